@@ -1,0 +1,1 @@
+"""Optimal label-differential-privacy randomizers, with proofs."""

@@ -1,0 +1,71 @@
+"""What can go wrong, one class each, under one base.
+
+Bad arguments raise :class:`InvalidInput` (also a ``ValueError``). The outcome of a solve is data, not an exception; only
+asking for a guarantee that does not hold (``proof.require()``) raises :class:`NotCertified`. Messages say what was given,
+what was expected and what to do, and never repeat a private label.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from optrand.certificate import Certificate
+    from optrand.solution import Solution
+
+__all__ = [
+    "Infeasible",
+    "InvalidFile",
+    "InvalidInput",
+    "MissingExtra",
+    "NotCertified",
+    "OptrandError",
+    "SolverFailed",
+]
+
+
+class OptrandError(Exception):
+    """Base of every error that optrand raises on purpose."""
+
+
+class InvalidInput(OptrandError, ValueError):
+    """An argument that cannot mean what the call needs."""
+
+
+class Infeasible(InvalidInput):
+    """No epsilon-DP randomizer meets the constraints of the problem, whatever the solver."""
+
+
+class InvalidFile(OptrandError, ValueError):
+    """A saved mechanism that is damaged, unknown, or does not keep its promise."""
+
+
+class SolverFailed(OptrandError, RuntimeError):
+    """A backend ended without an answer that could be read."""
+
+
+class MissingExtra(OptrandError, ImportError):
+    """An optional dependency is not installed; the message names the command that brings it."""
+
+
+class NotCertified(OptrandError):
+    """A guarantee was required that the certificate does not give.
+
+    Attributes
+    ----------
+    certificate : Certificate or None
+        What could be verified.
+    solution : Solution or None
+        The best solution known when a solve gave up.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        certificate: Certificate | None = None,
+        solution: Solution | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.certificate = certificate
+        self.solution = solution

@@ -1,0 +1,144 @@
+"""The finite channel: from a label to a distribution over outputs. It knows nothing of optimality."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optrand.errors import InvalidInput
+from optrand.validation import Floats, frozen
+from optrand.validation import epsilon as checked_epsilon
+from optrand.validation import values as checked_values
+
+__all__ = ["Randomizer"]
+
+
+@dataclass(frozen=True, eq=False)
+class Randomizer:
+    """A row-stochastic table in floats: ``matrix[y, i]`` is the probability of output ``i`` where the label is ``y``.
+
+    Construction checks shapes, not promises: a table that is not private, or whose rows do not sum to 1, is a
+    `Randomizer` too, so that :func:`optrand.certify` can say what is wrong with it.
+
+    Parameters
+    ----------
+    labels : (k,) array
+        Strictly increasing.
+    outputs : (n,) array
+        Strictly increasing.
+    matrix : (k, n) array
+        Finite.
+    epsilon : float
+        The budget that the table claims, in nats.
+
+    Raises
+    ------
+    InvalidInput
+        Shapes that do not fit, values that are not finite, or labels or outputs out of order.
+
+    Examples
+    --------
+    >>> coin = Randomizer([0, 1], [0, 1], [[0.75, 0.25], [0.25, 0.75]], epsilon=1.1)
+    >>> round(coin.realised_epsilon, 12), coin.means.tolist()
+    (1.098612288668, [0.25, 0.75])
+    """
+
+    labels: Floats
+    outputs: Floats
+    matrix: Floats
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays and check that they fit together."""
+        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+        for name in ("labels", "outputs"):
+            array = frozen(checked_values(getattr(self, name), name))
+            if (np.diff(array) <= 0).any():
+                raise InvalidInput(f"{name} of a randomizer must strictly increase")
+            object.__setattr__(self, name, array)
+        matrix = frozen(self.matrix)
+        expected = (self.labels.size, self.outputs.size)
+        if matrix.shape != expected:
+            raise InvalidInput(f"matrix has shape {matrix.shape}, expected {expected}: one row per label")
+        if not np.isfinite(matrix).all():
+            raise InvalidInput("matrix holds NaN or infinite entries, expected probabilities")
+        object.__setattr__(self, "matrix", matrix)
+
+    @property
+    def k(self) -> int:
+        """The number of labels."""
+        return self.labels.size
+
+    @property
+    def n(self) -> int:
+        """The number of outputs."""
+        return self.outputs.size
+
+    @property
+    def means(self) -> Floats:
+        """The expected output of each label, shape ``(k,)``."""
+        means: Floats = self.matrix @ self.outputs
+        return means
+
+    @property
+    def biases(self) -> Floats:
+        """``E[M(y)] - y`` for each label; summed around the label, so that far-off labels lose no digits."""
+        biases: Floats = np.einsum("ki,ki->k", self.matrix, self.outputs - self.labels[:, np.newaxis])
+        return biases
+
+    @property
+    def variances(self) -> Floats:
+        """The variance of the output of each label, shape ``(k,)``."""
+        spread = self.outputs - self.means[:, np.newaxis]
+        variances: Floats = np.einsum("ki,ki->k", self.matrix, spread**2)
+        return variances
+
+    @property
+    def realised_ratio(self) -> float:
+        """The largest ratio of two probabilities of one output; infinite where one is 0 and the other is not."""
+        top, bottom = self.matrix.max(axis=0), self.matrix.min(axis=0)
+        used = top > 0
+        if (bottom < 0).any() or (bottom[used] == 0).any():
+            return math.inf
+        with np.errstate(over="ignore"):
+            return float((top[used] / bottom[used]).max(initial=1.0))
+
+    @property
+    def realised_epsilon(self) -> float:
+        """The logarithm of :attr:`realised_ratio`, in floats (a certificate rounds it up)."""
+        return math.log(self.realised_ratio)
+
+    def signature(self, tolerance: float = 1e-9) -> NDArray[np.str_]:
+        """Where each probability stands in its column ([B23]_, Definition 10).
+
+        ``U`` for the largest and ``L`` for the smallest where their ratio is ``exp(epsilon)``, ``0`` for an output that
+        never occurs, ``S`` for anything else.
+
+        Parameters
+        ----------
+        tolerance : float
+            Relative slack within which two probabilities count as equal.
+
+        Returns
+        -------
+        (k, n) array of one-character strings
+
+        References
+        ----------
+        .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*.
+        """
+        top, bottom = self.matrix.max(axis=0), self.matrix.min(axis=0)
+        full = top >= math.exp(self.epsilon) * bottom * (1 - tolerance)
+        marks: NDArray[np.str_] = np.full(self.matrix.shape, "S")
+        marks[full & (self.matrix <= bottom * (1 + tolerance))] = "L"
+        marks[full & (self.matrix >= top * (1 - tolerance))] = "U"
+        marks[self.matrix == 0] = "0"
+        return marks
+
+    def without_unused_outputs(self) -> Randomizer:
+        """The same channel without the outputs that no label ever produces."""
+        used = (self.matrix != 0).any(axis=0)
+        return Randomizer(self.labels, self.outputs[used], self.matrix[:, used], self.epsilon)

@@ -1,0 +1,105 @@
+"""Checks of arguments, shared by every constructor: each returns the cleaned value or raises :class:`InvalidInput`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.errors import InvalidInput
+
+__all__ = ["Floats", "epsilon", "frozen", "labels", "prior", "real", "values"]
+
+Floats = NDArray[np.float64]
+
+MAX_EPSILON = 700.0
+"""Beyond this ``exp(epsilon)`` leaves the range of floats."""
+
+MAX_INTEGER = 2**53
+"""Integers above this are not all floats."""
+
+PRIOR_SUM_TOLERANCE = 1e-9
+SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
+
+
+def frozen(array: ArrayLike) -> Floats:
+    """A read-only float copy of ``array``."""
+    copy = np.array(array, dtype=np.float64)
+    copy.flags.writeable = False
+    return copy
+
+
+def real(value: object, name: str) -> float:
+    """``value`` as a finite float; booleans and strings are refused."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Real, np.floating, np.integer)):
+        raise InvalidInput(f"{name} is of type {type(value).__name__}, expected a real number")
+    number = float(value)
+    if not math.isfinite(number):
+        raise InvalidInput(f"{name} is {number}, expected a finite number")
+    return number
+
+
+def epsilon(value: object, name: str = "epsilon") -> float:
+    """A privacy budget in nats: a finite number above 0 and at most 700."""
+    number = real(value, name)
+    if number <= 0:
+        raise InvalidInput(f"{name} is {number}, expected a number above 0 (nats)")
+    if number > MAX_EPSILON:
+        raise InvalidInput(
+            f"{name} is {number}, expected at most {MAX_EPSILON:g}: exp(epsilon) overflows beyond it, "
+            "and there is no privacy left to speak of"
+        )
+    return number
+
+
+def values(given: ArrayLike | Sequence[object], name: str) -> Floats:
+    """A non-empty, one-dimensional array of finite floats, ``-0.0`` turned into ``0.0``."""
+    array = np.asarray(given)
+    if array.ndim != 1:
+        raise InvalidInput(f"{name} has {array.ndim} dimensions, expected one")
+    if array.size == 0:
+        raise InvalidInput(f"{name} is empty, expected at least one value")
+    numbers = array.dtype.kind in "iuf" or all(isinstance(x, Real) and not isinstance(x, bool) for x in array.tolist())
+    if array.dtype.kind == "b" or not numbers:
+        raise InvalidInput(f"{name} holds values of type {array.dtype}, expected numbers")
+    floats = array.astype(np.float64) + 0.0
+    if not np.isfinite(floats).all():
+        raise InvalidInput(f"{name} holds NaN or infinite values, expected finite numbers")
+    integers = [x for x in array.tolist() if isinstance(x, int)]
+    if any(abs(x) > MAX_INTEGER for x in integers):
+        raise InvalidInput(f"{name} holds integers beyond 2**53, which floats cannot tell apart: rescale them")
+    return floats
+
+
+def distinct(array: Floats, name: str) -> None:
+    """Refuse repeated values in ``array``, which need not be sorted."""
+    repeats = array.size - np.unique(array).size
+    if repeats:
+        raise InvalidInput(f"{name} repeats {repeats} value(s), expected distinct numbers")
+
+
+def labels(given: ArrayLike | Sequence[object]) -> Floats:
+    """A set of labels: distinct finite numbers, in the order given."""
+    array = values(given, "labels")
+    distinct(array, "labels")
+    return array
+
+
+def prior(given: ArrayLike | Sequence[object], size: int | None = None) -> Floats:
+    """A probability distribution: no negative, subnormal or NaN entry, summing to 1 within 1e-9."""
+    array = values(given, "prior")
+    if size is not None and array.size != size:
+        raise InvalidInput(f"prior has {array.size} entries for {size} labels, expected one per label")
+    if (array < 0).any():
+        raise InvalidInput(f"prior has {int((array < 0).sum())} negative entries, expected probabilities")
+    if not array.any():
+        raise InvalidInput("prior is all zeros, expected probabilities that sum to 1")
+    if ((array > 0) & (array < SMALLEST_NORMAL)).any():
+        raise InvalidInput("prior has entries too small for a normal float: set them to zero")
+    total = math.fsum(array)
+    if abs(total - 1) > PRIOR_SUM_TOLERANCE:
+        raise InvalidInput(f"prior sums to {total:.10g}, expected 1: pass prior / prior.sum()")
+    return array
