@@ -116,13 +116,13 @@ class Problem:
             raise InvalidInput(
                 "zero_one needs outputs on a grid and no bias penalty: use classification(prior, epsilon)"
             )
+        elif loss != losses.squared and self.bias_penalty and not isinstance(outputs, Grid):
+            raise InvalidInput(f"{loss.name} with a bias penalty needs outputs on a grid: pass outputs=")
         if loss.positive_outputs:
             if self.labels[0] < 0:
                 raise InvalidInput(f"{loss.name} needs labels of at least 0")
             if isinstance(outputs, (Interval, Grid)) and outputs.low <= 0:
                 raise InvalidInput(f"{loss.name} needs outputs above 0")
-            if self.unbiased and not isinstance(outputs, Grid):
-                raise InvalidInput(f"{loss.name} without bias is solved on a grid only: pass outputs=")
 
     def _check_feasible(self) -> None:
         low, high = unbiased_range(self.labels, self.epsilon)
@@ -155,11 +155,19 @@ class Problem:
         """-1 where the reported value is turned: classification reports the probability of a correct output."""
         return -1.0 if self.loss == losses.zero_one else 1.0
 
+    def loss_table(self, outputs: Floats) -> Floats:
+        """The loss of each of some allowed outputs for every label, shape ``(k, len(outputs))``."""
+        if isinstance(self.loss, Loss):
+            return self.loss.table(self.labels, outputs)
+        grid = self.outputs.values if isinstance(self.outputs, Grid) else outputs
+        where = np.minimum(np.searchsorted(grid, outputs), grid.size - 1)
+        if not np.array_equal(grid[where], outputs):
+            raise InvalidInput("a tabulated loss is known for the values of its grid only")
+        return self.loss.entries[:, where]
+
     def value(self, randomizer: Randomizer) -> float:
         """The objective at `randomizer`, in floats; for classification the probability that the output is the label."""
-        expected = self.prior @ np.einsum(
-            "ki,ki->k", randomizer.matrix, self.loss.table(self.labels, randomizer.outputs)
-        )
+        expected = self.prior @ np.einsum("ki,ki->k", randomizer.matrix, self.loss_table(randomizer.outputs))
         if self.bias_penalty and not self.unbiased:
             expected += 0.5 * self.bias_penalty * float(self.prior @ randomizer.biases**2)
         return self.sign * float(expected)

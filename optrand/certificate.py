@@ -1,0 +1,298 @@
+r"""The verified statement: how private a randomizer is, and how far at most it is from the best possible one.
+
+For *any* multipliers :math:`\alpha, \beta` with :math:`f` and :math:`h_y` as in :mod:`optrand.pricing`, and
+:math:`m = \min_v f(v)` over the allowed outputs, every epsilon-DP randomizer has a loss of at least
+
+.. math:: \sum_y \alpha_y + \sum_y \beta_y y - \sum_y \frac{\beta_y^2}{2 \lambda p_y}
+          + \frac{k}{E + k - 1} \min(0, m) + \frac{1}{E} \max(0, m),
+
+the third term absent where the bias penalty :math:`\lambda` is infinite, and :math:`\beta_y = 0` required where
+:math:`\lambda p_y = 0`.
+
+*Proof.* Let :math:`b_y = E[v] - y`. By the definition of :math:`h_y` and since the probabilities of a row sum to 1, the loss is
+:math:`\sum_y E[h_y(v)] + \sum_y \alpha_y + \sum_y \beta_y y + \sum_y (\beta_y b_y + \lambda p_y b_y^2 / 2)`. The last sum is
+at least :math:`-\sum_y \beta_y^2 / (2 \lambda p_y)`, or zero where :math:`b_y` must vanish. A private table is a sum of columns
+:math:`c_j s_{S_j}` with non-empty :math:`S_j`, each of which adds at least :math:`c_j f(v_j) \geq c_j m` to the first sum. A
+row sums to 1, so :math:`1 = \sum_j c_j + (E - 1) \sum_{j : y \in S_j} c_j`; adding up the rows with
+:math:`1 \leq |S_j| \leq k` puts :math:`\sum_j c_j` between :math:`1/E` and :math:`k / (E + k - 1)`. ∎
+
+So 2k numbers prove optimality over all outputs, whatever solver named them. This module cannot see a solver.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import overload
+
+import numpy as np
+
+from optrand import exact_pricing
+from optrand.errors import InvalidInput, NotCertified
+from optrand.exact import exp_bracket, float_above, float_below, log_above
+from optrand.mechanism import Mechanism
+from optrand.outputs import Grid
+from optrand.pricing import price
+from optrand.problem import Problem
+from optrand.randomizer import Randomizer
+from optrand.solution import Dual, Solution
+
+__all__ = ["TOLERANCE", "Certificate", "certify", "lower_bound"]
+
+TOLERANCE = 1e-9
+"""A float matrix counts as feasible while rows, means and ratios are off by at most this share of their scale."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What has been verified of a randomizer and of the problem that it answers.
+
+    Attributes
+    ----------
+    lower, upper : float
+        The optimal value of the problem lies between them. One end is the value of the randomizer at hand (only if it is
+        feasible), the other the bound that its dual proves; infinite where there is none.
+    asked : float
+        The budget of the problem, in nats.
+    epsilon : float
+        The privacy loss that the randomizer realises, rounded up; infinite if it is not private at all.
+    bias : float
+        The largest ``|E[M(y)] - y|`` over the labels, in units of the labels.
+    exact : bool
+        Whether the statement was computed in exact arithmetic, roundings in the safe direction. The privacy of a
+        mechanism always is.
+    findings : tuple of str
+        What keeps the randomizer from being a feasible answer; empty if nothing does.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> problem = optrand.classification([0.5, 0.3, 0.2], 1.0)
+    >>> proof = optrand.certify(optrand.solve(problem))
+    >>> proof.gap < 1e-12, round(proof.lower, 6), proof.epsilon <= 1 + 1e-9
+    (True, 0.584843, True)
+    """
+
+    lower: float
+    upper: float
+    asked: float
+    epsilon: float
+    bias: float
+    exact: bool
+    findings: tuple[str, ...]
+    maximised: bool = False
+
+    @property
+    def gap(self) -> float:
+        """``upper - lower`` relative to the value of the randomizer, absolute where that is 0."""
+        value = self.lower if self.maximised else self.upper
+        width = self.upper - self.lower
+        if not math.isfinite(width):
+            return math.inf
+        return max(0.0, width) / (abs(value) or 1.0)
+
+    def require(self, gap: float = 1e-9) -> Certificate:
+        """Return this certificate, or raise if it does not prove feasibility and a relative gap of at most `gap`.
+
+        Raises
+        ------
+        NotCertified
+            With the reason, and this certificate attached.
+        """
+        if self.findings:
+            raise NotCertified("; ".join(self.findings), certificate=self)
+        if not self.gap <= gap:
+            raise NotCertified(
+                f"the verified gap is {self.gap:.3g}, more than the {gap:.3g} that was required: the optimum lies "
+                f"between {self.lower:.10g} and {self.upper:.10g}",
+                certificate=self,
+            )
+        return self
+
+    def __str__(self) -> str:
+        """One line for people."""
+        verdict = "not feasible: " + "; ".join(self.findings) if self.findings else "feasible"
+        return (
+            f"optimum in [{self.lower:.10g}, {self.upper:.10g}], gap {self.gap:.2g}; realised epsilon "
+            f"{self.epsilon:.10g} of {self.asked:g}; largest bias {self.bias:.2g}; {verdict}"
+        )
+
+
+@overload
+def certify(subject: Solution | Mechanism, /, *, exact: bool = ...) -> Certificate: ...
+@overload
+def certify(
+    subject: Problem, randomizer: Randomizer | Mechanism, /, dual: Dual | None = ..., *, exact: bool = ...
+) -> Certificate: ...
+def certify(
+    subject: Solution | Mechanism | Problem,
+    randomizer: Randomizer | Mechanism | None = None,
+    /,
+    dual: Dual | None = None,
+    *,
+    exact: bool = False,
+) -> Certificate:
+    """Verify privacy, unbiasedness and optimality, trusting nothing but the numbers at hand.
+
+    Never raises for a bad randomizer: that is a finding. The privacy of a `Mechanism` is verified in integers.
+
+    Parameters
+    ----------
+    subject : Solution, Mechanism or Problem
+        A solution or a mechanism brings its problem and dual; a problem needs a randomizer beside it.
+    randomizer : Randomizer or Mechanism
+        Only with a problem.
+    dual : Dual, optional
+        Only with a problem: the multipliers of the bound. Without one only feasibility is stated.
+    exact : bool
+        Compute the bound, and the value of a mechanism, in rational arithmetic with every rounding in the safe direction.
+        In floats the rounding errors are estimated and allowed for.
+
+    Returns
+    -------
+    Certificate
+
+    Examples
+    --------
+    A table that leaves out an output for one label only is not private, whatever it claims:
+
+    >>> import optrand
+    >>> problem = optrand.classification([0.5, 0.5], 1.0)
+    >>> broken = optrand.Randomizer([0, 1], [0, 1], [[1.0, 0.0], [0.3, 0.7]], 1.0)
+    >>> optrand.certify(problem, broken).epsilon
+    inf
+    """
+    if isinstance(subject, Problem):
+        if randomizer is None:
+            raise InvalidInput("certify(problem, randomizer) needs a randomizer or a mechanism beside the problem")
+        problem, answer = subject, randomizer
+    else:
+        if randomizer is not None or dual is not None:
+            raise InvalidInput("a solution or mechanism brings its own problem and dual: pass problem, randomizer, dual")
+        problem, dual = subject.problem, subject.dual
+        answer = subject.randomizer if isinstance(subject, Solution) else subject
+    bound = -math.inf if dual is None else lower_bound(problem, dual, exact=exact)
+    facts = _Facts.of_mechanism(problem, answer, exact) if isinstance(answer, Mechanism) else _Facts.of(problem, answer)
+    value = math.inf if facts.findings else facts.value
+    maximised = problem.sign < 0
+    return Certificate(
+        lower=-value if maximised else bound,
+        upper=-bound if maximised else value,
+        asked=problem.epsilon,
+        epsilon=facts.epsilon,
+        bias=facts.bias,
+        exact=exact,
+        findings=facts.findings,
+        maximised=maximised,
+    )
+
+
+def lower_bound(problem: Problem, dual: Dual, *, exact: bool = False) -> float:
+    """The least loss that the multipliers allow to any epsilon-DP randomizer with allowed outputs.
+
+    Parameters
+    ----------
+    problem : Problem
+    dual : Dual
+        Any multipliers.
+    exact : bool
+        In rational arithmetic rather than in floats with an allowance for rounding.
+
+    Returns
+    -------
+    float
+        Of the minimisation (for classification: minus the probability of a correct output); ``-inf`` if the multipliers
+        prove nothing.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> problem = optrand.classification([0.5, 0.5], 1.0)
+    >>> lower_bound(problem, optrand.Dual([-0.5, -0.5], [0, 0])) <= lower_bound(
+    ...     problem, optrand.Dual([-0.36552929, -0.36552929], [0, 0]))
+    True
+    """
+    if dual.alpha.size != problem.k:
+        raise InvalidInput(f"the dual has {dual.alpha.size} entries for {problem.k} labels")
+    weights = problem.bias_penalty * problem.prior if not problem.unbiased else np.full(problem.k, math.inf)
+    if (dual.beta[weights == 0] != 0).any():
+        return -math.inf
+    if exact:
+        return float_below(exact_pricing.lower_bound(problem, dual))
+    charged = weights > 0
+    with np.errstate(over="ignore"):
+        quadratic = dual.beta[charged] ** 2 / (2 * weights[charged])
+    terms = np.concatenate((dual.alpha, dual.beta * problem.labels, -quadratic))
+    lowest = price(problem, dual).lowest
+    ratio = math.exp(problem.epsilon)
+    excess = lowest * problem.k / (ratio + problem.k - 1) if lowest < 0 else lowest / ratio
+    if not (math.isfinite(excess) and np.isfinite(terms).all()):
+        return -math.inf
+    rounding = 4 * np.finfo(float).eps * (float(np.abs(terms).sum()) + abs(excess))
+    return math.fsum(terms) + excess - rounding
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What was measured of one randomizer."""
+
+    value: float
+    epsilon: float
+    bias: float
+    findings: tuple[str, ...]
+
+    @classmethod
+    def of(cls, problem: Problem, randomizer: Randomizer) -> _Facts:
+        """Measure a float matrix: residuals within :data:`TOLERANCE` of their scale are forgiven, and no more."""
+        if not np.array_equal(problem.labels, randomizer.labels):
+            return cls(math.inf, math.inf, math.inf, ("the randomizer's labels are not those of the problem",))
+        matrix = randomizer.matrix
+        ratio = randomizer.realised_ratio
+        realised = math.inf if ratio == math.inf else log_above(Fraction(ratio) * (1 + Fraction(1, 2**51)))
+        bias = float(np.abs(randomizer.biases).max())
+        rows = float(np.abs(matrix.sum(axis=1) - 1).max())
+        findings = []
+        if not matrix.min() >= 0:
+            findings.append(f"a probability is negative ({matrix.min():.3g})")
+        if rows > TOLERANCE:
+            findings.append(f"a row sums to 1 only within {rows:.3g}")
+        if realised > problem.epsilon * (1 + TOLERANCE) + TOLERANCE * 1e-6:
+            findings.append(f"not {problem.epsilon:g}-DP: the realised epsilon is {realised:.10g}")
+        findings += _bias_findings(problem, bias) + _output_findings(problem, randomizer.outputs)
+        value = math.inf if findings else problem.sign * problem.value(randomizer)
+        return cls(value, realised, bias, tuple(findings))
+
+    @classmethod
+    def of_mechanism(cls, problem: Problem, mechanism: Mechanism, exact: bool) -> _Facts:
+        """Measure an integer table: rows and ratios without rounding."""
+        if not np.array_equal(problem.labels, mechanism.problem.labels):
+            return cls(math.inf, math.inf, math.inf, ("the mechanism's labels are not those of the problem",))
+        ratio = mechanism.realised_ratio
+        private = ratio <= exp_bracket(problem.epsilon)[0]
+        bias = float_above(max(abs(b) for b in mechanism.exact_biases))
+        findings = [] if private else [f"not {problem.epsilon:g}-DP in exact arithmetic"]
+        findings += _bias_findings(problem, bias) + _output_findings(problem, mechanism.outputs)
+        value = math.inf
+        if not findings and exact:
+            value = float_above(exact_pricing.value(problem, mechanism))
+        elif not findings:
+            value = problem.sign * problem.value(mechanism.randomizer)
+        return cls(value, log_above(ratio), bias, tuple(findings))
+
+
+def _bias_findings(problem: Problem, bias: float) -> list[str]:
+    scale = float(np.ptp(problem.labels)) or abs(float(problem.labels[0])) or 1.0
+    if problem.unbiased and not bias <= TOLERANCE * scale:
+        return [f"biased by up to {bias:.3g} where no bias is allowed"]
+    return []
+
+
+def _output_findings(problem: Problem, outputs: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> list[str]:
+    allowed = (outputs >= problem.outputs.low) & (outputs <= problem.outputs.high)
+    if isinstance(problem.outputs, Grid):
+        allowed = np.isin(outputs, problem.outputs.values)
+    if problem.loss.positive_outputs:
+        allowed &= outputs > 0
+    outside = int((~allowed).sum())
+    return [f"{outside} output(s) lie outside the allowed set"] if outside else []

@@ -1,0 +1,207 @@
+r"""The best staircase column for given multipliers, in floats: the step that both prices columns and proves optimality.
+
+For multipliers :math:`\alpha, \beta` write :math:`h_y(v) = p_y g(v, y) - \alpha_y - \beta_y v`. Every column of an
+epsilon-DP table is a multiple of some :math:`s \in [1, E]^k`, :math:`E = e^\epsilon`, and the cheapest one at output
+:math:`v` costs
+
+.. math:: f(v) = \min_s \sum_y s_y h_y(v) = \sum_y \big( h_y(v) + (E - 1) \min(h_y(v), 0) \big),
+
+attained by the staircase column of :math:`S = \{y : h_y(v) < 0\}`. On a grid :math:`f` is evaluated everywhere. On the line
+or an interval each :math:`h_y` is convex, so it is negative between its two roots: sort the roots, and between neighbours
+:math:`f` is one convex function with a minimum in closed form. (At a root :math:`f` has a concave kink, so no minimum hides
+there.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optrand import losses
+from optrand.outputs import Grid
+from optrand.problem import Problem
+from optrand.solution import Dual
+from optrand.validation import Floats
+
+__all__ = ["Prices", "candidate_outputs", "negative_ranges", "price"]
+
+BLOCK = 1 << 22
+"""Entries of the ``k x n`` arrays that are worked on at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prices:
+    """Reduced costs of the best column at each of some outputs.
+
+    Attributes
+    ----------
+    outputs : (n,) array
+        Increasing; on the line, where :math:`f` may have a local minimum.
+    costs : (n,) array
+        :math:`f` there, for columns scaled to ``s in [1, E]^k``.
+    errors : (n,) array
+        How far floating-point rounding may have moved each cost.
+    """
+
+    problem: Problem
+    dual: Dual
+    outputs: Floats
+    costs: Floats
+    errors: Floats
+
+    @property
+    def lowest(self) -> float:
+        """A lower bound of :math:`f` at all the outputs, rounding allowed for."""
+        return float((self.costs - self.errors).min())
+
+    def signatures(self, chosen: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """The set ``S`` of the best column at the chosen outputs, shape ``(k, len(chosen))``."""
+        return _reduced(self.problem, self.dual, self.outputs[chosen])[0] < 0
+
+    def improving(self, tolerance: float) -> NDArray[np.intp]:
+        """Positions of the local minima of :math:`f` below ``-tolerance``."""
+        padded = np.concatenate(([math.inf], self.costs, [math.inf]))
+        dips = (padded[1:-1] <= padded[:-2]) & (padded[1:-1] <= padded[2:]) & (self.costs < -tolerance)
+        return np.flatnonzero(dips)
+
+
+def price(problem: Problem, dual: Dual) -> Prices:
+    """Evaluate :math:`f` wherever an allowed output could make it smallest.
+
+    Parameters
+    ----------
+    problem : Problem
+    dual : Dual
+
+    Returns
+    -------
+    Prices
+        On a grid at each of its values, otherwise at up to ``2k + 1`` stationary points and the ends of the interval.
+
+    Notes
+    -----
+    Cost ``O(n k)`` on a grid and ``O(k^2)`` on the line, vectorised, in blocks.
+    """
+    outputs = candidate_outputs(problem, dual)
+    costs, errors = np.empty(outputs.size), np.empty(outputs.size)
+    for block in _blocks(outputs.size, problem.k):
+        costs[block], errors[block] = _best_columns(problem, dual, outputs[block])
+    return Prices(problem, dual, outputs, costs, errors)
+
+
+def candidate_outputs(problem: Problem, dual: Dual) -> Floats:
+    """All outputs at which :math:`f` may be smallest over the allowed ones."""
+    if isinstance(problem.outputs, Grid):
+        return problem.outputs.values
+    low, high = problem.outputs.low, problem.outputs.high
+    starts, ends = negative_ranges(problem, dual)
+    breaks = np.unique(np.concatenate((starts, ends)))
+    breaks = breaks[np.isfinite(breaks)]
+    if problem.loss == losses.absolute:
+        points = np.concatenate((problem.labels, breaks))
+    else:
+        points = _stationary_points(problem, dual, starts, ends, breaks)
+    points = np.concatenate((points, [x for x in (low, high) if math.isfinite(x)]))
+    if problem.loss.positive_outputs:
+        low = max(low, float(np.finfo(float).tiny))
+    return np.unique(np.clip(points, low, high))
+
+
+def negative_ranges(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
+    """Where each :math:`h_y` is negative: an open interval a label, empty ones given as ``(nan, nan)``."""
+    ranges = {losses.squared: _squared_ranges, losses.absolute: _absolute_ranges, losses.poisson_log: _poisson_ranges}
+    with np.errstate(all="ignore"):
+        return ranges[problem.loss](problem, dual)  # type: ignore[index]
+
+
+def _blocks(size: int, k: int) -> Iterator[slice]:
+    step = max(1, BLOCK // k)
+    return (slice(start, start + step) for start in range(0, size, step))
+
+
+def _reduced(problem: Problem, dual: Dual, outputs: Floats) -> tuple[Floats, Floats]:
+    """:math:`h_y(v)` and the sum of the magnitudes of its terms, shape ``(k, n)`` each."""
+    with np.errstate(over="ignore"):
+        weighted = problem.prior[:, np.newaxis] * problem.loss_table(outputs)
+    slopes = dual.beta[:, np.newaxis] * outputs
+    alpha = dual.alpha[:, np.newaxis]
+    return weighted - alpha - slopes, np.abs(weighted) + np.abs(alpha) + np.abs(slopes)
+
+
+def _best_columns(problem: Problem, dual: Dual, outputs: Floats) -> tuple[Floats, Floats]:
+    costs, sizes = _reduced(problem, dual, outputs)
+    steepness = np.where(costs < 0, math.exp(problem.epsilon), 1.0)
+    rounding = (8 + math.ceil(math.log2(problem.k + 1))) * np.finfo(float).eps
+    return (steepness * costs).sum(axis=0), rounding * (steepness * sizes).sum(axis=0)
+
+
+def _stationary_points(problem: Problem, dual: Dual, starts: Floats, ends: Floats, breaks: Floats) -> Floats:
+    """The minimiser of the one convex function that :math:`f` is on each piece between neighbouring roots.
+
+    With ``s`` the best column there, squared loss has its minimum at ``sum s_y (p_y y + beta_y) / sum s_y p_y`` and
+    Poisson log loss at ``sum s_y p_y y / sum s_y p_y``. Each piece is summed afresh: running sums would lose the small
+    entries behind the large ones at large epsilon.
+    """
+    edges = np.concatenate(([-math.inf], breaks, [math.inf]))
+    opened = np.searchsorted(breaks, starts, side="right")
+    closed = np.where(ends == math.inf, edges.size, np.searchsorted(breaks, ends, side="right"))
+    empty = np.isnan(starts)
+    excess = math.expm1(problem.epsilon)
+    centre = problem.labels[0]
+    pulls = problem.prior * (problem.labels - centre) + dual.beta
+    points = np.empty(edges.size - 1)
+    for block in _blocks(points.size, problem.k):
+        pieces = np.arange(points.size)[block, np.newaxis]
+        steepness = 1.0 + excess * ((opened <= pieces) & (pieces < closed) & ~empty)
+        points[block] = centre + (steepness @ pulls) / (steepness @ problem.prior)
+    return np.clip(points, edges[:-1], edges[1:])
+
+
+def _squared_ranges(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
+    """Roots of ``p u^2 / 2 - beta u - (alpha + beta y)`` in ``u = v - y``, by the formula that does not cancel."""
+    p, y, beta = problem.prior, problem.labels, dual.beta
+    depth = dual.alpha + beta * y
+    discriminant = beta**2 + 2 * p * depth
+    far = beta + np.copysign(np.sqrt(discriminant), beta)
+    first, second = far / p, -2 * depth / far
+    second = np.where(far == 0, first, second)
+    starts, ends = y + np.fmin(first, second), y + np.fmax(first, second)
+    starts, ends = _linear_ranges(starts, ends, p == 0, dual)
+    missing = (discriminant <= 0) & (p > 0)
+    return np.where(missing, np.nan, starts), np.where(missing, np.nan, ends)
+
+
+def _linear_ranges(starts: Floats, ends: Floats, flat: NDArray[np.bool_], dual: Dual) -> tuple[Floats, Floats]:
+    """Overwrite the ranges of labels of prior zero, whose ``h`` is the line ``-alpha - beta v``."""
+    alpha, beta = dual.alpha, dual.beta
+    root = -alpha / beta
+    everywhere = (beta == 0) & (alpha > 0)
+    nowhere = (beta == 0) & (alpha <= 0)
+    line_starts = np.where(beta > 0, root, np.where(everywhere | (beta < 0), -math.inf, np.nan))
+    line_ends = np.where(beta < 0, root, np.where(nowhere, np.nan, math.inf))
+    return np.where(flat, line_starts, starts), np.where(flat, line_ends, ends)
+
+
+def _absolute_ranges(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
+    """``|v - y| < alpha / p``, for ``beta = 0``."""
+    reach = np.where(dual.alpha > 0, dual.alpha / problem.prior, np.nan)
+    return problem.labels - reach, problem.labels + reach
+
+
+def _poisson_ranges(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
+    """``v - y log v < alpha / p``, for ``beta = 0``: Newton's method from outside, where it is monotone."""
+    y, level = problem.labels, dual.alpha / problem.prior
+    starts = np.where(y > 0, np.maximum(np.exp(-level / y), np.finfo(float).tiny), 0.0)
+    ends = np.maximum(2 * level, 0) + 4 * y * (1 + np.abs(np.log(np.maximum(y, 1e-300)))) + 1e-300
+    for _ in range(100):
+        step_start = np.where(y > 0, (starts - y * np.log(starts) - level) / (1 - y / starts), 0.0)
+        step_end = np.where(y > 0, (ends - y * np.log(ends) - level) / (1 - y / ends), ends - level)
+        starts, ends = np.maximum(starts - np.fmin(step_start, 0), starts), ends - np.fmax(step_end, 0)
+    dips = np.where(y > 0, y - y * np.log(np.maximum(y, 1e-300)), 0.0) < level
+    starts, ends = _linear_ranges(starts, ends, problem.prior == 0, dual)
+    dips |= (problem.prior == 0) & ~np.isnan(starts)
+    return np.where(dips, starts, np.nan), np.where(dips, ends, np.nan)

@@ -1,0 +1,15 @@
+"""How a problem becomes a program: each has ``build(problem)`` and ``read(problem, answer)``.
+
+===============  ==============================================================  =====================
+`Pairwise`       LP1 of [G21] and Algorithm 1 of [B23] as printed                ``n k (k - 1)`` rows
+`Floor`          the same optimum, one floor variable per output                 ``k n`` rows
+`LP2`            the relaxation in the proof of [G21] Theorem 3                  ``k`` rows
+===============  ==============================================================  =====================
+"""
+
+from optrand.programs.floor import Floor
+from optrand.programs.linear import LP, LPSolution
+from optrand.programs.lp2 import LP2
+from optrand.programs.pairwise import Pairwise
+
+__all__ = ["LP", "LP2", "Floor", "LPSolution", "Pairwise"]

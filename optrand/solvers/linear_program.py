@@ -1,0 +1,69 @@
+"""Any problem on a grid, as one linear program."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from optrand import losses
+from optrand.outputs import Grid
+from optrand.problem import Problem
+from optrand.programs.floor import Floor
+from optrand.programs.linear import LP, LPSolution
+from optrand.programs.lp2 import LP2
+from optrand.randomizer import Randomizer
+from optrand.solution import Dual, Solution, Stats
+from optrand.solvers.backends.base import Backend
+from optrand.solvers.backends.highs import Highs
+
+__all__ = ["GridProgram", "LinearProgram"]
+
+
+class GridProgram(Protocol):
+    """How a problem becomes a linear program, and its answer a randomizer."""
+
+    def build(self, problem: Problem) -> LP:
+        """The program."""
+        ...
+
+    def read(self, problem: Problem, answer: LPSolution) -> tuple[Randomizer, Dual]:
+        """The randomizer and the multipliers."""
+        ...
+
+
+@dataclass(frozen=True)
+class LinearProgram:
+    """Build a program, hand it to a backend, read the answer.
+
+    Attributes
+    ----------
+    program : programs.Floor, programs.Pairwise or programs.LP2
+    backend : backends.Highs, backends.Scipy or backends.Cvxpy
+
+    Examples
+    --------
+    >>> import optrand
+    >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=[-2, -1, 0, 1, 2, 3, 4])
+    >>> solution = LinearProgram()(problem)
+    >>> proof = optrand.certify(solution)
+    >>> proof.gap < 1e-9, round(proof.upper, 6)
+    (True, 1.651791)
+    """
+
+    program: GridProgram = field(default_factory=Floor)
+    backend: Backend = field(default_factory=Highs)
+
+    def accepts(self, problem: Problem) -> bool:
+        """Outputs on a grid, a bias penalty of 0 or infinity; LP2 only for classification."""
+        if isinstance(self.program, LP2) and problem.loss != losses.zero_one:
+            return False
+        return isinstance(problem.outputs, Grid) and (problem.unbiased or not problem.bias_penalty)
+
+    def __call__(self, problem: Problem) -> Solution:
+        """Solve `problem`; the answer is a claim, to be certified."""
+        start = time.perf_counter()
+        answer = self.backend.solve(self.program.build(problem))
+        randomizer, dual = self.program.read(problem, answer)
+        stats = Stats(repr(self), time.perf_counter() - start, answer.iterations, answer.status)
+        return Solution(problem, randomizer, dual, stats)

@@ -1,0 +1,102 @@
+r"""Private tables as sums of staircase columns: the extreme rays of the cone of epsilon-DP columns.
+
+A column of an epsilon-DP table is :math:`c \cdot s` with :math:`s \in [1, E]^k`; the extreme rays are the *staircase* columns,
+``E`` for the labels in a set ``S`` and ``1`` for the others (Kairouz, Oh and Viswanath; [B23]_, Appendix B). A table written
+this way is private whatever the masses are, as long as none is negative.
+
+References
+----------
+.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optrand.randomizer import Randomizer
+from optrand.validation import Floats
+
+__all__ = ["Staircase", "decompose"]
+
+
+@dataclass(frozen=True, eq=False)
+class Staircase:
+    """Arcs ``(S, v, c)``: output ``v`` with probability ``c E`` for the labels in ``S`` and ``c`` for the others.
+
+    Attributes
+    ----------
+    members : (k, arcs) array of bool
+        Which labels are in each ``S``.
+    outputs : (arcs,) array
+        The output of each arc; arcs may share one.
+    masses : (arcs,) array
+        Not negative.
+    """
+
+    members: NDArray[np.bool_]
+    outputs: Floats
+    masses: Floats
+
+    def table(self, ratio: float) -> tuple[Floats, Floats]:
+        """Distinct outputs in increasing order, and the ``(k, n)`` table of their probabilities."""
+        outputs, where = np.unique(self.outputs, return_inverse=True)
+        columns = np.where(self.members, ratio, 1.0) * self.masses
+        table = np.zeros((self.members.shape[0], outputs.size))
+        np.add.at(table, (slice(None), where), columns)
+        return outputs, table
+
+    def only(self, kept: NDArray[np.bool_]) -> Staircase:
+        """Some of the arcs."""
+        return Staircase(self.members[:, kept], self.outputs[kept], self.masses[kept])
+
+
+def decompose(randomizer: Randomizer, ratio: float, negligible: float = 0.0) -> Staircase:
+    """Write a table as staircase columns: each column becomes the chain of its upper level sets.
+
+    With the entries of a column sorted, ``low`` the smallest and ``high`` the largest, the differences of neighbours divided by
+    ``ratio - 1`` are the masses of the nested level sets, and what is left of ``low`` is the mass of the full set. A column
+    whose ratio exceeds `ratio` (by rounding, or because it is not private) is lifted to ``high / ratio`` first.
+
+    Parameters
+    ----------
+    randomizer : Randomizer
+    ratio : float
+        At most ``exp(epsilon)``, above 1.
+    negligible : float
+        Level sets whose share of their column is at most this are merged into their neighbour.
+
+    Returns
+    -------
+    Staircase
+        At most ``k`` arcs a column; one for a column that is a staircase already.
+
+    Examples
+    --------
+    >>> table = Randomizer([0, 1], [0, 1], [[0.75, 0.25], [0.25, 0.75]], 2.0)
+    >>> arcs = decompose(table, 3.0)
+    >>> arcs.members.T.tolist(), arcs.masses.tolist()
+    ([[True, False], [False, True]], [0.25, 0.25])
+    """
+    members, outputs, masses = [], [], []
+    for output, column in zip(randomizer.outputs.tolist(), randomizer.matrix.T, strict=True):
+        high = float(column.max())
+        if high <= 0:
+            continue
+        low = max(float(column.min()), high / ratio)
+        levels = np.unique(np.clip(column, low, high))[::-1]
+        if negligible and levels.size > 1:
+            keep = np.append(levels[:-1] - levels[1:] > negligible * (high - low), True)
+            keep[0] = True
+            levels = levels[keep]
+        steps = (levels[:-1] - levels[1:]) / (ratio - 1)
+        rest = (low - steps.sum()) / ratio
+        middles = np.append((levels[:-1] + levels[1:]) / 2, -np.inf)
+        for middle, mass in zip(middles, np.append(steps, max(0.0, rest)), strict=True):
+            if mass > negligible * high / ratio:
+                members.append(column > middle)
+                outputs.append(output)
+                masses.append(mass)
+    return Staircase(np.array(members).T, np.array(outputs), np.array(masses))
