@@ -1,0 +1,37 @@
+"""A small real table, so that the main job can be tried without a download. Source and licence: ``README.md`` here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["WEEKS_LABEL", "weeks_worked_counts_path", "weeks_worked_path"]
+
+WEEKS_LABEL = "weeks"
+"""The column of the table that is treated as private: weeks worked in a year, a whole number from 0 to 52."""
+
+_HERE = Path(__file__).resolve().parent
+
+
+def weeks_worked_path() -> Path:
+    """The table: 20,000 people, four public features and the label `weeks`, as gzipped CSV.
+
+    Examples
+    --------
+    >>> weeks_worked_path().name
+    'weeks_worked.csv.gz'
+    """
+    return _HERE / "weeks_worked.csv.gz"
+
+
+def weeks_worked_counts_path() -> Path:
+    """How often each label occurs among all 199,523 people of the file that the table was drawn from.
+
+    Two columns, ``label`` and ``count``: what ``--prior`` and ``--public-prior`` read.
+
+    Examples
+    --------
+    >>> lines = weeks_worked_counts_path().read_text().splitlines()
+    >>> lines[0], len(lines) - 1, sum(int(line.split(",")[1]) for line in lines[1:])
+    ('label,count', 53, 199523)
+    """
+    return _HERE / "weeks_worked_counts.csv"
