@@ -1,0 +1,149 @@
+"""Where random words come from: the operating system, or a seeded generator for tests and notebooks.
+
+A source hands out words of a fixed number of bits, each uniform and independent; it knows nothing of labels or tables.
+The operating system's keeps no words for later, neither in the module nor on the instance: a buffer would be copied by
+a fork, and two processes would then release noise drawn from the same words.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optrand.errors import InvalidInput
+
+__all__ = ["MAX_WIDTH", "EntropySource", "SeededEntropy", "SystemEntropy", "Words", "checked_width", "checked_words"]
+
+Words = NDArray[np.uint64]
+
+MAX_WIDTH = 64
+"""A word fits an unsigned integer of the machine."""
+
+BLOCK_BYTES = 1 << 20
+"""The most that is asked of the operating system at a time."""
+
+
+@runtime_checkable
+class EntropySource(Protocol):
+    """What a sampler needs of randomness."""
+
+    @property
+    def width(self) -> int:
+        """The number of bits in a word, from 1 to 64."""
+        ...
+
+    @property
+    def private(self) -> bool:
+        """Whether nobody can predict or repeat the words; False for anything seeded or written down."""
+        ...
+
+    def words(self, count: int) -> Words:
+        """`count` independent words, each uniform on ``[0, 2**width)``, shape ``(count,)``."""
+        ...
+
+
+class SystemEntropy:
+    """Words of 64 bits from the operating system's cryptographic generator; the only source fit for a release.
+
+    Examples
+    --------
+    >>> source = SystemEntropy()
+    >>> source.private, source.words(3).shape
+    (True, (3,))
+    """
+
+    width: ClassVar[int] = 64
+    private: ClassVar[bool] = True
+
+    def words(self, count: int) -> Words:
+        """`count` fresh words, asked of the operating system at the time of the call."""
+        size = 8 * count
+        if size <= BLOCK_BYTES:
+            return np.frombuffer(os.urandom(size), dtype=np.uint64)
+        words = np.empty(count, dtype=np.uint64)
+        octets = words.view(np.uint8)
+        for start in range(0, size, BLOCK_BYTES):
+            block = octets[start : start + BLOCK_BYTES]
+            block[:] = np.frombuffer(os.urandom(block.size), dtype=np.uint8)
+        return words
+
+    def __repr__(self) -> str:
+        return "SystemEntropy()"
+
+
+class SeededEntropy:
+    """Words of 64 bits that anybody who knows the seed can repeat: for tests and notebooks, never for a release.
+
+    Parameters
+    ----------
+    seed : int
+        At least 0; the same seed gives the same words on every machine.
+
+    Raises
+    ------
+    InvalidInput
+        A seed that is not such an integer.
+
+    Examples
+    --------
+    >>> source = SeededEntropy(7)
+    >>> source
+    SeededEntropy(seed=7, private=False: not for a release)
+    >>> bool((SeededEntropy(7).words(4) == source.words(4)).all())
+    True
+    """
+
+    width: ClassVar[int] = 64
+    private: ClassVar[bool] = False
+
+    def __init__(self, seed: int) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+            raise InvalidInput(f"seed is of type {type(seed).__name__}, expected an integer of at least 0")
+        if seed < 0:
+            raise InvalidInput(f"seed is {seed}, expected an integer of at least 0")
+        self._seed = int(seed)
+        self._generator = np.random.PCG64DXSM(self._seed)
+
+    def words(self, count: int) -> Words:
+        """The next `count` words of the stream."""
+        words: Words = self._generator.random_raw(count)
+        return words
+
+    def __repr__(self) -> str:
+        return f"SeededEntropy(seed={self._seed}, private=False: not for a release)"
+
+
+def checked_width(source: EntropySource) -> int:
+    """The width of `source`, refused unless it is a whole number of bits that fits a word.
+
+    Examples
+    --------
+    >>> checked_width(SystemEntropy())
+    64
+    """
+    width: object = source.width
+    if isinstance(width, bool) or not isinstance(width, (int, np.integer)) or not 1 <= width <= MAX_WIDTH:
+        raise InvalidInput(f"the entropy source has words of {width!r} bits, expected an integer from 1 to {MAX_WIDTH}")
+    return int(width)
+
+
+def checked_words(source: EntropySource, count: int) -> Words:
+    """`count` words of `source`, refused where the source breaks its promise of number, type or width.
+
+    A word that is too wide would be read as a draw for another label, so it must not pass.
+
+    Examples
+    --------
+    >>> checked_words(SeededEntropy(1), 2).dtype
+    dtype('uint64')
+    """
+    words = source.words(count)
+    given: object = words
+    if not isinstance(given, np.ndarray) or given.dtype != np.uint64 or given.shape != (count,):
+        raise InvalidInput(f"the entropy source did not return {count} words as a one-dimensional array of uint64")
+    if source.width < MAX_WIDTH and count and int(words.max()) >> source.width:
+        raise InvalidInput(f"the entropy source returned a word of more than its {source.width} bits")
+    return words

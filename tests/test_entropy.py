@@ -1,0 +1,138 @@
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from optrand.entropy import (
+    BLOCK_BYTES,
+    EntropySource,
+    SeededEntropy,
+    SystemEntropy,
+    checked_width,
+    checked_words,
+)
+from optrand.errors import InvalidInput
+
+
+class Given:
+    """Returns whatever it was given, as a source that breaks its promises would."""
+
+    private = False
+
+    def __init__(self, width, answer):
+        self.width = width
+        self.answer = answer
+
+    def words(self, _count):
+        return self.answer
+
+
+@pytest.mark.parametrize("source", [SystemEntropy(), SeededEntropy(1)])
+def test_words_are_64_uniform_bits(source):
+    assert isinstance(source, EntropySource)
+    assert source.width == 64
+    words = checked_words(source, 20_000)
+    ones = np.unpackbits(words.view(np.uint8)).reshape(-1, 64).sum(axis=0, dtype=np.int64)
+    # 20,000 fair coins for each bit: standard deviation 71. Seven of them: once in 10^10 runs for any of 64 bits.
+    assert np.abs(ones - 10_000).max() < 7 * 71
+    assert np.unique(words).size == words.size
+
+
+def test_system_entropy_draws_whole_words_in_blocks(monkeypatch):
+    sizes = []
+    urandom = os.urandom
+
+    def counting(size):
+        sizes.append(size)
+        return urandom(size)
+
+    monkeypatch.setattr(os, "urandom", counting)
+    count = BLOCK_BYTES // 8 * 2 + 5
+    assert SystemEntropy().words(count).shape == (count,)
+    assert sizes == [BLOCK_BYTES, BLOCK_BYTES, 40]
+    assert np.count_nonzero(SystemEntropy().words(count)) == count
+
+
+def test_system_entropy_uses_the_bytes_it_gets(monkeypatch):
+    monkeypatch.setattr(os, "urandom", lambda size: bytes(i % 251 for i in range(size)))
+    small, large = SystemEntropy().words(3), SystemEntropy().words(BLOCK_BYTES // 8 + 3)
+    assert small.tobytes() == bytes(range(24))
+    assert large[:3].tobytes() == large[-3:].tobytes() == bytes(range(24))
+
+
+@pytest.mark.parametrize("source", [SystemEntropy(), SeededEntropy(1)])
+def test_no_words_are_words_too(source):
+    assert checked_words(source, 0).shape == (0,)
+
+
+def test_a_fork_shares_no_words():
+    script = """
+import os
+from optrand.entropy import SystemEntropy
+source = SystemEntropy()
+source.words(5)
+child = os.fork()
+os.write(1, f"{source.words(5).tolist()}\\n".encode())
+if child:
+    os.waitpid(child, 0)
+"""
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=True)
+    parent, child = (set(json.loads(line)) for line in run.stdout.splitlines())
+    assert len(parent) == len(child) == 5
+    assert parent.isdisjoint(child)
+
+
+def test_only_the_system_is_private():
+    assert SystemEntropy().private
+    assert not SeededEntropy(3).private
+    assert "not for a release" in repr(SeededEntropy(3))
+
+
+def test_a_seed_repeats_and_another_does_not():
+    first, again, other = SeededEntropy(5), SeededEntropy(np.int64(5)), SeededEntropy(6)
+    words = first.words(8)
+    assert words.tolist() == [*again.words(3).tolist(), *again.words(5).tolist()]
+    assert not np.isin(other.words(8), words).any()
+    assert not np.isin(first.words(8), words).any()
+
+
+@pytest.mark.parametrize("seed", [None, True, 1.0, "1", -1])
+def test_a_seed_is_a_number_from_0(seed):
+    with pytest.raises(InvalidInput, match="seed"):
+        SeededEntropy(seed)
+
+
+@pytest.mark.parametrize("width", [0, 65, -1, True, 8.0, "8", None])
+def test_width_is_from_1_to_64(width):
+    with pytest.raises(InvalidInput, match="from 1 to 64"):
+        checked_width(Given(width, np.zeros(1, dtype=np.uint64)))
+
+
+@pytest.mark.parametrize("width", [1, np.int32(7), 64])
+def test_accepted_widths(width):
+    assert checked_width(Given(width, None)) == width
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [1, 2],
+        np.zeros(2, dtype=np.int64),
+        np.zeros(3, dtype=np.uint64),
+        np.zeros((2, 1), dtype=np.uint64),
+    ],
+)
+def test_words_of_another_shape_or_type_are_refused(answer):
+    with pytest.raises(InvalidInput, match="did not return 2 words"):
+        checked_words(Given(64, answer), 2)
+
+
+@pytest.mark.parametrize("width", [1, 8, 63])
+def test_a_word_that_is_too_wide_is_refused(width):
+    widest = np.array([0, 2**width - 1], dtype=np.uint64)
+    assert checked_words(Given(width, widest), 2) is widest
+    with pytest.raises(InvalidInput, match=f"more than its {width} bits"):
+        checked_words(Given(width, widest + np.uint64(1)), 2)
