@@ -1,0 +1,262 @@
+"""RRWithPrior for many priors at once, as a training loop needs it: one prior an example, drawn exactly.
+
+A classifier that is trained in stages predicts, for every example of the next stage, a prior over the labels; each
+label is then randomized with the randomizer that is best for its own prior ([G21]_, Algorithm 3). Tables of ``K x K``
+numbers for 100,000 examples would fill a disk, so a batch stores which labels each row keeps and nothing else.
+
+References
+----------
+.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.closed_forms.response import kept_labels, response_weights, rr_with_prior
+from optrand.entropy import EntropySource, SystemEntropy, checked_width, checked_words
+from optrand.errors import InvalidInput
+from optrand.exact import privacy_ratio
+from optrand.solution import Solution
+from optrand.validation import PRIOR_SUM_TOLERANCE, SMALLEST_NORMAL, Floats, frozen
+from optrand.validation import epsilon as checked_epsilon
+
+__all__ = ["RRWithPriorBatch", "rr_with_prior_batch"]
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class RRWithPriorBatch:
+    r"""The best classification randomizer for each of `b` priors over the same `K` labels.
+
+    Attributes
+    ----------
+    priors : (b, K) array
+        One prior a row. A row may depend on anything but the label that it is used for.
+    epsilon : float
+        Privacy budget of each row, in nats.
+    kept : (b, K) array of bool
+        The labels between which each row responds, :attr:`k_star` of them.
+
+    Notes
+    -----
+    ``batch[i]`` is the :class:`Solution` of row `i`, with its table and its dual.
+
+    Examples
+    --------
+    >>> batch = RRWithPriorBatch([[0.5, 0.3, 0.2], [0.9, 0.1, 0.0]], 1.0)
+    >>> batch.k_star.tolist(), batch.objective.round(6).tolist()
+    ([2, 1], [0.584847, 0.9])
+    """
+
+    priors: Floats
+    epsilon: float
+    kept: NDArray[np.bool_] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check the priors and find what each row keeps."""
+        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+        object.__setattr__(self, "priors", _checked_priors(self.priors))
+        kept = kept_labels(self.priors, self.epsilon)
+        kept.flags.writeable = False
+        object.__setattr__(self, "kept", kept)
+
+    def __len__(self) -> int:
+        return int(self.priors.shape[0])
+
+    def __getitem__(self, row: int) -> Solution:
+        return rr_with_prior(self.priors[row], self.epsilon)
+
+    @property
+    def k(self) -> int:
+        """The number of labels, `K`."""
+        return int(self.priors.shape[1])
+
+    @property
+    def k_star(self) -> Integers:
+        """How many labels each row keeps, shape ``(b,)``."""
+        counts: Integers = np.count_nonzero(self.kept, axis=1)
+        return counts
+
+    @property
+    def objective(self) -> Floats:
+        """The probability that the output is the label, under each row's own prior: the optimum, shape ``(b,)``."""
+        sizes, index = np.unique(self.k_star, return_inverse=True)
+        own = np.array([response_weights(int(size), self.epsilon)[0] for size in sizes])
+        mass: Floats = np.einsum("bk,bk->b", self.priors, self.kept)
+        return own[index] * mass
+
+    @cached_property
+    def _members(self) -> tuple[Integers, Integers]:
+        """The kept labels of all rows, one row after another, and where each row begins."""
+        starts = np.concatenate(([0], np.cumsum(self.k_star)[:-1]))
+        # Labels of a row come in increasing order, which is what flat positions modulo K give.
+        members = np.flatnonzero(self.kept)
+        members %= self.k
+        return members, starts
+
+    def sample(self, labels: ArrayLike, *, source: EntropySource | None = None) -> Integers:
+        r"""One output a row, drawn with no float on the path.
+
+        With the rational ratio :math:`R = \mathtt{privacy\_ratio(epsilon)} \leq e^\epsilon` and :math:`k` kept labels,
+        a label that is kept stays with probability :math:`(R - 1) / (R + k - 1)`. In all other cases the output is one
+        of the kept labels, each with probability :math:`1 / k`.
+
+        Parameters
+        ----------
+        labels : (b,) array of integers
+            The label of each row, from 0 to ``K-1``.
+        source : EntropySource, optional
+            Where random words come from; by default the operating system, the only choice for a release.
+
+        Returns
+        -------
+        (b,) array of integers
+
+        Raises
+        ------
+        InvalidInput
+            Labels of a wrong number or type, or outside ``0 ... K-1``; the message counts them and repeats none.
+
+        Notes
+        -----
+        A kept label is its own output with probability :math:`\frac{R - 1}{R + k - 1} + \frac{k}{R + k - 1}
+        \cdot \frac1k = \frac{R}{R + k - 1}` and every other output has :math:`\frac{1}{R + k - 1}`; a label that is not
+        kept has :math:`\frac1k`, which lies between the two. So no output is more than :math:`R` times likelier under
+        one label than under another, exactly. A uniform word decides the first coin unless it equals the leading bits
+        of its probability, when further words do; the uniform choice rejects the words beyond the last multiple of
+        :math:`k`. How many words are used depends on the priors and the words, never on the labels.
+
+        Examples
+        --------
+        >>> from optrand.entropy import SeededEntropy
+        >>> batch = rr_with_prior_batch([[0.5, 0.3, 0.2]] * 8, 1.0)
+        >>> batch.sample([0, 0, 0, 0, 1, 1, 1, 2], source=SeededEntropy(1)).max() <= 1
+        np.True_
+        """
+        array = self._checked_labels(labels)
+        source = SystemEntropy() if source is None else source
+        width = checked_width(source)
+        sizes = self.k_star
+        stays = _coins(sizes, privacy_ratio(self.epsilon), source, width)
+        stays &= self.kept[np.arange(len(self)), array]
+        members, starts = self._members
+        return np.where(stays, array, members[starts + _integers_below(sizes, source, width)])
+
+    def _checked_labels(self, labels: ArrayLike) -> Integers:
+        array = np.asarray(labels)
+        if array.dtype.kind not in "iu" or array.shape != (len(self),):
+            raise InvalidInput(
+                f"labels have type {array.dtype} and shape {array.shape}, expected integers of shape ({len(self)},): "
+                "one label for each prior"
+            )
+        outside = int(((array < 0) | (array >= self.k)).sum())
+        if outside:
+            raise InvalidInput(f"{outside} of {array.size} labels are outside 0 ... {self.k - 1}")
+        return array.astype(np.int64)
+
+
+def rr_with_prior_batch(priors: ArrayLike, epsilon: float) -> RRWithPriorBatch:
+    """:func:`~optrand.closed_forms.rr_with_prior` for every row of a matrix of priors.
+
+    Parameters
+    ----------
+    priors : (b, K) array
+        Each row the probabilities of the labels ``0 ... K-1``.
+    epsilon : float
+        Privacy budget of each row, in nats.
+
+    Returns
+    -------
+    RRWithPriorBatch
+
+    Raises
+    ------
+    InvalidInput
+        Priors that are no matrix of probabilities, or an epsilon without meaning.
+
+    Notes
+    -----
+    Cost ``O(b K log K)``, memory ``O(b K)``: 0.05 s for 100,000 priors over 10 labels, 0.6 s for 10,000 over 1,000.
+
+    Examples
+    --------
+    >>> from optrand.certificate import certify
+    >>> batch = rr_with_prior_batch([[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]], 1.0)
+    >>> certify(batch[1]).require(gap=1e-12).lower.__round__(9) == batch.objective[1].round(9)
+    np.True_
+
+    References
+    ----------
+    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Algorithm 2.
+    """
+    return RRWithPriorBatch(np.asarray(priors), epsilon)
+
+
+def _checked_priors(given: ArrayLike) -> Floats:
+    array = np.asarray(given)
+    if array.dtype.kind not in "iuf" or array.ndim != 2 or array.size == 0:
+        raise InvalidInput(
+            f"priors have type {array.dtype} and shape {array.shape}, expected a matrix of numbers, one prior a row"
+        )
+    priors = frozen(array)
+    # NaN and infinite entries end up in the totals, so that no pass of their own is needed to find them.
+    with np.errstate(invalid="ignore", over="ignore"):
+        wrong = ~(np.abs(priors.sum(axis=1) - 1) <= PRIOR_SUM_TOLERANCE)
+    wrong |= (priors < 0).any(axis=1) | ((priors > 0) & (priors < SMALLEST_NORMAL)).any(axis=1)
+    if wrong.any():
+        raise InvalidInput(
+            f"{int(wrong.sum())} of {wrong.size} priors are no probabilities, the first in row {int(wrong.argmax())}: "
+            "expected finite numbers of at least 0, none subnormal, that sum to 1: "
+            "pass priors / priors.sum(axis=1, keepdims=True)"
+        )
+    return priors
+
+
+def _coins(sizes: Integers, ratio: Fraction, source: EntropySource, width: int) -> NDArray[np.bool_]:
+    """True with probability ``(R - 1) / (R + size - 1)``, exactly, for each of `sizes`."""
+    distinct, index = np.unique(sizes, return_inverse=True)
+    chances = [(ratio - 1) / (ratio + int(size) - 1) for size in distinct]
+    leading = np.array([(chance.numerator << width) // chance.denominator for chance in chances], dtype=np.uint64)[
+        index
+    ]
+    words = checked_words(source, sizes.size)
+    coins: NDArray[np.bool_] = words < leading
+    for row in np.flatnonzero(words == leading).tolist():
+        coins[row] = _settle(chances[index[row]], source, width)
+    return coins
+
+
+def _settle(chance: Fraction, source: EntropySource, width: int) -> bool:
+    """Go on comparing a uniform number with `chance`, word by word, after one word that equals its leading bits."""
+    scale = 1 << width
+    while True:
+        chance = chance * scale % 1
+        word = int(checked_words(source, 1)[0])
+        leading = chance.numerator * scale // chance.denominator
+        if word != leading:
+            return word < leading
+
+
+def _integers_below(sizes: Integers, source: EntropySource, width: int) -> Integers:
+    """Uniform integers from 0 to ``size - 1``, exactly, for each of `sizes`."""
+    parts = -(-int(sizes.max()).bit_length() // width)
+    # The last number before the cut at a multiple of the size: up to it every remainder is equally likely.
+    distinct, index = np.unique(sizes, return_inverse=True)
+    numbers = 1 << (width * parts)
+    last = np.array([numbers // int(size) * int(size) - 1 for size in distinct], dtype=np.uint64)[index]
+    drawn = np.zeros(sizes.size, dtype=np.uint64)
+    pending = np.arange(sizes.size)
+    while pending.size:
+        numbers_drawn = np.zeros(pending.size, dtype=np.uint64)
+        for _ in range(parts):
+            numbers_drawn = (numbers_drawn << np.uint64(width % 64)) | checked_words(source, pending.size)
+        drawn[pending] = numbers_drawn
+        pending = pending[numbers_drawn > last[pending]]
+    return (drawn % sizes.astype(np.uint64)).astype(np.int64)

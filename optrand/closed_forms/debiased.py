@@ -1,0 +1,123 @@
+"""Debiased randomized response ([B23]_, Definition 23), and the only dual that can prove it optimal.
+
+References
+----------
+.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optrand.closed_forms.response import response_weights
+from optrand.errors import InvalidInput
+from optrand.problem import unbiased_regression
+from optrand.randomizer import Randomizer
+from optrand.solution import Dual, Solution, Stats
+from optrand.validation import Floats
+from optrand.validation import epsilon as checked_epsilon
+from optrand.validation import labels as checked_labels
+
+__all__ = ["debiased_rr"]
+
+
+def debiased_rr(labels: ArrayLike, epsilon: float) -> Solution:
+    r"""Randomized response whose outputs are moved apart until it is unbiased.
+
+    It is randomized response on the outputs, for :math:`k` labels with mean :math:`\bar y`,
+
+    .. math:: \Phi(y) = \frac{(e^\epsilon + k - 1) y - \sum_{y'} y'}{e^\epsilon - 1}
+                      = y + x (y - \bar y), \qquad x = \frac{k}{e^\epsilon - 1}.
+
+    Parameters
+    ----------
+    labels : (k,) array
+        Distinct numbers in any order.
+    epsilon : float
+        Privacy budget in nats.
+
+    Returns
+    -------
+    Solution
+        Of unbiased regression on the real line under the uniform prior. Its value is :math:`x (x + 2) s^2 / 2` with
+        :math:`s^2` the mean of :math:`(y - \bar y)^2`.
+
+    Raises
+    ------
+    InvalidInput
+        Labels or an epsilon without meaning, or outputs that floats cannot hold or tell apart.
+
+    Notes
+    -----
+    *The dual.* Its columns are the staircases of one label each. Were it optimal, then at every output
+    :math:`\Phi(y)` the reduced cost :math:`(e^\epsilon - 1) h_y(v) + \sum_z h_z(v)` of that column would vanish
+    together with its derivative: :math:`2k` linear equations for the :math:`2k` multipliers. With :math:`d_y = y - \bar
+    y`, and outputs counted from :math:`\bar y`, their only solution is
+
+    .. math:: \beta_y = \frac{(x + 2) d_y}{e^\epsilon - 1}, \qquad
+              \alpha_y = \frac{(x + 1)^2 s^2 - (x^2 + 3 x + 3) d_y^2}{2 (e^\epsilon - 1)}.
+
+    So these multipliers prove debiased randomized response optimal exactly where it is: always for two labels,
+    otherwise from some epsilon on. Elsewhere they prove a bound that is true but may be far off. Counting outputs from
+    zero again (:math:`\alpha_y - \beta_y \bar y`) costs digits of the dual where labels lie far from zero; the outputs
+    keep theirs.
+
+    Cost ``O(k^2)``, the size of the table.
+
+    Examples
+    --------
+    >>> from optrand.certificate import certify
+    >>> solution = debiased_rr([0, 1], math.log(3))
+    >>> solution.randomizer.outputs.tolist(), solution.randomizer.matrix.tolist()
+    ([-0.5, 1.5], [[0.75, 0.25], [0.25, 0.75]])
+    >>> proof = certify(solution)
+    >>> f"{proof.lower:.9f} {proof.upper:.9f}"
+    '0.375000000 0.375000000'
+    >>> [f"{certify(debiased_rr([0, 1, 2], epsilon)).gap:.3f}" for epsilon in (1.0, 4.0)]
+    ['0.271', '0.000']
+
+    References
+    ----------
+    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023,
+       Definition 23.
+    """
+    names = np.sort(checked_labels(labels))
+    gain = math.expm1(checked_epsilon(epsilon))
+    offsets = _from_mean(names)
+    with np.errstate(over="ignore"):
+        outputs = names + names.size / gain * offsets
+    if not np.isfinite(outputs).all() or (np.diff(outputs) <= 0).any():
+        raise InvalidInput(
+            f"the outputs of debiased randomized response at epsilon {epsilon:g} overflow or coincide in floats: "
+            "rescale the labels, merge those that nearly coincide, or raise epsilon"
+        )
+    problem = unbiased_regression(names, np.full(names.size, 1 / names.size), epsilon)
+    own, other = response_weights(problem.k, problem.epsilon)
+    matrix = np.full((problem.k, problem.k), other)
+    np.fill_diagonal(matrix, own)
+    randomizer = Randomizer(problem.labels, outputs, matrix, problem.epsilon)
+    return Solution(problem, randomizer, _dual(problem.labels, offsets, gain), Stats("debiased_rr"))
+
+
+def _from_mean(labels: Floats) -> Floats:
+    """``y - mean(y)``, by way of the lowest label so that labels far from zero lose no digits."""
+    with np.errstate(over="ignore"):
+        above = labels - labels[0]
+    if not np.isfinite(above).all():
+        raise InvalidInput("the range of the labels overflows in floats: rescale the labels")
+    offsets: Floats = above - math.fsum(above / labels.size)
+    return offsets
+
+
+def _dual(labels: Floats, offsets: Floats, gain: float) -> Dual | None:
+    """The multipliers of :func:`debiased_rr`; None where floats cannot hold them."""
+    x = labels.size / gain
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = np.mean(offsets**2)
+        beta = (x + 2) / gain * offsets
+        alpha = ((x + 1) ** 2 * spread - (x * x + 3 * x + 3) * offsets**2) / (2 * gain)
+        alpha -= beta * (labels[0] - offsets[0])
+    return Dual(alpha, beta) if np.isfinite(alpha).all() and np.isfinite(beta).all() else None

@@ -1,0 +1,252 @@
+"""Randomized response on all labels, on the likeliest `k`, and on the best number of them ([G21]_, Algorithms 1 and 2).
+
+References
+----------
+.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.errors import InvalidInput
+from optrand.problem import Problem, classification
+from optrand.randomizer import Randomizer
+from optrand.solution import Dual, Solution, Stats
+from optrand.validation import Floats
+from optrand.validation import epsilon as checked_epsilon
+from optrand.validation import labels as checked_labels
+
+__all__ = ["kept_labels", "response_weights", "rr", "rr_top_k", "rr_with_prior"]
+
+BLOCK = 1 << 20
+"""Entries of a batch of priors that are sorted at a time."""
+
+
+def rr(labels: ArrayLike, epsilon: float) -> Solution:
+    r"""Randomized response: the label itself, ``exp(epsilon)`` times likelier than each other one.
+
+    .. math:: \Pr[v \mid y] = \frac{e^{\epsilon \cdot 1[v = y]}}{e^\epsilon + k - 1}
+
+    Parameters
+    ----------
+    labels : (k,) array
+        Distinct numbers in any order.
+    epsilon : float
+        Privacy budget in nats.
+
+    Returns
+    -------
+    Solution
+        Of classification under the uniform prior, where it is optimal.
+
+    Notes
+    -----
+    The dual is that of :func:`rr_with_prior`, which keeps every label of a uniform prior: ``-alpha_y`` is
+    ``value / k`` for each label. Cost ``O(k^2)``, the size of the table.
+
+    Examples
+    --------
+    >>> from optrand.certificate import certify
+    >>> solution = rr([0, 1, 2], 1.0)
+    >>> solution.randomizer.matrix.round(4).tolist()
+    [[0.5761, 0.2119, 0.2119], [0.2119, 0.5761, 0.2119], [0.2119, 0.2119, 0.5761]]
+    >>> proof = certify(solution)
+    >>> f"{proof.lower:.12f} {proof.upper:.12f}"
+    '0.576116884766 0.576116884766'
+
+    References
+    ----------
+    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Section 2.
+    """
+    names = checked_labels(labels)
+    problem = classification(np.full(names.size, 1 / names.size), epsilon, labels=names)
+    kept = np.arange(problem.k)
+    return Solution(problem, _respond(problem, kept), _dual(problem), Stats("rr"))
+
+
+def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Solution:
+    r"""Randomized response on the `k` likeliest labels; any other label gives one of these at random.
+
+    .. math:: \Pr[v \mid y] = \frac{e^{\epsilon \cdot 1[v = y]}}{e^\epsilon + k - 1} \quad (y \in Y_k), \qquad
+              \Pr[v \mid y] = \frac{1}{k} \quad (y \notin Y_k), \qquad v \in Y_k
+
+    Parameters
+    ----------
+    prior : (K,) array
+        Probabilities of the labels ``0 ... K-1``.
+    k : int
+        How many labels to keep, from 1 to ``K``. Of equally likely labels the smaller is kept.
+    epsilon : float
+        Privacy budget in nats.
+
+    Returns
+    -------
+    Solution
+        Of classification under `prior`. Its outputs are the kept labels, in increasing order.
+
+    Raises
+    ------
+    InvalidInput
+        A `k` that is no integer from 1 to ``K``, or a prior or epsilon without meaning.
+
+    Notes
+    -----
+    The dual is that of :func:`rr_with_prior` whatever `k` is, so the certified gap is the true distance from the best
+    randomizer. Cost ``O(K log K)`` beside the ``(K, k)`` table.
+
+    Examples
+    --------
+    >>> from optrand.certificate import certify
+    >>> prior = [0.5, 0.3, 0.2]
+    >>> [f"{certify(rr_top_k(prior, k, 1.0)).gap:.3f}" for k in (1, 2, 3)]
+    ['0.170', '0.000', '0.015']
+
+    References
+    ----------
+    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Algorithm 1.
+    """
+    problem = classification(prior, epsilon)
+    if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
+        raise InvalidInput(f"k is of type {type(k).__name__}, expected an integer from 1 to {problem.k}")
+    if not 1 <= k <= problem.k:
+        raise InvalidInput(f"k is {k}, expected an integer from 1 to {problem.k}, the number of labels")
+    kept = np.sort(np.argsort(-problem.prior, kind="stable")[:k])
+    return Solution(problem, _respond(problem, kept), _dual(problem), Stats(f"rr_top_k(k={k})"))
+
+
+def rr_with_prior(prior: ArrayLike, epsilon: float) -> Solution:
+    r"""The randomizer that keeps the label most often: :func:`rr_top_k` with the best `k`.
+
+    With :math:`P_k` the sum of the `k` largest priors it attains the optimum of LP1 of [G21]_,
+
+    .. math:: S = \max_k w_k, \qquad w_k = \frac{e^\epsilon P_k}{e^\epsilon + k - 1}.
+
+    Parameters
+    ----------
+    prior : (K,) array
+        Probabilities of the labels ``0 ... K-1``; zeros are welcome.
+    epsilon : float
+        Privacy budget in nats.
+
+    Returns
+    -------
+    Solution
+        Of classification under `prior`, with the dual that proves it optimal.
+
+    Raises
+    ------
+    InvalidInput
+        A prior or epsilon without meaning.
+
+    Notes
+    -----
+    *The best k.* Since :math:`w_k` is the mean of :math:`w_{k-1}` and :math:`e^\epsilon p_{(k)}` with
+    weights :math:`e^\epsilon + k - 2` and 1, keeping one label more pays if and only if :math:`e^\epsilon p_{(k)} >
+    w_{k-1}`, that is, if
+
+    .. math:: D_k := \sum_{j < k} (p_{(j)} - p_{(k)}) < (e^\epsilon - 1) p_{(k)}.
+
+    The left side grows with `k` and the right side shrinks, so the labels that pay come first, and no two numbers that
+    are nearly equal are ever subtracted after rounding. Equally likely labels are kept or left out together.
+
+    *The proof of optimality* ([G21]_, Theorem 3, in closed form). With :math:`-\alpha_y = \mu_y = \max(0, (e^\epsilon
+    p_y - S) / (e^\epsilon - 1))` and :math:`\beta = 0` the bound of :mod:`optrand.certificate` is `S`. By the above
+    :math:`\mu_y > 0` on the kept labels only, where :math:`(e^\epsilon - 1) \sum \mu_y = e^\epsilon P_k - k S =
+    (e^\epsilon - 1) S`: the multipliers sum to `S`. And the best column at output `y` costs :math:`\sum_z \mu_z - p_y +
+    (e^\epsilon - 1) \min(\mu_y - p_y, 0)`, which is 0 on the kept labels and :math:`S - e^\epsilon p_y \geq 0`
+    elsewhere. ∎
+
+    In floats :math:`\mu_y` is computed as :math:`\frac{e^\epsilon}{e^\epsilon + k - 1} \big( p_y + \frac{k d_y - D_k}
+    {e^\epsilon - 1} \big)` with :math:`d_y = p_y - p_{(k)}`, which loses nothing at small epsilon.
+
+    Cost ``O(K log K)`` beside the ``(K, k)`` table.
+
+    Examples
+    --------
+    >>> from optrand.certificate import certify
+    >>> solution = rr_with_prior([0.5, 0.3, 0.2], 1.0)
+    >>> solution.randomizer.outputs.tolist(), round(solution.value, 6)
+    ([0.0, 1.0], 0.584847)
+    >>> certify(solution).require(gap=1e-12).findings
+    ()
+
+    References
+    ----------
+    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Algorithm 2 and Theorem 3.
+    """
+    problem = classification(prior, epsilon)
+    kept = np.flatnonzero(kept_labels(problem.prior[np.newaxis], problem.epsilon)[0])
+    return Solution(problem, _respond(problem, kept), _dual(problem), Stats("rr_with_prior"))
+
+
+def kept_labels(priors: Floats, epsilon: float) -> NDArray[np.bool_]:
+    """Which labels :func:`rr_with_prior` keeps, a row for each prior.
+
+    Parameters
+    ----------
+    priors : (b, K) array
+    epsilon : float
+
+    Returns
+    -------
+    (b, K) array of bool
+
+    Notes
+    -----
+    The rule is derived at :func:`rr_with_prior`; both of its sides are monotone in floats too. Cost ``O(b K log K)``.
+
+    Examples
+    --------
+    >>> kept_labels(np.array([[0.5, 0.3, 0.2], [0.25, 0.5, 0.25]]), 1.0).tolist()
+    [[True, True, False], [True, True, True]]
+    """
+    gain = math.expm1(checked_epsilon(epsilon))
+    kept = np.empty(priors.shape, dtype=np.bool_)
+    k = np.arange(1, priors.shape[1])
+    step = max(1, BLOCK // priors.shape[1])
+    for start in range(0, priors.shape[0], step):
+        block = priors[start : start + step]
+        falling = np.sort(block, axis=1)[:, ::-1]
+        surplus = np.cumsum(k * (falling[:, :-1] - falling[:, 1:]), axis=1)
+        last = (surplus < gain * falling[:, 1:]).sum(axis=1)
+        smallest = np.take_along_axis(falling, last[:, np.newaxis], axis=1)
+        kept[start : start + step] = block >= smallest
+    return kept
+
+
+def response_weights(k: int, epsilon: float) -> tuple[float, float]:
+    """The probabilities of the label itself and of each other one under randomized response on `k` labels.
+
+    Examples
+    --------
+    >>> response_weights(2, math.log(3))
+    (0.75, 0.25)
+    """
+    shrink = math.exp(-epsilon)
+    own = 1 / (1 + (k - 1) * shrink)
+    return own, own * shrink
+
+
+def _respond(problem: Problem, kept: NDArray[np.intp]) -> Randomizer:
+    """Randomized response on the labels at the positions `kept`, uniform over these for all others."""
+    own, other = response_weights(kept.size, problem.epsilon)
+    matrix = np.full((problem.k, kept.size), 1 / kept.size)
+    matrix[kept] = other
+    matrix[kept, np.arange(kept.size)] = own
+    return Randomizer(problem.labels, problem.labels[kept], matrix, problem.epsilon)
+
+
+def _dual(problem: Problem) -> Dual:
+    """The multipliers of :func:`rr_with_prior`."""
+    kept = kept_labels(problem.prior[np.newaxis], problem.epsilon)[0]
+    p = problem.prior[kept]
+    surplus = p - p.min()
+    own, _ = response_weights(p.size, problem.epsilon)
+    tilt = (p.size * surplus - math.fsum(surplus)) / math.expm1(problem.epsilon)
+    alpha = np.zeros(problem.k)
+    alpha[kept] = -own * np.maximum(p + tilt, 0.0)
+    return Dual(alpha, np.zeros(problem.k))
