@@ -1,0 +1,1 @@
+"""From a table of private labels to a released one."""

@@ -1,0 +1,194 @@
+"""Tables as CSV: every cell but the labels keeps its text, byte for byte.
+
+pyarrow parses; every column is read as raw bytes, so ``007`` stays ``007``, an empty cell and a quoted empty one stay
+two things, and text in any encoding that extends ASCII passes through. What is normalised is how the file is written
+down: a cell is quoted only where it has to be, lines end in a line feed, a byte-order mark and blank lines are dropped.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from optrand.errors import InvalidInput
+from optrand.validation import Floats
+
+__all__ = ["CsvTable"]
+
+ROWS_AT_A_TIME = 1 << 16
+
+BLOCK_SIZE = 1 << 24
+"""No record may be longer than this many bytes."""
+
+GZIP_MAGIC = b"\x1f\x8b"
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+_WELL_QUOTED = re.compile(rb'(?:(?:"(?:[^"]++|"")*+"|(?!")[^,\r\n]*+)(?:[,\r\n]|\Z))*+')
+"""Fields whose quotes are closed, with a comma or the end of the line right behind them."""
+
+_NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
+
+
+@dataclass(frozen=True)
+class CsvTable:
+    """A CSV file in memory.
+
+    Attributes
+    ----------
+    labels : (rows,) array
+    header : list of bytes or None
+        The first record of the file; None for an empty name without quotes.
+    column : int
+        Where the labels stand.
+    cells : pyarrow.Table
+        Every column as bytes, the header among the rows no more; null for an empty cell without quotes.
+    """
+
+    labels: Floats
+    header: list[bytes | None]
+    column: int
+    cells: Any = field(repr=False)
+
+    @classmethod
+    def read(cls, path: Path, label: str) -> CsvTable:
+        """See :func:`optrand.release.table.read_table`."""
+        data = _contents(path)
+        if _WELL_QUOTED.fullmatch(data) is None:
+            # Read on regardless, the text up to the next quote would become one public cell, labels and all.
+            raise InvalidInput(
+                f"{path.name} has a quoted cell that is never closed, or that goes on after its closing quote: write a "
+                'quote inside a quoted cell as ""'
+            )
+        records = _parsed(data, path.name)
+        header = [column[0].as_py() for column in records.columns]
+        cells = records.slice(1)
+        column = _position(label, header, path.name)
+        if cells.num_rows == 0:
+            raise InvalidInput(f"{path.name} has a header and no rows: there is nothing to randomize")
+        return cls(_numbers(cells.column(column), label), header, column, cells)
+
+    def write(self, stream: BinaryIO, values: Floats, *, compress: bool = False) -> None:
+        """Write the table with `values` in place of the labels, each as the shortest text that reads back the same."""
+        if compress:
+            # No name and no time of day in the header: the same table gives the same bytes.
+            with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as packed:
+                self._write(packed, values)
+        else:
+            self._write(stream, values)
+
+    def _write(self, stream: Any, values: Floats) -> None:
+        stream.write(b",".join(_quoted(pa.array(self.header, pa.binary())).to_pylist()) + b"\n")
+        texts = _texts(values)
+        for start in range(0, self.cells.num_rows, ROWS_AT_A_TIME):
+            block = self.cells.slice(start, ROWS_AT_A_TIME)
+            columns = [_quoted(column.combine_chunks()) for column in block.columns]
+            columns[self.column] = texts.slice(start, ROWS_AT_A_TIME)
+            lines = pc.binary_join_element_wise(*columns, pa.scalar(b",")).to_pylist()
+            stream.write(b"\n".join(lines) + b"\n")
+
+
+def _contents(path: Path) -> bytes:
+    data = path.read_bytes()
+    if data.startswith(GZIP_MAGIC):
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, OSError, zlib.error):
+            raise InvalidInput(f"{path.name} is a damaged gzip file: it cannot be unpacked") from None
+    if data.startswith(UTF_16_MARKS):
+        raise InvalidInput(f"{path.name} is UTF-16 text: save it as UTF-8")
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    if not data.strip():
+        raise InvalidInput(f"{path.name} is empty, expected a header and rows")
+    return data
+
+
+def _parsed(data: bytes, name: str) -> Any:
+    """All records, the header included, as columns of bytes."""
+    ragged = 0
+
+    def skip(_: object) -> str:
+        nonlocal ragged
+        ragged += 1
+        return "skip"
+
+    read = pa.csv.ReadOptions(autogenerate_column_names=True, block_size=BLOCK_SIZE)
+
+    def parse(columns: int) -> Any:
+        # Where a table has one column, a blank line is a missing label; anywhere else it is nothing.
+        return pa.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip, ignore_empty_lines=columns > 1)
+
+    try:
+        names = pa.csv.open_csv(pa.BufferReader(data), read, parse(2)).schema.names
+        convert = pa.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.binary()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            check_utf8=False,
+        )
+        ragged = 0
+        records = pa.csv.read_csv(pa.BufferReader(data), read, parse(len(names)), convert)
+    except pa.ArrowInvalid:
+        # pyarrow's own message quotes the row.
+        raise InvalidInput(f"{name} cannot be read as CSV: expected comma-separated text with a header") from None
+    if ragged:
+        raise InvalidInput(
+            f"{name} has {ragged} row(s) with more or fewer cells than its header, which has {len(names)}: quote cells "
+            "that hold commas"
+        )
+    return records
+
+
+def _position(label: str, header: list[bytes | None], name: str) -> int:
+    wanted = label.encode()
+    found = header.count(wanted)
+    if found == 0:
+        raise InvalidInput(
+            f"{name} has no column {label!r}: the first line must name the columns, and it names {len(header)} others"
+        )
+    if found > 1:
+        raise InvalidInput(f"{name} has {found} columns named {label!r}, expected one: rename the others")
+    return header.index(wanted)
+
+
+def _numbers(column: Any, label: str) -> Floats:
+    rows = len(column)
+    missing = rows - _count(pc.match_substring_regex(column, r"[^ \t]"))
+    if missing:
+        raise InvalidInput(f"{missing} of {rows} labels in column {label!r} are missing: drop these rows or fill them")
+    odd = rows - _count(pc.match_substring_regex(column, _NUMBER))
+    if odd:
+        raise InvalidInput(f"{odd} of {rows} labels in column {label!r} are not numbers, such as 7, -0.5 or 1e3")
+    texts = pc.utf8_trim(column.cast(pa.string()), characters=" \t")
+    numbers: Floats = texts.cast(pa.float64()).to_numpy() + 0.0
+    huge = rows - int(np.isfinite(numbers).sum())
+    if huge:
+        raise InvalidInput(f"{huge} of {rows} labels in column {label!r} are beyond the range of floats: rescale them")
+    return numbers
+
+
+def _count(found: Any) -> int:
+    return int(pc.sum(found).as_py() or 0)
+
+
+def _quoted(cells: Any) -> Any:
+    """Cells as they are written: in quotes if they hold a comma, a quote or the end of a line, or are empty text."""
+    special = pc.or_(pc.match_substring_regex(cells, '[",\r\n]'), pc.equal(cells, b""))
+    quote = pa.scalar(b'"')
+    quoted = pc.binary_join_element_wise(quote, pc.replace_substring(cells, '"', '""'), quote, pa.scalar(b""))
+    return pc.fill_null(pc.if_else(special, quoted, cells), b"")
+
+
+def _texts(values: Floats) -> Any:
+    """The shortest text of each number that reads back the same; few distinct numbers, many rows."""
+    distinct, places = np.unique(values, return_inverse=True)
+    return pa.array([repr(number).encode() for number in distinct.tolist()], pa.binary()).take(pa.array(places))

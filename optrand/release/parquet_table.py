@@ -1,0 +1,89 @@
+"""Tables as Parquet: every column but the labels keeps its type and its values.
+
+What does not survive is the note that a file keeps of itself (pandas, for one, writes there how many categories a
+column has): it may be a figure of the true labels, so it is dropped. Statistics are those of the new columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+
+from optrand.errors import InvalidInput
+from optrand.validation import MAX_INTEGER, Floats
+
+__all__ = ["ParquetTable"]
+
+
+@dataclass(frozen=True)
+class ParquetTable:
+    """A Parquet file in memory.
+
+    Attributes
+    ----------
+    labels : (rows,) array
+    column : int
+        Where the labels stand.
+    columns : pyarrow.Table
+    """
+
+    labels: Floats
+    column: int
+    columns: Any = field(repr=False)
+
+    @classmethod
+    def read(cls, path: Path, label: str) -> ParquetTable:
+        """See :func:`optrand.release.table.read_table`."""
+        try:
+            with pa.parquet.ParquetFile(path) as file:
+                columns = file.read()
+        except (pa.ArrowException, OSError):
+            raise InvalidInput(f"{path.name} cannot be read as Parquet: it is damaged or of another kind") from None
+        found = columns.column_names.count(label)
+        if found != 1:
+            raise InvalidInput(f"{path.name} has {found} columns named {label!r}, expected one")
+        if columns.num_rows == 0:
+            raise InvalidInput(f"{path.name} has no rows: there is nothing to randomize")
+        column = columns.column_names.index(label)
+        return cls(_numbers(columns.column(column), label), column, columns)
+
+    def write(self, stream: BinaryIO, values: Floats, *, compress: bool = False) -> None:
+        """Write the table with `values` in place of the labels, as a column of floats."""
+        if compress:
+            raise InvalidInput("a Parquet file compresses itself: it cannot be gzipped as well")
+        name = self.columns.column_names[self.column]
+        noisy = self.columns.set_column(self.column, pa.field(name, pa.float64()), pa.array(values, pa.float64()))
+        pa.parquet.write_table(noisy.replace_schema_metadata(None), stream)
+
+
+def _numbers(column: Any, label: str) -> Floats:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise InvalidInput(f"column {label!r} is of type {kind}, expected numbers")
+    rows = len(column)
+    if column.null_count:
+        raise InvalidInput(
+            f"{column.null_count} of {rows} labels in column {label!r} are missing: drop these rows or fill them"
+        )
+    if kind in (pa.float16(), pa.float32()):
+        # Through the shortest text: 0.1 was meant, not the double nearest to the float nearest to it.
+        column = column.cast(pa.string())
+    numbers: Floats = column.cast(pa.float64(), safe=False).to_numpy() + 0.0
+    if pa.types.is_integer(kind) and max(abs(end.as_py()) for end in pc.min_max(column).values()) > MAX_INTEGER:
+        raise InvalidInput(
+            f"column {label!r} holds integers beyond 2**53, which floats cannot tell apart: rescale them"
+        )
+    odd = rows - int(np.isfinite(numbers).sum())
+    if odd:
+        raise InvalidInput(
+            f"{odd} of {rows} labels in column {label!r} are NaN or infinite: drop these rows or fill them"
+        )
+    return numbers

@@ -1,0 +1,94 @@
+"""Tables of private labels on disk: read the label column as numbers, leave every other column alone.
+
+A :class:`Table` is a file in memory that knows two things: the labels, and how to write itself with other numbers in
+their place. CSV (:mod:`~optrand.release.csv_table`) and Parquet (:mod:`~optrand.release.parquet_table`) are the two
+kinds. No error message of these modules repeats what a cell holds, be it a cell of the label column or of another: a
+table without a header, or with a stray quote, may have a label anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from optrand.errors import InvalidInput
+from optrand.validation import Floats
+
+__all__ = ["SUFFIXES", "Table", "read_table", "suffix_of"]
+
+SUFFIXES = (".csv", ".csv.gz", ".parquet")
+"""The kinds of file, by the end of their names."""
+
+
+class Table(Protocol):
+    """A table whose label column has been read as numbers."""
+
+    @property
+    def labels(self) -> Floats:
+        """The label of each row, finite numbers, shape ``(rows,)``."""
+        ...
+
+    def write(self, stream: BinaryIO, values: Floats, *, compress: bool = False) -> None:
+        """Write the whole table to `stream` with `values` in place of the labels, gzipped if asked (CSV only)."""
+        ...
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """Which of :data:`SUFFIXES` a path ends in, whatever the case of its letters.
+
+    Raises
+    ------
+    InvalidInput
+        None of them.
+
+    Examples
+    --------
+    >>> suffix_of("census.CSV.gz")
+    '.csv.gz'
+    """
+    name = Path(path).name.lower()
+    for suffix in SUFFIXES:
+        if name.endswith(suffix):
+            return suffix
+    raise InvalidInput(f"{path} is of no known kind: expected a name that ends in {', '.join(SUFFIXES)}")
+
+
+def read_table(path: str | os.PathLike[str], label: str) -> Table:
+    """Read a table whose column `label` holds the private labels.
+
+    Parameters
+    ----------
+    path : path
+        A CSV file with a header (``.csv``, ``.csv.gz``) or a Parquet file (``.parquet``).
+    label : str
+        The name of the column, exactly as the file spells it.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    InvalidInput
+        No such file, another kind of file, a damaged one, one without rows, or one whose label column is missing,
+        repeated, or not made of finite numbers throughout.
+
+    Examples
+    --------
+    >>> from optrand.data import weeks_worked_path
+    >>> table = read_table(weeks_worked_path(), "weeks")
+    >>> table.labels.size, table.labels.max()
+    (20000, np.float64(52.0))
+    """
+    source = Path(path)
+    suffix = suffix_of(source)
+    if not source.is_file():
+        raise InvalidInput(f"{source} is {'not a regular file' if source.exists() else 'not there'}: expected a table")
+    if suffix == ".parquet":
+        from optrand.release.parquet_table import ParquetTable
+
+        return ParquetTable.read(source, label)
+    from optrand.release.csv_table import CsvTable
+
+    return CsvTable.read(source, label)
