@@ -275,7 +275,7 @@ class Sampler:
         row = self._index.rows.get(value)
         if row is None:
             raise self._unknown(1, 1)
-        word = int(checked_words(source, 1)[0])
+        word: int = checked_words(source, 1).item()
         output = int(tables.guide[row * tables.stride + (word >> tables.shift)])
         if output < 0:
             output = self._settle(row, word, tables.width, source)

@@ -211,8 +211,14 @@ def test_many_labels_share_the_guide():
     rows = np.full((k, 3), 0, dtype=object)
     rows[np.arange(k), np.arange(k) % 3] = 7
     labels = np.arange(k) * 0.5
-    drawn = Sampler(labels, [0, 1, 2], rows, 7).sample(labels)
+    sampler = Sampler(labels, [0, 1, 2], rows, 7)
+    tracemalloc.start()
+    drawn = sampler.sample(labels)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     assert (drawn == np.arange(k) % 3).all()
+    # A guide of 2**22 cells at most, and a few arrays of its size while it is made: not 5,000 times 2**12.
+    assert peak < 4 * 8 * 2**22
 
 
 def test_frequencies():
@@ -327,6 +333,14 @@ def test_any_labels_find_their_rows(labels):
     assert sampler.sample(labels[::-1]).tolist() == list(range(k))[::-1]
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_what_lies_between_integer_labels_is_no_label(dtype):
+    sampler = Sampler([0, 1, 3], [0, 1, 2], [[1, 0, 0], [0, 1, 0], [0, 0, 1]], 1)
+    assert sampler.sample(np.array([3, -0.0, 1], dtype=dtype)).tolist() == [2, 0, 1]
+    with pytest.raises(InvalidInput, match=r"^4 of 6 "):
+        sampler.sample(np.array([0.5, 1, 1.5, 2, 3, 2.998], dtype=dtype))
+
+
 def test_integers_too_large_for_floats():
     big = 2**53
     sampler = Sampler([0, big], [0, 1], [[1, 0], [0, 1]], 1)
@@ -336,6 +350,9 @@ def test_integers_too_large_for_floats():
             sampler.sample(np.array([big, big + 1], dtype=dtype))
     with pytest.raises(InvalidInput, match=r"^1 of 1 "):
         sampler.sample(big + 1)
+    narrow = Sampler([big - 1, big], [0, 1], [[1, 0], [0, 1]], 1)
+    with pytest.raises(InvalidInput, match=r"^1 of 2 "):
+        narrow.sample(np.array([big, big + 1]))
     far = Sampler([-(2.0**62), 2.0**62], [0, 1], [[1, 0], [0, 1]], 1)
     assert far.sample(np.array([2**62, -(2**62)])).tolist() == [1, 0]
     with pytest.raises(InvalidInput, match=r"^2 of 2 "):
@@ -348,6 +365,9 @@ def test_small_floats_are_not_rounded_into_the_range():
     assert sampler.sample(np.array([2**24 + 2], dtype=np.float32)).tolist() == [1]
     with pytest.raises(InvalidInput, match=r"^1 of 1 "):
         sampler.sample(np.array([2**24], dtype=np.float32))
+    above = Sampler([2**24, 2**24 + 3], [0, 1], [[1, 0], [0, 1]], 1)
+    with pytest.raises(InvalidInput, match=r"^1 of 1 "):
+        above.sample(np.array([2**24 + 4], dtype=np.float32))
     tenth = Sampler([0.1, 0.5], [0, 1], [[1, 0], [0, 1]], 1)
     with pytest.raises(InvalidInput, match=r"^1 of 2 "):
         tenth.sample(np.array([0.1, 0.5], dtype=np.float32))

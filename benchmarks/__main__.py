@@ -1,0 +1,41 @@
+"""Run a benchmark by its name: ``python -m benchmarks NAME [options]``; without a name, list them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NamedTuple
+
+
+class Benchmark(NamedTuple):
+    """A module with ``main(arguments) -> exit code``, and what it measures, in a line."""
+
+    module: str
+    summary: str
+
+
+BENCHMARKS = {
+    "lp1": Benchmark("benchmarks.lp1", "RRWithPrior against the linear programs LP1 and LP2: certified gaps and times"),
+    "mesh": Benchmark("benchmarks.mesh", "the unbiased program on finer and finer grids: time, value, verified gap"),
+    "sampling": Benchmark("benchmarks.sampling", "labels a second on one core, against other libraries"),
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the benchmark that the first argument names with the others; 2 for a name that is none."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print("usage: python -m benchmarks NAME [--smoke] [options]\n")
+        for name, benchmark in BENCHMARKS.items():
+            print(f"  {name:10}{benchmark.summary}")
+        return 0
+    name, *rest = arguments
+    if name not in BENCHMARKS:
+        print(f"no benchmark is called {name!r}: choose one of {', '.join(BENCHMARKS)}", file=sys.stderr)
+        return 2
+    code: int = import_module(BENCHMARKS[name].module).main(rest)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,117 @@
+"""Time one other library, inside its own environment; prints JSON. It imports nothing but that library.
+
+Usage: ``python run.py PEER LABELS EPSILON SIZE SECONDS``. A library without a call for many labels is timed in a loop,
+on as many labels as take about SECONDS, at most SIZE.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+REPEATS = 3
+FIRST = 500
+"""Labels of the trial that tells how many fit the time."""
+
+
+class Peer(NamedTuple):
+    """How to draw for one label and for many, and how the library wants its labels."""
+
+    one: Callable[[Any], Any]
+    many: Callable[[Any], Any]
+    labels: Callable[[Sequence[int]], Any]
+
+
+def loop(one: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """For a library that draws one label a call: a list comprehension, the fastest loop that Python has."""
+    return lambda values: [one(value) for value in values]
+
+
+def opendp(k: int, epsilon: float) -> Peer:
+    """OpenDP: `make_randomized_response`."""
+    dp: Any = import_module("opendp.prelude")
+    dp.enable_features("contrib")
+    measurement = dp.m.make_randomized_response(list(range(k)), math.exp(epsilon) / (math.exp(epsilon) + k - 1))
+    return Peer(measurement, loop(measurement), list)
+
+
+def diffprivlib(k: int, epsilon: float) -> Peer:
+    """Diffprivlib has no randomized response over more than two labels; with these utilities this mechanism is one."""
+    mechanisms: Any = import_module("diffprivlib.mechanisms")
+    utilities = [[str(a), str(b), 1.0] for a in range(k) for b in range(a)]
+    randomise = mechanisms.ExponentialCategorical(epsilon=epsilon, utility_list=utilities).randomise
+    return Peer(randomise, loop(randomise), lambda values: [str(value) for value in values])
+
+
+def multi_freq_ldpy(k: int, epsilon: float) -> Peer:
+    """multi-freq-ldpy: `GRR_Client` is compiled by numba, so that a loop over it can be compiled too."""
+    client: Any = import_module("multi_freq_ldpy.pure_frequency_oracles.GRR").GRR_Client
+    numpy: Any = import_module("numpy")
+    empty_like = numpy.empty_like
+
+    def compiled(values: Any) -> Any:
+        drawn = empty_like(values)
+        for i in range(values.size):
+            drawn[i] = client(values[i], k, epsilon)
+        return drawn
+
+    return Peer(lambda value: client(value, k, epsilon), import_module("numba").njit(compiled), numpy.array)
+
+
+def pure_ldp(k: int, epsilon: float) -> Peer:
+    """pure-ldp: direct encoding."""
+    encoding: Any = import_module("pure_ldp.frequency_oracles.direct_encoding")
+    privatise = encoding.DEClient(epsilon, k, lambda value: value).privatise
+    return Peer(privatise, loop(privatise), list)
+
+
+PEERS = {"opendp": opendp, "diffprivlib": diffprivlib, "multi-freq-ldpy": multi_freq_ldpy, "pure-ldp": pure_ldp}
+
+
+def seconds_of(run: Callable[[Any], Any], values: Any) -> float:
+    """The median time of a few runs."""
+    times = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        run(values)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def fitting(run: Callable[[Any], Any], values: Any, seconds: float) -> Any:
+    """As many of the values as take about the given time, after a first run that may compile."""
+    run(values[:FIRST])
+    pace = seconds_of(run, values[:FIRST]) / FIRST
+    return values[: max(FIRST, min(len(values), int(seconds / pace)))]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Time the peer, and print what was found."""
+    name, k, epsilon, size, seconds = arguments
+    peer = PEERS[name](int(k), float(epsilon))
+    labels = [((i * 2654435761) >> 16) % int(k) for i in range(int(size))]
+    singles = fitting(loop(peer.one), peer.labels(labels)[:50_000], float(seconds))
+    if name == "multi-freq-ldpy":
+        singles = singles.tolist()
+    batch = fitting(peer.many, peer.labels(labels), float(seconds))
+    drawn = peer.many(batch)
+    found = {
+        "version": version(name),
+        "single": len(singles) / seconds_of(loop(peer.one), singles),
+        "batch": len(batch) / seconds_of(peer.many, batch),
+        "batch_size": len(batch),
+        "kept": sum(a == b for a, b in zip(batch, drawn, strict=True)) / len(batch),
+    }
+    print(json.dumps(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
