@@ -1,0 +1,128 @@
+"""Problems and duals as plain JSON values, and back.
+
+The way back goes through the constructors of :class:`~optrand.problem.Problem` and :class:`~optrand.solution.Dual`, so
+what a file says is checked like what a user types.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+from optrand import losses
+from optrand.errors import InvalidFile, InvalidInput
+from optrand.losses import Loss, Tabulated
+from optrand.outputs import Grid, Interval, Line, OutputSet
+from optrand.problem import Problem
+from optrand.solution import Dual
+from optrand.strict_json import Document, fields, number, numbers, rows
+
+__all__ = ["dual_document", "problem_document", "read_dual", "read_problem"]
+
+
+def problem_document(problem: Problem) -> Document:
+    """A problem as plain JSON values.
+
+    Raises
+    ------
+    InvalidInput
+        A loss of the user's own, which a name cannot bring back.
+
+    Examples
+    --------
+    >>> from optrand.problem import unbiased_regression
+    >>> document = problem_document(unbiased_regression([0, 1], [0.5, 0.5], 1.0))
+    >>> document["loss"], document["bias_penalty"], document["outputs"]
+    ({'name': 'squared'}, 'inf', {'kind': 'line'})
+    """
+    return {
+        "labels": problem.labels.tolist(),
+        "prior": problem.prior.tolist(),
+        "epsilon": problem.epsilon,
+        "loss": _loss_document(problem.loss),
+        "bias_penalty": "inf" if problem.unbiased else problem.bias_penalty,
+        "outputs": _outputs_document(problem.outputs),
+    }
+
+
+def _loss_document(loss: Loss | Tabulated) -> Document:
+    if isinstance(loss, Tabulated):
+        return {"name": loss.name, "entries": loss.entries.tolist()}
+    if losses.by_name.get(loss.name) != loss:
+        raise InvalidInput(
+            f"the loss {loss.name!r} is not one of optrand.losses, so a file cannot name it: use losses.Tabulated"
+        )
+    return {"name": loss.name}
+
+
+def _outputs_document(outputs: OutputSet) -> Document:
+    if isinstance(outputs, Grid):
+        return {"kind": "grid", "values": outputs.values.tolist()}
+    if isinstance(outputs, Interval):
+        return {"kind": "interval", "low": outputs.low, "high": outputs.high}
+    return {"kind": "line"}
+
+
+def read_problem(document: object) -> Problem:
+    """The problem that :func:`problem_document` wrote; :class:`InvalidFile` if it is none."""
+    parts = fields(document, "problem", ["labels", "prior", "epsilon", "loss", "bias_penalty", "outputs"])
+    penalty = parts["bias_penalty"]
+    try:
+        outputs = _read_outputs(parts["outputs"])
+        return Problem(
+            numbers(parts["labels"], "problem.labels"),  # type: ignore[arg-type]
+            numbers(parts["prior"], "problem.prior"),  # type: ignore[arg-type]
+            number(parts["epsilon"], "problem.epsilon"),
+            _read_loss(parts["loss"], outputs),
+            math.inf if penalty == "inf" else number(penalty, "problem.bias_penalty"),
+            outputs,
+        )
+    except InvalidInput as error:
+        raise InvalidFile(f"the file's problem has no meaning: {error}") from error
+
+
+def _read_loss(document: object, outputs: OutputSet) -> Loss | Tabulated:
+    if isinstance(document, dict) and document.get("name") == "tabulated":
+        entries = fields(document, "problem.loss", ["name", "entries"])["entries"]
+        width = outputs.values.size if isinstance(outputs, Grid) else 0
+        table = rows(entries, "problem.loss.entries", width)
+        return Tabulated(
+            [numbers(row, f"problem.loss.entries[{y}]") for y, row in enumerate(table)]  # type: ignore[arg-type]
+        )
+    name = fields(document, "problem.loss", ["name"])["name"]
+    if not isinstance(name, str) or name not in losses.by_name:
+        known = ", ".join([*losses.by_name, "tabulated"])
+        raise InvalidFile(f"problem.loss.name is not a known loss, expected one of {known}")
+    return losses.by_name[name]
+
+
+def _read_outputs(document: object) -> OutputSet:
+    where = "problem.outputs"
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if kind == "grid":
+        grid = numbers(fields(document, where, ["kind", "values"])["values"], f"{where}.values")
+        if any(left >= right for left, right in pairwise(grid)):
+            raise InvalidFile(f"{where}.values must strictly increase")
+        return Grid(grid)  # type: ignore[arg-type]
+    if kind == "interval":
+        ends = fields(document, where, ["kind", "low", "high"])
+        return Interval(number(ends["low"], f"{where}.low"), number(ends["high"], f"{where}.high"))
+    if fields(document, where, ["kind"])["kind"] != "line":
+        raise InvalidFile(f"{where}.kind is unknown, expected line, interval or grid")
+    return Line()
+
+
+def dual_document(dual: Dual | None) -> Document | None:
+    """A dual as plain JSON values."""
+    return None if dual is None else {"alpha": dual.alpha.tolist(), "beta": dual.beta.tolist()}
+
+
+def read_dual(document: object) -> Dual | None:
+    """The dual that :func:`dual_document` wrote; :class:`InvalidFile` if it is none."""
+    if document is None:
+        return None
+    parts = fields(document, "dual", ["alpha", "beta"])
+    try:
+        return Dual(*(numbers(parts[name], f"dual.{name}") for name in ("alpha", "beta")))  # type: ignore[arg-type]
+    except InvalidInput as error:
+        raise InvalidFile(f"the file's dual has no meaning: {error}") from error

@@ -1,0 +1,312 @@
+"""The deliverable: an exact integer table, the problem that it answers, the dual that speaks for it, and its file.
+
+A :class:`~optrand.randomizer.Randomizer` is a design in floats; a :class:`Mechanism` is what is released. It cannot be
+built without being private: its constructor proves epsilon-DP in integer arithmetic, and :func:`load` goes through that
+constructor. What is sampled is what was verified: the sampler reads this table and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optrand import documents, strict_json
+from optrand.entropy import EntropySource
+from optrand.errors import InvalidFile, InvalidInput
+from optrand.exact import common_scale, float_above, log_above
+from optrand.files import write_atomically
+from optrand.outputs import Grid
+from optrand.privacy import LARGEST, Integers, checked_integers, verified_ratio, verified_total
+from optrand.problem import Problem
+from optrand.randomizer import Randomizer
+from optrand.sampling import Sampler
+from optrand.solution import Dual
+from optrand.validation import Floats, frozen
+from optrand.validation import values as checked_values
+
+__all__ = ["Mechanism", "load"]
+
+FIELDS = ("problem", "dual", "outputs", "ratio", "total", "weights")
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """An epsilon-DP randomizer in exact integers: private by inspection, at construction, always.
+
+    Label ``y`` produces output ``i`` with probability ``weights[y, i] / total``, exactly.
+
+    Parameters
+    ----------
+    problem : Problem
+        The question that it answers.
+    dual : Dual or None
+        Multipliers that speak for its optimality; privacy does not rest on them.
+    outputs : (n,) array
+        Strictly increasing, inside the problem's output set.
+    weights : (k, n) array of int
+        Positive integers of any size, all rows with one total.
+    ratio : Fraction
+        Above 1 and at most ``exp(epsilon)``; no column may exceed it.
+
+    Raises
+    ------
+    InvalidInput
+        Anything that is not so.
+
+    Notes
+    -----
+    Two mechanisms are equal where their files are.
+
+    Examples
+    --------
+    >>> import math
+    >>> from optrand.problem import unbiased_regression
+    >>> problem = unbiased_regression([0, 1], [0.5, 0.5], epsilon=0.7)
+    >>> mechanism = Mechanism(problem, None, [-1.0, 2.0], [[2, 1], [1, 2]], Fraction(2))
+    >>> mechanism.total, mechanism.realised_ratio, mechanism.exact_biases
+    (3, Fraction(2, 1), (Fraction(0, 1), Fraction(0, 1)))
+    >>> mechanism.realised_epsilon == math.nextafter(math.log(2), 1)
+    True
+    """
+
+    problem: Problem
+    dual: Dual | None
+    outputs: Floats
+    weights: Integers
+    ratio: Fraction
+
+    def __post_init__(self) -> None:
+        """Prove the promise, or refuse."""
+        _check_types(self.problem, self.dual)
+        object.__setattr__(self, "outputs", _checked_outputs(self.outputs, self.problem))
+        object.__setattr__(self, "weights", checked_integers(self.weights, self.problem.k, self.outputs.size))
+        verified_ratio(self.ratio, self.problem.epsilon)
+        if verified_total(self.weights, self.ratio) >= LARGEST:
+            raise InvalidInput(f"the weights' total has more than {strict_json.MAX_DIGITS} digits: divide the weights")
+
+    @property
+    def epsilon(self) -> float:
+        """The budget that was asked for, in nats."""
+        return self.problem.epsilon
+
+    @property
+    def labels(self) -> Floats:
+        """The labels, increasing, one a row of :attr:`weights`."""
+        return self.problem.labels
+
+    @property
+    def total(self) -> int:
+        """The total of every row of :attr:`weights`."""
+        return int(self.weights[0].sum())
+
+    @property
+    def realised_ratio(self) -> Fraction:
+        """The largest ratio of two weights of one output, exactly: 1 where labels make no difference."""
+        tops, bottoms = self.weights.max(axis=0), self.weights.min(axis=0)
+        return max(Fraction(top, bottom) for top, bottom in zip(tops, bottoms, strict=True))
+
+    @property
+    def realised_epsilon(self) -> float:
+        """The logarithm of :attr:`realised_ratio`, rounded up."""
+        return log_above(self.realised_ratio)
+
+    @property
+    def exact_biases(self) -> tuple[Fraction, ...]:
+        """``E[M(y)] - y`` of each label, exactly (outputs and labels are the floats that they are)."""
+        scale = common_scale([*self.outputs, *self.labels])
+        outputs, labels = (_scaled(array, scale) for array in (self.outputs, self.labels))
+        total = self.total
+        moments = self.weights @ outputs - total * labels
+        return tuple(Fraction(moment, total * scale) for moment in moments)
+
+    @property
+    def bias(self) -> float:
+        """The largest ``|E[M(y)] - y|``, rounded up."""
+        return float_above(max(abs(bias) for bias in self.exact_biases))
+
+    @property
+    def randomizer(self) -> Randomizer:
+        """The same channel in floats, each probability correctly rounded: for plots and reports, not for sampling."""
+        matrix = (self.weights / self.total).astype(np.float64)
+        return Randomizer(self.labels, self.outputs, matrix, self.epsilon)
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        """What draws from the table; prepared once."""
+        return Sampler(self.labels, self.outputs, self.weights, self.total)
+
+    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
+        """One output for every label in `values`, drawn with exactly the probabilities of the table.
+
+        Parameters
+        ----------
+        values : array of labels, any shape
+        source : EntropySource, optional
+            Where random words come from; by default the operating system, the only choice for a release.
+
+        Returns
+        -------
+        array of outputs, of the shape of `values`
+
+        Raises
+        ------
+        InvalidInput
+            Values that are no labels; the message counts them and repeats none.
+        """
+        return self.sampler.sample(values, source=source)
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        return strict_json.sealed(
+            {
+                "problem": documents.problem_document(self.problem),
+                "dual": documents.dual_document(self.dual),
+                "outputs": self.outputs.tolist(),
+                "ratio": {"numerator": str(self.ratio.numerator), "denominator": str(self.ratio.denominator)},
+                "total": str(self.total),
+                "weights": [[str(weight) for weight in row] for row in self.weights.tolist()],
+            }
+        )
+
+    @property
+    def digest(self) -> str:
+        """``sha256:...`` of the file's content: the name under which a ledger can remember this mechanism."""
+        return str(self._document["digest"])
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the mechanism as canonical JSON, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            A new file, or an existing one with `overwrite`; never a symbolic link.
+        overwrite : bool
+            Whether an existing file may be replaced.
+
+        Raises
+        ------
+        InvalidInput
+            The target may not be written, or the problem's loss is the user's own and has no name.
+        OSError
+            As from the operating system; nothing is left behind.
+
+        See Also
+        --------
+        load : reads it back and verifies it again.
+        optrand.checker : verifies the file with none of this code.
+        """
+        write_atomically(path, strict_json.canonical(self._document), overwrite=overwrite)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal where every field of the file is."""
+        return isinstance(other, Mechanism) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        """Hash of the digest."""
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        """A line without the tables."""
+        k, n = self.weights.shape
+        return f"<Mechanism: {k} labels, {n} outputs, epsilon {self.epsilon:g}>"
+
+
+def load(path: str | os.PathLike[str]) -> Mechanism:
+    """Read a saved mechanism and verify it again from nothing.
+
+    Parameters
+    ----------
+    path : path
+        What :meth:`Mechanism.save` wrote. White space and the order of fields may differ; the content may not.
+
+    Returns
+    -------
+    Mechanism
+
+    Raises
+    ------
+    InvalidFile
+        The file is damaged, unknown, written by a newer optrand, or holds a table that is not epsilon-DP, whatever its
+        digest says.
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from optrand.problem import unbiased_regression
+    >>> problem = unbiased_regression([0, 1], [0.5, 0.5], epsilon=0.7)
+    >>> mechanism = Mechanism(problem, None, [-1.0, 2.0], [[2, 1], [1, 2]], Fraction(2))
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     mechanism.save(f"{directory}/coin.json")
+    ...     load(f"{directory}/coin.json") == mechanism
+    True
+    """
+    content = strict_json.unsealed(Path(path).read_bytes(), FIELDS)
+    problem = documents.read_problem(content["problem"])
+    outputs = strict_json.numbers(content["outputs"], "outputs")
+    table = strict_json.rows(content["weights"], "weights", len(outputs))
+    weights = [strict_json.integers(row, f"weights[{y}]") for y, row in enumerate(table)]
+    try:
+        mechanism = Mechanism(
+            problem,
+            documents.read_dual(content["dual"]),
+            outputs,  # type: ignore[arg-type]
+            np.array(weights, dtype=object),
+            _read_ratio(content["ratio"]),
+        )
+    except InvalidInput as error:
+        raise InvalidFile(f"the file does not hold a private mechanism: {error}") from error
+    if strict_json.integer(content["total"], "total") != mechanism.total:
+        raise InvalidFile("the file's total is not that of its weights")
+    return mechanism
+
+
+def _read_ratio(document: object) -> Fraction:
+    parts = strict_json.fields(document, "ratio", ["numerator", "denominator"])
+    numerator, denominator = (
+        strict_json.integer(parts[name], f"ratio.{name}") for name in ("numerator", "denominator")
+    )
+    if denominator == 0 or Fraction(numerator, denominator).denominator != denominator:
+        raise InvalidFile("ratio is not a fraction in lowest terms")
+    return Fraction(numerator, denominator)
+
+
+def _check_types(problem: Problem, dual: Dual | None) -> None:
+    if not isinstance(problem, Problem):
+        raise InvalidInput(f"problem is of type {type(problem).__name__}, expected a Problem")
+    if dual is not None and not isinstance(dual, Dual):
+        raise InvalidInput(f"dual is of type {type(dual).__name__}, expected a Dual or None")
+    if dual is not None and dual.alpha.size != problem.k:
+        raise InvalidInput(f"dual has {dual.alpha.size} entries for {problem.k} labels, expected one per label")
+
+
+def _checked_outputs(given: ArrayLike, problem: Problem) -> Floats:
+    outputs = frozen(checked_values(given, "outputs"))
+    if (np.diff(outputs) <= 0).any():
+        raise InvalidInput("outputs of a mechanism must strictly increase")
+    allowed = problem.outputs
+    if isinstance(allowed, Grid):
+        outside = ~np.isin(outputs, allowed.values)
+    else:
+        outside = (outputs < allowed.low) | (outputs > allowed.high)
+    if outside.any():
+        raise InvalidInput(
+            f"{int(outside.sum())} output(s) lie outside the problem's output set, the first is "
+            f"{outputs[outside][0]:g}: expected outputs that the problem allows"
+        )
+    if problem.loss.positive_outputs and outputs[0] <= 0:
+        raise InvalidInput(f"{problem.loss.name} needs outputs above 0, the lowest is {outputs[0]:g}")
+    return outputs
+
+
+def _scaled(array: Floats, scale: int) -> Integers:
+    """The integers ``array * scale``."""
+    return np.array([int(Fraction(x) * scale) for x in array.tolist()], dtype=object)

@@ -1,0 +1,242 @@
+"""Canonical JSON with a digest, read without forgiveness.
+
+A document is what :mod:`json` makes of plain dictionaries, lists, strings and floats, with two conventions: exact
+integers are strings of decimal digits (no reader can round them), and every measured quantity is a JSON number with a
+point or an exponent, which Python writes so that reading gives the same float back.
+
+The *canonical* bytes of a document have sorted keys, no white space, ASCII only and one newline at the end. The digest
+is taken over them, not over the bytes of the file: a file that somebody has indented for reading still means the same
+and still passes. Everything else is refused with its own :class:`~optrand.errors.InvalidFile`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from optrand.errors import InvalidFile
+
+__all__ = [
+    "FORMAT",
+    "MAX_DIGITS",
+    "SCHEMA",
+    "Document",
+    "canonical",
+    "digest",
+    "fields",
+    "integer",
+    "integers",
+    "number",
+    "numbers",
+    "rows",
+    "sealed",
+    "unsealed",
+]
+
+Document = dict[str, Any]
+
+FORMAT = "optrand.mechanism"
+SCHEMA = 1
+
+MAX_DIGITS = 4000
+"""Longest integer of a file; Python itself stops converting at 4,300 digits."""
+
+_DIGITS = re.compile(r"0|[1-9][0-9]*")
+
+
+def canonical(document: Document) -> bytes:
+    r"""The one byte string that stands for a document.
+
+    Examples
+    --------
+    >>> canonical({"b": 1.0, "a": "7"})
+    b'{"a":"7","b":1.0}\n'
+    """
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+    return text.encode("ascii") + b"\n"
+
+
+def digest(document: Document) -> str:
+    """``sha256:`` and the hexadecimal digest of the canonical bytes of all fields but ``digest``."""
+    content = {name: value for name, value in document.items() if name != "digest"}
+    return "sha256:" + hashlib.sha256(canonical(content)).hexdigest()
+
+
+def sealed(content: Document) -> Document:
+    """The content under this package's format and schema, with its digest.
+
+    Examples
+    --------
+    >>> sorted(sealed({"outputs": [0.0, 1.0]}))
+    ['digest', 'format', 'outputs', 'schema']
+    """
+    document = {**content, "format": FORMAT, "schema": SCHEMA}
+    return {**document, "digest": digest(document)}
+
+
+def unsealed(data: bytes, names: Iterable[str]) -> Document:
+    """The content of a sealed document, after every check that needs no mathematics.
+
+    Parameters
+    ----------
+    data : bytes
+        A whole file.
+    names : iterable of str
+        The fields that the content must have, no more and no fewer.
+
+    Returns
+    -------
+    dict
+        The content without ``format``, ``schema`` and ``digest``.
+
+    Raises
+    ------
+    InvalidFile
+        Not UTF-8, not JSON (NaN and infinities are no JSON), a key given twice, another format, another schema,
+        unknown or missing fields, or a digest that is not that of the content.
+    """
+    try:
+        document = _parse(data)
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise InvalidFile(f'the file is not an optrand mechanism: expected an object with "format": "{FORMAT}"')
+        _check_schema(document.get("schema"))
+        names = list(names)
+        fields(document, "the file", ["format", "schema", "digest", *names])
+        if document["digest"] != digest(document):
+            raise InvalidFile(
+                "the digest is not that of the content: the file was damaged or edited; save the mechanism again"
+            )
+    except RecursionError:
+        raise InvalidFile("the file nests lists or objects too deeply to be a mechanism") from None
+    return {name: document[name] for name in names}
+
+
+def _parse(data: bytes) -> object:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidFile(f"the file is not UTF-8 text: byte {error.start} cannot be read") from error
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_without_duplicates,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            parse_int=_short_integer,
+        )
+    except json.JSONDecodeError as error:
+        raise InvalidFile(f"the file is not JSON: {error}") from error
+
+
+def _without_duplicates(pairs: list[tuple[str, object]]) -> Document:
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidFile(f"the field {twice[:40]!r} is given twice, expected once")
+    return document
+
+
+def _refuse_constant(literal: str) -> object:
+    raise InvalidFile(f"the file holds {literal}, which is no JSON number: expected finite numbers")
+
+
+def _finite(literal: str) -> float:
+    number = float(literal)
+    if not math.isfinite(number):
+        raise InvalidFile(f"the number {literal[:40]} is beyond the range of floats")
+    return number
+
+
+def _short_integer(literal: str) -> int:
+    if len(literal) > 20:
+        raise InvalidFile(
+            f"a bare integer of {len(literal)} digits: exact integers are written as strings, all other numbers with a "
+            "point or an exponent"
+        )
+    return int(literal)
+
+
+def _check_schema(schema: object) -> None:
+    if type(schema) is not int or schema < 1:
+        raise InvalidFile('the file does not say which schema it follows: expected "schema": 1')
+    if schema > SCHEMA:
+        raise InvalidFile(
+            f"the file was written by a newer optrand (schema {schema}; this one reads up to {SCHEMA}): update optrand"
+        )
+
+
+def fields(value: object, where: str, names: Iterable[str]) -> Document:
+    """`value`, if it is an object with exactly the named fields."""
+    if not isinstance(value, dict):
+        raise InvalidFile(f"{where} is {_kind(value)}, expected an object")
+    expected = set(names)
+    for problem, wrong in (("lacks", expected - set(value)), ("has the unknown", set(value) - expected)):
+        if wrong:
+            names_of_wrong = ", ".join(repr(name[:40]) for name in sorted(wrong)[:5])
+            raise InvalidFile(f"{where} {problem} field(s) {names_of_wrong}")
+    return value
+
+
+def number(value: object, where: str) -> float:
+    """`value`, if it is a JSON number with a point or an exponent."""
+    if type(value) is not float:
+        raise InvalidFile(f"{where} is {_kind(value)}, expected a number with a point or an exponent, such as 1.0")
+    return value
+
+
+def numbers(value: object, where: str) -> list[float]:
+    """`value`, if it is a list of such numbers."""
+    return [number(item, f"{where}[{i}]") for i, item in enumerate(_listed(value, where))]
+
+
+def integer(value: object, where: str) -> int:
+    """The integer that a string of at most 4,000 decimal digits stands for.
+
+    Examples
+    --------
+    >>> integer("12", "total")
+    12
+    >>> integer("012", "total")
+    Traceback (most recent call last):
+        ...
+    optrand.errors.InvalidFile: total is not a plain integer:
+    expected decimal digits without sign, space or leading zero
+    """
+    if not isinstance(value, str):
+        raise InvalidFile(f"{where} is {_kind(value)}, expected an integer as a string of digits")
+    if len(value) > MAX_DIGITS:
+        raise InvalidFile(f"{where} has {len(value)} digits, expected at most {MAX_DIGITS}")
+    if not _DIGITS.fullmatch(value):
+        raise InvalidFile(
+            f"{where} is not a plain integer: expected decimal digits without sign, space or leading zero"
+        )
+    return int(value)
+
+
+def integers(value: object, where: str) -> list[int]:
+    """`value` read as a list of such integers."""
+    return [integer(item, f"{where}[{i}]") for i, item in enumerate(_listed(value, where))]
+
+
+def _listed(value: object, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise InvalidFile(f"{where} is {_kind(value)}, expected a list")
+    return value
+
+
+def rows(value: object, where: str, width: int) -> list[list[Any]]:
+    """`value`, if it is a list of lists that all have `width` entries."""
+    for y, row in enumerate(_listed(value, where)):
+        if len(_listed(row, f"{where}[{y}]")) != width:
+            raise InvalidFile(f"{where}[{y}] has {len(row)} entries, expected {width} like every row")
+    return _listed(value, where)
+
+
+def _kind(value: object) -> str:
+    kinds = {bool: "true or false", int: "a bare integer", float: "a number", str: "a string", type(None): "null"}
+    return kinds.get(type(value), "a list" if isinstance(value, list) else "an object")
