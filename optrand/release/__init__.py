@@ -1,1 +1,10 @@
-"""From a table of private labels to a released one."""
+"""From a table of private labels to a released one.
+
+==================================  ========================================================
+:mod:`~optrand.release.job`         the job itself, on arrays
+:mod:`~optrand.release.table_job`   the job on files
+:mod:`~optrand.release.table`       the tables: CSV and Parquet
+:mod:`~optrand.release.declared`    labels and a public prior, as a user writes them
+:mod:`~optrand.release.atomic`      files that appear whole or not at all
+==================================  ========================================================
+"""

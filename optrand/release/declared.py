@@ -1,0 +1,188 @@
+"""What is declared in public before a release: the set of labels, and perhaps a prior.
+
+Labels are written as decimals and become the floats nearest to them, so that ``0:1:0.1`` holds the same 0.3 as a table.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from optrand.errors import InvalidInput
+from optrand.validation import MAX_INTEGER, Floats, frozen
+from optrand.validation import labels as checked_labels
+
+__all__ = ["MAX_LABELS", "PublicPrior", "parse_labels", "read_prior"]
+
+MAX_LABELS = 100_000
+"""More labels than any solver here can treat; beyond it a range is more likely a slip."""
+
+MAX_EXPONENT = 400
+"""Beyond the range of floats; refused before a power of ten of that size is computed."""
+
+
+def parse_labels(text: str) -> Floats:
+    """The set of labels that a text declares, in increasing order.
+
+    Parameters
+    ----------
+    text : str
+        ``LOW:HIGH`` (steps of 1), ``LOW:HIGH:STEP`` (both ends in), a list ``1,2.5,7``, or ``@FILE`` with labels
+        separated by commas or line ends.
+
+    Returns
+    -------
+    (k,) array
+
+    Raises
+    ------
+    InvalidInput
+        Text of another form, a range that runs downwards or whose steps miss its end, a repeated label, an integer
+        beyond ``2**53``, or a file that cannot be read.
+
+    Examples
+    --------
+    >>> parse_labels("0:1:0.25").tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    >>> parse_labels("7,-1,2.5").tolist()
+    [-1.0, 2.5, 7.0]
+    """
+    if text.startswith("@"):
+        tokens = [token.strip() for token in _text(text[1:]).replace("\n", ",").split(",")]
+        numbers = [_decimal(token, f"entry {i + 1} of {text[1:]}") for i, token in enumerate(tokens) if token]
+    elif ":" in text:
+        numbers = _range(text)
+    else:
+        numbers = [_decimal(token.strip(), f"label {i + 1} of --labels") for i, token in enumerate(text.split(","))]
+    return np.sort(checked_labels([_float(number) for number in numbers]))
+
+
+def _range(text: str) -> list[Fraction]:
+    parts = text.split(":")
+    if len(parts) not in (2, 3):
+        raise InvalidInput(f"labels {text!r} have {len(parts)} parts, expected LOW:HIGH or LOW:HIGH:STEP")
+    low, high = (_decimal(part, f"an end of {text!r}") for part in parts[:2])
+    step = _decimal(parts[2], f"the step of {text!r}") if len(parts) == 3 else Fraction(1)
+    if low > high:
+        raise InvalidInput(f"labels {text!r} run downwards: write the lower end first, {parts[1]}:{parts[0]}")
+    if step <= 0:
+        raise InvalidInput(f"labels {text!r} have a step that is not above 0")
+    steps = (high - low) / step
+    if steps.denominator != 1:
+        raise InvalidInput(f"labels {text!r} do not reach their high end in whole steps: choose another end or step")
+    if steps >= MAX_LABELS:
+        raise InvalidInput(f"labels {text!r} are {steps + 1} labels, expected at most {MAX_LABELS}: use a larger step")
+    return [low + i * step for i in range(int(steps) + 1)]
+
+
+def _decimal(token: str, where: str) -> Fraction:
+    """The exact value of a decimal; `where` names it, for what a file holds is not repeated."""
+    try:
+        number = Decimal(token)
+    except InvalidOperation:
+        raise InvalidInput(f"{where} is not a number: expected something like 7, -0.5 or 1e3") from None
+    if not number.is_finite() or abs(number.adjusted()) > MAX_EXPONENT:
+        raise InvalidInput(f"{where} is beyond the range of floats, expected a finite number")
+    return Fraction(number)
+
+
+def _float(number: Fraction) -> float:
+    if number.denominator == 1 and abs(number) > MAX_INTEGER:
+        raise InvalidInput("labels hold integers beyond 2**53, which floats cannot tell apart: rescale them")
+    return float(number)
+
+
+def _text(path: str | os.PathLike[str]) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        raise InvalidInput(f"{path} cannot be read: expected a file of UTF-8 text") from None
+
+
+@dataclass(frozen=True, eq=False)
+class PublicPrior:
+    """A prior that was taken from a public file, without spending any of the budget.
+
+    Attributes
+    ----------
+    probabilities : (k,) array
+        In increasing order of the labels.
+    absent : int
+        How many declared labels the file does not list; their probability is 0.
+    """
+
+    probabilities: Floats
+    absent: int = 0
+
+    def __post_init__(self) -> None:
+        """Freeze the array."""
+        object.__setattr__(self, "probabilities", frozen(self.probabilities))
+
+
+def read_prior(path: str | os.PathLike[str], labels: Floats) -> PublicPrior:
+    """The prior of a file of two columns: a label, and how often or with which probability it occurs.
+
+    Nothing is spent, so the file must be public: were it computed from the private labels, the release would not be
+    private.
+
+    Parameters
+    ----------
+    path : path
+        Comma-separated, with or without a header, in any order.
+    labels : (k,) array
+        The declared labels.
+
+    Returns
+    -------
+    PublicPrior
+        Normalised.
+
+    Raises
+    ------
+    InvalidInput
+        A row that is no pair of numbers, a label that is not declared or comes twice, a negative entry, or nothing
+        above 0.
+
+    Examples
+    --------
+    >>> from optrand.data import weeks_worked_counts_path
+    >>> prior = read_prior(weeks_worked_counts_path(), parse_labels("0:52"))
+    >>> round(float(prior.probabilities[0]), 4), prior.absent
+    (0.4811, 0)
+    """
+    rows = [(number, row) for number, row in enumerate(csv.reader(io.StringIO(_text(path), newline="")), 1) if row]
+    if rows and not _is_number(rows[0][1][0]):
+        rows = rows[1:]
+    declared = {label: i for i, label in enumerate(labels.tolist())}
+    weights: dict[int, Fraction] = {}
+    for number, row in rows:
+        where = f"line {number} of {path}"
+        if len(row) != 2:
+            raise InvalidInput(f"{where} has {len(row)} cells, expected two: a label and a count or probability")
+        place = declared.get(float(_decimal(row[0].strip(), f"the label in {where}")))
+        weight = _decimal(row[1].strip(), f"the count in {where}")
+        if place is None or place in weights:
+            raise InvalidInput(f"the label in {where} {'comes twice' if place is not None else 'is not declared'}")
+        if weight < 0:
+            raise InvalidInput(f"the count in {where} is negative, expected a count or a probability")
+        weights[place] = weight
+    total = sum(weights.values())
+    if not total:
+        raise InvalidInput(f"{path} holds no count above 0, expected a label and a count or probability a line")
+    shares = np.array([float(weights.get(i, Fraction(0)) / total) for i in range(labels.size)])
+    return PublicPrior(shares, absent=labels.size - len(weights))
+
+
+def _is_number(token: str) -> bool:
+    try:
+        Decimal(token.strip())
+    except InvalidOperation:
+        return False
+    return True
