@@ -1,0 +1,90 @@
+"""One probability mass function a label: stems on the line of outputs, as in [B23]_, Figure 2.
+
+References
+----------
+.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from optrand.plotting.style import INK, MARKS, number_texts, spread
+from optrand.randomizer import Randomizer
+
+__all__ = ["draw_pmfs", "shown_labels"]
+
+PANELS = 6
+"""The most labels whose probability mass functions are shown, one below the other."""
+
+LABEL: Any = {"color": INK, "linewidth": 0.8, "linestyle": (0, (1, 2)), "zorder": 1}
+MEAN: Any = {"color": INK, "marker": "^", "markerfacecolor": "white", "markersize": 5, "linestyle": ""}
+
+
+def shown_labels(table: Randomizer) -> NDArray[np.intp]:
+    """The rows that have a panel each."""
+    return spread(table.k, PANELS)
+
+
+def draw_pmfs(figure: FigureBase, table: Randomizer, *, means: bool) -> str:
+    """Stems for some of the labels, in panels that share both axes; returns which labels they are."""
+    shown = shown_labels(table)
+    names = number_texts(table.labels[shown])
+    signature = table.signature()
+    panels = figure.subplots(len(shown), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    every = np.concatenate((table.outputs, table.labels))
+    margin = 0.04 * float(np.ptp(every)) or 0.5
+    for axes, row, name in zip(panels, shown, names, strict=True):
+        axes.axvline(table.labels[row], label="the label", **LABEL)
+        _draw_stems(axes, table, int(row), signature[row])
+        if means:
+            axes.plot(table.means[row], 0, label="mean output", clip_on=False, zorder=4, **MEAN)
+        axes.set_ylabel(f"label {name}", rotation="horizontal", ha="right", va="center")
+        axes.yaxis.set_major_locator(MaxNLocator(3))
+        axes.spines[["top", "right"]].set_visible(False)
+    axes.set_xlim(every.min() - margin, every.max() + margin)
+    axes.set_ylim(0, 1.12 * float(table.matrix[shown].max()))
+    axes.set_xlabel("output")
+    figure.supylabel("probability of the output", fontsize=9)
+    _name_the_marks(figure, set(signature[shown].ravel().tolist()), means)
+    listed = ("Label " if len(shown) == 1 else "Labels ") + ", ".join(names)
+    return listed + (f" of {table.k:,}" if len(shown) < table.k else "")
+
+
+def _draw_stems(axes: Axes, table: Randomizer, row: int, letters: NDArray[np.str_]) -> None:
+    # A thousand stems with full-size markers would be one black bar.
+    size = float(np.clip(25 / math.sqrt(table.n), 1.2, 4.5))
+    for mark in MARKS:
+        at = letters == mark.letter
+        # An empty line that is not clipped would count as a point in the corner of the picture.
+        if at.any():
+            outputs, chances = table.outputs[at], table.matrix[row, at]
+            axes.vlines(outputs, 0, chances, color=mark.stem, linewidth=0.25 * size, label=mark.letter)
+            ends: Any = {
+                "marker": mark.marker,
+                "markerfacecolor": mark.fill,
+                "markersize": size,
+                "markeredgewidth": 0.6,
+            }
+            axes.plot(outputs, chances, linestyle="", color=INK, clip_on=False, label=mark.letter, **ends)
+
+
+def _name_the_marks(figure: FigureBase, letters: set[str], means: bool) -> None:
+    handles = [Line2D([], [], label="the label", **LABEL)]
+    if means:
+        handles.append(Line2D([], [], label="mean output", **MEAN))
+    handles += [
+        Line2D([], [], color=INK, marker=m.marker, markerfacecolor=m.fill, linestyle="", markersize=4, label=m.meaning)
+        for m in reversed(MARKS)
+        if m.letter in letters
+    ]
+    columns = 2 if len(handles) == 4 else 3
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, handletextpad=0.4, columnspacing=1.5)

@@ -1,0 +1,99 @@
+"""The table of a randomizer as a heat map, and beside it its staircase signature ([B23]_, Definition 10).
+
+References
+----------
+.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
+"""
+
+from __future__ import annotations
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap, LogNorm
+from matplotlib.figure import FigureBase
+from numpy.typing import NDArray
+
+from optrand.plotting.style import INK, MARKS, number_texts, spread
+from optrand.randomizer import Randomizer
+
+__all__ = ["draw_matrix"]
+
+LETTERED = 14
+"""Tables of up to so many rows and columns carry letters in their cells, and up to half as many, probabilities."""
+
+TICKS = 7
+
+LETTERS_BELOW = 36
+"""How many letters fit below a table."""
+
+
+def draw_matrix(figure: FigureBase, table: Randomizer) -> None:
+    """Fill a figure with the heat map, to the left, and the signature, to the right, over one axis of labels."""
+    heat = figure.add_subplot(1, 2, 1)
+    signature = figure.add_subplot(1, 2, 2, sharey=heat)
+    _draw_heat(figure, heat, table)
+    letters = table.signature()
+    _draw_signature(figure, signature, letters)
+    for axes in (heat, signature):
+        _name_ticks(axes, table)
+    heat.set_ylabel("label")
+    signature.tick_params(labelleft=False)
+    if max(table.k, table.n) <= LETTERED:
+        _write_cells(heat, signature, table, letters)
+
+
+def _draw_heat(figure: FigureBase, axes: Axes, table: Randomizer) -> None:
+    positive = table.matrix[table.matrix > 0]
+    low, high = float(positive.min()), float(positive.max())
+    # Five ticks at equal steps of the logarithm: decades alone would leave most scales without any.
+    ticks = np.geomspace(low, high, 5).tolist()
+    if high < low * 1.001:
+        ticks, low, high = [low], low / 1.1, high * 1.1
+    # Dark is likely here and in the signature.
+    shades = matplotlib.colormaps["cividis_r"].with_extremes(bad="white")
+    shown = np.ma.masked_less_equal(table.matrix, 0)
+    image = axes.imshow(shown, aspect="auto", origin="lower", cmap=shades, norm=LogNorm(low, high))
+    axes.set_title("Probability of each output")
+    bar = figure.colorbar(image, ax=axes, location="bottom", aspect=25)
+    bar.set_ticks(ticks, labels=[f"{tick:.2g}" for tick in ticks])
+    bar.minorticks_off()
+    bar.set_label("probability (logarithmic shades)")
+
+
+def _draw_signature(figure: FigureBase, axes: Axes, letters: NDArray[np.str_]) -> None:
+    used = [mark for mark in MARKS if (letters == mark.letter).any()]
+    codes = np.select([letters == mark.letter for mark in used], range(len(used)))
+    shades = ListedColormap([mark.shade for mark in used])
+    image = axes.imshow(codes, aspect="auto", origin="lower", cmap=shades, vmin=-0.5, vmax=len(used) - 0.5)
+    axes.set_title("Staircase signature")
+    bar = figure.colorbar(image, ax=axes, location="bottom", aspect=25)
+    bar.set_ticks(list(range(len(used))), labels=[mark.short for mark in used])
+    bar.minorticks_off()
+    bar.ax.tick_params(length=0)
+    bar.set_label("place in its column: U is exp(ε) times L")
+
+
+def _write_cells(heat: Axes, signature: Axes, table: Randomizer, letters: NDArray[np.str_]) -> None:
+    """Probabilities and letters in the cells, in whichever of black and white can be read there."""
+    positive = table.matrix[table.matrix > 0]
+    middle = np.sqrt(positive.min() * positive.max())
+    for (y, i), chance in np.ndenumerate(table.matrix):
+        letter = str(letters[y, i])
+        colours = ["white" if dark else INK for dark in (chance > middle, letter == "U")]
+        if max(table.k, table.n) <= LETTERED // 2:
+            heat.text(i, y, f"{chance:.3g}", ha="center", va="center", color=colours[0], fontsize=8)
+        signature.text(i, y, letter, ha="center", va="center", color=colours[1], fontsize=8)
+
+
+def _name_ticks(axes: Axes, table: Randomizer) -> None:
+    rows = spread(table.k, TICKS)
+    axes.set_yticks(rows, number_texts(table.labels[rows]))
+    for most in range(TICKS, 1, -1):
+        columns = spread(table.n, most)
+        texts = number_texts(table.outputs[columns])
+        if max(map(len, texts)) * len(texts) <= LETTERS_BELOW:
+            break
+    axes.set_xticks(columns, texts)
+    axes.tick_params(length=2.5)
+    axes.set_xlabel("output")

@@ -1,0 +1,322 @@
+"""The pictures: that they show what they promise, where they promise it."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection
+from matplotlib.colors import LogNorm, to_rgb
+from matplotlib.figure import Figure
+
+from optrand.certificate import certify
+from optrand.closed_forms import debiased_rr, rr_with_prior
+from optrand.errors import InvalidInput
+from optrand.mechanism import Mechanism
+from optrand.plotting import matrix_figure, mechanism_figure, pmf_figure, save_figure
+from optrand.plotting.style import MARKS, number_texts, spread
+from optrand.problem import unbiased_regression
+from optrand.randomizer import Randomizer
+
+THREE = debiased_rr([0, 1, 2], 0.5)
+"""The labels of [B23], Table 1, at the epsilon of its Figure 2."""
+
+
+def staircase(k: int) -> Randomizer:
+    """Prefixes and suffixes of `k` labels, each with the same mass: a table with the shape of an optimal one."""
+    row, last = np.arange(k)[:, np.newaxis], np.arange(k - 1)
+    matrix = np.where(np.hstack([row <= last, row > last]), math.e, 1.0)
+    outputs = np.concatenate([np.linspace(-0.7 * k, -0.4 * k, k - 1), np.linspace(1.4 * k, 1.8 * k, k - 1)])
+    return Randomizer(np.arange(k), outputs, matrix / matrix.sum(axis=1, keepdims=True), 1.0)
+
+
+def stems(axes: matplotlib.axes.Axes) -> dict[float, float]:
+    """Output and height of every stem of a panel."""
+    segments = [s for c in axes.collections if isinstance(c, LineCollection) for s in c.get_segments()]
+    for (x0, y0), (x1, _) in segments:
+        assert (x0, y0) == (x1, 0)
+    return {float(s[1][0]): float(s[1][1]) for s in segments}
+
+
+def line(axes: matplotlib.axes.Axes, label: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    (found,) = [artist for artist in axes.lines if artist.get_label() == label]
+    return np.asarray(found.get_xydata())
+
+
+def legend_texts(figure: Figure) -> list[str]:
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+
+
+def test_each_label_has_a_panel_with_its_own_stems() -> None:
+    figure, table = pmf_figure(THREE), THREE.randomizer
+    assert len(figure.axes) == 3
+    for row, axes in enumerate(figure.axes):
+        assert axes.get_ylabel() == f"label {row}"
+        assert stems(axes) == pytest.approx(dict(zip(table.outputs, table.matrix[row], strict=True)))
+        assert line(axes, "the label")[:, 0].tolist() == [row, row]
+        np.testing.assert_allclose(line(axes, "mean output"), [[row, 0]], atol=1e-14)
+        low, high = axes.get_xlim()
+        assert low < table.outputs[0]
+        assert table.outputs[-1] < high
+        assert axes.get_ylim()[0] == 0
+        assert axes.get_ylim()[1] > table.matrix.max()
+    assert figure.axes[-1].get_xlabel() == "output"
+    assert figure.get_supylabel() == "probability of the output"
+    assert figure.get_suptitle() == "Labels 0, 1, 2, ε = 0.5"
+
+
+def test_stems_end_in_the_mark_of_their_place_in_the_column() -> None:
+    figure, signature = pmf_figure(THREE), THREE.randomizer.signature()
+    outputs = THREE.randomizer.outputs
+    for row, axes in enumerate(figure.axes):
+        for letter in "UL":
+            assert np.array_equal(line(axes, letter)[:, 0], outputs[signature[row] == letter])
+    assert legend_texts(figure) == [
+        "the label",
+        "mean output",
+        "U: highest, exp(ε) times the lowest",
+        "L: lowest of its output",
+    ]
+
+
+def test_a_biased_randomizer_shows_its_mean_beside_its_label() -> None:
+    table = Randomizer([0, 1], [0, 1], [[0.75, 0.25], [0.25, 0.75]], 1.0)
+    axes = pmf_figure(table).axes[0]
+    assert line(axes, "mean output").tolist() == [[0.25, 0]]
+    assert line(axes, "the label")[0, 0] == 0
+
+
+def test_classes_have_no_mean() -> None:
+    figure = pmf_figure(rr_with_prior([0.5, 0.3, 0.2], 1.0))
+    assert "mean output" not in legend_texts(figure)
+    assert "S: neither of the two" in legend_texts(figure)
+    assert all(artist.get_label() != "mean output" for axes in figure.axes for artist in axes.lines)
+
+
+@pytest.mark.parametrize(
+    ("k", "title"),
+    [
+        (6, "Labels 0, 1, 2, 3, 4, 5, ε = 1"),
+        (53, "Labels 0, 13, 26, 39, 52 of 53, ε = 1"),
+        (401, "Labels 0, 80, 160, 240, 320, 400 of 401, ε = 1"),
+    ],
+)
+def test_of_many_labels_some_are_shown_and_named(k: int, title: str) -> None:
+    table = staircase(k)
+    figure = pmf_figure(table)
+    assert figure.get_suptitle() == title
+    for axes in figure.axes:
+        row = int(axes.get_ylabel().removeprefix("label "))
+        assert stems(axes) == pytest.approx(dict(zip(table.outputs, table.matrix[row], strict=True)))
+
+
+def test_the_matrix_is_a_heat_map_beside_its_signature() -> None:
+    table = staircase(53)
+    figure = matrix_figure(table)
+    heat, signature = figure.axes[:2]
+    (image,), (letters,) = heat.images, signature.images
+    np.testing.assert_array_equal(image.get_array(), table.matrix)
+    assert isinstance(image.norm, LogNorm)
+    assert (image.norm.vmin, image.norm.vmax) == (table.matrix.min(), table.matrix.max())
+    assert np.array_equal(letters.get_array() == 1, table.signature() == "U")
+    assert (heat.get_xlabel(), heat.get_ylabel(), signature.get_xlabel()) == ("output", "label", "output")
+    assert [axes.get_xlabel() for axes in figure.axes[2:]] == [
+        "probability (logarithmic shades)",
+        "place in its column: U is exp(ε) times L",
+    ]
+    assert [text.get_text() for text in figure.axes[3].get_xticklabels()] == ["L: lowest", "U: highest"]
+    # Rows and columns are named by the labels and outputs that stand there, lowest label at the bottom.
+    assert heat.get_ylim() == (-0.5, 52.5)
+    for axes in (heat, signature):
+        for tick, text in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True):
+            named = float(text.get_text().replace("\N{MINUS SIGN}", "-"))
+            assert named == pytest.approx(table.outputs[int(tick)], rel=5e-3)
+    assert [int(text.get_text()) for text in heat.get_yticklabels()] == heat.get_yticks().tolist()
+
+
+def test_small_tables_carry_letters_and_probabilities() -> None:
+    heat, signature = matrix_figure(THREE).axes[:2]
+    table, letters = THREE.randomizer, THREE.randomizer.signature()
+    assert len(heat.texts) == len(signature.texts) == 9
+    for texts, expected in ((heat.texts, np.char.mod("%.3g", table.matrix)), (signature.texts, letters)):
+        for text in texts:
+            i, y = (int(at) for at in text.get_position())
+            assert text.get_text() == expected[y, i]
+    assert matrix_figure(staircase(53)).axes[0].texts[:] == []
+
+
+def test_text_in_cells_can_be_read() -> None:
+    heat, signature = matrix_figure(rr_with_prior([0.3, 0.25, 0.25, 0.1, 0.1], 2.0)).axes[:2]
+    for axes in (heat, signature):
+        (image,) = axes.images
+        colours = image.to_rgba(image.get_array())
+        for text in axes.texts:
+            i, y = (int(at) for at in text.get_position())
+            assert abs(brightness(colours[y, i, :3]) - brightness(to_rgb(text.get_color()))) > 0.35
+
+
+def brightness(colour: object) -> float:
+    """How light a colour is on paper without colour, from 0 to 1 (Rec. 601)."""
+    return float(np.asarray(colour) @ [0.299, 0.587, 0.114])
+
+
+def test_shades_keep_their_order_in_grey() -> None:
+    shades = [brightness(to_rgb(mark.shade)) for mark in MARKS]
+    assert all(light - dark > 0.1 for light, dark in pairwise(shades))
+    assert len({(mark.marker, mark.fill) for mark in MARKS}) == len(MARKS)
+
+
+def test_probabilities_of_zero_are_shown_as_such() -> None:
+    # The table of an implementation that answers from all labels where the label is not among the likeliest.
+    broken = Randomizer([0, 1, 2], [0, 1, 2], [[0.7, 0.3, 0], [0.3, 0.7, 0], [0.3, 0.3, 0.4]], 1.0)
+    heat, signature = matrix_figure(broken).axes[:2]
+    assert np.array_equal(np.ma.getmaskarray(heat.images[0].get_array()), broken.matrix == 0)
+    assert [text.get_text() for text in signature.texts].count("0") == 2
+    assert "0: never, where another label may" in legend_texts(pmf_figure(broken))
+
+
+def test_outputs_that_never_occur_are_left_out() -> None:
+    table = Randomizer([0, 1], [0, 1, 2], [[0.6, 0, 0.4], [0.4, 0, 0.6]], 1.0)
+    assert matrix_figure(table).axes[0].images[0].get_array().shape == (2, 2)
+    assert sorted(stems(pmf_figure(table).axes[0])) == [0, 2]
+
+
+def test_the_mechanism_is_one_picture_with_a_caption() -> None:
+    figure = mechanism_figure(THREE, certify(THREE))
+    proof = certify(THREE)
+    assert figure.get_suptitle() == f"ε = 0.5, 3 labels, 3 outputs, certified gap {proof.gap:.2g}, realised ε 0.5"
+    upper, lower = figure.subfigs
+    assert upper.get_suptitle() == "Labels 0, 1, 2"
+    assert [axes.get_ylabel() for axes in upper.axes] == ["label 0", "label 1", "label 2"]
+    assert [axes.get_title() for axes in lower.axes[:2]] == ["Probability of each output", "Staircase signature"]
+    assert mechanism_figure(THREE).get_suptitle() == "ε = 0.5, 3 labels, 3 outputs"
+
+
+def test_a_mechanism_is_drawn_as_its_integers_say() -> None:
+    problem = unbiased_regression([0, 1], [0.5, 0.5], epsilon=0.7)
+    coin = Mechanism(problem, None, np.array([-1.0, 2.0]), np.array([[2, 1], [1, 2]], dtype=object), Fraction(2))
+    figure = mechanism_figure(coin, certify(coin))
+    assert figure.get_suptitle().startswith("ε = 0.7, 2 labels, 2 outputs, no certified gap, realised ε 0.693147")
+    assert stems(figure.axes[0]) == pytest.approx({-1: 2 / 3, 2: 1 / 3})
+
+
+def test_a_caption_claims_no_gap_that_was_not_certified() -> None:
+    unproved = certify(THREE.problem, THREE.randomizer)
+    assert "no certified gap" in mechanism_figure(THREE, unproved).get_suptitle()
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Anything with a randomizer, as a mechanism is."""
+
+    randomizer: object
+
+
+def content(figure: Figure) -> list[object]:
+    """What a figure shows, without where it shows it."""
+    return [
+        (
+            axes.get_title(),
+            axes.get_xlabel(),
+            axes.get_ylabel(),
+            stems(axes),
+            [i.get_array().tolist() for i in axes.images],
+        )
+        for axes in figure.axes
+    ]
+
+
+@pytest.mark.parametrize("draw", [pmf_figure, matrix_figure, mechanism_figure])
+def test_a_randomizer_and_whatever_holds_one_give_the_same_picture(draw: Callable[[object], Figure]) -> None:
+    assert content(draw(THREE.randomizer)) == content(draw(Holder(THREE.randomizer))) == content(draw(THREE))
+    assert content(draw(THREE)) != content(draw(debiased_rr([0, 1, 2], 0.6)))
+    for stranger in (Holder("nothing"), [[0.5, 0.5]], None):
+        with pytest.raises(InvalidInput, match="needs a Randomizer"):
+            draw(stranger)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        debiased_rr([3.5], 1.0).randomizer,
+        debiased_rr([0, 1], 1e-6).randomizer,
+        debiased_rr(range(-5, 6), 40.0).randomizer,
+        debiased_rr([1e9, 1e9 + 1, 1e9 + 2], 1e-6).randomizer,
+        rr_with_prior([0.9, 0.05, 0.05], 1.0).randomizer,
+        staircase(401),
+    ],
+    ids=["one label", "tiny epsilon", "large epsilon", "far from zero", "one output", "401 labels"],
+)
+def test_extremes_are_drawn_without_a_warning(table: Randomizer, tmp_path: Path) -> None:
+    # A layout that does not fit its figure warns, and warnings are errors here.
+    for draw in (pmf_figure, matrix_figure, mechanism_figure):
+        save_figure(draw(table), tmp_path / f"{draw.__name__}.png")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("PNG", b"\x89PNG")]
+)
+def test_pictures_are_written_by_their_ending_and_without_a_date(suffix: str, start: bytes, tmp_path: Path) -> None:
+    save_figure(mechanism_figure(THREE), tmp_path / f"picture.{suffix}")
+    data = (tmp_path / f"picture.{suffix}").read_bytes()
+    assert data.startswith(start)
+    assert not any(word in data for word in (b"dc:date", b"CreationDate", b"Creation Time"))
+
+
+@pytest.mark.parametrize("name", ["picture.jpg", "picture", "picture.png.txt", ".png"])
+def test_an_unknown_ending_is_refused_before_anything_is_written(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"\.png, \.svg or \.pdf"):
+        save_figure(Figure(), tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_picture_is_not_overwritten_unasked_nor_left_half_written(tmp_path: Path) -> None:
+    target = tmp_path / "picture.png"
+    target.write_bytes(b"precious")
+    with pytest.raises(InvalidInput, match="exists"):
+        save_figure(pmf_figure(THREE), target)
+    assert target.read_bytes() == b"precious"
+    save_figure(pmf_figure(THREE), target, overwrite=True)
+    assert target.read_bytes().startswith(b"\x89PNG")
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_settings_of_the_session_are_neither_used_nor_changed() -> None:
+    before = dict(matplotlib.rcParams)
+    with matplotlib.rc_context({"font.size": 30, "axes.labelsize": 30}):
+        assert matrix_figure(THREE).axes[0].xaxis.label.get_size() == 9
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_no_window_and_no_global_state() -> None:
+    code = (
+        "import sys, optrand.plotting as p, optrand.closed_forms as c; p.mechanism_figure(c.debiased_rr([0, 1], 1.0)); "
+        "sys.exit('matplotlib.pyplot' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_ticks_are_evenly_spread_where_that_can_be() -> None:
+    for count in range(1, 500):
+        for most in range(2, 9):
+            positions = spread(count, most)
+            assert (positions[0], positions[-1]) == (0, count - 1)
+            assert len(set(positions.tolist())) == positions.size <= max(most, min(count, most))
+            steps = np.diff(positions)
+            assert steps.size == 0 or steps.max() - steps.min() <= 1
+    assert spread(11, 7).tolist() == [0, 2, 4, 6, 8, 10]
+
+
+def test_numbers_are_told_apart() -> None:
+    assert number_texts(np.array([-2.5, 0.0, 1 / 3])) == ["\N{MINUS SIGN}2.5", "0", "0.333"]
+    assert len(set(number_texts(1e9 + np.arange(5)))) == 5
+    assert number_texts(np.array([7.0])) == ["7"]
