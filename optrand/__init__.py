@@ -1,1 +1,68 @@
-"""Optimal label-differential-privacy randomizers, with proofs."""
+"""Optimal label-differential-privacy randomizers, with proofs.
+
+State a problem, solve it, certify the answer, turn it into an exact mechanism, and release labels with it:
+
+>>> import optrand
+>>> problem = optrand.unbiased_regression(labels=[0, 1, 2], prior=[0.5, 0.3, 0.2], epsilon=1.0)
+>>> solution = optrand.solve(problem)
+>>> mechanism = optrand.tabulate(solution)
+>>> proof = optrand.certify(mechanism).require(gap=1e-9)
+>>> proof.epsilon <= 1.0, round(proof.upper, 6)
+(True, 1.945447)
+>>> noisy = mechanism.sample([0, 2, 1, 1])
+>>> noisy.shape
+(4,)
+"""
+
+from optrand import errors, losses, programs, solvers
+from optrand.certificate import Certificate, certify, lower_bound
+from optrand.closed_forms import RRWithPriorBatch, debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
+from optrand.errors import Infeasible, InvalidFile, InvalidInput, NotCertified, OptrandError
+from optrand.grids import feasible_output_set
+from optrand.mechanism import Mechanism, load
+from optrand.outputs import Grid, Interval, Line
+from optrand.problem import Problem, classification, regression, unbiased_range, unbiased_regression
+from optrand.randomizer import Randomizer
+from optrand.solution import Dual, Solution, Stats
+from optrand.solvers import solve
+from optrand.tabulation import tabulate
+
+__all__ = [
+    "Certificate",
+    "Dual",
+    "Grid",
+    "Infeasible",
+    "Interval",
+    "InvalidFile",
+    "InvalidInput",
+    "Line",
+    "Mechanism",
+    "NotCertified",
+    "OptrandError",
+    "Problem",
+    "RRWithPriorBatch",
+    "Randomizer",
+    "Solution",
+    "Stats",
+    "certify",
+    "classification",
+    "debiased_rr",
+    "errors",
+    "feasible_output_set",
+    "load",
+    "losses",
+    "lower_bound",
+    "programs",
+    "regression",
+    "rr",
+    "rr_top_k",
+    "rr_with_prior",
+    "rr_with_prior_batch",
+    "solve",
+    "solvers",
+    "tabulate",
+    "unbiased_range",
+    "unbiased_regression",
+]
+
+__version__ = "0.1.0"

@@ -177,8 +177,8 @@ def certify(
     value = math.inf if facts.findings else facts.value
     maximised = problem.sign < 0
     return Certificate(
-        lower=-value if maximised else bound,
-        upper=-bound if maximised else value,
+        lower=float(-value if maximised else bound),
+        upper=float(-bound if maximised else value),
         asked=problem.epsilon,
         epsilon=facts.epsilon,
         bias=facts.bias,
@@ -215,7 +215,7 @@ def lower_bound(problem: Problem, dual: Dual, *, exact: bool = False) -> float:
     """
     if dual.alpha.size != problem.k:
         raise InvalidInput(f"the dual has {dual.alpha.size} entries for {problem.k} labels")
-    weights = problem.bias_penalty * problem.prior if not problem.unbiased else np.full(problem.k, math.inf)
+    weights = problem.bias_weights
     if (dual.beta[weights == 0] != 0).any():
         return -math.inf
     if exact:

@@ -151,6 +151,11 @@ class Problem:
         return self.bias_penalty == math.inf
 
     @property
+    def bias_weights(self) -> Floats:
+        """What a squared bias of each label costs, doubled: ``bias_penalty * prior``; infinite where none is allowed."""
+        return np.full(self.k, math.inf) if self.unbiased else self.bias_penalty * self.prior
+
+    @property
     def sign(self) -> float:
         """-1 where the reported value is turned: classification reports the probability of a correct output."""
         return -1.0 if self.loss == losses.zero_one else 1.0

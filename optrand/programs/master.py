@@ -1,0 +1,103 @@
+r"""The restricted program of column generation: masses of some staircase columns, each at a value of the grid.
+
+.. math:: \min_{c \geq 0,\, b} \sum_j c_j \sum_y s_{j y} p_y g(v_j, y) + \tfrac{\lambda}{2} \sum_y p_y b_y^2 \quad\text{s.t.}\quad
+          \sum_j c_j s_{j y} = 1, \qquad \sum_j c_j s_{j y} v_j - b_y = y.
+
+The means are left out where there is no care for bias, and ``b`` where none is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from optrand.problem import Problem
+from optrand.programs.conic import ConicProgram
+from optrand.programs.linear import LP
+from optrand.solution import Dual
+from optrand.staircase import Staircase
+from optrand.validation import Floats
+
+__all__ = ["Master"]
+
+
+@dataclass(frozen=True, eq=False)
+class Master:
+    """Columns ``(S, v)`` of a problem on a grid; variables are the masses times ``E``, then finite biases."""
+
+    problem: Problem
+    members: NDArray[np.bool_]
+    outputs: Floats
+
+    @cached_property
+    def costs(self) -> Floats:
+        """The loss of each column over ``E``."""
+        table = self.problem.prior[:, np.newaxis] * self.problem.loss_table(self.outputs)
+        return (self._steepness * table).sum(axis=0)
+
+    @cached_property
+    def unit(self) -> float:
+        """What costs are divided by."""
+        return float(np.abs(self.costs).max()) or 1.0
+
+    @property
+    def centre(self) -> float:
+        """Outputs are measured from here, in units of :attr:`width`."""
+        return (self.problem.outputs.low + self.problem.outputs.high) / 2
+
+    @property
+    def width(self) -> float:
+        """Half the width of the grid."""
+        return (self.problem.outputs.high - self.problem.outputs.low) / 2 or 1.0
+
+    @cached_property
+    def _steepness(self) -> Floats:
+        return np.where(self.members, 1.0, math.exp(-self.problem.epsilon))
+
+    @property
+    def _biases(self) -> int:
+        return 0 if self.problem.unbiased or not self.problem.bias_penalty else self.problem.k
+
+    def _equations(self) -> tuple[Floats, Floats]:
+        rows, right = [self._steepness], [np.ones(self.problem.k)]
+        if self.problem.bias_penalty:
+            rows.append(self._steepness * ((self.outputs - self.centre) / self.width))
+            right.append((self.problem.labels - self.centre) / self.width)
+        return np.vstack(rows), np.concatenate(right)
+
+    def linear(self) -> LP:
+        """The program as an LP, for a bias penalty of 0 or infinity."""
+        rows, right = self._equations()
+        nothing = sparse.csr_array((0, self.outputs.size))
+        return LP(self.costs / self.unit, sparse.csr_array(rows), right, nothing, np.zeros(0))
+
+    def conic(self) -> ConicProgram:
+        """The program for the interior-point engine, for any bias penalty."""
+        problem, columns, free = self.problem, self.outputs.size, self._biases
+        rows, right = self._equations()
+        if free:
+            rows = np.hstack((rows, np.vstack((np.zeros((problem.k, free)), -np.eye(problem.k)))))
+        price_of_bias = problem.bias_weights[:free] * (self.width**2 / self.unit)
+        return ConicProgram(
+            quadratic=sparse.csc_array(sparse.diags_array(np.concatenate((np.zeros(columns), price_of_bias)))),
+            cost=np.concatenate((self.costs / self.unit, np.zeros(free))),
+            equal=sparse.csc_array(rows),
+            equal_to=right,
+            less=sparse.csc_array(-sparse.eye_array(columns, columns + free)),
+            less_than=np.zeros(columns),
+            arcs=0,
+        )
+
+    def read(self, x: Floats, multipliers: Floats) -> tuple[Staircase, Dual]:
+        """The columns with their masses, and the multipliers in the units of the problem."""
+        problem, k = self.problem, self.problem.k
+        masses = np.maximum(x[: self.outputs.size], 0.0) * math.exp(-problem.epsilon)
+        alpha, beta = self.unit * multipliers[:k], np.zeros(k)
+        if problem.bias_penalty:
+            beta = np.where(problem.bias_weights > 0, self.unit / self.width * multipliers[k:], 0.0)
+        return Staircase(self.members, self.outputs, masses), Dual(alpha - beta * self.centre, beta)

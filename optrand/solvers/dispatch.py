@@ -1,0 +1,106 @@
+"""Which solver answers which problem."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from optrand.certificate import certify
+from optrand.errors import NotCertified, SolverFailed
+from optrand.presolve import Reduction
+from optrand.problem import Problem
+from optrand.solution import Solution
+from optrand.solvers.closed_form import ClosedForm
+from optrand.solvers.column_generation import ColumnGeneration
+from optrand.solvers.flow import Flow
+from optrand.solvers.linear_program import LinearProgram
+
+__all__ = ["USEFUL_GAP", "Solver", "choose", "solve"]
+
+USEFUL_GAP = 1.0
+"""A bound that leaves the optimum open by more than the value itself is of no use."""
+
+SMALL = 2_000
+"""Up to so many entries of the table one linear program is quicker than columns."""
+
+
+class Solver(Protocol):
+    """An algorithm and its options: a frozen record, called on a problem."""
+
+    def accepts(self, problem: Problem) -> bool:
+        """Whether the problem is of the kind that this solver answers."""
+        ...
+
+    def __call__(self, problem: Problem) -> Solution:
+        """Answer it: a claim, to be certified."""
+        ...
+
+
+def choose(problem: Problem) -> Solver:
+    """The solver that :func:`solve` uses by default.
+
+    1. Classification over the labels, or one label off a grid: `ClosedForm`.
+    2. Outputs on the line or an interval: `Flow`.
+    3. A grid, a bias penalty of 0 or infinity, and at most 2,000 entries of the table: `LinearProgram` (the floor form on
+       HiGHS).
+    4. Any other grid: `ColumnGeneration`.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> choose(optrand.classification([0.5, 0.5], 1.0))
+    ClosedForm()
+    """
+    closed, linear = ClosedForm(), LinearProgram()
+    if closed.accepts(problem):
+        return closed
+    if Flow().accepts(problem):
+        return Flow()
+    small = problem.k * getattr(problem.outputs, "values", problem.labels).size <= SMALL
+    return linear if small and linear.accepts(problem) and problem.unbiased else ColumnGeneration()
+
+
+def solve(problem: Problem, solver: Solver | None = None) -> Solution:
+    """The best epsilon-DP randomizer for a problem, with the multipliers that prove it.
+
+    Parameters
+    ----------
+    problem : Problem
+    solver : Solver, optional
+        One of :mod:`optrand.solvers`; by default :func:`~optrand.solvers.dispatch.choose` picks it. Labels of prior zero
+        are left to :mod:`optrand.presolve` first.
+
+    Returns
+    -------
+    Solution
+        A claim: :func:`optrand.certify` states what is proven of it. For ``0.01 <= epsilon <= 8`` and up to 64 labels the
+        verified gap is meant to be 1e-6 or less; outside, it is whatever the certificate says.
+
+    Raises
+    ------
+    NotCertified
+        If the answer is not feasible, or no useful bound was found; the best solution is attached.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> solution = solve(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0))
+    >>> proof = optrand.certify(solution)
+    >>> proof.gap < 1e-9, round(solution.value, 6)
+    (True, 1.945447)
+    """
+    reduction = Reduction(problem)
+    reduced = reduction.reduced
+    try:
+        found = (solver or choose(reduced))(reduced)
+    except SolverFailed as error:
+        raise NotCertified(f"no solution: {error}") from error
+    solution = reduction.extend(found)
+    proof = certify(solution)
+    if proof.findings or not proof.gap <= USEFUL_GAP:
+        reason = "; ".join(proof.findings) or f"the verified gap is {proof.gap:.3g}"
+        raise NotCertified(
+            f"the solver's answer could not be certified ({reason}): the best solution is attached as .solution",
+            certificate=proof,
+            solution=solution,
+        )
+    return solution
