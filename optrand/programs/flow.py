@@ -34,7 +34,7 @@ from optrand.solution import Dual
 from optrand.staircase import Staircase
 from optrand.validation import Floats
 
-__all__ = ["ConicFlow", "LinearFlow", "all_intervals", "differences"]
+__all__ = ["ConicFlow", "LinearFlow", "all_intervals", "differences", "reach"]
 
 UNUSED = 1e-11
 """Columns with less mass (times ``E``) than this are what an interior-point method leaves of zero."""
@@ -54,6 +54,15 @@ def differences(table: sparse.csr_array) -> sparse.csr_array:
     result = sparse.csr_array(step @ table)
     result.eliminate_zeros()
     return result
+
+
+def reach(problem: Problem) -> float:
+    """About how far outputs lie from the middle of the labels: unbiased ones overhang them by up to ``1 / (E - 1)``."""
+    overhang = 1 / math.expm1(problem.epsilon)
+    penalty = problem.bias_penalty
+    willing = 1.0 if problem.unbiased else penalty / (penalty + overhang**2)
+    spread = float(np.ptp(problem.labels)) or 1.0
+    return spread * (0.5 + overhang * willing)
 
 
 def _undifferenced(multipliers: Floats) -> Floats:
@@ -139,11 +148,8 @@ class ConicFlow:
 
     @property
     def unit(self) -> float:
-        """About how far outputs lie from the centre: unbiased ones overhang the labels by up to ``1 / (E - 1)``."""
-        overhang = 1 / math.expm1(self.problem.epsilon)
-        penalty = self.problem.bias_penalty
-        willing = 1.0 if self.problem.unbiased else penalty / (penalty + overhang**2)
-        return float(np.ptp(self.problem.labels)) * (0.5 + overhang * willing)
+        """Labels and outputs are measured in this."""
+        return reach(self.problem)
 
     def build(self) -> ConicProgram:
         """The program; variables are the masses times ``E``, the moments, the quotients, and finite biases."""

@@ -18,6 +18,7 @@ from scipy import sparse
 
 from optrand.problem import Problem
 from optrand.programs.conic import ConicProgram
+from optrand.programs.flow import reach
 from optrand.programs.linear import LP
 from optrand.solution import Dual
 from optrand.staircase import Staircase
@@ -42,18 +43,20 @@ class Master:
 
     @cached_property
     def unit(self) -> float:
-        """What costs are divided by."""
-        return float(np.abs(self.costs).max()) or 1.0
+        """What costs are divided by: the loss of the best constant output, which bounds that of the answer."""
+        problem = self.problem
+        constant = problem.prior @ problem.loss_table(np.unique(self.outputs))
+        return abs(float(constant.min())) or float(np.abs(self.costs).max()) or 1.0
 
     @property
     def centre(self) -> float:
         """Outputs are measured from here, in units of :attr:`width`."""
-        return (self.problem.outputs.low + self.problem.outputs.high) / 2
+        return float(self.problem.labels[0] + self.problem.labels[-1]) / 2
 
     @property
     def width(self) -> float:
-        """Half the width of the grid."""
-        return (self.problem.outputs.high - self.problem.outputs.low) / 2 or 1.0
+        """About how far from the centre the outputs in use lie."""
+        return reach(self.problem)
 
     @cached_property
     def _steepness(self) -> Floats:

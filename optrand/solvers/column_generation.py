@@ -71,7 +71,7 @@ class ColumnGeneration:
 
     gap: float = 1e-9
     rounds: int = 200
-    engine: Clarabel = field(default_factory=lambda: Clarabel(tolerance=1e-10))
+    engine: Clarabel = field(default_factory=lambda: Clarabel(tolerance=1e-12))
     backend: Backend = field(default_factory=Highs)
 
     def accepts(self, problem: Problem) -> bool:
@@ -86,11 +86,13 @@ class ColumnGeneration:
         columns = _first_columns(problem, problem.outputs.values)
         linear = problem.unbiased or not problem.bias_penalty
         best, simplex, news = _Best(problem), linear and not problem.unbiased, 1
+        vertex = not linear
         target = self.gap if linear else max(self.gap, QUADRATIC_GAP)
         rounds, status = 0, ""
-        while rounds < self.rounds and news and (best.gap > target or (linear and not simplex)):
+        while rounds < self.rounds and news and (best.gap > target or not vertex):
             rounds += 1
             arcs, dual, status = self._solve(Master(problem, *columns), simplex)
+            vertex = vertex or simplex
             best.update(arcs, dual)
             duals = [dual]
             if best.gap > target and not problem.unbiased:
