@@ -1,0 +1,547 @@
+"""The command line: what it prints, how it ends, and that it leaves nothing behind when it ends badly."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import resource
+import subprocess
+import sys
+from importlib.metadata import version
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from typer.testing import CliRunner
+
+import optrand.certificate
+import optrand.release.job
+import optrand.release.table_job
+from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
+from optrand.data import weeks_worked_counts_path, weeks_worked_path
+from optrand.errors import InvalidFile, NotCertified, SolverFailed
+from optrand.mechanism import load
+from optrand.release.table import read_table
+
+HIDDEN = "9173"
+"""A label that no message may repeat."""
+
+
+def listing(folder):
+    """Every file below a folder, with its bytes."""
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def one_line(result):
+    """The error of a command that failed: one line, no traceback, no secret."""
+    text = result.stderr
+    assert text.startswith("error: ")
+    assert text.count("\n") == 1
+    assert HIDDEN not in text
+    return text
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder to work in, with a table whose labels are 0, 1 and 2, a prior, and nothing else."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.csv").write_text("id,y\n" + "".join(f"{i:03},{i * i % 3}\n" for i in range(200)))
+    (tmp_path / "prior.csv").write_text("label,count\n0,50\n1,30\n2,20\n")
+    return tmp_path
+
+
+@pytest.fixture
+def saved(here):
+    """A mechanism for labels 0, 1 and 2, saved as m.json."""
+    result = run("solve", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", "1", "-o", "m.json")
+    assert result.exit_code == 0, result.stderr
+    return here / "m.json"
+
+
+def randomized(*more, source="in.csv", target="out.csv", labels="0:2", epsilon="1", column="y"):
+    return run("randomize", source, target, "--label", column, "--labels", labels, "--epsilon", epsilon, *more)
+
+
+def facts(result):
+    """The printed lines, by their first words."""
+    lines = [line.split("  ", 1) for line in result.stdout.splitlines() if "  " in line]
+    return {name: fact.strip() for name, fact in lines}
+
+
+# The four commands
+
+
+def test_randomize_prints_its_summary_and_leaves_two_files(here):
+    result = randomized()
+    assert result.exit_code == 0, result.stderr
+    told = facts(result)
+    assert told["rows"] == "200"
+    assert told["labels"] == "3 declared"
+    assert told["budget"] == "1.0: prior 0.05, labels 0.95"
+    assert told["prior"] == "estimated privately"
+    assert told["mesh size"].startswith("17, of which ")
+    assert float(told["verified gap"]) <= 1e-6
+    assert 0.99 < float(told["realised epsilon"].split()[0]) <= 1.0
+    assert told["mechanism"] == "out.csv.mechanism.json"
+    mechanism = load("out.csv.mechanism.json")
+    assert set(read_table("out.csv", "y").labels) <= set(mechanism.outputs)
+    loss = optrand.certificate.certify(mechanism).upper
+    assert float(told["noisy label loss"].split()[0]) == pytest.approx(loss, rel=1e-5)
+    assert sorted(path.name for path in here.iterdir()) == ["in.csv", "out.csv", "out.csv.mechanism.json", "prior.csv"]
+
+
+def test_randomize_then_verify_then_plot(here):
+    assert randomized().exit_code == 0
+    verified = run("verify", "out.csv.mechanism.json", "--gap", "1e-6")
+    assert verified.exit_code == 0, verified.stderr
+    assert verified.stdout.endswith("verified\n")
+    drawn = run("plot", "out.csv.mechanism.json", "-o", "m.png")
+    assert drawn.exit_code == 0, drawn.stderr
+    assert (here / "m.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_solve_says_that_it_takes_the_prior_as_public(here):
+    result = run("solve", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", "1", "-o", "m.json", "--mesh", "9")
+    assert result.exit_code == 0, result.stderr
+    assert "prior.csv is taken as public" in result.stdout
+    mechanism = load(here / "m.json")
+    assert mechanism.problem.outputs.values.size == 9
+    np.testing.assert_allclose(mechanism.problem.prior, [0.5, 0.3, 0.2])
+    assert float(facts(result)["verified gap"]) <= 1e-6
+
+
+def test_labels_that_the_prior_leaves_out_are_mentioned(here):
+    result = run("solve", "--labels", "0:3", "--prior", "prior.csv", "--epsilon", "1", "-o", here / "m.json")
+    assert result.exit_code == 0, result.stderr
+    assert "1 label(s) are not in prior.csv" in result.stdout
+
+
+def test_randomize_trusts_a_public_prior_and_says_so(here):
+    result = randomized("--public-prior", "prior.csv")
+    assert result.exit_code == 0, result.stderr
+    assert facts(result)["prior"].startswith("public: trusted as given")
+    assert facts(result)["budget"] == "1.0: prior 0.0, labels 1.0"
+    np.testing.assert_allclose(load(here / "out.csv.mechanism.json").problem.prior, [0.5, 0.3, 0.2])
+
+
+def test_randomize_takes_a_budget_for_the_prior(here):
+    result = randomized("--prior-epsilon", "0.25")
+    assert facts(result)["budget"] == "1.0: prior 0.25, labels 0.75"
+    assert (here / "out.csv").exists()
+
+
+def test_randomize_clips_when_asked(here):
+    (here / "in.csv").write_text(f"id,y\n1,{HIDDEN}\n2,-{HIDDEN}\n")
+    before = listing(here)
+    refused = randomized()
+    assert refused.exit_code == WRONG_INPUT
+    assert "2 of 2 labels are not in the declared set of 3" in one_line(refused)
+    assert listing(here) == before
+    assert randomized("--clip").exit_code == 0
+
+
+def test_force_replaces_what_exists(here):
+    assert randomized().exit_code == 0
+    before = listing(here)
+    again = randomized()
+    assert again.exit_code == WRONG_INPUT
+    assert "exists" in one_line(again)
+    assert listing(here) == before
+    assert randomized("--force").exit_code == 0
+    assert listing(here) != before
+
+
+def test_parquet_by_the_command_line(here):
+    pa.parquet.write_table(pa.table({"y": [0, 1, 2], "a": ["x", "007", None]}), here / "in.parquet")
+    result = randomized(source="in.parquet", target="out.parquet")
+    assert result.exit_code == 0, result.stderr
+    assert pa.parquet.read_table("out.parquet").column("a").to_pylist() == ["x", "007", None]
+
+
+def test_one_label_comes_back_as_it_is(here):
+    (here / "in.csv").write_text("y\n3\n3\n")
+    result = randomized(labels="3")
+    assert result.exit_code == 0, result.stderr
+    assert (here / "out.csv").read_text() == "y\n3.0\n3.0\n"
+
+
+def test_one_row_and_more_labels_than_rows(here):
+    (here / "in.csv").write_text("y\n3\n")
+    result = randomized(labels="0:9")
+    assert result.exit_code == 0, result.stderr
+    assert facts(result)["rows"] == "1"
+
+
+def test_a_prior_that_drowns_in_noise_is_uniform_and_says_so(here, monkeypatch):
+    monkeypatch.setattr("optrand.priors.discrete_laplace", lambda _, count, **__: (-(10**6),) * count)
+    result = randomized()
+    assert result.exit_code == 0, result.stderr
+    assert "so it is uniform" in facts(result)["prior"]
+    assert load(here / "out.csv.mechanism.json").problem.prior.tolist() == [1 / 3] * 3
+
+
+def test_the_first_line_of_help_lists_the_exit_codes():
+    for command in ([], ["solve"], ["verify"], ["randomize"], ["plot"]):
+        result = run(*command, "--help")
+        assert result.exit_code == 0
+        assert "3  verification failed" in result.stdout
+
+
+def test_the_version_is_that_of_the_package():
+    assert run("--version").stdout == f"optrand {version('optrand')}\n"
+
+
+# Wrong usage and wrong input: exit code 2, and nothing written
+
+
+@pytest.mark.parametrize(
+    "epsilon", ["nan", "inf", "-inf", "0", "-0.0", "-1", "one", "", "700.1", "1e400", "1,5", "True"]
+)
+@pytest.mark.parametrize("command", ["randomize", "solve", "prior"])
+def test_an_epsilon_without_meaning_is_refused(here, command, epsilon):
+    before = listing(here)
+    if command == "randomize":
+        result = randomized(epsilon=epsilon)
+    elif command == "prior":
+        result = randomized("--prior-epsilon", epsilon)
+    else:
+        result = run("solve", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", epsilon, "-o", "m.json")
+    assert result.exit_code == WRONG_INPUT
+    assert "epsilon is" in one_line(result)
+    assert listing(here) == before
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ("52:0", "run downwards: write the lower end first, 0:52"),
+        ("", "is not a number"),
+        ("0,0", "repeats 1 value"),
+        ("0,-0.0", "repeats 1 value"),
+        ("0:inf", "beyond the range of floats"),
+        ("nan", "beyond the range of floats"),
+        ("0,9007199254740993", "beyond 2**53"),
+        ("@nowhere", "cannot be read"),
+    ],
+)
+def test_labels_without_meaning_are_refused(here, labels, message):
+    before = listing(here)
+    for result in (
+        randomized(labels=labels),
+        run("solve", "--labels", labels, "--prior", "prior.csv", "--epsilon", "1", "-o", "m.json"),
+    ):
+        assert result.exit_code == WRONG_INPUT
+        assert message in one_line(result)
+    assert listing(here) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("0,nan\n1,1\n", "beyond the range of floats"),
+        ("0,1\n1,-1\n", "negative"),
+        ("0,0\n1,0\n2,0\n", "no count above 0"),
+        ("0,1\n7,1\n", "is not declared"),
+        ("0,1\n0,1\n", "comes twice"),
+        ("0,1\n1\n", "expected two"),
+        ("0,1e-310\n1,1\n", "too small for a normal float"),
+        ("", "no count above 0"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_prior_without_meaning_is_refused(here, content, message):
+    if content is None:
+        (here / "prior.csv").unlink()
+    else:
+        (here / "prior.csv").write_text(content)
+    before = listing(here)
+    for result in (
+        randomized("--public-prior", "prior.csv"),
+        run("solve", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", "1", "-o", "m.json"),
+    ):
+        assert result.exit_code == WRONG_INPUT
+        assert message in one_line(result)
+    assert listing(here) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (f"id,x\n1,{HIDDEN}\n", "has no column 'y'"),
+        (f"{HIDDEN},1\n2,3\n", "has no column 'y'"),
+        (f"y,y\n1,{HIDDEN}\n", "2 columns named 'y'"),
+        (f"y\n{HIDDEN}x\n1\n", "1 of 2 labels in column 'y' are not numbers"),
+        (f"id,y\n1,\n2,{HIDDEN}\n", "1 of 2 labels in column 'y' are missing"),
+        ("id,y\n", "no rows"),
+        ("", "is empty"),
+        (f"id,y\n1,{HIDDEN},2\n", "1 row(s) with more or fewer cells"),
+        (f'id,y\n"1,{HIDDEN}\n', "never closed"),
+        (f"id,y\n1,{HIDDEN}\n2,1\n", "1 of 2 labels are not in the declared set"),
+        ("id,y\n1,0.5\n2,1\n", "1 of 2 labels are not in the declared set"),
+    ],
+)
+def test_a_table_without_meaning_is_refused(here, content, message):
+    (here / "in.csv").write_text(content)
+    before = listing(here)
+    result = randomized()
+    assert result.exit_code == WRONG_INPUT
+    assert message in one_line(result)
+    assert listing(here) == before
+
+
+def test_the_same_label_written_twice_is_one_label(here):
+    (here / "in.csv").write_text("y\n1\n1.0\n 1e0\n+01\n")
+    result = randomized("--public-prior", "prior.csv")
+    assert result.exit_code == 0, result.stderr
+    assert facts(result)["rows"] == "4"
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_outputs_that_may_not_be_written_are_refused(here, force):
+    (here / "hard.csv").hardlink_to(here / "in.csv")
+    (here / "link.csv").symlink_to(here / "in.csv")
+    (here / "folder.csv").mkdir()
+    before = listing(here)
+    for target, message in (
+        ("in.csv", "is the input itself"),
+        ("./in.csv", "is the input itself"),
+        ("hard.csv", "is the input itself"),
+        ("link.csv", "symbolic link"),
+        ("folder.csv", "not a regular file"),
+        ("nowhere/out.csv", "not a folder"),
+        ("out.xlsx", "of no known kind"),
+        ("out.parquet", "copied, not converted"),
+    ):
+        result = randomized(*force, target=target)
+        assert result.exit_code == WRONG_INPUT
+        assert message in one_line(result)
+    for source, message in (("nowhere.csv", "is not there"), ("folder.csv", "not a regular file")):
+        result = randomized(*force, source=source)
+        assert result.exit_code == WRONG_INPUT
+        assert message in one_line(result)
+    assert listing(here) == before
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--public-prior", "prior.csv", "--prior-epsilon", "0.1"], "not both"),
+        (["--prior-epsilon", "1"], "nothing is left for the labels"),
+        (["--mesh", "1"], "expected at least 2"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(here, more, message):
+    before = listing(here)
+    result = randomized(*more)
+    assert result.exit_code == WRONG_INPUT
+    assert message in one_line(result)
+    assert listing(here) == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["randomize", "in.csv", "out.csv"],
+        ["randomize", "in.csv", "out.csv", "--label", "y", "--labels", "0:2"],
+        ["randomize", "in.csv", "out.csv", "--label", "y", "--labels", "0:2", "--epsilon", "1", "--seed", "1"],
+        ["randomize", "in.csv", "out.csv", "--label", "y", "--labels", "0:2", "--epsilon", "1", "--mesh", "many"],
+        ["solve", "--labels", "0:2", "--epsilon", "1", "-o", "m.json"],
+        ["verify"],
+        ["unheard-of"],
+        [],
+    ],
+)
+def test_wrong_usage_ends_with_two(here, arguments):
+    before = listing(here)
+    assert run(*arguments).exit_code == WRONG_INPUT
+    assert listing(here) == before
+
+
+def test_solve_and_plot_keep_what_exists(saved, here):
+    picture = here / "m.png"
+    picture.write_text("precious")
+    before = listing(here)
+    solved = run("solve", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", "1", "-o", "m.json")
+    plotted = run("plot", "m.json", "-o", "m.png")
+    for result in (solved, plotted):
+        assert result.exit_code == WRONG_INPUT
+        assert "exists" in one_line(result)
+    assert run("plot", saved, "-o", "m.unknown").exit_code == WRONG_INPUT
+    assert listing(here) == before
+    assert run("plot", "m.json", "-o", "m.png", "--force").exit_code == 0
+    forced = run("solve", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", "2", "-o", "m.json", "--force")
+    assert forced.exit_code == 0
+    assert load(saved).epsilon == 2
+
+
+# Verification that fails: exit code 3
+
+
+def tampered(path, **changes):
+    """The file with fields changed and a digest that is right again."""
+
+    def canonical(document):
+        return (json.dumps(document, sort_keys=True, separators=(",", ":")) + "\n").encode()
+
+    document = {**json.loads(path.read_bytes()), **changes}
+    del document["digest"]
+    path.write_bytes(canonical({**document, "digest": "sha256:" + hashlib.sha256(canonical(document)).hexdigest()}))
+
+
+def test_a_table_that_is_not_private_fails_even_with_a_right_digest(saved):
+    document = json.loads(saved.read_bytes())
+    weights = [[int(weight) for weight in row] for row in document["weights"]]
+    # Move nine tenths of one probability to another output of the same row: totals stay, a ratio breaks.
+    moved = weights[0][0] * 9 // 10
+    weights[0][0] -= moved
+    weights[0][-1] += moved
+    tampered(saved, weights=[[str(weight) for weight in row] for row in weights])
+    for result in (run("verify", saved), run("plot", saved, "-o", saved.with_name("m.png"))):
+        assert result.exit_code == UNVERIFIED
+        assert "not be private" in one_line(result)
+    assert not saved.with_name("m.png").exists()
+
+
+def test_a_biased_mechanism_fails(saved):
+    document = json.loads(saved.read_bytes())
+    tampered(saved, weights=document["weights"][::-1])
+    result = run("verify", saved)
+    assert result.exit_code == UNVERIFIED
+    assert "bias" in one_line(result)
+    assert "verified\n" not in result.stdout
+
+
+def test_damaged_files_and_newer_schemas_fail(saved):
+    content = saved.read_bytes()
+    for damage, message in (
+        (content[: len(content) // 2], "not JSON"),
+        (content.replace(b'"epsilon":1.0', b'"epsilon":1.5'), "digest"),
+        (content.replace(b'"schema":1', b'"schema":2'), "newer optrand"),
+        (b"{}", "not an optrand mechanism"),
+    ):
+        assert damage != content
+        saved.write_bytes(damage)
+        result = run("verify", saved)
+        assert result.exit_code == UNVERIFIED
+        assert message in one_line(result)
+
+
+def test_a_gap_that_is_not_reached_fails(saved):
+    tampered(saved, dual=None)
+    assert run("verify", saved).exit_code == 0
+    result = run("verify", saved, "--gap", "1e-6")
+    assert result.exit_code == UNVERIFIED
+    assert "more than the 1e-06 that was required" in one_line(result)
+    assert "unknown: no bound was proven" in result.stdout
+    assert run("verify", saved, "--gap", "-1").exit_code == WRONG_INPUT
+    assert run("verify", saved, "--gap", "nan").exit_code == WRONG_INPUT
+
+
+def test_a_mechanism_that_is_not_there_is_wrong_input(here):
+    for name, message in (("nowhere.json", "is not there"), (".", "not a regular file")):
+        for result in (run("verify", name), run("plot", name, "-o", "m.png")):
+            assert result.exit_code == WRONG_INPUT
+            assert message in one_line(result)
+    assert not (here / "m.png").exists()
+
+
+# Errors of the run: exit code 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (SolverFailed("the backend gave up"), FAILED, "the backend gave up"),
+        (NotCertified("no useful bound"), UNVERIFIED, "no useful bound"),
+        (InvalidFile("damaged"), UNVERIFIED, "damaged"),
+        (MemoryError(), FAILED, "not enough memory"),
+        (PermissionError(13, "Permission denied", "out.csv"), FAILED, "Permission denied (out.csv)"),
+        (ValueError(f"label {HIDDEN} surprised us"), FAILED, "internal error: ValueError in test_cli.py:"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_errors_of_a_run_are_one_line_without_secrets(here, monkeypatch, error, code, message):
+    def fails(_):
+        raise error
+
+    monkeypatch.setattr(optrand.release.job, "solve", fails)
+    before = listing(here)
+    result = randomized()
+    assert result.exit_code == code
+    assert message in one_line(result)
+    assert listing(here) == before
+
+
+def test_a_full_disk_ends_with_one(here, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    before = listing(here)
+    for result in (
+        randomized(),
+        run("solve", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", "1", "-o", "m.json"),
+    ):
+        assert result.exit_code == FAILED
+        assert one_line(result) == "error: No space left on device\n"
+    assert listing(here) == before
+
+
+# The command itself
+
+
+def module(*arguments, **options):
+    command = [sys.executable, "-m", "optrand", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def test_the_module_runs_and_reports_without_a_traceback(here):
+    result = module("randomize", "in.csv", "in.csv", "--label", "y", "--labels", "0:2", "--epsilon", "1", cwd=here)
+    assert result.returncode == WRONG_INPUT
+    assert result.stderr == "error: in.csv is the input itself: choose another name for the output\n"
+    assert result.stdout == ""
+
+
+def test_a_disk_that_is_really_full_leaves_nothing(here):
+    """A limit on the size of files, which the operating system enforces, in place of a full disk."""
+    (here / "in.csv").write_text("note,y\n" + f"{'x' * 100},1\n" * 5000)
+    before = listing(here)
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    arguments = ["in.csv", "out.csv", "--label", "y", "--labels", "0:2", "--epsilon", "1"]
+    result = module("randomize", *arguments, cwd=here, preexec_fn=limit)
+    assert result.returncode == FAILED
+    assert result.stderr == "error: File too large\n"
+    assert listing(here) == before
+    assert module("randomize", *arguments, cwd=here).returncode == 0
+
+
+def test_the_bundled_table_is_released_with_a_proof(here):
+    arguments = ["--label", "weeks", "--labels", "0:52", "--epsilon", "1"]
+    result = module("randomize", weeks_worked_path(), "weeks.csv", *arguments, cwd=here)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    verified = module("verify", "weeks.csv.mechanism.json", "--gap", "1e-6", cwd=here)
+    assert verified.returncode == 0, verified.stderr
+    checked = [sys.executable, "-m", "optrand.checker", "weeks.csv.mechanism.json"]
+    assert subprocess.run(checked, cwd=here, check=False, capture_output=True).returncode == 0
+    lines = (here / "weeks.csv").read_text().splitlines()
+    assert len(lines) == 20_001
+    assert lines[0] == "age,class_of_worker,education,marital_status,weeks"
+
+
+def test_the_bundled_counts_are_a_prior_for_solve(here):
+    arguments = ["--labels", "0:52", "--prior", weeks_worked_counts_path(), "--epsilon", "1", "-o", "weeks.json"]
+    result = run("solve", *arguments, "--mesh", "52")
+    assert result.exit_code == 0, result.stderr
+    mechanism = load(here / "weeks.json")
+    # The optimum of the linear program on the paper's grid, by another solver: 1348.3746.
+    assert optrand.certificate.certify(mechanism).upper == pytest.approx(1348.3746, abs=5e-4)

@@ -1,0 +1,514 @@
+"""The main job through the library: budgets, what may be told, files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import gzip
+import math
+import os
+import signal
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import optrand.release.job
+from optrand.certificate import certify
+from optrand.data import WEEKS_LABEL, weeks_worked_counts_path, weeks_worked_path
+from optrand.entropy import SeededEntropy
+from optrand.errors import InvalidInput
+from optrand.mechanism import Mechanism, load
+from optrand.priors import PRIOR_SHARE, EstimatedPrior, private_prior
+from optrand.release.atomic import check_target, new_file
+from optrand.release.csv_table import CsvTable
+from optrand.release.declared import PublicPrior, parse_labels, read_prior
+from optrand.release.job import LabelJob, default_mesh
+from optrand.release.table import read_table
+from optrand.release.table_job import TableJob, mechanism_path
+
+GAP = 1e-6
+"""What every job inside the solved range must verify."""
+
+
+def listing(folder):
+    """Every file below a folder, with its bytes."""
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Two hundred rows with labels 0, 1, 2 in column y."""
+    path = tmp_path / "in.csv"
+    path.write_text("id,y,note\n" + "".join(f"{i:03},{i * i % 3},n{i}\n" for i in range(200)))
+    return path
+
+
+def table_job(overwrite=False, **options):
+    return TableJob(
+        job=LabelJob(**{"labels": np.arange(3.0), "epsilon": 1.0, **options}), column="y", overwrite=overwrite
+    )
+
+
+# What is declared
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("0:3", [0, 1, 2, 3]),
+        ("-2:2:2", [-2, 0, 2]),
+        ("0:1:0.1", [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]),
+        ("1e-3:3e-3:1e-3", [0.001, 0.002, 0.003]),
+        ("5:5", [5]),
+        ("7", [7]),
+        ("7, 1,2.5", [1, 2.5, 7]),
+        ("-0.0,1", [0, 1]),
+    ],
+)
+def test_labels_are_the_floats_nearest_to_what_was_written(text, labels):
+    assert parse_labels(text).tolist() == labels
+
+
+def test_labels_from_a_file(tmp_path):
+    (tmp_path / "labels.txt").write_bytes(b"\xef\xbb\xbf3\r\n1, 2\n\n0.5\n")
+    assert parse_labels(f"@{tmp_path / 'labels.txt'}").tolist() == [0.5, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("52:0", "run downwards: write the lower end first, 0:52"),
+        ("0:10:3", "do not reach their high end"),
+        ("0:1:0", "step that is not above 0"),
+        ("0:1:-1", "step that is not above 0"),
+        ("0:1:1:1", "4 parts"),
+        ("0:", "an end of '0:' is not a number"),
+        ("", "label 1 of --labels is not a number"),
+        ("1,,2", "label 2 of --labels is not a number"),
+        ("1,x", "label 2 of --labels is not a number"),
+        ("nan,1", "beyond the range of floats"),
+        ("0:inf", "beyond the range of floats"),
+        ("0:1e999999999", "beyond the range of floats"),
+        ("1,1.0", "repeats 1 value"),
+        ("0,-0.0", "repeats 1 value"),
+        ("0,9007199254740993", "beyond 2**53"),
+        ("0:1e9", "1000000001 labels, expected at most"),
+        ("@nowhere.txt", "nowhere.txt cannot be read"),
+    ],
+)
+def test_labels_without_meaning_are_refused(text, message):
+    with pytest.raises(InvalidInput) as caught:
+        parse_labels(text)
+    assert message in str(caught.value)
+
+
+def test_a_file_of_labels_is_not_repeated_in_errors(tmp_path):
+    path = tmp_path / "labels.txt"
+    path.write_text("1\nsecret\n")
+    with pytest.raises(InvalidInput, match="entry 2 of") as caught:
+        parse_labels(f"@{path}")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "label,count\n0,6\n1,3\n2,1\n",
+        "2,1\n0,6\n1,3\n",
+        "0,0.6\r\n1.0,0.3\r\n2,0.1\r\n",
+        "\ufeffy,p\n0, 6e20 \n1,3e20\n\n2,1e20",
+    ],
+)
+def test_a_prior_file_holds_counts_or_probabilities_with_or_without_a_header(tmp_path, content):
+    (tmp_path / "prior.csv").write_text(content, encoding="utf-8")
+    prior = read_prior(tmp_path / "prior.csv", np.arange(3.0))
+    assert prior.probabilities.tolist() == [0.6, 0.3, 0.1]
+    assert prior.absent == 0
+
+
+def test_labels_that_a_prior_file_does_not_list_have_prior_zero(tmp_path):
+    (tmp_path / "prior.csv").write_text("1,5\n")
+    prior = read_prior(tmp_path / "prior.csv", np.arange(3.0))
+    assert prior.probabilities.tolist() == [0, 1, 0]
+    assert prior.absent == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("label,count\n", "no count above 0"),
+        ("0,0\n1,0\n", "no count above 0"),
+        ("0,1\n1,-1\n", "negative"),
+        ("0,1\n1\n", "1 cells, expected two"),
+        ("0,1\n9,1\n", "is not declared"),
+        ("0,1\n0.0,1\n", "comes twice"),
+        ("0,1\n1,x\n", "the count in line 2"),
+        ("0,1\nx,1\n", "the label in line 2"),
+        ("0,nan\n", "beyond the range of floats"),
+        ("", "no count above 0"),
+    ],
+)
+def test_a_prior_file_without_meaning_is_refused(tmp_path, content, message):
+    (tmp_path / "prior.csv").write_text(content)
+    with pytest.raises(InvalidInput) as caught:
+        read_prior(tmp_path / "prior.csv", np.arange(3.0))
+    assert message in str(caught.value)
+
+
+# The job on arrays
+
+
+def test_the_mean_of_the_noisy_labels_is_that_of_the_true_ones():
+    weeks = read_table(weeks_worked_path(), WEEKS_LABEL).labels
+    job = LabelJob(labels=np.arange(53), epsilon=1.0)
+    release = job.run(weeks, source=SeededEntropy(20))
+    summary = release.summary
+    # Given the mechanism, rows are independent, and each is unbiased with the variance of its label.
+    variances = release.mechanism.randomizer.variances[weeks.astype(int)]
+    standard_error = math.sqrt(variances.sum()) / weeks.size
+    assert abs(release.values.mean() - weeks.mean()) < 5 * standard_error
+    # The same for each half of the labels, so that errors cannot cancel.
+    for part in (weeks == 0, weeks == 52):
+        standard_error = math.sqrt(variances[part].sum()) / part.sum()
+        assert abs(release.values[part].mean() - weeks[part].mean()) < 5 * standard_error
+    assert (summary.rows, summary.labels, summary.mesh) == (20_000, 53, default_mesh(53))
+    assert summary.gap <= GAP
+    assert summary.realised_epsilon <= 1.0
+    assert not summary.private
+    assert "values" not in repr(release)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0, 8.0])
+def test_both_budgets_together_stay_within_the_whole(epsilon):
+    release = LabelJob(labels=np.arange(5), epsilon=epsilon).run([0, 1, 4] * 100, source=SeededEntropy(3))
+    summary, split = release.summary, release.summary.split
+    assert Fraction(split.prior) + Fraction(split.labels) <= Fraction(epsilon)
+    assert split.prior == min(math.sqrt(5 / 300), PRIOR_SHARE * epsilon)
+    assert release.mechanism.epsilon == split.labels
+    assert 0.99 * epsilon < summary.realised_epsilon <= epsilon
+    assert summary.gap <= GAP
+    assert certify(release.mechanism, exact=True).bias < 1e-9 * 5
+
+
+def test_a_public_prior_spends_nothing():
+    prior = PublicPrior(np.array([0.7, 0.2, 0.1]))
+    release = LabelJob(labels=np.arange(3), epsilon=1.0, public_prior=prior).run([0, 1, 2], source=SeededEntropy(3))
+    assert (release.summary.split.prior, release.summary.split.labels) == (0.0, 1.0)
+    assert release.mechanism.problem.prior.tolist() == [0.7, 0.2, 0.1]
+    assert release.mechanism.epsilon == 1.0
+    assert "trusted" in release.summary.prior
+
+
+def test_labels_that_a_public_prior_leaves_out_are_counted():
+    prior = PublicPrior(np.array([0.5, 0.0, 0.5]), absent=1)
+    release = LabelJob(labels=np.arange(3), epsilon=1.0, public_prior=prior).run([1, 1], source=SeededEntropy(3))
+    assert "1 label(s) that it does not list have prior 0" in release.summary.prior
+
+
+def test_a_budget_for_the_prior_can_be_named():
+    release = LabelJob(labels=np.arange(3), epsilon=1.0, prior_epsilon=0.25).run([0, 1, 2], source=SeededEntropy(3))
+    assert (release.summary.split.prior, release.summary.split.labels) == (0.25, 0.75)
+
+
+def test_the_prior_is_the_private_one_and_the_labels_are_drawn_from_the_mechanism():
+    values = [0, 0, 2, 1, 0] * 20
+    release = LabelJob(labels=np.arange(3), epsilon=1.0).run(values, source=SeededEntropy(8))
+    again = SeededEntropy(8)
+    estimate = private_prior([60, 20, 20], release.summary.split.prior, source=again)
+    assert release.mechanism.problem.prior.tolist() == estimate.probabilities.tolist()
+    assert release.values.tolist() == release.mechanism.sample(np.array(values, dtype=float), source=again).tolist()
+
+
+def test_nothing_that_is_told_depends_on_the_true_labels_but_through_the_prior(monkeypatch):
+    """With the noisy prior held fixed, two tables of the same number of rows give the same report and mechanism."""
+    fixed = EstimatedPrior(np.array([0.5, 0.25, 0.25]), 0.05, uniform=False)
+    monkeypatch.setattr(optrand.release.job, "private_prior", lambda *_, **__: fixed)
+    job = LabelJob(labels=np.arange(3), epsilon=1.0, clip=True)
+    first, second = (job.run(values) for values in ([0.0] * 50, [2.0, 1.0, 99.0, -5.0, 0.0] * 10))
+    assert first.summary == second.summary
+    assert first.mechanism == second.mechanism
+    assert first.summary.private
+
+
+def test_labels_outside_the_declared_set_stop_the_job_and_are_counted_but_not_named():
+    job = LabelJob(labels=np.arange(3), epsilon=1.0)
+    with pytest.raises(InvalidInput, match=r"^3 of 5 labels are not in the declared set of 3") as caught:
+        job.run([0, 1, 71.5, -71.5, 0.715])
+    assert "71" not in str(caught.value)
+
+
+def test_clipping_moves_labels_to_the_ends_and_no_further():
+    job = LabelJob(labels=np.arange(3), epsilon=1.0, clip=True)
+    clipped = job.run([-5.0, 1.0, 9.0], source=SeededEntropy(1))
+    assert clipped.values.tolist() == job.run([0.0, 1.0, 2.0], source=SeededEntropy(1)).values.tolist()
+    with pytest.raises(InvalidInput, match=r"^1 of 3 labels.*round them first"):
+        job.run([-5.0, 0.715, 9.0])
+
+
+def test_one_label_is_returned_as_it_is_and_spends_nothing():
+    release = LabelJob(labels=[7.5], epsilon=1.0).run([7.5] * 3)
+    assert release.values.tolist() == [7.5] * 3
+    assert release.summary.realised_epsilon < 1e-9
+    assert release.summary.split.prior == 0
+    assert release.summary.noisy_label_loss == 0
+
+
+def test_one_row_and_more_labels_than_rows():
+    release = LabelJob(labels=np.arange(20), epsilon=1.0).run([3], source=SeededEntropy(1))
+    assert release.values.shape == (1,)
+    assert release.values[0] in release.mechanism.outputs
+    assert release.summary.gap <= GAP
+
+
+def test_labels_may_be_declared_in_any_order_and_given_in_any_shape():
+    job = LabelJob(labels=[2, -1.5, 0], epsilon=1.0)
+    assert job.labels.tolist() == [-1.5, 0, 2]
+    assert job.run([[0, 2], [-1.5, 2]], source=SeededEntropy(1)).values.shape == (2, 2)
+
+
+def test_a_prior_that_drowns_in_noise_is_uniform_and_says_so():
+    job = LabelJob(labels=np.arange(2), epsilon=0.5)
+    spent = PRIOR_SHARE * 0.5
+    seed = next(s for s in range(100) if private_prior([1, 0], spent, source=SeededEntropy(s)).uniform)
+    release = job.run([0], source=SeededEntropy(seed))
+    assert release.mechanism.problem.prior.tolist() == [0.5, 0.5]
+    assert "so it is uniform" in release.summary.prior
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"epsilon": 0.0},
+        {"epsilon": True},
+        {"epsilon": "1"},
+        {"epsilon": math.nan},
+        {"epsilon": 701.0},
+        {"labels": []},
+        {"labels": [1.0, 1.0]},
+        {"labels": [0.0, -0.0]},
+        {"labels": [0.0, math.inf]},
+        {"labels": [0, 2**53 + 1]},
+        {"prior_epsilon": 1.0},
+        {"prior_epsilon": 0.0},
+        {"mesh": 1},
+        {"mesh": 2.5},
+        {"public_prior": PublicPrior(np.array([0.5, 0.5]))},
+        {"public_prior": PublicPrior(np.array([0.5, 0.4, 0.05]))},
+        {"public_prior": PublicPrior(np.array([0.5, 0.5, 5e-324]))},
+        {"public_prior": PublicPrior(np.array([0.5, 0.25, 0.25])), "prior_epsilon": 0.1},
+    ],
+    ids=str,
+)
+def test_options_without_meaning_are_refused_before_a_label_is_read(options):
+    with pytest.raises(InvalidInput):
+        LabelJob(**{"labels": np.arange(3), "epsilon": 1.0, **options})
+
+
+@pytest.mark.parametrize("values", [[], [math.nan], ["a"], [True]])
+def test_values_that_are_no_labels_are_refused(values):
+    with pytest.raises(InvalidInput):
+        LabelJob(labels=np.arange(3), epsilon=1.0).run(values)
+
+
+def test_the_mesh_is_that_of_the_grid_on_which_the_mechanism_is_optimal():
+    release = LabelJob(labels=np.arange(3), epsilon=1.0, mesh=7).run([0, 1, 2], source=SeededEntropy(1))
+    assert release.summary.mesh == release.mechanism.problem.outputs.values.size == 7
+    assert set(release.mechanism.outputs) <= set(release.mechanism.problem.outputs.values)
+    assert release.summary.outputs == release.mechanism.outputs.size
+
+
+# The job on files
+
+
+def test_a_table_is_released_with_its_mechanism_beside_it(table, tmp_path):
+    output = tmp_path / "out.csv"
+    summary = table_job().run(table, output, entropy=SeededEntropy(4))
+    mechanism = load(mechanism_path(output))
+    noisy = read_table(output, "y").labels
+    assert summary.rows == noisy.size == 200
+    assert set(noisy) <= set(mechanism.outputs)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "out.csv", "out.csv.mechanism.json"]
+    with table.open(newline="") as before, output.open(newline="") as after:
+        pairs = list(zip(csv.reader(before), csv.reader(after), strict=True))
+    assert pairs[0][0] == pairs[0][1]
+    assert all(old[0] == new[0] and old[2] == new[2] for old, new in pairs)
+    assert any(old[1] != new[1] for old, new in pairs)
+
+
+def test_a_table_comes_in_gzipped_and_goes_out_plain_and_the_other_way(table, tmp_path):
+    packed, again = tmp_path / "packed.csv.gz", tmp_path / "again.csv"
+    table_job().run(table, packed)
+    labels = ",".join(map(repr, load(mechanism_path(packed)).outputs.tolist()))
+    assert gzip.decompress(packed.read_bytes()).startswith(b"id,y,note\n000,")
+    table_job(labels=parse_labels(labels)).run(packed, again)
+    assert again.read_bytes().startswith(b"id,y,note\n000,")
+
+
+def test_a_parquet_table_is_released_as_parquet(tmp_path):
+    pa.parquet.write_table(pa.table({"a": ["x", None], "y": pa.array([0, 2], pa.int8())}), tmp_path / "in.parquet")
+    table_job().run(tmp_path / "in.parquet", tmp_path / "out.parquet")
+    released = pa.parquet.read_table(tmp_path / "out.parquet")
+    assert released.column("a").to_pylist() == ["x", None]
+    assert released.schema.field("y").type == pa.float64()
+    with pytest.raises(InvalidInput, match="copied, not converted"):
+        table_job().run(tmp_path / "in.parquet", tmp_path / "out.csv")
+
+
+def test_what_exists_is_kept_unless_it_was_offered(table, tmp_path):
+    output = tmp_path / "out.csv"
+    output.write_text("precious")
+    before = listing(tmp_path)
+    with pytest.raises(InvalidInput, match="exists"):
+        table_job().run(table, output)
+    assert listing(tmp_path) == before
+    table_job(overwrite=True).run(table, output)
+    assert output.read_bytes().startswith(b"id,y,note")
+    output.unlink()
+    with pytest.raises(InvalidInput, match=r"mechanism\.json exists"):
+        table_job().run(table, output)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_the_input_is_never_the_output_whatever_its_name(table, tmp_path, overwrite):
+    hard = tmp_path / "hard.csv"
+    hard.hardlink_to(table)
+    (tmp_path / "folder").mkdir()
+    before = listing(tmp_path)
+    for spelling in (table, hard, tmp_path / "folder" / ".." / "in.csv"):
+        with pytest.raises(InvalidInput, match="is the input itself"):
+            table_job(overwrite=overwrite).run(table, spelling)
+    assert listing(tmp_path) == before
+
+
+def test_links_folders_and_missing_folders_are_no_output(table, tmp_path):
+    link, dangling, folder = tmp_path / "link.csv", tmp_path / "dangling.csv", tmp_path / "folder.csv"
+    link.symlink_to(table)
+    dangling.symlink_to(tmp_path / "elsewhere.csv")
+    folder.mkdir()
+    os.mkfifo(tmp_path / "pipe.csv")
+    before = {path.name for path in tmp_path.iterdir()}
+    for target, message in (
+        (link, "symbolic link"),
+        (dangling, "symbolic link"),
+        (folder, "not a regular file"),
+        (tmp_path / "pipe.csv", "not a regular file"),
+        (tmp_path / "nowhere" / "out.csv", "not a folder"),
+        (tmp_path / "out.tsv", "of no known kind"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            table_job(overwrite=True).run(table, target)
+    mechanism_path(tmp_path / "out.csv").symlink_to(table)
+    with pytest.raises(InvalidInput, match="symbolic link"):
+        table_job(overwrite=True).run(table, tmp_path / "out.csv")
+    assert {path.name for path in tmp_path.iterdir()} == before | {"out.csv.mechanism.json"}
+
+
+def test_a_target_is_checked_before_the_table_is_read(tmp_path):
+    (tmp_path / "in.csv").write_text("no label here\n")
+    (tmp_path / "out.csv").write_text("precious")
+    with pytest.raises(InvalidInput, match="exists"):
+        table_job().run(tmp_path / "in.csv", tmp_path / "out.csv")
+    check_target(tmp_path / "new.csv", tmp_path / "in.csv")
+
+
+def full_disk(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def full_after_a_while(_, stream, __):
+    stream.write(b"id,y,note\n000,")
+    full_disk()
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "failure"),
+    [
+        (CsvTable, "_write", full_after_a_while),
+        (Mechanism, "save", full_disk),
+        (os, "fsync", full_disk),
+        (os, "link", full_disk),
+    ],
+    ids=["while writing", "while saving the mechanism", "while flushing", "while renaming"],
+)
+def test_a_full_disk_leaves_nothing_behind(table, tmp_path, monkeypatch, owner, name, failure):
+    before = listing(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, failure)
+        with pytest.raises(OSError, match="No space left"):
+            table_job().run(table, tmp_path / "out.csv")
+    assert listing(tmp_path) == before
+    table_job().run(table, tmp_path / "out.csv")
+
+
+def test_a_rename_that_fails_takes_the_mechanism_back(table, tmp_path, monkeypatch):
+    before = listing(tmp_path)
+    monkeypatch.setattr("optrand.release.atomic.publish", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        table_job().run(table, tmp_path / "out.csv")
+    assert listing(tmp_path) == before
+
+
+def test_a_failure_leaves_what_was_there_before(table, tmp_path, monkeypatch):
+    output = tmp_path / "out.csv"
+    table_job().run(table, output)
+    before = listing(tmp_path)
+    monkeypatch.setattr(CsvTable, "_write", full_after_a_while)
+    with pytest.raises(OSError, match="No space left"):
+        table_job(overwrite=True).run(table, output)
+    assert listing(tmp_path) == before
+
+
+def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path):
+    target = tmp_path / "out.csv"
+
+    def write():
+        with new_file(target) as stream:
+            stream.write(b"ours")
+            target.write_bytes(b"theirs")
+
+    with pytest.raises(InvalidInput, match="exists"):
+        write()
+    assert listing(tmp_path) == {target.relative_to(tmp_path): b"theirs"}
+
+
+HALF_WAY = """
+import sys, time
+import numpy as np
+from pathlib import Path
+from optrand.release.csv_table import CsvTable
+from optrand.release.job import LabelJob
+from optrand.release.table_job import TableJob
+
+def stuck(table, stream, values):
+    stream.write(b"id,y,note\\n000,")
+    stream.flush()
+    print("half way", flush=True)
+    time.sleep(60)
+
+CsvTable._write = stuck
+job = TableJob(job=LabelJob(labels=np.arange(3.0), epsilon=1.0), column="y")
+job.run(Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+def test_a_killed_process_leaves_nothing_under_the_final_names(table, tmp_path):
+    output = tmp_path / "out.csv"
+    with subprocess.Popen([sys.executable, "-c", HALF_WAY, table, output], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"half way\n"
+        process.send_signal(signal.SIGKILL)
+    left = {path.name for path in tmp_path.iterdir()} - {"in.csv"}
+    assert len(left) == 1
+    assert left.pop().startswith(".out.csv.")
+    table_job().run(table, output)
+    assert read_table(output, "y").labels.size == 200
+
+
+def test_the_bundled_counts_are_a_public_prior():
+    prior = read_prior(weeks_worked_counts_path(), parse_labels("0:52"))
+    assert prior.probabilities[0] == 95_983 / 199_523
