@@ -9,12 +9,12 @@ For *any* multipliers :math:`\alpha, \beta` with :math:`f` and :math:`h_y` as in
 the third term absent where the bias penalty :math:`\lambda` is infinite, and :math:`\beta_y = 0` required where
 :math:`\lambda p_y = 0`.
 
-*Proof.* Let :math:`b_y = E[v] - y`. By the definition of :math:`h_y` and since the probabilities of a row sum to 1, the loss is
-:math:`\sum_y E[h_y(v)] + \sum_y \alpha_y + \sum_y \beta_y y + \sum_y (\beta_y b_y + \lambda p_y b_y^2 / 2)`. The last sum is
-at least :math:`-\sum_y \beta_y^2 / (2 \lambda p_y)`, or zero where :math:`b_y` must vanish. A private table is a sum of columns
-:math:`c_j s_{S_j}` with non-empty :math:`S_j`, each of which adds at least :math:`c_j f(v_j) \geq c_j m` to the first sum. A
-row sums to 1, so :math:`1 = \sum_j c_j + (E - 1) \sum_{j : y \in S_j} c_j`; adding up the rows with
-:math:`1 \leq |S_j| \leq k` puts :math:`\sum_j c_j` between :math:`1/E` and :math:`k / (E + k - 1)`. ∎
+*Proof.* Let :math:`b_y = E[v] - y`. By the definition of :math:`h_y` and since the probabilities of a row sum to 1, the
+loss is :math:`\sum_y E[h_y(v)] + \sum_y \alpha_y + \sum_y \beta_y y + \sum_y (\beta_y b_y + \lambda p_y b_y^2 / 2)`.
+The last sum is at least :math:`-\sum_y \beta_y^2 / (2 \lambda p_y)`, or zero where :math:`b_y` must vanish. A private
+table is a sum of columns :math:`c_j s_{S_j}` with non-empty :math:`S_j`, each of which adds at least :math:`c_j f(v_j)
+\geq c_j m` to the first sum. A row sums to 1, so :math:`1 = \sum_j c_j + (E - 1) \sum_{j : y \in S_j} c_j`; adding up
+the rows with :math:`1 \leq |S_j| \leq k` puts :math:`\sum_j c_j` between :math:`1/E` and :math:`k / (E + k - 1)`. ∎
 
 So 2k numbers prove optimality over all outputs, whatever solver named them. This module cannot see a solver.
 """
@@ -51,8 +51,8 @@ class Certificate:
     Attributes
     ----------
     lower, upper : float
-        The optimal value of the problem lies between them. One end is the value of the randomizer at hand (only if it is
-        feasible), the other the bound that its dual proves; infinite where there is none.
+        The optimal value of the problem lies between them. One end is the value of the randomizer at hand (only if it
+        is feasible), the other the bound that its dual proves; infinite where there is none.
     asked : float
         The budget of the problem, in nats.
     epsilon : float
@@ -71,7 +71,7 @@ class Certificate:
     >>> problem = optrand.classification([0.5, 0.3, 0.2], 1.0)
     >>> proof = optrand.certify(optrand.solve(problem))
     >>> proof.gap < 1e-12, round(proof.lower, 6), proof.epsilon <= 1 + 1e-9
-    (True, 0.584843, True)
+    (True, 0.584847, True)
     """
 
     lower: float
@@ -146,8 +146,8 @@ def certify(
     dual : Dual, optional
         Only with a problem: the multipliers of the bound. Without one only feasibility is stated.
     exact : bool
-        Compute the bound, and the value of a mechanism, in rational arithmetic with every rounding in the safe direction.
-        In floats the rounding errors are estimated and allowed for.
+        Compute the bound, and the value of a mechanism, in rational arithmetic with every rounding in the safe
+        direction. In floats the rounding errors are estimated and allowed for.
 
     Returns
     -------
@@ -169,7 +169,7 @@ def certify(
         problem, answer = subject, randomizer
     else:
         if randomizer is not None or dual is not None:
-            raise InvalidInput("a solution or mechanism brings its own problem and dual: pass problem, randomizer, dual")
+            raise InvalidInput("this brings its own problem and dual: pass certify(problem, randomizer, dual) instead")
         problem, dual = subject.problem, subject.dual
         answer = subject.randomizer if isinstance(subject, Solution) else subject
     bound = -math.inf if dual is None else lower_bound(problem, dual, exact=exact)
@@ -230,7 +230,7 @@ def lower_bound(problem: Problem, dual: Dual, *, exact: bool = False) -> float:
     if not (math.isfinite(excess) and np.isfinite(terms).all()):
         return -math.inf
     rounding = 4 * np.finfo(float).eps * (float(np.abs(terms).sum()) + abs(excess))
-    return math.fsum(terms) + excess - rounding
+    return float(math.fsum(terms) + excess - rounding)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """What can go wrong, one class each, under one base.
 
-Bad arguments raise :class:`InvalidInput` (also a ``ValueError``). The outcome of a solve is data, not an exception; only
-asking for a guarantee that does not hold (``proof.require()``) raises :class:`NotCertified`. Messages say what was given,
-what was expected and what to do, and never repeat a private label.
+Bad arguments raise :class:`InvalidInput` (also a ``ValueError``). The outcome of a solve is data, not an exception;
+only asking for a guarantee that does not hold (``proof.require()``) raises :class:`NotCertified`. Messages say what was
+given, what was expected and what to do, and never repeat a private label.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 r"""The bound of :mod:`optrand.certificate` once more, in integers and rationals, every rounding in the safe direction.
 
 Labels, priors and multipliers are floats, so they are exact dyadic rationals, and a common power of two turns them into
-integers. :math:`E = e^\epsilon` is rounded *up* (a larger :math:`E` admits more randomizers, so the bound is still true).
-On the line the roots of each :math:`h_y` are bracketed *outward*. Treating :math:`h_y` as negative up to such a bracket
-overstates :math:`f` by at most :math:`(E - 1)` times the value of :math:`h_y` at the outer end, which is subtracted.
+integers. :math:`E = e^\epsilon` is rounded *up* (a larger :math:`E` admits more randomizers, so the bound is still
+true). On the line the roots of each :math:`h_y` are bracketed *outward*. Treating :math:`h_y` as negative up to such a
+bracket overstates :math:`f` by at most :math:`(E - 1)` times the value of :math:`h_y` at the outer end, which is
+subtracted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 r"""Small corrections that make a nearly feasible set of staircase columns feasible to the last digit.
 
-A backend's masses and outputs satisfy the equations of a problem to its tolerance only. Two corrections, both linear and
-both relative to what is there, so that nothing small changes sign:
+A backend's masses and outputs satisfy the equations of a problem to its tolerance only. Two corrections, both linear
+and both relative to what is there, so that nothing small changes sign:
 
 * masses: the least relative change that restores coverage, normalisation and (where outputs may not move) means;
 * outputs: the change of least cost that restores the means, :math:`\Delta v = D M^\top (M D M^\top)^{-1} r` with
@@ -28,8 +28,8 @@ RANK = 1e-13
 def mass_equations(problem: Problem, arcs: Staircase, ratio: float, means: bool) -> tuple[Floats, Floats]:
     """The equations ``A @ (masses, coverage) = b`` that a feasible set of columns satisfies.
 
-    Coverage of each label is the same, ``sum_{S has y} c = t``; a row sums to 1, ``sum c + (ratio - 1) t = 1``; and with
-    `means`, ``sum_y c s_y v = y`` in units of the outputs' spread around their middle.
+    Coverage of each label is the same, ``sum_{S has y} c = t``; a row sums to 1, ``sum c + (ratio - 1) t = 1``; and
+    with `means`, ``sum_y c s_y v = y`` in units of the outputs' spread around their middle.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def mend_masses(problem: Problem, arcs: Staircase, *, means: bool, rounds: int =
 
 
 def _top_up(arcs: Staircase, ratio: float) -> Staircase:
-    """Make coverage equal to the last digit by singletons, at outputs in use, for labels that fall short; then normalise."""
+    """Make coverage equal to the last digit by singletons for labels that fall short; then normalise."""
     coverage = arcs.members @ arcs.masses
     short = coverage.max() - coverage
     labels = np.flatnonzero(short > 4 * np.finfo(float).eps * coverage.max())
@@ -109,4 +109,5 @@ def moved_outputs(
     curvature = table.T @ np.maximum(problem.prior, 1 / (1e6 * problem.k))
     reach = np.where(movable, 1 / np.sqrt(curvature), 0.0)
     step = np.linalg.lstsq(table * reach, residual, rcond=RANK)[0]
-    return np.clip(outputs + reach * step, problem.outputs.low, problem.outputs.high)
+    moved: Floats = np.clip(outputs + reach * step, problem.outputs.low, problem.outputs.high)
+    return moved

@@ -1,9 +1,9 @@
 """Labels of prior zero: solve without them, then give them rows that cost nothing.
 
-A label of prior zero adds nothing to the loss, so the optimum without it is a lower bound of the optimum with it; and a row
-that is a mixture of its neighbours' rows is as private as they are. Where there is no care for bias any neighbour's row
-will do; an unbiased problem keeps its two end labels, and interior labels mix the rows of the kept labels around them, which
-is unbiased randomized rounding. Their multipliers are zero.
+A label of prior zero adds nothing to the loss, so the optimum without it is a lower bound of the optimum with it; and a
+row that is a mixture of its neighbours' rows is as private as they are. Where there is no care for bias any neighbour's
+row will do; an unbiased problem keeps its two end labels, and interior labels mix the rows of the kept labels around
+them, which is unbiased randomized rounding. Their multipliers are zero.
 """
 
 from __future__ import annotations

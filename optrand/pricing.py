@@ -6,10 +6,10 @@ epsilon-DP table is a multiple of some :math:`s \in [1, E]^k`, :math:`E = e^\eps
 
 .. math:: f(v) = \min_s \sum_y s_y h_y(v) = \sum_y \big( h_y(v) + (E - 1) \min(h_y(v), 0) \big),
 
-attained by the staircase column of :math:`S = \{y : h_y(v) < 0\}`. On a grid :math:`f` is evaluated everywhere. On the line
-or an interval each :math:`h_y` is convex, so it is negative between its two roots: sort the roots, and between neighbours
-:math:`f` is one convex function with a minimum in closed form. (At a root :math:`f` has a concave kink, so no minimum hides
-there.)
+attained by the staircase column of :math:`S = \{y : h_y(v) < 0\}`. On a grid :math:`f` is evaluated everywhere. On the
+line or an interval each :math:`h_y` is convex, so it is negative between its two roots: sort the roots, and between
+neighbours :math:`f` is one convex function with a minimum in closed form. (At a root :math:`f` has a concave kink, so
+no minimum hides there.)
 """
 
 from __future__ import annotations

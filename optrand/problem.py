@@ -29,8 +29,8 @@ __all__ = ["Problem", "classification", "regression", "unbiased_range", "unbiase
 def unbiased_range(labels: ArrayLike, epsilon: float) -> tuple[float, float]:
     """The largest low end and the smallest high end between which an unbiased epsilon-DP randomizer exists.
 
-    An unbiased randomizer with outputs in ``[low, high]`` exists if and only if
-    ``low <= (E y_min - y_max) / (E - 1)`` and ``high >= (E y_max - y_min) / (E - 1)`` with ``E = exp(epsilon)``.
+    An unbiased randomizer with outputs in ``[low, high]`` exists if and only if ``low <= (E y_min - y_max) / (E - 1)``
+    and ``high >= (E y_max - y_min) / (E - 1)`` with ``E = exp(epsilon)``.
 
     *Proof.* Let ``w = v - low >= 0``. Privacy gives ``E[w | y_max] <= E * E[w | y_min]``, and unbiasedness turns this
     into ``y_max - low <= E (y_min - low)``; likewise at the other end. Conversely the two ends alone, drawn so that the
@@ -152,7 +152,7 @@ class Problem:
 
     @property
     def bias_weights(self) -> Floats:
-        """What a squared bias of each label costs, doubled: ``bias_penalty * prior``; infinite where none is allowed."""
+        """Twice what a squared bias of each label costs: ``bias_penalty * prior``, or infinity for unbiased."""
         return np.full(self.k, math.inf) if self.unbiased else self.bias_penalty * self.prior
 
     @property

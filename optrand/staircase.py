@@ -1,8 +1,8 @@
 r"""Private tables as sums of staircase columns: the extreme rays of the cone of epsilon-DP columns.
 
-A column of an epsilon-DP table is :math:`c \cdot s` with :math:`s \in [1, E]^k`; the extreme rays are the *staircase* columns,
-``E`` for the labels in a set ``S`` and ``1`` for the others (Kairouz, Oh and Viswanath; [B23]_, Appendix B). A table written
-this way is private whatever the masses are, as long as none is negative.
+A column of an epsilon-DP table is :math:`c \cdot s` with :math:`s \in [1, E]^k`; the extreme rays are the *staircase*
+columns, ``E`` for the labels in a set ``S`` and ``1`` for the others (Kairouz, Oh and Viswanath; [B23]_, Appendix B). A
+table written this way is private whatever the masses are, as long as none is negative.
 
 References
 ----------
@@ -11,6 +11,7 @@ References
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from optrand.randomizer import Randomizer
 from optrand.validation import Floats
 
-__all__ = ["Staircase", "decompose"]
+__all__ = ["Staircase", "decompose", "rounding_noise"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,7 @@ class Staircase:
         outputs, where = np.unique(self.outputs, return_inverse=True)
         columns = np.where(self.members, ratio, 1.0) * self.masses
         table = np.zeros((self.members.shape[0], outputs.size))
-        np.add.at(table, (slice(None), where), columns)
+        np.add.at(table.T, where, columns.T)
         return outputs, table
 
     def only(self, kept: NDArray[np.bool_]) -> Staircase:
@@ -53,12 +54,18 @@ class Staircase:
         return Staircase(self.members[:, kept], self.outputs[kept], self.masses[kept])
 
 
+def rounding_noise(epsilon: float) -> float:
+    """By what share of a column's height rounding alone may tell two of its entries apart."""
+    return min(1e-3, float(-64 * np.finfo(float).eps / math.expm1(-epsilon)))
+
+
 def decompose(randomizer: Randomizer, ratio: float, negligible: float = 0.0) -> Staircase:
     """Write a table as staircase columns: each column becomes the chain of its upper level sets.
 
-    With the entries of a column sorted, ``low`` the smallest and ``high`` the largest, the differences of neighbours divided by
-    ``ratio - 1`` are the masses of the nested level sets, and what is left of ``low`` is the mass of the full set. A column
-    whose ratio exceeds `ratio` (by rounding, or because it is not private) is lifted to ``high / ratio`` first.
+    With the entries of a column sorted, ``low`` the smallest and ``high`` the largest, the differences of neighbours
+    divided by ``ratio - 1`` are the masses of the nested level sets, and what is left of ``low`` is the mass of the
+    full set. A column whose ratio exceeds `ratio` (by rounding, or because it is not private) is lifted to ``high /
+    ratio`` first.
 
     Parameters
     ----------

@@ -1,15 +1,15 @@
 r"""From a randomizer in floats to an exact mechanism: integer masses of staircase columns.
 
-Write the table as staircase columns :math:`(S_j, v_j, c_j)` (:func:`optrand.staircase.decompose`), round the masses to integers
-:math:`C_j`, and let the rational :math:`R = 1 + q/d \leq e^\epsilon` take the place of :math:`e^\epsilon`:
+Write the table as staircase columns :math:`(S_j, v_j, c_j)` (:func:`optrand.staircase.decompose`), round the masses to
+integers :math:`C_j`, and let the rational :math:`R = 1 + q/d \leq e^\epsilon` take the place of :math:`e^\epsilon`:
 
 .. math:: W_{y i} = \sum_{j : v_j = v_i} C_j \, (d + q\, [y \in S_j]).
 
-Whatever the integers are, every column ratio lies between :math:`1/R` and :math:`R`: privacy needs no repair. The total of row
-:math:`y` is :math:`d \sum_j C_j + q \sum_{j : y \in S_j} C_j`, so the rows have one total as soon as every label is *covered*
-equally; rounding leaves labels short by a few units of 2\ :sup:`-100`, and singletons :math:`\{y\}` make up for them. What is left
-is the bias. Outputs that may move are moved, by exact residuals; where they may not, on a grid, the masses are refined by
-exact residuals before they are rounded.
+Whatever the integers are, every column ratio lies between :math:`1/R` and :math:`R`: privacy needs no repair. The total
+of row :math:`y` is :math:`d \sum_j C_j + q \sum_{j : y \in S_j} C_j`, so the rows have one total as soon as every label
+is *covered* equally; rounding leaves labels short by a few units of 2\ :sup:`-100`, and singletons :math:`\{y\}` make
+up for them. What is left is the bias. Outputs that may move are moved, by exact residuals; where they may not, on a
+grid, the masses are refined by exact residuals before they are rounded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from optrand.outputs import Grid
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution
-from optrand.staircase import decompose
+from optrand.staircase import decompose, rounding_noise
 from optrand.validation import Floats
 
 __all__ = ["tabulate"]
@@ -51,7 +51,7 @@ def tabulate(subject: Problem, randomizer: Randomizer, /, dual: Dual | None = ..
 def tabulate(
     subject: Solution | Problem, randomizer: Randomizer | None = None, /, dual: Dual | None = None
 ) -> Mechanism:
-    """The exact mechanism nearest to a randomizer: private and normalised in integers, unbiased to a rounding of outputs.
+    """The exact mechanism nearest to a randomizer: private and normalised in integers, means right to a rounding.
 
     Parameters
     ----------
@@ -73,7 +73,8 @@ def tabulate(
 
     Notes
     -----
-    Cost ``O(k n)`` integer operations, and where there must be no bias a least-squares problem of ``k`` by ``n`` floats.
+    Cost ``O(k n)`` integer operations, and where there must be no bias a least-squares problem of ``k`` by ``n``
+    floats.
 
     Examples
     --------
@@ -109,8 +110,8 @@ def _check_private(problem: Problem, randomizer: Randomizer) -> None:
     needed = float(lifted.sum(axis=1).max())
     if needed > FORGIVEN or np.abs(matrix.sum(axis=1) - 1).max() > FORGIVEN:
         raise NotCertified(
-            f"the table is not {problem.epsilon:g}-DP: a row would have to gain {needed:.3g} of probability, and rounding "
-            f"accounts for {FORGIVEN:g} at most; look at certify(problem, randomizer).findings"
+            f"the table is not {problem.epsilon:g}-DP: a row would have to gain {needed:.3g} of probability, and "
+            f"rounding accounts for {FORGIVEN:g} at most; look at certify(problem, randomizer).findings"
         )
 
 
@@ -135,8 +136,7 @@ class _Arcs:
     @classmethod
     def of(cls, problem: Problem, randomizer: Randomizer) -> _Arcs:
         """Round the masses of a decomposition; level sets that only rounding tells apart become one."""
-        noise = 64 * np.finfo(float).eps / -math.expm1(-problem.epsilon)
-        found = decompose(randomizer, math.exp(problem.epsilon), negligible=min(noise, 1e-3))
+        found = decompose(randomizer, math.exp(problem.epsilon), negligible=rounding_noise(problem.epsilon))
         unit = Fraction(2**BITS) / sum(map(Fraction, found.masses.tolist()), Fraction(0))
         masses = np.array([round(Fraction(c) * unit) for c in found.masses.tolist()], dtype=object)
         return cls(found.members, found.outputs, masses, privacy_ratio(problem.epsilon))
@@ -164,7 +164,8 @@ class _Arcs:
     def columns(self) -> Integers:
         """The integer column of each arc, shape ``(k, arcs)``."""
         low, high = self.ratio.denominator, self.ratio.numerator
-        return np.where(self.members, high * self.masses, low * self.masses)
+        columns: Integers = np.where(self.members, high * self.masses, low * self.masses)
+        return columns
 
     def table(self) -> tuple[Floats, Integers]:
         """Distinct outputs, increasing, and the integer weights; outputs that no label produces are left out."""
@@ -184,7 +185,8 @@ def _merged(outputs: Floats, columns: Integers) -> tuple[Floats, Integers]:
 def _refined(problem: Problem, arcs: _Arcs, rounds: int = 12) -> _Arcs:
     """Masses changed, each by a share of itself, until coverage and means are right to the integer.
 
-    The residuals are exact; the least change that removes them is found in floats, so each round gains about ten digits.
+    The residuals are exact; the least change that removes them is found in floats, so each round gains about ten
+    digits.
     """
     scale = common_scale([*arcs.outputs, *problem.labels])
     outputs, labels = (
@@ -212,9 +214,7 @@ def _refined(problem: Problem, arcs: _Arcs, rounds: int = 12) -> _Arcs:
     return best
 
 
-def _unbiased_outputs(
-    problem: Problem, arcs: _Arcs, outputs: Floats, weights: Integers
-) -> tuple[Floats, Integers]:
+def _unbiased_outputs(problem: Problem, arcs: _Arcs, outputs: Floats, weights: Integers) -> tuple[Floats, Integers]:
     """Outputs moved until the exact means are right to a rounding; if they cannot be, masses refined instead."""
     total = weights[0].sum()
     table = (weights / total).astype(np.float64)

@@ -1,15 +1,16 @@
 r"""Optimal randomizers with outputs anywhere on a line, as programs over staircase columns.
 
-For a convex loss the columns of an optimal table are, without loss, *interval* staircases, and each needs one output only
-([B23]_, Claims 11 to 14). So a randomizer is a mass :math:`c_S \geq 0` and a first moment :math:`m_S = c_S v_S` for each interval
-:math:`S` of labels, and with :math:`P_S = \sum_y s_y p_y`, :math:`F_S = \sum_y s_y p_y y` the squared loss is
+For a convex loss the columns of an optimal table are, without loss, *interval* staircases, and each needs one output
+only ([B23]_, Claims 11 to 14). So a randomizer is a mass :math:`c_S \geq 0` and a first moment :math:`m_S = c_S v_S`
+for each interval :math:`S` of labels, and with :math:`P_S = \sum_y s_y p_y`, :math:`F_S = \sum_y s_y p_y y` the squared
+loss is
 
 .. math:: \tfrac12 \sum_S P_S \frac{m_S^2}{c_S} - \sum_S F_S m_S + \tfrac12 \sum_y p_y y^2,
 
-jointly convex in :math:`(c, m)`: one second-order cone a column. Rows summing to one are linear in :math:`c` and biases linear in
-:math:`m`; written as differences of neighbouring labels they are flow conservation on a line, in which an interval touches two
-rows only. With a finite bias penalty the biases are variables of their own with a quadratic cost. Without any care for bias
-each column has its best output in closed form, and a linear program over the masses is left.
+jointly convex in :math:`(c, m)`: one second-order cone a column. Rows summing to one are linear in :math:`c` and biases
+linear in :math:`m`; written as differences of neighbouring labels they are flow conservation on a line, in which an
+interval touches two rows only. With a finite bias penalty the biases are variables of their own with a quadratic cost.
+Without any care for bias each column has its best output in closed form, and a linear program over the masses is left.
 
 References
 ----------
@@ -67,7 +68,8 @@ def reach(problem: Problem) -> float:
 
 def _undifferenced(multipliers: Floats) -> Floats:
     """Multipliers of the rows themselves from those of their differences."""
-    return multipliers - np.append(multipliers[1:], 0.0)
+    own: Floats = multipliers - np.append(multipliers[1:], 0.0)
+    return own
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,12 +101,14 @@ class LinearFlow:
             best = problem.labels[middle]
         else:
             best = problem.labels[0] + (problem.labels - problem.labels[0]) @ weights / weights.sum(axis=0)
-        return np.clip(best, problem.outputs.low, problem.outputs.high)
+        within: Floats = np.clip(best, problem.outputs.low, problem.outputs.high)
+        return within
 
     @cached_property
     def costs(self) -> Floats:
         """The loss of each column at its best output, over ``E``."""
-        return (self.weights * self.problem.loss_table(self.outputs)).sum(axis=0)
+        costs: Floats = (self.weights * self.problem.loss_table(self.outputs)).sum(axis=0)
+        return costs
 
     @property
     def unit(self) -> float:

@@ -83,8 +83,9 @@ class GridScale:
 def read_table(problem: Problem, table: Floats) -> Randomizer:
     """A backend's table as a randomizer: entries moved into the cone of private columns, unused outputs left out.
 
-    Simplex answers break privacy by their tolerance, infinitely so where an entry that should be tiny is 0; lifting each
-    column's small entries to ``max / exp(epsilon)`` mends that and moves the row sums by no more than the tolerance did.
+    Simplex answers break privacy by their tolerance, infinitely so where an entry that should be tiny is 0; lifting
+    each column's small entries to ``max / exp(epsilon)`` mends that and moves the row sums by no more than the
+    tolerance did.
     """
     top = np.maximum(table.max(axis=0), 0.0)
     if not isinstance(problem.outputs, Grid):

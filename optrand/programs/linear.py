@@ -36,8 +36,9 @@ class LPSolution:
     ----------
     x : (variables,) array
     equal_dual, less_dual : arrays
-        One multiplier a constraint: *the derivative of the optimal cost by the right-hand side*. Those of ``<=`` rows are
-        therefore at most 0, and ``cost - equal.T @ equal_dual - less.T @ less_dual >= 0``, whatever sign the backend uses.
+        One multiplier a constraint: *the derivative of the optimal cost by the right-hand side*. Those of ``<=`` rows
+        are therefore at most 0, and ``cost - equal.T @ equal_dual - less.T @ less_dual >= 0``, whatever sign the
+        backend uses.
     status : str
         The backend's own word; information, not proof.
     iterations : int

@@ -1,10 +1,11 @@
 r"""The relaxation in the proof of [G21]_, Theorem 3: only the diagonal :math:`q_y = \Pr[R(y) = y]` is left.
 
-.. math:: \max_q \sum_y p_y q_y \quad\text{s.t.}\quad q_y + e^{-\epsilon} \sum_{y' \neq y} q_{y'} \leq 1, \quad q \geq 0.
+.. math:: \max_q \sum_y p_y q_y \quad\text{s.t.}\quad q_y + e^{-\epsilon} \sum_{y' \neq y} q_{y'} \leq 1, \quad q \geq
+          0.
 
-Its vertices are the diagonals of randomized response on a subset of the labels, so its optimum is that of LP1. The rows are
-kept as printed, with :math:`e^{-\epsilon}`; they are ``K`` in number, and no row is a difference of two probabilities, so the
-trap of rows ``exp(-epsilon) M <= M'`` at large epsilon does not arise.
+Its vertices are the diagonals of randomized response on a subset of the labels, so its optimum is that of LP1. The rows
+are kept as printed, with :math:`e^{-\epsilon}`; they are ``K`` in number, and no row is a difference of two
+probabilities, so the trap of rows ``exp(-epsilon) M <= M'`` at large epsilon does not arise.
 
 References
 ----------
@@ -44,11 +45,12 @@ class LP2:
         return LP(-problem.prior, nothing, np.zeros(0), sparse.csr_array(rows), np.ones(k))
 
     def read(self, problem: Problem, answer: LPSolution) -> tuple[Randomizer, Dual]:
-        """Randomized response on the labels with positive ``q``, and the row multipliers as those of LP1.
+        r"""Randomized response on the labels with positive ``q``, and the row multipliers as those of LP1.
 
-        With :math:`\\nu \\geq 0` the multipliers of the rows, the column of label ``j`` has a reduced cost of at least
-        :math:`\\nu_j + e^{-\\epsilon} \\sum_{y \\neq j} \\nu_y - p_j \\geq 0` in LP1, up to the factor :math:`e^\\epsilon`, once the
-        terms above are put at their smallest; so :math:`\\alpha = -\\nu` is dual feasible for LP1.
+        With :math:`\nu \geq 0` the multipliers of the rows, the column of label ``j`` has a reduced cost of at least
+        :math:`\nu_j + e^{-\epsilon} \sum_{y \neq j} \nu_y - p_j \geq 0` in LP1, up to the factor
+        :math:`e^\epsilon`, once the terms above are put at their smallest; so :math:`\alpha = -\nu` is dual feasible
+        for LP1.
         """
         kept = answer.x > 0.5 * answer.x.max()
         outputs = problem.labels[kept]

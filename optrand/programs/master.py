@@ -1,7 +1,7 @@
 r"""The restricted program of column generation: masses of some staircase columns, each at a value of the grid.
 
-.. math:: \min_{c \geq 0,\, b} \sum_j c_j \sum_y s_{j y} p_y g(v_j, y) + \tfrac{\lambda}{2} \sum_y p_y b_y^2 \quad\text{s.t.}\quad
-          \sum_j c_j s_{j y} = 1, \qquad \sum_j c_j s_{j y} v_j - b_y = y.
+.. math:: \min_{c \geq 0,\, b} \sum_j c_j \sum_y s_{j y} p_y g(v_j, y) + \tfrac{\lambda}{2} \sum_y p_y b_y^2
+          \quad\text{s.t.}\quad \sum_j c_j s_{j y} = 1, \qquad \sum_j c_j s_{j y} v_j - b_y = y.
 
 The means are left out where there is no care for bias, and ``b`` where none is allowed.
 """
@@ -39,7 +39,8 @@ class Master:
     def costs(self) -> Floats:
         """The loss of each column over ``E``."""
         table = self.problem.prior[:, np.newaxis] * self.problem.loss_table(self.outputs)
-        return (self._steepness * table).sum(axis=0)
+        costs: Floats = (self._steepness * table).sum(axis=0)
+        return costs
 
     @cached_property
     def unit(self) -> float:

@@ -1,7 +1,7 @@
 """Algorithms and their options: frozen records, called on a problem.
 
-`ClosedForm`, `LinearProgram`, `ColumnGeneration` and `Flow`; :func:`~optrand.solvers.dispatch.solve` picks one by the rule that
-:func:`~optrand.solvers.dispatch.choose` documents.
+`ClosedForm`, `LinearProgram`, `ColumnGeneration` and `Flow`; :func:`~optrand.solvers.dispatch.solve` picks one by the
+rule that :func:`~optrand.solvers.dispatch.choose` documents.
 """
 
 from optrand.solvers import backends

@@ -61,5 +61,3 @@ def _one_label(problem: Problem) -> tuple[Randomizer, Dual]:
     beta = 0.0 if problem.unbiased else -problem.bias_penalty * float(problem.prior[0]) * (output - label)
     cost = float(problem.prior[0]) * float(problem.loss_table(randomizer.outputs)[0, 0]) - beta * output
     return randomizer, Dual(np.array([cost]), np.array([beta]))
-
-

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from optrand import losses
 from optrand.certificate import lower_bound
 from optrand.errors import InvalidInput
-from optrand.mending import mend_masses
 from optrand.losses import Tabulated
+from optrand.mending import mend_masses
 from optrand.outputs import Grid, Interval
 from optrand.pricing import price
 from optrand.problem import Problem
@@ -48,9 +48,10 @@ CENTRAL_UNTIL = 1e-6
 class ColumnGeneration:
     """Solve over few columns, price all others with the certificate, add the cheap ones, repeat.
 
-    The first columns come from the problem with outputs anywhere between the ends of the grid (and squared loss, where a
-    cone program needs it), moved to the neighbouring values. Masters are solved by an interior-point method, whose central multipliers need a few rounds where vertices would
-    need hundreds; the last ones by the simplex method, so that the answer is a vertex.
+    The first columns come from the problem with outputs anywhere between the ends of the grid (and squared loss, where
+    a cone program needs it), moved to the neighbouring values. Masters are solved by an interior-point method, whose
+    central multipliers need a few rounds where vertices would need hundreds; the last ones by the simplex method, so
+    that the answer is a vertex.
 
     Attributes
     ----------

@@ -40,8 +40,7 @@ def choose(problem: Problem) -> Solver:
 
     1. Classification over the labels, or one label off a grid: `ClosedForm`.
     2. Outputs on the line or an interval: `Flow`.
-    3. A grid, a bias penalty of 0 or infinity, and at most 2,000 entries of the table: `LinearProgram` (the floor form on
-       HiGHS).
+    3. A grid without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on HiGHS).
     4. Any other grid: `ColumnGeneration`.
 
     Examples
@@ -66,14 +65,14 @@ def solve(problem: Problem, solver: Solver | None = None) -> Solution:
     ----------
     problem : Problem
     solver : Solver, optional
-        One of :mod:`optrand.solvers`; by default :func:`~optrand.solvers.dispatch.choose` picks it. Labels of prior zero
-        are left to :mod:`optrand.presolve` first.
+        One of :mod:`optrand.solvers`; by default :func:`~optrand.solvers.dispatch.choose` picks it. Labels of prior
+        zero are left to :mod:`optrand.presolve` first.
 
     Returns
     -------
     Solution
-        A claim: :func:`optrand.certify` states what is proven of it. For ``0.01 <= epsilon <= 8`` and up to 64 labels the
-        verified gap is meant to be 1e-6 or less; outside, it is whatever the certificate says.
+        A claim: :func:`optrand.certify` states what is proven of it. For ``0.01 <= epsilon <= 8`` and up to 64 labels
+        the verified gap is meant to be 1e-6 or less; outside, it is whatever the certificate says.
 
     Raises
     ------

@@ -1,16 +1,17 @@
 r"""Multipliers that certify against *all* columns, from a good randomizer and multipliers that may not.
 
-With clustered labels or a finite bias penalty the optimal multipliers of the interval program are not unique, and those of a
-solver may price columns outside the program below zero, though the randomizer is optimal. Given the randomizer, most of the
-dual is known: at a finite penalty :math:`\beta_y = -\lambda p_y (E[v] - y)`, without one :math:`\beta = 0`; and by complementary
-slackness an output :math:`v` in use with the column of :math:`S` asks :math:`h_y(v) \leq 0` for the labels in :math:`S` and
-:math:`h_y(v) \geq 0` for the others, which confines every :math:`\alpha_y` to an interval. What is left is the linear program
+With clustered labels or a finite bias penalty the optimal multipliers of the interval program are not unique, and those
+of a solver may price columns outside the program below zero, though the randomizer is optimal. Given the randomizer,
+most of the dual is known: at a finite penalty :math:`\beta_y = -\lambda p_y (E[v] - y)`, without one :math:`\beta = 0`;
+and by complementary slackness an output :math:`v` in use with the column of :math:`S` asks :math:`h_y(v) \leq 0` for
+the labels in :math:`S` and :math:`h_y(v) \geq 0` for the others, which confines every :math:`\alpha_y` to an interval.
+What is left is the linear program
 
 .. math:: \max_{\alpha, m \leq 0} \sum_y \alpha_y + \frac{k}{E + k - 1} m \quad\text{s.t.}\quad
           \sum_y s_y (p_y g(v, y) - \beta_y v - \alpha_y) \geq m \text{ for every column } (s, v),
 
-solved by cutting planes: price, add the columns that cost less than nothing, solve again, by an interior-point method, whose
-central answers need two or three rounds where vertices would need many.
+solved by cutting planes: price, add the columns that cost less than nothing, solve again, by an interior-point method,
+whose central answers need two or three rounds where vertices would need many.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ NEGLIGIBLE = 1e-5
 """Columns with less mass (times ``E``) have no say in where the multipliers may lie."""
 
 FIRST_SLACK = 1e-9
-"""How far, in units of the loss, multipliers may leave what complementary slackness asks; widened when that is too little."""
+"""How far, in units of the loss, multipliers may leave what slackness asks; widened when that is too little."""
 
 
 def repair(problem: Problem, arcs: Staircase, dual: Dual, *, gap: float, rounds: int = 40) -> Dual:
@@ -86,7 +87,7 @@ def repair(problem: Problem, arcs: Staircase, dual: Dual, *, gap: float, rounds:
 
 
 class _Cuts:
-    """The linear program in :math:`\\alpha`, :math:`\\beta` and :math:`m`, growing by the columns that a price finds.
+    r"""The linear program in :math:`\alpha`, :math:`\beta` and :math:`m`, growing by the columns that a price finds.
 
     Its variables are scaled: the multipliers by the loss, outputs by their spread around their middle.
     """
@@ -126,10 +127,12 @@ class _Cuts:
         none = np.zeros((int(inside.sum()), k))
         flat = np.hstack((none, steepness.T, none[:, :1]))
         level = (steepness * slopes).sum(axis=0) * self.width / self.unit
-        return sparse.csr_array(sparse.vstack((rows, flat, -flat))), np.concatenate((right, level, -level))
+        both = sparse.csr_array(np.vstack((flat, -flat)))
+        return sparse.csr_array(sparse.vstack((rows, both))), np.concatenate((right, level, -level))
 
     def _scaled(self, outputs: Floats) -> Floats:
-        return (outputs - self.centre) / self.width
+        scaled: Floats = (outputs - self.centre) / self.width
+        return scaled
 
     def _steepness(self, members: NDArray[np.bool_]) -> Floats:
         return np.where(members, 1.0, math.exp(-self.problem.epsilon))
@@ -155,7 +158,7 @@ class _Cuts:
             cost=-np.concatenate((np.ones(k), self._scaled(problem.labels), [share])),
             equal=sparse.csc_array(self.fixed),
             equal_to=self.dual.beta[: self.fixed.shape[0]] * self.width / self.unit,
-            less=sparse.csc_array(sparse.vstack((columns, no_profit, rows))),
+            less=sparse.csc_array(sparse.vstack((sparse.csr_array(np.vstack((columns, no_profit))), rows))),
             less_than=np.concatenate((limits, [0.0], right + self.slack)),
             arcs=0,
         )

@@ -6,7 +6,6 @@ import math
 import time
 from dataclasses import dataclass, field
 
-
 from optrand import losses
 from optrand.errors import InvalidInput
 from optrand.mending import mend_masses, mend_outputs

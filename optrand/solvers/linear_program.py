@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from optrand import losses
+from optrand.mending import mend_masses
 from optrand.outputs import Grid
 from optrand.problem import Problem
 from optrand.programs.floor import Floor
@@ -16,6 +18,7 @@ from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution, Stats
 from optrand.solvers.backends.base import Backend
 from optrand.solvers.backends.highs import Highs
+from optrand.staircase import decompose, rounding_noise
 
 __all__ = ["GridProgram", "LinearProgram"]
 
@@ -48,7 +51,7 @@ class LinearProgram:
     >>> solution = LinearProgram()(problem)
     >>> proof = optrand.certify(solution)
     >>> proof.gap < 1e-9, round(proof.upper, 6)
-    (True, 1.651791)
+    (True, 2.003059)
     """
 
     program: GridProgram = field(default_factory=Floor)
@@ -65,5 +68,14 @@ class LinearProgram:
         start = time.perf_counter()
         answer = self.backend.solve(self.program.build(problem))
         randomizer, dual = self.program.read(problem, answer)
+        if problem.unbiased:
+            randomizer = _unbiased(problem, randomizer)
         stats = Stats(repr(self), time.perf_counter() - start, answer.iterations, answer.status)
         return Solution(problem, randomizer, dual, stats)
+
+
+def _unbiased(problem: Problem, randomizer: Randomizer) -> Randomizer:
+    """The table with its means right to the last digits, where a backend stops at its tolerance."""
+    arcs = decompose(randomizer, math.exp(problem.epsilon), negligible=rounding_noise(problem.epsilon))
+    outputs, table = mend_masses(problem, arcs, means=True).table(math.exp(problem.epsilon))
+    return Randomizer(problem.labels, outputs, table, problem.epsilon)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from scipy.optimize import linprog
 
@@ -24,12 +25,12 @@ class Scipy:
         Seconds.
     """
 
-    method: str = "highs"
+    method: Literal["highs", "highs-ds", "highs-ipm"] = "highs"
     time_limit: float = 3600.0
 
     def solve(self, lp: LP) -> LPSolution:
         """Answer `lp`; scipy's marginals are derivatives of the minimum by the right-hand side."""
-        answer = linprog(
+        answer = linprog(  # type: ignore[call-overload,misc]  # the stubs know no None beside a sparse matrix
             lp.cost,
             A_ub=lp.less if lp.less_than.size else None,
             b_ub=lp.less_than if lp.less_than.size else None,
