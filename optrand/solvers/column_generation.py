@@ -17,7 +17,6 @@ from optrand.mending import mend_masses
 from optrand.outputs import Grid, Interval
 from optrand.pricing import price
 from optrand.problem import Problem
-from optrand.programs.flow import all_intervals
 from optrand.programs.master import Master
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution, Stats
@@ -25,7 +24,7 @@ from optrand.solvers.backends.base import Backend
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.highs import Highs
 from optrand.solvers.dual_repair import repair
-from optrand.solvers.flow import Flow
+from optrand.solvers.flow import MAX_LABELS, Flow
 from optrand.staircase import Staircase
 from optrand.validation import Floats
 
@@ -160,7 +159,8 @@ def _first_columns(problem: Problem, grid: Floats) -> Columns:
     members = np.hstack((upward, upward.T, np.repeat(everything, grid.size if grid.size <= 64 else 0, axis=1)))
     outputs = np.concatenate((np.full(k, grid[-1]), np.full(k, grid[0]), grid if grid.size <= 64 else grid[:0]))
     columns = _merged((members, outputs), *_best_singletons(problem, grid))
-    if grid.size == 1 or isinstance(problem.loss, Tabulated) or problem.loss == losses.zero_one:
+    unordered = isinstance(problem.loss, Tabulated) or problem.loss == losses.zero_one
+    if grid.size == 1 or unordered or problem.k > MAX_LABELS:
         return columns
     between = replace(problem, outputs=Interval(grid[0], grid[-1]), loss=losses.squared)
     if not problem.bias_penalty:
@@ -174,8 +174,8 @@ def _first_columns(problem: Problem, grid: Floats) -> Columns:
 
 def _best_singletons(problem: Problem, grid: Floats) -> Columns:
     """Each interval of at most two labels at the output that suits it best."""
-    members = all_intervals(problem.k)
-    members = members[:, members.sum(axis=0) <= 2]
+    singles = np.eye(problem.k, dtype=bool)
+    members = np.hstack((singles, singles[:, :-1] | singles[:, 1:]))
     table = problem.prior[:, np.newaxis] * problem.loss_table(grid)
     best = (members.T.astype(np.float64) @ table).argmin(axis=1)
     return members, grid[best]

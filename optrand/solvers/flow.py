@@ -26,6 +26,10 @@ SPURIOUS = 1e-9
 """Columns with less mass (times ``E``) are dropped from an interior-point answer."""
 
 
+MAX_LABELS = 600
+"""More would fill the memory of a small machine with columns: there are ``k (k + 1) / 2``."""
+
+
 @dataclass(frozen=True)
 class Flow:
     """Solve over all intervals of labels at once: cones for a positive bias penalty, a linear program for none.
@@ -65,6 +69,10 @@ class Flow:
         """Solve `problem`; the answer is a claim, to be certified."""
         if not self.accepts(problem):
             raise InvalidInput("Flow() takes outputs on the line or an interval: use ColumnGeneration() for a grid")
+        if problem.k > MAX_LABELS:
+            raise InvalidInput(
+                f"there are {problem.k} labels, and Flow() works over all intervals of up to {MAX_LABELS}: merge labels"
+            )
         start = time.perf_counter()
         arcs, dual, status, iterations = self.columns(problem)
         dual = repair(problem, arcs, dual, gap=self.gap)
