@@ -30,6 +30,9 @@ __all__ = ["lower_bound", "value"]
 BITS = 200
 """Binary digits to which ``exp(epsilon)`` and roots are rounded."""
 
+SMALLEST = Fraction(1, 2**1100)
+"""Below every positive float. Roots of Poisson log loss nearer to 0 than this are not looked for."""
+
 
 def rationals(numbers: Floats) -> list[Fraction]:
     """The floats as the rationals that they are."""
@@ -138,8 +141,10 @@ def _sweep(problem: Problem, pieces: tuple[list[_Curve], Minimum], ratio: Fracti
     """Lower bound of ``f`` by one pass over the sorted brackets; ends of None are infinite. Cost ``O(k log k)``."""
     curves, minimum = pieces
     low, high = (Fraction(x) if math.isfinite(x) else None for x in (problem.outputs.low, problem.outputs.high))
+    below = Fraction(0)
     if low is None and problem.loss.positive_outputs:
-        low = Fraction(0)
+        # Between 0 and there every h falls but that of the label 0, which rises by p v: f is at most so much lower.
+        low, below = SMALLEST, 2 * ratio * SMALLEST
     totals = [sum((c.coefficients[j] for c in curves), Fraction(0)) for j in range(3)]
     events: list[tuple[Fraction, int, _Curve]] = []
     for curve in filter(lambda c: c.negative, curves):
@@ -162,7 +167,7 @@ def _sweep(problem: Problem, pieces: tuple[list[_Curve], Minimum], ratio: Fracti
         _add(totals, curve, direction * (ratio - 1))
     last = minimum((totals[0], totals[1], totals[2]), left, high)
     slack = sum((c.slack for c in curves), Fraction(0))
-    return (last if best is None else min(best, last)) - (ratio - 1) * slack
+    return (last if best is None else min(best, last)) - (ratio - 1) * slack - below
 
 
 def _add(totals: list[Fraction], curve: _Curve, factor: Fraction) -> None:
@@ -244,9 +249,13 @@ def _poisson(p: Fraction, y: Fraction, alpha: Fraction, guess: tuple[float, floa
 
     if math.isnan(guess[0]) and bounds(y)[0] >= 0:
         return _Curve(coefficients)
-    ends, slack = [], Fraction(0)
+    ends: list[Fraction | None] = []
+    slack = Fraction(0)
     for x, sign in zip(guess, (-1, 1), strict=True):
-        v = y if math.isnan(x) else (min(Fraction(x), y) if sign < 0 else max(Fraction(x), y))
+        if sign < 0 and bounds(SMALLEST)[0] < 0:
+            ends.append(None)
+            continue
+        v = Fraction(x) if math.isfinite(x) and sign * (Fraction(x) - y) > 0 else y
         push = Fraction(1, 2**52)
         while bounds(v)[0] < 0:
             v = v / (1 + push) if sign < 0 else v * (1 + push)
