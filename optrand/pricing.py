@@ -55,8 +55,9 @@ class Prices:
 
     @property
     def lowest(self) -> float:
-        """A lower bound of :math:`f` at all the outputs, rounding allowed for."""
-        return float((self.costs - self.errors).min())
+        """A lower bound of :math:`f` at all the outputs, rounding allowed for; NaN where floats overflow."""
+        with np.errstate(invalid="ignore"):
+            return float((self.costs - self.errors).min())
 
     def signatures(self, chosen: NDArray[np.intp]) -> NDArray[np.bool_]:
         """The set ``S`` of the best column at the chosen outputs, shape ``(k, len(chosen))``."""
@@ -125,18 +126,19 @@ def _blocks(size: int, k: int) -> Iterator[slice]:
 
 def _reduced(problem: Problem, dual: Dual, outputs: Floats) -> tuple[Floats, Floats]:
     """:math:`h_y(v)` and the sum of the magnitudes of its terms, shape ``(k, n)`` each."""
-    with np.errstate(over="ignore"):
-        weighted = problem.prior[:, np.newaxis] * problem.loss_table(outputs)
-    slopes = dual.beta[:, np.newaxis] * outputs
     alpha = dual.alpha[:, np.newaxis]
-    return weighted - alpha - slopes, np.abs(weighted) + np.abs(alpha) + np.abs(slopes)
+    with np.errstate(over="ignore", invalid="ignore"):
+        weighted = problem.prior[:, np.newaxis] * problem.loss_table(outputs)
+        slopes = dual.beta[:, np.newaxis] * outputs
+        return weighted - alpha - slopes, np.abs(weighted) + np.abs(alpha) + np.abs(slopes)
 
 
 def _best_columns(problem: Problem, dual: Dual, outputs: Floats) -> tuple[Floats, Floats]:
     costs, sizes = _reduced(problem, dual, outputs)
     steepness = np.where(costs < 0, math.exp(problem.epsilon), 1.0)
     rounding = (8 + math.ceil(math.log2(problem.k + 1))) * np.finfo(float).eps
-    return (steepness * costs).sum(axis=0), rounding * (steepness * sizes).sum(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return (steepness * costs).sum(axis=0), rounding * (steepness * sizes).sum(axis=0)
 
 
 def _stationary_points(problem: Problem, dual: Dual, starts: Floats, ends: Floats, breaks: Floats) -> Floats:
@@ -150,13 +152,14 @@ def _stationary_points(problem: Problem, dual: Dual, starts: Floats, ends: Float
     opened = np.searchsorted(breaks, starts, side="right")
     closed = np.where(ends == math.inf, edges.size, np.searchsorted(breaks, ends, side="right"))
     empty = np.isnan(starts)
-    excess = math.expm1(problem.epsilon)
+    # Over E, so that nothing overflows: the factor cancels.
+    least, excess = math.exp(-problem.epsilon), -math.expm1(-problem.epsilon)
     centre = problem.labels[0]
     pulls = problem.prior * (problem.labels - centre) + dual.beta
     points = np.empty(edges.size - 1)
     for block in _blocks(points.size, problem.k):
         pieces = np.arange(points.size)[block, np.newaxis]
-        steepness = 1.0 + excess * ((opened <= pieces) & (pieces < closed) & ~empty)
+        steepness = least + excess * ((opened <= pieces) & (pieces < closed) & ~empty)
         points[block] = centre + (steepness @ pulls) / (steepness @ problem.prior)
     return np.clip(points, edges[:-1], edges[1:])
 
