@@ -95,12 +95,12 @@ def tabulate(
         raise InvalidInput("the randomizer's labels are not those of the problem")
     _check_private(problem, randomizer)
     arcs = _Arcs.of(problem, randomizer)
-    fixed = isinstance(problem.outputs, Grid)
-    if problem.unbiased and fixed:
-        arcs = _refined(problem, arcs)
-    outputs, weights = arcs.covered().table()
-    if problem.unbiased and not fixed:
-        outputs, weights = _unbiased_outputs(problem, arcs, outputs, weights)
+    if not problem.unbiased:
+        outputs, weights = arcs.covered().table()
+    elif isinstance(problem.outputs, Grid):
+        outputs, weights = _refined(problem, arcs).covered().table()
+    else:
+        outputs, weights = _unbiased_outputs(problem, arcs)
     return Mechanism(problem, dual, outputs, weights, arcs.ratio)
 
 
@@ -183,41 +183,44 @@ def _merged(outputs: Floats, columns: Integers) -> tuple[Floats, Integers]:
 
 
 def _refined(problem: Problem, arcs: _Arcs, rounds: int = 12) -> _Arcs:
-    """Masses changed, each by a share of itself, until coverage and means are right to the integer.
+    """Masses changed, each by a share of itself, and free outputs moved, until coverage and means are right.
 
-    The residuals are exact; the least change that removes them is found in floats, so each round gains about ten
-    digits.
+    The residuals are exact; the least change that removes them is found in floats. On a grid each round gains about ten
+    digits, down to the integer; where outputs move, down to their rounding.
     """
-    scale = common_scale([*arcs.outputs, *problem.labels])
-    outputs, labels = (
-        np.array([int(Fraction(x) * scale) for x in a.tolist()], dtype=object) for a in (arcs.outputs, problem.labels)
-    )
-    distances = outputs - labels[:, np.newaxis]
-    width = max(1, int(np.abs(distances).max()))
     best, least = arcs, math.inf
     for _ in range(rounds):
+        width = float(np.abs(arcs.outputs - problem.labels[:, np.newaxis]).max()) or 1.0
         columns, coverage = arcs.columns, arcs.coverage
         total, most = int(columns[0].sum()), max(1, int(coverage.max()))
-        biases = (columns * distances).sum(axis=1)
-        residual = np.concatenate(((most - coverage) / most, -biases / (total * width))).astype(np.float64)
+        missing = ((most - coverage) / most).astype(np.float64)
+        residual = np.concatenate((missing, -_exact_biases(problem, arcs.outputs, columns) / width))
         size = float(np.abs(residual).max())
         if not size < least / 2:
             break
         best, least = arcs, size
-        cover = np.where(arcs.members, arcs.masses, 0) / most
-        means = columns * distances / (total * width)
-        system = np.vstack((cover, means)).astype(np.float64)
-        system = np.column_stack((system, np.repeat([-1.0, 0.0], problem.k)))
-        change = np.clip(np.linalg.lstsq(system, residual, rcond=1e-14)[0][:-1], -0.5, 1.0)
-        masses = [c + round(Fraction(x) * c) for c, x in zip(arcs.masses.tolist(), change.tolist(), strict=True)]
-        arcs = replace(arcs, masses=np.array(masses, dtype=object))
+        free = np.flatnonzero(movable_outputs(problem, arcs.outputs) & (not isinstance(problem.outputs, Grid)))
+        cover = (np.where(arcs.members, arcs.masses, 0) / most).astype(np.float64)
+        table = (columns / total).astype(np.float64)
+        pull = table * (arcs.outputs - problem.labels[:, np.newaxis]) / width
+        nothing = np.zeros((problem.k, free.size))
+        system = np.block(
+            [[cover, -np.ones((problem.k, 1)), nothing], [pull, np.zeros((problem.k, 1)), table[:, free]]]
+        )
+        change = np.linalg.lstsq(system, residual, rcond=1e-14)[0]
+        shares = np.clip(change[: arcs.masses.size], -0.5, 1.0).tolist()
+        masses = [c + round(Fraction(x) * c) for c, x in zip(arcs.masses.tolist(), shares, strict=True)]
+        outputs = arcs.outputs.copy()
+        outputs[free] += width * change[arcs.masses.size + 1 :]
+        outputs = np.clip(outputs, problem.outputs.low, problem.outputs.high)
+        arcs = replace(arcs, masses=np.array(masses, dtype=object), outputs=outputs)
     return best
 
 
-def _unbiased_outputs(problem: Problem, arcs: _Arcs, outputs: Floats, weights: Integers) -> tuple[Floats, Integers]:
-    """Outputs moved until the exact means are right to a rounding; if they cannot be, masses refined instead."""
-    total = weights[0].sum()
-    table = (weights / total).astype(np.float64)
+def _unbiased_outputs(problem: Problem, arcs: _Arcs) -> tuple[Floats, Integers]:
+    """Outputs moved until the exact means are right to a rounding; where that cannot be, masses change too."""
+    outputs, weights = arcs.covered().table()
+    table = (weights / weights[0].sum()).astype(np.float64)
     spread = float(np.ptp(problem.labels)) or 1.0
     best, least = outputs, math.inf
     for _ in range(6):
@@ -233,10 +236,15 @@ def _unbiased_outputs(problem: Problem, arcs: _Arcs, outputs: Floats, weights: I
 
 
 def _exact_biases(problem: Problem, outputs: Floats, weights: Integers) -> Floats:
-    """``E[M(y)] - y`` from exact sums, each rounded once."""
+    """``E[M(y)] - y`` from exact sums, each rounded once.
+
+    Rows of `weights` may have different totals: what is summed is ``weights * (output - label)``.
+    """
     scale = common_scale([*outputs, *problem.labels])
-    values = np.array([int(Fraction(x) * scale) for x in outputs.tolist()], dtype=object)
-    labels = np.array([int(Fraction(x) * scale) for x in problem.labels.tolist()], dtype=object)
-    total = weights[0].sum()
-    biases: Floats = ((weights @ values - total * labels) / (total * scale)).astype(np.float64)
+    values, labels = (
+        np.array([int(Fraction(x) * scale) for x in array.tolist()], dtype=object)
+        for array in (outputs, problem.labels)
+    )
+    totals = weights.sum(axis=1)
+    biases: Floats = ((weights @ values - totals * labels) / (totals * scale)).astype(np.float64)
     return biases
