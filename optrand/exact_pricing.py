@@ -229,14 +229,23 @@ def _quadratic_minimum(
 
 def _poisson_pieces(problem: Problem, dual: Dual) -> tuple[list[_Curve], Minimum]:
     columns = [rationals(x) for x in (problem.prior, problem.labels, dual.alpha)]
-    starts, ends = negative_ranges(problem, dual)
-    return [
-        _poisson(p, y, a, (s, e)) for p, y, a, s, e in zip(*columns, starts.tolist(), ends.tolist(), strict=True)
-    ], _poisson_minimum
+    guesses = zip(*(x.tolist() for x in negative_ranges(problem, dual)), strict=True)
+    low, high = problem.outputs.low, problem.outputs.high
+    limits = Fraction(low) if math.isfinite(low) else SMALLEST, Fraction(high) if math.isfinite(high) else None
+    curves = [_poisson((p, y, a), guess, limits) for p, y, a, guess in zip(*columns, guesses, strict=True)]
+    return curves, _poisson_minimum
 
 
-def _poisson(p: Fraction, y: Fraction, alpha: Fraction, guess: tuple[float, float]) -> _Curve:
-    """The curve ``p v - p y log v - alpha``: roots guessed in floats, moved outward until the sign there is proven."""
+def _poisson(
+    parameters: tuple[Fraction, Fraction, Fraction],
+    guess: tuple[float, float],
+    limits: tuple[Fraction, Fraction | None],
+) -> _Curve:
+    """The curve ``p v - p y log v - alpha``: roots guessed in floats, moved outward until the sign there is proven.
+
+    A root beyond a limit of the outputs, which the sign at the limit tells, is not looked for.
+    """
+    p, y, alpha = parameters
     coefficients = (p, p * y, -alpha)
     if p == 0:
         return _Curve(coefficients, negative=alpha > 0)
@@ -251,8 +260,8 @@ def _poisson(p: Fraction, y: Fraction, alpha: Fraction, guess: tuple[float, floa
         return _Curve(coefficients)
     ends: list[Fraction | None] = []
     slack = Fraction(0)
-    for x, sign in zip(guess, (-1, 1), strict=True):
-        if sign < 0 and bounds(SMALLEST)[0] < 0:
+    for x, limit, sign in zip(guess, limits, (-1, 1), strict=True):
+        if limit is not None and (sign * (limit - y) <= 0 or bounds(limit)[0] < 0):
             ends.append(None)
             continue
         v = Fraction(x) if math.isfinite(x) and sign * (Fraction(x) - y) > 0 else y
