@@ -83,34 +83,37 @@ class ColumnGeneration:
         if not isinstance(problem.outputs, Grid):
             raise InvalidInput("ColumnGeneration() takes outputs on a grid: use Flow() for the line or an interval")
         start = time.perf_counter()
-        columns = _first_columns(problem, problem.outputs.values)
-        linear = problem.unbiased or not problem.bias_penalty
-        best, simplex, news = _Best(problem), linear and not problem.unbiased, 1
-        vertex = not linear
-        target = self.gap if linear else max(self.gap, QUADRATIC_GAP)
+        columns, best = _first_columns(problem, problem.outputs.values), _Best(problem)
         rounds, status = 0, ""
-        while rounds < self.rounds and news and (best.gap > target or not vertex):
-            rounds += 1
-            arcs, dual, status = self._solve(Master(problem, *columns), simplex)
-            vertex = vertex or simplex
-            best.update(arcs, dual)
-            duals = [dual]
-            if best.gap > target and not problem.unbiased:
-                duals.append(repair(problem, arcs, dual, gap=target, rounds=REPAIRS))
-                best.update(arcs, duals[-1])
-            before = columns[1].size
-            for prices in (price(problem, dual) for dual in duals):
-                cheap = prices.improving(0.0)
-                columns = _merged(columns, prices.signatures(cheap), prices.outputs[cheap])
-            news = columns[1].size - before
-            if linear and not simplex and (not news or best.gap <= CENTRAL_UNTIL):
-                simplex, news = True, 1
+        for simplex, target in self._phases(problem):
+            while rounds < self.rounds:
+                rounds += 1
+                arcs, dual, status = self._solve(Master(problem, *columns), simplex)
+                best.update(arcs, dual)
+                if best.gap <= target:
+                    break
+                duals = [dual]
+                if not problem.unbiased:
+                    duals.append(repair(problem, arcs, dual, gap=target, rounds=REPAIRS))
+                    best.update(arcs, duals[-1])
+                before = columns[1].size
+                for prices in (price(problem, dual) for dual in duals):
+                    cheap = prices.improving(0.0)
+                    columns = _merged(columns, prices.signatures(cheap), prices.outputs[cheap])
+                if best.gap <= target or columns[1].size == before:
+                    break
         arcs = best.arcs.only(best.arcs.masses * math.exp(problem.epsilon) > UNUSED)
         arcs = mend_masses(problem, arcs, means=problem.unbiased)
-        dual = repair(problem, arcs, best.dual, gap=max(target, QUADRATIC_GAP))
+        dual = repair(problem, arcs, best.dual, gap=max(self.gap, QUADRATIC_GAP))
         outputs, table = arcs.table(math.exp(problem.epsilon))
         randomizer = Randomizer(problem.labels, outputs, table, problem.epsilon)
         return Solution(problem, randomizer, dual, Stats(repr(self), time.perf_counter() - start, rounds, status))
+
+    def _phases(self, problem: Problem) -> list[tuple[bool, float]]:
+        """Whether the simplex method solves the masters, and the gap at which to go on to the next phase or to stop."""
+        if problem.unbiased:
+            return [(False, CENTRAL_UNTIL), (True, self.gap)]
+        return [(False, max(self.gap, QUADRATIC_GAP))] if problem.bias_penalty else [(True, self.gap)]
 
     def _solve(self, master: Master, simplex: bool) -> tuple[Staircase, Dual, str]:
         if simplex:
