@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.errors import InvalidInput
-from optrand.validation import Floats, distinct, frozen, real, values
+from optrand.validation import Floats, distinct, frozen, real, squarable, values
 
 __all__ = ["Grid", "Interval", "Line", "OutputSet", "as_output_set"]
 
@@ -44,6 +44,7 @@ class Interval:
         """Refuse anything but two finite ends in order."""
         object.__setattr__(self, "low", real(self.low, "the interval's low end") + 0.0)
         object.__setattr__(self, "high", real(self.high, "the interval's high end") + 0.0)
+        squarable(np.array([self.low, self.high]), "the interval's ends")
         if self.low >= self.high:
             raise InvalidInput(f"the interval from {self.low:g} to {self.high:g} is empty: its low end must be lower")
 
@@ -64,6 +65,7 @@ class Grid:
         """Sort, freeze, and refuse repeated values."""
         array = values(self.values, "outputs")
         distinct(array, "outputs")
+        squarable(array, "outputs")
         object.__setattr__(self, "values", frozen(np.sort(array)))
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,12 @@ MAX_EPSILON = 700.0
 MAX_INTEGER = 2**53
 """Integers above this are not all floats."""
 
+MAX_MAGNITUDE = 1e150
+"""Squares of larger numbers leave the range of floats."""
+
+MIN_SPREAD = 1e-150
+"""Squares of smaller differences vanish in floats."""
+
 PRIOR_SUM_TOLERANCE = 1e-9
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
@@ -36,7 +42,10 @@ def real(value: object, name: str) -> float:
     """``value`` as a finite float; booleans and strings are refused."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Real, np.floating, np.integer)):
         raise InvalidInput(f"{name} is of type {type(value).__name__}, expected a real number")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number):
         raise InvalidInput(f"{name} is {number}, expected a finite number")
     return number
@@ -62,15 +71,15 @@ def values(given: ArrayLike | Sequence[object], name: str) -> Floats:
         raise InvalidInput(f"{name} has {array.ndim} dimensions, expected one")
     if array.size == 0:
         raise InvalidInput(f"{name} is empty, expected at least one value")
-    numbers = array.dtype.kind in "iuf" or all(isinstance(x, Real) and not isinstance(x, bool) for x in array.tolist())
-    if array.dtype.kind == "b" or not numbers:
+    # Of a list its own elements are looked at: numpy would turn booleans and large integers among floats into floats.
+    elements = list(given) if isinstance(given, (list, tuple)) else array.tolist()
+    if not all(isinstance(x, Real) and not isinstance(x, bool) for x in elements):
         raise InvalidInput(f"{name} holds values of type {array.dtype}, expected numbers")
+    if any(isinstance(x, Integral) and abs(int(x)) > MAX_INTEGER for x in elements):
+        raise InvalidInput(f"{name} holds integers beyond 2**53, which floats cannot tell apart: rescale them")
     floats = array.astype(np.float64) + 0.0
     if not np.isfinite(floats).all():
         raise InvalidInput(f"{name} holds NaN or infinite values, expected finite numbers")
-    integers = [x for x in array.tolist() if isinstance(x, int)]
-    if any(abs(x) > MAX_INTEGER for x in integers):
-        raise InvalidInput(f"{name} holds integers beyond 2**53, which floats cannot tell apart: rescale them")
     return floats
 
 
@@ -81,10 +90,21 @@ def distinct(array: Floats, name: str) -> None:
         raise InvalidInput(f"{name} repeats {repeats} value(s), expected distinct numbers")
 
 
+def squarable(array: Floats, name: str) -> None:
+    """Refuse numbers whose squares are no floats."""
+    if (np.abs(array) > MAX_MAGNITUDE).any():
+        raise InvalidInput(
+            f"{name} reach beyond {MAX_MAGNITUDE:g}, where the square of a float overflows: rescale them"
+        )
+
+
 def labels(given: ArrayLike | Sequence[object]) -> Floats:
-    """A set of labels: distinct finite numbers, in the order given."""
+    """A set of labels: distinct finite numbers with a range that floats can square, in the order given."""
     array = values(given, "labels")
     distinct(array, "labels")
+    squarable(array, "labels")
+    if array.size > 1 and np.ptp(array) < MIN_SPREAD:
+        raise InvalidInput(f"labels differ by less than {MIN_SPREAD:g}, whose square vanishes in floats: rescale them")
     return array
 
 

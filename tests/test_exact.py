@@ -1,0 +1,182 @@
+"""Brackets of exp and log against series in rationals that share no code with them, and the ratio built on them."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from optrand.errors import InvalidInput
+from optrand.exact import (
+    DIGITS,
+    SHORTFALL_BITS,
+    common_scale,
+    exp_bracket,
+    float_above,
+    float_below,
+    log_above,
+    log_bracket,
+    privacy_ratio,
+)
+
+BITS = 2000
+"""The series below keeps so many binary digits: far more than the 60 decimal ones of the brackets."""
+
+EPSILONS = [1e-300, 1e-100, 1e-20, 1e-16, 1e-9, 1.0000001e-9, 1e-6, 0.01, 0.1, math.log(2), 1.0, 2.5, 8.0]
+EPSILONS += [17.0, 36.7, 40.0, 100.0, 345.6, 699.99, 700.0]
+
+budgets = st.one_of(st.floats(1e-12, 700.0), st.floats(-300, 2.8).map(lambda x: 10.0**x))
+positive_rationals = st.one_of(
+    st.fractions(Fraction(1, 10**6), 10**6).filter(bool),
+    st.tuples(st.integers(1, 2**70), st.integers(1, 2**70)).map(lambda pair: Fraction(*pair)),
+    st.integers(1, 2**80).map(lambda n: 1 + Fraction(1, n)),
+    st.integers(2, 2**80).map(lambda n: 1 - Fraction(1, n)),
+)
+
+
+def exp_series(x: Fraction) -> tuple[Fraction, Fraction]:
+    """Rationals around ``exp(x)``: Taylor's series at ``|x| / 2**m <= 1/2``, then squared ``m`` times.
+
+    The remainder after the term ``t`` is below ``2 |t|``, since each later term is at most half the one before it.
+    """
+    halvings = max(0, math.ceil(abs(x)).bit_length() + 1)
+    argument = x / 2**halvings
+    term = total = Fraction(1)
+    for n in range(1, 170):
+        term = term * argument / n
+        total += term
+        # Keep the fractions short; what is cut off is counted below.
+        term = Fraction(round(term * 2**BITS), 2**BITS) if abs(argument) > Fraction(1, 10**9) else term
+        if abs(term) < Fraction(1, 2 ** (BITS - 100)):
+            break
+    slack = 4 * abs(term) + Fraction(1, 2 ** (BITS - 100))
+    low, high = total - slack, total + slack
+    for _ in range(halvings):
+        low, high = low * low, high * high
+        low, high = Fraction(math.floor(low * 2**BITS), 2**BITS), Fraction(math.ceil(high * 2**BITS), 2**BITS)
+    return low, high
+
+
+def test_the_series_itself_agrees_with_known_digits():
+    low, high = exp_series(Fraction(1))
+    e = Fraction("2.71828182845904523536028747135266249775724709369995957496696762772407663035354759457138217")
+    assert low - Fraction(1, 10**89) < e < high + Fraction(1, 10**89)
+    assert high - low < Fraction(1, 10**300)
+
+
+@pytest.mark.parametrize("x", [*EPSILONS, -1e-300, -0.5, -1.0, -40.0, -700.0])
+@pytest.mark.parametrize("digits", [DIGITS, 2 * DIGITS])
+def test_exp_bracket_holds_exp_strictly_and_tightly(x, digits):
+    low, high = exp_bracket(x, digits)
+    below, above = exp_series(Fraction(x))
+    assert low < below
+    assert above < high
+    assert high - low <= Fraction(1, 10 ** (digits - 2)) * low
+
+
+def test_exp_bracket_at_zero_holds_one():
+    low, high = exp_bracket(0.0)
+    assert low < 1 < high
+
+
+@given(positive_rationals)
+@example(Fraction(1))
+@example(Fraction(2))
+@example(1 + Fraction(1, 2**200))
+@example(Fraction(10**400 + 1, 3))
+def test_log_bracket_holds_log_tightly(x):
+    low, high = log_bracket(x)
+    assert low <= high
+    if x == 1:
+        assert low == high == 0
+        return
+    assert exp_series(low)[1] < x < exp_series(high)[0]
+    # Relative to the logarithm itself, also where x is next to 1 and its logarithm next to 0.
+    assert high - low <= Fraction(1, 10**50) * max(abs(low), abs(high))
+
+
+@pytest.mark.parametrize("x", [Fraction(0), Fraction(-1), Fraction(-1, 10**9)])
+def test_there_is_no_logarithm_of_what_is_not_positive(x):
+    with pytest.raises(InvalidInput, match="positive"):
+        log_bracket(x)
+
+
+@given(budgets)
+@example(1e-300)
+@example(700.0)
+@example(math.log(2))
+def test_the_ratio_is_below_exp_and_hardly_below(epsilon):
+    ratio = privacy_ratio(epsilon)
+    low, high = exp_series(Fraction(epsilon))
+    assert 1 < ratio <= low
+    assert (high - ratio) * 2**SHORTFALL_BITS <= low - 1
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_ratio_is_a_short_number(epsilon):
+    excess = privacy_ratio(epsilon) - 1
+    denominator, numerator = excess.denominator, excess.numerator
+    assert denominator & (denominator - 1) == 0
+    assert (numerator // (numerator & -numerator)).bit_length() <= 54
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_ratio_of_a_larger_budget_is_larger(epsilon):
+    assert privacy_ratio(epsilon) <= privacy_ratio(min(700.0, epsilon * (1 + 1e-14)))
+    assert privacy_ratio(epsilon) < privacy_ratio(epsilon * 1.01)
+
+
+@given(budgets)
+@example(1e-300)
+@example(700.0)
+def test_the_realised_budget_of_the_ratio_is_never_above_the_one_asked(epsilon):
+    realised = log_above(privacy_ratio(epsilon))
+    assert epsilon * (1 - 1e-12) <= realised <= epsilon
+
+
+@given(st.fractions(1, 10**9))
+@example(Fraction(1))
+@example(Fraction(10**303))
+def test_log_above_is_the_least_float_above(x):
+    y = log_above(x)
+    assert exp_series(Fraction(y))[1] >= x
+    if x > 1:
+        assert exp_series(Fraction(math.nextafter(y, -math.inf)))[0] < x
+
+
+@given(st.fractions())
+@example(Fraction(1, 3))
+@example(Fraction(-1, 3))
+@example(Fraction(10**400))
+@example(Fraction(-(10**400)))
+@example(Fraction(1, 10**400))
+@example(Fraction(-1, 10**400))
+@example(Fraction(0.1))
+def test_floats_on_either_side(x):
+    below, above = float_below(x), float_above(x)
+    if math.isfinite(below):
+        assert Fraction(below) <= x
+        larger = math.nextafter(below, math.inf)
+        assert larger == math.inf or Fraction(larger) > x
+    else:
+        assert x < -Fraction(math.nextafter(math.inf, 0))
+    if math.isfinite(above):
+        assert Fraction(above) >= x
+        smaller = math.nextafter(above, -math.inf)
+        assert smaller == -math.inf or Fraction(smaller) < x
+    else:
+        assert x > Fraction(math.nextafter(math.inf, 0))
+
+
+@given(st.lists(st.floats(-1e6, 1e6), max_size=6))
+@example([])
+@example([0.1, 0.5])
+@example([5e-324])
+def test_the_common_scale_is_the_least_that_makes_integers(numbers):
+    scale = common_scale(numbers)
+    assert scale & (scale - 1) == 0
+    assert all((Fraction(x) * scale).denominator == 1 for x in numbers)
+    assert scale == 1 or any((Fraction(x) * scale / 2).denominator == 2 for x in numbers)
