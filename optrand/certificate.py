@@ -37,6 +37,7 @@ from optrand.pricing import price
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution
+from optrand.validation import SMALLEST_NORMAL
 
 __all__ = ["TOLERANCE", "Certificate", "certify", "lower_bound"]
 
@@ -220,9 +221,12 @@ def lower_bound(problem: Problem, dual: Dual, *, exact: bool = False) -> float:
         return -math.inf
     if exact:
         return float_below(exact_pricing.lower_bound(problem, dual))
-    charged = weights > 0
+    # A product of penalty and prior that has lost digits to underflow proves nothing.
+    charged = weights >= SMALLEST_NORMAL
+    if (dual.beta[~charged] != 0).any():
+        return -math.inf
     with np.errstate(over="ignore"):
-        quadratic = dual.beta[charged] ** 2 / (2 * weights[charged])
+        quadratic = dual.beta[charged] / weights[charged] * dual.beta[charged] / 2
     terms = np.concatenate((dual.alpha, dual.beta * problem.labels, -quadratic))
     lowest = price(problem, dual).lowest
     ratio = math.exp(problem.epsilon)

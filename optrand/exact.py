@@ -80,8 +80,8 @@ def float_below(x: Fraction) -> float:
 
 
 def float_above(x: Fraction) -> float:
-    """The smallest float that is at least ``x``."""
-    return -float_below(-x)
+    """The smallest float that is at least ``x``; 0 without a sign."""
+    return 0.0 - float_below(-x)
 
 
 def log_above(x: Fraction) -> float:

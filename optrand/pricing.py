@@ -32,6 +32,9 @@ __all__ = ["Prices", "candidate_outputs", "negative_ranges", "price"]
 BLOCK = 1 << 22
 """Entries of the ``k x n`` arrays that are worked on at a time."""
 
+ROUNDING = 6 * float(np.finfo(float).eps)
+"""What rounding may change of one entry of such an array: up to ten operations, each half a unit in the last place."""
+
 
 @dataclass(frozen=True, eq=False)
 class Prices:
@@ -128,17 +131,56 @@ def _reduced(problem: Problem, dual: Dual, outputs: Floats) -> tuple[Floats, Flo
     """:math:`h_y(v)` and the sum of the magnitudes of its terms, shape ``(k, n)`` each."""
     alpha = dual.alpha[:, np.newaxis]
     with np.errstate(over="ignore", invalid="ignore"):
-        weighted = problem.prior[:, np.newaxis] * problem.loss_table(outputs)
+        prior = problem.prior[:, np.newaxis]
+        weighted = np.where(prior > 0, prior * problem.loss_table(outputs), 0.0)
         slopes = dual.beta[:, np.newaxis] * outputs
-        return weighted - alpha - slopes, np.abs(weighted) + np.abs(alpha) + np.abs(slopes)
+        sizes = np.abs(weighted) + np.abs(alpha) + np.abs(slopes)
+        if problem.loss == losses.poisson_log:
+            # Its two terms may cancel: |y log v| is at most |v - y log v| + v.
+            sizes += 2 * problem.prior[:, np.newaxis] * outputs
+        return weighted - alpha - slopes, sizes
 
 
 def _best_columns(problem: Problem, dual: Dual, outputs: Floats) -> tuple[Floats, Floats]:
+    """The price of each output, and how much lower it may be: within rounding, and within a step to the next float.
+
+    An ``h`` that is positive by less than its own rounding may be negative and count ``E`` times. And the minimum of
+    squared loss lies between floats: one step of size ``d`` away ``f`` is higher by at most ``E d^2 / 2``, which is
+    what counts where labels are close together and far from 0.
+    """
     costs, sizes = _reduced(problem, dual, outputs)
-    steepness = np.where(costs < 0, math.exp(problem.epsilon), 1.0)
-    rounding = (8 + math.ceil(math.log2(problem.k + 1))) * np.finfo(float).eps
+    ratio = math.exp(problem.epsilon)
+    # A sum of contiguous numbers adds up at most 128 in a row, by eights.
+    summed = min(problem.k, 20 + math.ceil(math.log2(problem.k))) * np.finfo(float).eps
     with np.errstate(over="ignore", invalid="ignore"):
-        return (steepness * costs).sum(axis=0), rounding * (steepness * sizes).sum(axis=0)
+        steepness = np.where(costs < 0, ratio, 1.0)
+        terms, lower = steepness * costs, costs - ROUNDING * sizes
+        lost = terms - np.where(lower < 0, ratio, 1.0) * lower + summed * np.abs(terms)
+        prices, errors = (np.ascontiguousarray(parts.T).sum(axis=1) for parts in (terms, lost))
+        if problem.loss == losses.squared and not isinstance(problem.outputs, Grid):
+            pulls = np.abs(problem.prior * (problem.labels - problem.labels[0])) + np.abs(dual.beta)
+            reach = (pulls @ steepness) / (problem.prior @ steepness)
+            step = (ROUNDING + summed) * (np.abs(outputs) + abs(float(problem.labels[0])) + reach)
+            # Where nothing pulls, every piece has its minimum at the first label itself.
+            errors += ratio * step**2 / 2 * bool(pulls.any())
+        if not isinstance(problem.outputs, Grid):
+            errors += ratio * _undecided(problem, dual)
+    return prices, errors
+
+
+def _undecided(problem: Problem, dual: Dual) -> float:
+    """How far below 0 any ``h`` may dip whose least value rounding hides, so that it may have a range or none."""
+    p, y, alpha, beta = problem.prior, problem.labels, dual.alpha, dual.beta
+    used = p > 0
+    with np.errstate(all="ignore"):
+        if problem.loss == losses.squared:
+            parts = np.stack((-(beta**2) / (2 * p), -alpha, -beta * y))[:, used]
+        elif problem.loss == losses.poisson_log:
+            parts = np.stack((p * y, -p * y * np.log(np.maximum(y, np.finfo(float).tiny)), -alpha))[:, used]
+        else:
+            return 0.0
+        noise = 2 * ROUNDING * np.abs(parts).sum(axis=0)
+        return float(noise[np.abs(parts.sum(axis=0)) <= noise].sum())
 
 
 def _stationary_points(problem: Problem, dual: Dual, starts: Floats, ends: Floats, breaks: Floats) -> Floats:

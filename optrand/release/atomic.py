@@ -27,7 +27,7 @@ def check_target(path: Path, source: Path, *, overwrite: bool = False) -> None:
     if path.is_symlink():
         raise InvalidInput(f"{path} is a symbolic link: name the file itself")
     if path.exists():
-        if path.samefile(source):
+        if source.exists() and path.samefile(source):
             raise InvalidInput(f"{path} is the input itself: choose another name for the output")
         if not path.is_file():
             raise InvalidInput(f"{path} is not a regular file: choose another name for the output")

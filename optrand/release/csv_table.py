@@ -149,7 +149,8 @@ def _parsed(data: bytes, name: str) -> Any:
 
 
 def _position(label: str, header: list[bytes | None], name: str) -> int:
-    wanted = label.encode()
+    # A name typed in another encoding than UTF-8 reaches Python with its bytes escaped.
+    wanted = label.encode(errors="surrogateescape")
     found = header.count(wanted)
     if found == 0:
         raise InvalidInput(
