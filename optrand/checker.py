@@ -132,7 +132,9 @@ def _read(document: dict[str, Any]) -> SimpleNamespace:
     inside = set(outputs) <= set(grid) if grid else low <= outputs[0] and outputs[-1] <= high
     for wrong, right in {
         "labels, outputs and what is allowed must increase": all(a < b for x in sets for a, b in pairwise(x)),
+        "no label or allowed output beyond 1e150": all(abs(v) <= 1e150 or math.isinf(v) for x in sets[::2] for v in x),
         "the prior must hold normal floats, 0 or above": all(p == 0 or p >= sys.float_info.min for p in prior),
+        "labels must spread over 1e-150 or more": k == 1 or labels[-1] - labels[0] >= 1e-150,
         "the prior must sum to 1, one entry per label": len(prior) == k and abs(math.fsum(prior) - 1) <= 1e-9,
         "epsilon must be above 0 and at most 700, the penalty 0 or more": 0 < epsilon <= 700 and penalty >= 0,
         "all outputs must lie in the allowed set": inside,
@@ -181,7 +183,7 @@ def _log_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
     """Below and above log(x), from log(x) = guess + log(t), t = x / exp(guess), and 1 - 1/t <= log(t) <= t - 1."""
     if x < 1:
         return -_log_bounds(1 / x)[1], -_log_bounds(1 / x)[0]
-    guess = Fraction(math.log1p(x - 1))
+    guess = Fraction(math.log1p(x - 1) if x < 2 else math.log(x.numerator) - math.log(x.denominator))
     low, high = _exp_bounds(guess)
     return guess + 1 - high / x, guess + x / low - 1
 
@@ -231,19 +233,15 @@ def _least_column(case: SimpleNamespace, one: int, more: int) -> int:
     if case.loss == "squared" and not case.grid:
         return _least_quadratic(case, one, more)
     labels = list(zip(case.labels, case.prior, case.alpha, case.beta, strict=True))
-    points, slack = case.grid, 0
-    if not points:
-        # Absolute loss, beta = 0: f is piecewise linear, least at a label, an end or a root, here less than a unit off.
-        roots = [y + sign * alpha * case.unit // p for y, p, alpha, _ in labels if p for sign in (-1, 0, 1)]
-        ends = [v for v in case.ends if isinstance(v, int)]
-        points = ends + [min(max(v, case.ends[0]), case.ends[1]) for v in roots]
-        slack = (one + more) * 2 * case.unit * sum(case.prior)  # what f changes in a unit, at most
+    low, high = case.ends
+    # Absolute loss off a grid (beta = 0): between labels each h is straight, so f is concave: least at a label or end.
+    points = case.grid or [v for v in (low, high, *case.labels) if low <= v <= high and isinstance(v, int)]
     costs = list[int]()
     for v in points:
         terms = zip(labels, _losses(case, v)[0], strict=True)
         h = [p * g - 2 * case.unit * (case.unit * alpha + beta * v) for (_, p, alpha, beta), g in terms]
         costs.append(one * sum(h) + more * sum(x for x in h if x < 0))
-    return min(costs) - int(slack)
+    return min(costs)
 
 
 def _least_quadratic(case: SimpleNamespace, one: int, more: int) -> int:

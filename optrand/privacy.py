@@ -72,7 +72,7 @@ def verified_total(weights: Integers, ratio: Fraction) -> int:
     >>> verified_total(np.array([[2, 1], [1, 2]], dtype=object), Fraction(19, 10))
     Traceback (most recent call last):
         ...
-    optrand.errors.InvalidInput: 2 column(s) of weights break the ratio 19/10 (about 1.9), the first at output 0: the
+    optrand.errors.InvalidInput: 2 column(s) of weights break the ratio 19/10, the first at output 0: the
     mechanism would not be private
     """
     smallest = weights.min(axis=0)
@@ -84,10 +84,9 @@ def verified_total(weights: Integers, ratio: Fraction) -> int:
         raise InvalidInput(f"row {row} of weights has another total than row 0, expected one total for all rows")
     broken = weights.max(axis=0) * ratio.denominator > smallest * ratio.numerator
     if broken.any():
-        name = str(ratio) if ratio.denominator < 10**6 else "of the mechanism"
         raise InvalidInput(
-            f"{int(broken.sum())} column(s) of weights break the ratio {name} (about {_about(ratio)}), the first at "
-            f"output {int(np.flatnonzero(broken)[0])}: the mechanism would not be private"
+            f"{int(broken.sum())} column(s) of weights break the ratio {_shown(ratio)}, the first at output "
+            f"{int(np.flatnonzero(broken)[0])}: the mechanism would not be private"
         )
     return int(totals[0])
 
@@ -106,8 +105,11 @@ def _explain_small_weights(weights: Integers) -> str:
     return f"weights[{y}, {i}] is 0 where another label's weight is not: the mechanism would not be private"
 
 
-def _about(ratio: Fraction) -> str:
-    return f"{float(ratio):.6g}" if ratio < 10**300 else "beyond 1e300"
+def _shown(ratio: Fraction) -> str:
+    """A ratio in a message: itself if it is short."""
+    if ratio.numerator < 10**6:
+        return str(ratio)
+    return f"(about {float(ratio):.6g})" if ratio < 10**308 else "(beyond 1e308)"
 
 
 def verified_ratio(ratio: Fraction, epsilon: float) -> Fraction:
@@ -127,13 +129,13 @@ def verified_ratio(ratio: Fraction, epsilon: float) -> Fraction:
     >>> verified_ratio(Fraction(193, 71), 1.0)
     Traceback (most recent call last):
         ...
-    optrand.errors.InvalidInput: ratio is about 2.71831, expected at most exp(epsilon) at epsilon = 1.0: take
+    optrand.errors.InvalidInput: ratio is 193/71, expected at most exp(epsilon) at epsilon = 1.0: take
     optrand.exact.privacy_ratio(epsilon)
     """
     if not isinstance(ratio, Fraction):
         raise InvalidInput(f"ratio is of type {type(ratio).__name__}, expected a fractions.Fraction")
     if ratio <= 1:
-        raise InvalidInput(f"ratio is {_about(ratio)}, expected more than 1")
+        raise InvalidInput(f"ratio is {_shown(ratio)}, expected more than 1")
     if ratio.numerator >= LARGEST:
         raise InvalidInput(f"ratio has more than {MAX_DIGITS} digits, expected a simpler fraction")
     for doubling in itertools.count():
@@ -142,7 +144,7 @@ def verified_ratio(ratio: Fraction, epsilon: float) -> Fraction:
             break
         if ratio >= high:
             raise InvalidInput(
-                f"ratio is about {_about(ratio)}, expected at most exp(epsilon) at epsilon = {epsilon!r}: "
+                f"ratio is {_shown(ratio)}, expected at most exp(epsilon) at epsilon = {epsilon!r}: "
                 "take optrand.exact.privacy_ratio(epsilon)"
             )
     return ratio

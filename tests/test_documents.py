@@ -1,0 +1,323 @@
+"""Strict JSON, problems as documents, and files that are written whole or not at all."""
+
+import errno
+import json
+import math
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optrand import files, losses, strict_json
+from optrand.documents import dual_document, problem_document, read_dual, read_problem
+from optrand.errors import InvalidFile, InvalidInput
+from optrand.losses import Loss, Tabulated
+from optrand.outputs import Interval
+from optrand.problem import classification, regression, unbiased_regression
+from optrand.solution import Dual
+
+finite = st.floats(-1e6, 1e6)
+
+
+@st.composite
+def problems(draw):
+    labels = draw(st.lists(finite, min_size=1, max_size=5, unique_by=lambda x: x + 0.0))
+    k = len(labels)
+    raw = np.array(draw(st.lists(st.integers(0, 5), min_size=k, max_size=k)), dtype=float)
+    prior = np.full(k, 1 / k) if not raw.any() else raw / raw.sum()
+    epsilon = draw(st.floats(1e-6, 40))
+    grid = np.array(sorted(draw(st.sets(st.floats(0.5, 99), min_size=1, max_size=4))))
+    kind = draw(st.sampled_from(["unbiased", "penalised", "interval", "grid", "poisson", "table", "classes"]))
+    if kind == "unbiased":
+        return unbiased_regression(labels, prior, epsilon)
+    if kind == "penalised":
+        return regression(labels, prior, epsilon, bias_penalty=draw(st.floats(0, 1e300)))
+    if kind == "interval":
+        return regression(labels, prior, epsilon, loss=losses.absolute, outputs=Interval(-1.5, draw(st.floats(0, 9))))
+    if kind == "grid":
+        return regression(labels, prior, epsilon, loss=losses.absolute, bias_penalty=2.0, outputs=grid)
+    if kind == "poisson":
+        return regression(np.abs(np.arange(k)), prior, epsilon, loss=losses.poisson_log)
+    if kind == "table":
+        return regression(labels, prior, epsilon, loss=Tabulated(np.outer(labels, grid)), outputs=grid)
+    return classification(prior, epsilon)
+
+
+@given(problems())
+def test_problems_survive_json(problem):
+    text = strict_json.canonical(problem_document(problem))
+    assert read_problem(json.loads(text)) == problem
+
+
+@given(st.lists(st.tuples(finite, finite), min_size=1, max_size=5))
+def test_duals_survive_json(pairs):
+    dual = Dual(*np.array(pairs).T)
+    again = read_dual(json.loads(json.dumps(dual_document(dual))))
+    assert again.alpha.tolist() == dual.alpha.tolist()
+    assert again.beta.tolist() == dual.beta.tolist()
+    assert read_dual(dual_document(None)) is None
+
+
+def test_a_loss_of_ones_own_cannot_be_saved():
+    own = Loss("squared", losses.absolute.evaluate, losses.absolute.bracket)
+    with pytest.raises(InvalidInput, match="use losses"):
+        problem_document(regression([0, 1], [0.5, 0.5], 1.0, loss=own))
+
+
+SEALED = strict_json.sealed({"x": 1.5})
+
+
+def test_white_space_and_order_are_free_and_the_digest_is_over_the_content():
+    text = json.dumps(dict(reversed(SEALED.items())), indent=4)
+    assert text.encode() != strict_json.canonical(SEALED)
+    assert strict_json.unsealed(text.encode(), ["x"]) == {"x": 1.5}
+    assert strict_json.unsealed(text.replace("1.5", "15e-1").encode(), ["x"]) == {"x": 1.5}
+
+
+def changed(**changes):
+    return strict_json.canonical({**SEALED, **changes})
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"\xff\xfe{}", "not UTF-8"),
+        (b"", "not JSON"),
+        (b'{"format": ', "not JSON"),
+        (b"\xef\xbb\xbf{}", "not JSON"),
+        (b"{} {}", "not JSON"),
+        (b'{"x": NaN}', "holds NaN"),
+        (b'{"x": Infinity}', "holds Infinity"),
+        (b'{"x": [-Infinity]}', "holds -Infinity"),
+        (b'{"x": 1e999}', "beyond the range"),
+        (b'{"x": 1.0, "y": 2.0, "x": 1.0}', "'x' is given twice"),
+        (b'{"x": 1' + b"0" * 5000 + b"}", "bare integer of 5001 digits"),
+        (b"[1.0]", "not an optrand mechanism"),
+        (b"null", "not an optrand mechanism"),
+        (b"[" * 100_000, "too deeply"),
+        (changed(format="other"), "not an optrand mechanism"),
+        (changed(schema=2), "written by a newer optrand"),
+        (changed(schema=0), "which schema"),
+        (changed(schema=True), "which schema"),
+        (changed(schema=1.0), "which schema"),
+        (changed(schema="1"), "which schema"),
+        (changed(y=1.0), "unknown field.* 'y'"),
+        (strict_json.canonical({name: SEALED[name] for name in ("format", "schema", "digest")}), "lacks field.* 'x'"),
+        (changed(x=2.5), "digest is not that of the content"),
+        (changed(digest="sha256:0"), "digest is not that of the content"),
+        (changed(digest=None), "digest is not that of the content"),
+    ],
+)
+def test_what_is_not_a_sealed_document_is_refused(data, message):
+    with pytest.raises(InvalidFile, match=message):
+        strict_json.unsealed(data, ["x"])
+
+
+@pytest.mark.parametrize(
+    "text", ["+1", "-1", "01", "00", " 1", "1 ", "1\n", "", "1.0", "1e3", "1_000", "0x1", "\u0661", "\u00bd"]
+)
+def test_only_plain_digits_are_integers(text):
+    with pytest.raises(InvalidFile, match="not a plain integer"):
+        strict_json.integer(text, "total")
+
+
+@pytest.mark.parametrize("value", [1, 1.0, True, None, ["1"]])
+def test_integers_are_strings(value):
+    with pytest.raises(InvalidFile, match="expected an integer as a string"):
+        strict_json.integer(value, "total")
+
+
+def test_long_integers_are_read_and_absurd_ones_refused_without_converting_them():
+    assert strict_json.integer("9" * 4000, "total") == 10**4000 - 1
+    with pytest.raises(InvalidFile, match="has 1000000 digits, expected at most 4000"):
+        strict_json.integer("9" * 1_000_000, "total")
+
+
+@pytest.mark.parametrize("value", [1, True, "1.0", None, [1.0], {}])
+def test_numbers_have_a_point_or_an_exponent(value):
+    with pytest.raises(InvalidFile, match=r"x\[1\] is .*, expected a number"):
+        strict_json.numbers([0.0, value], "x")
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("labels", [], "labels is empty"),
+        ("labels", [1.0, 0.0], "labels of a Problem must increase"),
+        ("labels", [-0.0, 0.0], "repeats"),
+        ("labels", 1.0, "problem.labels is a number, expected a list"),
+        ("prior", [0.5, 0.25], "prior sums to 0.75"),
+        ("prior", [True, 0.5], r"problem.prior\[0\] is true or false"),
+        ("epsilon", -1.0, "epsilon is -1.0"),
+        ("epsilon", None, "problem.epsilon is null"),
+        ("loss", {"name": "cubic"}, "not a known loss"),
+        ("loss", {"name": ["squared"]}, "not a known loss"),
+        ("loss", "squared", "problem.loss is a string, expected an object"),
+        ("loss", {"name": "squared", "half": True}, "unknown field"),
+        ("loss", {"name": "tabulated", "entries": [[1.0]]}, "entries, expected 0"),
+        ("bias_penalty", "infinity", "bias_penalty is a string"),
+        ("bias_penalty", -1.0, "bias_penalty is -1.0"),
+        ("outputs", {"kind": "ray"}, "kind is unknown"),
+        ("outputs", {"kind": "line", "low": 0.0}, "unknown field"),
+        ("outputs", {"kind": "grid", "values": [1.0, 0.0]}, "must strictly increase"),
+        ("outputs", {"kind": "grid", "values": [0.25, 0.75]}, "cannot be unbiased"),
+        ("outputs", {"kind": "interval", "low": 1.0, "high": 0.0}, "is empty"),
+        ("outputs", None, "problem.outputs is null"),
+    ],
+)
+def test_a_problem_without_meaning_is_refused(part, value, message):
+    document = problem_document(unbiased_regression([0, 1], [0.5, 0.5], 1.0))
+    with pytest.raises(InvalidFile, match=message):
+        read_problem({**document, part: value})
+
+
+def test_a_dual_without_meaning_is_refused():
+    with pytest.raises(InvalidFile, match="two vectors of one length"):
+        read_dual({"alpha": [1.0], "beta": [1.0, 2.0]})
+    with pytest.raises(InvalidFile, match=r"lacks field\(s\) 'beta'"):
+        read_dual({"alpha": [1.0]})
+
+
+# ---------------------------------------------------------------------------------------------------------------- files
+
+
+def only(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_a_file_is_written_and_replaced_only_on_request(tmp_path):
+    target = tmp_path / "a.json"
+    files.write_atomically(target, b"one")
+    with pytest.raises(InvalidInput, match=r"a\.json exists"):
+        files.write_atomically(target, b"two")
+    assert target.read_bytes() == b"one"
+    files.write_atomically(target, b"two", overwrite=True)
+    assert target.read_bytes() == b"two"
+    assert only(tmp_path) == ["a.json"]
+
+
+def test_others_may_read_what_the_umask_lets_them(tmp_path):
+    before = os.umask(0o027)
+    try:
+        files.write_atomically(tmp_path / "a.json", b"public")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_symbolic_link_is_no_target(tmp_path, exists, overwrite):
+    if exists:
+        (tmp_path / "real").write_bytes(b"precious")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with pytest.raises(InvalidInput, match="symbolic link"):
+        files.write_atomically(tmp_path / "link", b"new", overwrite=overwrite)
+    assert (tmp_path / "link").is_symlink()
+    assert only(tmp_path) == (["link", "real"] if exists else ["link"])
+
+
+def test_a_file_that_appears_at_the_last_moment_is_safe(tmp_path, monkeypatch):
+    target = tmp_path / "a.json"
+    link = os.link
+
+    def late(source, destination):
+        target.write_bytes(b"theirs")
+        link(source, destination)
+
+    monkeypatch.setattr(os, "link", late)
+    with pytest.raises(InvalidInput, match="exists"):
+        files.write_atomically(target, b"ours")
+    assert target.read_bytes() == b"theirs"
+    assert only(tmp_path) == ["a.json"]
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_where_there_are_no_hard_links_a_taken_name_is_safe_too(tmp_path, monkeypatch, taken):
+    target = tmp_path / "a.json"
+
+    def refused(*_):
+        if taken:
+            target.write_bytes(b"theirs")
+        raise OSError(errno.EPERM, "no hard links here")
+
+    monkeypatch.setattr(os, "link", refused)
+    if taken:
+        with pytest.raises(InvalidInput, match="exists"):
+            files.write_atomically(target, b"ours")
+    else:
+        files.write_atomically(target, b"ours")
+    assert target.read_bytes() == (b"theirs" if taken else b"ours")
+    assert only(tmp_path) == ["a.json"]
+
+
+def test_a_reserved_name_is_given_back_when_the_rename_fails(tmp_path, monkeypatch):
+    def refused(*_):
+        raise OSError(errno.EPERM, "not here")
+
+    monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setattr(Path, "replace", refused)
+    with pytest.raises(OSError, match="not here"):
+        files.write_atomically(tmp_path / "a.json", b"ours")
+    assert only(tmp_path) == []
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch, overwrite):
+    target = tmp_path / "a.json"
+    if overwrite:
+        target.write_bytes(b"old")
+
+    def full(_):
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space left"):
+        files.write_atomically(target, b"new", overwrite=overwrite)
+    assert only(tmp_path) == (["a.json"] if overwrite else [])
+    assert not overwrite or target.read_bytes() == b"old"
+
+
+def test_a_killed_process_leaves_nothing_under_the_final_name(tmp_path):
+    script = (
+        "import os, sys; from optrand import files; os.fsync = lambda _: os.kill(os.getpid(), 9)\n"
+        "files.write_atomically(sys.argv[1], b'x' * 100_000)"
+    )
+    ended = subprocess.run([sys.executable, "-c", script, str(tmp_path / "a.json")], check=False)
+    assert ended.returncode == -9
+    assert "a.json" not in only(tmp_path)
+    assert all(name.startswith(".a.json.") for name in only(tmp_path))
+
+
+@pytest.mark.parametrize("error", [errno.EINVAL, errno.EIO])
+def test_a_directory_that_cannot_be_flushed_is_no_failure_unless_the_disk_is(tmp_path, monkeypatch, error):
+    fsync = os.fsync
+
+    def choosy(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(error, "directory")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", choosy)
+    if error == errno.EINVAL:
+        files.write_atomically(tmp_path / "a.json", b"x")
+    else:
+        with pytest.raises(OSError, match="directory"):
+            files.write_atomically(tmp_path / "a.json", b"x")
+    assert only(tmp_path) == ["a.json"]
+
+
+def test_a_missing_directory_is_the_operating_systems_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        files.write_atomically(tmp_path / "none" / "a.json", b"x")
+
+
+def test_canonical_bytes_refuse_what_json_has_no_word_for():
+    with pytest.raises(ValueError, match="Out of range float values"):
+        strict_json.canonical({"x": math.nan})
