@@ -233,7 +233,9 @@ def lower_bound(problem: Problem, dual: Dual, *, exact: bool = False) -> float:
     excess = lowest * problem.k / (ratio + problem.k - 1) if lowest < 0 else lowest / ratio
     if not (math.isfinite(excess) and np.isfinite(terms).all()):
         return -math.inf
-    rounding = 4 * np.finfo(float).eps * (float(np.abs(terms).sum()) + abs(excess))
+    sizes = float(np.abs(terms).sum()) + abs(excess)
+    # Below the normal floats rounding is no share of what is rounded, but up to some units of 2**-1074 a label.
+    rounding = 4 * np.finfo(float).eps * sizes + (problem.k * 2.0**-1068 if sizes else 0.0)
     return float(math.fsum(terms) + excess - rounding)
 
 
