@@ -62,7 +62,8 @@ class Loss:
 class Tabulated:
     """Any loss on a grid, given as its table: ``entries[y, i]`` is the loss of output ``i`` for label ``y``.
 
-    Rows follow the labels and columns the outputs, both in increasing order.
+    Rows follow the labels and columns the outputs, both in increasing order; in a call of :func:`optrand.regression`
+    both in the order in which that call names them.
 
     Examples
     --------

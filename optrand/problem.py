@@ -126,7 +126,8 @@ class Problem:
 
     def _check_feasible(self) -> None:
         low, high = unbiased_range(self.labels, self.epsilon)
-        slack = 4 * np.finfo(float).eps * max(abs(low), abs(high))
+        largest = max(abs(low), abs(high))
+        slack = 4 * math.ulp(largest) if math.isfinite(largest) else 0.0
         if self.k == 1:
             low = high = float(self.labels[0])
         for side, label, have, need in (
@@ -225,7 +226,8 @@ def regression(
     bias_penalty : float
         0 gives randomized response on bins where outputs may lie anywhere; ``math.inf`` gives unbiased randomizers.
     outputs : None, Line, Interval, Grid or (n,) array
-        The real line by default; an array means exactly these values.
+        The real line by default; an array means exactly these values, in any order (the columns of a tabulated loss in
+        the same one).
 
     Returns
     -------
@@ -239,9 +241,12 @@ def regression(
     array = checked_labels(labels)
     weights = checked_prior(prior, array.size)
     order = np.argsort(array)
-    if isinstance(loss, Tabulated) and loss.entries.shape[0] == array.size:
-        loss = Tabulated(loss.entries[order])
-    return Problem(array[order], weights[order], epsilon, loss, bias_penalty, as_output_set(outputs))
+    allowed = as_output_set(outputs)
+    if isinstance(loss, Tabulated) and isinstance(allowed, Grid):
+        loss.table(array, allowed.values)
+        columns = slice(None) if allowed is outputs else np.argsort(np.asarray(outputs))
+        loss = Tabulated(loss.entries[order][:, columns])
+    return Problem(array[order], weights[order], epsilon, loss, bias_penalty, allowed)
 
 
 def unbiased_regression(
