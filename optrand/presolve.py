@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand import losses
 from optrand.losses import Tabulated
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
@@ -38,8 +39,8 @@ class Reduction:
 
     @property
     def kept(self) -> NDArray[np.bool_]:
-        """The labels that matter."""
-        kept = self.problem.prior > 0
+        """The labels that matter; in classification, whose outputs are the labels, all of them."""
+        kept = (self.problem.prior > 0) | (self.problem.loss == losses.zero_one)
         if self.problem.unbiased:
             kept[[0, -1]] = True
         return kept

@@ -1,0 +1,107 @@
+"""The house stands as it is drawn: imports point one way, and the heavy ones wait until they are needed."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import optrand
+
+PACKAGE = Path(optrand.__file__).parent
+
+FLOORS = [
+    {"errors"},
+    {"validation", "exact", "strict_json"},
+    {"entropy", "files", "losses", "outputs", "privacy", "randomizer", "data"},
+    {"problem", "sampling"},
+    {"solution", "staircase"},
+    {"documents", "mending", "presolve"},
+    {"mechanism", "pricing"},
+    {"exact_pricing"},
+    {"certificate"},
+    {"closed_forms", "grids", "programs"},
+    {"solvers"},
+    {"tabulation", "priors"},
+    {"release", "plotting"},
+    {"cli"},
+    {"__init__", "__main__"},
+]
+"""From the ground up: a module imports from lower floors, or within its own package."""
+
+HEAVY = ("clarabel", "cvxpy", "highspy", "matplotlib", "pandas", "pyarrow", "pyspark", "rich", "torch", "typer")
+
+
+def modules() -> dict[str, list[Path]]:
+    """Every file of the package by the name of its module or sub-package directly under ``optrand``."""
+    found: dict[str, list[Path]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        name = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        found.setdefault(name, []).append(path)
+    return found
+
+
+def imported(path: Path) -> set[str]:
+    """Modules of optrand that a file imports at run time: what only a type checker reads does not count."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    hidden = {
+        id(child)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for child in ast.walk(node)
+    }
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if id(node) in hidden:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "optrand":
+            parts = node.module.split(".")
+            names |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("optrand.")}
+    return names
+
+
+def test_every_module_has_its_floor_and_imports_point_down() -> None:
+    floor = {name: level for level, names in enumerate(FLOORS) for name in names}
+    found = modules()
+    assert set(found) - {"checker"} == set(floor)
+    for name, paths in found.items():
+        for path in paths:
+            for other in imported(path) & set(found):
+                upward = name != "checker" and other != name and floor[other] >= floor[name]
+                assert not upward, f"{path.name} on floor {floor[name]} imports {other} on floor {floor[other]}"
+
+
+def test_the_certificate_sees_no_solver_and_no_backend() -> None:
+    for name in ("certificate", "pricing", "exact_pricing", "mechanism", "closed_forms"):
+        for path in modules()[name]:
+            text = path.read_text(encoding="utf-8")
+            assert not imported(path) & {"solvers", "programs"}, path
+            assert not any(f"import {engine}" in text for engine in ("highspy", "clarabel", "cvxpy")), path
+
+
+def test_the_checker_stands_alone() -> None:
+    path = PACKAGE / "checker.py"
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    roots = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            roots.add((node.module or "").split(".")[0])
+        elif isinstance(node, ast.Import):
+            roots |= {alias.name.split(".")[0] for alias in node.names}
+    assert roots <= set(sys.stdlib_module_names)
+    assert len(path.read_text(encoding="utf-8").splitlines()) < 300
+
+
+def test_import_optrand_is_light() -> None:
+    script = f"import sys, optrand; print([name for name in {HEAVY} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_public_names_exist_and_are_documented() -> None:
+    for name in optrand.__all__:
+        assert getattr(optrand, name).__doc__, name

@@ -1,0 +1,88 @@
+"""Mistakes found in public code and in solvers' answers, written down as randomizers: each must be caught."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import optrand
+from optrand import programs, solvers
+
+PRIOR = np.array([0.5, 0.2, 0.15, 0.1, 0.05])
+
+
+def test_top_k_that_samples_from_all_labels_when_the_label_is_outside() -> None:
+    """[G21] Algorithm 1 draws from the top k there; drawing from all K gives outputs that top labels never produce."""
+    epsilon, k = 1.0, 2
+    keep = math.exp(epsilon) / (math.exp(epsilon) + k - 1)
+    matrix = np.zeros((5, 5))
+    matrix[:k, :k] = (1 - keep) / (k - 1)
+    matrix[range(k), range(k)] = keep
+    matrix[k:, :] = 1 / 5
+    problem = optrand.classification(PRIOR, epsilon)
+    proof = optrand.certify(problem, optrand.Randomizer(problem.labels, problem.labels, matrix, epsilon))
+    assert proof.epsilon == math.inf
+    with pytest.raises(optrand.NotCertified, match="not 1-DP"):
+        proof.require(gap=math.inf)
+
+
+def test_rr_with_prior_with_a_zero_based_k_is_private_but_not_optimal() -> None:
+    """With k counted from zero, ``P_k / (1 + (k - 1) exp(-epsilon))`` divides the sum of k + 1 priors by too little."""
+    epsilon = 1.0
+    sums = np.cumsum(np.sort(PRIOR)[::-1])
+    zero_based = np.arange(5)
+    wrong = int(np.argmax(sums / (1 + (zero_based - 1) * math.exp(-epsilon)))) + 1
+    right = optrand.rr_with_prior(PRIOR, epsilon)
+    chosen = optrand.rr_top_k(PRIOR, wrong, epsilon)
+    assert wrong != right.randomizer.n
+    proof = optrand.certify(chosen.problem, chosen.randomizer, right.dual)
+    assert proof.epsilon <= epsilon * (1 + 1e-12)
+    with pytest.raises(optrand.NotCertified, match="verified gap"):
+        proof.require(gap=1e-3)
+
+
+def test_a_staircase_whose_selector_takes_the_values_minus_and_plus_one() -> None:
+    """Columns ``1 + (E - 1) b`` with ``b`` in {-1, +1} instead of {0, 1} are not even probabilities."""
+    epsilon = 0.5
+    selector = np.array([[1, -1], [-1, 1]])
+    columns = 1 + math.expm1(epsilon) * selector
+    matrix = columns / columns.sum(axis=1, keepdims=True)
+    problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], epsilon)
+    outputs = optrand.debiased_rr([0, 1], epsilon).randomizer.outputs
+    proof = optrand.certify(problem, optrand.Randomizer(problem.labels, outputs, matrix, epsilon))
+    assert proof.epsilon > epsilon + 0.1
+    assert proof.findings
+
+
+def test_clip_at_zero_and_renormalise() -> None:
+    """The usual way to mend a simplex answer leaves zeros that should be tiny: infinite ratios."""
+    problem = optrand.classification([0.7, 0.2, 0.1], 1.0)
+    matrix = np.array([[0.999999, 1e-6, -1e-9], [0.4, 0.3, 0.3], [0.4, 0.3, 0.3]])
+    clipped = np.maximum(matrix, 0)
+    clipped /= clipped.sum(axis=1, keepdims=True)
+    proof = optrand.certify(problem, optrand.Randomizer(problem.labels, problem.labels, clipped, 1.0))
+    assert proof.epsilon == math.inf
+    assert any("not 1-DP" in finding for finding in proof.findings)
+
+
+@pytest.mark.parametrize("epsilon", [17.0, 30.0])
+def test_the_identity_is_no_private_answer_at_large_epsilon(epsilon: float) -> None:
+    """Rows ``exp(-epsilon) M <= M'`` below a solver's tolerance let the identity through; the certificate does not."""
+    problem = optrand.classification([0.5, 0.3, 0.2], epsilon)
+    proof = optrand.certify(problem, optrand.Randomizer(problem.labels, problem.labels, np.eye(3), epsilon))
+    assert proof.epsilon == math.inf
+    solution = solvers.LinearProgram(programs.Floor())(problem)
+    assert optrand.certify(solution).require(gap=1e-6).epsilon <= epsilon * (1 + 1e-12)
+
+
+def test_the_bound_without_its_third_term_certifies_a_falsehood() -> None:
+    """At a finite bias penalty the first two terms alone lie above the optimum; the certified bound does not."""
+    problem = optrand.regression([0, 1, 2, 3], [0.1, 0.4, 0.4, 0.1], 0.5, bias_penalty=10.0)
+    solution = optrand.solve(problem)
+    assert solution.dual is not None
+    dual = solution.dual
+    proof = optrand.certify(solution).require(gap=1e-6)
+    uncorrected = proof.lower + float((dual.beta**2 / (2 * problem.bias_weights)).sum())
+    assert uncorrected > proof.upper * 1.01

@@ -1,0 +1,182 @@
+"""Every solver on every kind of problem that it accepts, judged by the certificate alone."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import optrand
+from optrand import Interval, Problem, losses, solvers
+from optrand.problem import regression
+from optrand.solvers import backends
+from optrand.solvers.linear_program import LinearProgram
+
+GAP = 1e-6
+"""The solved range promises this for 0.01 <= epsilon <= 8 and up to 64 labels."""
+
+LABELS = np.array([0.0, 1.0, 2.5, 4.0, 4.5, 7.0])
+PRIOR = np.array([0.35, 0.0, 0.25, 0.2, 0.05, 0.15])
+
+
+def grid(epsilon: float, size: int = 40) -> np.ndarray:
+    low, high = optrand.unbiased_range(LABELS, epsilon)
+    return np.linspace(min(low, 0.05) - 1, high + 1, size)
+
+
+def positive_grid(epsilon: float) -> np.ndarray:
+    return np.linspace(0.1, 12.0, 40) + 0 * epsilon
+
+
+KINDS = {
+    "classification": lambda e: optrand.classification(PRIOR, e),
+    "line unbiased": lambda e: optrand.unbiased_regression(LABELS, PRIOR, e),
+    "line penalised": lambda e: regression(LABELS, PRIOR, e, bias_penalty=2.0),
+    "line free": lambda e: regression(LABELS, PRIOR, e),
+    "line absolute": lambda e: regression(LABELS, PRIOR, e, loss=losses.absolute),
+    "line poisson": lambda e: regression(LABELS, PRIOR, e, loss=losses.poisson_log),
+    "interval unbiased": lambda e: optrand.unbiased_regression(
+        LABELS, PRIOR, e, outputs=Interval(*(np.array(optrand.unbiased_range(LABELS, e)) * 1.01 + [-0.1, 0.1]))
+    ),
+    "interval penalised": lambda e: regression(LABELS, PRIOR, e, bias_penalty=2.0, outputs=Interval(0.5, 6.0)),
+    "interval free": lambda e: regression(LABELS, PRIOR, e, outputs=Interval(0.5, 6.0)),
+    "grid unbiased": lambda e: optrand.unbiased_regression(LABELS, PRIOR, e, outputs=grid(e)),
+    "grid penalised": lambda e: regression(LABELS, PRIOR, e, bias_penalty=2.0, outputs=grid(e)),
+    "grid free": lambda e: regression(LABELS, PRIOR, e, outputs=grid(e)),
+    "grid absolute unbiased": lambda e: regression(
+        LABELS, PRIOR, e, loss=losses.absolute, bias_penalty=math.inf, outputs=grid(e)
+    ),
+    "grid poisson": lambda e: regression(LABELS, PRIOR, e, loss=losses.poisson_log, outputs=positive_grid(e)),
+    "grid tabulated": lambda e: regression(
+        LABELS, PRIOR, e, loss=losses.Tabulated(np.random.default_rng(5).random((6, 9))), outputs=np.arange(9)
+    ),
+}
+
+SOLVERS = {
+    "closed": solvers.ClosedForm(),
+    "floor": LinearProgram(),
+    "pairwise": LinearProgram(optrand.programs.Pairwise()),
+    "lp2": LinearProgram(optrand.programs.LP2()),
+    "columns": solvers.ColumnGeneration(),
+    "flow": solvers.Flow(),
+}
+
+ACCEPTED = {
+    "classification": {"closed", "floor", "pairwise", "lp2", "columns"},
+    **{kind: {"flow"} for kind in KINDS if kind.startswith(("line", "interval"))},
+    **{kind: {"floor", "pairwise", "columns"} for kind in KINDS if kind.startswith("grid")},
+    "grid penalised": {"columns"},
+}
+
+
+def test_the_accepted_pairs_are_these() -> None:
+    found = {
+        kind: {name for name, solver in SOLVERS.items() if solver.accepts(make(1.0))} for kind, make in KINDS.items()
+    }
+    assert found == ACCEPTED
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 3.0, 8.0])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind in sorted(ACCEPTED) for name in sorted(ACCEPTED[kind])]
+)
+def test_every_pair_is_certified_and_so_is_its_exact_mechanism(kind: str, name: str, epsilon: float) -> None:
+    problem = KINDS[kind](epsilon)
+    solution = optrand.solve(problem, SOLVERS[name])
+    optrand.certify(solution).require(gap=GAP)
+    mechanism = optrand.tabulate(solution)
+    proof = optrand.certify(mechanism, exact=True).require(gap=GAP)
+    assert proof.epsilon <= epsilon
+    if problem.unbiased:
+        assert proof.bias <= 1e-12 * np.ptp(LABELS)
+
+
+@pytest.mark.parametrize(
+    "backend", [backends.Highs(), backends.Scipy(), backends.Cvxpy()], ids=lambda b: type(b).__name__
+)
+@pytest.mark.parametrize("kind", ["classification", "grid unbiased", "grid free"])
+def test_backends_agree(backend: backends.Backend, kind: str) -> None:
+    problem = KINDS[kind](1.0)
+    here = optrand.solve(problem, LinearProgram(backend=backend)).value
+    assert here == pytest.approx(optrand.solve(problem).value, rel=GAP)
+
+
+def test_the_dispatch_is_as_documented() -> None:
+    def name(problem: Problem) -> str:
+        return type(solvers.choose(problem)).__name__
+
+    assert name(KINDS["classification"](1.0)) == "ClosedForm"
+    assert name(KINDS["line unbiased"](1.0)) == "Flow"
+    assert name(KINDS["interval free"](1.0)) == "Flow"
+    assert name(KINDS["grid unbiased"](1.0)) == "LinearProgram"
+    assert name(KINDS["grid penalised"](1.0)) == "ColumnGeneration"
+    assert name(optrand.unbiased_regression(LABELS, PRIOR, 1.0, outputs=grid(1.0, 500))) == "ColumnGeneration"
+
+
+def test_the_value_falls_with_epsilon_and_with_refinement() -> None:
+    values = [optrand.solve(KINDS["line unbiased"](epsilon)).value for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0)]
+    assert values == sorted(values, reverse=True)
+    line = optrand.solve(KINDS["line unbiased"](1.0)).value
+    coarse, fine = (
+        optrand.solve(optrand.unbiased_regression(LABELS, PRIOR, 1.0, outputs=grid(1.0, size))).value
+        for size in (14, 14 * 4 - 3)
+    )
+    assert line <= fine * (1 + 1e-12) <= coarse * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.7, math.inf])
+def test_shift_scale_and_reflection_of_labels(penalty: float) -> None:
+    value = optrand.solve(regression(LABELS, PRIOR, 1.0, bias_penalty=penalty)).value
+    for labels, factor in ((LABELS + 31, 1.0), (3 * LABELS, 9.0), (-LABELS, 1.0)):
+        moved = optrand.solve(regression(labels, PRIOR, 1.0, bias_penalty=penalty)).value
+        assert moved == pytest.approx(factor * value, rel=GAP)
+
+
+def test_the_measured_values_of_weeks_worked() -> None:
+    """199,523 people, epsilon 1, half squared error: mesh 52 and the real line, as measured by other programs."""
+    counts = np.genfromtxt(optrand.__path__[0] + "/data/weeks_worked_counts.csv", delimiter=",", skip_header=1)
+    labels, prior = counts[:, 0], counts[:, 1] / counts[:, 1].sum()
+    line = optrand.solve(optrand.unbiased_regression(labels, prior, 1.0))
+    assert line.value == pytest.approx(1277.8781, abs=1e-4)
+    outputs = optrand.feasible_output_set(labels, 1.0, 52)
+    assert optrand.solve(optrand.unbiased_regression(labels, prior, 1.0, outputs=outputs)).value == pytest.approx(
+        1348.3746, abs=1e-4
+    )
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.7, math.inf])
+def test_one_label_and_a_prior_that_knows_the_label(penalty: float) -> None:
+    one = optrand.solve(regression([3.0], [1.0], 1.0, bias_penalty=penalty))
+    assert one.randomizer.outputs.tolist() == [3.0]
+    assert optrand.certify(one).require(gap=0).upper == 0
+    spike = optrand.solve(regression([0.0, 1.0, 2.0], [0.0, 1.0, 0.0], 1.0, bias_penalty=penalty))
+    proof = optrand.certify(optrand.tabulate(spike), exact=True).require(gap=GAP)
+    assert (proof.upper == 0) == (penalty < math.inf)
+
+
+def test_solve_raises_with_the_best_that_it_has() -> None:
+    class Careless:
+        def accepts(self, _: Problem) -> bool:
+            return True
+
+        def __call__(self, problem: Problem) -> optrand.Solution:
+            found = solvers.Flow()(problem)
+            return optrand.Solution(problem, found.randomizer, None, found.stats)
+
+    with pytest.raises(optrand.NotCertified, match="could not be certified") as caught:
+        optrand.solve(KINDS["line unbiased"](1.0), Careless())
+    assert caught.value.solution is not None
+    assert caught.value.certificate is not None
+    assert caught.value.certificate.gap == math.inf
+
+
+def test_solvers_refuse_what_they_do_not_accept() -> None:
+    with pytest.raises(optrand.InvalidInput, match="ColumnGeneration"):
+        solvers.Flow()(KINDS["grid unbiased"](1.0))
+    with pytest.raises(optrand.InvalidInput, match="Flow"):
+        solvers.ColumnGeneration()(KINDS["line unbiased"](1.0))
+    with pytest.raises(optrand.InvalidInput, match="grid"):
+        LinearProgram()(KINDS["line unbiased"](1.0))
+    with pytest.raises(optrand.InvalidInput, match="up to 600"):
+        solvers.Flow()(optrand.unbiased_regression(np.arange(601), np.full(601, 1 / 601), 1.0))
