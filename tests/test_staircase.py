@@ -1,0 +1,124 @@
+"""Staircase columns: every private table is a sum of them, and every sum of them is a private table."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optrand import Randomizer
+from optrand.staircase import Staircase, decompose
+
+ROUNDING = 1e-12
+"""What floats may lose of an entry, as a share of it."""
+
+ratios = st.one_of(st.sampled_from([1.0 + 1e-6, 1.1, math.e, 50.0, 1e8, 1e17]), st.floats(1.01, 100.0))
+
+
+@st.composite
+def private_tables(draw):
+    """A table whose columns stay within a ratio: not always staircases, and its rows need not sum to 1."""
+    ratio = draw(ratios)
+    k, n = draw(st.integers(1, 6)), draw(st.integers(1, 5))
+    height = st.sampled_from([0.0, 0.0, 0.25, 0.5, 0.9, 1.0, 1.0])
+    scale = st.sampled_from([1.0, 0.3, 1e-9])
+    heights = np.array(draw(st.lists(height, min_size=k * n, max_size=k * n))).reshape(k, n)
+    scales = np.array(draw(st.lists(scale, min_size=n, max_size=n)))
+    matrix = scales * (1 + (ratio - 1) * heights) / ratio
+    return Randomizer(np.arange(k), np.arange(n), matrix, math.log(ratio)), ratio
+
+
+@given(private_tables())
+def test_a_private_table_is_the_sum_of_its_staircases(case):
+    channel, ratio = case
+    arcs = decompose(channel, ratio)
+    assert (arcs.masses > 0).all()
+    assert arcs.members.any(axis=0).all()
+    outputs, table = arcs.table(ratio)
+    assert outputs.tolist() == channel.outputs.tolist()
+    loss_of_digits = ROUNDING * max(1.0, 1 / (ratio - 1))
+    assert (np.abs(table - channel.matrix) <= loss_of_digits * channel.matrix.max(axis=0)).all()
+
+
+@given(private_tables())
+def test_no_column_needs_more_arcs_than_labels(case):
+    channel, ratio = case
+    arcs = decompose(channel, ratio)
+    for output, column in zip(channel.outputs, channel.matrix.T, strict=True):
+        levels = np.unique(column).size
+        assert 1 <= (arcs.outputs == output).sum() <= levels
+
+
+@given(private_tables())
+def test_the_sets_of_one_column_are_nested(case):
+    channel, ratio = case
+    arcs = decompose(channel, ratio)
+    for output in channel.outputs:
+        sets = arcs.members[:, arcs.outputs == output]
+        sizes = np.argsort(sets.sum(axis=0))
+        for smaller, larger in itertools.pairwise(sizes):
+            assert (sets[:, smaller] <= sets[:, larger]).all()
+
+
+@given(
+    st.integers(1, 5).flatmap(
+        lambda k: st.lists(
+            st.tuples(
+                st.lists(st.booleans(), min_size=k, max_size=k),
+                st.integers(0, 3),
+                st.sampled_from([0.0, 1e-9, 0.2, 3.0]),
+            ),
+            min_size=1,
+            max_size=6,
+        )
+    ),
+    ratios,
+)
+def test_any_masses_at_all_make_a_private_table(arcs, ratio):
+    members, outputs, masses = zip(*arcs, strict=True)
+    staircase = Staircase(np.array(members).T, np.array(outputs, dtype=float), np.array(masses))
+    values, table = staircase.table(ratio)
+    assert values.tolist() == sorted(set(outputs))
+    assert (table.max(axis=0) <= ratio * table.min(axis=0) * (1 + ROUNDING)).all()
+    # Column by column, from the definition.
+    for i, value in enumerate(values):
+        for y in range(table.shape[0]):
+            expected = sum(c * (ratio if s[y] else 1.0) for s, v, c in arcs if v == value)
+            assert table[y, i] == pytest.approx(expected)
+
+
+def test_a_column_that_breaks_the_ratio_is_lifted():
+    broken = Randomizer([0, 1], [0, 1], [[1.0, 0.0], [0.4, 0.6]], 1.0)
+    ratio = 3.0
+    _, table = decompose(broken, ratio).table(ratio)
+    # The small entries become a third of the large ones; entries within the ratio stay.
+    assert table == pytest.approx(np.array([[1.0, 0.2], [0.4, 0.6]]))
+
+
+def test_an_output_that_never_occurs_has_no_arc():
+    channel = Randomizer([0, 1], [0, 1, 2], [[0.5, 0.0, 0.5], [0.5, 0.0, 0.5]], 1.0)
+    arcs = decompose(channel, math.e)
+    assert arcs.outputs.tolist() == [0.0, 2.0]
+    assert arcs.members.all()
+    assert arcs.masses == pytest.approx(0.5 / math.e)
+
+
+def test_levels_that_only_rounding_tells_apart_are_one():
+    column = np.array([[1.0], [1.0 - 1e-15], [1 / math.e], [1 / math.e + 1e-16]])
+    channel = Randomizer([0, 1, 2, 3], [0], column, 1.0)
+    assert decompose(channel, math.e).masses.size > 1
+    arcs = decompose(channel, math.e, negligible=1e-12)
+    assert arcs.members.T.tolist() == [[True, True, False, False]]
+    assert arcs.masses == pytest.approx([1 / math.e])
+
+
+def test_only_keeps_the_arcs_asked_for():
+    arcs = Staircase(np.eye(3, dtype=bool), np.arange(3.0), np.array([0.1, 0.2, 0.3]))
+    kept = arcs.only(np.array([True, False, True]))
+    assert kept.outputs.tolist() == [0.0, 2.0]
+    assert kept.masses.tolist() == [0.1, 0.3]
+    assert kept.members.T.tolist() == [[True, False, False], [False, False, True]]
