@@ -1,20 +1,27 @@
 """The hypothesis profile, and the strategies that tests of the core share."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from optrand import Dual, Grid, Interval, classification, losses, regression, unbiased_range
+
 settings.register_profile("optrand", derandomize=True, deadline=None)
 settings.load_profile("optrand")
 
 EPSILONS = (1e-6, 1e-3, 0.1, 0.5, 1.0, 2.5, 8.0, 17.0, 40.0, 700.0)
 
+KINDS = ("squared", "absolute", "poisson_log", "tabulated", "classification")
+
 epsilons = st.one_of(st.sampled_from(EPSILONS), st.floats(1e-6, 40.0))
 """Budgets far outside the range in which problems are solved, too."""
 
 solved_epsilons = st.one_of(st.sampled_from([0.01, 0.1, 0.7, 1.0, 2.0, 4.0, 8.0]), st.floats(0.01, 8.0))
+"""The range in which every problem is solved."""
 
 
 @st.composite
@@ -39,3 +46,80 @@ def priors(draw, k):
     weights = np.array(draw(st.lists(entry, min_size=k, max_size=k).filter(any)))
     prior = weights / math.fsum(weights)
     return prior / math.fsum(prior)
+
+
+@st.composite
+def problems(draw, kinds=KINDS, budgets=epsilons, max_size=5, places=("line", "interval", "grid")):
+    """Any problem that can be stated: every loss, outputs on the line, an interval or a grid, every care for bias."""
+    kind = draw(st.sampled_from(kinds))
+    labels = draw(label_sets(1, max_size))
+    prior = draw(priors(labels.size))
+    epsilon = draw(budgets)
+    if kind == "classification":
+        return classification(prior, epsilon, labels=labels)
+    where = draw(st.sampled_from(["grid"] if kind == "tabulated" else places))
+    penalty = 0.0
+    if kind == "squared" or where == "grid":
+        penalty = draw(st.sampled_from([0.0, 0.3, 10.0, math.inf]))
+    loss, floor = losses.by_name.get(kind), -math.inf
+    if kind == "poisson_log":
+        labels, floor = labels - min(0.0, labels[0]), 0.01
+        if where == "grid" and unbiased_range(labels, epsilon)[0] < floor:
+            penalty = min(penalty, 10.0)
+    outputs = None
+    if where != "line":
+        outputs = draw(_outputs(labels, epsilon, penalty, floor, where))
+    if kind == "tabulated":
+        entries = st.lists(
+            st.floats(-2, 2), min_size=labels.size * outputs.values.size, max_size=labels.size * outputs.values.size
+        )
+        loss = losses.Tabulated(np.array(draw(entries)).reshape(labels.size, -1))
+    return regression(labels, prior, epsilon, loss=loss, bias_penalty=penalty, outputs=outputs)
+
+
+@st.composite
+def _outputs(draw, labels, epsilon, penalty, floor, where):
+    """An interval or a grid around the labels, or one that leaves some of them outside."""
+    spread = float(np.ptp(labels)) or 1.0
+    low, high = (
+        labels[0] + draw(st.sampled_from([-0.5, 0.0, 0.3])) * spread,
+        labels[-1] + draw(st.sampled_from([0.4, 0.0, -0.2])) * spread,
+    )
+    if penalty == math.inf:
+        low, high = unbiased_range(labels, epsilon)
+        margin = draw(st.sampled_from([1e-9, 0.1, 1.0])) * (high - low + spread)
+        low, high = low - margin, high + margin
+    low, high = max(low, floor), max(high, floor + 0.5, low + spread)
+    if where == "interval":
+        return Interval(low, high)
+    return Grid(np.unique(np.linspace(low, high, draw(st.integers(2, 9)))))
+
+
+@st.composite
+def duals(draw, problem):
+    """Multipliers that put the bowls of the reduced costs where they matter: deep, shallow, touching 0, or above it."""
+    spread = float(np.ptp(problem.labels)) or 1.0
+    unit = float(np.abs(problem.loss_table(_some_outputs(problem, spread))).max()) or 1.0
+    alpha, beta = np.zeros(problem.k), np.zeros(problem.k)
+    for y in range(problem.k):
+        p = problem.prior[y]
+        weight = p if draw(st.sampled_from([True, True, False])) else 1.0
+        depth = weight * unit * draw(st.sampled_from([0.0, 0.0, 1.0, 0.1, -0.2, -1.0, 30.0, 1e-7]))
+        shift = spread * draw(st.sampled_from([0.0, 0.5, -0.5, 2.0, -1.0, 1e-6]))
+        if problem.bias_weights[y] > 0:
+            beta[y] = weight * unit / spread**2 * shift if problem.loss == losses.squared else weight * shift * unit
+        # Of p (v - y)^2 / 2 - alpha - beta v the least value is now -depth.
+        alpha[y] = depth - beta[y] * problem.labels[y]
+        if problem.loss == losses.squared and p > 0:
+            alpha[y] -= beta[y] ** 2 / (2 * p)
+    return Dual(alpha, beta)
+
+
+def _some_outputs(problem, spread):
+    if isinstance(problem.outputs, Grid):
+        return problem.outputs.values
+    return np.clip(
+        np.array([max(problem.labels[0], 0.1 * spread), problem.labels[-1] + spread]),
+        problem.outputs.low,
+        problem.outputs.high,
+    )

@@ -1,0 +1,224 @@
+"""The pricing step: the cheapest of all staircase columns at all allowed outputs is found and never overstated."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from conftest import duals, problems
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from references import exact_loss
+
+from optrand import Dual, Grid, Interval, classification, losses, regression, unbiased_regression
+from optrand.pricing import candidate_outputs, negative_ranges, price
+
+ROUNDING = 1e-11
+"""What floats may lose of a price, as a share of the magnitudes that are added up in it."""
+
+HALVES = [0.5, 0.5]
+
+
+def reduced(problem, dual, v):
+    """``h_y(v)`` for every label, from the definition, in floats."""
+    loss = problem.loss_table(np.array([v]))[:, 0]
+    return problem.prior * loss - dual.alpha - dual.beta * v
+
+
+def cost(problem, dual, v):
+    """``f(v)`` from the definition: the cheapest of all columns ``s in {1, E}^k``."""
+    columns = np.array(list(itertools.product([1.0, math.exp(problem.epsilon)], repeat=problem.k)))
+    return float((columns @ reduced(problem, dual, v)).min())
+
+
+def size(problem, dual, v):
+    """The magnitudes that are added up in ``f(v)``."""
+    loss = np.abs(problem.prior * problem.loss_table(np.array([v]))[:, 0])
+    if problem.loss == losses.poisson_log:
+        loss = problem.prior * (v + problem.labels * abs(math.log(v)))
+    return math.exp(problem.epsilon) * float((loss + np.abs(dual.alpha) + np.abs(dual.beta * v)).sum())
+
+
+def dense(problem, dual, count=400):
+    """Many allowed outputs: near the labels, near everything that pricing looks at, and far away."""
+    if isinstance(problem.outputs, Grid):
+        return problem.outputs.values
+    spread = float(np.ptp(problem.labels)) or 1.0
+    found = candidate_outputs(problem, dual)
+    around = [np.linspace(problem.labels[0] - 3 * spread, problem.labels[-1] + 3 * spread, count), found]
+    around += [found + step * spread for step in (-1e-3, -1e-6, 1e-6, 1e-3)]
+    around.append((found[1:] + found[:-1]) / 2)
+    low = max(problem.outputs.low, 1e-6 if problem.loss.positive_outputs else -math.inf)
+    return np.unique(np.clip(np.concatenate(around), low, problem.outputs.high))
+
+
+def with_duals(chosen):
+    return chosen.flatmap(lambda problem: st.tuples(st.just(problem), duals(problem)))
+
+
+budgets = st.sampled_from([1e-6, 0.1, 1.0, 3.0, 17.0])
+cases = with_duals(problems(budgets=budgets))
+OFF_GRIDS = ("line", "interval")
+squared_off_grids = with_duals(problems(("squared",), budgets, places=OFF_GRIDS))
+off_grids = with_duals(problems(("squared", "absolute", "poisson_log"), budgets, places=OFF_GRIDS))
+
+
+@settings(max_examples=150)
+@given(cases)
+def test_no_output_has_a_column_cheaper_than_the_lowest_price(case):
+    problem, dual = case
+    lowest = price(problem, dual).lowest
+    for v in dense(problem, dual):
+        assert lowest <= cost(problem, dual, v) + ROUNDING * size(problem, dual, v)
+
+
+@given(cases)
+def test_the_lowest_price_is_that_of_an_allowed_output(case):
+    problem, dual = case
+    prices = price(problem, dual)
+    best = int(prices.costs.argmin())
+    v = prices.outputs[best]
+    assert problem.outputs.low <= v <= problem.outputs.high
+    assert prices.costs[best] == pytest.approx(cost(problem, dual, v), abs=ROUNDING * size(problem, dual, v))
+    assert prices.lowest <= prices.costs[best]
+    assert (prices.errors >= 0).all()
+    assert (np.diff(prices.outputs) > 0).all()
+
+
+@given(cases)
+def test_the_best_column_is_that_of_the_labels_with_negative_reduced_costs(case):
+    problem, dual = case
+    prices = price(problem, dual)
+    members = prices.signatures(np.arange(prices.outputs.size))
+    for i, v in enumerate(prices.outputs):
+        h = reduced(problem, dual, v)
+        column = np.where(members[:, i], math.exp(problem.epsilon), 1.0)
+        assert column @ h == pytest.approx(cost(problem, dual, v), abs=ROUNDING * size(problem, dual, v))
+
+
+@given(squared_off_grids)
+def test_the_lowest_price_is_below_the_minima_of_all_columns(case):
+    """Every set of labels has one convex function; the least of all their minima is ``min f``."""
+    problem, dual = case
+    best = math.inf
+    for column in itertools.product([1.0, math.exp(problem.epsilon)], repeat=problem.k):
+        s = np.array(column)
+        v = float(s @ (problem.prior * problem.labels + dual.beta) / (s @ problem.prior))
+        v = min(max(v, problem.outputs.low), problem.outputs.high)
+        best = min(best, float(s @ reduced(problem, dual, v)) + ROUNDING * size(problem, dual, v))
+    assert price(problem, dual).lowest <= best
+
+
+@given(off_grids)
+def test_negative_ranges_are_where_reduced_costs_are_negative(case):
+    problem, dual = case
+    starts, ends = negative_ranges(problem, dual)
+    for v in dense(problem, dual, count=60):
+        h, scale = reduced(problem, dual, v), size(problem, dual, v) / math.exp(problem.epsilon)
+        inside = (starts < v) & (v < ends)
+        assert (h[inside] <= ROUNDING * scale).all()
+        assert (h[~inside] >= -ROUNDING * scale).all()
+
+
+def test_a_label_of_prior_zero_is_negative_on_a_half_line():
+    problem = unbiased_regression([0, 1, 2, 3], [0.5, 0, 0, 0.5], 1.0)
+    dual = Dual([0.0, 2.0, 2.0, 0.0], [0.0, 1.0, -1.0, 0.0])
+    starts, ends = negative_ranges(problem, dual)
+    # h_1(v) = -2 - v is negative above -2, and h_2(v) = -2 + v below 2; the others are parabolas that touch 0.
+    assert (starts[1], ends[1]) == (-2.0, math.inf)
+    assert (starts[2], ends[2]) == (-math.inf, 2.0)
+    assert np.isnan(starts[[0, 3]]).all()
+    # f(v) = v^2/4 + (v-3)^2/4 - 4 + (E-1)(min(-2-v, 0) + min(v-2, 0)): above 2 only h_1 counts E times,
+    # f'(v) = v - 3/2 - (E-1) vanishes at E + 1/2.
+    prices = price(problem, dual)
+    v = math.e + 0.5
+    expected = v * v / 4 + (v - 3) ** 2 / 4 - 4 - (math.e - 1) * (2 + v)
+    assert prices.costs.min() == pytest.approx(expected)
+    assert prices.outputs[prices.costs.argmin()] == pytest.approx(v)
+
+
+def test_a_label_of_prior_zero_without_slope_is_negative_everywhere_or_nowhere():
+    problem = unbiased_regression([0, 1, 2, 3], [0.5, 0, 0, 0.5], 1.0)
+    starts, ends = negative_ranges(problem, Dual([0.0, 2.0, -2.0, 0.0], [0.0] * 4))
+    assert (starts[1], ends[1]) == (-math.inf, math.inf)
+    assert np.isnan([starts[2], ends[2]]).all()
+
+
+def test_roots_that_nearly_cancel_keep_their_digits():
+    # p u^2 / 2 - beta u - depth with depth tiny: one root at about -depth / beta, not lost behind the other.
+    problem = unbiased_regression([0.0, 1.0], HALVES, 1.0)
+    starts, ends = negative_ranges(problem, Dual([1e-12, 0.0], [1.0, 0.0]))
+    assert starts[0] == pytest.approx(-1e-12, rel=1e-9)
+    assert ends[0] == pytest.approx(4.0)
+
+
+@settings(max_examples=60)
+@given(
+    y=st.sampled_from([0.0, 0.3, 1.0, 7.0]),
+    level=st.floats(-3, 30),
+    p=st.sampled_from([0.5, 0.25]),
+)
+@example(y=1.0, level=1.0, p=0.5)
+@example(y=7.0, level=-6.62137104338719, p=0.5)
+def test_roots_of_the_poisson_log_loss(y, level, p):
+    problem = regression([y, y + 1], [p, 1 - p], 1.0, loss=losses.poisson_log)
+    start, end = (x[0] for x in negative_ranges(problem, Dual([p * level, 0.0], [0.0, 0.0])))
+    least = y - y * math.log(y) if y else 0.0
+    if level < least - 1e-9:
+        assert math.isnan(start)
+    elif level > least + 1e-9:
+        for root in (start, end):
+            if root > 1e-300:
+                assert float(exact_loss(losses.poisson_log, Fraction(root), Fraction(y))) == pytest.approx(
+                    level, abs=1e-9
+                )
+        assert start <= y <= end
+
+
+def test_improving_are_the_local_minima_below_zero():
+    problem = regression([0, 1, 2], [0.3, 0.3, 0.4], 1.0, outputs=np.linspace(-1, 3, 41))
+    dual = Dual([0.2, 0.05, 0.2], [0.0, 0.0, 0.0])
+    prices = price(problem, dual)
+    found = prices.improving(0.0)
+    assert found.size
+    for i, c in enumerate(prices.costs):
+        neighbours = prices.costs[max(0, i - 1) : i + 2]
+        assert (i in found) == (c < 0 and c == neighbours.min())
+    assert prices.improving(-prices.costs.min()).size == 0
+    assert prices.improving(1e9).size == 0
+
+
+def test_a_grid_is_priced_at_each_of_its_values():
+    problem = classification([0.5, 0.3, 0.2], 1.0)
+    prices = price(problem, Dual([-0.5, -0.1, 0.0], [0.0] * 3))
+    assert prices.outputs.tolist() == [0.0, 1.0, 2.0]
+    # h = -p [v = y] - alpha: (0, 0.1, 0) at 0, (0.5, -0.2, 0) at 1, (0.5, 0.1, -0.2) at 2.
+    assert prices.costs == pytest.approx([0.1, 0.5 - 0.2 * math.e, 0.6 - 0.2 * math.e])
+    assert prices.signatures(np.array([1, 2])).T.tolist() == [[False, True, False], [False, False, True]]
+
+
+def test_large_problems_are_priced_in_blocks(monkeypatch):
+    problem = regression(np.arange(7), np.full(7, 1 / 7), 2.0, outputs=np.linspace(-1, 8, 100))
+    line = regression(np.arange(7), np.full(7, 1 / 7), 2.0)
+    dual = Dual(np.linspace(0.1, 0.4, 7), np.zeros(7))
+    whole = [price(each, dual) for each in (problem, line)]
+    monkeypatch.setattr("optrand.pricing.BLOCK", 16)
+    for each, before in zip((problem, line), whole, strict=True):
+        after = price(each, dual)
+        assert after.outputs.tolist() == before.outputs.tolist()
+        assert after.costs == pytest.approx(before.costs, rel=1e-14)
+
+
+@pytest.mark.parametrize("epsilon", [300.0, 700.0])
+@pytest.mark.parametrize("labels", [[0, 1, 2], [-1e150, 0, 1e150], [1e9, 1e9 + 1, 1e9 + 2]])
+def test_extreme_numbers_raise_no_warning_and_never_overstate(epsilon, labels):
+    for outputs in (None, Interval(-1e150, 1e150)):
+        problem = unbiased_regression(labels, [0.5, 0.0, 0.5], epsilon, outputs=outputs)
+        dual = Dual([1.0, -1e100, 3.0], [0.0, 1e-3, -1.0])
+        # NaN, which proves nothing, is allowed; a number must not lie above the price of an allowed output.
+        exact = [Fraction(h) for h in reduced(problem, dual, problem.labels[0]).tolist()]
+        ratio = Fraction(math.exp(epsilon))
+        assert not price(problem, dual).lowest > sum(h * ratio if h < 0 else h for h in exact)
