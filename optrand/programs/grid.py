@@ -17,7 +17,7 @@ from optrand.validation import Floats
 
 __all__ = ["GridScale", "read_table"]
 
-UNUSED = 1e-13
+UNUSED = 1e-10
 """An output whose largest probability is below this is left out."""
 
 
@@ -35,7 +35,7 @@ class GridScale:
     costs : (k, n) array
         ``p_y g(v_i, y)`` over `unit`.
     unit : float
-        The largest magnitude of ``p_y g``.
+        The loss of the best constant output.
     """
 
     problem: Problem
@@ -56,7 +56,7 @@ class GridScale:
         grid = problem.outputs.values
         centre, width = (grid[0] + grid[-1]) / 2, (grid[-1] - grid[0]) / 2 or 1.0
         costs = problem.prior[:, np.newaxis] * problem.loss_table(grid)
-        unit = float(np.abs(costs).max()) or 1.0
+        unit = abs(float(costs.sum(axis=0).min())) or float(np.abs(costs).max()) or 1.0
         return cls(
             problem, (grid - centre) / width, (problem.labels - centre) / width, costs / unit, unit, centre, width
         )

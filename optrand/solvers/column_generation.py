@@ -17,6 +17,7 @@ from optrand.mending import mend_masses
 from optrand.outputs import Grid, Interval
 from optrand.pricing import price
 from optrand.problem import Problem
+from optrand.programs.flow import all_intervals
 from optrand.programs.master import Master
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution, Stats
@@ -30,7 +31,7 @@ from optrand.validation import Floats
 
 __all__ = ["ColumnGeneration"]
 
-UNUSED = 1e-12
+UNUSED = 1e-10
 """Columns with less mass (times ``E``) than this are zero."""
 
 REPAIRS = 12
@@ -38,6 +39,9 @@ REPAIRS = 12
 
 QUADRATIC_GAP = 1e-7
 """The least gap asked for at a finite bias penalty, where no simplex method polishes the answer."""
+
+MAX_ALL_INTERVALS = 150
+"""With more labels the first columns are short intervals only."""
 
 CENTRAL_UNTIL = 1e-6
 """Relative gap at which central multipliers give way to those of a vertex."""
@@ -161,7 +165,7 @@ def _first_columns(problem: Problem, grid: Floats) -> Columns:
     everything = np.ones((k, 1), dtype=bool)
     members = np.hstack((upward, upward.T, np.repeat(everything, grid.size if grid.size <= 64 else 0, axis=1)))
     outputs = np.concatenate((np.full(k, grid[-1]), np.full(k, grid[0]), grid if grid.size <= 64 else grid[:0]))
-    columns = _merged((members, outputs), *_best_singletons(problem, grid))
+    columns = _merged((members, outputs), *_best_intervals(problem, grid))
     unordered = isinstance(problem.loss, Tabulated) or problem.loss == losses.zero_one
     if grid.size == 1 or unordered or problem.k > MAX_LABELS:
         return columns
@@ -175,10 +179,16 @@ def _first_columns(problem: Problem, grid: Floats) -> Columns:
     return columns
 
 
-def _best_singletons(problem: Problem, grid: Floats) -> Columns:
-    """Each interval of at most two labels at the output that suits it best."""
-    singles = np.eye(problem.k, dtype=bool)
-    members = np.hstack((singles, singles[:, :-1] | singles[:, 1:]))
+def _best_intervals(problem: Problem, grid: Floats) -> Columns:
+    """Intervals of labels, each at the output that suits it best: all of them where there is no care for bias.
+
+    With a convex loss and no care for bias nothing else is needed.
+    """
+    if problem.bias_penalty or problem.k > MAX_ALL_INTERVALS:
+        singles = np.eye(problem.k, dtype=bool)
+        members = np.hstack((singles, singles[:, :-1] | singles[:, 1:]))
+    else:
+        members = all_intervals(problem.k)
+    steepness = np.where(members, 1.0, math.exp(-problem.epsilon))
     table = problem.prior[:, np.newaxis] * problem.loss_table(grid)
-    best = (members.T.astype(np.float64) @ table).argmin(axis=1)
-    return members, grid[best]
+    return members, grid[(steepness.T @ table).argmin(axis=1)]

@@ -68,14 +68,13 @@ class LinearProgram:
         start = time.perf_counter()
         answer = self.backend.solve(self.program.build(problem))
         randomizer, dual = self.program.read(problem, answer)
-        if problem.unbiased:
-            randomizer = _unbiased(problem, randomizer)
+        randomizer = _mended(problem, randomizer)
         stats = Stats(repr(self), time.perf_counter() - start, answer.iterations, answer.status)
         return Solution(problem, randomizer, dual, stats)
 
 
-def _unbiased(problem: Problem, randomizer: Randomizer) -> Randomizer:
-    """The table with its means right to the last digits, where a backend stops at its tolerance."""
+def _mended(problem: Problem, randomizer: Randomizer) -> Randomizer:
+    """The table with its rows and means right to the last digits, where a backend stops at its tolerance."""
     arcs = decompose(randomizer, math.exp(problem.epsilon), negligible=rounding_noise(problem.epsilon))
-    outputs, table = mend_masses(problem, arcs, means=True).table(math.exp(problem.epsilon))
+    outputs, table = mend_masses(problem, arcs, means=problem.unbiased).table(math.exp(problem.epsilon))
     return Randomizer(problem.labels, outputs, table, problem.epsilon)

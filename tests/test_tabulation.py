@@ -1,0 +1,134 @@
+"""Exact mechanisms from designs in floats: private and normalised to the last integer, whatever went in."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import optrand
+from optrand import Problem, Randomizer
+from optrand.exact import exp_bracket, privacy_ratio
+from optrand.staircase import Staircase
+
+EPSILONS = (1e-6, 1e-3, 0.01, 0.1, 1.0, 4.0, 8.0, 20.0, 40.0)
+UTILITY = 1e-6
+"""Within the solved range a mechanism loses at most this share of its design's utility."""
+
+
+def spiky(rng: np.random.Generator, k: int) -> np.ndarray:
+    prior = rng.dirichlet(np.full(k, rng.choice([0.05, 0.5, 5.0]))) * (rng.random(k) < 0.7)
+    prior[rng.integers(k)] += 0.3
+    prior[prior < 1e-300] = 0
+    prior /= prior.sum()
+    prior[prior < 1e-300] = 0
+    return prior
+
+
+def cone_matrix(rng: np.random.Generator, k: int, n: int, epsilon: float) -> np.ndarray:
+    """A private table: a mixture of randomized responses onto the outputs, and of one common row."""
+    ratio = math.exp(epsilon)
+    table = np.zeros((k, n))
+    for weight in rng.dirichlet(np.ones(4)):
+        image = rng.integers(n, size=k)
+        used = np.unique(image)
+        part = np.zeros((k, n))
+        part[:, used] = 1 / (ratio + used.size - 1)
+        part[np.arange(k), image] *= ratio
+        table += weight * part
+    common = rng.dirichlet(np.ones(n))
+    share = rng.choice([0.0, 0.1])
+    return (1 - share) * table + share * common
+
+
+def check_exact(mechanism: optrand.Mechanism, epsilon: float) -> None:
+    """The promise, recomputed here from nothing but the integers."""
+    ratio = privacy_ratio(epsilon)
+    assert ratio <= exp_bracket(epsilon, 400)[0]
+    rows = mechanism.weights.sum(axis=1)
+    assert (rows == rows[0]).all()
+    tops, bottoms = mechanism.weights.max(axis=0), mechanism.weights.min(axis=0)
+    assert (tops * ratio.denominator <= bottoms * ratio.numerator).all()
+    assert (bottoms > 0).all()
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_two_thousand_designs_become_private_to_the_last_integer(epsilon: float) -> None:
+    rng = np.random.default_rng(int(epsilon * 1e6) % 2**32)
+    for _ in range(230):
+        k, n = int(rng.integers(2, 65)), int(rng.integers(2, 129))
+        labels = np.sort(rng.choice(np.arange(-200, 200), size=k, replace=False) / rng.choice([1, 7]))
+        outputs = np.sort(rng.choice(np.arange(-500, 500), size=n, replace=False)).astype(float)
+        problem = optrand.regression(labels, spiky(rng, k), epsilon, outputs=outputs)
+        design = Randomizer(problem.labels, outputs, cone_matrix(rng, k, n, epsilon), epsilon)
+        mechanism = optrand.tabulate(problem, design)
+        check_exact(mechanism, epsilon)
+        if 0.01 <= epsilon <= 8:
+            assert problem.value(mechanism.randomizer) == pytest.approx(problem.value(design), rel=UTILITY)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 4.0, 8.0])
+@pytest.mark.parametrize("mesh", [None, 2, 3, 30])
+def test_unbiased_stays_unbiased_and_as_good(epsilon: float, mesh: int | None) -> None:
+    rng = np.random.default_rng(int(epsilon * 100))
+    for k in (2, 3, 17, 64):
+        labels = np.sort(rng.normal(size=k)) * 10
+        outputs = None if mesh is None else optrand.feasible_output_set(labels, epsilon, mesh)
+        problem = optrand.unbiased_regression(labels, spiky(rng, k), epsilon, outputs=outputs)
+        solution = optrand.solve(problem)
+        mechanism = optrand.tabulate(solution)
+        check_exact(mechanism, epsilon)
+        proof = optrand.certify(mechanism, exact=True).require(gap=UTILITY)
+        assert proof.bias <= 1e-12 * np.ptp(labels)
+        assert proof.upper == pytest.approx(solution.value, rel=UTILITY)
+
+
+def test_the_ratio_falls_short_of_the_budget_by_2_to_the_minus_50_at_most() -> None:
+    for epsilon in EPSILONS:
+        mechanism = optrand.tabulate(optrand.rr([0, 1, 2], epsilon))
+        high = exp_bracket(epsilon, 400)[1]
+        assert (high - mechanism.ratio) * 2**50 <= high - 1
+        assert mechanism.realised_ratio == mechanism.ratio
+        assert optrand.certify(mechanism).epsilon <= epsilon
+
+
+def test_zeros_of_a_simplex_answer_are_mended_and_a_broken_design_is_not() -> None:
+    problem = optrand.classification([0.5, 0.3, 0.2], 1.0)
+    matrix = np.array(optrand.solve(problem).randomizer.matrix)
+    off = matrix.copy()
+    off[0, 0] += 1e-9
+    off[0, 1] -= 1e-9
+    mended = optrand.tabulate(problem, Randomizer(problem.labels, problem.labels[: matrix.shape[1]], off, 1.0))
+    check_exact(mended, 1.0)
+    tiny = np.array([[0.5, 0.5, 0.0], [0.5, 0.5 - 1e-11, 1e-11], [0.5, 0.5, 0.0]])
+    check_exact(optrand.tabulate(problem, Randomizer(problem.labels, problem.labels, tiny, 1.0)), 1.0)
+    broken = Randomizer(problem.labels, problem.labels, np.eye(3), 1.0)
+    with pytest.raises(optrand.NotCertified, match="not 1-DP"):
+        optrand.tabulate(problem, broken)
+    with pytest.raises(optrand.InvalidInput, match="labels"):
+        optrand.tabulate(problem, Randomizer([5, 6, 7], problem.labels, np.full((3, 3), 1 / 3), 1.0))
+
+
+def test_what_is_tabulated_is_what_was_designed() -> None:
+    """A table of exact staircases with masses that are integers over a power of two comes back digit for digit."""
+    members = np.array([[True, False], [False, True]])
+    arcs = Staircase(members, np.array([0.0, 1.0]), np.array([1.0, 1.0]) / (1 + math.e))
+    outputs, table = arcs.table(math.e)
+    problem = optrand.classification([0.5, 0.5], 1.0)
+    mechanism = optrand.tabulate(problem, Randomizer([0, 1], outputs, table, 1.0))
+    low, high = privacy_ratio(1.0).denominator, privacy_ratio(1.0).numerator
+    assert [Fraction(int(w), mechanism.total) for w in mechanism.weights[0]] == [
+        Fraction(high, low + high),
+        Fraction(low, low + high),
+    ]
+
+
+def test_a_certificate_of_a_mechanism_never_undercuts_its_own_bound() -> None:
+    rng = np.random.default_rng(8)
+    for penalty in (0.0, 3.0, math.inf):
+        labels = np.arange(9.0)
+        problem: Problem = optrand.regression(labels, spiky(rng, 9), 1.0, bias_penalty=penalty)
+        proof = optrand.certify(optrand.tabulate(optrand.solve(problem)), exact=True)
+        assert proof.lower <= proof.upper * (1 + 1e-12)
