@@ -35,7 +35,7 @@ from optrand.solution import Dual
 from optrand.staircase import Staircase
 from optrand.validation import Floats
 
-__all__ = ["ConicFlow", "LinearFlow", "all_intervals", "differences", "reach"]
+__all__ = ["ConicFlow", "LinearFlow", "all_intervals", "differences", "reach", "typical_loss", "undifferenced"]
 
 UNUSED = 1e-11
 """Columns with less mass (times ``E``) than this are what an interior-point method leaves of zero."""
@@ -66,7 +66,14 @@ def reach(problem: Problem) -> float:
     return spread * (0.5 + overhang * willing)
 
 
-def _undifferenced(multipliers: Floats) -> Floats:
+def typical_loss(problem: Problem, outputs: Floats) -> float:
+    """About what an answer costs: the loss of a constant output as far off as :func:`reach` says."""
+    centre = float(problem.labels[0] + problem.labels[-1]) / 2
+    nearest = [int(np.abs(outputs - end).argmin()) for end in (centre - reach(problem), centre + reach(problem))]
+    return float(np.abs(problem.prior @ problem.loss_table(outputs[nearest])).mean()) or 1.0
+
+
+def undifferenced(multipliers: Floats) -> Floats:
     """Multipliers of the rows themselves from those of their differences."""
     own: Floats = multipliers - np.append(multipliers[1:], 0.0)
     return own
@@ -126,7 +133,7 @@ class LinearFlow:
         """The columns in use and the multipliers of the rows."""
         used = answer.x > 0
         masses = np.maximum(answer.x, 0.0) * math.exp(-self.problem.epsilon)
-        dual = Dual(self.unit * _undifferenced(answer.equal_dual), np.zeros(self.problem.k))
+        dual = Dual(self.unit * undifferenced(answer.equal_dual), np.zeros(self.problem.k))
         return Staircase(self.members, self.outputs, masses).only(used), dual
 
 
@@ -195,8 +202,8 @@ class ConicFlow:
         outputs = np.clip(outputs, problem.outputs.low, problem.outputs.high)
         staircase = Staircase(self.members[:, used], outputs, masses[used] * math.exp(-problem.epsilon))
         labels = (problem.labels - self.centre) / self.unit
-        alpha = _undifferenced(answer.equal_dual[:k]) + problem.prior * labels**2 / 2
-        beta = np.where(problem.bias_weights > 0, _undifferenced(answer.equal_dual[k:]), 0.0)
+        alpha = undifferenced(answer.equal_dual[:k]) + problem.prior * labels**2 / 2
+        beta = np.where(problem.bias_weights > 0, undifferenced(answer.equal_dual[k:]), 0.0)
         beta *= self.unit
         return staircase, Dual(self.unit**2 * alpha - beta * self.centre, beta)
 

@@ -11,6 +11,7 @@ from scipy import sparse
 from optrand.errors import InvalidInput
 from optrand.outputs import Grid
 from optrand.problem import Problem
+from optrand.programs.flow import typical_loss
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual
 from optrand.validation import Floats
@@ -35,7 +36,7 @@ class GridScale:
     costs : (k, n) array
         ``p_y g(v_i, y)`` over `unit`.
     unit : float
-        The loss of the best constant output.
+        About what an answer costs.
     """
 
     problem: Problem
@@ -56,7 +57,7 @@ class GridScale:
         grid = problem.outputs.values
         centre, width = (grid[0] + grid[-1]) / 2, (grid[-1] - grid[0]) / 2 or 1.0
         costs = problem.prior[:, np.newaxis] * problem.loss_table(grid)
-        unit = abs(float(costs.sum(axis=0).min())) or float(np.abs(costs).max()) or 1.0
+        unit = typical_loss(problem, grid)
         return cls(
             problem, (grid - centre) / width, (problem.labels - centre) / width, costs / unit, unit, centre, width
         )

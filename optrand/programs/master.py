@@ -18,7 +18,7 @@ from scipy import sparse
 
 from optrand.problem import Problem
 from optrand.programs.conic import ConicProgram
-from optrand.programs.flow import reach
+from optrand.programs.flow import reach, typical_loss, undifferenced
 from optrand.programs.linear import LP
 from optrand.solution import Dual
 from optrand.staircase import Staircase
@@ -44,10 +44,8 @@ class Master:
 
     @cached_property
     def unit(self) -> float:
-        """What costs are divided by: the loss of the best constant output, which bounds that of the answer."""
-        problem = self.problem
-        constant = problem.prior @ problem.loss_table(np.unique(self.outputs))
-        return abs(float(constant.min())) or float(np.abs(self.costs).max()) or 1.0
+        """What costs are divided by."""
+        return typical_loss(self.problem, self.outputs)
 
     @property
     def centre(self) -> float:
@@ -67,12 +65,25 @@ class Master:
     def _biases(self) -> int:
         return 0 if self.problem.unbiased or not self.problem.bias_penalty else self.problem.k
 
+    @property
+    def _magnify(self) -> Floats:
+        """What the differences of neighbouring rows are multiplied by: at small epsilon rows hardly differ."""
+        return np.append(1.0, np.full(self.problem.k - 1, -1 / math.expm1(-self.problem.epsilon)))
+
     def _equations(self) -> tuple[Floats, Floats]:
-        rows, right = [self._steepness], [np.ones(self.problem.k)]
+        """The first row of each kind and the magnified differences of the others, finite biases included."""
+        k, free = self.problem.k, self._biases
+        rows = [np.hstack((self._steepness, np.zeros((k, free))))]
+        right = [np.ones(k)]
         if self.problem.bias_penalty:
-            rows.append(self._steepness * ((self.outputs - self.centre) / self.width))
+            moments = self._steepness * ((self.outputs - self.centre) / self.width)
+            rows.append(np.hstack((moments, -np.eye(k)[:, :free])))
             right.append((self.problem.labels - self.centre) / self.width)
-        return np.vstack(rows), np.concatenate(right)
+        magnify = self._magnify
+        return (
+            np.vstack([magnify[:, np.newaxis] * np.diff(part, axis=0, prepend=0.0) for part in rows]),
+            np.concatenate([magnify * np.diff(part, prepend=0.0) for part in right]),
+        )
 
     def linear(self) -> LP:
         """The program as an LP, for a bias penalty of 0 or infinity."""
@@ -84,8 +95,6 @@ class Master:
         """The program for the interior-point engine, for any bias penalty."""
         problem, columns, free = self.problem, self.outputs.size, self._biases
         rows, right = self._equations()
-        if free:
-            rows = np.hstack((rows, np.vstack((np.zeros((problem.k, free)), -np.eye(problem.k)))))
         price_of_bias = problem.bias_weights[:free] * (self.width**2 / self.unit)
         return ConicProgram(
             quadratic=sparse.csc_array(sparse.diags_array(np.concatenate((np.zeros(columns), price_of_bias)))),
@@ -101,7 +110,8 @@ class Master:
         """The columns with their masses, and the multipliers in the units of the problem."""
         problem, k = self.problem, self.problem.k
         masses = np.maximum(x[: self.outputs.size], 0.0) * math.exp(-problem.epsilon)
-        alpha, beta = self.unit * multipliers[:k], np.zeros(k)
+        alpha, beta = self.unit * undifferenced(self._magnify * multipliers[:k]), np.zeros(k)
         if problem.bias_penalty:
-            beta = np.where(problem.bias_weights > 0, self.unit / self.width * multipliers[k:], 0.0)
+            slopes = self.unit / self.width * undifferenced(self._magnify * multipliers[k:])
+            beta = np.where(problem.bias_weights > 0, slopes, 0.0)
         return Staircase(self.members, self.outputs, masses), Dual(alpha - beta * self.centre, beta)
