@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import math
+import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,7 +63,8 @@ Saved = Annotated[Path, typer.Argument(metavar="MECHANISM", help="A saved mechan
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; a request to terminate ends it in good order, temporary files removed."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(FAILED))
     app()
 
 
@@ -269,7 +272,8 @@ def randomize(
 
     The mechanism is saved beside OUT, as OUT.mechanism.json. Every other column is copied as it is: drop columns that
     were computed from the labels. Nothing that is printed or saved is computed from the true labels, but for the prior,
-    which is paid for, and the number of rows, which is public.
+    which is paid for, and the number of rows, which is public. Every run spends the budget again: a second release of
+    the same labels, or what a killed run left behind, adds to the first.
     """
     from optrand.release.declared import parse_labels, read_prior
     from optrand.release.job import LabelJob

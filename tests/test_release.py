@@ -327,7 +327,7 @@ def test_the_mesh_is_that_of_the_grid_on_which_the_mechanism_is_optimal():
 
 def test_a_table_is_released_with_its_mechanism_beside_it(table, tmp_path):
     output = tmp_path / "out.csv"
-    summary = table_job().run(table, output, entropy=SeededEntropy(4))
+    summary = table_job().run(table, output)
     mechanism = load(mechanism_path(output))
     noisy = read_table(output, "y").labels
     assert summary.rows == noisy.size == 200
@@ -512,3 +512,34 @@ def test_a_killed_process_leaves_nothing_under_the_final_names(table, tmp_path):
 def test_the_bundled_counts_are_a_public_prior():
     prior = read_prior(weeks_worked_counts_path(), parse_labels("0:52"))
     assert prior.probabilities[0] == 95_983 / 199_523
+
+
+def test_a_source_that_others_can_repeat_writes_no_table(table, tmp_path):
+    with pytest.raises(InvalidInput, match="SeededEntropy draws words that others can draw again"):
+        table_job().run(table, tmp_path / "out.csv", entropy=SeededEntropy(4))
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_what_is_not_yet_released_is_readable_by_its_owner_alone(tmp_path):
+    with new_file(tmp_path / "out.csv") as stream:
+        stream.write(b"y")
+        (unfinished,) = tmp_path.iterdir()
+        assert unfinished.stat().st_mode & 0o777 == 0o600
+    mask = os.umask(0o077)
+    os.umask(mask)
+    assert (tmp_path / "out.csv").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_a_request_to_terminate_leaves_nothing(table, tmp_path):
+    script = (
+        "import os, signal, sys\n"
+        "from optrand.release import csv_table\n"
+        "csv_table.CsvTable.write = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM) or signal.pause()\n"
+        "from optrand.cli import main\n"
+        f"sys.argv = ['optrand', 'randomize', {str(table)!r}, {str(tmp_path / 'out.csv')!r},"
+        " '--label', 'y', '--labels', '0:4', '--epsilon', '1']\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]

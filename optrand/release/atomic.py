@@ -48,16 +48,25 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     Notes
     -----
     As :func:`optrand.files.write_atomically`, for what does not fit in memory twice. A process that is killed leaves at
-    most a temporary file beside the target, whose name begins with a dot.
+    most a temporary file beside the target, whose name begins with a dot and which its owner alone can read: half a
+    release that nobody knows of must not add to one that everybody sees.
     """
     refuse_target(path, overwrite=overwrite)
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
+        temporary.chmod(0o666 & ~_umask())
         publish(temporary, path, overwrite=overwrite)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """The permissions that the user withholds from new files; it can be read only by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

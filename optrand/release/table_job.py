@@ -59,7 +59,8 @@ class TableJob:
         Raises
         ------
         InvalidInput
-            A file or a label that cannot be used. Targets are checked before the table is read.
+            A file or a label that cannot be used, or a source that is not private. Targets are checked before the table
+            is read.
         OSError
             The disk is full, the folder is read-only, ...
 
@@ -69,6 +70,11 @@ class TableJob:
         then the table under its own. Whatever fails before, neither appears. A process that is killed between the two
         leaves the mechanism alone, which tells no more than the prior that was paid for.
         """
+        if entropy is not None and not entropy.private:
+            raise InvalidInput(
+                f"{type(entropy).__name__} draws words that others can draw again, and a table on disk looks released: "
+                "leave the entropy to the operating system, or use LabelJob on arrays"
+            )
         tell = announce or silent
         path, output = Path(source), Path(target)
         packed = suffix_of(output)
