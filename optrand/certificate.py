@@ -256,12 +256,13 @@ class _Facts:
         matrix = randomizer.matrix
         ratio = randomizer.realised_ratio
         realised = math.inf if ratio == math.inf else log_above(Fraction(ratio) * (1 + Fraction(1, 2**51)))
-        bias = float(np.abs(randomizer.biases).max())
-        rows = float(np.abs(matrix.sum(axis=1) - 1).max())
+        with np.errstate(over="ignore", invalid="ignore"):
+            bias = float(np.abs(randomizer.biases).max())
+            rows = float(np.abs(matrix.sum(axis=1) - 1).max())
         findings = []
         if not matrix.min() >= 0:
             findings.append(f"a probability is negative ({matrix.min():.3g})")
-        if rows > TOLERANCE:
+        if not rows <= TOLERANCE:
             findings.append(f"a row sums to 1 only within {rows:.3g}")
         if realised > problem.epsilon * (1 + TOLERANCE) + TOLERANCE * 1e-6:
             findings.append(f"not {problem.epsilon:g}-DP: the realised epsilon is {realised:.10g}")

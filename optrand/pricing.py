@@ -165,6 +165,9 @@ def _best_columns(problem: Problem, dual: Dual, outputs: Floats) -> tuple[Floats
             errors += ratio * step**2 / 2 * bool(pulls.any())
         if not isinstance(problem.outputs, Grid):
             errors += ratio * _undecided(problem, dual)
+            if problem.loss.positive_outputs:
+                # Nearer to 0 than any normal float only the label 0 can still gain, by its distance.
+                errors += ratio * float(np.finfo(float).tiny)
     return prices, errors
 
 
