@@ -1,0 +1,133 @@
+"""Labels of prior zero: left out of the solve, given rows that cost nothing afterwards."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from conftest import label_sets, priors, solved_epsilons
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optrand import certify, classification, losses, regression, solve, unbiased_regression
+from optrand.presolve import Reduction
+from optrand.solvers import Flow
+
+GAP = 1e-6
+PENALTIES = (0.0, 2.0, math.inf)
+
+
+@st.composite
+def idle_problems(draw):
+    """A problem on the line some of whose labels have no prior."""
+    labels = draw(label_sets(2, 6))
+    return regression(
+        labels, draw(priors(labels.size)), draw(solved_epsilons), bias_penalty=draw(st.sampled_from(PENALTIES))
+    )
+
+
+@given(idle_problems())
+def test_what_is_kept(problem):
+    reduction = Reduction(problem)
+    needed = problem.prior > 0
+    if problem.unbiased:
+        needed[0] = needed[-1] = True
+    assert reduction.kept.tolist() == needed.tolist()
+    reduced = reduction.reduced
+    assert reduced.labels.tolist() == problem.labels[needed].tolist()
+    assert reduced.prior.tolist() == problem.prior[needed].tolist()
+    assert (reduced.epsilon, reduced.loss, reduced.bias_penalty, reduced.outputs) == (
+        problem.epsilon,
+        problem.loss,
+        problem.bias_penalty,
+        problem.outputs,
+    )
+    assert (reduced is problem) == bool(needed.all())
+
+
+@settings(max_examples=40)
+@given(idle_problems())
+def test_the_way_back_keeps_value_privacy_and_unbiasedness(problem):
+    reduction = Reduction(problem)
+    found = Flow()(reduction.reduced)
+    whole = reduction.extend(found)
+    assert whole.problem is problem
+    # A label without prior adds nothing, and its row is a mixture of rows that were there.
+    assert whole.value == pytest.approx(found.value, rel=1e-12, abs=1e-12 * float(np.ptp(problem.labels)) ** 2)
+    assert whole.randomizer.realised_ratio <= found.randomizer.realised_ratio * (1 + 1e-12)
+    if problem.unbiased:
+        scale = np.abs(whole.randomizer.outputs - problem.labels[0]).max()
+        assert np.abs(whole.randomizer.biases).max() <= np.abs(found.randomizer.biases).max() + 1e-14 * scale
+    proof = certify(whole)
+    assert proof.findings == ()
+    assert whole.dual.alpha[~reduction.kept].tolist() == [0.0] * int((~reduction.kept).sum())
+    assert proof.lower <= proof.upper * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_idle_labels_leave_the_optimum_where_it_was(penalty):
+    """Over all labels the optimum is no lower, since each row more is a constraint more; the extension attains it."""
+    labels, prior = [0.0, 1.0, 2.0, 5.0, 7.0], [0.4, 0.0, 0.35, 0.0, 0.25]
+    kept = regression([0.0, 2.0, 7.0], [0.4, 0.35, 0.25], 1.0, bias_penalty=penalty)
+    whole = certify(solve(regression(labels, prior, 1.0, bias_penalty=penalty))).require(gap=GAP)
+    assert whole.upper == pytest.approx(certify(solve(kept)).require(gap=GAP).upper, rel=GAP)
+
+
+def test_unbiased_idle_labels_are_rounded_between_their_neighbours():
+    problem = unbiased_regression([0.0, 1.0, 3.0, 4.0], [0.5, 0.0, 0.0, 0.5], 1.0)
+    randomizer = solve(problem).randomizer
+    first, second, third, last = randomizer.matrix
+    assert second == pytest.approx(0.75 * first + 0.25 * last)
+    assert third == pytest.approx(0.25 * first + 0.75 * last)
+
+
+def test_other_idle_labels_copy_the_nearest():
+    problem = regression([0.0, 1.0, 3.1, 4.0], [0.5, 0.0, 0.0, 0.5], 2.0)
+    first, second, third, last = solve(problem).randomizer.matrix
+    assert second.tolist() == first.tolist()
+    assert third.tolist() == last.tolist()
+
+
+def test_idle_ends_beyond_all_kept_labels_copy_the_nearest():
+    problem = regression([-9.0, 0.0, 1.0, 50.0], [0.0, 0.5, 0.5, 0.0], 2.0, bias_penalty=1.0)
+    rows = solve(problem).randomizer.matrix
+    assert rows[0].tolist() == rows[1].tolist()
+    assert rows[3].tolist() == rows[2].tolist()
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_a_prior_that_knows_the_label(penalty, place):
+    labels = np.array([0.0, 1.0, 2.0, 4.0])
+    problem = regression(labels, np.eye(4)[place], 1.0, bias_penalty=penalty)
+    proof = certify(solve(problem)).require(gap=GAP)
+    if penalty < math.inf:
+        assert proof.upper == 0
+        return
+    # The kept labels are the ends and the known one. Where that is an end, two labels are left: debiased randomized
+    # response is best, and its variance for either label is E / (E - 1)^2 times the range squared.
+    if place in (0, 3):
+        assert proof.upper == pytest.approx(16 * math.e / (math.e - 1) ** 2 / 2, rel=1e-6)
+
+
+def test_rows_of_a_tabulated_loss_are_left_out_with_their_labels():
+    table = np.arange(12.0).reshape(4, 3) % 5
+    problem = regression([0, 1, 2, 3], [0.5, 0.0, 0.0, 0.5], 1.0, loss=losses.Tabulated(table), outputs=[0.0, 1.0, 2.0])
+    reduced = Reduction(problem).reduced
+    assert reduced.loss == losses.Tabulated(table[[0, 3]])
+    proof = certify(solve(problem)).require(gap=GAP)
+    alone = regression([0, 3], [0.5, 0.5], 1.0, loss=losses.Tabulated(table[[0, 3]]), outputs=[0.0, 1.0, 2.0])
+    assert proof.upper == pytest.approx(solve(alone).value, rel=GAP)
+
+
+def test_classification_keeps_every_label_for_its_outputs_are_the_labels():
+    problem = classification([0.5, 0.0, 0.5], 1.0)
+    assert Reduction(problem).reduced is problem
+    assert certify(solve(problem)).require(gap=1e-12).lower == pytest.approx(math.e / (math.e + 1))
+
+
+def test_an_answer_to_the_whole_problem_is_left_alone():
+    problem = regression([0, 1], [0.5, 0.5], 1.0)
+    solution = solve(problem)
+    assert Reduction(problem).extend(solution) is solution
