@@ -1,0 +1,167 @@
+"""Backends: one convention of signs, whatever engine answers."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from optrand.errors import MissingExtra, SolverFailed
+from optrand.programs import LP
+from optrand.programs.conic import ConicProgram
+from optrand.solvers import backends
+from optrand.solvers.backends.cones import Clarabel
+
+ENGINES = [
+    backends.Highs(),
+    backends.Highs(method="ipm"),
+    backends.Scipy(),
+    backends.Scipy(method="highs-ipm"),
+    backends.Cvxpy(),
+    backends.Cvxpy(solver="HIGHS"),
+]
+
+ACCURACY = 1e-6
+"""Of the least accurate of them, an interior-point engine with its own default tolerances."""
+
+every_engine = pytest.mark.parametrize("engine", ENGINES, ids=repr)
+
+
+def rows(entries, size=2):
+    return sparse.csr_array(np.array(entries, dtype=float).reshape(-1, size))
+
+
+def program(cost, equal=(), equal_to=(), less=(), less_than=()):
+    cost = np.array(cost, dtype=float)
+    return LP(
+        cost,
+        rows(equal, cost.size),
+        np.array(equal_to, dtype=float),
+        rows(less, cost.size),
+        np.array(less_than, dtype=float),
+    )
+
+
+@every_engine
+def test_signs_of_an_equation_and_of_an_inequality(engine):
+    """Minimise x + 2 y with x + y = 1 and x <= 1/4: x = 1/4, y = 3/4, cost 7/4.
+
+    One unit more of the equation is one more y, at 2. One unit more of the bound moves one from y to x, which saves 1.
+    """
+    lp = program([1, 2], [[1, 1]], [1], [[1, 0]], [0.25])
+    answer = engine.solve(lp)
+    assert answer.x == pytest.approx([0.25, 0.75], abs=ACCURACY)
+    assert answer.equal_dual == pytest.approx([2.0], abs=ACCURACY)
+    assert answer.less_dual == pytest.approx([-1.0], abs=ACCURACY)
+    assert answer.value(lp) == pytest.approx(1.75, abs=ACCURACY)
+    assert lp.rows == 2
+
+
+@every_engine
+def test_signs_of_an_equation_whose_multiplier_is_negative(engine):
+    """Minimise x - 2 y with x + y = 1: all of it y. One unit more costs -2."""
+    answer = engine.solve(program([1, -2], [[1, 1]], [1]))
+    assert answer.x == pytest.approx([0.0, 1.0], abs=ACCURACY)
+    assert answer.equal_dual == pytest.approx([-2.0], abs=ACCURACY)
+    assert answer.less_dual.shape == (0,)
+
+
+@every_engine
+def test_signs_without_equations(engine):
+    """Minimise -x - y with x + 2 y <= 4 and x <= 2: x = 2, y = 1; prices -1/2 and -1/2."""
+    answer = engine.solve(program([-1, -1], less=[[1, 2], [1, 0]], less_than=[4, 2]))
+    assert answer.x == pytest.approx([2.0, 1.0], abs=ACCURACY)
+    assert answer.less_dual == pytest.approx([-0.5, -0.5], abs=ACCURACY)
+    assert answer.equal_dual.shape == (0,)
+
+
+@every_engine
+def test_multipliers_are_derivatives_and_leave_no_negative_reduced_cost(engine):
+    rng = np.random.default_rng(3)
+    equal, less = rng.uniform(0.1, 1, (2, 6)), rng.uniform(0.1, 1, (3, 6))
+    inside = rng.uniform(0.1, 1, 6)
+    cost, equal_to, less_than = rng.uniform(0.5, 2, 6), equal @ inside, less @ inside + 0.01
+    lp = program(cost, equal, equal_to, less, less_than)
+    answer = engine.solve(lp)
+    assert (answer.x >= -ACCURACY).all()
+    assert (answer.less_dual <= ACCURACY).all()
+    reduced = cost - equal.T @ answer.equal_dual - less.T @ answer.less_dual
+    assert (reduced >= -ACCURACY).all()
+    assert answer.value(lp) == pytest.approx(equal_to @ answer.equal_dual + less_than @ answer.less_dual, abs=ACCURACY)
+    step = 1e-4
+    for i in range(2):
+        moved = engine.solve(program(cost, equal, equal_to + step * np.eye(2)[i], less, less_than))
+        change = (moved.value(lp) - answer.value(lp)) / step
+        assert change == pytest.approx(answer.equal_dual[i], abs=1e-2)
+
+
+@every_engine
+def test_a_program_without_an_answer_is_said_to_have_none(engine):
+    with pytest.raises(SolverFailed, match="answer to read"):
+        engine.solve(program([1, 1], [[1, 1]], [1], [[1, 1]], [0.5]))
+
+
+@every_engine
+def test_a_backend_is_a_record_that_prints_itself(engine):
+    names = {name: getattr(backends, name) for name in ("Highs", "Scipy", "Cvxpy")}
+    assert eval(repr(engine), names) == engine  # noqa: S307
+    with pytest.raises(AttributeError):
+        engine.time_limit = 1.0
+
+
+def test_cvxpy_is_an_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cvxpy", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'optrand\[cvxpy\]'"):
+        backends.Cvxpy().solve(program([1], [[1]], [1]))
+
+
+def cones(cost, equal, equal_to, *, less=(), less_than=(), quadratic=None, arcs=1):
+    cost = np.array(cost, dtype=float)
+    return ConicProgram(
+        quadratic=sparse.csc_array(np.diag(np.zeros(cost.size) if quadratic is None else quadratic)),
+        cost=cost,
+        equal=sparse.csc_array(rows(equal, cost.size)),
+        equal_to=np.array(equal_to, dtype=float),
+        less=sparse.csc_array(rows(less, cost.size)),
+        less_than=np.array(less_than, dtype=float),
+        arcs=arcs,
+    )
+
+
+def test_signs_of_a_cone_program():
+    """Minimise q - m with c = 2 and m^2 <= c q: q = m^2 / 2 is least with m at 1; the cost is -1/2 = -c / 4."""
+    answer = Clarabel().solve(cones([0, -1, 1], [[1, 0, 0]], [2]))
+    assert answer.x == pytest.approx([2.0, 1.0, 0.5], abs=ACCURACY)
+    assert answer.equal_dual == pytest.approx([-0.25], abs=ACCURACY)
+
+
+def test_a_cone_program_with_a_bound_and_a_quadratic_cost():
+    """Minimise q + 3 b^2 / 2 with c = 1, m + b = 2, m <= 1/2.
+
+    At m = 1/2 b is 3/2, and q = 1/4. One unit more of the mean costs 3 b = 9/2, one more of c saves q / c = 1/4.
+    """
+    answer = Clarabel().solve(
+        cones(
+            [0, 0, 1, 0],
+            [[1, 0, 0, 0], [0, 1, 0, 1]],
+            [1, 2],
+            less=[[0, 1, 0, 0]],
+            less_than=[0.5],
+            quadratic=[0, 0, 0, 3.0],
+        )
+    )
+    assert answer.x == pytest.approx([1.0, 0.5, 0.25, 1.5], abs=ACCURACY)
+    assert answer.equal_dual == pytest.approx([-0.25, 4.5], abs=ACCURACY)
+    assert answer.iterations > 0
+    assert answer.status
+
+
+def test_two_cones_do_not_mix():
+    """Minimise q1 + 2 q2 with c = (1, 4), m = (3, 2): q = (9, 1), each its own m^2 / c."""
+    equal = np.eye(6)[:4]
+    answer = Clarabel().solve(cones([0, 0, 0, 0, 1, 2], equal, [1, 4, 3, 2], arcs=2))
+    assert answer.x == pytest.approx([1, 4, 3, 2, 9, 1], abs=1e-5)
+    # Derivatives of m1^2 / c1 + 2 m2^2 / c2.
+    assert answer.equal_dual == pytest.approx([-9.0, -0.5, 6.0, 2.0], abs=1e-5)
