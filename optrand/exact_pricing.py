@@ -251,27 +251,44 @@ def _poisson(
         return _Curve(coefficients, negative=alpha > 0)
     if y == 0:
         return _Curve(coefficients, end=alpha / p, negative=True) if alpha > 0 else _Curve(coefficients)
-
-    def bounds(v: Fraction) -> tuple[Fraction, Fraction]:
-        low, high = losses.poisson_log.bracket(v, y)
-        return p * low - alpha, p * high - alpha
-
-    if math.isnan(guess[0]) and bounds(y)[0] >= 0:
+    if math.isnan(guess[0]) and _poisson_bounds(parameters, y)[0] >= 0:
         return _Curve(coefficients)
-    ends: list[Fraction | None] = []
+    ends: list[Fraction | None] = [None, None]
     slack = Fraction(0)
-    for x, limit, sign in zip(guess, limits, (-1, 1), strict=True):
-        if limit is not None and (sign * (limit - y) <= 0 or bounds(limit)[0] < 0):
-            ends.append(None)
+    for side, (x, limit, sign) in enumerate(zip(guess, limits, (-1, 1), strict=True)):
+        if limit is not None and (sign * (limit - y) <= 0 or _poisson_bounds(parameters, limit)[0] < 0):
             continue
-        v = Fraction(x) if math.isfinite(x) and sign * (Fraction(x) - y) > 0 else y
-        push = Fraction(1, 2**52)
-        while bounds(v)[0] < 0:
-            v = v / (1 + push) if sign < 0 else v * (1 + push)
-            push *= 2
-        ends.append(v)
-        slack = max(slack, bounds(v)[1])
+        near = Fraction(x) if math.isfinite(x) and sign * (Fraction(x) - y) > 0 else y
+        ends[side] = v = _beyond_root(parameters, near, sign)
+        slack = max(slack, _poisson_bounds(parameters, v)[1])
     return _Curve(coefficients, ends[0], ends[1], negative=True, slack=slack)
+
+
+def _poisson_bounds(parameters: tuple[Fraction, Fraction, Fraction], v: Fraction) -> tuple[Fraction, Fraction]:
+    """Rational bounds of ``p v - p y log v - alpha``."""
+    p, y, alpha = parameters
+    low, high = losses.poisson_log.bracket(v, y)
+    return p * low - alpha, p * high - alpha
+
+
+def _beyond_root(parameters: tuple[Fraction, Fraction, Fraction], v: Fraction, sign: int) -> Fraction:
+    """A number just beyond the root on the given side of ``y``, from a guess: the curve is proven not negative there.
+
+    Pushed outward until that is so, then drawn in by Newton's method, which from outside never crosses a root.
+    """
+    p, y, _ = parameters
+    push = Fraction(1, 2**52)
+    while _poisson_bounds(parameters, v)[0] < 0:
+        v = v / (1 + push) if sign < 0 else v * (1 + push)
+        push *= 2
+    while v != y:
+        nearer = v - _poisson_bounds(parameters, v)[0] / (p * (1 - y / v))
+        quantum = Fraction(2) ** (nearer.numerator.bit_length() - nearer.denominator.bit_length() - BITS)
+        nearer = quantum * (math.floor(nearer / quantum) if sign < 0 else math.ceil(nearer / quantum))
+        if abs(nearer - v) * 2**64 < v:
+            break
+        v = nearer
+    return v
 
 
 def _poisson_minimum(

@@ -64,8 +64,22 @@ def with_duals(chosen):
 # ---------------------------------------------------------------------------- the bound and the definition of the bound
 
 
+def poisson(labels, prior, alpha, epsilon=1.0, outputs=None):
+    problem = regression(labels, prior, epsilon, loss=losses.poisson_log, outputs=outputs)
+    return problem, Dual(alpha, np.zeros(len(labels)))
+
+
+SPIKES = [0.9, 0.1 - 2e-10 - 1e-18, 2e-10, 1e-18]
+
+
 @settings(max_examples=200)
 @given(with_duals(problems(max_size=4)))
+# Roots of Poisson log loss near the smallest floats, below them, beyond the largest, and outside the allowed outputs.
+@example(poisson([1000.0, 1001.0, 1002.0, 1003.0], [0.25] * 4, [0.0, 0.0, 0.0, 177854.35688135], 1e-6))
+@example(poisson([1.0, 2.0, 3.0, 4.0], SPIKES, [0.0, 0.0, 0.13, 0.2], 40.0))
+@example(poisson([1.0, 2.0, 3.0, 4.0], SPIKES, [0.0, 0.0, 0.13, 0.2], 40.0, Interval(0.1, 4.7)))
+@example(poisson([0.0, 1.0, 2.0], [0.5, 0.5 - 1e-305, 1e-305], [0.1, 0.1, 1e5]))
+@example(poisson([0.0], [1.0], [0.0]))
 def test_bounds_are_those_of_the_definition_rounded_down(case):
     problem, dual = case
     floats, exact = lower_bound(problem, dual), lower_bound(problem, dual, exact=True)
