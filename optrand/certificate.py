@@ -267,7 +267,10 @@ class _Facts:
         if realised > problem.epsilon * (1 + TOLERANCE) + TOLERANCE * 1e-6:
             findings.append(f"not {problem.epsilon:g}-DP: the realised epsilon is {realised:.10g}")
         findings += _bias_findings(problem, bias) + _output_findings(problem, randomizer.outputs)
-        value = math.inf if findings else problem.sign * problem.value(randomizer)
+        value = math.inf
+        if not findings:
+            value, overflows = _value(problem, randomizer)
+            findings += overflows
         return cls(value, realised, bias, tuple(findings))
 
     @classmethod
@@ -284,8 +287,16 @@ class _Facts:
         if not findings and exact:
             value = float_above(exact_pricing.value(problem, mechanism))
         elif not findings:
-            value = problem.sign * problem.value(mechanism.randomizer)
+            value, overflows = _value(problem, mechanism.randomizer)
+            findings += overflows
         return cls(value, log_above(ratio), bias, tuple(findings))
+
+
+def _value(problem: Problem, randomizer: Randomizer) -> tuple[float, list[str]]:
+    """The value of the minimisation in floats, and the finding that floats cannot hold it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = problem.sign * problem.value(randomizer)
+    return (value, []) if math.isfinite(value) else (math.inf, ["its loss overflows in floats"])
 
 
 def _bias_findings(problem: Problem, bias: float) -> list[str]:

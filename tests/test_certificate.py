@@ -144,7 +144,7 @@ def test_no_bound_exceeds_the_value_of_mixed_coins_on_a_grid(case, coins):
         start = lows[min(int(at_low * len(lows)), len(lows) - 1)]
         end = highs[min(int(at_high * len(highs)), len(highs) - 1)]
         for y, label in enumerate(problem.labels):
-            up = (Fraction(label) - start) / (end - start)
+            up = (Fraction(label) - start) / (end - start) if end > start else 1
             weights[y][grid.index(end)] += weight * up
             weights[y][grid.index(start)] += weight * (1 - up)
     total = sum(weight for _, _, weight in coins)
@@ -345,6 +345,13 @@ def test_an_answer_to_another_question_is_found():
     assert (proof.epsilon, proof.bias, proof.upper) == (math.inf, math.inf, math.inf)
 
 
+def test_a_loss_that_overflows_is_a_finding():
+    channel = Randomizer([0, 1], [0, 1e200], [[1.0, 0.0], [1.0, 0.0]], 1.0)
+    proof = certify(regression([0, 1], [0.5, 0.5], 1.0), channel)
+    assert proof.findings == ("its loss overflows in floats",)
+    assert proof.upper == math.inf
+
+
 @settings(max_examples=150)
 @given(st.data())
 def test_certify_never_raises_for_a_bad_randomizer(data):
@@ -362,6 +369,7 @@ def test_certify_never_raises_for_a_bad_randomizer(data):
     channel = Randomizer(problem.labels, np.sort(outputs), np.array(entries).reshape(problem.k, n), problem.epsilon)
     proof = certify(problem, channel, data.draw(duals(problem)))
     assert str(proof)
+    assert not math.isnan(proof.gap)
     private = (channel.matrix >= 0).all() and channel.realised_ratio <= math.exp(problem.epsilon) * (1 + 1e-6)
     normal = np.allclose([math.fsum(row / 1e300) for row in channel.matrix], 1e-300, rtol=1e-6, atol=0)
     assert proof.findings or (private and normal)
