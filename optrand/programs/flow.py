@@ -67,7 +67,12 @@ def reach(problem: Problem) -> float:
 
 
 def typical_loss(problem: Problem, outputs: Floats) -> float:
-    """About what an answer costs: the loss of a constant output as far off as :func:`reach` says."""
+    """About what an answer costs: the loss of a constant output as far off as :func:`reach` says.
+
+    In classification, where outputs are no distances, the largest prior.
+    """
+    if problem.loss == losses.zero_one:
+        return float(problem.prior.max())
     centre = float(problem.labels[0] + problem.labels[-1]) / 2
     nearest = [int(np.abs(outputs - end).argmin()) for end in (centre - reach(problem), centre + reach(problem))]
     return float(np.abs(problem.prior @ problem.loss_table(outputs[nearest])).mean()) or 1.0
