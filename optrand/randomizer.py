@@ -1,13 +1,19 @@
-"""The finite channel: from a label to a distribution over outputs. It knows nothing of optimality."""
+"""The finite channel: from a label to a distribution over outputs. It knows nothing of optimality.
+
+A channel is a table of probabilities, or the few interval columns that such a table is the sum of
+(:class:`~optrand.arcs.Arcs`): with ten thousand labels the one fills a small machine and the other does not.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from optrand.arcs import Arcs
 from optrand.errors import InvalidInput
 from optrand.validation import Floats, frozen
 from optrand.validation import epsilon as checked_epsilon
@@ -16,7 +22,7 @@ from optrand.validation import values as checked_values
 __all__ = ["Randomizer"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Randomizer:
     """A row-stochastic table in floats: ``matrix[y, i]`` is the probability of output ``i`` where the label is ``y``.
 
@@ -29,8 +35,8 @@ class Randomizer:
         Strictly increasing.
     outputs : (n,) array
         Strictly increasing.
-    matrix : (k, n) array
-        Finite.
+    matrix : (k, n) array or Arcs
+        Finite; of arcs, whose outputs must be `outputs`, the table is made only when it is asked for.
     epsilon : float
         The budget that the table claims, in nats.
 
@@ -48,24 +54,50 @@ class Randomizer:
 
     labels: Floats
     outputs: Floats
-    matrix: Floats
+    columns: Floats | Arcs
     epsilon: float
 
-    def __post_init__(self) -> None:
+    def __init__(self, labels: ArrayLike, outputs: ArrayLike, matrix: ArrayLike | Arcs, epsilon: float) -> None:
         """Freeze the arrays and check that they fit together."""
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
-        for name in ("labels", "outputs"):
-            array = frozen(checked_values(getattr(self, name), name))
+        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
+        for name, given in (("labels", labels), ("outputs", outputs)):
+            array = frozen(checked_values(given, name))
             if (np.diff(array) <= 0).any():
                 raise InvalidInput(f"{name} of a randomizer must strictly increase")
             object.__setattr__(self, name, array)
-        matrix = frozen(self.matrix)
+        object.__setattr__(self, "columns", self._checked(matrix))
+
+    @classmethod
+    def of_arcs(cls, labels: ArrayLike, arcs: Arcs, epsilon: float) -> Randomizer:
+        """The channel that some arcs make."""
+        return cls(labels, np.unique(arcs.outputs), arcs, epsilon)
+
+    def _checked(self, matrix: ArrayLike | Arcs) -> Floats | Arcs:
+        if isinstance(matrix, Arcs):
+            if matrix.k != self.labels.size or not np.array_equal(np.unique(matrix.outputs), self.outputs):
+                raise InvalidInput("the arcs do not have these labels and these outputs")
+            if not np.isfinite(matrix.masses).all():
+                raise InvalidInput("the arcs' masses hold NaN or infinite entries, expected probabilities")
+            return matrix
+        table = frozen(matrix)
         expected = (self.labels.size, self.outputs.size)
-        if matrix.shape != expected:
-            raise InvalidInput(f"matrix has shape {matrix.shape}, expected {expected}: one row per label")
-        if not np.isfinite(matrix).all():
+        if table.shape != expected:
+            raise InvalidInput(f"matrix has shape {table.shape}, expected {expected}: one row per label")
+        if not np.isfinite(table).all():
             raise InvalidInput("matrix holds NaN or infinite entries, expected probabilities")
-        object.__setattr__(self, "matrix", matrix)
+        return table
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """The table of probabilities, shape ``(k, n)``, read-only."""
+        if isinstance(self.columns, Arcs):
+            return frozen(self.columns.table(math.exp(self.epsilon))[1])
+        return self.columns
+
+    @property
+    def arcs(self) -> Arcs | None:
+        """The interval columns that the channel was made of, if it was."""
+        return self.columns if isinstance(self.columns, Arcs) else None
 
     @property
     def k(self) -> int:

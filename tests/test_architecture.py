@@ -14,7 +14,8 @@ PACKAGE = Path(optrand.__file__).parent
 FLOORS = [
     {"errors"},
     {"validation", "exact", "strict_json"},
-    {"entropy", "files", "losses", "outputs", "privacy", "randomizer", "data"},
+    {"arcs", "entropy", "files", "losses", "outputs", "privacy", "data"},
+    {"integer_arcs", "randomizer"},
     {"problem", "sampling"},
     {"solution", "staircase"},
     {"documents", "mending", "presolve"},
