@@ -6,8 +6,8 @@ With integer masses :math:`C_j` and a rational :math:`R = r / d`, ``d`` and ``r`
           \text{ else } d)
 
 at output ``i``. Whatever the masses, no two labels' weights have a ratio above ``R`` at any output; and where the mass
-that favours a label (its *coverage* :math:`t`) is the same for every label, all rows have one total, :math:`d \sum_j C_j
-+ (r - d) t`. Both are decided in ``O(k + n)`` integer operations.
+that favours a label (its *coverage* :math:`t`) is the same for every label, all rows have one total,
+:math:`d \sum_j C_j + (r - d) t`. Both are decided in ``O(k + n)`` integer operations.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ class IntegerArcs:
         other = next((y for y, mass in enumerate(coverage) if mass != coverage[0]), None)
         if other is not None:
             raise InvalidInput(f"label {other} is not covered as label 0 is: the rows would have different totals")
-        return ratio.denominator * sum(self.masses.tolist()) + (ratio.numerator - ratio.denominator) * coverage[0]
+        low, high = ratio.denominator, ratio.numerator
+        total: int = low * sum(self.masses.tolist()) + (high - low) * coverage[0]
+        return total
 
     def table(self, ratio: Fraction) -> Integers:
         """The dense ``(k, n)`` table of integers, read-only."""
