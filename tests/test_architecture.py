@@ -14,11 +14,11 @@ PACKAGE = Path(optrand.__file__).parent
 FLOORS = [
     {"errors"},
     {"validation", "exact", "strict_json"},
-    {"arcs", "entropy", "files", "losses", "outputs", "privacy", "data"},
+    {"arcs", "dyadic", "entropy", "files", "losses", "outputs", "privacy", "data"},
     {"integer_arcs", "randomizer"},
     {"problem", "sampling"},
     {"solution", "staircase"},
-    {"documents", "mending", "presolve"},
+    {"documents", "exact_squared", "mending", "presolve"},
     {"mechanism", "pricing"},
     {"exact_pricing"},
     {"certificate"},

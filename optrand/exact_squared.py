@@ -1,0 +1,245 @@
+r"""The cheapest column and the bound of a dual for squared loss off a grid, in integers alone.
+
+With :math:`h_y` and :math:`f` as in :mod:`optrand.pricing`, twice :math:`h_y` is the quadratic
+
+.. math:: p_y v^2 - 2 (p_y y + \beta_y) v + (p_y y^2 - 2 \alpha_y),
+
+negative between its roots. Sort all roots: between neighbours :math:`f` is one quadratic, whose coefficients are
+running totals, and its minimum has a closed form.
+
+Labels, priors and multipliers are floats, so two powers of two, one for places on the line and one for the prior, turn
+everything into integers. :math:`E = e^\epsilon` is rounded *up*: a larger :math:`E` admits more randomizers. Roots are
+rounded *outward*: the sweep counts :math:`h_y` as negative up to there, which overstates :math:`f` by at most
+:math:`(E - 1)` times the value of :math:`h_y` at the rounded root, and so much is subtracted. Quotients are rounded
+downward; nothing else is rounded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from operator import mul
+
+import numpy as np
+
+from optrand.dyadic import places, quotient, scaled
+from optrand.exact import exp_bracket
+from optrand.problem import Problem
+from optrand.solution import Dual
+from optrand.validation import Floats
+
+__all__ = ["local_minima", "lower_bound"]
+
+BITS = 128
+"""Binary digits that ``exp(epsilon) - 1`` keeps, and by which roots are finer than the labels' spread over E."""
+
+Quadratic = tuple[int, int, int]
+"""Coefficients ``a, b, c`` of ``a v^2 - 2 b v + c``."""
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """A problem and a dual in integers.
+
+    Attributes
+    ----------
+    labels, prior, alpha, beta : list of int
+        In units of ``2**-line``, ``2**-mass``, ``2**-(mass + 2 line)`` and ``2**-(mass + line)``.
+    low, high : int or float
+        Ends of the allowed outputs, in units of ``2**-line``; floats where they are infinite.
+    excess, shift : int
+        ``exp(epsilon) - 1`` is at most ``excess / 2**shift``.
+    """
+
+    labels: list[int]
+    prior: list[int]
+    alpha: list[int]
+    beta: list[int]
+    low: int | float
+    high: int | float
+    excess: int
+    shift: int
+    line: int
+    mass: int
+
+    @classmethod
+    def of(cls, problem: Problem, dual: Dual) -> _Scaled:
+        """Choose the units: fine enough for every number at hand, and for roots that are as good as exact."""
+        excess, shift = _excess_above(problem.epsilon)
+        ends = np.array([x for x in (problem.outputs.low, problem.outputs.high) if math.isfinite(x)])
+        spread = float(np.ptp(problem.labels)) or abs(float(problem.labels[0])) or 1.0
+        finer = BITS + max(0, excess.bit_length() - shift) - math.frexp(spread)[1]
+        line = max(finer, places(problem.labels), places(ends))
+        mass = max(places(problem.prior), places(dual.beta) - line, places(dual.alpha) - 2 * line)
+        low, high = scaled(ends, line) if ends.size else (-math.inf, math.inf)
+        return cls(
+            labels=scaled(problem.labels, line),
+            prior=scaled(problem.prior, mass),
+            alpha=scaled(dual.alpha, mass + 2 * line),
+            beta=scaled(dual.beta, mass + line),
+            low=low,
+            high=high,
+            excess=excess,
+            shift=shift,
+            line=line,
+            mass=mass,
+        )
+
+    def quadratics(self) -> Iterator[Quadratic]:
+        """Twice each :math:`h_y`, in units of ``2**-(mass + 2 line)``."""
+        for y, p, alpha, beta in zip(self.labels, self.prior, self.alpha, self.beta, strict=True):
+            pull = p * y
+            yield p, pull + beta, pull * y - 2 * alpha
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """The least value of :math:`f` on every piece of the line, and where.
+
+    Attributes
+    ----------
+    case : _Scaled
+    places : list of (int, int)
+        Numerator and denominator of the minimiser of each piece, in units of ``2**-line``.
+    least : list of int
+        Twice the least value, in units of ``2**-(mass + 2 line + shift)``, rounded down.
+    slack : int
+        By how much, in the same unit, the values may overstate :math:`f`.
+    """
+
+    case: _Scaled
+    places: list[tuple[int, int]]
+    least: list[int]
+    slack: int
+
+    @classmethod
+    def of(cls, case: _Scaled) -> _Sweep:
+        """One pass over the sorted roots; cost ``O(k log k)``."""
+        events, curves = list[tuple[int | float, int]](), list[Quadratic]()
+        a, b, c, slack = 0, 0, 0, 0
+        for curve in case.quadratics():
+            a, b, c = a + curve[0], b + curve[1], c + curve[2]
+            found = _roots(*curve)
+            if found is None:
+                continue
+            # Between a root and its rounded place the curve is positive, and yet counted as negative.
+            slack += max([0, *(_at(curve, root) for root in found if isinstance(root, int))])
+            where = len(events)
+            events += [(found[0], where), (found[1], where + 1)]
+            more = case.excess * curve[0], case.excess * curve[1], case.excess * curve[2]
+            curves += [more, (-more[0], -more[1], -more[2])]
+        a, b, c = a << case.shift, b << case.shift, c << case.shift
+        minimisers, least, start = list[tuple[int, int]](), list[int](), case.low
+        events.sort()
+        for root, which in events:
+            end = min(max(root, case.low), case.high)
+            if start < end:
+                where_least, value = _minimum((a, b, c), start, end)
+                minimisers.append(where_least)
+                least.append(value)
+                start = end
+            step = curves[which]
+            a, b, c = a + step[0], b + step[1], c + step[2]
+        if start < case.high:
+            where_least, value = _minimum((a, b, c), start, case.high)
+            minimisers.append(where_least)
+            least.append(value)
+        return cls(case, minimisers, least, case.excess * slack)
+
+
+def lower_bound(problem: Problem, dual: Dual) -> Fraction:
+    """The bound of :mod:`optrand.certificate`; multipliers must be zero where ``bias_penalty * prior`` is.
+
+    Parameters
+    ----------
+    problem : Problem
+        With squared loss, on the line or on an interval.
+    dual : Dual
+
+    Returns
+    -------
+    Fraction
+
+    Examples
+    --------
+    Without multipliers of bias and with ``alpha = 0`` no reduced cost is negative, and the bound is the variance of the
+    prior, halved, over ``E``:
+
+    >>> from optrand.problem import regression
+    >>> bound = lower_bound(regression([0, 1], [0.5, 0.5], 1.0), Dual([0.0, 0.0], [0.0, 0.0]))
+    >>> float(bound) == 0.125 / math.e
+    True
+    """
+    case = _Scaled.of(problem, dual)
+    base = sum(case.alpha) + sum(map(mul, case.beta, case.labels))
+    if not problem.unbiased:
+        above, below = problem.bias_penalty.as_integer_ratio()
+        base -= sum(-((-b * b * below) // (2 * above * p)) for b, p in zip(case.beta, case.prior, strict=True) if b)
+    sweep = _Sweep.of(case)
+    least = min(sweep.least) - sweep.slack
+    one = 1 << case.shift
+    # E + k - 1 and E, in units of 2**-shift.
+    masses = (one * problem.k + case.excess, problem.k) if least < 0 else (one + case.excess, 1)
+    return Fraction(2 * base * masses[0] + least * masses[1], masses[0] << (case.mass + 2 * case.line + 1))
+
+
+def local_minima(problem: Problem, dual: Dual) -> tuple[Floats, Floats, float]:
+    """The minimum of :math:`f` on every piece between neighbouring roots, for squared loss off a grid.
+
+    Returns
+    -------
+    outputs : (n,) array
+        Up to ``2k + 1`` minimisers, not falling, rounded to floats.
+    costs : (n,) array
+        The minima, each rounded to the nearest float.
+    slack : float
+        By how much the minima may overstate :math:`f`.
+
+    Notes
+    -----
+    Cost ``O(k log k)``.
+    """
+    case = _Scaled.of(problem, dual)
+    sweep = _Sweep.of(case)
+    outputs = [quotient(above, below << case.line) for above, below in sweep.places]
+    unit = 1 << (case.mass + 2 * case.line + case.shift + 1)
+    limits = max(problem.outputs.low, -np.finfo(float).max), min(problem.outputs.high, np.finfo(float).max)
+    costs = np.array([quotient(value, unit) for value in sweep.least])
+    return np.clip(np.array(outputs), *limits), costs, quotient(sweep.slack, unit)
+
+
+def _excess_above(epsilon: float) -> tuple[int, int]:
+    """Integers ``n, s >= 0`` with ``exp(epsilon) - 1 <= n / 2**s``, as tight as :data:`BITS` digits allow."""
+    above = exp_bracket(epsilon, 60 if epsilon > 1e-9 else 400)[1] - 1
+    shift = max(0, BITS - (above.numerator.bit_length() - above.denominator.bit_length()))
+    return -((-above.numerator << shift) // above.denominator), shift
+
+
+def _roots(a: int, b: int, c: int) -> tuple[int | float, int | float] | None:
+    """Where ``a v^2 - 2 b v + c``, ``a >= 0``, is negative, rounded outward; None if it is so nowhere."""
+    if a:
+        square = b * b - a * c
+        if square <= 0:
+            return None
+        root = math.isqrt(square) + 1
+        return (b - root) // a, -((-b - root) // a)
+    if b == 0:
+        return (-math.inf, math.inf) if c < 0 else None
+    return (c // (2 * b), math.inf) if b > 0 else (-math.inf, -(-c // (2 * b)))
+
+
+def _at(curve: Quadratic, v: int) -> int:
+    return (curve[0] * v - 2 * curve[1]) * v + curve[2]
+
+
+def _minimum(curve: Quadratic, start: int | float, end: int | float) -> tuple[tuple[int, int], int]:
+    """The minimiser, as a quotient, and the minimum, rounded down, between two ends; ``a > 0``."""
+    a, b, c = curve
+    vertex = b // a
+    if start <= vertex < end:
+        return (b, a), c - -(-b * b // a)
+    # An infinite end is beyond every vertex.
+    nearest = int(start if vertex < start else end)
+    return (nearest, 1), _at(curve, nearest)

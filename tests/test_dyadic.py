@@ -1,0 +1,35 @@
+"""Floats as integers over a power of two: nothing is lost, from the smallest float to the largest."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from optrand.dyadic import places, quotient, scaled
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False)), st.integers(0, 70))
+@example([5e-324, -1.7e308, 0.0, -0.0, 2.0**53 - 1, 0.1, 2.2250738585072014e-308], 0)
+def test_scaled_floats_are_integers_without_a_rounding(numbers, more):
+    digits = places(np.array(numbers)) + more
+    found = scaled(np.array(numbers), digits)
+    assert [Fraction(n, 2**digits) for n in found] == [Fraction(x) for x in numbers]
+    assert all(type(n) is int for n in found)
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+def test_no_smaller_power_of_two_would_do(numbers):
+    digits = places(np.array(numbers))
+    assert digits == 0 or any((Fraction(x) * 2 ** (digits - 1)).denominator > 1 for x in numbers)
+
+
+def test_quotients_beyond_floats_are_infinite():
+    assert quotient(1, 3) == 1 / 3
+    assert quotient(-(10**400), 3) == -math.inf
+    assert quotient(10**400, 3) == math.inf
+    assert quotient(-(10**400), -3) == math.inf
+    assert quotient(1, 10**400) == 0.0
