@@ -1,7 +1,7 @@
-"""Problems and duals as plain JSON values, and back.
+"""Problems, duals and tables of integers as plain JSON values, and back.
 
-The way back goes through the constructors of :class:`~optrand.problem.Problem` and :class:`~optrand.solution.Dual`, so
-what a file says is checked like what a user types.
+The way back goes through the constructors of :class:`~optrand.problem.Problem`, :class:`~optrand.solution.Dual` and
+:class:`~optrand.integer_arcs.IntegerArcs`, so what a file says is checked like what a user types.
 """
 
 from __future__ import annotations
@@ -9,15 +9,22 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+import numpy as np
+
 from optrand import losses
 from optrand.errors import InvalidFile, InvalidInput
+from optrand.integer_arcs import IntegerArcs
 from optrand.losses import Loss, Tabulated
 from optrand.outputs import Grid, Interval, Line, OutputSet
+from optrand.privacy import Integers
 from optrand.problem import Problem
 from optrand.solution import Dual
-from optrand.strict_json import Document, fields, number, numbers, rows
+from optrand.strict_json import Document, fields, integers, number, numbers, positions, rows
 
-__all__ = ["dual_document", "problem_document", "read_dual", "read_problem"]
+__all__ = ["TABLES", "dual_document", "problem_document", "read_dual", "read_problem", "read_table", "table_document"]
+
+TABLES = ("weights", "arcs")
+"""The two fields that can hold a table of integers; a file has one of them."""
 
 
 def problem_document(problem: Problem) -> Document:
@@ -126,3 +133,36 @@ def read_dual(document: object) -> Dual | None:
         return Dual(*(numbers(parts[name], f"dual.{name}") for name in ("alpha", "beta")))  # type: ignore[arg-type]
     except InvalidInput as error:
         raise InvalidFile(f"the file's dual has no meaning: {error}") from error
+
+
+def table_document(table: Integers | IntegerArcs) -> Document:
+    """A table of integers as the one field of a file that holds it: `weights` row by row, or `arcs` column by column.
+
+    Examples
+    --------
+    >>> table_document(IntegerArcs(2, [0, 1], [0, 1], [0, 1], [7, 7]))
+    {'arcs': {'first': [0, 1], 'last': [0, 1], 'at': [0, 1], 'masses': ['7', '7']}}
+    """
+    if isinstance(table, IntegerArcs):
+        intervals = {"first": table.first.tolist(), "last": table.last.tolist(), "at": table.at.tolist()}
+        return {"arcs": {**intervals, "masses": [str(mass) for mass in table.masses.tolist()]}}
+    return {"weights": [[str(weight) for weight in row] for row in table.tolist()]}
+
+
+def read_table(content: Document, k: int, n: int) -> Integers | IntegerArcs:
+    """The table that :func:`table_document` wrote, for `k` labels and `n` outputs.
+
+    Raises
+    ------
+    InvalidFile
+        It is none.
+    InvalidInput
+        Arcs that do not fit together.
+    """
+    if "arcs" not in content:
+        table = rows(content["weights"], "weights", n)
+        return np.array([integers(row, f"weights[{y}]") for y, row in enumerate(table)], dtype=object)
+    parts = fields(content["arcs"], "arcs", ["first", "last", "at", "masses"])
+    first, last, at = (positions(parts[name], f"arcs.{name}") for name in ("first", "last", "at"))
+    masses = np.array(integers(parts["masses"], "arcs.masses"), dtype=object)
+    return IntegerArcs(k, first, last, at, masses)  # type: ignore[arg-type]

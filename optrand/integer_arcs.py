@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -58,14 +59,17 @@ class IntegerArcs:
 
     def __post_init__(self) -> None:
         """Freeze the arrays and check that they fit together."""
-        for name in ("first", "last", "at"):
-            object.__setattr__(self, name, _frozen(np.array(getattr(self, name), dtype=np.int64)))
+        if type(self.k) is not int:
+            raise InvalidInput(f"k is of type {type(self.k).__name__}, expected the number of labels as an int")
         masses = np.array(self.masses, dtype=object)
         object.__setattr__(self, "masses", _frozen(masses))
         if masses.ndim != 1 or not masses.size:
             raise InvalidInput("arcs need a vector of masses, at least one")
-        if {array.shape for array in (self.first, self.last, self.at)} != {masses.shape}:
-            raise InvalidInput("arcs need an interval, an output and a mass each")
+        for name in ("first", "last", "at"):
+            given = np.asarray(getattr(self, name))
+            if given.dtype.kind not in "iu" or given.shape != masses.shape:
+                raise InvalidInput(f"{name} is no vector of integers, one for each of the {masses.size} masses")
+            object.__setattr__(self, name, _frozen(given.astype(np.int64)))
         if not all(type(mass) is int and mass > 0 for mass in masses.tolist()):
             raise InvalidInput("masses of arcs must be Python integers above 0: leave out arcs without mass")
         if ((self.first < 0) | (self.first > self.last) | (self.last >= self.k)).any():
@@ -91,15 +95,49 @@ class IntegerArcs:
         """The mass that favours each label."""
         return self.over(self.masses.tolist())
 
+    def row_sums(self, ratio: Fraction, amounts: list[int]) -> list[int]:
+        """For each label, the sum of some integers, one an arc: times ``r`` where the arc favours it, else times ``d``.
+
+        The sums of the masses are the totals of the rows, those of ``mass * output`` the rows' first moments. Cost
+        ``O(k + n)``.
+        """
+        low, more = ratio.denominator, ratio.numerator - ratio.denominator
+        base = low * sum(amounts)
+        return [base + more * favoured for favoured in self.over(amounts)]
+
     def total(self, ratio: Fraction) -> int:
         """The total that all rows of the table have; :class:`InvalidInput` where they have not."""
-        coverage = self.coverage
-        other = next((y for y, mass in enumerate(coverage) if mass != coverage[0]), None)
+        totals = self.row_sums(ratio, self.masses.tolist())
+        other = next((y for y, total in enumerate(totals) if total != totals[0]), None)
         if other is not None:
-            raise InvalidInput(f"label {other} is not covered as label 0 is: the rows would have different totals")
-        low, high = ratio.denominator, ratio.numerator
-        total: int = low * sum(self.masses.tolist()) + (high - low) * coverage[0]
-        return total
+            raise InvalidInput(f"row {other} is not covered as row 0 is: the rows of weights would have other totals")
+        return totals[0]
+
+    def largest_ratio(self, ratio: Fraction) -> Fraction:
+        """The largest ratio of two weights of one output; `ratio` as soon as an arc that is alone favours only some.
+
+        Cost ``O(n log n)``: the arcs of an output are swept from end to end, labels are not.
+
+        Examples
+        --------
+        >>> IntegerArcs(3, [0, 1, 0], [1, 2, 2], [0, 0, 1], [1, 1, 5]).largest_ratio(Fraction(3))
+        Fraction(3, 2)
+        """
+        low, more = ratio.denominator, ratio.numerator - ratio.denominator
+        alone = (np.bincount(self.at) == 1)[self.at]
+        if (alone & ((self.first > 0) | (self.last < self.k - 1))).any():
+            return ratio
+        largest = Fraction(1)
+        columns = zip(self.at.tolist(), self.first.tolist(), self.last.tolist(), self.masses.tolist(), strict=True)
+        for _, arcs in groupby(columns, key=itemgetter(0)):
+            steps, base = {0: 0, self.k: 0}, 0
+            for _, first, last, mass in arcs:
+                steps[first] = steps.get(first, 0) + mass
+                steps[last + 1] = steps.get(last + 1, 0) - mass
+                base += low * mass
+            favoured = list(accumulate(steps[y] for y in sorted(steps)))[:-1]
+            largest = max(largest, Fraction(base + more * max(favoured), base + more * min(favoured)))
+        return largest
 
     def table(self, ratio: Fraction) -> Integers:
         """The dense ``(k, n)`` table of integers, read-only."""

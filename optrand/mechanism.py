@@ -18,10 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand import documents, strict_json
+from optrand.arcs import Arcs
 from optrand.entropy import EntropySource
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.exact import common_scale, float_above, log_above
 from optrand.files import write_atomically
+from optrand.integer_arcs import IntegerArcs
 from optrand.outputs import Grid
 from optrand.privacy import LARGEST, Integers, checked_integers, verified_ratio, verified_total
 from optrand.problem import Problem
@@ -33,10 +35,10 @@ from optrand.validation import values as checked_values
 
 __all__ = ["Mechanism", "load"]
 
-FIELDS = ("problem", "dual", "outputs", "ratio", "total", "weights")
+FIELDS = ("problem", "dual", "outputs", "ratio", "total")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Mechanism:
     """An epsilon-DP randomizer in exact integers: private by inspection, at construction, always.
 
@@ -50,10 +52,10 @@ class Mechanism:
         Multipliers that speak for its optimality; privacy does not rest on them.
     outputs : (n,) array
         Strictly increasing, inside the problem's output set.
-    weights : (k, n) array of int
-        Positive integers of any size, all rows with one total.
+    weights : (k, n) array of int, or IntegerArcs
+        Positive integers of any size, all rows with one total; or the interval columns that they are sums of.
     ratio : Fraction
-        Above 1 and at most ``exp(epsilon)``; no column may exceed it.
+        Above 1 and at most ``exp(epsilon)``; no column may exceed it. With arcs it is also their ratio.
 
     Raises
     ------
@@ -62,7 +64,8 @@ class Mechanism:
 
     Notes
     -----
-    Two mechanisms are equal where their files are.
+    Of arcs the proof takes ``O(k + n)`` integer operations and nothing here but :attr:`weights` writes the table out.
+    Two mechanisms are equal where their files are: arcs and the table that they make are two files.
 
     Examples
     --------
@@ -74,22 +77,38 @@ class Mechanism:
     (3, Fraction(2, 1), (Fraction(0, 1), Fraction(0, 1)))
     >>> mechanism.realised_epsilon == math.nextafter(math.log(2), 1)
     True
+    >>> arcs = IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 1])
+    >>> Mechanism(problem, None, [-1.0, 2.0], arcs, Fraction(2)).weights.tolist()
+    [[2, 1], [1, 2]]
     """
 
     problem: Problem
     dual: Dual | None
     outputs: Floats
-    weights: Integers
+    table: Integers | IntegerArcs
     ratio: Fraction
+    total: int
+    """The total of every row of :attr:`weights`."""
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        dual: Dual | None,
+        outputs: ArrayLike,
+        weights: ArrayLike | IntegerArcs,
+        ratio: Fraction,
+    ) -> None:
         """Prove the promise, or refuse."""
-        _check_types(self.problem, self.dual)
-        object.__setattr__(self, "outputs", _checked_outputs(self.outputs, self.problem))
-        object.__setattr__(self, "weights", checked_integers(self.weights, self.problem.k, self.outputs.size))
-        verified_ratio(self.ratio, self.problem.epsilon)
-        if verified_total(self.weights, self.ratio) >= LARGEST:
+        _check_types(problem, dual)
+        checked = _checked_outputs(outputs, problem)
+        table = _checked_table(weights, problem.k, checked.size)
+        verified_ratio(ratio, problem.epsilon)
+        total = table.total(ratio) if isinstance(table, IntegerArcs) else verified_total(table, ratio)
+        if total >= LARGEST:
             raise InvalidInput(f"the weights' total has more than {strict_json.MAX_DIGITS} digits: divide the weights")
+        fields = {"problem": problem, "dual": dual, "outputs": checked, "table": table, "ratio": ratio, "total": total}
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     @property
     def epsilon(self) -> float:
@@ -102,13 +121,20 @@ class Mechanism:
         return self.problem.labels
 
     @property
-    def total(self) -> int:
-        """The total of every row of :attr:`weights`."""
-        return int(self.weights[0].sum())
+    def arcs(self) -> IntegerArcs | None:
+        """The interval columns that the table was given as, if it was."""
+        return self.table if isinstance(self.table, IntegerArcs) else None
+
+    @cached_property
+    def weights(self) -> Integers:
+        """The table of integers, shape ``(k, n)``, read-only; of arcs it is written out when it is first asked for."""
+        return self.table.table(self.ratio) if isinstance(self.table, IntegerArcs) else self.table
 
     @property
     def realised_ratio(self) -> Fraction:
         """The largest ratio of two weights of one output, exactly: 1 where labels make no difference."""
+        if self.arcs is not None:
+            return self.arcs.largest_ratio(self.ratio)
         tops, bottoms = self.weights.max(axis=0), self.weights.min(axis=0)
         return max(Fraction(top, bottom) for top, bottom in zip(tops, bottoms, strict=True))
 
@@ -117,14 +143,17 @@ class Mechanism:
         """The logarithm of :attr:`realised_ratio`, rounded up."""
         return log_above(self.realised_ratio)
 
-    @property
+    @cached_property
     def exact_biases(self) -> tuple[Fraction, ...]:
         """``E[M(y)] - y`` of each label, exactly (outputs and labels are the floats that they are)."""
         scale = common_scale([*self.outputs, *self.labels])
         outputs, labels = (_scaled(array, scale) for array in (self.outputs, self.labels))
-        total = self.total
-        moments = self.weights @ outputs - total * labels
-        return tuple(Fraction(moment, total * scale) for moment in moments)
+        if self.arcs is not None:
+            amounts = (self.arcs.masses * outputs[self.arcs.at]).tolist()
+            moments = np.array(self.arcs.row_sums(self.ratio, amounts), dtype=object)
+        else:
+            moments = self.weights @ outputs
+        return tuple(Fraction(moment, self.total * scale) for moment in moments - self.total * labels)
 
     @property
     def bias(self) -> float:
@@ -133,9 +162,16 @@ class Mechanism:
 
     @property
     def randomizer(self) -> Randomizer:
-        """The same channel in floats, each probability correctly rounded: for plots and reports, not for sampling."""
-        matrix = (self.weights / self.total).astype(np.float64)
-        return Randomizer(self.labels, self.outputs, matrix, self.epsilon)
+        """The same channel in floats, for plots and reports, not for sampling.
+
+        Each probability of a table, and each mass of an arc, is correctly rounded.
+        """
+        if self.arcs is None:
+            matrix = (self.weights / self.total).astype(np.float64)
+            return Randomizer(self.labels, self.outputs, matrix, self.epsilon)
+        masses = (self.arcs.masses * self.ratio.denominator / self.total).astype(np.float64)
+        arcs = Arcs(self.arcs.k, self.arcs.first, self.arcs.last, self.outputs[self.arcs.at], masses)
+        return Randomizer.of_arcs(self.labels, arcs, self.epsilon)
 
     @cached_property
     def sampler(self) -> Sampler:
@@ -171,7 +207,7 @@ class Mechanism:
                 "outputs": self.outputs.tolist(),
                 "ratio": {"numerator": str(self.ratio.numerator), "denominator": str(self.ratio.denominator)},
                 "total": str(self.total),
-                "weights": [[str(weight) for weight in row] for row in self.weights.tolist()],
+                **documents.table_document(self.table),
             }
         )
 
@@ -214,8 +250,7 @@ class Mechanism:
 
     def __repr__(self) -> str:
         """A line without the tables."""
-        k, n = self.weights.shape
-        return f"<Mechanism: {k} labels, {n} outputs, epsilon {self.epsilon:g}>"
+        return f"<Mechanism: {self.labels.size} labels, {self.outputs.size} outputs, epsilon {self.epsilon:g}>"
 
 
 def load(path: str | os.PathLike[str]) -> Mechanism:
@@ -249,19 +284,14 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     ...     load(f"{directory}/coin.json") == mechanism
     True
     """
-    content = strict_json.unsealed(Path(path).read_bytes(), FIELDS)
+    content = strict_json.unsealed(Path(path).read_bytes(), FIELDS, documents.TABLES)
     problem = documents.read_problem(content["problem"])
+    dual = documents.read_dual(content["dual"])
     outputs = strict_json.numbers(content["outputs"], "outputs")
-    table = strict_json.rows(content["weights"], "weights", len(outputs))
-    weights = [strict_json.integers(row, f"weights[{y}]") for y, row in enumerate(table)]
+    ratio = _read_ratio(content["ratio"])
     try:
-        mechanism = Mechanism(
-            problem,
-            documents.read_dual(content["dual"]),
-            outputs,  # type: ignore[arg-type]
-            np.array(weights, dtype=object),
-            _read_ratio(content["ratio"]),
-        )
+        table = documents.read_table(content, problem.k, len(outputs))
+        mechanism = Mechanism(problem, dual, outputs, table, ratio)
     except InvalidInput as error:
         raise InvalidFile(f"the file does not hold a private mechanism: {error}") from error
     if strict_json.integer(content["total"], "total") != mechanism.total:
@@ -286,6 +316,14 @@ def _check_types(problem: Problem, dual: Dual | None) -> None:
         raise InvalidInput(f"dual is of type {type(dual).__name__}, expected a Dual or None")
     if dual is not None and dual.alpha.size != problem.k:
         raise InvalidInput(f"dual has {dual.alpha.size} entries for {problem.k} labels, expected one per label")
+
+
+def _checked_table(given: ArrayLike | IntegerArcs, k: int, n: int) -> Integers | IntegerArcs:
+    if not isinstance(given, IntegerArcs):
+        return checked_integers(given, k, n)
+    if (given.k, given.n) != (k, n):
+        raise InvalidInput(f"the arcs are made for {given.k} labels and {given.n} outputs, expected {k} and {n}")
+    return given
 
 
 def _checked_outputs(given: ArrayLike, problem: Problem) -> Floats:

@@ -32,6 +32,7 @@ __all__ = [
     "integers",
     "number",
     "numbers",
+    "positions",
     "rows",
     "sealed",
     "unsealed",
@@ -78,7 +79,7 @@ def sealed(content: Document) -> Document:
     return {**document, "digest": digest(document)}
 
 
-def unsealed(data: bytes, names: Iterable[str]) -> Document:
+def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = ()) -> Document:
     """The content of a sealed document, after every check that needs no mathematics.
 
     Parameters
@@ -87,6 +88,8 @@ def unsealed(data: bytes, names: Iterable[str]) -> Document:
         A whole file.
     names : iterable of str
         The fields that the content must have, no more and no fewer.
+    one_of : iterable of str
+        Fields of which the content must have exactly one beside them.
 
     Returns
     -------
@@ -104,7 +107,11 @@ def unsealed(data: bytes, names: Iterable[str]) -> Document:
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise InvalidFile(f'the file is not an optrand mechanism: expected an object with "format": "{FORMAT}"')
         _check_schema(document.get("schema"))
-        names = list(names)
+        choices = list(one_of)
+        chosen = [name for name in choices if name in document]
+        if choices and len(chosen) != 1:
+            raise InvalidFile(f"the file has {len(chosen)} of the fields {', '.join(map(repr, choices))}, expected one")
+        names = [*names, *chosen]
         fields(document, "the file", ["format", "schema", "digest", *names])
         if document["digest"] != digest(document):
             raise InvalidFile(
@@ -221,6 +228,14 @@ def integer(value: object, where: str) -> int:
 def integers(value: object, where: str) -> list[int]:
     """`value` read as a list of such integers."""
     return [integer(item, f"{where}[{i}]") for i, item in enumerate(_listed(value, where))]
+
+
+def positions(value: object, where: str) -> list[int]:
+    """`value`, if it is a list of bare integers from 0: places in other lists, which readers do not round."""
+    for i, item in enumerate(_listed(value, where)):
+        if type(item) is not int or item < 0:
+            raise InvalidFile(f"{where}[{i}] is {_kind(item)}, expected a bare integer of at least 0")
+    return _listed(value, where)
 
 
 def _listed(value: object, where: str) -> list[Any]:
