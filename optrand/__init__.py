@@ -17,24 +17,31 @@ State a problem, solve it, certify the answer, turn it into an exact mechanism, 
 from optrand import errors, losses, programs, solvers
 from optrand.certificate import Certificate, certify, lower_bound
 from optrand.closed_forms import RRWithPriorBatch, debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
+from optrand.continuous import ContinuousMechanism, KnotCount, continuous_mechanism, knot_sweep
 from optrand.errors import Infeasible, InvalidFile, InvalidInput, NotCertified, OptrandError
-from optrand.grids import feasible_output_set
+from optrand.grids import AdaptiveOutputs, ContinuousPrior, Knots, adaptive_outputs, feasible_output_set, place_knots
 from optrand.mechanism import Mechanism, load
 from optrand.outputs import Grid, Interval, Line
 from optrand.problem import Problem, classification, regression, unbiased_range, unbiased_regression
 from optrand.randomizer import Randomizer
+from optrand.rounding import unbiased_rounding
 from optrand.solution import Dual, Solution, Stats
 from optrand.solvers import solve
 from optrand.tabulation import tabulate
 
 __all__ = [
+    "AdaptiveOutputs",
     "Certificate",
+    "ContinuousMechanism",
+    "ContinuousPrior",
     "Dual",
     "Grid",
     "Infeasible",
     "Interval",
     "InvalidFile",
     "InvalidInput",
+    "KnotCount",
+    "Knots",
     "Line",
     "Mechanism",
     "NotCertified",
@@ -44,14 +51,18 @@ __all__ = [
     "Randomizer",
     "Solution",
     "Stats",
+    "adaptive_outputs",
     "certify",
     "classification",
+    "continuous_mechanism",
     "debiased_rr",
     "errors",
     "feasible_output_set",
+    "knot_sweep",
     "load",
     "losses",
     "lower_bound",
+    "place_knots",
     "programs",
     "regression",
     "rr",
@@ -63,6 +74,7 @@ __all__ = [
     "tabulate",
     "unbiased_range",
     "unbiased_regression",
+    "unbiased_rounding",
 ]
 
 __version__ = "0.1.0"
