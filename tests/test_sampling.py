@@ -12,10 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from optrand.drawing import BLOCK
 from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidInput
 from optrand.exact import privacy_ratio
-from optrand.sampling import BLOCK, Sampler
+from optrand.sampling import Sampler
 
 
 class ExhaustedError(Exception):

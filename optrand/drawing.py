@@ -1,0 +1,226 @@
+"""What every sampler does alike: from values to labels, from blocks of labels to words, and ties settled in integers.
+
+A draw is a stream of random words read as the binary digits of a uniform number ``x`` in ``[0, 1)``. With the running
+sums ``C_0 = 0, C_1, ..., C_n = total`` of integer weights, the answer is the ``i`` with ``C_i <= total * x < C_{i+1}``,
+and a prefix of ``x`` decides as soon as every number that begins with it gives the same answer. A sampler is a way to
+find that answer fast from the first word; what a first word cannot decide is settled here, in integers of any size.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Generic, TypeVar, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.entropy import EntropySource, SystemEntropy, checked_width, checked_words
+from optrand.errors import InvalidInput
+from optrand.validation import MAX_INTEGER, Floats, frozen
+from optrand.validation import values as checked_values
+
+__all__ = ["BLOCK", "LabelIndex", "LabelSampler", "Rows", "bisected", "increasing", "settled", "thresholds"]
+
+Rows = NDArray[np.intp]
+
+Tables = TypeVar("Tables")
+
+BLOCK = 1 << 15
+"""Values drawn at a time: the temporaries of a block stay in the processor's cache."""
+
+LABEL_SPAN = 1 << 16
+"""Integer labels are looked up in a table if they span at most this many integers."""
+
+
+def increasing(given: ArrayLike, name: str) -> Floats:
+    """A read-only copy of the labels or outputs of a sampler."""
+    array = frozen(checked_values(given, name))
+    if (np.diff(array) <= 0).any():
+        raise InvalidInput(f"{name} of a sampler must strictly increase")
+    return array
+
+
+def thresholds(sums: NDArray[np.object_], total: int, width: int) -> NDArray[np.uint64]:
+    """``floor(sum * 2**width / total)`` for running sums: a word below it is surely below the sum, one above is not.
+
+    A sum that is all of the total has its threshold at ``2**width``, which no word holds. One less is safe: words below
+    it are decided rightly, and the one that equals it is settled in integers.
+    """
+    exact = np.minimum((sums << width) // total, (1 << width) - 1)
+    words: NDArray[np.uint64] = exact.astype(np.uint64)
+    return words
+
+
+def bisected(low: Rows, high: Rows, passed: Callable[[Rows], NDArray[np.bool_]]) -> Rows:
+    """For each pair of places the first one in ``[low, high)`` that is not passed, or `high`: one bisection for all."""
+    for _ in range(int((high - low).max(initial=0)).bit_length()):
+        middle = (low + high) >> 1
+        onward = (low < high) & passed(middle)
+        low, high = np.where(onward, middle + 1, low), np.where(onward, high, middle)
+    return low
+
+
+def settled(sums: Sequence[int], total: int, start: tuple[int, int], source: EntropySource) -> int:
+    """The answer of a draw that begins with given bits, in integers of any size; more words only if it needs them.
+
+    All ``x`` from ``bits / 2**length`` up to, but not at, ``(bits + 1) / 2**length`` agree when as many sums are at or
+    below ``total`` times the first as are below ``total`` times the second.
+
+    Parameters
+    ----------
+    sums : sequence of int
+        The running sums of the weights but the last, which is the total.
+    total : int
+    start : pair of int
+        The first word, and its width in bits.
+    source : EntropySource
+        Where further words of that width come from.
+    """
+    bits, width = start
+    length = width
+    while True:
+        surely = bisect_right(sums, (bits * total) >> length)
+        possibly = bisect_left(sums, -(-(bits + 1) * total >> length))
+        if surely == possibly:
+            return surely
+        bits = bits << width | int(checked_words(source, 1)[0])
+        length += width
+
+
+class LabelIndex:
+    """From a value to the row of the label that it equals exactly."""
+
+    def __init__(self, labels: Floats) -> None:
+        self.labels = labels
+        self.rows = {label: row for row, label in enumerate(labels.tolist())}
+        self.low, self.high = float(labels[0]), float(labels[-1])
+        self.table: Rows | None = None
+        if self.high - self.low < LABEL_SPAN and max(-self.low, self.high) <= MAX_INTEGER and self._integers(labels):
+            self.table = np.full(int(self.high - self.low) + 1, -1, dtype=np.intp)
+            self.table[(labels - self.low).astype(np.intp)] = np.arange(labels.size)
+
+    @staticmethod
+    def _integers(labels: Floats) -> bool:
+        return bool((labels == np.floor(labels)).all())
+
+    def find(self, values: NDArray[Any]) -> Rows:
+        """The row of each value, -1 where it is no label."""
+        # Python's numbers compare exactly, whatever the type of the array. A NaN fails, and nothing that passes can
+        # overflow an integer.
+        if self.table is None or not (self.low <= values.min().item() and values.max().item() <= self.high):
+            return self._search(values)
+        integers = values.astype(np.intp)
+        rows: Rows = self.table.take(integers - int(self.low))
+        if values.dtype.kind == "f":
+            rows[integers != values] = -1
+        return rows
+
+    def _search(self, values: NDArray[Any]) -> Rows:
+        floats = values.astype(np.float64)
+        rows = np.searchsorted(self.labels, floats).clip(max=self.labels.size - 1)
+        rows[self.labels[rows] != floats] = -1
+        if values.dtype.kind in "iu":
+            # Two integers of this size may become the same float; as a key of a dictionary they stay themselves.
+            large = np.flatnonzero((values > MAX_INTEGER) | (values < -MAX_INTEGER))
+            rows[large] = [self.rows.get(value, -1) for value in values[large].tolist()]
+        return rows
+
+
+class LabelSampler(ABC, Generic[Tables]):
+    """Draws outputs for labels; how one is drawn is left to the two kinds of sampler."""
+
+    labels: Floats
+    outputs: Floats
+
+    @overload
+    def sample(
+        self, values: float | np.integer[Any] | np.floating[Any], *, source: EntropySource | None = None
+    ) -> np.float64: ...
+
+    @overload
+    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats: ...
+
+    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats | np.float64:
+        """One output for every label in `values`.
+
+        Parameters
+        ----------
+        values : array of integers or floats, any shape, or one number
+            Each equal to one of the labels.
+        source : EntropySource, optional
+            Where random words come from; by default the operating system, the only choice for a release.
+
+        Returns
+        -------
+        array of outputs, of the shape of `values`; one float for one number
+
+        Raises
+        ------
+        InvalidInput
+            Values that are no numbers, or no labels; the message counts them and repeats none.
+        """
+        if source is None:
+            source = SystemEntropy()
+        tables = self._prepared(checked_width(source))
+        number = values.item() if isinstance(values, np.number) else values
+        if isinstance(number, (int, float)) and not isinstance(number, bool):
+            return self._sample_number(number, tables, source)
+        array = np.asarray(values)
+        if array.size and (array.dtype.kind not in "iuf" or array.dtype.itemsize > np.float64().itemsize):
+            raise InvalidInput(f"values are of type {array.dtype}, expected integers or floats of at most 64 bits")
+        flat = array.reshape(-1)
+        drawn = np.empty(flat.size)
+        for block in blocks(flat.size):
+            rows = self._index.find(flat[block])
+            if rows.min() < 0:
+                strangers = sum(int((self._index.find(flat[other]) < 0).sum()) for other in blocks(flat.size))
+                raise self._unknown(strangers, flat.size)
+            self._draw(rows, tables, source, drawn[block])
+        return drawn.reshape(array.shape)
+
+    @cached_property
+    def _tables(self) -> dict[int, Tables]:
+        return {}
+
+    def _prepared(self, width: int) -> Tables:
+        if width not in self._tables:
+            self._tables[width] = self._build(width)
+        return self._tables[width]
+
+    @cached_property
+    def _index(self) -> LabelIndex:
+        return LabelIndex(self.labels)
+
+    def _unknown(self, count: int, size: int) -> InvalidInput:
+        return InvalidInput(
+            f"{count} of {size} value(s) are not among the {self.labels.size} labels: "
+            "declare them as labels, clip them, or leave them out"
+        )
+
+    def _sample_number(self, value: float, tables: Tables, source: EntropySource) -> np.float64:
+        """The same draw as in a batch of one, without the price of arrays."""
+        row = self._index.rows.get(value)
+        if row is None:
+            raise self._unknown(1, 1)
+        drawn: np.float64 = self.outputs[self._draw_one(row, tables, source)]
+        return drawn
+
+    @abstractmethod
+    def _build(self, width: int) -> Tables:
+        """What decides a draw from one word of `width` bits."""
+
+    @abstractmethod
+    def _draw(self, rows: Rows, tables: Tables, source: EntropySource, drawn: Floats) -> None:
+        """Write an output for every row into `drawn`."""
+
+    @abstractmethod
+    def _draw_one(self, row: int, tables: Tables, source: EntropySource) -> int:
+        """The number of the output for one row."""
+
+
+def blocks(size: int) -> Iterator[slice]:
+    """Slices of at most :data:`BLOCK` that cover `size` values."""
+    return (slice(start, min(start + BLOCK, size)) for start in range(0, size, BLOCK))
