@@ -1,0 +1,200 @@
+"""Unbiased randomized rounding: exact probabilities, whatever the words, and errors that tell nobody's label."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scipy import stats
+
+from optrand.entropy import SeededEntropy
+from optrand.errors import InvalidInput
+from optrand.rounding import BLOCK, Cells, unbiased_rounding
+
+
+class ExhaustedError(Exception):
+    """The given words were not enough to decide."""
+
+
+class GivenWords:
+    """A source whose words are written down."""
+
+    private = False
+
+    def __init__(self, width, words):
+        self.width = width
+        self.left = list(words)
+
+    def words(self, count):
+        if count > len(self.left):
+            raise ExhaustedError
+        taken, self.left = self.left[:count], self.left[count:]
+        return np.array(taken, dtype=np.uint64)
+
+
+def share(value, low, high):
+    """The exact probability of the upper knot."""
+    return (Fraction(value) - Fraction(low)) / (Fraction(high) - Fraction(low))
+
+
+def reference(value, low, high, width, words):
+    """Read the words as digits of a uniform number until it is surely below the share or surely not; None if never."""
+    edge, below, size = share(value, low, high), Fraction(0), Fraction(1)
+    for used, word in enumerate(words, start=1):
+        size /= 2**width
+        below += word * size
+        if below + size <= edge:
+            return high, used
+        if below >= edge:
+            return low, used
+    return None
+
+
+ends = st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)).filter(lambda pair: pair[1] - pair[0] > 1e-100)
+
+
+@given(
+    ends,
+    st.floats(0, 1),
+    st.sampled_from([1, 3, 8, 53, 64]),
+    st.lists(st.integers(0, 2**64 - 1), min_size=40, max_size=40),
+)
+@example((0.0, 1.0), 0.5, 64, [2**63] * 40)
+@example((0.0, 1.0), 0.5, 64, [2**63 - 1] * 40)
+@example((0.0, 1.0), 5e-324, 64, [0] * 40)
+@example((0.0, 3.0), 1 / 3, 1, [0, 1] * 20)
+@example((-1e6, 1e6), 1.0, 64, [2**64 - 1] * 40)
+def test_any_words_give_what_exact_fractions_give(pair, at, width, words):
+    low, high = pair
+    value = min(max(low + at * (high - low), low), high)
+    words = [word % 2**width for word in words]
+    expected = reference(value, low, high, width, words)
+    source = GivenWords(width, words)
+    if expected is None:
+        with pytest.raises(ExhaustedError):
+            unbiased_rounding([value], [low, high], source=source)
+    else:
+        knot, used = expected
+        assert unbiased_rounding([value], [low, high], source=source).tolist() == [knot]
+        assert len(words) - len(source.left) == used
+
+
+@given(ends, st.floats(0, 1), st.integers(-3, 3), st.integers(0, 2**64 - 1))
+def test_words_at_the_very_edge_are_settled_exactly(pair, at, shift, second):
+    # The word whose digits are those of the probability itself, and its neighbours: where floats cannot tell.
+    low, high = pair
+    value = min(max(low + at * (high - low), low), high)
+    word = min(max(int(share(value, low, high) * 2**64) + shift, 0), 2**64 - 1)
+    words = [word, second, 1, 1]
+    expected = reference(value, low, high, 64, words)
+    assert expected is not None
+    assert unbiased_rounding([value], [low, high], source=GivenWords(64, words)).tolist() == [expected[0]]
+
+
+@pytest.mark.parametrize("numerator", [0, 1, 37, 128, 255, 256])
+def test_of_all_words_the_right_number_goes_up(numerator):
+    # All 256 words of eight bits once: a probability of numerator / 256 is met exactly.
+    values = np.full(256, 2 + 3 * numerator / 256)
+    rounded = unbiased_rounding(values, [0, 2, 5], source=GivenWords(8, range(256)))
+    assert (rounded == 5).sum() == numerator
+    assert np.isin(rounded, [2, 5]).all()
+
+
+@pytest.mark.parametrize("word", [0, 1, 2**63, 2**64 - 1])
+def test_a_knot_stays_itself_whatever_the_word(word):
+    knots = [-3.5, 0.1, 0.3, 1e6]
+    assert unbiased_rounding(knots, knots, source=GivenWords(64, [word] * 4)).tolist() == knots
+
+
+def test_the_mean_is_the_value():
+    # Three values of one cell each, 200,000 draws: a binomial test at 1e-6.
+    knots, values, count = [0.0, 1.0, 4.0, 4.5], [0.3, 1.01, 4.4], 200_000
+    rounded = unbiased_rounding(np.repeat(values, count), knots, source=SeededEntropy(5)).reshape(3, count)
+    for row, value, (low, high) in zip(rounded, values, [(0, 1), (1, 4), (4, 4.5)], strict=True):
+        ups = int((row == high).sum())
+        assert ups + int((row == low).sum()) == count
+        assert stats.binomtest(ups, count, float(share(value, low, high))).pvalue > 1e-6
+
+
+def test_blocks_do_not_show():
+    values = np.linspace(0, 10, 2 * BLOCK + 7)
+    whole = unbiased_rounding(values, [0, 3, 10], source=SeededEntropy(2))
+    source = SeededEntropy(2)
+    parts = [
+        unbiased_rounding(values[at : at + BLOCK], [0, 3, 10], source=source) for at in range(0, values.size, BLOCK)
+    ]
+    assert np.array_equal(whole, np.concatenate(parts))
+
+
+@pytest.mark.parametrize("values", [3, 2.5, [], [[1, 2], [3, 4]], np.arange(6, dtype=np.uint8).reshape(1, 2, 3)])
+def test_any_shape_and_the_operating_system_by_default(values):
+    rounded = unbiased_rounding(values, [0, 2, 5])
+    assert rounded.shape == np.shape(values)
+    assert rounded.dtype == np.float64
+    assert np.isin(rounded, [0, 2, 5]).all()
+
+
+@given(st.lists(st.floats(-100, 100), min_size=2, max_size=8, unique=True), st.integers(0, 10**6))
+def test_rounding_moves_weight_and_keeps_the_mean(knots, seed):
+    rng = np.random.default_rng(seed)
+    ordered = np.sort(knots)
+    values = rng.uniform(ordered[0], ordered[-1], 20).clip(ordered[0], ordered[-1])
+    weights = rng.uniform(0, 1, 20)
+    cells = Cells.of(ordered, values)
+    moved = cells.moved(weights)
+    assert math.isclose(moved.sum(), weights.sum(), rel_tol=1e-12)
+    assert moved @ ordered == pytest.approx(weights @ values, abs=1e-11)
+    second = weights @ (values**2 + cells.variances(values))
+    assert moved @ ordered**2 == pytest.approx(second, rel=1e-10, abs=1e-9)
+
+
+def test_values_outside_are_counted_and_never_repeated():
+    for strangers in ([7.654321], [math.nan], [-0.0078125], [math.inf]):
+        with pytest.raises(InvalidInput, match=r"1 of 3 value\(s\) do not lie between 0 and 5") as caught:
+            unbiased_rounding([1.0, *strangers, 2.0], [0, 5])
+        assert "654" not in str(caught.value)
+        assert "0078" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["1"], "type <U1"),
+        ([True], "type bool"),
+        ([None], "type object"),
+        (np.array([1j]), "type complex"),
+        ([2**53 + 1], r"1 of 1 value\(s\) are integers beyond 2\*\*53"),
+    ],
+)
+def test_values_that_are_no_numbers_are_refused(values, message):
+    with pytest.raises(InvalidInput, match=message):
+        unbiased_rounding(values, [0, 5])
+
+
+@pytest.mark.parametrize(
+    ("knots", "message"),
+    [
+        ([1], "one knot"),
+        ([], "empty"),
+        ([0, 0, 1], "repeats"),
+        ([1, 0], "increase"),
+        ([0, math.nan], "NaN"),
+        ([[0, 1]], "dimensions"),
+        ([False, True], "numbers"),
+        (["0", "1"], "numbers"),
+    ],
+)
+def test_knots_without_meaning_are_refused(knots, message):
+    with pytest.raises(InvalidInput, match=message):
+        unbiased_rounding([0.5], knots)
+
+
+def test_a_source_that_breaks_its_promise_is_refused():
+    with pytest.raises(InvalidInput, match="more than its 8 bits"):
+        unbiased_rounding([0.5], [0, 1], source=GivenWords(8, [256]))
+    with pytest.raises(InvalidInput, match="words of 65 bits"):
+        unbiased_rounding([0.5], [0, 1], source=GivenWords(65, [1]))
