@@ -10,6 +10,8 @@ of row :math:`y` is :math:`d \sum_j C_j + q \sum_{j : y \in S_j} C_j`, so the ro
 is *covered* equally; rounding leaves labels short by a few units of 2\ :sup:`-100`, and singletons :math:`\{y\}` make
 up for them. What is left is the bias. Outputs that may move are moved, by exact residuals; where they may not, on a
 grid, the masses are refined by exact residuals before they are rounded.
+
+A randomizer that is made of arcs is never written out as a table: :mod:`optrand.flow_tabulation`.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 
 from optrand.errors import InvalidInput, NotCertified
 from optrand.exact import common_scale, privacy_ratio
+from optrand.flow_tabulation import tabulated_flow
 from optrand.mechanism import Mechanism
 from optrand.mending import movable_outputs, moved_outputs
 from optrand.outputs import Grid
@@ -65,6 +68,7 @@ def tabulate(
     Returns
     -------
     Mechanism
+        Of :attr:`~optrand.mechanism.Mechanism.arcs` where the randomizer has arcs.
 
     Raises
     ------
@@ -74,7 +78,7 @@ def tabulate(
     Notes
     -----
     Cost ``O(k n)`` integer operations, and where there must be no bias a least-squares problem of ``k`` by ``n``
-    floats.
+    floats. Of arcs ``O(k + n)`` integers, and sparse systems of that size.
 
     Examples
     --------
@@ -93,6 +97,8 @@ def tabulate(
         problem = subject
     if not np.array_equal(problem.labels, randomizer.labels):
         raise InvalidInput("the randomizer's labels are not those of the problem")
+    if randomizer.arcs is not None:
+        return Mechanism(problem, dual, *tabulated_flow(problem, randomizer.arcs))
     _check_private(problem, randomizer)
     arcs = _Arcs.of(problem, randomizer)
     if not problem.unbiased:
