@@ -82,8 +82,7 @@ def checked_knots(given: ArrayLike) -> Floats:
     >>> checked_knots([0, 1, 4]).tolist()
     [0.0, 1.0, 4.0]
     """
-    # An array is looked at as it is, so that a list of booleans is no list of numbers.
-    knots = frozen(checked_labels(given.tolist() if isinstance(given, np.ndarray) and given.ndim == 1 else given))
+    knots = frozen(checked_labels(given))
     if knots.size < 2:
         raise InvalidInput("there is one knot, expected at least two: nothing lies between the ends of one")
     if (np.diff(knots) <= 0).any():

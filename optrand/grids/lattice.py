@@ -43,5 +43,6 @@ class Lattice:
     def around(self, positions: Floats) -> Floats:
         """The values next to each position: at or below it, and above it."""
         step, origin = Fraction(repr(self.step)), Fraction(repr(self.origin))
-        below = {math.floor((Fraction(position) - origin) / step) for position in positions.tolist()}
+        # Positions, too, are the decimals that they are written as: the float 0.35 is a hair below 35 hundredths.
+        below = {math.floor((Fraction(repr(position)) - origin) / step) for position in positions.tolist()}
         return np.unique([float(origin + i * step) for i in below | {i + 1 for i in below}])

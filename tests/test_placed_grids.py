@@ -1,0 +1,310 @@
+"""Knots and outputs placed for a problem: the dynamic programme against brute force, and what is certified of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optrand.certificate import certify
+from optrand.data import weeks_worked_counts_path
+from optrand.errors import Infeasible, InvalidInput, NotCertified
+from optrand.grids import ContinuousPrior, Knots, adaptive_outputs, place_knots
+from optrand.grids.descent import descend, optimum_on, slopes
+from optrand.grids.lattice import Lattice
+from optrand.grids.placement import Placements
+from optrand.losses import absolute
+from optrand.outputs import Interval
+from optrand.problem import regression, unbiased_range, unbiased_regression
+from optrand.rounding import Cells
+from optrand.solvers import solve
+from optrand.tabulation import tabulate
+
+point_sets = st.lists(st.integers(-40, 40), min_size=2, max_size=9, unique=True).map(lambda xs: np.sort(xs) / 4)
+
+
+def variance(points, weights, knots):
+    """What rounding adds, straight from its definition, in fractions."""
+    total = Fraction(0)
+    for x, w in zip(map(Fraction, points.tolist()), map(Fraction, weights.tolist()), strict=True):
+        below, above = max(t for t in knots if t <= x), min(t for t in knots if t >= x)
+        total += w * (x - below) * (above - x)
+    return total
+
+
+@given(point_sets, st.data())
+def test_placements_are_the_best_of_all_subsets(points, data):
+    weights = np.array(
+        data.draw(st.lists(st.sampled_from([0, 0.25, 1, 5]), min_size=points.size, max_size=points.size))
+    )
+    best = Placements(points, weights)
+    for n in range(2, points.size + 1):
+        least = min(
+            variance(points, weights, {Fraction(points[0]), Fraction(points[-1]), *map(Fraction, chosen)})
+            for chosen in itertools.combinations(points[1:-1].tolist(), n - 2)
+        )
+        places = best.places(n)
+        assert places[0] == 0
+        assert places[-1] == points.size - 1
+        assert places.size <= n
+        found = variance(points, weights, [Fraction(t) for t in points[places].tolist()])
+        assert float(found) == pytest.approx(float(least), abs=1e-10)
+        assert best.added(n) == pytest.approx(float(least), abs=1e-10)
+
+
+@given(point_sets, st.lists(st.floats(0, 1), min_size=1, max_size=4), st.integers(0, 10**6))
+def test_knots_between_the_points_are_no_better(points, shares, seed):
+    # The theorem: among all real knots some of the points themselves are best.
+    weights = np.random.default_rng(seed).integers(0, 9, points.size).astype(float)
+    knots = np.unique(np.concatenate((points[[0, -1]], points[0] + np.array(shares) * (points[-1] - points[0]))))
+    anywhere = weights @ Cells.of(knots, points).variances(points)
+    assert Placements(points, weights).added(knots.size) <= anywhere + 1e-10
+
+
+def test_the_monotone_search_misses_nothing():
+    # The same recursion without monotonicity, over all pairs, on a set larger than brute force over subsets allows.
+    rng = np.random.default_rng(11)
+    points, weights = np.sort(rng.uniform(-5, 5, 120)), rng.exponential(1, 120) ** 3
+    inside = [
+        weights[a + 1 : b] @ ((points[a + 1 : b] - points[a]) * (points[b] - points[a + 1 : b]))
+        for a in range(120)
+        for b in range(120)
+    ]
+    cost = np.where(np.arange(120)[:, None] <= np.arange(120), np.reshape(inside, (120, 120)), np.inf)
+    best, costs = Placements(points, weights), cost[0]
+    for n in range(3, 40):
+        costs = (costs[:, None] + cost).min(axis=0)
+        assert best.added(n) == pytest.approx(costs[-1], rel=1e-9)
+        chosen = points[best.places(n)]
+        assert weights @ Cells.of(chosen, points).variances(points) == pytest.approx(costs[-1], rel=1e-9)
+
+
+def test_the_fewest_points_for_a_variance():
+    points, weights = np.arange(30.0), np.ones(30)
+    best = Placements(points, weights)
+    for n in (2, 3, 7, 29):
+        assert best.fewest(best.added(n)) == n
+    assert best.fewest(0.0) == 30
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 11])
+def test_placed_knots_add_no_more_than_even_ones_and_follow_the_labels(n):
+    prior = ContinuousPrior(np.arange(41), 0.9 ** np.arange(41), high=50)
+    best = place_knots(prior, n)
+    assert best.n == n
+    assert (best.values[0], best.values[-1]) == (0, 50)
+    assert best.added <= prior.even_knots(n).added
+    moved = place_knots(ContinuousPrior(5 - 2 * np.arange(41), 0.9 ** np.arange(41), low=-95), n)
+    assert moved.added == pytest.approx(4 * best.added)
+
+
+def test_what_rounding_adds_and_the_prior_of_the_knots_by_hand():
+    # Cells [0, 2] and [2, 8]: x = 1 adds 1, x = 3 adds 5, x = 2 nothing; weights 1/4, 1/2, 1/4, then a half.
+    knots = Knots(ContinuousPrior([3, 1, 2], [2, 1, 1], low=0, high=8), [0, 2, 8])
+    assert knots.added == (1 / 4 * 1 + 1 / 2 * 5) / 2
+    assert knots.probabilities.tolist() == pytest.approx([1 / 8, 1 / 8 + 1 / 4 + 1 / 2 * 5 / 6, 1 / 12])
+
+
+def test_a_prior_adds_up_equal_values_in_any_unit():
+    prior = ContinuousPrior([2, 0, 2, 1], [3e300, 1e300, 1e300, 5e300])
+    assert prior.values.tolist() == [0, 1, 2]
+    assert prior.weights.tolist() == pytest.approx([0.1, 0.5, 0.4])
+    assert prior.mean == pytest.approx(1.3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ends", "message"),
+    [
+        (([],), {}, "values is empty"),
+        (([math.nan, 1],), {}, "NaN"),
+        (([1e200, 0],), {}, "rescale"),
+        (([0, 1], [1]), {}, "1 weights for 2 values"),
+        (([0, 1], [-1, 2]), {}, "at least 0"),
+        (([0, 1], [0, 0]), {}, "above 0"),
+        (([3],), {}, "two ends"),
+        (([0, 1],), {"low": math.inf}, "low is inf"),
+        (([0, 1],), {"high": True}, "high is of type bool"),
+    ],
+)
+def test_a_prior_without_meaning_is_refused(arguments, ends, message):
+    with pytest.raises(InvalidInput, match=message):
+        ContinuousPrior(*arguments, **ends)
+
+
+def test_a_value_outside_the_interval_is_counted_not_repeated():
+    with pytest.raises(InvalidInput, match=r"2 of 3 value\(s\) lie outside") as caught:
+        ContinuousPrior([0.123456, 2, 3.654321], low=1, high=3)
+    assert "123456" not in str(caught.value)
+    assert "654321" not in str(caught.value)
+
+
+def test_knots_must_span_the_interval():
+    prior = ContinuousPrior([0, 1, 2])
+    with pytest.raises(InvalidInput, match="from 0 to 1, expected the ends"):
+        Knots(prior, [0, 1])
+    for n, message in [(1, "is 1"), (2.0, "type float"), (True, "type bool")]:
+        with pytest.raises(InvalidInput, match=message):
+            place_knots(prior, n)
+
+
+def test_lattices_are_of_decimals():
+    # 35 * 0.01 is 0.35000000000000003 in floats.
+    assert Lattice(0.01).around(np.array([0.35])).tolist() == [0.35, 0.36]
+    assert Lattice(0.1, 0.05).around(np.array([0.31, -0.31])).tolist() == [-0.35, -0.25, 0.25, 0.35]
+    assert Lattice(10).around(np.array([-3.0, 3.0])).tolist() == [-10, 0, 10]
+    with pytest.raises(InvalidInput, match="step is 0"):
+        Lattice(0)
+
+
+small_problems = st.builds(
+    lambda k, seed, epsilon: unbiased_regression(
+        np.cumsum(np.random.default_rng(seed).uniform(0.2, 1, k)),
+        np.random.default_rng(seed + 1).dirichlet(np.ones(k)),
+        epsilon,
+    ),
+    st.integers(2, 7),
+    st.integers(0, 10**6),
+    st.sampled_from([0.3, 1.0, 3.0]),
+)
+
+
+@settings(max_examples=30)
+@given(small_problems, st.integers(2, 12))
+def test_rounding_outputs_bounds_what_a_grid_loses(problem, n):
+    # The outer bound of the module, and its corollary for even meshes: the excess is at most the squared mesh / 8.
+    # ([B23], Lemma 8, has the range of the outputs times the mesh.)
+    low, high = unbiased_range(problem.labels, problem.epsilon)
+    within = Interval(low - 0.5, high + 0.5)
+    boxed = solve(unbiased_regression(problem.labels, problem.prior, problem.epsilon, outputs=within))
+    outputs, weights = boxed.randomizer.outputs, problem.prior @ boxed.randomizer.matrix
+    even = np.linspace(within.low, within.high, n)
+    on_grid = optimum_on(problem, even)
+    added = weights @ Cells.of(even, outputs.clip(within.low, within.high)).variances(outputs) / 2
+    slack = 1e-6 * boxed.value
+    assert on_grid.value <= boxed.value + added + slack
+    assert added <= (even[1] - even[0]) ** 2 / 8 + slack
+
+
+@settings(max_examples=30)
+@given(small_problems, st.integers(0, 10**6))
+def test_slopes_are_those_of_differences(problem, seed):
+    rng = np.random.default_rng(seed)
+    low, high = unbiased_range(problem.labels, problem.epsilon)
+    positions = np.sort(np.concatenate(([low - 0.3, high + 0.3], rng.uniform(low, high, 2))))
+    solution = optimum_on(problem, positions)
+    step, slope = 1e-5, slopes(solution, positions)
+    for i in range(4):
+        there, back = (optimum_on(problem, positions + sign * step * np.eye(4)[i]).value for sign in (1, -1))
+        left, right = (solution.value - back) / step, (there - solution.value) / step
+        # At a kink the slope lies between those of both sides.
+        assert min(left, right) - 1e-3 <= slope[i] <= max(left, right) + 1e-3
+
+
+@settings(max_examples=20)
+@given(small_problems, st.integers(2, 5))
+def test_a_descent_never_ends_higher_than_it_begins(problem, n):
+    low, high = unbiased_range(problem.labels, problem.epsilon)
+    start = np.linspace(low - 1, high + 1, n)
+    first, found = optimum_on(problem, start), descend(problem, start)
+    assert found.value <= first.value
+    assert found.randomizer.n <= n
+    assert certify(found).findings == ()
+    assert found.value >= solve(problem).value * (1 - 1e-7)
+
+
+def assert_nothing_can_be_left_out(problem, few, tolerance):
+    for i in range(few.n):
+        fewer = optimum_on(problem, np.delete(few.grid.values, i)) if few.n > 1 else None
+        assert fewer is None or certify(fewer).upper > (1 + tolerance) * few.lower
+
+
+@pytest.mark.parametrize("tolerance", [0.1, 1e-3])
+@pytest.mark.parametrize("penalty", [0.0, 2.0, math.inf])
+@pytest.mark.parametrize("where", [None, Interval(-8, 20)])
+def test_the_tolerance_is_certified_and_no_output_is_spare(tolerance, penalty, where):
+    prior = np.random.default_rng(3).dirichlet(np.ones(9))
+    problem = regression(np.arange(9), prior, 1.0, bias_penalty=penalty, outputs=where)
+    few = adaptive_outputs(problem, tolerance=tolerance)
+    proof = certify(few.solution)
+    assert proof.findings == ()
+    assert few.upper == proof.upper
+    assert few.lower == certify(solve(problem)).lower
+    assert few.excess <= tolerance
+    assert few.upper <= (1 + tolerance) * few.lower
+    assert few.solution.problem.outputs == few.grid
+    assert few.n <= solve(problem).randomizer.n
+    assert_nothing_can_be_left_out(problem, few, tolerance)
+
+
+@pytest.mark.parametrize(("step", "origin"), [(1, 0), (0.1, 0.05)])
+def test_outputs_on_a_lattice(step, origin):
+    problem = unbiased_regression(np.arange(8), np.full(8, 1 / 8), 1.0)
+    few = adaptive_outputs(problem, tolerance=1e-2, step=step, origin=origin)
+    steps = (few.grid.values - origin) / step
+    np.testing.assert_allclose(steps, np.round(steps), atol=1e-9)
+    assert few.excess <= 1e-2
+    assert_nothing_can_be_left_out(problem, few, 1e-2)
+    mechanism = tabulate(few.solution)
+    assert certify(mechanism).require(gap=1e-9).upper == pytest.approx(few.upper, rel=1e-9)
+
+
+def test_weeks_worked_need_two_outputs_for_one_percent():
+    # The first column of the table in the docstring. The two are the ends of Proposition 7 for the two end labels.
+    counts = np.loadtxt(weeks_worked_counts_path(), delimiter=",", skiprows=1)
+    problem = unbiased_regression(counts[:, 0], counts[:, 1] / counts[:, 1].sum(), 1.0)
+    few = adaptive_outputs(problem, tolerance=1e-2)
+    assert few.grid.values.tolist() == pytest.approx(unbiased_range(problem.labels, 1.0), abs=1e-4)
+    assert few.excess == pytest.approx(0.002287, abs=1e-6)
+
+
+def test_fewer_outputs_for_larger_tolerances():
+    problem = unbiased_regression(np.arange(10), np.full(10, 0.1), 1.0)
+    sizes = [adaptive_outputs(problem, tolerance=t).n for t in (0.3, 1e-2, 1e-4)]
+    assert sizes[0] == 2
+    assert sizes == sorted(sizes)
+
+
+def test_a_single_label_needs_itself():
+    few = adaptive_outputs(unbiased_regression([3], [1], 1.0), tolerance=0.1)
+    assert few.grid.values.tolist() == [3]
+    assert few.excess == 0
+
+
+def test_without_care_for_bias_one_output_may_do():
+    problem = regression([0, 1, 2], [0.9, 0.05, 0.05], 0.1)
+    few = adaptive_outputs(problem, tolerance=0.5)
+    assert few.n == 1
+    assert few.grid.values.tolist() == pytest.approx([0.15], abs=0.1)
+
+
+def test_what_cannot_be_met_is_said():
+    problem = unbiased_regression(np.arange(5), np.full(5, 0.2), 2.0)
+    with pytest.raises(NotCertified, match="make the step smaller") as caught:
+        adaptive_outputs(problem, tolerance=1e-3, step=50)
+    assert caught.value.solution.randomizer.outputs.tolist() == [-50, 0, 50]
+    boxed = unbiased_regression(np.arange(5), np.full(5, 0.2), 2.0, outputs=Interval(-1, 5))
+    with pytest.raises(Infeasible, match="lattice"):
+        adaptive_outputs(boxed, tolerance=1e-3, step=4)
+
+
+@pytest.mark.parametrize("tolerance", [0, -1, math.nan, True, "0.1", 1e-17])
+def test_a_tolerance_without_meaning_is_refused(tolerance):
+    problem = unbiased_regression([0, 1, 2], [0.2, 0.3, 0.5], 1.0)
+    with pytest.raises((InvalidInput, NotCertified), match="tolerance"):
+        adaptive_outputs(problem, tolerance=tolerance)
+
+
+def test_problems_of_another_kind_are_refused():
+    with pytest.raises(InvalidInput, match="loss is absolute"):
+        adaptive_outputs(regression([0, 1], [0.5, 0.5], 1.0, loss=absolute), tolerance=0.1)
+    with pytest.raises(InvalidInput, match="grid already"):
+        adaptive_outputs(regression([0, 1], [0.5, 0.5], 1.0, outputs=[0, 1]), tolerance=0.1)
+    problem = unbiased_regression([0, 1], [0.5, 0.5], 1.0)
+    for step in (0, -1, math.inf, "1"):
+        with pytest.raises(InvalidInput, match="step"):
+            adaptive_outputs(problem, tolerance=0.1, step=step)
