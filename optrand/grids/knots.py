@@ -176,7 +176,8 @@ def place_knots(prior: ContinuousPrior, n: int) -> Knots:
     Notes
     -----
     The minimum over *all* real knots is attained on values of the prior, and a dynamic programme finds it
-    (:mod:`optrand.grids.placement`), in ``O(n m log m)`` for ``m`` values: a second for 50 knots of 100,000 values.
+    (:mod:`optrand.grids.placement`), in ``O(n m log m)`` for ``m`` values: 50 knots of 2,000 values in
+    0.06 s, of 100,000 in 7 s.
 
     It is the least *added* loss. The loss of the randomizer between the knots depends on them too, much less:
     :func:`optrand.knot_sweep` shows both.
