@@ -71,11 +71,15 @@ def values(given: ArrayLike | Sequence[object], name: str) -> Floats:
         raise InvalidInput(f"{name} has {array.ndim} dimensions, expected one")
     if array.size == 0:
         raise InvalidInput(f"{name} is empty, expected at least one value")
-    # Of a list its own elements are looked at: numpy would turn booleans and large integers among floats into floats.
-    elements = list(given) if isinstance(given, (list, tuple)) else array.tolist()
-    if not all(isinstance(x, Real) and not isinstance(x, bool) for x in elements):
-        raise InvalidInput(f"{name} holds values of type {array.dtype}, expected numbers")
-    if any(isinstance(x, Integral) and abs(int(x)) > MAX_INTEGER for x in elements):
+    if isinstance(given, (list, tuple)) or array.dtype.kind not in "fiu":
+        # Of a list its own elements are looked at: numpy would turn booleans and large integers into floats.
+        elements = list(given) if isinstance(given, (list, tuple)) else array.tolist()
+        if not all(isinstance(x, Real) and not isinstance(x, bool) for x in elements):
+            raise InvalidInput(f"{name} holds values of type {array.dtype}, expected numbers")
+        large = any(isinstance(x, Integral) and abs(int(x)) > MAX_INTEGER for x in elements)
+    else:
+        large = array.dtype.kind in "iu" and bool(((array > MAX_INTEGER) | (array < -MAX_INTEGER)).any())
+    if large:
         raise InvalidInput(f"{name} holds integers beyond 2**53, which floats cannot tell apart: rescale them")
     floats = array.astype(np.float64) + 0.0
     if not np.isfinite(floats).all():
