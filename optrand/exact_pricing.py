@@ -1,23 +1,25 @@
 r"""The bound of :mod:`optrand.certificate` once more, in integers and rationals, every rounding in the safe direction.
 
-Labels, priors and multipliers are floats, so they are exact dyadic rationals, and a common power of two turns them into
-integers. :math:`E = e^\epsilon` is rounded *up* (a larger :math:`E` admits more randomizers, so the bound is still
-true). On the line the roots of each :math:`h_y` are bracketed *outward*. Treating :math:`h_y` as negative up to such a
-bracket overstates :math:`f` by at most :math:`(E - 1)` times the value of :math:`h_y` at the outer end, which is
-subtracted.
+Labels, priors and multipliers are floats, so they are exact dyadic rationals. :math:`E = e^\epsilon` is rounded *up*
+(a larger :math:`E` admits more randomizers, so the bound is still true). Squared loss off a grid has a module of its
+own, :mod:`optrand.exact_squared`. For Poisson log loss off a grid, too, the roots of each :math:`h_y` are bracketed
+*outward*. Treating :math:`h_y` as negative up to such a bracket overstates :math:`f` by at most :math:`(E - 1)` times
+the value of :math:`h_y` at the outer end, which is subtracted.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from optrand import losses
+from optrand import exact_squared, losses
+from optrand.dyadic import places, scaled
 from optrand.exact import exp_bracket, log_bracket
+from optrand.interval_channel import IntervalChannel
 from optrand.mechanism import Mechanism
 from optrand.outputs import Grid
 from optrand.pricing import negative_ranges
@@ -25,7 +27,7 @@ from optrand.problem import Problem
 from optrand.solution import Dual
 from optrand.validation import Floats
 
-__all__ = ["lower_bound", "value"]
+__all__ = ["lower_bound", "squared_off_grid", "value"]
 
 BITS = 200
 """Binary digits to which ``exp(epsilon)`` and roots are rounded."""
@@ -44,8 +46,15 @@ def ratio_above(epsilon: float) -> Fraction:
     return Fraction(math.ceil(exp_bracket(epsilon)[1] * 2**BITS), 2**BITS)
 
 
+def squared_off_grid(problem: Problem) -> bool:
+    """Whether exact arithmetic costs hardly more than floats: ``O(k log k)`` for the bound, a pass for the value."""
+    return problem.loss == losses.squared and not isinstance(problem.outputs, Grid)
+
+
 def lower_bound(problem: Problem, dual: Dual) -> Fraction:
     """The bound as a rational; multipliers must be zero where ``bias_penalty * prior`` is."""
+    if squared_off_grid(problem):
+        return exact_squared.lower_bound(problem, dual)
     alpha, beta, labels, prior = (rationals(x) for x in (dual.alpha, dual.beta, problem.labels, problem.prior))
     total = sum(alpha, Fraction(0)) + sum((b * y for b, y in zip(beta, labels, strict=True)), Fraction(0))
     if not problem.unbiased:
@@ -58,17 +67,39 @@ def lower_bound(problem: Problem, dual: Dual) -> Fraction:
 
 def value(problem: Problem, mechanism: Mechanism) -> Fraction:
     """The objective at an exact mechanism (of the minimisation), rounded up where the loss is not rational."""
+    expected = _squared_error(problem, mechanism) / 2 if problem.loss == losses.squared else _loss(problem, mechanism)
+    if problem.bias_penalty and not problem.unbiased:
+        charges = zip(rationals(problem.prior), mechanism.exact_biases, strict=True)
+        expected += Fraction(problem.bias_penalty) * sum((p * b * b for p, b in charges), Fraction(0)) / 2
+    return expected
+
+
+def _squared_error(problem: Problem, mechanism: Mechanism) -> Fraction:
+    """The expected squared distance of output and label; in ``O(k + n)`` for a mechanism of arcs."""
+    arcs, outputs = mechanism.arcs, mechanism.outputs
+    if arcs is not None:
+        channel = IntervalChannel.of_integers(
+            problem.labels, outputs[arcs.at], (arcs.first, arcs.last), arcs.masses.tolist(), mechanism.ratio
+        )
+        return channel.squared_error(problem.prior)
+    digits, finer = max(places(problem.labels), places(outputs)), places(problem.prior)
+    labels, at, prior = (
+        np.array(scaled(x, d), dtype=object)
+        for x, d in ((problem.labels, digits), (outputs, digits), (problem.prior, finer))
+    )
+    zeroth, once, twice = np.array([prior, prior * labels, prior * labels**2]) @ mechanism.weights
+    return Fraction(int(((zeroth * at - 2 * once) * at + twice).sum()), mechanism.total << (finer + 2 * digits))
+
+
+def _loss(problem: Problem, mechanism: Mechanism) -> Fraction:
+    """The expected loss, rounded up where it is not rational; cost ``O(k n)``."""
     labels, prior, outputs = (rationals(x) for x in (problem.labels, problem.prior, mechanism.outputs))
     expected = Fraction(0)
     for y, (label, p) in enumerate(zip(labels, prior, strict=True)):
         if p:
             bounds = _loss_bounds(problem, y, label, outputs)
-            expected += p * sum(w * g for w, (_, g) in zip(mechanism.weights[y].tolist(), bounds, strict=True) if w)
-    expected /= mechanism.total
-    if problem.bias_penalty and not problem.unbiased:
-        squares = sum((p * b * b for p, b in zip(prior, mechanism.exact_biases, strict=True)), Fraction(0))
-        expected += Fraction(problem.bias_penalty) * squares / 2
-    return expected
+            expected += p * sum(w * g for w, (_, g) in zip(mechanism.weights[y].tolist(), bounds, strict=True))
+    return expected / mechanism.total
 
 
 def _loss_bounds(
@@ -87,8 +118,7 @@ def _lowest(problem: Problem, dual: Dual, ratio: Fraction) -> Fraction:
         return _lowest_on_grid(problem, dual, ratio, problem.outputs.values)
     if problem.loss == losses.absolute:
         return _lowest_absolute(problem, dual, ratio)
-    pieces = _squared_pieces if problem.loss == losses.squared else _poisson_pieces
-    return _sweep(problem, pieces(problem, dual), ratio)
+    return _lowest_poisson(problem, dual, ratio)
 
 
 def _lowest_on_grid(problem: Problem, dual: Dual, ratio: Fraction, grid: Floats) -> Fraction:
@@ -122,9 +152,9 @@ def _lowest_absolute(problem: Problem, dual: Dual, ratio: Fraction) -> Fraction:
 
 @dataclass(frozen=True)
 class _Curve:
-    """One :math:`h_y` as three coefficients, negative at most inside ``(start, end)``; `slack` pays for the bracket.
+    """One :math:`h_y`, negative at most inside ``(start, end)``, None where unlimited; `slack` pays for the bracket.
 
-    The coefficients are those of ``v^2, v, 1`` (squared loss) or of ``v, -log v, 1`` (Poisson log loss).
+    The coefficients are those of ``v, -log v, 1``.
     """
 
     coefficients: tuple[Fraction, Fraction, Fraction]
@@ -134,106 +164,42 @@ class _Curve:
     slack: Fraction = Fraction(0)
 
 
-Minimum = Callable[[tuple[Fraction, Fraction, Fraction], Fraction | None, Fraction | None], Fraction]
-
-
-def _sweep(problem: Problem, pieces: tuple[list[_Curve], Minimum], ratio: Fraction) -> Fraction:
-    """Lower bound of ``f`` by one pass over the sorted brackets; ends of None are infinite. Cost ``O(k log k)``."""
-    curves, minimum = pieces
-    low, high = (Fraction(x) if math.isfinite(x) else None for x in (problem.outputs.low, problem.outputs.high))
-    below = Fraction(0)
-    if low is None and problem.loss.positive_outputs:
+def _lowest_poisson(problem: Problem, dual: Dual, ratio: Fraction) -> Fraction:
+    """Poisson log loss off a grid: one pass over the sorted brackets. Cost ``O(k log k)``."""
+    columns = [rationals(x) for x in (problem.prior, problem.labels, dual.alpha)]
+    guesses = zip(*(x.tolist() for x in negative_ranges(problem, dual)), strict=True)
+    low, below = Fraction(max(problem.outputs.low, 0.0)), Fraction(0)
+    if not low:
         # Between 0 and there every h falls but that of the label 0, which rises by p v: f is at most so much lower.
         low, below = SMALLEST, 2 * ratio * SMALLEST
+    high = Fraction(problem.outputs.high) if math.isfinite(problem.outputs.high) else None
+    curves = [_poisson((p, y, a), guess, (low, high)) for p, y, a, guess in zip(*columns, guesses, strict=True)]
     totals = [sum((c.coefficients[j] for c in curves), Fraction(0)) for j in range(3)]
     events: list[tuple[Fraction, int, _Curve]] = []
     for curve in filter(lambda c: c.negative, curves):
-        if curve.start is None or (low is not None and curve.start <= low):
+        if curve.end is not None and curve.end <= low:
+            continue
+        if curve.start is None or curve.start <= low:
             _add(totals, curve, ratio - 1)
         else:
             events.append((curve.start, 1, curve))
-        if curve.end is not None and (low is None or curve.end > low):
+        if curve.end is not None:
             events.append((curve.end, -1, curve))
-        elif curve.end is not None:
-            _add(totals, curve, 1 - ratio)
-    best, left = None, low
+    least, left = [], low
     for where, direction, curve in sorted(events, key=lambda event: event[0]):
         if high is not None and where >= high:
             break
         if where != left:
-            here = minimum((totals[0], totals[1], totals[2]), left, where)
-            best = here if best is None else min(best, here)
+            least.append(_poisson_minimum((totals[0], totals[1], totals[2]), left, where))
             left = where
         _add(totals, curve, direction * (ratio - 1))
-    last = minimum((totals[0], totals[1], totals[2]), left, high)
-    slack = sum((c.slack for c in curves), Fraction(0))
-    return (last if best is None else min(best, last)) - (ratio - 1) * slack - below
+    least.append(_poisson_minimum((totals[0], totals[1], totals[2]), left, high))
+    return min(least) - (ratio - 1) * sum((c.slack for c in curves), Fraction(0)) - below
 
 
 def _add(totals: list[Fraction], curve: _Curve, factor: Fraction) -> None:
     for j, coefficient in enumerate(curve.coefficients):
         totals[j] += factor * coefficient
-
-
-def _squared_pieces(problem: Problem, dual: Dual) -> tuple[list[_Curve], Minimum]:
-    spread = float(np.ptp(problem.labels)) or abs(float(problem.labels[0])) or 1.0
-    quantum = Fraction(2) ** (math.frexp(spread)[1] - BITS)
-    columns = (rationals(x) for x in (problem.prior, problem.labels, dual.alpha, dual.beta))
-    return [
-        _quadratic((p / 2, -p * y - b, p * y * y / 2 - a), quantum) for p, y, a, b in zip(*columns, strict=True)
-    ], _quadratic_minimum
-
-
-def _quadratic(coefficients: tuple[Fraction, Fraction, Fraction], quantum: Fraction) -> _Curve:
-    """The curve ``a v^2 + b v + c``, ``a >= 0``, with its roots rounded outward to multiples of `quantum`."""
-    a, b, c = coefficients
-
-    def at(v: Fraction | None) -> Fraction:
-        return Fraction(0) if v is None else max(Fraction(0), (a * v + b) * v + c)
-
-    def outward(v: Fraction, direction: int) -> Fraction:
-        return quantum * (math.floor(v / quantum) if direction < 0 else math.ceil(v / quantum))
-
-    start: Fraction | None = None
-    end: Fraction | None = None
-    if a == 0:
-        if b == 0:
-            return _Curve(coefficients, negative=c < 0)
-        if b < 0:
-            start = outward(-c / b, -1)
-        else:
-            end = outward(-c / b, 1)
-    else:
-        discriminant = b * b - 4 * a * c
-        if discriminant <= 0:
-            return _Curve(coefficients)
-        product = discriminant.numerator * discriminant.denominator
-        shift = max(0, BITS - product.bit_length() // 2)
-        root = Fraction(math.isqrt(product << (2 * shift)) + 1, discriminant.denominator << shift)
-        start, end = outward((-b - root) / (2 * a), -1), outward((-b + root) / (2 * a), 1)
-    return _Curve(coefficients, start, end, negative=True, slack=max(at(start), at(end)))
-
-
-def _quadratic_minimum(
-    totals: tuple[Fraction, Fraction, Fraction], left: Fraction | None, right: Fraction | None
-) -> Fraction:
-    """The least value of ``a v^2 + b v + c`` between two ends; ``a > 0``, since some prior is positive."""
-    a, b, c = totals
-    v = -b / (2 * a)
-    if left is not None:
-        v = max(v, left)
-    if right is not None:
-        v = min(v, right)
-    return (a * v + b) * v + c
-
-
-def _poisson_pieces(problem: Problem, dual: Dual) -> tuple[list[_Curve], Minimum]:
-    columns = [rationals(x) for x in (problem.prior, problem.labels, dual.alpha)]
-    guesses = zip(*(x.tolist() for x in negative_ranges(problem, dual)), strict=True)
-    low, high = problem.outputs.low, problem.outputs.high
-    limits = Fraction(low) if math.isfinite(low) else SMALLEST, Fraction(high) if math.isfinite(high) else None
-    curves = [_poisson((p, y, a), guess, limits) for p, y, a, guess in zip(*columns, guesses, strict=True)]
-    return curves, _poisson_minimum
 
 
 def _poisson(
@@ -291,14 +257,10 @@ def _beyond_root(parameters: tuple[Fraction, Fraction, Fraction], v: Fraction, s
     return v
 
 
-def _poisson_minimum(
-    totals: tuple[Fraction, Fraction, Fraction], left: Fraction | None, right: Fraction | None
-) -> Fraction:
+def _poisson_minimum(totals: tuple[Fraction, Fraction, Fraction], left: Fraction, right: Fraction | None) -> Fraction:
     """A lower bound of ``w v - f log v + c`` between two ends: its minimum is at the weighted mean ``f / w``."""
     w, f, c = totals
-    v = f / w
-    if left is not None:
-        v = max(v, left)
+    v = max(f / w, left)
     if right is not None:
         v = min(v, right)
     return w * v + c - (f * log_bracket(v)[1] if f else 0)

@@ -1,4 +1,4 @@
-r"""The best staircase column for given multipliers, in floats: the step that both prices columns and proves optimality.
+r"""The best staircase column for given multipliers: the step that both prices columns and proves optimality.
 
 For multipliers :math:`\alpha, \beta` write :math:`h_y(v) = p_y g(v, y) - \alpha_y - \beta_y v`. Every column of an
 epsilon-DP table is a multiple of some :math:`s \in [1, E]^k`, :math:`E = e^\epsilon`, and the cheapest one at output
@@ -9,7 +9,7 @@ epsilon-DP table is a multiple of some :math:`s \in [1, E]^k`, :math:`E = e^\eps
 attained by the staircase column of :math:`S = \{y : h_y(v) < 0\}`. On a grid :math:`f` is evaluated everywhere. On the
 line or an interval each :math:`h_y` is convex, so it is negative between its two roots: sort the roots, and between
 neighbours :math:`f` is one convex function with a minimum in closed form. (At a root :math:`f` has a concave kink, so
-no minimum hides there.)
+no minimum hides there.) For squared loss those minima are computed in integers, by :mod:`optrand.exact_squared`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand import losses
+from optrand import exact_squared, losses
 from optrand.outputs import Grid
 from optrand.problem import Problem
 from optrand.solution import Dual
 from optrand.validation import Floats
 
-__all__ = ["Prices", "candidate_outputs", "negative_ranges", "price"]
+__all__ = ["Prices", "negative_ranges", "price"]
 
 BLOCK = 1 << 22
 """Entries of the ``k x n`` arrays that are worked on at a time."""
@@ -47,7 +47,7 @@ class Prices:
     costs : (n,) array
         :math:`f` there, for columns scaled to ``s in [1, E]^k``.
     errors : (n,) array
-        How far floating-point rounding may have moved each cost.
+        How far rounding may have moved each cost.
     """
 
     problem: Problem
@@ -88,17 +88,29 @@ def price(problem: Problem, dual: Dual) -> Prices:
 
     Notes
     -----
-    Cost ``O(n k)`` on a grid and ``O(k^2)`` on the line, vectorised, in blocks.
+    Cost ``O(n k)`` on a grid and ``O(k^2)`` on the line, vectorised, in blocks; for squared loss on the line
+    ``O(k log k)``.
     """
-    outputs = candidate_outputs(problem, dual)
+    if problem.loss == losses.squared and not isinstance(problem.outputs, Grid):
+        return _squared_prices(problem, dual)
+    outputs = _candidates(problem, dual)
     costs, errors = np.empty(outputs.size), np.empty(outputs.size)
     for block in _blocks(outputs.size, problem.k):
         costs[block], errors[block] = _best_columns(problem, dual, outputs[block])
     return Prices(problem, dual, outputs, costs, errors)
 
 
-def candidate_outputs(problem: Problem, dual: Dual) -> Floats:
-    """All outputs at which :math:`f` may be smallest over the allowed ones."""
+def _squared_prices(problem: Problem, dual: Dual) -> Prices:
+    """Squared loss off a grid: one output for pieces of the line whose minima are the same float."""
+    minimisers, minima, slack = exact_squared.local_minima(problem, dual)
+    outputs, first = np.unique(minimisers, return_index=True)
+    costs = np.minimum.reduceat(minima, first)
+    with np.errstate(invalid="ignore"):
+        return Prices(problem, dual, outputs, costs, np.spacing(np.abs(costs)) + slack)
+
+
+def _candidates(problem: Problem, dual: Dual) -> Floats:
+    """All outputs at which :math:`f` may be smallest over the allowed ones: on a grid, or for another loss."""
     if isinstance(problem.outputs, Grid):
         return problem.outputs.values
     low, high = problem.outputs.low, problem.outputs.high
@@ -108,7 +120,7 @@ def candidate_outputs(problem: Problem, dual: Dual) -> Floats:
     if problem.loss == losses.absolute:
         points = np.concatenate((problem.labels, breaks))
     else:
-        points = _stationary_points(problem, dual, starts, ends, breaks)
+        points = _stationary_points(problem, starts, ends, breaks)
     points = np.concatenate((points, [x for x in (low, high) if math.isfinite(x)]))
     if problem.loss.positive_outputs:
         low = max(low, float(np.finfo(float).tiny))
@@ -116,10 +128,13 @@ def candidate_outputs(problem: Problem, dual: Dual) -> Floats:
 
 
 def negative_ranges(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
-    """Where each :math:`h_y` is negative: an open interval a label, empty ones given as ``(nan, nan)``."""
-    ranges = {losses.squared: _squared_ranges, losses.absolute: _absolute_ranges, losses.poisson_log: _poisson_ranges}
+    """Where each :math:`h_y` of absolute or Poisson log loss is negative, for ``beta = 0``.
+
+    An open interval a label; empty ones are ``(nan, nan)``.
+    """
+    ranges = _absolute_ranges if problem.loss == losses.absolute else _poisson_ranges
     with np.errstate(all="ignore"):
-        return ranges[problem.loss](problem, dual)  # type: ignore[index]
+        return ranges(problem, dual)
 
 
 def _blocks(size: int, k: int) -> Iterator[slice]:
@@ -142,56 +157,38 @@ def _reduced(problem: Problem, dual: Dual, outputs: Floats) -> tuple[Floats, Flo
 
 
 def _best_columns(problem: Problem, dual: Dual, outputs: Floats) -> tuple[Floats, Floats]:
-    """The price of each output, and how much lower it may be: within rounding, and within a step to the next float.
+    """The price of each output, and how much lower it may be within rounding.
 
-    An ``h`` that is positive by less than its own rounding may be negative and count ``E`` times. And the minimum of
-    squared loss lies between floats: one step of size ``d`` away ``f`` is higher by at most ``E d^2 / 2``, which is
-    what counts where labels are close together and far from 0.
+    An ``h`` that is positive by less than its own rounding may be negative and count ``E`` times.
     """
     costs, sizes = _reduced(problem, dual, outputs)
     ratio = math.exp(problem.epsilon)
     # A sum of contiguous numbers adds up at most 128 in a row, by eights.
     summed = min(problem.k, 20 + math.ceil(math.log2(problem.k))) * np.finfo(float).eps
     with np.errstate(over="ignore", invalid="ignore"):
-        steepness = np.where(costs < 0, ratio, 1.0)
-        terms, lower = steepness * costs, costs - ROUNDING * sizes
+        terms, lower = np.where(costs < 0, ratio, 1.0) * costs, costs - ROUNDING * sizes
         lost = terms - np.where(lower < 0, ratio, 1.0) * lower + summed * np.abs(terms)
         prices, errors = (np.ascontiguousarray(parts.T).sum(axis=1) for parts in (terms, lost))
-        if problem.loss == losses.squared and not isinstance(problem.outputs, Grid):
-            pulls = np.abs(problem.prior * (problem.labels - problem.labels[0])) + np.abs(dual.beta)
-            reach = (pulls @ steepness) / (problem.prior @ steepness)
-            step = (ROUNDING + summed) * (np.abs(outputs) + abs(float(problem.labels[0])) + reach)
-            # Where nothing pulls, every piece has its minimum at the first label itself.
-            errors += ratio * step**2 / 2 * bool(pulls.any())
-        if not isinstance(problem.outputs, Grid):
-            errors += ratio * _undecided(problem, dual)
-            if problem.loss.positive_outputs:
-                # Nearer to 0 than any normal float only the label 0 can still gain, by its distance.
-                errors += ratio * float(np.finfo(float).tiny)
+        if problem.loss == losses.poisson_log and not isinstance(problem.outputs, Grid):
+            # Nearer to 0 than any normal float only the label 0 can still gain, by its distance.
+            errors += ratio * (_undecided(problem, dual) + float(np.finfo(float).tiny))
     return prices, errors
 
 
 def _undecided(problem: Problem, dual: Dual) -> float:
-    """How far below 0 any ``h`` may dip whose least value rounding hides, so that it may have a range or none."""
-    p, y, alpha, beta = problem.prior, problem.labels, dual.alpha, dual.beta
-    used = p > 0
+    """How far below 0 those ``h`` of Poisson log loss may dip whose least value, and so their range, rounding hides."""
+    p, y, alpha = problem.prior, problem.labels, dual.alpha
     with np.errstate(all="ignore"):
-        if problem.loss == losses.squared:
-            parts = np.stack((-(beta**2) / (2 * p), -alpha, -beta * y))[:, used]
-        elif problem.loss == losses.poisson_log:
-            parts = np.stack((p * y, -p * y * np.log(np.maximum(y, np.finfo(float).tiny)), -alpha))[:, used]
-        else:
-            return 0.0
+        parts = np.stack((p * y, -p * y * np.log(np.maximum(y, np.finfo(float).tiny)), -alpha))[:, p > 0]
         noise = 2 * ROUNDING * np.abs(parts).sum(axis=0)
         return float(noise[np.abs(parts.sum(axis=0)) <= noise].sum())
 
 
-def _stationary_points(problem: Problem, dual: Dual, starts: Floats, ends: Floats, breaks: Floats) -> Floats:
-    """The minimiser of the one convex function that :math:`f` is on each piece between neighbouring roots.
+def _stationary_points(problem: Problem, starts: Floats, ends: Floats, breaks: Floats) -> Floats:
+    """The minimiser of the one convex function that :math:`f` of Poisson log loss is between neighbouring roots.
 
-    With ``s`` the best column there, squared loss has its minimum at ``sum s_y (p_y y + beta_y) / sum s_y p_y`` and
-    Poisson log loss at ``sum s_y p_y y / sum s_y p_y``. Each piece is summed afresh: running sums would lose the small
-    entries behind the large ones at large epsilon.
+    With ``s`` the best column there it is ``sum s_y p_y y / sum s_y p_y``. Each piece is summed afresh: running sums
+    would lose the small entries behind the large ones at large epsilon.
     """
     edges = np.concatenate(([-math.inf], breaks, [math.inf]))
     opened = np.searchsorted(breaks, starts, side="right")
@@ -200,38 +197,13 @@ def _stationary_points(problem: Problem, dual: Dual, starts: Floats, ends: Float
     # Over E, so that nothing overflows: the factor cancels.
     least, excess = math.exp(-problem.epsilon), -math.expm1(-problem.epsilon)
     centre = problem.labels[0]
-    pulls = problem.prior * (problem.labels - centre) + dual.beta
+    pulls = problem.prior * (problem.labels - centre)
     points = np.empty(edges.size - 1)
     for block in _blocks(points.size, problem.k):
         pieces = np.arange(points.size)[block, np.newaxis]
         steepness = least + excess * ((opened <= pieces) & (pieces < closed) & ~empty)
         points[block] = centre + (steepness @ pulls) / (steepness @ problem.prior)
     return np.clip(points, edges[:-1], edges[1:])
-
-
-def _squared_ranges(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
-    """Roots of ``p u^2 / 2 - beta u - (alpha + beta y)`` in ``u = v - y``, by the formula that does not cancel."""
-    p, y, beta = problem.prior, problem.labels, dual.beta
-    depth = dual.alpha + beta * y
-    discriminant = beta**2 + 2 * p * depth
-    far = beta + np.copysign(np.sqrt(discriminant), beta)
-    first, second = far / p, -2 * depth / far
-    second = np.where(far == 0, first, second)
-    starts, ends = y + np.fmin(first, second), y + np.fmax(first, second)
-    starts, ends = _linear_ranges(starts, ends, p == 0, dual)
-    missing = (discriminant <= 0) & (p > 0)
-    return np.where(missing, np.nan, starts), np.where(missing, np.nan, ends)
-
-
-def _linear_ranges(starts: Floats, ends: Floats, flat: NDArray[np.bool_], dual: Dual) -> tuple[Floats, Floats]:
-    """Overwrite the ranges of labels of prior zero, whose ``h`` is the line ``-alpha - beta v``."""
-    alpha, beta = dual.alpha, dual.beta
-    root = -alpha / beta
-    everywhere = (beta == 0) & (alpha > 0)
-    nowhere = (beta == 0) & (alpha <= 0)
-    line_starts = np.where(beta > 0, root, np.where(everywhere | (beta < 0), -math.inf, np.nan))
-    line_ends = np.where(beta < 0, root, np.where(nowhere, np.nan, math.inf))
-    return np.where(flat, line_starts, starts), np.where(flat, line_ends, ends)
 
 
 def _absolute_ranges(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
@@ -250,6 +222,7 @@ def _poisson_ranges(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
         step_end = np.where(y > 0, (ends - y * np.log(ends) - level) / (1 - y / ends), ends - level)
         starts, ends = np.maximum(starts - np.fmin(step_start, 0), starts), ends - np.fmax(step_end, 0)
     dips = np.where(y > 0, y - y * np.log(np.maximum(y, 1e-300)), 0.0) < level
-    starts, ends = _linear_ranges(starts, ends, problem.prior == 0, dual)
-    dips |= (problem.prior == 0) & ~np.isnan(starts)
+    flat = problem.prior == 0
+    starts, ends = np.where(flat, -math.inf, starts), np.where(flat, math.inf, ends)
+    dips |= flat & (dual.alpha > 0)
     return np.where(dips, starts, np.nan), np.where(dips, ends, np.nan)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand import losses
+from optrand.dyadic import quotient
 from optrand.errors import Infeasible, InvalidInput
 from optrand.losses import Loss, Tabulated
 from optrand.outputs import Grid, Interval, Line, OutputSet, as_output_set
@@ -173,10 +174,15 @@ class Problem:
 
     def value(self, randomizer: Randomizer) -> float:
         """The objective at `randomizer`, in floats; for classification the probability that the output is the label."""
-        expected = self.prior @ np.einsum("ki,ki->k", randomizer.matrix, self.loss_table(randomizer.outputs))
+        if randomizer.intervals is not None and self.loss == losses.squared:
+            error = randomizer.intervals.squared_error(self.prior)
+            expected = quotient(error.numerator, 2 * error.denominator)
+        else:
+            blocks = randomizer.blocks()
+            expected = sum(float(self.prior @ np.einsum("ki,ki->k", m, self.loss_table(v))) for v, m in blocks)
         if self.bias_penalty and not self.unbiased:
             expected += 0.5 * self.bias_penalty * float(self.prior @ randomizer.biases**2)
-        return self.sign * float(expected)
+        return self.sign * expected
 
     def __eq__(self, other: object) -> bool:
         """Two problems are equal where all their parts are."""

@@ -1,12 +1,14 @@
 """The finite channel: from a label to a distribution over outputs. It knows nothing of optimality.
 
 A channel is a table of probabilities, or the few interval columns that such a table is the sum of
-(:class:`~optrand.arcs.Arcs`): with ten thousand labels the one fills a small machine and the other does not.
+(:class:`~optrand.arcs.Arcs`): with ten thousand labels the one fills a small machine and the other does not. Figures of
+arcs are computed in integers and rounded once (:mod:`optrand.interval_channel`), those of tables in floats.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,11 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.arcs import Arcs
 from optrand.errors import InvalidInput
+from optrand.interval_channel import IntervalChannel
 from optrand.validation import Floats, frozen
 from optrand.validation import epsilon as checked_epsilon
 from optrand.validation import values as checked_values
 
 __all__ = ["Randomizer"]
+
+BLOCK = 1 << 22
+"""Entries of a table that are worked on at a time where all of them are not needed at once."""
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -94,10 +100,27 @@ class Randomizer:
             return frozen(self.columns.table(math.exp(self.epsilon))[1])
         return self.columns
 
+    def blocks(self) -> Iterator[tuple[Floats, Floats]]:
+        """Some outputs at a time and their columns of the table; of arcs the whole of it is never made."""
+        if self.arcs is None:
+            yield self.outputs, self.matrix
+            return
+        step = max(1, BLOCK // self.k)
+        block = np.searchsorted(self.outputs, self.arcs.outputs) // step
+        for number in range(int(block.max()) + 1):
+            yield self.arcs.only(block == number).table(math.exp(self.epsilon))
+
     @property
     def arcs(self) -> Arcs | None:
         """The interval columns that the channel was made of, if it was."""
         return self.columns if isinstance(self.columns, Arcs) else None
+
+    @cached_property
+    def intervals(self) -> IntervalChannel | None:
+        """The arcs in integers, if the channel was made of arcs."""
+        if self.arcs is None:
+            return None
+        return IntervalChannel.of_floats(self.labels, self.arcs, math.exp(self.epsilon))
 
     @property
     def k(self) -> int:
@@ -110,28 +133,42 @@ class Randomizer:
         return self.outputs.size
 
     @property
+    def rows(self) -> Floats:
+        """What the probabilities of each label sum to, shape ``(k,)``."""
+        return self.matrix.sum(axis=1) if self.intervals is None else self.intervals.rows
+
+    @property
     def means(self) -> Floats:
         """The expected output of each label, shape ``(k,)``."""
-        means: Floats = self.matrix @ self.outputs
+        means: Floats = self.matrix @ self.outputs if self.intervals is None else self.intervals.means
         return means
 
     @property
     def biases(self) -> Floats:
         """``E[M(y)] - y`` for each label; summed around the label, so that far-off labels lose no digits."""
+        if self.intervals is not None:
+            return self.intervals.biases
         biases: Floats = np.einsum("ki,ki->k", self.matrix, self.outputs - self.labels[:, np.newaxis])
         return biases
 
     @property
     def variances(self) -> Floats:
         """The variance of the output of each label, shape ``(k,)``."""
+        if self.intervals is not None:
+            return self.intervals.variances
         spread = self.outputs - self.means[:, np.newaxis]
         variances: Floats = np.einsum("ki,ki->k", self.matrix, spread**2)
         return variances
 
+    @cached_property
+    def extremes(self) -> tuple[Floats, Floats]:
+        """The smallest and the largest probability of each output, shape ``(n,)`` each."""
+        return (self.matrix.min(axis=0), self.matrix.max(axis=0)) if self.intervals is None else self.intervals.extremes
+
     @property
     def realised_ratio(self) -> float:
         """The largest ratio of two probabilities of one output; infinite where one is 0 and the other is not."""
-        top, bottom = self.matrix.max(axis=0), self.matrix.min(axis=0)
+        bottom, top = self.extremes
         used = top > 0
         if (bottom < 0).any() or (bottom[used] == 0).any():
             return math.inf
@@ -162,7 +199,7 @@ class Randomizer:
         ----------
         .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*.
         """
-        top, bottom = self.matrix.max(axis=0), self.matrix.min(axis=0)
+        bottom, top = self.extremes
         full = top >= math.exp(self.epsilon) * bottom * (1 - tolerance)
         marks: NDArray[np.str_] = np.full(self.matrix.shape, "S")
         marks[full & (self.matrix <= bottom * (1 + tolerance))] = "L"
@@ -172,5 +209,7 @@ class Randomizer:
 
     def without_unused_outputs(self) -> Randomizer:
         """The same channel without the outputs that no label ever produces."""
+        if self.arcs is not None:
+            return Randomizer.of_arcs(self.labels, self.arcs.only(self.arcs.masses != 0), self.epsilon)
         used = (self.matrix != 0).any(axis=0)
         return Randomizer(self.labels, self.outputs[used], self.matrix[:, used], self.epsilon)

@@ -15,6 +15,7 @@ FLOORS = [
     {"errors"},
     {"validation", "exact", "strict_json"},
     {"arcs", "dyadic", "entropy", "files", "losses", "outputs", "privacy", "data"},
+    {"interval_channel"},
     {"drawing", "integer_arcs", "randomizer"},
     {"arc_sampling", "problem", "rounding", "sampling"},
     {"solution", "staircase"},

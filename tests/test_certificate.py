@@ -438,7 +438,10 @@ def test_the_exact_certificate_of_a_mechanism_holds_the_optimum(name):
     mechanism = tabulate(solve(problem))
     proof, floats = certify(mechanism, exact=True), certify(mechanism)
     assert proof.exact
-    assert not floats.exact
+    assert floats.exact == (problem.loss == losses.squared)
+    assert not certify(solve(problem), exact=True).exact
+    if floats.exact:
+        assert floats == proof
     assert proof.lower <= proof.upper
     assert proof.lower == pytest.approx(floats.lower, rel=1e-9)
     assert proof.upper == pytest.approx(floats.upper, rel=1e-9)

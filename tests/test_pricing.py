@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from references import exact_loss
 
 from optrand import Dual, Grid, Interval, classification, losses, regression, unbiased_regression
-from optrand.pricing import candidate_outputs, negative_ranges, price
+from optrand.exact_squared import local_minima
+from optrand.pricing import negative_ranges, price
 
 ROUNDING = 1e-11
 """What floats may lose of a price, as a share of the magnitudes that are added up in it."""
@@ -47,7 +48,7 @@ def dense(problem, dual, count=400):
     if isinstance(problem.outputs, Grid):
         return problem.outputs.values
     spread = float(np.ptp(problem.labels)) or 1.0
-    found = candidate_outputs(problem, dual)
+    found = price(problem, dual).outputs
     around = [np.linspace(problem.labels[0] - 3 * spread, problem.labels[-1] + 3 * spread, count), found]
     around += [found + step * spread for step in (-1e-3, -1e-6, 1e-6, 1e-3)]
     around.append((found[1:] + found[:-1]) / 2)
@@ -63,7 +64,7 @@ budgets = st.sampled_from([1e-6, 0.1, 1.0, 3.0, 17.0])
 cases = with_duals(problems(budgets=budgets))
 OFF_GRIDS = ("line", "interval")
 squared_off_grids = with_duals(problems(("squared",), budgets, places=OFF_GRIDS))
-off_grids = with_duals(problems(("squared", "absolute", "poisson_log"), budgets, places=OFF_GRIDS))
+other_off_grids = with_duals(problems(("absolute", "poisson_log"), budgets, places=OFF_GRIDS))
 
 
 @settings(max_examples=150)
@@ -112,7 +113,7 @@ def test_the_lowest_price_is_below_the_minima_of_all_columns(case):
     assert price(problem, dual).lowest <= best
 
 
-@given(off_grids)
+@given(other_off_grids)
 def test_negative_ranges_are_where_reduced_costs_are_negative(case):
     problem, dual = case
     starts, ends = negative_ranges(problem, dual)
@@ -123,36 +124,22 @@ def test_negative_ranges_are_where_reduced_costs_are_negative(case):
         assert (h[~inside] >= -ROUNDING * scale).all()
 
 
-def test_a_label_of_prior_zero_is_negative_on_a_half_line():
-    problem = unbiased_regression([0, 1, 2, 3], [0.5, 0, 0, 0.5], 1.0)
-    dual = Dual([0.0, 2.0, 2.0, 0.0], [0.0, 1.0, -1.0, 0.0])
-    starts, ends = negative_ranges(problem, dual)
-    # h_1(v) = -2 - v is negative above -2, and h_2(v) = -2 + v below 2; the others are parabolas that touch 0.
-    assert (starts[1], ends[1]) == (-2.0, math.inf)
-    assert (starts[2], ends[2]) == (-math.inf, 2.0)
-    assert np.isnan(starts[[0, 3]]).all()
-    # f(v) = v^2/4 + (v-3)^2/4 - 4 + (E-1)(min(-2-v, 0) + min(v-2, 0)): above 2 only h_1 counts E times,
-    # f'(v) = v - 3/2 - (E-1) vanishes at E + 1/2.
-    prices = price(problem, dual)
-    v = math.e + 0.5
-    expected = v * v / 4 + (v - 3) ** 2 / 4 - 4 - (math.e - 1) * (2 + v)
-    assert prices.costs.min() == pytest.approx(expected)
-    assert prices.outputs[prices.costs.argmin()] == pytest.approx(v)
-
-
-def test_a_label_of_prior_zero_without_slope_is_negative_everywhere_or_nowhere():
-    problem = unbiased_regression([0, 1, 2, 3], [0.5, 0, 0, 0.5], 1.0)
-    starts, ends = negative_ranges(problem, Dual([0.0, 2.0, -2.0, 0.0], [0.0] * 4))
+@pytest.mark.parametrize("loss", [losses.absolute, losses.poisson_log])
+def test_a_label_of_prior_zero_is_negative_everywhere_or_nowhere(loss):
+    problem = regression([0, 1, 2, 3], [0.5, 0, 0, 0.5], 1.0, loss=loss)
+    starts, ends = negative_ranges(problem, Dual([-1.0, 2.0, -2.0, 0.0], [0.0] * 4))
     assert (starts[1], ends[1]) == (-math.inf, math.inf)
-    assert np.isnan([starts[2], ends[2]]).all()
+    assert np.isnan([starts[0], ends[0], starts[2], ends[2]]).all()
 
 
-def test_roots_that_nearly_cancel_keep_their_digits():
-    # p u^2 / 2 - beta u - depth with depth tiny: one root at about -depth / beta, not lost behind the other.
-    problem = unbiased_regression([0.0, 1.0], HALVES, 1.0)
-    starts, ends = negative_ranges(problem, Dual([1e-12, 0.0], [1.0, 0.0]))
-    assert starts[0] == pytest.approx(-1e-12, rel=1e-9)
-    assert ends[0] == pytest.approx(4.0)
+def test_minima_at_one_float_are_one_output_and_the_lowest_of_them():
+    """Two labels that are neighbouring floats: between them there are many minima and no float."""
+    problem = regression([1e15, 1e15 + 0.125], HALVES, 1.0)
+    dual = Dual([1e-4, 2e-4], [0.0, 0.0])
+    outputs, costs, _ = local_minima(problem, dual)
+    prices = price(problem, dual)
+    assert np.unique(outputs).size == prices.outputs.size < outputs.size
+    assert prices.costs.min() == costs.min()
 
 
 @settings(max_examples=60)

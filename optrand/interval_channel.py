@@ -1,0 +1,174 @@
+r"""What a channel of interval columns does to each label, exactly, without its table.
+
+Arc ``j`` produces its output :math:`v_j` with probability :math:`C_j (d + q [\mathrm{first}_j \leq y \leq
+\mathrm{last}_j]) / T`, all integers. Floats are integers over powers of two, so this holds a design in floats as well
+as a mechanism. Sums over the arcs that favour a label are running totals over the labels, and sums over the labels of
+an arc are differences of two running totals: whatever is asked costs ``O(k + n)`` integer operations, nothing cancels,
+and a float at the end is rounded once. (Running totals of floats would leave little of a variance of ``exp(-epsilon)``
+times the range squared.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate, groupby
+from operator import itemgetter, mul
+
+import numpy as np
+
+from optrand.arcs import Arcs, Indices
+from optrand.dyadic import places, quotient, scaled
+from optrand.validation import Floats
+
+__all__ = ["IntervalChannel"]
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalChannel:
+    """A channel of interval columns in integers.
+
+    Attributes
+    ----------
+    labels : list of int
+        In units of ``2**-digits``.
+    outputs : list of int
+        Of each arc, in the same unit.
+    first, last : list of int
+        The labels that each arc favours, both ends in.
+    masses : list of int
+        Of each arc.
+    low, more : int
+        What a mass is multiplied by for all labels, and in addition for those that its arc favours.
+    total : int
+        The unit of probability.
+    digits : int
+
+    Examples
+    --------
+    Randomized response of two labels at ``E = 3``:
+
+    >>> arcs = Arcs(2, [0, 1], [0, 1], [-0.5, 1.5], [0.25, 0.25])
+    >>> coin = IntervalChannel.of_floats(np.array([0.0, 1.0]), arcs, 3.0)
+    >>> coin.variances.tolist(), coin.squared_error(np.array([0.5, 0.5]))
+    ([0.75, 0.75], Fraction(3, 4))
+    """
+
+    labels: list[int]
+    outputs: list[int]
+    first: list[int]
+    last: list[int]
+    masses: list[int]
+    low: int
+    more: int
+    total: int
+    digits: int
+
+    @classmethod
+    def of_integers(
+        cls, labels: Floats, outputs: Floats, intervals: tuple[Indices, Indices], masses: list[int], ratio: Fraction
+    ) -> IntervalChannel:
+        """Of one float output, interval and integer mass an arc; the first row's total is the unit of probability."""
+        digits = max(places(labels), places(outputs))
+        first, last = (ends.tolist() for ends in intervals)
+        low, more = ratio.denominator, ratio.numerator - ratio.denominator
+        total = low * sum(masses) + more * sum(mass for a, mass in zip(first, masses, strict=True) if a == 0)
+        return cls(scaled(labels, digits), scaled(outputs, digits), first, last, masses, low, more, total, digits)
+
+    @classmethod
+    def of_floats(cls, labels: Floats, arcs: Arcs, ratio: float) -> IntervalChannel:
+        """Of arcs in floats, which may have any masses, and the float that stands for ``exp(epsilon)``."""
+        digits, finer = max(places(labels), places(arcs.outputs)), places(arcs.masses)
+        high, low = ratio.as_integer_ratio()
+        return cls(
+            labels=scaled(labels, digits),
+            outputs=scaled(arcs.outputs, digits),
+            first=arcs.first.tolist(),
+            last=arcs.last.tolist(),
+            masses=scaled(arcs.masses, finer),
+            low=low,
+            more=high - low,
+            total=low << finer,
+            digits=digits,
+        )
+
+    @property
+    def k(self) -> int:
+        """The number of labels."""
+        return len(self.labels)
+
+    def _rows(self, amounts: list[int]) -> list[int]:
+        """For each label the sum over arcs of some integers, weighted as the label weights their arcs."""
+        steps = [0] * (self.k + 1)
+        for first, last, amount in zip(self.first, self.last, amounts, strict=True):
+            steps[first] += amount
+            steps[last + 1] -= amount
+        base = self.low * sum(amounts)
+        return [base + self.more * favoured for favoured in accumulate(steps[:-1])]
+
+    @property
+    def rows(self) -> Floats:
+        """What the probabilities of each label sum to."""
+        return _quotients(self._rows(self.masses), self.total)
+
+    @property
+    def means(self) -> Floats:
+        """The expected output of each label."""
+        return _quotients(self._rows(list(map(mul, self.masses, self.outputs))), self.total << self.digits)
+
+    @property
+    def biases(self) -> Floats:
+        """The expectation of the output less the label, for each label."""
+        moments, rows = self._rows(list(map(mul, self.masses, self.outputs))), self._rows(self.masses)
+        biases = [moment - row * y for moment, row, y in zip(moments, rows, self.labels, strict=True)]
+        return _quotients(biases, self.total << self.digits)
+
+    @property
+    def variances(self) -> Floats:
+        """The expected square of the output less its mean, for each label."""
+        pulls = list(map(mul, self.masses, self.outputs))
+        rows = zip(
+            self._rows(list(map(mul, pulls, self.outputs))), self._rows(pulls), self._rows(self.masses), strict=True
+        )
+        total = self.total
+        spreads = [total * (total * square - 2 * mean**2) + mean**2 * row for square, mean, row in rows]
+        return _quotients(spreads, total**3 << (2 * self.digits))
+
+    def squared_error(self, prior: Floats) -> Fraction:
+        """The expectation of ``(output - label)**2`` where the label has the given prior."""
+        finer = places(prior)
+        parts = scaled(prior, finer)
+        pulls = list(map(mul, parts, self.labels))
+        sums = [list(accumulate(x, initial=0)) for x in (parts, pulls, map(mul, pulls, self.labels))]
+        zeroth, once, twice = sums
+        base = [self.low * every[-1] for every in sums]
+        error = 0
+        for a, last, v, mass in zip(self.first, self.last, self.outputs, self.masses, strict=True):
+            b = last + 1
+            weight = base[0] + self.more * (zeroth[b] - zeroth[a])
+            pull = base[1] + self.more * (once[b] - once[a])
+            error += mass * ((weight * v - 2 * pull) * v + base[2] + self.more * (twice[b] - twice[a]))
+        return Fraction(error, self.total << (finer + 2 * self.digits))
+
+    @property
+    def extremes(self) -> tuple[Floats, Floats]:
+        """The smallest and the largest probability of each output, in increasing order of outputs.
+
+        The arcs of an output are swept from end to end, labels are not: cost ``O(n log n)``.
+        """
+        bottoms, tops = list[int](), list[int]()
+        columns = sorted(zip(self.outputs, self.first, self.last, self.masses, strict=True))
+        for _, arcs in groupby(columns, key=itemgetter(0)):
+            steps, base = {0: 0, self.k: 0}, 0
+            for _, first, last, mass in arcs:
+                steps[first] = steps.get(first, 0) + mass
+                steps[last + 1] = steps.get(last + 1, 0) - mass
+                base += mass
+            favoured = list(accumulate(steps[y] for y in sorted(steps)))[:-1]
+            bottoms.append(self.low * base + self.more * min(favoured))
+            tops.append(self.low * base + self.more * max(favoured))
+        return _quotients(bottoms, self.total), _quotients(tops, self.total)
+
+
+def _quotients(numerators: list[int], denominator: int) -> Floats:
+    return np.array([quotient(numerator, denominator) for numerator in numerators])
