@@ -22,6 +22,7 @@ from optrand.errors import Infeasible, InvalidFile, InvalidInput, NotCertified, 
 from optrand.grids import AdaptiveOutputs, ContinuousPrior, Knots, adaptive_outputs, feasible_output_set, place_knots
 from optrand.mechanism import Mechanism, load
 from optrand.outputs import Grid, Interval, Line
+from optrand.path_decomposition import decompose_paths
 from optrand.problem import Problem, classification, regression, unbiased_range, unbiased_regression
 from optrand.randomizer import Randomizer
 from optrand.rounding import unbiased_rounding
@@ -56,6 +57,7 @@ __all__ = [
     "classification",
     "continuous_mechanism",
     "debiased_rr",
+    "decompose_paths",
     "errors",
     "feasible_output_set",
     "knot_sweep",

@@ -18,11 +18,13 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import LogNorm, to_rgb
 from matplotlib.figure import Figure
 
+from optrand.arcs import Arcs
 from optrand.certificate import certify
 from optrand.closed_forms import debiased_rr, rr_with_prior
 from optrand.errors import InvalidInput
 from optrand.mechanism import Mechanism
-from optrand.plotting import matrix_figure, mechanism_figure, pmf_figure, save_figure
+from optrand.path_decomposition import decompose_paths
+from optrand.plotting import matrix_figure, mechanism_figure, paths_figure, pmf_figure, save_figure
 from optrand.plotting.style import MARKS, number_texts, spread
 from optrand.problem import unbiased_regression
 from optrand.randomizer import Randomizer
@@ -214,6 +216,82 @@ def test_a_caption_claims_no_gap_that_was_not_certified() -> None:
     assert "no certified gap" in mechanism_figure(THREE, unproved).get_suptitle()
 
 
+def helix(k: int) -> Randomizer:
+    """Intervals of `k` labels that move forward, a third of the labels long, each of the same mass."""
+    steps = np.arange(-(k // 3) + 1, k)
+    first, last = np.maximum(steps, 0), np.minimum(steps + k // 3 - 1, k - 1)
+    masses = np.full(steps.size, 1 / (steps.size + (math.e - 1) * (k // 3)))
+    return Randomizer.of_arcs(np.arange(k), Arcs(k, first, last, np.linspace(-k, 2 * k, steps.size), masses), 1.0)
+
+
+def borders(axes: matplotlib.axes.Axes, label: str = "borders of bins") -> set[tuple[float, ...]]:
+    """The upright lines of a picture of paths: place, bottom and top."""
+    (found,) = [c for c in axes.collections if c.get_label() == label]
+    assert isinstance(found, LineCollection)
+    return {(x0, round(y0, 9), round(y1, 9)) for (x0, y0), (_, y1) in found.get_segments()}
+
+
+def test_each_component_is_a_strip_as_high_as_its_weight_and_cut_into_its_bins() -> None:
+    table = helix(9)
+    paths = decompose_paths(table)
+    figure = paths_figure(table)
+    axes = figure.axes[0]
+    mesh = axes.collections[0]
+    tops = np.cumsum([float(weight) for weight in paths.weights])
+    np.testing.assert_allclose(mesh.get_coordinates()[:, 0, 1], [0, *tops])
+    np.testing.assert_allclose(mesh.get_coordinates()[0, :, 0], np.arange(10) - 0.5)
+    expected = [np.repeat(path.outputs, path.last - path.first + 1) for path in paths]
+    np.testing.assert_array_equal(mesh.get_array(), expected)
+    cuts = {
+        (first - 0.5, round(bottom, 9), round(top, 9))
+        for path, bottom, top in zip(paths, [0, *tops], tops, strict=False)
+        for first in path.first.tolist()[1:]
+    }
+    assert borders(axes) == borders(axes, "under the borders") == cuts
+    assert figure.get_suptitle() == "A mixture of 3 randomized responses on 3 to 4 bins: 9 labels, ε = 1"
+    assert [axes.get_xlabel(), axes.get_ylabel()] == ["label", "share of the mixture"]
+    assert figure.axes[1].get_ylabel() == "output of the label's bin"
+    assert len(axes.texts) == paths.bins.sum()
+    assert {text.get_text().replace("\N{MINUS SIGN}", "-") for text in axes.texts} == {
+        f"{output:.3g}" for output in paths.outputs
+    }
+
+
+def test_outputs_are_told_apart_in_grey_and_their_letters_can_be_read() -> None:
+    axes = paths_figure(helix(9)).axes[0]
+    mesh = axes.collections[0]
+    shades = [brightness(to_rgb(mesh.to_rgba(output))) for output in np.linspace(*mesh.get_clim(), 50)]
+    assert all(light > dark for light, dark in pairwise(shades))
+    for text in axes.texts:
+        ground = mesh.to_rgba(float(text.get_text().replace("\N{MINUS SIGN}", "-")))
+        assert abs(brightness(to_rgb(ground)) - brightness(to_rgb(text.get_color()))) > 0.35
+
+
+def test_one_component_is_randomized_response_itself() -> None:
+    figure = paths_figure(THREE)
+    assert figure.get_suptitle() == "Randomized response on 3 bins: 3 labels, ε = 0.5"
+    assert len(figure.axes[0].texts) == 3
+
+
+def test_of_many_components_those_at_even_heights_are_drawn() -> None:
+    table = helix(3001)
+    paths = decompose_paths(table)
+    figure = paths_figure(table)
+    mesh = figure.axes[0].collections[0]
+    shown = np.asarray(mesh.get_array())
+    assert shown.shape[0] == 400 < len(paths) == 1000
+    assert shown.shape[1] <= 801
+    assert figure.axes[0].texts[:] == []
+    middle = paths[int(np.searchsorted(np.cumsum(np.array(paths.weights, dtype=float)), 200.5 / 400))]
+    assert set(shown[200].tolist()) == set(middle.outputs.tolist())
+
+
+def test_what_is_no_mixture_of_bins_is_not_drawn_as_one() -> None:
+    apart = Randomizer([0, 1, 2], [0, 1], [[0.75, 0.25], [0.25, 0.75], [0.75, 0.25]], 1.2)
+    with pytest.raises(InvalidInput, match="no interval"):
+        paths_figure(apart)
+
+
 @dataclass(frozen=True)
 class Holder:
     """Anything with a randomizer, as a mechanism is."""
@@ -258,7 +336,7 @@ def test_a_randomizer_and_whatever_holds_one_give_the_same_picture(draw: Callabl
 )
 def test_extremes_are_drawn_without_a_warning(table: Randomizer, tmp_path: Path) -> None:
     # A layout that does not fit its figure warns, and warnings are errors here.
-    for draw in (pmf_figure, matrix_figure, mechanism_figure):
+    for draw in (pmf_figure, matrix_figure, mechanism_figure, paths_figure):
         save_figure(draw(table), tmp_path / f"{draw.__name__}.png")
 
 
@@ -320,3 +398,5 @@ def test_numbers_are_told_apart() -> None:
     assert number_texts(np.array([-2.5, 0.0, 1 / 3])) == ["\N{MINUS SIGN}2.5", "0", "0.333"]
     assert len(set(number_texts(1e9 + np.arange(5)))) == 5
     assert number_texts(np.array([7.0])) == ["7"]
+    assert number_texts(np.array([0.0, 1250.0, 1e4])) == ["0", "1250", "10000"]
+    assert number_texts(np.array([1e-9, 1e7])) == ["1e-09".replace("-", "\N{MINUS SIGN}"), "1e+07"]

@@ -1,4 +1,4 @@
-"""Pictures of randomizers: one probability mass function a label, and the table with its staircase signature.
+"""Pictures of randomizers: a probability mass function a label, the table with its signature, the mixture of paths.
 
 Nothing here shows a window or touches matplotlib's global state: each function returns a
 :class:`matplotlib.figure.Figure`, which :func:`save_figure` writes whole or not at all. Every picture can be read in
@@ -19,6 +19,8 @@ from matplotlib.figure import Figure
 from optrand import losses
 from optrand.errors import InvalidInput
 from optrand.files import write_atomically
+from optrand.path_decomposition import decompose_paths
+from optrand.plotting.paths import draw_paths
 from optrand.plotting.stems import draw_pmfs, shown_labels
 from optrand.plotting.style import STYLE
 from optrand.plotting.table import draw_matrix
@@ -28,7 +30,7 @@ from optrand.randomizer import Randomizer
 if TYPE_CHECKING:
     from optrand.certificate import Certificate
 
-__all__ = ["matrix_figure", "mechanism_figure", "pmf_figure", "save_figure"]
+__all__ = ["matrix_figure", "mechanism_figure", "paths_figure", "pmf_figure", "save_figure"]
 
 UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".png": {}, ".svg": {"Date": None}}
 """The endings that a picture may have, and what keeps the date out of each."""
@@ -158,6 +160,47 @@ def mechanism_figure(subject: Randomizer | HasRandomizer, certificate: Certifica
         upper, lower = figure.add_subfigure(grid[0]), figure.add_subfigure(grid[1])
         upper.suptitle(draw_pmfs(upper, table, means=_has_means(subject)), fontsize=9)
         draw_matrix(lower, table)
+    return figure
+
+
+def paths_figure(subject: Randomizer | HasRandomizer) -> Figure:
+    """A randomizer as the mixture of randomized responses on bins that it is, one strip a component.
+
+    A strip is as high as the weight of its component. Lines cut it into bins, and the shade of a bin is the output that
+    it produces: a label draws a strip, whatever the label is, and then mostly the output of its own bin there.
+
+    Parameters
+    ----------
+    subject : Mechanism, Solution or Randomizer
+        With interval columns (:func:`optrand.decompose_paths`).
+
+    Returns
+    -------
+    Figure
+        Of all components, or of those at 400 evenly spread heights; its title counts them.
+
+    Raises
+    ------
+    InvalidInput
+        A subject without a randomizer, or with columns that are no intervals.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> problem = optrand.unbiased_regression(range(4), [0.4, 0.3, 0.2, 0.1], 2.0)
+    >>> paths_figure(optrand.tabulate(optrand.solve(problem))).get_suptitle()
+    'A mixture of 3 randomized responses on 2 to 3 bins: 4 labels, ε = 2'
+    """
+    paths = decompose_paths(subject)
+    few, many = int(paths.bins.min()), int(paths.bins.max())
+    bins = _counted(many, "bin") if few == many else f"{few:,} to {many:,} bins"
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+        draw_paths(figure, paths)
+        mixture = f"A mixture of {len(paths):,} randomized responses" if len(paths) > 1 else "Randomized response"
+        figure.suptitle(
+            f"{mixture} on {bins}: {_counted(paths.labels.size, 'label')}, ε = {math.log(paths.ratio):g}", fontsize=9
+        )
     return figure
 
 

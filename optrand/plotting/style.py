@@ -69,16 +69,20 @@ def spread(count: int, most: int) -> NDArray[np.intp]:
 
 
 def number_texts(numbers: Floats) -> list[str]:
-    """Increasing numbers in the fewest digits, from three up, that tell them apart by far.
+    """Increasing numbers in the fewest digits, from three up, that tell them apart by far; thousands without exponents.
 
     Examples
     --------
     >>> number_texts(np.array([0.0, 1 / 3, 20.0])), number_texts(np.array([1e9, 1e9 + 1]))
     (['0', '0.333', '20'], ['1000000000', '1000000001'])
+    >>> number_texts(np.array([0.0, 5000.0, 1e4, 1e8]))
+    ['0', '5000', '10000', '1e+08']
     """
     gap = float(np.diff(numbers).min(initial=math.inf))
     for digits in range(3, 18):
         texts = [f"{number:.{digits}g}" for number in numbers]
-        if all(abs(float(text) - number) <= 0.1 * gap for text, number in zip(texts, numbers, strict=True)):
+        pairs = list(zip(texts, numbers.tolist(), strict=True))
+        short = any("e+" in text and abs(number) < 1e6 for text, number in pairs)
+        if not short and all(abs(float(text) - number) <= 0.1 * gap for text, number in pairs):
             break
     return [text.replace("-", "\N{MINUS SIGN}") for text in texts]

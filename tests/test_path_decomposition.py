@@ -1,0 +1,145 @@
+"""Flows as mixtures of randomized responses on bins: every promise of the theorem, in integers."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flows import arcs_of, forward, mixed
+
+import optrand
+from optrand import Mechanism, Randomizer, decompose_paths
+from optrand.arcs import Arcs
+from optrand.exact import privacy_ratio
+from optrand.path_decomposition import Paths
+
+
+def flow_mechanism(rng: np.random.Generator, k: int, kind: str, epsilon: float = 1.0) -> Mechanism:
+    """The exact mechanism of a random flow, biased where the flow is nested."""
+    columns = forward(rng, k) if kind == "forward" else mixed(rng, k, 5)
+    build = optrand.unbiased_regression if kind == "forward" else optrand.regression
+    problem = build(np.arange(k), rng.dirichlet(np.ones(k)), epsilon)
+    return optrand.tabulate(problem, Randomizer.of_arcs(problem.labels, arcs_of(problem, columns), epsilon))
+
+
+def response_on_bins(paths: Paths, number: int) -> list[list[Fraction]]:
+    """Randomized response on the bins of a path, from its definition, over all outputs of the mixture."""
+    path, where = paths[number], {v: i for i, v in enumerate(paths.outputs.tolist())}
+    table = [[Fraction(0)] * len(where) for _ in range(paths.labels.size)]
+    for y, row in enumerate(table):
+        for first, last, output in zip(path.first.tolist(), path.last.tolist(), path.outputs.tolist(), strict=True):
+            row[where[output]] += paths.ratio if first <= y <= last else 1
+        table[y] = [entry / (path.bins + paths.ratio - 1) for entry in row]
+    return table
+
+
+@pytest.mark.parametrize("kind", ["forward", "nested"])
+@pytest.mark.parametrize("k", [1, 2, 6, 15])
+def test_the_mixture_is_the_mechanism_exactly(kind: str, k: int) -> None:
+    rng = np.random.default_rng(k)
+    mechanism = flow_mechanism(rng, k, kind)
+    paths = decompose_paths(mechanism)
+    assert sum(paths.weights) == 1
+    mixture = np.full((k, mechanism.outputs.size), Fraction(0))
+    for number, weight in enumerate(paths.weights):
+        table = response_on_bins(paths, number)
+        assert all(sum(row) == 1 for row in table)
+        mixture += weight * np.array(table)
+    assert (mixture == mechanism.weights * Fraction(1, mechanism.total)).all()
+
+
+@pytest.mark.parametrize("kind", ["forward", "nested"])
+@pytest.mark.parametrize("k", [3, 30, 300])
+def test_paths_partition_the_labels_and_sum_to_the_flow(kind: str, k: int) -> None:
+    rng = np.random.default_rng(10 * k)
+    for _ in range(5):
+        mechanism = flow_mechanism(rng, k, kind)
+        flow, paths = mechanism.arcs, decompose_paths(mechanism)
+        assert flow is not None
+        assert len(paths) <= flow.masses.size - np.unique(flow.first).size + 1
+        carried = [0] * flow.masses.size
+        for path, mass, bins in zip(paths, paths.masses, paths.bins.tolist(), strict=True):
+            assert path.mass == mass > 0
+            assert path.bins == bins
+            assert (path.first[0], path.last[-1]) == (0, k - 1)
+            assert np.array_equal(path.first[1:], path.last[:-1] + 1)
+            assert np.array_equal(path.outputs, mechanism.outputs[flow.at[path.arcs]])
+            assert path.keeps == mechanism.ratio / (bins + mechanism.ratio - 1)
+            for arc in path.arcs.tolist():
+                carried[arc] += mass
+        assert carried == flow.masses.tolist()
+
+
+def test_intervals_that_move_forward_give_components_of_nearly_equal_size() -> None:
+    rng = np.random.default_rng(4)
+    spans = []
+    for k in (2, 9, 50, 400):
+        for epsilon in (0.1, 1.0, 6.0):
+            paths = decompose_paths(flow_mechanism(rng, k, "forward", epsilon))
+            spans.append(int(np.ptp(paths.bins)))
+    assert max(spans) == 1
+    nested = decompose_paths(flow_mechanism(np.random.default_rng(0), 60, "nested"))
+    assert np.ptp(nested.bins) > 1
+
+
+def test_the_optimum_of_four_labels_by_hand() -> None:
+    """Columns [0], [0, 1], [1], [2, 3], [3] and [1, 2] with masses 2, 1, 1, 2, 1, 1: coverage 3.
+
+    Nodes: 0 gives 2 and 1; node 1 gets the 2 of [0] and gives [1] and [1, 2] 1 each; node 2 gets 1 of [0, 1] and 1 of
+    [1], for [2, 3]; node 3 gets the 1 of [1, 2], for [3]. On the circle of length 3 the place of [0] is (0, 2): then
+    [1] holds (0, 1) and [1, 2] holds (1, 2), and [0, 1] holds (2, 3). So the paths are [0][1][2, 3], [0][1, 2][3] and
+    [0, 1][2, 3], each of mass 1, and with R = 3 they weigh 3 + 2, 3 + 2 and 2 + 2 of 14.
+    """
+    share = Fraction(1, 2 + 1 + 1 + 2 + 1 + 1 + (3 - 1) * 3)
+    masses = np.array([2, 1, 1, 2, 1, 1]) * float(share)
+    arcs = Arcs(4, [0, 0, 1, 2, 3, 1], [0, 1, 1, 3, 3, 2], [0.0, 1.0, 2.0, 4.0, 5.0, 3.0], masses)
+    paths = decompose_paths(Randomizer.of_arcs(range(4), arcs, math.log(3)))
+    assert [path.outputs.tolist() for path in paths] == [[0, 2, 4], [0, 3, 5], [1, 4]]
+    assert [float(weight) for weight in paths.weights] == pytest.approx([5 / 14, 5 / 14, 4 / 14], rel=1e-14)
+    assert [float(path.keeps) for path in paths] == pytest.approx([3 / 5, 3 / 5, 3 / 4], rel=1e-14)
+
+
+def test_tables_of_interval_columns_are_decomposed_as_well() -> None:
+    response = optrand.debiased_rr(range(5), 1.0)
+    for subject in (response, response.randomizer, optrand.tabulate(response)):
+        (path,) = decompose_paths(subject)
+        assert path.first.tolist() == path.last.tolist() == list(range(5))
+        assert path.outputs.tolist() == pytest.approx(response.randomizer.outputs.tolist())
+        assert path.ratio == privacy_ratio(1.0)
+
+
+def test_what_is_no_sum_of_intervals_is_refused() -> None:
+    apart = Randomizer([0, 1, 2], [0, 1], [[0.75, 0.25], [0.25, 0.75], [0.75, 0.25]], math.log(3))
+    with pytest.raises(optrand.InvalidInput, match=r"1 column\(s\) favour labels that are no interval"):
+        decompose_paths(apart)
+    with pytest.raises(optrand.InvalidInput, match="not a list"):
+        decompose_paths([[0.5, 0.5]])  # type: ignore[arg-type]
+    uneven = Arcs(2, [0, 1], [0, 1], [-0.5, 1.5], [0.2, 0.3])
+    with pytest.raises(optrand.NotCertified, match=r"not 1\.1-DP"):
+        decompose_paths(Randomizer.of_arcs([0, 1], uneven, 1.1))
+
+
+def test_paths_are_numbered_like_a_list() -> None:
+    paths = decompose_paths(flow_mechanism(np.random.default_rng(2), 9, "forward"))
+    assert np.array_equal(paths[-1].arcs, paths[len(paths) - 1].arcs)
+    for number in (len(paths), -len(paths) - 1):
+        with pytest.raises(IndexError, match=f"there are {len(paths)} paths"):
+            paths[number]
+
+
+def test_ten_thousand_labels_are_decomposed_without_writing_all_paths_out() -> None:
+    k = 10_001
+    mechanism = flow_mechanism(np.random.default_rng(6), k, "forward")
+    tracemalloc.start()
+    paths = decompose_paths(mechanism)
+    some = [paths[number] for number in (0, len(paths) // 2, -1)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # All paths together have about ten million bins, of 32 bytes each.
+    assert int(paths.bins.sum()) > 5_000_000
+    assert peak < 50e6
+    assert sum(paths.masses) == mechanism.arcs.coverage[0]  # type: ignore[union-attr]
+    assert all(path.last[-1] == k - 1 for path in some)
