@@ -62,8 +62,9 @@ class Certificate:
         The largest ``|E[M(y)] - y|`` over the labels, in units of the labels.
     exact : bool
         Whether all of the statement was computed in exact arithmetic, roundings in the safe direction: of a mechanism
-        that was asked for so, and always for squared loss off a grid. Never of a randomizer in floats, which is
-        forgiven its own rounding; its bound may be exact all the same. The privacy and bias of a mechanism always are.
+        that was asked for so, and always for squared and absolute loss off a grid. Never of a randomizer in floats,
+        which is forgiven its own rounding; its bound may be exact all the same. The privacy and bias of a mechanism
+        always are.
     findings : tuple of str
         What keeps the randomizer from being a feasible answer; empty if nothing does.
 
@@ -149,8 +150,8 @@ def certify(
         Only with a problem: the multipliers of the bound. Without one only feasibility is stated.
     exact : bool
         Compute the bound, and the value of a mechanism, in rational arithmetic with every rounding in the safe
-        direction. In floats the rounding errors are estimated and allowed for. For squared loss off a grid exact
-        arithmetic costs next to nothing, and is always used.
+        direction. In floats the rounding errors are estimated and allowed for. For squared and absolute loss off a grid
+        exact arithmetic costs next to nothing, and is always used.
 
     Returns
     -------
@@ -158,8 +159,8 @@ def certify(
 
     Notes
     -----
-    Squared loss off a grid: ``O(k log k)`` for the bound and ``O(k + n log n)`` for arcs, whose table is not written
-    out. Else, and for tables, ``O(n k)``.
+    Squared and absolute loss off a grid: ``O(k log k)`` for the bound and ``O(k + n log n)`` for arcs, whose table is
+    not written out. Else, and for tables, ``O(n k)``.
 
     Examples
     --------
@@ -180,7 +181,7 @@ def certify(
             raise InvalidInput("this brings its own problem and dual: pass certify(problem, randomizer, dual) instead")
         problem, dual = subject.problem, subject.dual
         answer = subject.randomizer if isinstance(subject, Solution) else subject
-    exact = exact or exact_pricing.squared_off_grid(problem)
+    exact = exact or exact_pricing.cheap(problem)
     bound = -math.inf if dual is None else lower_bound(problem, dual, exact=exact)
     facts = _Facts.of_mechanism(problem, answer, exact) if isinstance(answer, Mechanism) else _Facts.of(problem, answer)
     value = math.inf if facts.findings else facts.value
@@ -206,7 +207,8 @@ def lower_bound(problem: Problem, dual: Dual, *, exact: bool = False) -> float:
     dual : Dual
         Any multipliers.
     exact : bool
-        In rational arithmetic rather than in floats with an allowance for rounding; squared loss off a grid always is.
+        In rational arithmetic rather than in floats with an allowance for rounding. For squared and absolute loss off a
+        grid it always is.
 
     Returns
     -------
@@ -227,7 +229,7 @@ def lower_bound(problem: Problem, dual: Dual, *, exact: bool = False) -> float:
     weights = problem.bias_weights
     if (dual.beta[weights == 0] != 0).any():
         return -math.inf
-    if exact or exact_pricing.squared_off_grid(problem):
+    if exact or exact_pricing.cheap(problem):
         return float_below(exact_pricing.lower_bound(problem, dual))
     # A product of penalty and prior that has lost digits to underflow proves nothing.
     charged = weights >= SMALLEST_NORMAL

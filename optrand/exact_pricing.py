@@ -1,10 +1,10 @@
 r"""The bound of :mod:`optrand.certificate` once more, in integers and rationals, every rounding in the safe direction.
 
 Labels, priors and multipliers are floats, so they are exact dyadic rationals. :math:`E = e^\epsilon` is rounded *up*
-(a larger :math:`E` admits more randomizers, so the bound is still true). Squared loss off a grid has a module of its
-own, :mod:`optrand.exact_squared`. For Poisson log loss off a grid, too, the roots of each :math:`h_y` are bracketed
-*outward*. Treating :math:`h_y` as negative up to such a bracket overstates :math:`f` by at most :math:`(E - 1)` times
-the value of :math:`h_y` at the outer end, which is subtracted.
+(a larger :math:`E` admits more randomizers, so the bound is still true). Squared and absolute loss off a grid have
+modules of their own, :mod:`optrand.exact_squared` and :mod:`optrand.exact_absolute`. For Poisson log loss off a grid
+the roots of each :math:`h_y` are bracketed *outward*. Treating :math:`h_y` as negative up to such a bracket overstates
+:math:`f` by at most :math:`(E - 1)` times the value of :math:`h_y` at the outer end, which is subtracted.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import mul
 
 import numpy as np
 
-from optrand import exact_squared, losses
+from optrand import exact_absolute, exact_squared, losses
+from optrand.column_bound import excess_above
 from optrand.dyadic import places, scaled
-from optrand.exact import exp_bracket, log_bracket
+from optrand.exact import log_bracket
 from optrand.interval_channel import IntervalChannel
 from optrand.mechanism import Mechanism
 from optrand.outputs import Grid
@@ -27,10 +29,10 @@ from optrand.problem import Problem
 from optrand.solution import Dual
 from optrand.validation import Floats
 
-__all__ = ["lower_bound", "squared_off_grid", "value"]
+__all__ = ["cheap", "lower_bound", "value"]
 
 BITS = 200
-"""Binary digits to which ``exp(epsilon)`` and roots are rounded."""
+"""Binary digits to which roots are rounded."""
 
 SMALLEST = Fraction(1, 2**1100)
 """Below every positive float. Roots of Poisson log loss nearer to 0 than this are not looked for."""
@@ -41,63 +43,63 @@ def rationals(numbers: Floats) -> list[Fraction]:
     return [Fraction(x) for x in numbers.tolist()]
 
 
-def ratio_above(epsilon: float) -> Fraction:
-    """``exp(epsilon)`` rounded up to a dyadic rational."""
-    return Fraction(math.ceil(exp_bracket(epsilon)[1] * 2**BITS), 2**BITS)
+def cheap(problem: Problem) -> bool:
+    """Whether exact arithmetic costs no more than floats, so that nothing else is used: ``O(k log k)`` for the bound.
 
-
-def squared_off_grid(problem: Problem) -> bool:
-    """Whether exact arithmetic costs hardly more than floats: ``O(k log k)`` for the bound, a pass for the value."""
-    return problem.loss == losses.squared and not isinstance(problem.outputs, Grid)
+    That is so off a grid, for squared and absolute loss.
+    """
+    return problem.loss in (losses.squared, losses.absolute) and not isinstance(problem.outputs, Grid)
 
 
 def lower_bound(problem: Problem, dual: Dual) -> Fraction:
     """The bound as a rational; multipliers must be zero where ``bias_penalty * prior`` is."""
-    if squared_off_grid(problem):
-        return exact_squared.lower_bound(problem, dual)
+    if cheap(problem):
+        squared = problem.loss == losses.squared
+        return exact_squared.lower_bound(problem, dual) if squared else exact_absolute.lower_bound(problem, dual)
     alpha, beta, labels, prior = (rationals(x) for x in (dual.alpha, dual.beta, problem.labels, problem.prior))
     total = sum(alpha, Fraction(0)) + sum((b * y for b, y in zip(beta, labels, strict=True)), Fraction(0))
     if not problem.unbiased:
         penalty = Fraction(problem.bias_penalty)
         total -= sum((b * b / (2 * penalty * p) for b, p in zip(beta, prior, strict=True) if b), Fraction(0))
-    ratio = ratio_above(problem.epsilon)
+    excess, shift = excess_above(problem.epsilon)
+    ratio = 1 + Fraction(excess, 1 << shift)
     lowest = _lowest(problem, dual, ratio)
     return total + (lowest * problem.k / (ratio + problem.k - 1) if lowest < 0 else lowest / ratio)
 
 
 def value(problem: Problem, mechanism: Mechanism) -> Fraction:
     """The objective at an exact mechanism (of the minimisation), rounded up where the loss is not rational."""
-    expected = _squared_error(problem, mechanism) / 2 if problem.loss == losses.squared else _loss(problem, mechanism)
+    arcs, outputs = mechanism.arcs, mechanism.outputs
+    if arcs is not None and problem.loss in (losses.squared, losses.absolute):
+        intervals = arcs.first, arcs.last
+        channel = IntervalChannel.of_integers(
+            problem.labels, outputs[arcs.at], intervals, arcs.masses.tolist(), mechanism.ratio
+        )
+        squared = problem.loss == losses.squared
+        expected = channel.squared_error(problem.prior) / 2 if squared else channel.absolute_error(problem.prior)
+    else:
+        expected = _expected_loss(problem, mechanism)
     if problem.bias_penalty and not problem.unbiased:
         charges = zip(rationals(problem.prior), mechanism.exact_biases, strict=True)
         expected += Fraction(problem.bias_penalty) * sum((p * b * b for p, b in charges), Fraction(0)) / 2
     return expected
 
 
-def _squared_error(problem: Problem, mechanism: Mechanism) -> Fraction:
-    """The expected squared distance of output and label; in ``O(k + n)`` for a mechanism of arcs."""
-    arcs, outputs = mechanism.arcs, mechanism.outputs
-    if arcs is not None:
-        channel = IntervalChannel.of_integers(
-            problem.labels, outputs[arcs.at], (arcs.first, arcs.last), arcs.masses.tolist(), mechanism.ratio
-        )
-        return channel.squared_error(problem.prior)
-    digits, finer = max(places(problem.labels), places(outputs)), places(problem.prior)
-    labels, at, prior = (
-        np.array(scaled(x, d), dtype=object)
-        for x, d in ((problem.labels, digits), (outputs, digits), (problem.prior, finer))
-    )
-    zeroth, once, twice = np.array([prior, prior * labels, prior * labels**2]) @ mechanism.weights
-    return Fraction(int(((zeroth * at - 2 * once) * at + twice).sum()), mechanism.total << (finer + 2 * digits))
-
-
-def _loss(problem: Problem, mechanism: Mechanism) -> Fraction:
+def _expected_loss(problem: Problem, mechanism: Mechanism) -> Fraction:
     """The expected loss, rounded up where it is not rational; cost ``O(k n)``."""
-    labels, prior, outputs = (rationals(x) for x in (problem.labels, problem.prior, mechanism.outputs))
+    if problem.loss in (losses.squared, losses.absolute):
+        digits, finer = max(places(problem.labels), places(mechanism.outputs)), places(problem.prior)
+        labels, outputs = (np.array(scaled(x, digits), dtype=object) for x in (problem.labels, mechanism.outputs))
+        distances = np.abs(outputs - labels[:, np.newaxis])
+        power = 2 if problem.loss == losses.squared else 1
+        means = (mechanism.weights * distances**power).sum(axis=1)
+        error = sum(map(mul, scaled(problem.prior, finer), means.tolist()))
+        return Fraction(error, power * mechanism.total << (finer + power * digits))
+    exact_labels, prior, exact_outputs = (rationals(x) for x in (problem.labels, problem.prior, mechanism.outputs))
     expected = Fraction(0)
-    for y, (label, p) in enumerate(zip(labels, prior, strict=True)):
+    for y, (label, p) in enumerate(zip(exact_labels, prior, strict=True)):
         if p:
-            bounds = _loss_bounds(problem, y, label, outputs)
+            bounds = _loss_bounds(problem, y, label, exact_outputs)
             expected += p * sum(w * g for w, (_, g) in zip(mechanism.weights[y].tolist(), bounds, strict=True))
     return expected / mechanism.total
 
@@ -116,8 +118,6 @@ def _lowest(problem: Problem, dual: Dual, ratio: Fraction) -> Fraction:
     """A rational lower bound of ``min f`` over the allowed outputs."""
     if isinstance(problem.outputs, Grid):
         return _lowest_on_grid(problem, dual, ratio, problem.outputs.values)
-    if problem.loss == losses.absolute:
-        return _lowest_absolute(problem, dual, ratio)
     return _lowest_poisson(problem, dual, ratio)
 
 
@@ -131,23 +131,6 @@ def _lowest_on_grid(problem: Problem, dual: Dual, ratio: Fraction, grid: Floats)
             reduced = prior[y] * low - alpha[y] - beta[y] * outputs[i]
             costs[i] += reduced * ratio if reduced < 0 else reduced
     return min(costs)
-
-
-def _lowest_absolute(problem: Problem, dual: Dual, ratio: Fraction) -> Fraction:
-    """Absolute loss without multipliers of bias: ``f`` is piecewise linear, so labels, roots and ends suffice."""
-    alpha, prior, labels = (rationals(x) for x in (dual.alpha, problem.prior, problem.labels))
-    points = set(labels)
-    for y, a, p in zip(labels, alpha, prior, strict=True):
-        if a > 0 and p > 0:
-            points |= {y - a / p, y + a / p}
-    low, high = problem.outputs.low, problem.outputs.high
-    points |= {Fraction(x) for x in (low, high) if math.isfinite(x)}
-
-    def cost(v: Fraction) -> Fraction:
-        reduced = [p * abs(v - y) - a for y, a, p in zip(labels, alpha, prior, strict=True)]
-        return sum((h * ratio if h < 0 else h for h in reduced), Fraction(0))
-
-    return min(cost(v) for v in points if low <= v <= high)
 
 
 @dataclass(frozen=True)

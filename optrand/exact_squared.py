@@ -24,8 +24,8 @@ from operator import mul
 
 import numpy as np
 
+from optrand.column_bound import assembled, excess_above
 from optrand.dyadic import places, quotient, scaled
-from optrand.exact import exp_bracket
 from optrand.problem import Problem
 from optrand.solution import Dual
 from optrand.validation import Floats
@@ -33,7 +33,7 @@ from optrand.validation import Floats
 __all__ = ["local_minima", "lower_bound"]
 
 BITS = 128
-"""Binary digits that ``exp(epsilon) - 1`` keeps, and by which roots are finer than the labels' spread over E."""
+"""Binary digits by which roots are finer than the labels' spread over E."""
 
 Quadratic = tuple[int, int, int]
 """Coefficients ``a, b, c`` of ``a v^2 - 2 b v + c``."""
@@ -67,7 +67,7 @@ class _Scaled:
     @classmethod
     def of(cls, problem: Problem, dual: Dual) -> _Scaled:
         """Choose the units: fine enough for every number at hand, and for roots that are as good as exact."""
-        excess, shift = _excess_above(problem.epsilon)
+        excess, shift = excess_above(problem.epsilon)
         ends = np.array([x for x in (problem.outputs.low, problem.outputs.high) if math.isfinite(x)])
         spread = float(np.ptp(problem.labels)) or abs(float(problem.labels[0])) or 1.0
         finer = BITS + max(0, excess.bit_length() - shift) - math.frexp(spread)[1]
@@ -179,10 +179,8 @@ def lower_bound(problem: Problem, dual: Dual) -> Fraction:
         base -= sum(-((-b * b * below) // (2 * above * p)) for b, p in zip(case.beta, case.prior, strict=True) if b)
     sweep = _Sweep.of(case)
     least = min(sweep.least) - sweep.slack
-    one = 1 << case.shift
-    # E + k - 1 and E, in units of 2**-shift.
-    masses = (one * problem.k + case.excess, problem.k) if least < 0 else (one + case.excess, 1)
-    return Fraction(2 * base * masses[0] + least * masses[1], masses[0] << (case.mass + 2 * case.line + 1))
+    digits = case.mass + 2 * case.line + 1
+    return assembled(2 * base, least, problem.k, excess=(case.excess, case.shift), digits=digits)
 
 
 def local_minima(problem: Problem, dual: Dual) -> tuple[Floats, Floats, float]:
@@ -208,13 +206,6 @@ def local_minima(problem: Problem, dual: Dual) -> tuple[Floats, Floats, float]:
     limits = max(problem.outputs.low, -np.finfo(float).max), min(problem.outputs.high, np.finfo(float).max)
     costs = np.array([quotient(value, unit) for value in sweep.least])
     return np.clip(np.array(outputs), *limits), costs, quotient(sweep.slack, unit)
-
-
-def _excess_above(epsilon: float) -> tuple[int, int]:
-    """Integers ``n, s >= 0`` with ``exp(epsilon) - 1 <= n / 2**s``, as tight as :data:`BITS` digits allow."""
-    above = exp_bracket(epsilon, 60 if epsilon > 1e-9 else 400)[1] - 1
-    shift = max(0, BITS - (above.numerator.bit_length() - above.denominator.bit_length()))
-    return -((-above.numerator << shift) // above.denominator), shift
 
 
 def _roots(a: int, b: int, c: int) -> tuple[int | float, int | float] | None:

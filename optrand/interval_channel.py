@@ -10,6 +10,7 @@ times the range squared.)
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, groupby
@@ -149,6 +150,20 @@ class IntervalChannel:
             pull = base[1] + self.more * (once[b] - once[a])
             error += mass * ((weight * v - 2 * pull) * v + base[2] + self.more * (twice[b] - twice[a]))
         return Fraction(error, self.total << (finer + 2 * self.digits))
+
+    def absolute_error(self, prior: Floats) -> Fraction:
+        """The expectation of ``|output - label|`` where the label has the given prior; cost ``O(k + n log k)``."""
+        finer = places(prior)
+        parts = scaled(prior, finer)
+        zeroth, once = (list(accumulate(x, initial=0)) for x in (parts, map(mul, parts, self.labels)))
+        error = 0
+        for a, last, v, mass in zip(self.first, self.last, self.outputs, self.masses, strict=True):
+            turn = bisect_left(self.labels, v)
+            for start, end, factor in ((0, self.k, self.low), (a, last + 1, self.more)):
+                middle = min(max(turn, start), end)
+                weight, pull = (2 * sums[middle] - sums[start] - sums[end] for sums in (zeroth, once))
+                error += factor * mass * (v * weight - pull)
+        return Fraction(error, self.total << (finer + self.digits))
 
     @property
     def extremes(self) -> tuple[Floats, Floats]:

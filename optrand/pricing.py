@@ -9,7 +9,8 @@ epsilon-DP table is a multiple of some :math:`s \in [1, E]^k`, :math:`E = e^\eps
 attained by the staircase column of :math:`S = \{y : h_y(v) < 0\}`. On a grid :math:`f` is evaluated everywhere. On the
 line or an interval each :math:`h_y` is convex, so it is negative between its two roots: sort the roots, and between
 neighbours :math:`f` is one convex function with a minimum in closed form. (At a root :math:`f` has a concave kink, so
-no minimum hides there.) For squared loss those minima are computed in integers, by :mod:`optrand.exact_squared`.
+no minimum hides there.) For squared and absolute loss those minima are computed in integers
+(:mod:`optrand.exact_squared`, :mod:`optrand.exact_absolute`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand import exact_squared, losses
+from optrand import exact_absolute, exact_squared, losses
 from optrand.outputs import Grid
 from optrand.problem import Problem
 from optrand.solution import Dual
@@ -88,11 +89,11 @@ def price(problem: Problem, dual: Dual) -> Prices:
 
     Notes
     -----
-    Cost ``O(n k)`` on a grid and ``O(k^2)`` on the line, vectorised, in blocks; for squared loss on the line
-    ``O(k log k)``.
+    Cost ``O(n k)`` on a grid and ``O(k^2)`` on the line, vectorised, in blocks; for squared and absolute loss on the
+    line ``O(k log k)``.
     """
-    if problem.loss == losses.squared and not isinstance(problem.outputs, Grid):
-        return _squared_prices(problem, dual)
+    if problem.loss in (losses.squared, losses.absolute) and not isinstance(problem.outputs, Grid):
+        return _exact_prices(problem, dual)
     outputs = _candidates(problem, dual)
     costs, errors = np.empty(outputs.size), np.empty(outputs.size)
     for block in _blocks(outputs.size, problem.k):
@@ -100,9 +101,13 @@ def price(problem: Problem, dual: Dual) -> Prices:
     return Prices(problem, dual, outputs, costs, errors)
 
 
-def _squared_prices(problem: Problem, dual: Dual) -> Prices:
-    """Squared loss off a grid: one output for pieces of the line whose minima are the same float."""
-    minimisers, minima, slack = exact_squared.local_minima(problem, dual)
+def _exact_prices(problem: Problem, dual: Dual) -> Prices:
+    """Squared or absolute loss off a grid: one output for pieces of the line whose minima are the same float."""
+    slack = 0.0
+    if problem.loss == losses.squared:
+        minimisers, minima, slack = exact_squared.local_minima(problem, dual)
+    else:
+        minimisers, minima = exact_absolute.local_minima(problem, dual)
     outputs, first = np.unique(minimisers, return_index=True)
     costs = np.minimum.reduceat(minima, first)
     with np.errstate(invalid="ignore"):
@@ -110,31 +115,36 @@ def _squared_prices(problem: Problem, dual: Dual) -> Prices:
 
 
 def _candidates(problem: Problem, dual: Dual) -> Floats:
-    """All outputs at which :math:`f` may be smallest over the allowed ones: on a grid, or for another loss."""
+    """All outputs at which :math:`f` may be smallest: a grid, or those of Poisson log loss off a grid."""
     if isinstance(problem.outputs, Grid):
         return problem.outputs.values
     low, high = problem.outputs.low, problem.outputs.high
     starts, ends = negative_ranges(problem, dual)
     breaks = np.unique(np.concatenate((starts, ends)))
     breaks = breaks[np.isfinite(breaks)]
-    if problem.loss == losses.absolute:
-        points = np.concatenate((problem.labels, breaks))
-    else:
-        points = _stationary_points(problem, starts, ends, breaks)
+    points = _stationary_points(problem, starts, ends, breaks)
     points = np.concatenate((points, [x for x in (low, high) if math.isfinite(x)]))
-    if problem.loss.positive_outputs:
-        low = max(low, float(np.finfo(float).tiny))
-    return np.unique(np.clip(points, low, high))
+    return np.unique(np.clip(points, max(low, float(np.finfo(float).tiny)), high))
 
 
 def negative_ranges(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
-    """Where each :math:`h_y` of absolute or Poisson log loss is negative, for ``beta = 0``.
+    """Where each :math:`h_y` of Poisson log loss is negative: an open interval a label, or ``(nan, nan)``.
 
-    An open interval a label; empty ones are ``(nan, nan)``.
+    ``v - y log v < alpha / p`` for ``beta = 0``: Newton's method from outside, where it is monotone.
     """
-    ranges = _absolute_ranges if problem.loss == losses.absolute else _poisson_ranges
     with np.errstate(all="ignore"):
-        return ranges(problem, dual)
+        y, level = problem.labels, dual.alpha / problem.prior
+        starts = np.where(y > 0, np.maximum(np.exp(-level / y), np.finfo(float).tiny), 0.0)
+        ends = np.maximum(2 * level, 0) + 4 * y * (1 + np.abs(np.log(np.maximum(y, 1e-300)))) + 1e-300
+        for _ in range(100):
+            step_start = np.where(y > 0, (starts - y * np.log(starts) - level) / (1 - y / starts), 0.0)
+            step_end = np.where(y > 0, (ends - y * np.log(ends) - level) / (1 - y / ends), ends - level)
+            starts, ends = np.maximum(starts - np.fmin(step_start, 0), starts), ends - np.fmax(step_end, 0)
+        dips = np.where(y > 0, y - y * np.log(np.maximum(y, 1e-300)), 0.0) < level
+        flat = problem.prior == 0
+        starts, ends = np.where(flat, -math.inf, starts), np.where(flat, math.inf, ends)
+        dips |= flat & (dual.alpha > 0)
+        return np.where(dips, starts, np.nan), np.where(dips, ends, np.nan)
 
 
 def _blocks(size: int, k: int) -> Iterator[slice]:
@@ -204,25 +214,3 @@ def _stationary_points(problem: Problem, starts: Floats, ends: Floats, breaks: F
         steepness = least + excess * ((opened <= pieces) & (pieces < closed) & ~empty)
         points[block] = centre + (steepness @ pulls) / (steepness @ problem.prior)
     return np.clip(points, edges[:-1], edges[1:])
-
-
-def _absolute_ranges(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
-    """``|v - y| < alpha / p``, for ``beta = 0``."""
-    reach = np.where(dual.alpha > 0, dual.alpha / problem.prior, np.nan)
-    return problem.labels - reach, problem.labels + reach
-
-
-def _poisson_ranges(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
-    """``v - y log v < alpha / p``, for ``beta = 0``: Newton's method from outside, where it is monotone."""
-    y, level = problem.labels, dual.alpha / problem.prior
-    starts = np.where(y > 0, np.maximum(np.exp(-level / y), np.finfo(float).tiny), 0.0)
-    ends = np.maximum(2 * level, 0) + 4 * y * (1 + np.abs(np.log(np.maximum(y, 1e-300)))) + 1e-300
-    for _ in range(100):
-        step_start = np.where(y > 0, (starts - y * np.log(starts) - level) / (1 - y / starts), 0.0)
-        step_end = np.where(y > 0, (ends - y * np.log(ends) - level) / (1 - y / ends), ends - level)
-        starts, ends = np.maximum(starts - np.fmin(step_start, 0), starts), ends - np.fmax(step_end, 0)
-    dips = np.where(y > 0, y - y * np.log(np.maximum(y, 1e-300)), 0.0) < level
-    flat = problem.prior == 0
-    starts, ends = np.where(flat, -math.inf, starts), np.where(flat, math.inf, ends)
-    dips |= flat & (dual.alpha > 0)
-    return np.where(dips, starts, np.nan), np.where(dips, ends, np.nan)

@@ -177,6 +177,9 @@ class Problem:
         if randomizer.intervals is not None and self.loss == losses.squared:
             error = randomizer.intervals.squared_error(self.prior)
             expected = quotient(error.numerator, 2 * error.denominator)
+        elif randomizer.intervals is not None and self.loss == losses.absolute:
+            error = randomizer.intervals.absolute_error(self.prior)
+            expected = quotient(error.numerator, error.denominator)
         else:
             blocks = randomizer.blocks()
             expected = sum(float(self.prior @ np.einsum("ki,ki->k", m, self.loss_table(v))) for v, m in blocks)

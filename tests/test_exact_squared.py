@@ -164,7 +164,7 @@ def test_no_output_refutes_the_bound(case, seed):
     outputs, _, _ = local_minima(problem, dual)
     rng = np.random.default_rng(seed)
     spread = float(np.ptp(problem.labels)) or 1.0
-    around = [outputs, problem.labels, (outputs[1:] + outputs[:-1]) / 2]
+    around = [outputs, problem.labels, outputs[1:] / 2 + outputs[:-1] / 2]
     around += [outputs + step * spread for step in (-1e-3, 1e-9)]
     around.append(problem.labels[0] + spread * rng.normal(size=20))
     points = np.clip(np.concatenate(around), problem.outputs.low, problem.outputs.high)
