@@ -150,6 +150,22 @@ def test_the_last_integers_that_are_floats_are_labels():
     assert validation.labels(np.array([2**53 - 1, 3], dtype=np.uint64)).tolist() == [2.0**53 - 1, 3.0]
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.int64, np.float16, np.float32, np.longdouble, object])
+def test_numeric_arrays_are_taken_whatever_their_type(kind):
+    cleaned = validation.labels(np.array([0, 1, 100], dtype=kind))
+    assert cleaned.dtype == np.float64
+    assert cleaned.tolist() == [0.0, 1.0, 100.0]
+
+
+@pytest.mark.parametrize(
+    "beyond", [np.array([2**64 - 1], dtype=np.uint64), np.array([-(2**63)]), np.array([2**53 + 1])]
+)
+def test_integer_arrays_beyond_floats_are_refused(beyond):
+    with pytest.raises(InvalidInput, match=r"labels holds integers beyond 2\*\*53"):
+        validation.labels(beyond)
+    assert validation.values(np.array([2.0**60]), "labels").tolist() == [2.0**60]
+
+
 def test_the_largest_and_closest_labels():
     assert validation.labels([-1e150, 1e150]).size == 2
     assert validation.labels([0.0, 1e-150]).size == 2
