@@ -122,12 +122,12 @@ def test_masses_off_by_what_a_solver_leaves_are_mended_without_negative_ones() -
         last = np.concatenate((arcs.last, np.minimum(first[-8:] + rng.integers(0, k, size=8), k - 1)))
         outputs = np.concatenate((arcs.outputs, rng.normal(size=8)))
         off = Arcs(k, first, last, outputs, np.concatenate((arcs.masses * (1 + 1e-11 * rng.normal(size=arcs.n)), dust)))
-        _, flow = rounded_flow(1.0, off)
+        kept, flow = rounded_flow(1.0, off)
         assert len(set(flow.coverage)) == 1
-        assert min(flow.masses.tolist()) > 0
-        np.testing.assert_allclose(
-            (flow.table(Fraction(3)) / flow.total(Fraction(3))).astype(float).sum(axis=1), 1, rtol=1e-12
-        )
+        wanted = off.table(math.e)[1] / off.masses.sum()
+        ratio = privacy_ratio(1.0)
+        found = (flow.table(ratio) / (ratio.denominator * sum(flow.masses.tolist()))).astype(float)
+        assert np.abs(found - wanted[:, np.isin(np.unique(off.outputs), kept)]).max() < 1e-9
 
 
 def test_arcs_that_round_to_nothing_vanish() -> None:
@@ -137,15 +137,27 @@ def test_arcs_that_round_to_nothing_vanish() -> None:
     assert flow.masses.tolist() == [2**59, 2**59]
 
 
-def test_a_node_that_gives_more_than_it_gets_takes_from_the_heaviest_and_then_from_the_next() -> None:
-    """Beside a column that is nearly everything: dust of which 1 part enters node 1, and 3 and 3 are to leave it."""
-    parts = np.array([2.0**59, 1, 3, 3, 1])
-    arcs = Arcs(3, [0, 0, 1, 1, 2], [2, 0, 1, 1, 2], [1.0, 0.0, 2.0, 3.0, 4.0], parts / 3 / 2**59)
-    outputs, flow = rounded_flow(math.log(3), arcs)
-    mass = dict(zip(outputs[flow.at].tolist(), flow.masses.tolist(), strict=True))
-    assert mass.pop(1.0) >= 2**59
-    # Two integers stand for each part of dust.
-    assert mass in ({0.0: 2, 2.0: 2, 4.0: 2}, {0.0: 2, 3.0: 2, 4.0: 2})
+def dust(intervals: list[tuple[int, int]], parts: list[float]) -> dict[tuple[int, int], int]:
+    """What becomes of columns of some parts in 2**60 beside one that is all the rest, and favours all three labels."""
+    rest = 2.0**60 - sum(parts)
+    first, last = np.array([(0, 2), *intervals]).T
+    masses = np.array([rest, *parts]) / 2**60 / 3
+    outputs, flow = rounded_flow(math.log(3), Arcs(3, first, last, np.arange(first.size), masses))
+    assert len(set(flow.coverage)) == 1
+    assert outputs[0] == 0
+    found = zip(flow.first.tolist(), flow.last.tolist(), flow.masses.tolist(), strict=True)
+    return {(begin, end): mass for begin, end, mass in list(found)[1:]}
+
+
+def test_the_heaviest_column_that_leaves_a_node_makes_up_the_difference_and_then_the_next() -> None:
+    assert dust([(0, 0), (1, 1), (1, 2), (2, 2)], [9, 2, 3, 7]) == {(0, 0): 9, (1, 1): 2, (1, 2): 7, (2, 2): 2}
+    assert dust([(0, 0), (1, 1), (1, 2), (2, 2)], [1, 3, 4, 1]) == {(0, 0): 1, (1, 1): 1, (2, 2): 1}
+
+
+def test_columns_that_lead_nowhere_and_negative_dust_vanish() -> None:
+    assert dust([(0, 0), (1, 1), (2, 2)], [5, 0, 5]) == {(0, 0): 5, (1, 1): 5, (2, 2): 5}
+    assert dust([(0, 0), (2, 2)], [5, 3]) == {}
+    assert dust([(0, 0), (1, 2), (0, 1), (2, 2)], [5, 5, -4, -4]) == {(0, 0): 5, (1, 2): 5}
 
 
 def test_shared_outputs_move_together_and_masses_where_outputs_are_too_few() -> None:
@@ -209,6 +221,23 @@ def test_a_problem_that_cares_for_bias_only_so_much_keeps_its_outputs() -> None:
         mechanism = optrand.tabulate(problem, solution_table)
         assert np.array_equal(mechanism.outputs, solution_table.outputs)
         assert problem.value(mechanism.randomizer) == pytest.approx(problem.value(solution_table), rel=1e-13)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_what_was_optimal_stays_proven_optimal(epsilon: float) -> None:
+    for k, penalty in ((2, math.inf), (7, math.inf), (20, math.inf), (7, 0.0), (7, 3.0)):
+        problem = optrand.regression(
+            np.arange(k), np.arange(1, k + 1) / (k * (k + 1) / 2), epsilon, bias_penalty=penalty
+        )
+        solution = optrand.solve(problem)
+        columns = decompose(solution.randomizer, math.exp(epsilon), negligible=1e-9)
+        first, last = columns.members.argmax(axis=0), k - 1 - columns.members[::-1].argmax(axis=0)
+        assert np.array_equal(columns.members.sum(axis=0), last - first + 1)
+        arcs = Arcs(k, first, last, columns.outputs, columns.masses)
+        mechanism = optrand.tabulate(problem, Randomizer.of_arcs(problem.labels, arcs, epsilon), solution.dual)
+        proof = optrand.certify(mechanism).require(gap=1e-9)
+        assert proof.upper <= optrand.certify(solution).upper * (1 + 1e-9)
+        assert penalty < math.inf or mechanism.bias <= np.spacing(np.abs(mechanism.outputs).max())
 
 
 def test_tabulate_keeps_arcs_and_makes_a_mechanism_of_them() -> None:
