@@ -1,12 +1,14 @@
 """Tables that tests of mechanisms and their files share, and a second way to seal a document."""
 
 import hashlib
+import itertools
 import json
 import random
 from fractions import Fraction
 
 import numpy as np
 
+from optrand.integer_arcs import IntegerArcs
 from optrand.mechanism import Mechanism
 
 
@@ -35,6 +37,32 @@ def circulant(rng: random.Random, k: int, blocks: int, ratio: Fraction, scale: i
         parts.append([vector[y:] + vector[:y] for y in range(k)])
     rows = [[weight for part in parts for weight in part[y]] for y in range(k)]
     return np.array(rows, dtype=object).reshape(k, k * blocks)
+
+
+def layered_arcs(rng: random.Random, k: int, layers: int, n: int, scale: int) -> IntegerArcs:
+    """Random arcs that cover all labels equally: each layer cuts the labels into intervals and gives all one mass.
+
+    Intervals are nested and repeated as chance has it, and so are the outputs, of which there are at most `n`.
+    """
+    arcs = []
+    for _ in range(layers):
+        cuts = sorted(rng.sample(range(1, k), rng.randint(0, k - 1)))
+        mass = rng.randint(1, scale)
+        arcs += [(rng.randrange(n), a, b - 1, mass) for a, b in itertools.pairwise([0, *cuts, k])]
+    outputs, first, last, masses = zip(*sorted(arcs), strict=True)
+    return IntegerArcs(k, first, last, np.unique(outputs, return_inverse=True)[1], np.array(masses, dtype=object))
+
+
+def rows_of(arcs: IntegerArcs, ratio: Fraction) -> list[list[int]]:
+    """The table of arcs by its definition, entry by entry."""
+    parts = list(zip(arcs.first, arcs.last, arcs.at, arcs.masses, strict=True))
+    return [
+        [
+            sum(mass * (ratio.numerator if a <= y <= b else ratio.denominator) for a, b, at, mass in parts if at == i)
+            for i in range(arcs.n)
+        ]
+        for y in range(arcs.k)
+    ]
 
 
 def resealed(document: dict) -> str:

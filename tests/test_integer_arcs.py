@@ -1,0 +1,105 @@
+"""Interval columns in integers against the table that they stand for."""
+
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from tables import layered_arcs, rows_of
+
+from optrand.errors import InvalidInput
+from optrand.exact import privacy_ratio
+from optrand.integer_arcs import IntegerArcs
+from optrand.privacy import verified_total
+
+RATIOS = [Fraction(2), Fraction(5, 3), privacy_ratio(0.7), privacy_ratio(40.0)]
+
+
+def cases(count):
+    """Layers of random cuts, some with few outputs (so that arcs share them), some with huge masses."""
+    for seed in range(count):
+        rng = random.Random(seed)
+        k, n = rng.randint(1, 9), rng.choice([1, 2, 4, 40])
+        yield layered_arcs(rng, k, rng.randint(1, 4), n, rng.choice([1, 5, 10**40])), rng.choice(RATIOS)
+
+
+def test_the_table_and_its_sums_are_those_of_the_definition():
+    for arcs, ratio in cases(200):
+        rows = rows_of(arcs, ratio)
+        assert arcs.table(ratio).tolist() == rows
+        assert arcs.total(ratio) == verified_total(arcs.table(ratio), ratio) == sum(rows[0])
+        values = [7 * i - 3 for i in range(arcs.n)]
+        amounts = [mass * values[at] for mass, at in zip(arcs.masses.tolist(), arcs.at.tolist(), strict=True)]
+        assert arcs.row_sums(ratio, amounts) == [sum(w * v for w, v in zip(r, values, strict=True)) for r in rows]
+
+
+def test_the_largest_ratio_is_that_of_the_table():
+    seen = set()
+    for arcs, ratio in cases(400):
+        columns = list(zip(*rows_of(arcs, ratio), strict=True))
+        expected = max(Fraction(max(column), min(column)) for column in columns)
+        assert arcs.largest_ratio(ratio) == expected
+        seen.add("none" if expected == 1 else "full" if expected == ratio else "between")
+    assert seen == {"none", "full", "between"}
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 2), (0, 0), (1, 1), (2, 2)])
+def test_the_ratio_of_one_arc(first, last):
+    """All labels favoured: nobody is. The first, one in the middle or the last: the ratio itself."""
+    arcs = IntegerArcs(3, [first], [last], [0], [5])
+    assert arcs.largest_ratio(Fraction(7, 2)) == (1 if first == 0 and last == 2 else Fraction(7, 2))
+
+
+def test_unequal_coverage_has_no_total():
+    for arcs, ratio in cases(100):
+        masses = arcs.masses.copy()
+        masses[0] += 1
+        whole = arcs.first[0] == 0 and arcs.last[0] == arcs.k - 1
+        changed = IntegerArcs(arcs.k, arcs.first, arcs.last, arcs.at, masses)
+        if whole:
+            assert changed.total(ratio) == arcs.total(ratio) + ratio.numerator
+        else:
+            with pytest.raises(InvalidInput, match="is not covered as row 0 is"):
+                changed.total(ratio)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"k": 2.0}, "k is of type float"),
+        ({"masses": []}, "at least one"),
+        ({"masses": [[1, 1]]}, "vector of masses"),
+        ({"masses": [1, 1, 1]}, "one for each of the 3 masses"),
+        ({"masses": [1, 0]}, "integers above 0"),
+        ({"masses": [1, -1]}, "integers above 0"),
+        ({"masses": [1, 1.0]}, "integers above 0"),
+        ({"masses": [1, True]}, "integers above 0"),
+        ({"masses": [1, np.int64(1)]}, "integers above 0"),
+        ({"first": [0.0, 1.0]}, "first is no vector of integers"),
+        ({"first": [False, True]}, "first is no vector of integers"),
+        ({"last": [[0, 1]]}, "last is no vector of integers"),
+        ({"last": [0, 10**30]}, "last is no vector of integers"),
+        ({"last": np.array([0, 2**63], dtype=np.uint64)}, r"interval of the labels 0 \.\.\. 1"),
+        ({"last": [0, 2]}, r"interval of the labels 0 \.\.\. 1"),
+        ({"first": [-1, 1]}, "interval of the labels"),
+        ({"last": [0, 0]}, "interval of the labels"),
+        ({"at": [1, 1]}, "leave no output out"),
+        ({"at": [0, 2]}, "leave no output out"),
+        ({"at": [0, -1]}, "leave no output out"),
+    ],
+)
+def test_what_is_no_arcs(change, message):
+    good = {"k": 2, "first": [0, 1], "last": [0, 1], "at": [0, 1], "masses": [1, 1]}
+    IntegerArcs(**good)
+    with pytest.raises(InvalidInput, match=message):
+        IntegerArcs(**{**good, **change})
+
+
+def test_arcs_cannot_be_changed():
+    first, masses = np.array([0, 1]), np.array([1, 1], dtype=object)
+    arcs = IntegerArcs(2, first, [0, 1], [0, 1], masses)
+    first[0], masses[0] = 1, 5
+    assert (arcs.first.tolist(), arcs.masses.tolist()) == ([0, 1], [1, 1])
+    for array in (arcs.first, arcs.last, arcs.at, arcs.masses, arcs.table(Fraction(2))):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
