@@ -26,8 +26,8 @@ def excess_above(epsilon: float) -> tuple[int, int]:
     Examples
     --------
     >>> n, s = excess_above(1.0)
-    >>> n.bit_length(), n / 2**s
-    (129, 1.718281828459045)
+    >>> n.bit_length() >= BITS, n / 2**s
+    (True, 1.7182818284590453)
     """
     above = exp_bracket(epsilon, 60 if epsilon > 1e-9 else 400)[1] - 1
     shift = max(0, BITS - (above.numerator.bit_length() - above.denominator.bit_length()))
