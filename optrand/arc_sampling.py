@@ -110,10 +110,10 @@ class _Tables:
     def build(cls, tree: _Tree, sums: tuple[Integers, Integers], total: int, width: int) -> _Tables:
         """Compute the exact thresholds: ``O(k + arcs log k)`` divisions of integers."""
         entries, nodes = (thresholds(each, total, width) for each in sums)
-        inner = entries[: tree.starts[1] - 1]
-        bits = min(width, inner.size.bit_length() + 1)
+        first = entries[: tree.starts[1]]
+        bits = min(width, first.size.bit_length() + 1)
         cells = np.arange(1 << bits, dtype=np.uint64) << np.uint64(width - bits)
-        guide = np.append(np.searchsorted(inner, cells), inner.size)
+        guide = np.append(np.searchsorted(first, cells), first.size)
         return cls(width, width - bits, guide, np.append(entries, np.uint64(0)), nodes, np.append(tree.entries, 0))
 
 
@@ -197,10 +197,10 @@ class ArcSampler(LabelSampler[_Tables]):
         nothing, everything = np.zeros_like(rows), np.full_like(rows, top)
         level = bisected(nothing, everything, lambda at: tables.nodes[leaves >> (top - at)] <= words)
         node = leaves >> (top - level)
-        start, stop = self._tree.starts[node], self._tree.starts[node + 1]
+        start = self._tree.starts[node]
         cell = (words >> np.uint64(tables.shift)).astype(np.intp)
         low = np.where(node == 0, tables.guide[cell], start)
-        high = np.where(node == 0, tables.guide[cell + 1], np.maximum(start, stop - 1))
+        high = np.where(node == 0, tables.guide[cell + 1], self._tree.starts[node + 1])
         found = bisected(low, high, lambda at: tables.entries[at] <= words)
         self.outputs.take(self.arcs.at[tables.arcs[found]], out=drawn, mode="wrap")
         # The sum before an entry is that of the entry before it, or that of the list before; nothing is before node 0.
@@ -214,7 +214,7 @@ class ArcSampler(LabelSampler[_Tables]):
         level = bisect_right(range(top), word, key=lambda at: int(tables.nodes[leaf >> (top - at)]))
         node = leaf >> (top - level)
         start, stop = self._tree.starts[node : node + 2].tolist()
-        found = bisect_right(tables.entries, word, start, max(start, stop - 1))
+        found = bisect_right(tables.entries, word, start, stop)
         before = tables.entries[found - 1] if found > start else tables.nodes[leaf >> (top - level + 1)]
         tie = level + found > 0 and before == word
         return self._settle(row, word, tables.width, source) if tie else int(self.arcs.at[tables.arcs[found]])
