@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand.arcs import Arcs
 from optrand.randomizer import Randomizer
 from optrand.validation import Floats
 
@@ -40,6 +41,12 @@ class Staircase:
     members: NDArray[np.bool_]
     outputs: Floats
     masses: Floats
+
+    @classmethod
+    def of_arcs(cls, arcs: Arcs) -> Staircase:
+        """Interval columns with their sets of labels written out."""
+        labels = np.arange(arcs.k)[:, np.newaxis]
+        return cls((arcs.first <= labels) & (labels <= arcs.last), arcs.outputs, arcs.masses)
 
     def table(self, ratio: float) -> tuple[Floats, Floats]:
         """Distinct outputs in increasing order, and the ``(k, n)`` table of their probabilities."""

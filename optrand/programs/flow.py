@@ -1,16 +1,31 @@
-r"""Optimal randomizers with outputs anywhere on a line, as programs over staircase columns.
+r"""Optimal randomizers with outputs anywhere on a line: flows on a line, as a cone program.
 
-For a convex loss the columns of an optimal table are, without loss, *interval* staircases, and each needs one output
-only ([B23]_, Claims 11 to 14). So a randomizer is a mass :math:`c_S \geq 0` and a first moment :math:`m_S = c_S v_S`
-for each interval :math:`S` of labels, and with :math:`P_S = \sum_y s_y p_y`, :math:`F_S = \sum_y s_y p_y y` the squared
-loss is
+For half squared error, and any care for bias, the columns of an optimal table are, without loss, *interval* staircases,
+and each needs one output only ([B23]_, Claims 11 to 14). Read the interval of the labels ``a ... b`` as an arc from
+node ``a`` to node ``b + 1`` of the nodes ``0 ... k``. A randomizer is then a mass :math:`c_j \geq 0` and an output
+:math:`v_j` an arc, and that its rows sum to one says that mass is conserved at every inner node.
 
-.. math:: \tfrac12 \sum_S P_S \frac{m_S^2}{c_S} - \sum_S F_S m_S + \tfrac12 \sum_y p_y y^2,
+This module writes the *dual*, which is smaller: the multipliers :math:`\alpha_y, \beta_y` of the rows and of the biases
+are differences of potentials at the nodes, and an arc prices at
 
-jointly convex in :math:`(c, m)`: one second-order cone a column. Rows summing to one are linear in :math:`c` and biases
-linear in :math:`m`; written as differences of neighbouring labels they are flow conservation on a line, in which an
-interval touches two rows only. With a finite bias penalty the biases are variables of their own with a quadratic cost.
-Without any care for bias each column has its best output in closed form, and a linear program over the masses is left.
+.. math:: A_j = \sum_y s_y \alpha_y = \sum_y \alpha_y + (E - 1)(\pi_{b+1} - \pi_a), \qquad B_j \text{ likewise from }
+          \beta,
+
+so it touches two nodes and the total. With the weight, mean and spread of the labels as the arc sees them,
+
+.. math:: P_j = \sum_y s_y p_y, \quad \mu_j = \frac{1}{P_j} \sum_y s_y p_y y, \quad
+          V_j = \frac12 \sum_y s_y p_y (y - \mu_j)^2,
+
+the least reduced cost of the arc over all outputs :math:`v` is, at :math:`v = \mu_j + B_j / P_j`,
+
+.. math:: V_j - A_j - \mu_j B_j - \frac{B_j^2}{2 P_j} \; \geq \; 0:
+
+one second-order cone an arc. The program is to maximise :math:`\sum \alpha_y + \sum \beta_y y - \sum \beta_y^2 / (2
+\lambda p_y)`, the last sum only where the bias penalty :math:`\lambda` is finite; the masses are the multipliers of the
+cones. Where outputs are boxed, :math:`v` is clipped, and the cones gain a multiplier for each end.
+
+Everything is divided by :math:`E`, measured from a label in the middle, and in a unit in which an optimal loss is about
+one; at large epsilon, where spreads are a small difference of large sums, these are carried in extended precision.
 
 References
 ----------
@@ -24,195 +39,262 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from optrand import losses
+from optrand.arcs import Arcs, Indices
 from optrand.problem import Problem
-from optrand.programs.conic import ConicProgram, ConicSolution
-from optrand.programs.linear import LP, LPSolution
+from optrand.programs.conic import Cones, ConicProgram, ConicSolution
+from optrand.programs.scales import attainable_loss
 from optrand.solution import Dual
-from optrand.staircase import Staircase
 from optrand.validation import Floats
 
-__all__ = ["ConicFlow", "LinearFlow", "all_intervals", "differences", "reach", "typical_loss", "undifferenced"]
-
-UNUSED = 1e-11
-"""Columns with less mass (times ``E``) than this are what an interior-point method leaves of zero."""
-
-
-def all_intervals(k: int) -> NDArray[np.bool_]:
-    """Every non-empty interval of ``k`` labels, shape ``(k, k (k + 1) / 2)``."""
-    first, last = np.triu_indices(k)
-    labels = np.arange(k)[:, np.newaxis]
-    return (first <= labels) & (labels <= last)
-
-
-def differences(table: sparse.csr_array) -> sparse.csr_array:
-    """The first row of a table, then each row less the one before it."""
-    k = table.shape[0]
-    step = sparse.eye_array(k, format="csr") - sparse.eye_array(k, k=-1, format="csr")
-    result = sparse.csr_array(step @ table)
-    result.eliminate_zeros()
-    return result
-
-
-def reach(problem: Problem) -> float:
-    """About how far outputs lie from the middle of the labels: unbiased ones overhang them by up to ``1 / (E - 1)``."""
-    overhang = 1 / math.expm1(problem.epsilon)
-    penalty = problem.bias_penalty
-    willing = 1.0 if problem.unbiased else penalty / (penalty + overhang**2)
-    spread = float(np.ptp(problem.labels)) or 1.0
-    return spread * (0.5 + overhang * willing)
-
-
-def typical_loss(problem: Problem, outputs: Floats) -> float:
-    """About what an answer costs: the loss of a constant output as far off as :func:`reach` says.
-
-    In classification, where outputs are no distances, the largest prior.
-    """
-    if problem.loss == losses.zero_one:
-        return float(problem.prior.max())
-    centre = float(problem.labels[0] + problem.labels[-1]) / 2
-    nearest = [int(np.abs(outputs - end).argmin()) for end in (centre - reach(problem), centre + reach(problem))]
-    return float(np.abs(problem.prior @ problem.loss_table(outputs[nearest])).mean()) or 1.0
-
-
-def undifferenced(multipliers: Floats) -> Floats:
-    """Multipliers of the rows themselves from those of their differences."""
-    own: Floats = multipliers - np.append(multipliers[1:], 0.0)
-    return own
+__all__ = ["FlowPoint", "FlowProgram"]
 
 
 @dataclass(frozen=True, eq=False)
-class LinearFlow:
-    """The linear program over masses that is left where there is no care for bias.
+class FlowPoint:
+    """A primal and a dual answer to a :class:`FlowProgram`, in its units.
 
     Attributes
     ----------
-    problem : Problem
-        With squared, absolute or Poisson log loss, a bias penalty of 0, and outputs on the line or an interval.
-    members : (k, arcs) array of bool
-        The sets of labels that columns may favour.
+    potentials : (k, 2) array
+        Of ``alpha`` and ``beta`` at the inner nodes ``1 ... k - 1``, times ``1 - exp(-epsilon)``, that of node 0 being
+        0; the last row holds the totals ``sum alpha`` and ``sum beta``.
+    masses : (n,) array
+        Of the arcs, times ``E``.
+    slacks : (n,) array
+        Reduced costs of the arcs, over ``E``.
     """
 
-    problem: Problem
-    members: NDArray[np.bool_]
-
-    @cached_property
-    def weights(self) -> Floats:
-        """The columns over ``E``, times the prior."""
-        return _steepness(self.problem, self.members) * self.problem.prior[:, np.newaxis]
-
-    @cached_property
-    def outputs(self) -> Floats:
-        """The best output of each column: a weighted mean of the labels, or a weighted median, within the interval."""
-        problem, weights = self.problem, self.weights
-        if problem.loss == losses.absolute:
-            middle = (weights.cumsum(axis=0) >= weights.sum(axis=0) / 2).argmax(axis=0)
-            best = problem.labels[middle]
-        else:
-            best = problem.labels[0] + (problem.labels - problem.labels[0]) @ weights / weights.sum(axis=0)
-        within: Floats = np.clip(best, problem.outputs.low, problem.outputs.high)
-        return within
-
-    @cached_property
-    def costs(self) -> Floats:
-        """The loss of each column at its best output, over ``E``."""
-        costs: Floats = (self.weights * self.problem.loss_table(self.outputs)).sum(axis=0)
-        return costs
+    potentials: Floats
+    masses: Floats
+    slacks: Floats
 
     @property
-    def unit(self) -> float:
-        """What the costs are divided by."""
-        return float(np.abs(self.costs).max()) or 1.0
-
-    def build(self) -> LP:
-        """The program; ``x`` are the masses times ``E``."""
-        first = np.zeros(self.problem.k)
-        first[0] = 1.0
-        rows = differences(sparse.csr_array(_steepness(self.problem, self.members)))
-        return LP(self.costs / self.unit, rows, first, sparse.csr_array((0, self.costs.size)), np.zeros(0))
-
-    def read(self, answer: LPSolution) -> tuple[Staircase, Dual]:
-        """The columns in use and the multipliers of the rows."""
-        used = answer.x > 0
-        masses = np.maximum(answer.x, 0.0) * math.exp(-self.problem.epsilon)
-        dual = Dual(self.unit * undifferenced(answer.equal_dual), np.zeros(self.problem.k))
-        return Staircase(self.members, self.outputs, masses).only(used), dual
+    def complementarity(self) -> Floats:
+        """How much more an arc looks used than unused: the logarithm of mass over reduced cost."""
+        ratio: Floats = np.log10(self.masses) - np.log10(self.slacks)
+        return ratio
 
 
 @dataclass(frozen=True, eq=False)
-class ConicFlow:
-    """The cone program in masses, moments and their quotients ``q >= m^2 / c``, for squared loss and any bias penalty.
+class FlowProgram:
+    """The cone program over some arcs, for squared loss and a positive bias penalty.
 
-    Attributes
+    Parameters
     ----------
     problem : Problem
-        With squared loss, a positive bias penalty, and outputs on the line or an interval.
-    members : (k, arcs) array of bool
-        The sets of labels that columns may favour.
+        Outputs on the line or an interval.
+    first, last : (n,) arrays of int
+        The interval of labels of each arc, both ends in.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0)
+    >>> program = FlowProgram(problem, np.array([0, 1]), np.array([0, 1]))
+    >>> program.build().cones.rows.shape
+    (6, 4)
     """
 
     problem: Problem
-    members: NDArray[np.bool_]
+    first: Indices
+    last: Indices
 
     @property
+    def k(self) -> int:
+        """The number of labels."""
+        return self.problem.k
+
+    @property
+    def n(self) -> int:
+        """The number of arcs."""
+        return self.first.size
+
+    @cached_property
+    def least(self) -> float:
+        """``1 / E``."""
+        return math.exp(-self.problem.epsilon)
+
+    @cached_property
+    def excess(self) -> float:
+        """``1 - 1 / E``."""
+        return -math.expm1(-self.problem.epsilon)
+
+    @cached_property
     def centre(self) -> float:
-        """Labels and outputs are measured from here."""
-        return float(self.problem.labels[0] + self.problem.labels[-1]) / 2
+        """Labels and outputs are measured from the label nearest to the mean of the prior."""
+        labels = self.problem.labels
+        mean = labels[0] + self.problem.prior @ (labels - labels[0])
+        return float(labels[np.abs(labels - mean).argmin()])
+
+    @cached_property
+    def unit(self) -> float:
+        """Labels and outputs are measured in this; losses, and so potentials of ``alpha``, in its square."""
+        return math.sqrt(attainable_loss(self.problem))
+
+    @cached_property
+    def labels(self) -> Floats:
+        """The labels from :attr:`centre` in :attr:`unit`."""
+        labels: Floats = (self.problem.labels - self.centre) / self.unit
+        return labels
+
+    @cached_property
+    def box(self) -> tuple[float, float]:
+        """The ends of the outputs, measured likewise; infinite on the line."""
+        outputs = self.problem.outputs
+        return (outputs.low - self.centre) / self.unit, (outputs.high - self.centre) / self.unit
+
+    @cached_property
+    def charges(self) -> Floats | None:
+        """``1 / (bias_penalty * prior)`` for each label; None where bias is forbidden."""
+        return None if self.problem.unbiased else 1 / self.problem.bias_weights
+
+    @cached_property
+    def _moments(self) -> tuple[Floats, Floats, Floats]:
+        """Weight, mean and spread of each arc."""
+        prior, labels = self.problem.prior.astype(np.longdouble), self.labels.astype(np.longdouble)
+        prior /= prior.sum()
+        mean = prior @ labels
+        powers = np.stack((prior, prior * (labels - mean), prior * (labels - mean) ** 2))
+        sums = np.concatenate((np.zeros((3, 1), powers.dtype), np.cumsum(powers, axis=1)), axis=1)
+        mass, moment, square = sums[:, self.last + 1] - sums[:, self.first]
+        weights = self.least + self.excess * mass
+        means = self.excess * moment / weights
+        inside = np.maximum(square - 2 * means * moment + means**2 * mass, 0)
+        spreads = (self.least * (sums[2, -1] + means**2) + self.excess * inside) / 2
+        return tuple(x.astype(np.float64) for x in (weights, means + mean, spreads))
 
     @property
-    def unit(self) -> float:
-        """Labels and outputs are measured in this."""
-        return reach(self.problem)
+    def weights(self) -> Floats:
+        """``P_j / E``."""
+        return self._moments[0]
+
+    @property
+    def means(self) -> Floats:
+        """``mu_j``."""
+        return self._moments[1]
+
+    @property
+    def spreads(self) -> Floats:
+        """``V_j / E``."""
+        return self._moments[2]
+
+    @cached_property
+    def totals(self) -> Floats:
+        """The coefficient of the total in each arc's price: that of node ``k`` is a part of it."""
+        totals: Floats = self.least + self.excess * (self.last == self.k - 1)
+        return totals
+
+    @cached_property
+    def gain(self) -> Floats:
+        """The linear part of what is maximised, as coefficients of the potentials, shape ``(k, 2)``."""
+        gain = np.zeros((self.k, 2))
+        gain[:-1, 1] = -np.diff(self.labels) / self.excess
+        gain[-1] = 1.0, self.labels[-1]
+        return gain
+
+    def prices(self, potentials: Floats) -> Floats:
+        """``A_j`` and ``B_j`` over ``E`` of every arc, shape ``(n, 2)``."""
+        nodes = np.concatenate((np.zeros((1, 2)), potentials[:-1], self.excess * potentials[-1:]))
+        prices: Floats = self.least * potentials[-1] + nodes[self.last + 1] - nodes[self.first]
+        return prices
+
+    def gather(self, amounts: Floats) -> Floats:
+        """The transpose of :meth:`prices`: amounts of the arcs, shape ``(n, 2)``, summed at the nodes."""
+        gathered = np.empty((self.k, 2))
+        for side in (0, 1):
+            nodes = np.bincount(self.last + 1, amounts[:, side], self.k + 1)
+            nodes -= np.bincount(self.first, amounts[:, side], self.k + 1)
+            gathered[:-1, side] = nodes[1:-1]
+            gathered[-1, side] = self.least * amounts[:, side].sum() + self.excess * nodes[-1]
+        return gathered
+
+    def slopes(self, potentials: Floats) -> Floats:
+        """``beta`` of every label."""
+        nodes = np.concatenate(([0.0], potentials[:-1, 1], [self.excess * potentials[-1, 1]]))
+        slopes: Floats = np.diff(nodes) / self.excess
+        return slopes
+
+    def charge_gradient(self, potentials: Floats) -> Floats:
+        """The derivative of ``sum charges beta^2 / 2`` by the potentials."""
+        gradient = np.zeros((self.k, 2))
+        if self.charges is not None:
+            pull = self.charges * self.slopes(potentials) / self.excess
+            gradient[:-1, 1] = pull[:-1] - pull[1:]
+            gradient[-1, 1] = self.excess * pull[-1]
+        return gradient
+
+    def reduced_costs(self, potentials: Floats) -> tuple[Floats, Floats]:
+        """The least reduced cost of each arc over ``E``, and the output at which it is least."""
+        a, b = self.prices(potentials).T
+        outputs = np.clip(self.means + b / self.weights, *self.box)
+        return self.spreads + self.weights * (outputs - self.means) ** 2 / 2 - a - b * outputs, outputs
+
+    def _incidence(self) -> sparse.csr_array:
+        """:meth:`prices` of one side as a matrix, shape ``(n, k)``."""
+        arcs = np.arange(self.n)
+        inner, left = self.last < self.k - 1, self.first > 0
+        rows = np.concatenate((arcs, arcs[inner], arcs[left]))
+        columns = np.concatenate((np.full(self.n, self.k - 1), self.last[inner], self.first[left] - 1))
+        values = np.concatenate((self.totals, np.ones(int(inner.sum())), -np.ones(int(left.sum()))))
+        return sparse.csr_array((values, (rows, columns)), shape=(self.n, self.k))
 
     def build(self) -> ConicProgram:
-        """The program; variables are the masses times ``E``, the moments, the quotients, and finite biases."""
-        problem, arcs = self.problem, self.members.shape[1]
-        steepness = _steepness(problem, self.members)
-        labels = (problem.labels - self.centre) / self.unit
-        weights = steepness * problem.prior[:, np.newaxis]
-        free = 0 if problem.unbiased else problem.k
-        cost = np.concatenate((np.zeros(arcs), -labels @ weights, weights.sum(axis=0) / 2, np.zeros(free)))
-        quadratic = sparse.diags_array(np.concatenate((np.zeros(3 * arcs), problem.bias_weights[:free])))
-        rows = differences(sparse.csr_array(steepness))
-        biases = -differences(sparse.eye_array(problem.k, format="csr"))[:, :free]
-        no_quotients = sparse.csr_array((problem.k, arcs))
-        equal = sparse.block_array([[rows, None, no_quotients, None], [None, rows, None, biases]])
-        first = np.zeros(problem.k)
-        first[0] = 1.0
-        equal_to = np.concatenate((first, np.append(labels[:1], np.diff(labels))))
-        box = self._box(arcs, free)
+        """The dual as a minimisation; variables are the potentials, row by row, and where boxed two an arc.
+
+        The cone ``(tau + P / 2, tau - P / 2, b)`` says that ``b^2 <= 2 P tau``.
+        """
+        incidence = self._incidence()
+        a = sparse.kron(incidence, [[1.0, 0.0]], format="csr")
+        b = sparse.kron(incidence, [[0.0, 1.0]], format="csr")
+        boxed = [(side, end) for side, end in ((1.0, self.box[0]), (-1.0, self.box[1])) if math.isfinite(end)]
+        one, extra = sparse.eye_array(self.n, format="csr"), len(boxed) * self.n
+        b = sparse.hstack([b, *(side * one for side, _ in boxed)], format="csr")
+        tau = -sparse.hstack([a, *(-side * end * one for side, end in boxed)], format="csr")
+        tau = tau - sparse.diags_array(self.means) @ b
+        stacked = sparse.vstack((-tau, -tau, -b), format="csr")
+        right = np.concatenate((self.spreads + self.weights / 2, self.spreads - self.weights / 2, np.zeros(self.n)))
+        triples = np.arange(3 * self.n).reshape(3, self.n).T.ravel()
+        variables = 2 * self.k + extra
         return ConicProgram(
-            sparse.csc_array(quadratic), cost, sparse.csc_array(equal), equal_to, box, np.zeros(box.shape[0]), arcs
+            quadratic=self._quadratic(variables),
+            cost=np.concatenate((-self.gain.ravel(), np.zeros(extra))),
+            equal=sparse.csc_array((0, variables)),
+            equal_to=np.zeros(0),
+            less=sparse.csc_array(-sparse.eye_array(variables, format="csr")[2 * self.k :]),
+            less_than=np.zeros(extra),
+            cones=Cones(sparse.csc_array(stacked[triples]), right[triples]),
         )
 
-    def _box(self, arcs: int, free: int) -> sparse.csc_array:
-        """Rows ``low c <= m <= high c`` as ``rows @ x <= 0``."""
-        one, rest = sparse.eye_array(arcs), sparse.csr_array((arcs, arcs + free))
-        blocks = []
-        if math.isfinite(self.problem.outputs.high):
-            blocks.append(sparse.hstack((-(self.problem.outputs.high - self.centre) / self.unit * one, one, rest)))
-        if math.isfinite(self.problem.outputs.low):
-            blocks.append(sparse.hstack(((self.problem.outputs.low - self.centre) / self.unit * one, -one, rest)))
-        return sparse.csc_array(sparse.vstack(blocks)) if blocks else sparse.csc_array((0, 3 * arcs + free))
+    def _quadratic(self, variables: int) -> sparse.csc_array:
+        if self.charges is None:
+            return sparse.csc_array((variables, variables))
+        node = np.arange(self.k)
+        values = np.where(node < self.k - 1, 1.0, self.excess) / self.excess
+        ends = np.concatenate((values, np.full(self.k - 1, -1 / self.excess)))
+        where = np.concatenate((node, node[1:])), 2 * np.concatenate((node, node[:-1])) + 1
+        slopes = sparse.csr_array((ends, where), shape=(self.k, variables))
+        return sparse.csc_array(sparse.triu(slopes.T @ sparse.diags_array(self.charges) @ slopes))
 
-    def read(self, answer: ConicSolution) -> tuple[Staircase, Dual]:
-        """The columns in use and the multipliers of rows and biases, in the units of the problem."""
-        problem, k, arcs = self.problem, self.problem.k, self.members.shape[1]
-        masses, moments = np.maximum(answer.x[:arcs], 0.0), answer.x[arcs : 2 * arcs]
-        used = masses > UNUSED
-        outputs = self.centre + self.unit * moments[used] / masses[used]
-        outputs = np.clip(outputs, problem.outputs.low, problem.outputs.high)
-        staircase = Staircase(self.members[:, used], outputs, masses[used] * math.exp(-problem.epsilon))
-        labels = (problem.labels - self.centre) / self.unit
-        alpha = undifferenced(answer.equal_dual[:k]) + problem.prior * labels**2 / 2
-        beta = np.where(problem.bias_weights > 0, undifferenced(answer.equal_dual[k:]), 0.0)
-        beta *= self.unit
-        return staircase, Dual(self.unit**2 * alpha - beta * self.centre, beta)
+    def read(self, answer: ConicSolution) -> FlowPoint:
+        """The engine's answer in these units; masses and slacks are kept above 0."""
+        potentials = answer.x[: 2 * self.k].reshape(self.k, 2)
+        high, low, side = answer.cone_slack.T
+        slacks = (high - np.hypot(low, side)) * (high + np.hypot(low, side)) / (2 * self.weights)
+        masses = answer.cone_dual[:, 0] + answer.cone_dual[:, 1]
+        tiny = np.finfo(float).tiny
+        return FlowPoint(potentials, np.maximum(masses, tiny), np.maximum(slacks, tiny))
 
+    def dual(self, potentials: Floats) -> Dual:
+        """The multipliers in the units of the problem."""
+        nodes = np.concatenate((np.zeros((1, 2)), potentials[:-1], self.excess * potentials[-1:]))
+        alpha, beta = np.diff(nodes, axis=0).T / self.excess * np.array([[self.unit**2], [self.unit]])
+        return Dual(alpha - beta * self.centre, beta)
 
-def _steepness(problem: Problem, members: NDArray[np.bool_]) -> Floats:
-    """Staircase columns over ``E``: 1 for the favoured labels and ``exp(-epsilon)`` for the others."""
-    return np.where(members, 1.0, math.exp(-problem.epsilon))
+    def arcs(self, point: FlowPoint) -> Arcs:
+        """The randomizer of a point in the units of the problem, in increasing order of outputs."""
+        outputs = self.centre + self.unit * self.reduced_costs(point.potentials)[1]
+        outputs = np.clip(outputs, self.problem.outputs.low, self.problem.outputs.high)
+        order = np.lexsort((self.last, self.first, outputs))
+        return Arcs(self.k, self.first[order], self.last[order], outputs[order], self.least * point.masses[order])

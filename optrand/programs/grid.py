@@ -11,7 +11,7 @@ from scipy import sparse
 from optrand.errors import InvalidInput
 from optrand.outputs import Grid
 from optrand.problem import Problem
-from optrand.programs.flow import typical_loss
+from optrand.programs.scales import typical_loss
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual
 from optrand.validation import Floats

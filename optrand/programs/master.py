@@ -18,8 +18,9 @@ from scipy import sparse
 
 from optrand.problem import Problem
 from optrand.programs.conic import ConicProgram
-from optrand.programs.flow import reach, typical_loss, undifferenced
 from optrand.programs.linear import LP
+from optrand.programs.linear_flow import undifferenced
+from optrand.programs.scales import reach, typical_loss
 from optrand.solution import Dual
 from optrand.staircase import Staircase
 from optrand.validation import Floats
@@ -103,7 +104,6 @@ class Master:
             equal_to=right,
             less=sparse.csc_array(-sparse.eye_array(columns, columns + free)),
             less_than=np.zeros(columns),
-            arcs=0,
         )
 
     def read(self, x: Floats, multipliers: Floats) -> tuple[Staircase, Dual]:

@@ -17,7 +17,7 @@ from optrand.mending import mend_masses
 from optrand.outputs import Grid, Interval
 from optrand.pricing import price
 from optrand.problem import Problem
-from optrand.programs.flow import all_intervals
+from optrand.programs.linear_flow import all_intervals
 from optrand.programs.master import Master
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution, Stats
@@ -25,7 +25,7 @@ from optrand.solvers.backends.base import Backend
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.highs import Highs
 from optrand.solvers.dual_repair import repair
-from optrand.solvers.flow import MAX_LABELS, Flow
+from optrand.solvers.flow import Flow
 from optrand.staircase import Staircase
 from optrand.validation import Floats
 
@@ -167,12 +167,10 @@ def _first_columns(problem: Problem, grid: Floats) -> Columns:
     outputs = np.concatenate((np.full(k, grid[-1]), np.full(k, grid[0]), grid if grid.size <= 64 else grid[:0]))
     columns = _merged((members, outputs), *_best_intervals(problem, grid))
     unordered = isinstance(problem.loss, Tabulated) or problem.loss == losses.zero_one
-    if grid.size == 1 or unordered or problem.k > MAX_LABELS:
+    if grid.size == 1 or unordered or problem.k == 1 or not problem.bias_penalty:
         return columns
     between = replace(problem, outputs=Interval(grid[0], grid[-1]), loss=losses.squared)
-    if not problem.bias_penalty:
-        between = replace(between, loss=problem.loss)
-    arcs = Flow().columns(between)[0]
+    arcs = Staircase.of_arcs(Flow().arcs(between)[0])
     right = np.clip(np.searchsorted(grid, arcs.outputs), 1, grid.size - 1)
     for neighbour in (right - 1, right):
         columns = _merged(columns, arcs.members, grid[neighbour])

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from optrand import losses
+from optrand.arcs import Arcs
 from optrand.certificate import lower_bound
 from optrand.errors import SolverFailed
 from optrand.pricing import price
@@ -43,13 +44,13 @@ FIRST_SLACK = 1e-9
 """How far, in units of the loss, multipliers may leave what slackness asks; widened when that is too little."""
 
 
-def repair(problem: Problem, arcs: Staircase, dual: Dual, *, gap: float, rounds: int = 40) -> Dual:
+def repair(problem: Problem, arcs: Staircase | Arcs, dual: Dual, *, gap: float, rounds: int = 40) -> Dual:
     """The best multipliers found, starting from `dual`.
 
     Parameters
     ----------
     problem : Problem
-    arcs : Staircase
+    arcs : Staircase or Arcs
         A feasible randomizer, best an optimal one.
     dual : Dual
         Any multipliers; their `beta` is kept where the bias penalty is infinite.
@@ -63,13 +64,17 @@ def repair(problem: Problem, arcs: Staircase, dual: Dual, *, gap: float, rounds:
     Dual
         Never worse than `dual`.
     """
-    outputs, table = arcs.table(math.exp(problem.epsilon))
-    randomizer = Randomizer(problem.labels, outputs, table, problem.epsilon)
+    if isinstance(arcs, Arcs):
+        randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
+    else:
+        randomizer = Randomizer(problem.labels, *arcs.table(math.exp(problem.epsilon)), problem.epsilon)
     value = problem.sign * problem.value(randomizer)
     best, bound = dual, lower_bound(problem, dual)
     target = value - gap * (abs(value) or 1.0)
     if bound >= target:
         return best
+    if isinstance(arcs, Arcs):
+        arcs = Staircase.of_arcs(arcs)
     if not problem.unbiased:
         dual = Dual(dual.alpha, -problem.bias_weights * randomizer.biases)
     cuts = _Cuts(problem, arcs.only(arcs.masses * math.exp(problem.epsilon) > NEGLIGIBLE), dual, abs(value) or 1.0)
@@ -160,7 +165,6 @@ class _Cuts:
             equal_to=self.dual.beta[: self.fixed.shape[0]] * self.width / self.unit,
             less=sparse.csc_array(sparse.vstack((sparse.csr_array(np.vstack((columns, no_profit))), rows))),
             less_than=np.concatenate((limits, [0.0], right + self.slack)),
-            arcs=0,
         )
         try:
             answer = Clarabel().solve(program)

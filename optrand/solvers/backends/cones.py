@@ -32,34 +32,37 @@ class Clarabel:
         """Answer `program`; Clarabel's multipliers are minus the derivatives by the right-hand side."""
         import clarabel
 
-        arcs, variables = program.arcs, program.cost.size
-        one = sparse.eye_array(arcs, format="csr")
-        # s = -A x must lie in the cone: (c + q, 2 m, c - q), interleaved so that each cone's three rows are neighbours.
-        tall = sparse.vstack(
-            (
-                sparse.hstack((one, sparse.csr_array((arcs, arcs)), one)),
-                sparse.hstack((sparse.csr_array((arcs, arcs)), 2 * one, sparse.csr_array((arcs, arcs)))),
-                sparse.hstack((one, sparse.csr_array((arcs, arcs)), -one)),
-            )
-        )
-        order = np.arange(3 * arcs).reshape(3, arcs).T.ravel()
-        cones = sparse.hstack((-sparse.csr_array(tall)[order], sparse.csr_array((3 * arcs, variables - 3 * arcs))))
-        rows = sparse.csc_array(sparse.vstack((program.equal, program.less, cones)))
-        below = program.less_than.size
-        right = np.concatenate((program.equal_to, program.less_than, np.zeros(3 * arcs)))
-        kinds = [clarabel.ZeroConeT(program.equal_to.size)]
-        if below:
-            kinds.append(clarabel.NonnegativeConeT(below))
-        kinds += [clarabel.SecondOrderConeT(3)] * arcs
+        equations, inequalities = program.equal_to.size, program.less_than.size
+        rows, right = [program.equal, program.less], [program.equal_to, program.less_than]
+        kinds = [clarabel.ZeroConeT(equations)]
+        if inequalities:
+            kinds.append(clarabel.NonnegativeConeT(inequalities))
+        if program.cones:
+            rows.append(program.cones.rows)
+            right.append(program.cones.right)
+            kinds += [clarabel.SecondOrderConeT(3)] * (program.cones.right.size // 3)
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = self.tolerance
         settings.time_limit = self.time_limit
         settings.max_iter = 300
         answer = clarabel.DefaultSolver(
-            sparse.csc_array(program.quadratic), program.cost, rows, right, kinds, settings
+            sparse.csc_array(program.quadratic),
+            program.cost,
+            sparse.csc_array(sparse.vstack(rows)),
+            np.concatenate(right),
+            kinds,
+            settings,
         ).solve()
         x, multipliers = np.array(answer.x), np.array(answer.z)
         if not (np.isfinite(x).all() and np.isfinite(multipliers).all()):
             raise SolverFailed(f"Clarabel ended with the status {answer.status} and no answer to read")
-        return ConicSolution(x, -multipliers[: program.equal_to.size], str(answer.status), int(answer.iterations))
+        slack, below = np.array(answer.s), equations + inequalities
+        return ConicSolution(
+            x,
+            -multipliers[:equations],
+            slack[below:].reshape(-1, 3),
+            multipliers[below:].reshape(-1, 3),
+            str(answer.status),
+            int(answer.iterations),
+        )

@@ -1,0 +1,59 @@
+"""Of what size the answers to a problem are: what programs measure outputs and costs in."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from optrand import losses
+from optrand.problem import Problem
+from optrand.validation import Floats
+
+__all__ = ["reach", "typical_loss"]
+
+
+def reach(problem: Problem) -> float:
+    """About how far outputs lie from the middle of the labels: unbiased ones overhang them by up to ``1 / (E - 1)``."""
+    overhang = 1 / math.expm1(problem.epsilon)
+    penalty = problem.bias_penalty
+    willing = 1.0 if problem.unbiased else penalty / (penalty + overhang**2)
+    spread = float(np.ptp(problem.labels)) or 1.0
+    return spread * (0.5 + overhang * willing)
+
+
+def typical_loss(problem: Problem, outputs: Floats) -> float:
+    """About what an answer costs: the loss of a constant output as far off as :func:`reach` says.
+
+    In classification, where outputs are no distances, the largest prior.
+    """
+    if problem.loss == losses.zero_one:
+        return float(problem.prior.max())
+    centre = float(problem.labels[0] + problem.labels[-1]) / 2
+    nearest = [int(np.abs(outputs - end).argmin()) for end in (centre - reach(problem), centre + reach(problem))]
+    return float(np.abs(problem.prior @ problem.loss_table(outputs[nearest])).mean()) or 1.0
+
+
+def attainable_loss(problem: Problem) -> float:
+    """The least half squared error, bias charged, of some randomizers in closed form: within reach of the optimum.
+
+    Of the two end labels' unbiased randomizer, of debiased randomized response ([B23]_, Section 3.1), and where bias
+    has a price of the constant output. Outputs are taken to be free, since this is a unit and not a bound.
+
+    References
+    ----------
+    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
+    """
+    prior, excess = problem.prior, math.expm1(problem.epsilon)
+    apart = problem.labels - problem.labels[0]
+    spread, k = float(apart[-1]) or 1.0, problem.k
+    overhang = spread / excess
+    two_ends = float(prior @ ((apart + overhang) * (apart[-1] - apart + overhang))) / 2
+    outputs = apart + k * (apart - apart.mean()) / excess
+    others = np.sum(outputs**2) - 2 * apart * outputs.sum() + k * apart**2
+    response = float(prior @ (others + excess * (outputs - apart) ** 2)) / (2 * (excess + k))
+    losses_of = [two_ends, response]
+    if not problem.unbiased:
+        variance = float(prior @ (apart - prior @ apart) ** 2)
+        losses_of.append((1 + problem.bias_penalty) * variance / 2)
+    return max(min(losses_of), 1e-24 * spread**2)
