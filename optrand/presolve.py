@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand import losses
+from optrand.arcs import Arcs
 from optrand.losses import Tabulated
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
@@ -59,7 +60,8 @@ class Reduction:
         if solution.problem is self.problem:
             return solution
         given = solution.randomizer
-        randomizer = Randomizer(self.problem.labels, given.outputs, self._mixing() @ given.matrix, given.epsilon)
+        columns = self._mixing() @ given.matrix if given.arcs is None else self._extended(given.arcs)
+        randomizer = Randomizer(self.problem.labels, given.outputs, columns, given.epsilon)
         dual = None
         if solution.dual is not None:
             alpha, beta = np.zeros(self.problem.k), np.zeros(self.problem.k)
@@ -67,18 +69,47 @@ class Reduction:
             dual = Dual(alpha, beta)
         return replace(solution, problem=self.problem, randomizer=randomizer, dual=dual)
 
-    def _mixing(self) -> Floats:
-        """Each label as a mixture of kept ones, shape ``(k, kept)``: linear interpolation, or the nearest."""
+    def _neighbours(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+        """The kept labels on either side of each label, and the share of the right one: interpolation, or the nearest.
+
+        A kept label is its own left neighbour.
+        """
         labels, kept = self.problem.labels, self.problem.labels[self.kept]
-        right = np.clip(np.searchsorted(kept, labels), 1, max(1, kept.size - 1))
-        left = right - 1
-        right = np.minimum(right, kept.size - 1)
+        left = np.clip(np.searchsorted(kept, labels, side="right") - 1, 0, kept.size - 1)
+        right = np.minimum(left + 1, kept.size - 1)
         width = np.where(right > left, kept[right] - kept[left], 1.0)
         share = np.clip((labels - kept[left]) / width, 0.0, 1.0)
-        if not self.problem.unbiased:
-            share = np.round(share)
-        mixing = np.zeros((labels.size, kept.size))
-        rows = np.arange(labels.size)
+        return left, right, share if self.problem.unbiased else np.round(share)
+
+    def _mixing(self) -> Floats:
+        """Each label as a mixture of kept ones, shape ``(k, kept)``."""
+        left, right, share = self._neighbours()
+        mixing = np.zeros((left.size, int(self.kept.sum())))
+        rows = np.arange(left.size)
         np.add.at(mixing, (rows, left), 1 - share)
         np.add.at(mixing, (rows, right), share)
         return mixing
+
+    def _extended(self, arcs: Arcs) -> Arcs:
+        """Arcs over the kept labels as arcs over all labels.
+
+        Beside an interval a column falls in steps, from label to label, down to its floor: it is a sum of nested
+        intervals of one output, of which there are as many as steps.
+        """
+        _, _, share = self._neighbours()
+        places = np.flatnonzero(self.kept)
+        pieces = []
+        for first, last in zip(arcs.first.tolist(), arcs.last.tolist(), strict=True):
+            before = np.arange(places[first - 1] + 1 if first else 0, places[first])
+            after = np.arange(places[last] + 1, places[last + 1] if last + 1 < places.size else self.problem.k)
+            rising = share[before] if first else np.ones(before.size)
+            falling = 1 - share[after] if last + 1 < places.size else np.ones(after.size)
+            levels = np.unique(np.concatenate((rising, falling, [1.0])))[::-1]
+            levels = levels[levels > 0]
+            starts = places[first] - before.size + np.searchsorted(rising, levels)
+            ends = places[last] + np.searchsorted(-falling, -levels, side="right")
+            pieces.append((starts, ends, -np.diff(np.append(levels, 0.0))))
+        counts = [piece[0].size for piece in pieces]
+        starts, ends, heights = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+        masses = np.repeat(arcs.masses, counts) * heights
+        return Arcs(self.problem.k, starts, ends, np.repeat(arcs.outputs, counts), masses)

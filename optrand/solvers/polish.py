@@ -37,8 +37,8 @@ STEPS = 60
 CENTRED = 0.03
 """No product of mass and slack starts below this share of their mean."""
 
-RIDGE = 1e-13
-"""Potentials that no arc in use determines stay where they are."""
+RIDGE, FAINT_RIDGE = 1e-13, 1e-30
+"""Potentials that no arc in use, or no arc at all, determines stay where they are."""
 
 STIFFNESS = 1e8
 """A reduced cost of the inverse of this share of the spread weighs as much as a whole mass."""
@@ -101,9 +101,9 @@ def _step(program: FlowProgram, system: NodeSystem, point: FlowPoint) -> tuple[F
     gradient = _gradient(program, point.potentials, masses, outputs)
     # A reduced cost may be off by this much for each unit of mass that is about to change: without it the arcs in use
     # would weigh so much that the curvature beside them is lost to rounding.
-    give = program.spreads / (STIFFNESS * np.maximum(masses, masses.mean()))
+    give = _sizes(program, outputs) / (STIFFNESS * np.maximum(masses, masses.mean()))
     pivots = slacks + give * masses
-    solve = system.solver(_weights(program, masses / pivots, outputs, masses))
+    solve = system.solver(_weights(program, masses / pivots, outputs, masses), ridge=FAINT_RIDGE)
 
     def direction(complementarity: Floats) -> tuple[Floats, Floats, Floats]:
         pull = (masses * off - complementarity) / pivots
@@ -143,7 +143,7 @@ def polished(program: FlowProgram, point: FlowPoint, *, rounds: int = 8) -> Flow
         if not here < error:
             break
         best, error = point, here
-        weights = STIFFNESS * point.masses / program.spreads
+        weights = STIFFNESS * point.masses / _sizes(program, outputs)
         try:
             solve = system.solver(_weights(program, weights, outputs, point.masses), ridge=RIDGE)
             moved = solve(program.gather(np.column_stack((weights * true, weights * true * outputs))) - gradient)
@@ -167,6 +167,12 @@ def _weights(program: FlowProgram, weights: Floats, outputs: Floats, masses: Flo
     free = (outputs > low) & (outputs < high)
     curved = np.where(free, masses / program.weights, 0.0)
     return np.column_stack((weights, weights * outputs, weights * outputs**2 + curved))
+
+
+def _sizes(program: FlowProgram, outputs: Floats) -> Floats:
+    """What each arc costs at its output: the size of the numbers that its reduced cost is a difference of."""
+    sizes: Floats = program.spreads + program.weights * (outputs - program.means) ** 2 / 2
+    return np.maximum(sizes, np.finfo(float).eps)
 
 
 def _length(amounts: Floats, change: Floats) -> float:
