@@ -101,11 +101,16 @@ class Arcs:
     def table(self, ratio: float) -> tuple[Floats, Floats]:
         """Distinct outputs in increasing order, and the dense ``(k, n)`` table of their probabilities."""
         outputs, where = np.unique(self.outputs, return_inverse=True)
-        steps = np.zeros((self.k + 1, outputs.size))
-        np.add.at(steps, (self.first, where), (ratio - 1) * self.masses)
-        np.add.at(steps, (self.last + 1, where), -(ratio - 1) * self.masses)
-        base = np.bincount(where, self.masses, outputs.size)
-        return outputs, np.maximum(np.cumsum(steps[:-1], axis=0), 0.0) + base
+        labels = np.arange(self.k)[:, np.newaxis]
+        table = np.zeros((self.k, outputs.size))
+        if outputs.size == self.n:
+            inside = (self.first <= labels) & (labels <= self.last)
+            table[:, where] = np.where(inside, ratio * self.masses, self.masses)
+            return outputs, table
+        for first, last, at, mass in zip(self.first, self.last, where, self.masses, strict=True):
+            table[:, at] += mass
+            table[first : last + 1, at] += (ratio - 1) * mass
+        return outputs, table
 
 
 def _indices(given: ArrayLike) -> Indices:

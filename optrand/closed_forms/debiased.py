@@ -12,19 +12,21 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.arcs import Arcs
 from optrand.closed_forms.response import response_weights
 from optrand.errors import InvalidInput
-from optrand.problem import unbiased_regression
+from optrand.problem import Problem, unbiased_regression
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution, Stats
 from optrand.validation import Floats
 from optrand.validation import epsilon as checked_epsilon
 from optrand.validation import labels as checked_labels
+from optrand.validation import prior as checked_prior
 
 __all__ = ["debiased_rr"]
 
 
-def debiased_rr(labels: ArrayLike, epsilon: float) -> Solution:
+def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = None) -> Solution:
     r"""Randomized response whose outputs are moved apart until it is unbiased.
 
     It is randomized response on the outputs, for :math:`k` labels with mean :math:`\bar y`,
@@ -38,12 +40,14 @@ def debiased_rr(labels: ArrayLike, epsilon: float) -> Solution:
         Distinct numbers in any order.
     epsilon : float
         Privacy budget in nats.
+    prior : (k,) array, optional
+        Probabilities of the labels; uniform if not given. The randomizer does not depend on it, its value and dual do.
 
     Returns
     -------
     Solution
-        Of unbiased regression on the real line under the uniform prior. Its value is :math:`x (x + 2) s^2 / 2` with
-        :math:`s^2` the mean of :math:`(y - \bar y)^2`.
+        Of unbiased regression on the real line under the prior. Under the uniform one its value is :math:`x (x + 2)
+        s^2 / 2` with :math:`s^2` the mean of :math:`(y - \bar y)^2`.
 
     Raises
     ------
@@ -54,24 +58,27 @@ def debiased_rr(labels: ArrayLike, epsilon: float) -> Solution:
     -----
     *The dual.* Its columns are the staircases of one label each. Were it optimal, then at every output
     :math:`\Phi(y)` the reduced cost :math:`(e^\epsilon - 1) h_y(v) + \sum_z h_z(v)` of that column would vanish
-    together with its derivative: :math:`2k` linear equations for the :math:`2k` multipliers. With :math:`d_y = y - \bar
-    y`, and outputs counted from :math:`\bar y`, their only solution is
+    together with its derivative: :math:`2k` linear equations for the :math:`2k` multipliers. With labels and outputs
+    counted from :math:`\bar y`, :math:`w_y = (1 + x) d_y` for :math:`d_y = y - \bar y`, :math:`g = e^\epsilon - 1`, and
+    :math:`m_i = \sum_y p_y d_y^i`, their only solution is
 
-    .. math:: \beta_y = \frac{(x + 2) d_y}{e^\epsilon - 1}, \qquad
-              \alpha_y = \frac{(x + 1)^2 s^2 - (x^2 + 3 x + 3) d_y^2}{2 (e^\epsilon - 1)}.
+    .. math:: \beta_y = \frac{r_y - B}{g}, \quad r_y = w_y - m_1 + g p_y x d_y, \quad B = \frac{\sum_z r_z}{g + k},
+
+    .. math:: \alpha_y = \frac{a_y - A}{g}, \quad a_y = \tfrac12 (m_2 - 2 m_1 w_y + w_y^2 + g p_y x^2 d_y^2) - w_y r_y,
+              \quad A = \frac{\sum_z a_z}{g + k}.
 
     So these multipliers prove debiased randomized response optimal exactly where it is: always for two labels,
     otherwise from some epsilon on. Elsewhere they prove a bound that is true but may be far off. Counting outputs from
     zero again (:math:`\alpha_y - \beta_y \bar y`) costs digits of the dual where labels lie far from zero; the outputs
     keep theirs.
 
-    Cost ``O(k^2)``, the size of the table.
+    Cost ``O(k)``.
 
     Examples
     --------
     >>> from optrand.certificate import certify
     >>> solution = debiased_rr([0, 1], math.log(3))
-    >>> solution.randomizer.outputs.tolist(), solution.randomizer.matrix.tolist()
+    >>> solution.randomizer.outputs.tolist(), solution.randomizer.matrix.round(12).tolist()
     ([-0.5, 1.5], [[0.75, 0.25], [0.25, 0.75]])
     >>> proof = certify(solution)
     >>> f"{proof.lower:.9f} {proof.upper:.9f}"
@@ -84,7 +91,10 @@ def debiased_rr(labels: ArrayLike, epsilon: float) -> Solution:
     .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023,
        Definition 23.
     """
-    names = np.sort(checked_labels(labels))
+    given = checked_labels(labels)
+    order = np.argsort(given)
+    names = given[order]
+    weights = np.full(names.size, 1 / names.size) if prior is None else checked_prior(prior, names.size)[order]
     gain = math.expm1(checked_epsilon(epsilon))
     offsets = _from_mean(names)
     with np.errstate(over="ignore"):
@@ -94,12 +104,11 @@ def debiased_rr(labels: ArrayLike, epsilon: float) -> Solution:
             f"the outputs of debiased randomized response at epsilon {epsilon:g} overflow or coincide in floats: "
             "rescale the labels, merge those that nearly coincide, or raise epsilon"
         )
-    problem = unbiased_regression(names, np.full(names.size, 1 / names.size), epsilon)
-    own, other = response_weights(problem.k, problem.epsilon)
-    matrix = np.full((problem.k, problem.k), other)
-    np.fill_diagonal(matrix, own)
-    randomizer = Randomizer(problem.labels, outputs, matrix, problem.epsilon)
-    return Solution(problem, randomizer, _dual(problem.labels, offsets, gain), Stats("debiased_rr"))
+    problem = unbiased_regression(names, weights, epsilon)
+    each = np.arange(problem.k)
+    arcs = Arcs(problem.k, each, each, outputs, np.full(problem.k, response_weights(problem.k, problem.epsilon)[1]))
+    randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
+    return Solution(problem, randomizer, _dual(problem, offsets, gain), Stats("debiased_rr"))
 
 
 def _from_mean(labels: Floats) -> Floats:
@@ -112,12 +121,15 @@ def _from_mean(labels: Floats) -> Floats:
     return offsets
 
 
-def _dual(labels: Floats, offsets: Floats, gain: float) -> Dual | None:
+def _dual(problem: Problem, offsets: Floats, gain: float) -> Dual | None:
     """The multipliers of :func:`debiased_rr`; None where floats cannot hold them."""
-    x = labels.size / gain
+    prior, x = problem.prior, problem.k / gain
     with np.errstate(over="ignore", invalid="ignore"):
-        spread = np.mean(offsets**2)
-        beta = (x + 2) / gain * offsets
-        alpha = ((x + 1) ** 2 * spread - (x * x + 3 * x + 3) * offsets**2) / (2 * gain)
-        alpha -= beta * (labels[0] - offsets[0])
+        mean, square = prior @ offsets, prior @ offsets**2
+        apart = (1 + x) * offsets
+        pull = apart - mean + gain * prior * x * offsets
+        beta = (pull - pull.sum() / (gain + problem.k)) / gain
+        cost = (square - 2 * mean * apart + apart**2 + gain * prior * (x * offsets) ** 2) / 2 - apart * pull
+        alpha = (cost - cost.sum() / (gain + problem.k)) / gain
+        alpha -= beta * (problem.labels[0] - offsets[0])
     return Dual(alpha, beta) if np.isfinite(alpha).all() and np.isfinite(beta).all() else None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from optrand import losses
 from optrand.arcs import Arcs
+from optrand.certificate import lower_bound
+from optrand.closed_forms import debiased_rr
 from optrand.errors import InvalidInput
 from optrand.outputs import Grid
 from optrand.problem import Problem
@@ -31,6 +34,9 @@ VIOLATED = 1e-11
 COARSE_VIOLATED = 1e-6
 """The same where the answer only points at the arcs of the next level."""
 
+PROVEN = 1e-12
+"""A closed form within this share of its bound is the answer."""
+
 WIDENED = 2
 """A missing arc brings those whose ends are up to so many labels away."""
 
@@ -38,6 +44,8 @@ WIDENED = 2
 @dataclass(frozen=True)
 class Flow:
     """Solve the cone program of flows level by level, polish the answer, and add arcs until none is missing.
+
+    At a large epsilon debiased randomized response is optimal and proven in closed form; that is tried first.
 
     Attributes
     ----------
@@ -79,6 +87,10 @@ class Flow:
                 "use ColumnGeneration() for a grid and BinPath() where bias is free"
             )
         start = time.perf_counter()
+        response = _debiased_response(problem)
+        if response:
+            stats = Stats(repr(self), time.perf_counter() - start, 0, response.stats.status)
+            return replace(response, problem=problem, stats=stats)
         arcs, dual, status, rounds = self.arcs(problem)
         dual = repair(problem, arcs, dual, gap=self.gap)
         randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
@@ -119,3 +131,19 @@ class Flow:
                 break
             intervals = united(problem.k, intervals, widened(problem.k, *missing, by=WIDENED))
         return program, point, answer.status, calls
+
+
+def _debiased_response(problem: Problem) -> Solution | None:
+    """Debiased randomized response where its dual proves it optimal: from some epsilon on it always is."""
+    if not problem.unbiased or math.expm1(problem.epsilon) < problem.k:
+        return None
+    try:
+        found = debiased_rr(problem.labels, problem.epsilon, prior=problem.prior)
+    except InvalidInput:
+        return None
+    outputs = found.randomizer.outputs
+    inside = problem.outputs.low <= outputs[0] and outputs[-1] <= problem.outputs.high
+    if not inside or found.dual is None:
+        return None
+    value = found.value
+    return found if lower_bound(problem, found.dual) >= value - PROVEN * value else None
