@@ -7,6 +7,7 @@ constructor. What is sampled is what was verified: the sampler reads this table 
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from fractions import Fraction
@@ -172,14 +173,17 @@ class Mechanism:
     def randomizer(self) -> Randomizer:
         """The same channel in floats, for plots and reports, not for sampling.
 
-        Each probability of a table, and each mass of an arc, is correctly rounded.
+        Each probability of a table, and each mass of an arc, is correctly rounded. Arcs are tables at the ratio
+        ``exp(epsilon)``: where :attr:`ratio` is lower by more than rounding, they claim its logarithm instead.
         """
         if self.arcs is None:
             matrix = (self.weights / self.total).astype(np.float64)
             return Randomizer(self.labels, self.outputs, matrix, self.epsilon)
         masses = (self.arcs.masses * self.ratio.denominator / self.total).astype(np.float64)
         arcs = Arcs(self.arcs.k, self.arcs.first, self.arcs.last, self.outputs[self.arcs.at], masses)
-        return Randomizer.of_arcs(self.labels, arcs, self.epsilon)
+        logarithm = log_above(self.ratio)
+        claimed = self.epsilon if math.isclose(logarithm, self.epsilon, rel_tol=2**-49) else logarithm
+        return Randomizer.of_arcs(self.labels, arcs, claimed)
 
     @cached_property
     def sampler(self) -> Sampler | ArcSampler:

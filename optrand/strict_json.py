@@ -234,7 +234,8 @@ def positions(value: object, where: str) -> list[int]:
     """`value`, if it is a list of bare integers from 0: places in other lists, which readers do not round."""
     for i, item in enumerate(_listed(value, where)):
         if type(item) is not int or item < 0:
-            raise InvalidFile(f"{where}[{i}] is {_kind(item)}, expected a bare integer of at least 0")
+            kind = "negative" if type(item) is int else _kind(item)
+            raise InvalidFile(f"{where}[{i}] is {kind}, expected a bare integer of at least 0")
     return _listed(value, where)
 
 

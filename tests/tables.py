@@ -21,8 +21,8 @@ def response(problem, outputs, *, ratio, dual=None):
 
 def debiased(labels, ratio):
     """The outputs that make randomized response unbiased: ``y + (k y - sum of labels) / (ratio - 1)``."""
-    exact = [Fraction(y) + (len(labels) * Fraction(y) - sum(map(Fraction, labels))) / (ratio - 1) for y in labels]
-    return [float(v) for v in exact]
+    total = sum(map(Fraction, labels))
+    return [float(Fraction(y) + (len(labels) * Fraction(y) - total) / (ratio - 1)) for y in labels]
 
 
 def circulant(rng: random.Random, k: int, blocks: int, ratio: Fraction, scale: int) -> np.ndarray:

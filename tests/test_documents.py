@@ -15,14 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optrand import files, losses, strict_json
-from optrand.documents import dual_document, problem_document, read_dual, read_problem
+from optrand.documents import dual_document, problem_document, read_dual, read_problem, read_table, table_document
 from optrand.errors import InvalidFile, InvalidInput
+from optrand.integer_arcs import IntegerArcs
 from optrand.losses import Loss, Tabulated
 from optrand.outputs import Interval
 from optrand.problem import classification, regression, unbiased_regression
 from optrand.solution import Dual
 
-finite = st.floats(-1e6, 1e6)
+finite = st.floats(-1e6, 1e6).map(lambda x: 0.0 if abs(x) < 1e-9 else x)
+"""Labels nearer to each other than 1e-150 are refused."""
 
 
 @st.composite
@@ -62,6 +64,19 @@ def test_duals_survive_json(pairs):
     assert again.alpha.tolist() == dual.alpha.tolist()
     assert again.beta.tolist() == dual.beta.tolist()
     assert read_dual(dual_document(None)) is None
+
+
+def test_tables_and_arcs_survive_json():
+    weights = np.array([[3, 10**30], [1, 2]], dtype=object)
+    document = json.loads(json.dumps(table_document(weights)))
+    assert list(document) == ["weights"]
+    assert read_table(document, 2, 2).tolist() == weights.tolist()
+    arcs = IntegerArcs(3, [0, 0, 2], [2, 1, 2], [0, 1, 1], [10**30, 1, 1])
+    document = json.loads(json.dumps(table_document(arcs)))
+    assert document == {
+        "arcs": {"first": [0, 0, 2], "last": [2, 1, 2], "at": [0, 1, 1], "masses": ["1" + "0" * 30, "1", "1"]}
+    }
+    assert table_document(read_table(document, 3, 2)) == document
 
 
 def test_a_loss_of_ones_own_cannot_be_saved():
@@ -137,6 +152,22 @@ def test_long_integers_are_read_and_absurd_ones_refused_without_converting_them(
     assert strict_json.integer("9" * 4000, "total") == 10**4000 - 1
     with pytest.raises(InvalidFile, match="has 1000000 digits, expected at most 4000"):
         strict_json.integer("9" * 1_000_000, "total")
+
+
+@pytest.mark.parametrize("value", [-1, True, 1.0, "1", None, [1]])
+def test_positions_are_bare_integers(value):
+    assert strict_json.positions([0, 7], "x") == [0, 7]
+    with pytest.raises(InvalidFile, match=r"x\[1\] is .*, expected a bare integer of at least 0"):
+        strict_json.positions([0, value], "x")
+
+
+def test_exactly_one_of_some_fields():
+    assert strict_json.unsealed(strict_json.canonical(SEALED), [], ["x", "y"]) == {"x": 1.5}
+    both = strict_json.canonical(strict_json.sealed({"x": 1.5, "y": 2.5}))
+    with pytest.raises(InvalidFile, match="has 2 of the fields 'x', 'y', expected one"):
+        strict_json.unsealed(both, [], ["x", "y"])
+    with pytest.raises(InvalidFile, match="has 0 of the fields 'z', expected one"):
+        strict_json.unsealed(both, ["x", "y"], ["z"])
 
 
 @pytest.mark.parametrize("value", [1, True, "1.0", None, [1.0], {}])

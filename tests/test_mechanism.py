@@ -11,21 +11,25 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tables import circulant, debiased, resealed, response
+from tables import circulant, debiased, layered_arcs, resealed, response
 
 from optrand import losses
+from optrand.arc_sampling import ArcSampler
 from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.exact import exp_bracket, privacy_ratio
-from optrand.mechanism import Mechanism, load
+from optrand.integer_arcs import IntegerArcs
+from optrand.mechanism import DENSE, Mechanism, load
 from optrand.outputs import Interval
 from optrand.privacy import verified_ratio, verified_total
 from optrand.problem import regression, unbiased_regression
+from optrand.sampling import Sampler
 from optrand.solution import Dual
 
 HALF = [0.5, 0.5]
 COIN = unbiased_regression([0, 1], HALF, 0.7)
 COIN_TABLE = [[2, 1], [1, 2]]
+COIN_ARCS = IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 1])
 
 
 def coin(**changes):
@@ -144,6 +148,99 @@ def test_samples_follow_the_table():
         coin().sample([0.5])
 
 
+# ------------------------------------------------------------------------------------------------------------- of arcs
+
+
+def arc_mechanisms(count):
+    """Mechanisms of arcs with the same given as tables: nested arcs, shared outputs, masses of any size."""
+    for seed in range(count):
+        rng = random.Random(seed)
+        k, epsilon = rng.randint(1, 8), rng.choice([1e-6, 0.7, 1.0, 40.0, 700.0])
+        arcs = layered_arcs(rng, k, rng.randint(1, 4), rng.choice([1, 3, 40]), rng.choice([1, 9, 10**30]))
+        labels, outputs = np.arange(k) * 0.3 - 1, np.sort(np.array(rng.sample(range(-99, 99), arcs.n))) / 7
+        problem = regression(labels, np.full(k, 1 / k), epsilon, bias_penalty=rng.choice([0.0, 0.1]))
+        dual = Dual(*np.random.default_rng(seed).normal(size=(2, k))) if seed % 2 else None
+        ratio = privacy_ratio(epsilon)
+        yield tuple(Mechanism(problem, dual, outputs, weights, ratio) for weights in (arcs, arcs.table(ratio)))
+
+
+def test_arcs_and_their_table_are_one_mechanism():
+    for arcs, table in arc_mechanisms(60):
+        assert arcs.arcs is not None
+        assert table.arcs is None
+        assert arcs.total == table.total
+        assert arcs.realised_ratio == table.realised_ratio
+        assert arcs.exact_biases == table.exact_biases
+        assert repr(arcs) == repr(table)
+        assert arcs != table, "another file"
+        assert "weights" not in vars(arcs), "nothing so far needed the table"
+        assert arcs.weights.tolist() == table.weights.tolist()
+        with pytest.raises(ValueError, match="read-only"):
+            arcs.weights[0, 0] = 1
+
+
+def test_the_randomizer_of_arcs_has_arcs_with_rounded_masses():
+    for arcs, table in arc_mechanisms(30):
+        randomizer = arcs.randomizer
+        low = arcs.ratio.denominator
+        assert randomizer.arcs.masses.tolist() == [low * mass / arcs.total for mass in arcs.arcs.masses.tolist()]
+        assert randomizer.outputs.tolist() == arcs.outputs.tolist()
+        # The float table takes exp(epsilon) for the ratio, which is 2**-50 of exp(epsilon) - 1 above it at most.
+        assert randomizer.epsilon == arcs.epsilon
+        assert randomizer.matrix == pytest.approx(table.randomizer.matrix, rel=1e-13, abs=1e-300)
+
+
+def test_the_randomizer_of_arcs_claims_no_ratio_that_is_not_there():
+    """At epsilon 0.7 a ratio of 3/2, which is exp(0.405): the float table has the weights of the mechanism."""
+    mechanism = coin(weights=COIN_ARCS, ratio=Fraction(3, 2))
+    assert mechanism.randomizer.matrix == pytest.approx(np.array([[0.6, 0.4], [0.4, 0.6]]), rel=1e-15)
+    assert mechanism.randomizer.epsilon == mechanism.realised_epsilon == pytest.approx(math.log(1.5), rel=1e-15)
+
+
+def test_mechanisms_of_arcs_come_back_whole(tmp_path):
+    for mechanism, _ in arc_mechanisms(40):
+        mechanism.save(tmp_path / "m.json", overwrite=True)
+        again = load(tmp_path / "m.json")
+        assert again == mechanism
+        assert hash(again) == hash(mechanism)
+        for name in ("first", "last", "at", "masses"):
+            assert getattr(again.arcs, name).tolist() == getattr(mechanism.arcs, name).tolist()
+        content = json.loads((tmp_path / "m.json").read_bytes())
+        assert "weights" not in content
+        assert json.loads(resealed(content)) == content
+
+
+def test_ten_thousand_labels_need_no_table(tmp_path):
+    """Debiased response on 10,001 labels, a table of 10**8 integers: built, examined, saved, read and drawn from."""
+    k = 10_001
+    places = np.arange(k)
+    arcs = IntegerArcs(k, places, places, places, np.full(k, 2**40, dtype=object))
+    ratio = privacy_ratio(12.0)
+    problem = unbiased_regression(places, np.full(k, 1 / k), 12.0)
+    mechanism = Mechanism(problem, None, debiased(places.tolist(), ratio), arcs, ratio)
+    assert mechanism.realised_ratio == ratio
+    assert mechanism.bias < 1e-12 * k
+    mechanism.save(tmp_path / "m.json")
+    again = load(tmp_path / "m.json")
+    assert again == mechanism
+    assert isinstance(again.sampler, ArcSampler)
+    drawn = again.sample(np.full(1000, 17), source=SeededEntropy(2))
+    # The probability is e^12 / (e^12 + 10,000), about 0.942: within five standard deviations of 7.4.
+    assert abs((drawn == again.outputs[17]).sum() - 942) < 37
+    for each in (mechanism, again):
+        assert "weights" not in vars(each)
+
+
+def test_small_tables_are_drawn_from_as_tables():
+    assert isinstance(coin(weights=COIN_ARCS).sampler, Sampler)
+    k = math.isqrt(DENSE)
+    for size, expected in ((k, Sampler), (k + 1, ArcSampler)):
+        places = np.arange(size)
+        arcs = IntegerArcs(size, places, places, places, [1] * size)
+        problem = regression(places, np.full(size, 1 / size), 0.7)
+        assert type(Mechanism(problem, None, places, arcs, Fraction(2)).sampler) is expected
+
+
 # ------------------------------------------------------------------------------------------------- what is not private
 
 
@@ -162,6 +259,12 @@ def test_samples_follow_the_table():
         ({"weights": [[True, 1], [1, 1]]}, "floats and booleans are not exact"),
         ({"weights": np.array(COIN_TABLE) / 3}, "floats and booleans are not exact"),
         ({"weights": [[2 * 10**4000, 10**4000], [10**4000, 2 * 10**4000]]}, "divide the weights"),
+        ({"weights": IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 2])}, "row 1 is not covered as row 0 is"),
+        ({"weights": IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 1]), "outputs": [0]}, "2 outputs, expected 2 and 1"),
+        ({"weights": IntegerArcs(3, [0, 2], [1, 2], [0, 1], [1, 1])}, "3 labels and 2 outputs, expected 2 and 2"),
+        ({"weights": IntegerArcs(2, [0, 1], [0, 1], [0, 1], [10**4000] * 2)}, "divide the weights"),
+        ({"weights": COIN_ARCS, "ratio": Fraction(21, 10)}, r"expected at most exp\(epsilon\)"),
+        ({"weights": COIN_ARCS, "ratio": Fraction(1)}, "expected more than 1"),
         ({"outputs": [2.0, -1.0]}, "must strictly increase"),
         ({"outputs": [1.0, 1.0]}, "must strictly increase"),
         ({"outputs": [-1.0, math.nan]}, "NaN or infinite"),
@@ -315,6 +418,48 @@ def test_load_refuses_even_when_the_digest_is_right(edit, message, tmp_path):
     content = copy.deepcopy(document(coin(), tmp_path))
     edit(content)
     with pytest.raises(InvalidFile, match=message):
+        load_text(resealed(content), tmp_path)
+
+
+ARC_EDITS = [
+    (set_at("arcs", "first", 0, to=1), "interval of the labels 0"),
+    (set_at("arcs", "first", 0, to=-1), r"arcs.first\[0\] is negative, expected a bare integer of at least 0"),
+    (set_at("arcs", "first", 0, to="0"), r"arcs.first\[0\] is a string, expected a bare integer"),
+    (set_at("arcs", "last", 1, to=1.0), r"arcs.last\[1\] is a number, expected a bare integer"),
+    (set_at("arcs", "last", 1, to=True), r"arcs.last\[1\] is true or false"),
+    (set_at("arcs", "last", 1, to=2), "interval of the labels 0"),
+    (set_at("arcs", "last", 1, to=10**19), "no vector of integers|interval of the labels"),
+    (set_at("arcs", "last", 0, to=1), "row 1 is not covered as row 0 is"),
+    (set_at("arcs", "last", to=[0]), "last is no vector of integers, one for each of the 2 masses"),
+    (set_at("arcs", "last", to={}), "arcs.last is an object, expected a list"),
+    (set_at("arcs", "at", to=[0, 0]), "2 labels and 1 outputs, expected 2 and 2"),
+    (set_at("arcs", "at", to=[1, 0]), "leave no output out"),
+    (set_at("arcs", "masses", 0, to="2"), "row 1 is not covered as row 0 is"),
+    (set_at("arcs", "masses", 0, to="0"), "leave out arcs without mass"),
+    (set_at("arcs", "masses", 0, to="01"), r"arcs.masses\[0\] is not a plain integer"),
+    (set_at("arcs", "masses", 0, to=1), "expected an integer as a string"),
+    (set_at("arcs", "masses", to=["2", "2"]), "total is not that of its weights"),
+    (set_at("arcs", "masses", to=[]), "at least one"),
+    (set_at("arcs", to=[]), "arcs is a list, expected an object"),
+    (set_at("arcs", "remark", to=[]), "arcs has the unknown field"),
+    (set_at("weights", to=[["2", "1"], ["1", "2"]]), "has 2 of the fields 'weights', 'arcs', expected one"),
+    (set_at("ratio", "numerator", to="3"), r"expected at most exp\(epsilon\)"),
+    (set_at("total", to="4"), "total is not that of its weights"),
+]
+
+
+@pytest.mark.parametrize(("edit", "message"), ARC_EDITS)
+def test_load_refuses_what_is_no_arcs(edit, message, tmp_path):
+    content = document(coin(weights=COIN_ARCS), tmp_path)
+    edit(content)
+    with pytest.raises(InvalidFile, match=message):
+        load_text(resealed(content), tmp_path)
+
+
+def test_load_refuses_a_file_without_a_table(tmp_path):
+    content = document(coin(weights=COIN_ARCS), tmp_path)
+    del content["arcs"]
+    with pytest.raises(InvalidFile, match="has 0 of the fields"):
         load_text(resealed(content), tmp_path)
 
 
