@@ -25,8 +25,11 @@ from optrand.solvers.polish import used
 
 __all__ = ["Flow"]
 
-FEWEST = 64
+FEWEST = 32
 """Up to so many labels all intervals are arcs."""
+
+COARSE = 1e-7
+"""The engine's tolerance where its answer only points at the arcs of the next level."""
 
 VIOLATED = 1e-11
 """Arcs that cost less than minus this, in units of the loss, are missing from a program."""
@@ -70,7 +73,7 @@ class Flow:
     (True, 1.945447)
     """
 
-    engine: Clarabel = field(default_factory=lambda: Clarabel(1e-10))
+    engine: Clarabel = field(default_factory=lambda: Clarabel(1e-9))
     rounds: int = 4
     gap: float = 1e-10
 
@@ -110,9 +113,10 @@ class Flow:
 
     def _found(self, problem: Problem, intervals: Intervals) -> tuple[FlowProgram, FlowPoint, str, int]:
         """The engine's answer on a coarse level, with the arcs added that it turned out to lack."""
+        engine = replace(self.engine, tolerance=max(self.engine.tolerance, COARSE))
         for calls in itertools.count(1):
             program = FlowProgram(problem, *intervals)
-            answer = self.engine.solve(program.build())
+            answer = engine.solve(program.build())
             point = program.read(answer)
             missing = lacking(program, point.potentials, COARSE_VIOLATED)
             if not missing[0].size or calls >= self.rounds or program.n == program.k * (program.k + 1) // 2:
