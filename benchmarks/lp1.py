@@ -12,16 +12,22 @@ References
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from benchmarks import priors
-from benchmarks.harness import RESULTS, median_seconds, print_table, use_one_core
-from benchmarks.mesh import OVER_LIMIT, Measurement, Worker, circumstances, duration, measure, said_optimal, write_json
+from benchmarks.harness import (
+    circumstances,
+    duration,
+    median_seconds,
+    options,
+    print_table,
+    use_one_core,
+    write_json,
+)
+from benchmarks.worker import OVER_LIMIT, Measurement, Worker, measure, said_optimal
 from optrand import certify, classification, rr_with_prior
 from optrand.problem import Problem
 from optrand.programs import LP2, Floor, Pairwise
@@ -149,18 +155,14 @@ def summary(method: str, records: Sequence[dict[str, Any]]) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Measure, print a table for each prior and a summary, and return 1 if the closed form is not proven."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks lp1", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--smoke", action="store_true", help="a small version, of a few seconds")
-    parser.add_argument("--limit", type=float, default=30.0, help="seconds for each solve (default: 30)")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="where the rows are left as JSON")
-    options = parser.parse_args(arguments)
+    given = options("lp1", __doc__, limit=30.0).parse_args(arguments)
     use_one_core()
     print(circumstances())
     worker, records = Worker(), []
-    for name, prior in posed(options.smoke):
+    for name, prior in posed(given.smoke):
         here = []
-        for epsilon in EPSILONS[1:2] if options.smoke else EPSILONS:
-            here += list(compared(worker, name, classification(prior, epsilon), options.limit))
+        for epsilon in EPSILONS[1:2] if given.smoke else EPSILONS:
+            here += list(compared(worker, name, classification(prior, epsilon), given.limit))
         print_table(f"{name}, K = {prior.size}", COLUMNS, [row(record) for record in here])
         records += here
     worker.close()
@@ -171,5 +173,5 @@ def main(arguments: Sequence[str]) -> int:
     )
     largest = max(record["gap"] for record in records if record["method"] == CLOSED_FORM)
     print(f"largest certified gap of the closed form: {largest:.1e}, expected at most {CLOSED_FORM_GAP:g}")
-    write_json(options.results, "lp1-smoke" if options.smoke else "lp1", records)
+    write_json(given.results, "lp1-smoke" if given.smoke else "lp1", records)
     return 0 if largest <= CLOSED_FORM_GAP else 1

@@ -14,7 +14,8 @@ import pytest
 from benchmarks import lp1, priors
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.lp1 import CLOSED_FORM, CLOSED_FORM_GAP, METHODS
-from benchmarks.mesh import OURS, OVER_LIMIT, REQUIRED_GAP, Measurement, Worker, judged, weeks_problem
+from benchmarks.mesh import OURS, REQUIRED_GAP, judged, weeks_problem
+from benchmarks.worker import OVER_LIMIT, Measurement, Worker
 from optrand import (
     Randomizer,
     Solution,
