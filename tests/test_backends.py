@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import sparse
 
 from optrand.errors import MissingExtra, SolverFailed
 from optrand.programs import LP
-from optrand.programs.conic import ConicProgram
+from optrand.programs.conic import Cones, ConicProgram
 from optrand.solvers import backends
 from optrand.solvers.backends.cones import Clarabel
 
@@ -118,7 +119,13 @@ def test_cvxpy_is_an_extra(monkeypatch):
 
 
 def cones(cost, equal, equal_to, *, less=(), less_than=(), quadratic=None, arcs=1):
+    """A program in ``c, m, q`` of each arc, with ``m^2 <= c q``: the cone ``c + q >= hypot(c - q, 2 m)``."""
     cost = np.array(cost, dtype=float)
+    triples = np.zeros((3 * arcs, cost.size))
+    for j in range(arcs):
+        triples[3 * j, [j, 2 * arcs + j]] = -1
+        triples[3 * j + 1, [j, 2 * arcs + j]] = -1, 1
+        triples[3 * j + 2, arcs + j] = -2
     return ConicProgram(
         quadratic=sparse.csc_array(np.diag(np.zeros(cost.size) if quadratic is None else quadratic)),
         cost=cost,
@@ -126,7 +133,7 @@ def cones(cost, equal, equal_to, *, less=(), less_than=(), quadratic=None, arcs=
         equal_to=np.array(equal_to, dtype=float),
         less=sparse.csc_array(rows(less, cost.size)),
         less_than=np.array(less_than, dtype=float),
-        arcs=arcs,
+        cones=Cones(sparse.csc_array(triples), np.zeros(3 * arcs)) if arcs else None,
     )
 
 
@@ -135,6 +142,13 @@ def test_signs_of_a_cone_program():
     answer = Clarabel().solve(cones([0, -1, 1], [[1, 0, 0]], [2]))
     assert answer.x == pytest.approx([2.0, 1.0, 0.5], abs=ACCURACY)
     assert answer.equal_dual == pytest.approx([-0.25], abs=ACCURACY)
+    # In the cone lies (c + q, c - q, 2 m), on its boundary; the multipliers lie in it too, and at right angles.
+    assert answer.cone_slack == pytest.approx(np.array([[2.5, 1.5, 2.0]]), abs=ACCURACY)
+    (a, b, c), slack = answer.cone_dual[0], answer.cone_slack[0]
+    assert a == pytest.approx(math.hypot(b, c), abs=ACCURACY)
+    assert (a, b, c) @ slack == pytest.approx(0.0, abs=ACCURACY)
+    # The cost of q, 1, is its share of the multipliers: cost = - (a, b, c) @ rows.
+    assert a - b == pytest.approx(1.0, abs=ACCURACY)
 
 
 def test_a_cone_program_with_a_bound_and_a_quadratic_cost():
@@ -165,3 +179,17 @@ def test_two_cones_do_not_mix():
     assert answer.x == pytest.approx([1, 4, 3, 2, 9, 1], abs=1e-5)
     # Derivatives of m1^2 / c1 + 2 m2^2 / c2.
     assert answer.equal_dual == pytest.approx([-9.0, -0.5, 6.0, 2.0], abs=1e-5)
+
+
+def test_without_cones_it_is_a_quadratic_program():
+    """Minimise x^2 / 2 - x with x <= 1/2: the bound binds, and one unit more of it saves 1/2."""
+    answer = Clarabel().solve(cones([-1], [], [], less=[[1]], less_than=[0.5], quadratic=[1.0], arcs=0))
+    assert answer.x == pytest.approx([0.5], abs=ACCURACY)
+    assert answer.cone_slack.shape == answer.cone_dual.shape == (0, 3)
+    assert answer.equal_dual.shape == (0,)
+
+
+def test_a_cone_program_without_an_answer():
+    """No m and q go with c = -1."""
+    answer = Clarabel().solve(cones([0, 0, 1], [[1, 0, 0]], [-1]))
+    assert "Infeasible" in answer.status
