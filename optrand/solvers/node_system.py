@@ -23,6 +23,9 @@ __all__ = ["NodeSystem"]
 PAIRS = ((0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 2))
 """Row and column of a symmetric two by two matrix, and where its three numbers hold that entry."""
 
+OWN_RIDGE = 1e-14
+"""Every diagonal entry grows by this share of itself: where arcs in use depend on each other the matrix is singular."""
+
 
 class NodeSystem:
     """The matrix ``sum_j w_j [A_j, B_j]' [A_j, B_j]`` over potentials, for weights that change and arcs that do not.
@@ -120,6 +123,7 @@ class NodeSystem:
             entries[self.neighbours, 2] -= charges[1:-1]
             border[-1, 2] -= program.excess * charges[-1]
             corner[2] += program.excess**2 * charges[-1]
+        entries[self.diagonal] *= 1 + np.array([OWN_RIDGE, 0.0, OWN_RIDGE])
         entries[self.diagonal] += ridge * entries[self.diagonal].max(axis=0) * np.array([1.0, 0.0, 1.0])
         scale = 1 / np.sqrt(entries[self.diagonal][:, (0, 2)].ravel())
         inner = self._factor(entries.ravel(), scale)

@@ -31,6 +31,9 @@ DAMPING = 0.995
 DECIDED = 4.0
 """An arc is in use, or not, when its mass and reduced cost are so many orders of magnitude apart."""
 
+PATIENCE = 2
+"""Steps in a row that bring nothing; where outputs reach an end of their interval the first may not."""
+
 STEPS = 60
 """More steps than that mean that the equations have become singular in floats."""
 
@@ -129,20 +132,23 @@ def _step(program: FlowProgram, system: NodeSystem, point: FlowPoint) -> tuple[F
     ), float(max(np.abs(off).max(), np.abs(gradient).max()))
 
 
-def polished(program: FlowProgram, point: FlowPoint, *, rounds: int = 8) -> FlowPoint:
+def polished(program: FlowProgram, point: FlowPoint, *, rounds: int = 12) -> FlowPoint:
     """Newton's steps on arcs that are all in use: their reduced costs vanish, and the flow is conserved.
 
     Where the multipliers are not unique they stay near those of `point`.
     """
     system = NodeSystem(program)
-    best, error = point, np.inf
+    best, error, worse = point, np.inf, 0
     for _ in range(rounds):
         true, outputs = program.reduced_costs(point.potentials)
         gradient = _gradient(program, point.potentials, point.masses, outputs)
         here = float(max(np.abs(true).max(), np.abs(gradient).max()))
-        if not here < error:
+        if here < error:
+            best, error, worse = point, here, 0
+        else:
+            worse += 1
+        if not here < np.inf or worse == PATIENCE:
             break
-        best, error = point, here
         weights = STIFFNESS * point.masses / _sizes(program, outputs)
         try:
             solve = system.solver(_weights(program, weights, outputs, point.masses), ridge=RIDGE)
