@@ -40,6 +40,9 @@ __all__ = ["repair"]
 NEGLIGIBLE = 1e-5
 """Columns with less mass (times ``E``) have no say in where the multipliers may lie."""
 
+INDEPENDENT = 1e-10
+"""Columns in use that differ by less than this share count as one."""
+
 FIRST_SLACK = 1e-9
 """How far, in units of the loss, multipliers may leave what slackness asks; widened when that is too little."""
 
@@ -81,9 +84,10 @@ def repair(problem: Problem, arcs: Staircase | Arcs, dual: Dual, *, gap: float, 
     current: Dual | None = dual
     for _ in range(rounds):
         if current is not None:
-            here = lower_bound(problem, current)
-            if here > bound:
-                best, bound = current, here
+            for candidate in (current, cuts.snapped(current)):
+                here = lower_bound(problem, candidate)
+                if here > bound:
+                    best, bound = candidate, here
             if bound >= min(target, cuts.limit - 0.1 * gap * (abs(value) or 1.0)):
                 break
             cuts.add(current)
@@ -148,6 +152,16 @@ class _Cuts:
         violated = np.flatnonzero(prices.costs < 0)
         self.outputs = np.concatenate((self.outputs, prices.outputs[violated]))
         self.members = np.hstack((self.members, prices.signatures(violated)))
+
+    def snapped(self, dual: Dual) -> Dual:
+        """The nearest multipliers of the rows at which the columns in use cost exactly nothing."""
+        support = self.support
+        steepness = self._steepness(support.members)
+        table = self.problem.prior[:, np.newaxis] * self.problem.loss_table(support.outputs)
+        table = table - dual.alpha[:, np.newaxis] - dual.beta[:, np.newaxis] * support.outputs
+        missing = (steepness * table).sum(axis=0)
+        change = np.linalg.lstsq(steepness.T, missing, rcond=INDEPENDENT)[0]
+        return Dual(dual.alpha + change, dual.beta)
 
     def solve(self) -> Dual | None:
         """Central multipliers, or None where slackness admits none (it is relaxed for the next time)."""

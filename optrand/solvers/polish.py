@@ -22,8 +22,14 @@ from optrand.validation import Floats
 
 __all__ = ["polished", "settled", "used"]
 
-PLAUSIBLE = -3.0
-"""Arcs whose mass is so many orders of magnitude below their reduced cost are left out at once."""
+PLAUSIBLE = (-3.0, -6.0, -np.inf)
+"""Arcs whose mass is so many orders of magnitude below their reduced cost are left out at once, if the rest will do.
+
+Where labels are clustered, masses far below the engine's tolerance may be needed.
+"""
+
+EXACT = 1e-10
+"""Residuals of an answer that needs no further arcs, in units of the program."""
 
 DAMPING = 0.995
 """How far towards the boundary a step may go."""
@@ -48,10 +54,25 @@ STIFFNESS = 1e8
 
 
 def used(program: FlowProgram, point: FlowPoint) -> tuple[FlowProgram, FlowPoint]:
-    """The arcs in use, and the exact answer on them."""
-    program, point = _only(program, point, PLAUSIBLE)
-    program, point = _only(program, settled(program, point), 0.0)
-    return program, polished(program, point)
+    """The arcs in use, and the exact answer on them: the best that was found, where floats give out."""
+    found, least = (program, point), np.inf
+    for plausible in PLAUSIBLE:
+        some, near = _only(program, point, plausible)
+        some, near = _only(some, settled(some, near), 0.0)
+        near = polished(some, near)
+        error = _error(some, near) if (near.masses >= 0).all() else np.inf
+        if error < least:
+            found, least = (some, near), error
+        if error < EXACT:
+            break
+    return found
+
+
+def _error(program: FlowProgram, point: FlowPoint) -> float:
+    """The largest residual of the equations that arcs in use satisfy."""
+    true, outputs = program.reduced_costs(point.potentials)
+    gradient = _gradient(program, point.potentials, point.masses, outputs)
+    return float(max(np.abs(true).max(), np.abs(gradient).max()))
 
 
 def _only(program: FlowProgram, point: FlowPoint, complementarity: float) -> tuple[FlowProgram, FlowPoint]:
@@ -142,7 +163,7 @@ def polished(program: FlowProgram, point: FlowPoint, *, rounds: int = 12) -> Flo
     for _ in range(rounds):
         true, outputs = program.reduced_costs(point.potentials)
         gradient = _gradient(program, point.potentials, point.masses, outputs)
-        here = float(max(np.abs(true).max(), np.abs(gradient).max()))
+        here = _error(program, point)
         if here < error:
             best, error, worse = point, here, 0
         else:
