@@ -11,6 +11,7 @@ import optrand
 from optrand import Interval, Problem, losses, solvers
 from optrand.problem import regression
 from optrand.solvers import backends
+from optrand.solvers.bin_path import BinPath
 from optrand.solvers.linear_program import LinearProgram
 
 GAP = 1e-6
@@ -60,11 +61,15 @@ SOLVERS = {
     "lp2": LinearProgram(optrand.programs.LP2()),
     "columns": solvers.ColumnGeneration(),
     "flow": solvers.Flow(),
+    "bins": BinPath(),
 }
+
+FREE = ("free", "absolute", "poisson")
 
 ACCEPTED = {
     "classification": {"closed", "floor", "pairwise", "lp2", "columns"},
-    **{kind: {"flow"} for kind in KINDS if kind.startswith(("line", "interval"))},
+    **{kind: {"flow"} for kind in KINDS if kind.endswith(("line unbiased", "interval unbiased", "penalised"))},
+    **{kind: {"bins"} for kind in KINDS if kind.startswith(("line", "interval")) and kind.split()[1] in FREE},
     **{kind: {"floor", "pairwise", "columns"} for kind in KINDS if kind.startswith("grid")},
     "grid penalised": {"columns"},
 }
@@ -108,29 +113,11 @@ def test_the_dispatch_is_as_documented() -> None:
 
     assert name(KINDS["classification"](1.0)) == "ClosedForm"
     assert name(KINDS["line unbiased"](1.0)) == "Flow"
-    assert name(KINDS["interval free"](1.0)) == "Flow"
+    assert name(KINDS["interval penalised"](1.0)) == "Flow"
+    assert name(KINDS["interval free"](1.0)) == name(KINDS["line poisson"](1.0)) == "BinPath"
     assert name(KINDS["grid unbiased"](1.0)) == "LinearProgram"
     assert name(KINDS["grid penalised"](1.0)) == "ColumnGeneration"
     assert name(optrand.unbiased_regression(LABELS, PRIOR, 1.0, outputs=grid(1.0, 500))) == "ColumnGeneration"
-
-
-def test_the_value_falls_with_epsilon_and_with_refinement() -> None:
-    values = [optrand.solve(KINDS["line unbiased"](epsilon)).value for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0)]
-    assert values == sorted(values, reverse=True)
-    line = optrand.solve(KINDS["line unbiased"](1.0)).value
-    coarse, fine = (
-        optrand.solve(optrand.unbiased_regression(LABELS, PRIOR, 1.0, outputs=grid(1.0, size))).value
-        for size in (14, 14 * 4 - 3)
-    )
-    assert line <= fine * (1 + 1e-12) <= coarse * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("penalty", [0.0, 0.7, math.inf])
-def test_shift_scale_and_reflection_of_labels(penalty: float) -> None:
-    value = optrand.solve(regression(LABELS, PRIOR, 1.0, bias_penalty=penalty)).value
-    for labels, factor in ((LABELS + 31, 1.0), (3 * LABELS, 9.0), (-LABELS, 1.0)):
-        moved = optrand.solve(regression(labels, PRIOR, 1.0, bias_penalty=penalty)).value
-        assert moved == pytest.approx(factor * value, rel=GAP)
 
 
 def test_the_measured_values_of_weeks_worked() -> None:
@@ -178,5 +165,26 @@ def test_solvers_refuse_what_they_do_not_accept() -> None:
         solvers.ColumnGeneration()(KINDS["line unbiased"](1.0))
     with pytest.raises(optrand.InvalidInput, match="grid"):
         LinearProgram()(KINDS["line unbiased"](1.0))
-    with pytest.raises(optrand.InvalidInput, match="up to 600"):
-        solvers.Flow()(optrand.unbiased_regression(np.arange(601), np.full(601, 1 / 601), 1.0))
+    with pytest.raises(optrand.InvalidInput, match="BinPath"):
+        solvers.Flow()(KINDS["line free"](1.0))
+    with pytest.raises(optrand.InvalidInput, match="bias penalty of 0"):
+        BinPath()(KINDS["line penalised"](1.0))
+
+
+@pytest.mark.parametrize("kind", ["line unbiased", "line penalised", "interval unbiased", "interval penalised"])
+def test_flows_come_back_as_arcs_and_no_table_is_made(kind: str) -> None:
+    solution = optrand.solve(KINDS[kind](1.0), solvers.Flow())
+    arcs = solution.randomizer.arcs
+    assert arcs is not None
+    assert "matrix" not in vars(solution.randomizer)
+    assert (arcs.masses > 0).all()
+    assert (np.diff(arcs.outputs) >= 0).all()
+    assert optrand.tabulate(solution).arcs is not None
+
+
+def test_what_a_solution_says_of_how_it_came_about() -> None:
+    stats = solvers.Flow()(KINDS["line unbiased"](1.0)).stats
+    assert stats.solver == repr(solvers.Flow())
+    assert stats.iterations >= 1
+    assert stats.seconds > 0
+    assert stats.status
