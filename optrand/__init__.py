@@ -27,7 +27,7 @@ from optrand.problem import Problem, classification, regression, unbiased_range,
 from optrand.randomizer import Randomizer
 from optrand.rounding import unbiased_rounding
 from optrand.solution import Dual, Solution, Stats
-from optrand.solvers import solve
+from optrand.solvers import rr_on_bins, solve
 from optrand.tabulation import tabulate
 
 __all__ = [
@@ -68,6 +68,7 @@ __all__ = [
     "programs",
     "regression",
     "rr",
+    "rr_on_bins",
     "rr_top_k",
     "rr_with_prior",
     "rr_with_prior_batch",

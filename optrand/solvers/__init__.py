@@ -1,10 +1,12 @@
 """Algorithms and their options: frozen records, called on a problem.
 
-`ClosedForm`, `LinearProgram`, `ColumnGeneration` and `Flow`; :func:`~optrand.solvers.dispatch.solve` picks one by the
-rule that :func:`~optrand.solvers.dispatch.choose` documents.
+`ClosedForm`, `BinPath`, `Flow`, `LinearProgram` and `ColumnGeneration`; :func:`~optrand.solvers.dispatch.solve` picks
+one by the rule that :func:`~optrand.solvers.dispatch.choose` documents. :func:`~optrand.solvers.bin_path.rr_on_bins`
+states a problem without care for bias and solves it.
 """
 
 from optrand.solvers import backends
+from optrand.solvers.bin_path import BinPath, rr_on_bins
 from optrand.solvers.closed_form import ClosedForm
 from optrand.solvers.column_generation import ColumnGeneration
 from optrand.solvers.dispatch import Solver, choose, solve
@@ -12,6 +14,7 @@ from optrand.solvers.flow import Flow
 from optrand.solvers.linear_program import LinearProgram
 
 __all__ = [
+    "BinPath",
     "ClosedForm",
     "ColumnGeneration",
     "Flow",
@@ -19,5 +22,6 @@ __all__ = [
     "Solver",
     "backends",
     "choose",
+    "rr_on_bins",
     "solve",
 ]

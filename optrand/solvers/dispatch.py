@@ -9,6 +9,7 @@ from optrand.errors import NotCertified, SolverFailed
 from optrand.presolve import Reduction
 from optrand.problem import Problem
 from optrand.solution import Solution
+from optrand.solvers.bin_path import BinPath
 from optrand.solvers.closed_form import ClosedForm
 from optrand.solvers.column_generation import ColumnGeneration
 from optrand.solvers.flow import Flow
@@ -39,9 +40,10 @@ def choose(problem: Problem) -> Solver:
     """The solver that :func:`solve` uses by default.
 
     1. Classification over the labels, or one label off a grid: `ClosedForm`.
-    2. Outputs on the line or an interval: `Flow`.
-    3. A grid without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on HiGHS).
-    4. Any other grid: `ColumnGeneration`.
+    2. Outputs on the line or an interval and no care for bias: `BinPath`.
+    3. Outputs on the line or an interval: `Flow`.
+    4. A grid without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on HiGHS).
+    5. Any other grid: `ColumnGeneration`.
 
     Examples
     --------
@@ -49,11 +51,11 @@ def choose(problem: Problem) -> Solver:
     >>> choose(optrand.classification([0.5, 0.5], 1.0))
     ClosedForm()
     """
-    closed, linear = ClosedForm(), LinearProgram()
-    if closed.accepts(problem):
-        return closed
-    if Flow().accepts(problem):
-        return Flow()
+    first: tuple[Solver, ...] = (ClosedForm(), BinPath(), Flow())
+    for solver in first:
+        if solver.accepts(problem):
+            return solver
+    linear = LinearProgram()
     small = problem.k * getattr(problem.outputs, "values", problem.labels).size <= SMALL
     return linear if small and linear.accepts(problem) and problem.unbiased else ColumnGeneration()
 

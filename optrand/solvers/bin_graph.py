@@ -1,0 +1,120 @@
+r"""The graph whose shortest path is the best partition into bins.
+
+Nodes are the gaps between labels, ``0 ... k``; the arc from ``a`` to ``b + 1`` is the bin of the labels ``a ... b``.
+Each of the ``m`` bins of a partition has the mass :math:`1 / (E + m - 1)`, so that with :math:`x = E - 1` and the
+costs :math:`\Phi^* + x K_S` of :mod:`optrand.programs.bins` its loss is a ratio of two path sums,
+
+.. math:: V = \frac{x \sum_S K_S + m \Phi^*}{x + m}, \qquad
+          \lambda = \frac{\Phi^* - V}{x} = \frac{\Phi^* - \sum_S K_S}{x + m}.
+
+A partition is best exactly if it is a shortest path under the lengths :math:`K_S + \lambda` of its own
+:math:`\lambda`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optrand.problem import Problem
+from optrand.programs.bins import BinCosts, Starts, bin_costs
+from optrand.validation import Floats
+
+__all__ = ["BinGraph"]
+
+BLOCK = 1 << 17
+"""Arcs whose costs are worked out at a time: about what a processor's cache holds."""
+
+KEPT = 1 << 24
+"""Arcs whose costs are kept from one path to the next, 128 MB; beyond that they are worked out again."""
+
+
+@dataclass(frozen=True, eq=False)
+class BinGraph:
+    """All ``k (k + 1) / 2`` bins of a problem without bias penalty, by rows of one first label.
+
+    Attributes
+    ----------
+    problem : Problem
+        With a positive prior.
+    """
+
+    problem: Problem
+    _kept: dict[int, Floats] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def costs(self) -> BinCosts:
+        """Of bins under the problem's loss."""
+        return bin_costs(self.problem)
+
+    @cached_property
+    def gain(self) -> float:
+        """``exp(epsilon) - 1``."""
+        return math.expm1(self.problem.epsilon)
+
+    def lengths(self, starts: Starts) -> Floats:
+        """``K`` of each bin of a partition, summed afresh over its labels."""
+        outputs = self.costs.outputs(starts)
+        own = self.costs.own(spread(outputs, starts, self.problem.k))
+        lengths: Floats = np.add.reduceat(own, starts) + self.costs.excess(outputs) / self.gain
+        return lengths
+
+    def penalty(self, starts: Starts) -> float:
+        r""":math:`\lambda`: what one more bin costs, for a partition."""
+        return (self.costs.least - math.fsum(self.lengths(starts))) / (self.gain + starts.size)
+
+    def value(self, starts: Starts) -> float:
+        """The loss of a partition."""
+        share = self.gain / (self.gain + starts.size)
+        return share * math.fsum(self.lengths(starts)) + (1 - share) * self.costs.least
+
+    def shortest(self, penalty: float) -> Starts:
+        """The partition of least ``sum (K + penalty)``, of equal ones one with long bins."""
+        k = self.problem.k
+        distances, following = np.zeros(k + 1), np.zeros(k, dtype=np.intp)
+        for start, rows in self._blocks(backwards=True):
+            for i in range(rows.shape[0] - 1, -1, -1):
+                a = start + i
+                lengths = rows[i, i:] + distances[a + 1 :]
+                best = int(lengths.argmin())
+                distances[a], following[a] = lengths[best] + penalty, a + 1 + best
+        starts = [0]
+        while following[starts[-1]] < k:
+            starts.append(int(following[starts[-1]]))
+        return np.array(starts, dtype=np.intp)
+
+    def tightest(self, alpha: Floats) -> tuple[Floats, NDArray[np.intp]]:
+        """The least ``K_S - sum(alpha over S)`` of the bins that begin at each label, and the labels where they end."""
+        sums = np.concatenate(([0.0], np.cumsum(alpha)))
+        least, ends = np.empty(self.problem.k), np.empty(self.problem.k, dtype=np.intp)
+        for start, rows in self._blocks():
+            here = slice(start, start + rows.shape[0])
+            slack = rows - sums[start + 1 :]
+            slack += sums[here, np.newaxis]
+            last = slack.argmin(axis=1)
+            least[here], ends[here] = slack[np.arange(last.size), last], start + last
+        return least, ends
+
+    def _blocks(self, *, backwards: bool = False) -> Iterator[tuple[int, Floats]]:
+        """The first label of each block of rows, and the block."""
+        k = self.problem.k
+        step = max(1, BLOCK // k)
+        starts = range(0, k, step)
+        for start in reversed(starts) if backwards else starts:
+            rows = self._kept.get(start)
+            if rows is None:
+                rows = self.costs.rows(start, min(start + step, k))
+                if k * (k + 1) // 2 <= KEPT:
+                    self._kept[start] = rows
+            yield start, rows
+
+
+def spread(amounts: Floats, starts: Starts, k: int) -> Floats:
+    """What belongs to each bin, at each of its labels."""
+    spread: Floats = np.repeat(amounts, np.diff(np.append(starts, k)))
+    return spread
