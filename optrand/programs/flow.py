@@ -231,41 +231,51 @@ class FlowProgram:
         outputs = np.clip(self.means + b / self.weights, *self.box)
         return self.spreads + self.weights * (outputs - self.means) ** 2 / 2 - a - b * outputs, outputs
 
-    def _incidence(self) -> sparse.csr_array:
-        """:meth:`prices` of one side as a matrix, shape ``(n, k)``."""
-        arcs = np.arange(self.n)
-        inner, left = self.last < self.k - 1, self.first > 0
-        rows = np.concatenate((arcs, arcs[inner], arcs[left]))
-        columns = np.concatenate((np.full(self.n, self.k - 1), self.last[inner], self.first[left] - 1))
-        values = np.concatenate((self.totals, np.ones(int(inner.sum())), -np.ones(int(left.sum()))))
-        return sparse.csr_array((values, (rows, columns)), shape=(self.n, self.k))
-
     def build(self) -> ConicProgram:
-        """The dual as a minimisation; variables are the potentials, row by row, and where boxed two an arc.
+        """The dual as a minimisation; variables are the potentials, row by row, and where boxed one an arc and end.
 
         The cone ``(tau + P / 2, tau - P / 2, b)`` says that ``b^2 <= 2 P tau``.
         """
-        incidence = self._incidence()
-        a = sparse.kron(incidence, [[1.0, 0.0]], format="csr")
-        b = sparse.kron(incidence, [[0.0, 1.0]], format="csr")
         boxed = [(side, end) for side, end in ((1.0, self.box[0]), (-1.0, self.box[1])) if math.isfinite(end)]
-        one, extra = sparse.eye_array(self.n, format="csr"), len(boxed) * self.n
-        b = sparse.hstack([b, *(side * one for side, _ in boxed)], format="csr")
-        tau = -sparse.hstack([a, *(-side * end * one for side, end in boxed)], format="csr")
-        tau = tau - sparse.diags_array(self.means) @ b
-        stacked = sparse.vstack((-tau, -tau, -b), format="csr")
-        right = np.concatenate((self.spreads + self.weights / 2, self.spreads - self.weights / 2, np.zeros(self.n)))
-        triples = np.arange(3 * self.n).reshape(3, self.n).T.ravel()
+        extra = len(boxed) * self.n
         variables = 2 * self.k + extra
+        half = self.weights / 2
+        right = np.stack((self.spreads + half, self.spreads - half, np.zeros(self.n)), axis=1)
         return ConicProgram(
             quadratic=self._quadratic(variables),
             cost=np.concatenate((-self.gain.ravel(), np.zeros(extra))),
             equal=sparse.csc_array((0, variables)),
             equal_to=np.zeros(0),
-            less=sparse.csc_array(-sparse.eye_array(variables, format="csr")[2 * self.k :]),
+            less=sparse.csc_array(
+                (-np.ones(extra), (np.arange(extra), np.arange(2 * self.k, variables))), shape=(extra, variables)
+            ),
             less_than=np.zeros(extra),
-            cones=Cones(sparse.csc_array(stacked[triples]), right[triples]),
+            cones=Cones(self._cone_rows(boxed, variables), right.ravel()),
         )
+
+    def _cone_rows(self, boxed: list[tuple[float, float]], variables: int) -> sparse.csc_array:
+        """The three rows of each cone; every entry is ``(arc, variable of alpha, variable of beta, coefficient)``."""
+        arcs = np.arange(self.n)
+        inner, left = self.last < self.k - 1, self.first > 0
+        arc = np.concatenate((arcs, arcs[inner], arcs[left]))
+        node = np.concatenate((np.full(self.n, self.k - 1), self.last[inner], self.first[left] - 1))
+        value = np.concatenate((self.totals, np.ones(int(inner.sum())), -np.ones(int(left.sum()))))
+        means = self.means[arc] * value
+        # In the first two rows a + mean * b, in the third -b.
+        parts = [
+            (3 * arc, 2 * node, value),
+            (3 * arc + 1, 2 * node, value),
+            (3 * arc, 2 * node + 1, means),
+            (3 * arc + 1, 2 * node + 1, means),
+            (3 * arc + 2, 2 * node + 1, -value),
+        ]
+        for number, (side, end) in enumerate(boxed):
+            column = 2 * self.k + number * self.n + arcs
+            offset = side * (self.means - end)
+            parts += [(3 * arcs, column, offset), (3 * arcs + 1, column, offset)]
+            parts.append((3 * arcs + 2, column, np.full(self.n, -side)))
+        rows, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return sparse.csc_array((values, (rows, columns)), shape=(3 * self.n, variables))
 
     def _quadratic(self, variables: int) -> sparse.csc_array:
         if self.charges is None:
