@@ -1,0 +1,412 @@
+"""The parts of the flow solver, each against its definition: program, prices, Newton's equations, polish, levels."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import optrand
+from optrand import Interval, Problem
+from optrand.certificate import lower_bound
+from optrand.problem import regression, unbiased_range
+from optrand.programs import interval_prices
+from optrand.programs.flow import FlowPoint, FlowProgram
+from optrand.programs.interval_prices import lacking
+from optrand.solvers.backends.cones import Clarabel
+from optrand.solvers.levels import all_arcs, coarsened, refined, united, widened
+from optrand.solvers.node_system import NodeSystem
+from optrand.solvers.polish import polished, settled, used
+
+WITNESS = 1e-7
+"""Of two interior-point solves in different forms."""
+
+
+def unbiased(k: int, epsilon: float, seed: int) -> Problem:
+    rng = np.random.default_rng(seed)
+    labels = 100.0 + np.cumsum(rng.random(k) + 0.05)
+    return optrand.unbiased_regression(labels, rng.dirichlet(np.ones(k)), epsilon)
+
+
+def priced(k: int, epsilon: float, seed: int) -> Problem:
+    problem = unbiased(k, epsilon, seed)
+    return regression(problem.labels, problem.prior, epsilon, bias_penalty=1.7)
+
+
+def boxed(k: int, epsilon: float, seed: int) -> Problem:
+    problem = unbiased(k, epsilon, seed)
+    low, high = unbiased_range(problem.labels, epsilon)
+    outputs = Interval(low - 0.02 * (high - low), high + 0.01 * (high - low))
+    return optrand.unbiased_regression(problem.labels, problem.prior, epsilon, outputs=outputs)
+
+
+def cramped(k: int, epsilon: float, seed: int) -> Problem:
+    problem = priced(k, epsilon, seed)
+    inside = Interval(problem.labels[0] + 0.1, problem.labels[-1] - 0.3 * np.ptp(problem.labels))
+    return regression(problem.labels, problem.prior, epsilon, bias_penalty=1.7, outputs=inside)
+
+
+every_kind = pytest.mark.parametrize("make", [unbiased, priced, boxed, cramped], ids=lambda make: make.__name__)
+
+
+def program_of(problem: Problem) -> FlowProgram:
+    return FlowProgram(problem, *all_arcs(problem.k))
+
+
+def potentials(program: FlowProgram, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(program.k, 2))
+
+
+def solved(program: FlowProgram, tolerance: float = 1e-11) -> FlowPoint:
+    return program.read(Clarabel(tolerance).solve(program.build()))
+
+
+def steepness(program: FlowProgram) -> np.ndarray:
+    """The columns of the arcs over ``E``, shape ``(k, n)``."""
+    labels = np.arange(program.k)[:, np.newaxis]
+    inside = (program.first <= labels) & (labels <= program.last)
+    return np.where(inside, 1.0, math.exp(-program.problem.epsilon))
+
+
+def multipliers(program: FlowProgram, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``alpha`` and ``beta`` of the labels from potentials, in the program's units, from their definition."""
+    nodes = np.vstack((np.zeros(2), at[:-1] / program.excess, at[-1]))
+    return tuple(np.diff(nodes, axis=0).T)
+
+
+# --------------------------------------------------------------------------------------------------------- the program
+
+
+@every_kind
+def test_an_arc_prices_at_the_sum_of_its_column_and_the_multipliers(make) -> None:
+    program = program_of(make(6, 0.8, 1))
+    at = potentials(program)
+    alpha, beta = multipliers(program, at)
+    columns = steepness(program)
+    assert program.prices(at) == pytest.approx(np.column_stack((alpha @ columns, beta @ columns)))
+    assert program.slopes(at) == pytest.approx(beta)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 9.0])
+@pytest.mark.parametrize("k", [2, 3, 9])
+def test_gather_is_the_transpose_of_prices(k: int, epsilon: float) -> None:
+    program = program_of(unbiased(k, epsilon, 2))
+    at, amounts = potentials(program), np.random.default_rng(3).normal(size=(program.n, 2))
+    assert (program.prices(at) * amounts).sum() == pytest.approx((program.gather(amounts) * at).sum())
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 2.0, 12.0])
+def test_weights_means_and_spreads_are_right_to_the_last_digits(epsilon: float) -> None:
+    """At a large epsilon a spread is a small difference of large sums: the witness counts in fractions."""
+    rng = np.random.default_rng(4)
+    labels = 1e6 + np.cumsum(rng.random(9) * np.array([1, 1e-4, 1] * 3))
+    problem = optrand.unbiased_regression(labels, rng.dirichlet(np.ones(9)), epsilon)
+    program = program_of(problem)
+    least, unit = Fraction(math.exp(-epsilon)), Fraction(program.unit)
+    total = sum(map(Fraction, problem.prior.tolist()))
+    prior = [Fraction(p) / total for p in problem.prior.tolist()]
+    places = [(Fraction(y) - Fraction(program.centre)) / unit for y in labels.tolist()]
+    for j, (first, last) in enumerate(zip(program.first.tolist(), program.last.tolist(), strict=True)):
+        shares = [p * (1 if first <= y <= last else least) for y, p in enumerate(prior)]
+        weight = sum(shares)
+        mean = sum(s * y for s, y in zip(shares, places, strict=True)) / weight
+        spread = sum(s * (y - mean) ** 2 for s, y in zip(shares, places, strict=True)) / 2
+        assert program.weights[j] == pytest.approx(float(weight), rel=1e-14)
+        assert program.means[j] == pytest.approx(float(mean), rel=1e-13, abs=1e-13)
+        assert program.spreads[j] == pytest.approx(float(spread), rel=1e-10)
+
+
+@every_kind
+def test_a_reduced_cost_is_the_least_over_all_outputs(make) -> None:
+    program = program_of(make(5, 1.2, 5))
+    at = potentials(program, 6)
+    costs, best = program.reduced_costs(at)
+    alpha, beta = multipliers(program, at)
+    low, high = (np.clip(end, -60.0, 60.0) for end in program.box)
+    outputs = np.concatenate((best, np.linspace(low, high, 5_001)))
+    loss = program.problem.prior[:, np.newaxis] * (outputs - program.labels[:, np.newaxis]) ** 2 / 2
+    table = steepness(program).T @ (loss - alpha[:, np.newaxis] - beta[:, np.newaxis] * outputs)
+    assert np.diag(table) == pytest.approx(costs, abs=1e-11)
+    assert (table >= costs[:, np.newaxis] - 1e-11).all()
+    assert (best >= program.box[0]).all()
+    assert (best <= program.box[1]).all()
+
+
+@pytest.mark.parametrize("make", [priced, cramped])
+def test_the_price_of_bias_and_its_derivative(make) -> None:
+    program = program_of(make(5, 0.6, 7))
+    at = potentials(program, 8)
+    _, beta = multipliers(program, at)
+
+    def charge(at: np.ndarray) -> float:
+        return float(multipliers(program, at)[1] ** 2 @ (1 / program.problem.bias_weights)) / 2
+
+    quadratic = program.build().quadratic.toarray()
+    full = quadratic + quadratic.T - np.diag(np.diag(quadratic))
+    x = np.append(at.ravel(), np.zeros(full.shape[0] - at.size))
+    assert x @ full @ x / 2 == pytest.approx(charge(at))
+    assert (full @ x)[: at.size] == pytest.approx(program.charge_gradient(at).ravel())
+    assert beta == pytest.approx(program.slopes(at))
+    assert not program_of(unbiased(5, 0.6, 7)).charge_gradient(at).any()
+
+
+def witness(program: FlowProgram) -> float:
+    """The primal as a program in masses and first moments, written row by row, on cvxpy.
+
+    Of an arc of mass ``c`` and first moment ``m`` the loss is ``V c + P (m - mu c)^2 / (2 c)``: ``2 c q >= d^2`` is a
+    cone.
+    """
+    import cvxpy
+
+    columns, k = steepness(program), program.k
+    masses, moments, squares = (cvxpy.Variable(program.n) for _ in range(3))
+    bias = cvxpy.Variable(k)
+    off = moments - cvxpy.multiply(program.means, masses)
+    cone = cvxpy.SOC(masses + squares, cvxpy.vstack([masses - squares, math.sqrt(2) * off]))
+    rows = [cone, columns @ masses == 1, columns @ moments - bias == program.labels]
+    loss = program.weights @ squares + program.spreads @ masses
+    if program.problem.unbiased:
+        rows.append(bias == 0)
+    else:
+        loss += program.problem.bias_weights / 2 @ bias**2
+    low, high = program.box
+    rows += [moments >= low * masses] if math.isfinite(low) else []
+    rows += [moments <= high * masses] if math.isfinite(high) else []
+    problem = cvxpy.Problem(cvxpy.Minimize(loss), rows)
+    problem.solve(solver="CLARABEL")
+    return float(problem.value)
+
+
+@every_kind
+@pytest.mark.parametrize("epsilon", [0.3, 2.0])
+def test_the_dual_program_has_the_value_of_the_primal(make, epsilon: float) -> None:
+    program = program_of(make(4, epsilon, 9))
+    at = solved(program).potentials
+    _, beta = multipliers(program, at)
+    charge = 0.0 if program.charges is None else program.charges @ beta**2 / 2
+    value = float((program.gain * at).sum() - charge)
+    assert value == pytest.approx(witness(program), rel=WITNESS)
+    assert value * program.unit**2 == pytest.approx(optrand.solve(program.problem).value, rel=WITNESS)
+
+
+@every_kind
+def test_what_is_read_is_a_randomizer_and_its_dual(make) -> None:
+    program = program_of(make(7, 1.0, 10))
+    point, problem = solved(program), program.problem
+    slacks = program.reduced_costs(point.potentials)[0]
+    # Without boxes the slack of a cone is the reduced cost; with them the cone's own multipliers have a say.
+    if not math.isfinite(program.box[0]):
+        assert point.slacks == pytest.approx(slacks, abs=1e-7)
+    assert (point.masses > 0).all()
+    assert (point.slacks > 0).all()
+    arcs = program.arcs(point)
+    assert (np.diff(arcs.outputs) >= 0).all()
+    assert arcs.outputs.min() >= problem.outputs.low
+    assert arcs.outputs.max() <= problem.outputs.high
+    randomizer = optrand.Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
+    assert np.abs(randomizer.rows - 1).max() <= 1e-6
+    assert problem.value(randomizer) == pytest.approx(optrand.solve(problem).value, rel=1e-5)
+    if problem.unbiased:
+        bound = lower_bound(problem, program.dual(point.potentials))
+        assert bound == pytest.approx(problem.value(randomizer), rel=1e-4)
+
+
+def test_the_more_in_use_the_higher_the_complementarity() -> None:
+    point = FlowPoint(np.zeros((2, 2)), np.array([1.0, 1e-9, 1e-3]), np.array([1e-9, 1.0, 1e-3]))
+    assert point.complementarity == pytest.approx([9.0, -9.0, 0.0])
+
+
+# ------------------------------------------------------------------------------------------------------ interval prices
+
+
+@every_kind
+@pytest.mark.parametrize("block", [1, 7, 1 << 20])
+@pytest.mark.parametrize("epsilon", [0.2, 3.0])
+def test_the_intervals_that_a_program_lacks(make, block: int, epsilon: float, monkeypatch) -> None:
+    """All that cost less than nothing and less than those one label shorter and longer, whatever the blocks."""
+    monkeypatch.setattr(interval_prices, "BLOCK", block)
+    problem = make(9, epsilon, 11)
+    everything = program_of(problem)
+    at = 0.3 * potentials(everything, 12)
+    table = np.full((9, 11), np.inf)
+    table[everything.first, everything.last + 1] = everything.reduced_costs(at)[0]
+    inner, tolerance = table[:, 1:-1], 0.01
+    dips = (inner < -tolerance) & (inner <= table[:, :-2]) & (inner <= table[:, 2:])
+    some = FlowProgram(problem, np.array([0, 3]), np.array([2, 8]))
+    first, last = lacking(some, at, tolerance)
+    assert dips.any()
+    assert set(zip(first.tolist(), last.tolist(), strict=True)) == set(
+        zip(*map(np.ndarray.tolist, np.nonzero(dips)), strict=True)
+    )
+    assert lacking(some, at, 1e9)[0].size == 0
+
+
+def test_an_optimum_lacks_nothing() -> None:
+    program = program_of(unbiased(12, 1.0, 13))
+    assert lacking(program, solved(program).potentials, 1e-7)[0].size == 0
+
+
+# --------------------------------------------------------------------------------------------------------- node system
+
+
+def dense(program: FlowProgram, weights: np.ndarray) -> np.ndarray:
+    """The matrix over all potentials, from :meth:`FlowProgram.prices` and the charges, column by column."""
+    units = np.eye(2 * program.k).reshape(-1, program.k, 2)
+    a, b = np.stack([program.prices(unit) for unit in units]).transpose(2, 1, 0)
+    aa, ab, bb = (weights[:, at, np.newaxis] for at in range(3))
+    matrix = a.T @ (aa * a) + a.T @ (ab * b) + b.T @ (ab * a) + b.T @ (bb * b)
+    return matrix + np.stack([program.charge_gradient(unit).ravel() for unit in units])
+
+
+@every_kind
+@pytest.mark.parametrize("k", [2, 3, 12])
+def test_newtons_equations_against_a_dense_matrix(make, k: int) -> None:
+    program = program_of(make(k, 0.9, 14))
+    rng = np.random.default_rng(15)
+    system, right = NodeSystem(program), rng.normal(size=(k, 2))
+    # Twice, since the order of elimination is found once and kept.
+    for _ in range(2):
+        outputs, mass = rng.normal(size=program.n), rng.random(program.n)
+        weights = np.column_stack((mass, mass * outputs, mass * outputs**2 + rng.random(program.n)))
+        solution = system.solver(weights)(right)
+        assert dense(program, weights) @ solution.ravel() == pytest.approx(right.ravel(), abs=1e-9)
+
+
+def test_newtons_equations_of_a_chain_of_arcs() -> None:
+    """As many arcs as a path has, whose weights are far apart."""
+    k = 200
+    problem = unbiased(k, 1.0, 16)
+    first = np.repeat(np.arange(k - 1), 2)
+    last = np.minimum(first + np.tile([0, 1], k - 1), k - 1)
+    program = FlowProgram(problem, np.append(first, k - 1), np.append(last, k - 1))
+    rng = np.random.default_rng(17)
+    outputs, mass = rng.normal(size=program.n), 10.0 ** rng.uniform(-4, 4, program.n)
+    weights = np.column_stack((mass, mass * outputs, mass * outputs**2 + mass))
+    right = program.gather(rng.normal(size=(program.n, 2)))
+    solution = NodeSystem(program).solver(weights)(right)
+    witness = np.linalg.solve(dense(program, weights), right.ravel())
+    assert solution.ravel() == pytest.approx(witness, rel=1e-6, abs=1e-8)
+
+
+def test_a_ridge_leaves_open_what_no_arc_determines() -> None:
+    """Node 1 has no arc: its potentials stay, and the others are as they are without it."""
+    problem = unbiased(4, 1.0, 18)
+    program = FlowProgram(problem, np.array([0, 2, 3, 2, 0]), np.array([1, 2, 3, 3, 3]))
+    rng = np.random.default_rng(19)
+    weights = np.column_stack((np.ones(5), np.zeros(5), np.ones(5)))
+    right = program.gather(rng.normal(size=(5, 2)))
+    assert not right[0].any()
+    solution = NodeSystem(program).solver(weights, ridge=1e-13)(right)
+    assert np.abs(solution[0]).max() <= 1e-9
+    assert dense(program, weights) @ solution.ravel() == pytest.approx(right.ravel(), abs=1e-9)
+
+
+# -------------------------------------------------------------------------------------------------------------- polish
+
+
+def stationary(program: FlowProgram, point: FlowPoint) -> tuple[float, float]:
+    """By how much reduced costs of arcs miss 0, and the Lagrangian's derivative does."""
+    costs, outputs = program.reduced_costs(point.potentials)
+    flow = program.gather(np.column_stack((point.masses, point.masses * outputs)))
+    gradient = flow - program.gain + program.charge_gradient(point.potentials)
+    return float(np.abs(costs).max()), float(np.abs(gradient).max())
+
+
+@every_kind
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+def test_a_coarse_answer_is_polished_to_the_last_digit(make, epsilon: float) -> None:
+    program = program_of(make(14, epsilon, 20))
+    coarse = solved(program, 1e-8)
+    support, point = used(program, coarse)
+    size = float(np.abs(point.potentials).max())
+    assert max(stationary(support, point)) <= 1e-12 * max(size, 1.0)
+    assert support.n <= program.k * 2 + 2
+    assert (point.masses > 0).all()
+    # And it is the optimum of all arcs, not of those alone.
+    assert program.reduced_costs(point.potentials)[0].min() >= -1e-9
+
+
+def test_settled_tells_arcs_in_use_from_the_others() -> None:
+    program = program_of(unbiased(10, 1.0, 21))
+    point = settled(program, solved(program, 1e-4))
+    assert (np.abs(point.complementarity) > 4).all()
+    assert 10 <= (point.complementarity > 0).sum() <= 19
+    assert float(point.masses @ point.slacks) <= 1e-14
+
+
+def test_polished_mends_a_perturbed_point() -> None:
+    support, point = used(*(lambda program: (program, solved(program)))(program_of(unbiased(10, 1.0, 22))))
+    rng = np.random.default_rng(23)
+    off = FlowPoint(
+        point.potentials + 1e-4 * rng.normal(size=point.potentials.shape),
+        point.masses * (1 + 1e-4 * rng.normal(size=support.n)),
+        point.slacks,
+    )
+    assert max(stationary(support, off)) > 1e-6
+    mended = polished(support, off)
+    assert max(stationary(support, mended)) <= 1e-12
+    assert mended.masses == pytest.approx(point.masses, rel=1e-9)
+    assert mended.potentials == pytest.approx(point.potentials, rel=1e-9, abs=1e-9)
+
+
+# -------------------------------------------------------------------------------------------------------------- levels
+
+
+def test_coarser_problems_keep_the_ends_and_the_mean_of_the_prior() -> None:
+    problem = unbiased(101, 1.0, 24)
+    before, sizes = problem, []
+    for coarse, kept in coarsened(problem, 8):
+        assert np.array_equal(coarse.labels, before.labels[kept])
+        assert (coarse.labels[0], coarse.labels[-1]) == (problem.labels[0], problem.labels[-1])
+        assert coarse.prior.sum() == pytest.approx(1.0, abs=1e-14)
+        assert (coarse.prior >= 0).all()
+        assert coarse.prior @ coarse.labels == pytest.approx(problem.prior @ problem.labels, rel=1e-13)
+        assert (coarse.epsilon, coarse.bias_penalty) == (problem.epsilon, problem.bias_penalty)
+        # What is moved to the neighbours spreads out.
+        spread = [float(p.prior @ (p.labels - problem.labels[0]) ** 2) for p in (before, coarse)]
+        assert spread[0] <= spread[1]
+        sizes.append(coarse.k)
+        before = coarse
+    assert sizes == [51, 26, 14, 8]
+    assert list(coarsened(problem, 101)) == []
+
+
+def test_arcs_for_more_labels_from_those_for_fewer() -> None:
+    problem = unbiased(41, 1.0, 25)
+    coarse, kept = next(iter(coarsened(problem, 40)))
+    program = program_of(coarse)
+    point = solved(program)
+    first, last = refined(program, point, kept, 41)
+    found = set(zip(first.tolist(), last.tolist(), strict=True))
+    assert len(found) == first.size < 41 * 42 / 2
+    assert ((first >= 0) & (first <= last) & (last < 41)).all()
+    assert {(y, y) for y in range(41)} <= found
+    assert {(0, y) for y in range(41)} | {(y, 40) for y in range(41)} <= found
+    # The arcs of the fine answer are among them: that is what levels are for.
+    exact = optrand.solve(problem).randomizer.arcs
+    assert exact is not None
+    assert set(zip(exact.first.tolist(), exact.last.tolist(), strict=True)) <= found
+
+
+def test_intervals_are_widened_within_the_labels() -> None:
+    first, last = widened(5, np.array([0, 3]), np.array([0, 3]), 1)
+    assert sorted(zip(first.tolist(), last.tolist(), strict=True)) == [
+        (0, 0),
+        (0, 1),
+        (1, 1),
+        (2, 2),
+        (2, 3),
+        (2, 4),
+        (3, 3),
+        (3, 4),
+        (4, 4),
+    ]
+
+
+def test_intervals_are_united_each_once() -> None:
+    first, last = united(4, (np.array([0, 2]), np.array([3, 2])), (np.array([2, 1]), np.array([2, 3])))
+    assert (first.tolist(), last.tolist()) == ([0, 1, 2], [3, 3, 2])
+    everything = all_arcs(4)
+    assert [ends.tolist() for ends in united(4, everything, everything)] == [ends.tolist() for ends in everything]
