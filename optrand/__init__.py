@@ -20,6 +20,7 @@ from optrand.closed_forms import RRWithPriorBatch, debiased_rr, rr, rr_top_k, rr
 from optrand.continuous import ContinuousMechanism, KnotCount, continuous_mechanism, knot_sweep
 from optrand.errors import Infeasible, InvalidFile, InvalidInput, NotCertified, OptrandError
 from optrand.grids import AdaptiveOutputs, ContinuousPrior, Knots, adaptive_outputs, feasible_output_set, place_knots
+from optrand.inverse import EpsilonBracket, smallest_epsilon
 from optrand.mechanism import Mechanism, load
 from optrand.outputs import Grid, Interval, Line
 from optrand.path_decomposition import decompose_paths
@@ -28,6 +29,7 @@ from optrand.randomizer import Randomizer
 from optrand.rounding import unbiased_rounding
 from optrand.solution import Dual, Solution, Stats
 from optrand.solvers import rr_on_bins, solve
+from optrand.sweeps import Sweep, SweepRow, sweep
 from optrand.tabulation import tabulate
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "ContinuousMechanism",
     "ContinuousPrior",
     "Dual",
+    "EpsilonBracket",
     "Grid",
     "Infeasible",
     "Interval",
@@ -52,6 +55,8 @@ __all__ = [
     "Randomizer",
     "Solution",
     "Stats",
+    "Sweep",
+    "SweepRow",
     "adaptive_outputs",
     "certify",
     "classification",
@@ -72,8 +77,10 @@ __all__ = [
     "rr_top_k",
     "rr_with_prior",
     "rr_with_prior_batch",
+    "smallest_epsilon",
     "solve",
     "solvers",
+    "sweep",
     "tabulate",
     "unbiased_range",
     "unbiased_regression",

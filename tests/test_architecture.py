@@ -26,7 +26,7 @@ FLOORS = [
     {"closed_forms", "programs"},
     {"solvers"},
     {"grids", "path_decomposition", "tabulation", "priors"},
-    {"continuous"},
+    {"continuous", "inverse", "sweeps"},
     {"release", "plotting"},
     {"cli"},
     {"__init__", "__main__"},
