@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 
 from optrand import losses
 from optrand.errors import Infeasible, InvalidInput
-from optrand.losses import by_name
 from optrand.problem import Problem
 from optrand.validation import SMALLEST_NORMAL, Floats
 
@@ -46,6 +45,11 @@ Starts = NDArray[np.intp]
 
 class BinCosts(Protocol):
     """What the shortest path and its dual ask of a loss."""
+
+    @property
+    def origin(self) -> float:
+        """From where outputs are measured: labels far from 0 keep their digits."""
+        ...
 
     @property
     def least(self) -> float:
@@ -98,45 +102,56 @@ def bin_costs(problem: Problem) -> BinCosts:
     ----------
     .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
-    kinds: dict[object, type[BinCosts]] = {
-        losses.squared: _Squared,
-        losses.absolute: _Absolute,
-        losses.poisson_log: _PoissonLog,
+    kinds: dict[str, type[_Squared] | type[_Absolute] | type[_PoissonLog]] = {
+        losses.squared.name: _Squared,
+        losses.absolute.name: _Absolute,
+        losses.poisson_log.name: _PoissonLog,
     }
-    if problem.loss not in kinds:
-        raise InvalidInput(f"bins have costs in closed form for {', '.join(x.name for x in kinds)}")  # type: ignore[attr-defined]
-    return kinds[problem.loss](problem)  # type: ignore[call-arg]
+    if problem.loss.name not in kinds:
+        raise InvalidInput(f"the loss is {problem.loss.name}, and bins have a closed form for {', '.join(kinds)}")
+    low, high = problem.outputs.low, problem.outputs.high
+    if problem.loss == losses.poisson_log and problem.labels[-1] == 0 and low <= 0:
+        raise Infeasible("the label 0 alone has no best output above 0 under Poisson log loss: pass outputs=")
+    origin = 0.0 if problem.loss == losses.poisson_log else float(problem.labels[0])
+    labels, gain = problem.labels - origin, math.expm1(problem.epsilon)
+    return kinds[problem.loss.name](labels, problem.prior, gain, origin, low - origin, high - origin)
 
 
 @dataclass(frozen=True, eq=False)
 class _Bins:
-    """Labels and sums that all losses share."""
+    """Labels and sums that all losses share; all but Poisson log loss measure from the first label.
 
-    problem: Problem
+    Attributes
+    ----------
+    labels, prior : (k,) arrays
+        Labels less `origin`; positive prior.
+    gain : float
+        ``exp(epsilon) - 1``.
+    origin : float
+    low, high : float
+        The ends of the allowed outputs, less `origin`.
+    """
 
-    def own(self, outputs: Floats) -> Floats:
-        loss = by_name[self.problem.loss.name]
-        return self.problem.prior * loss.evaluate(outputs, self.problem.labels)
-
-    @cached_property
-    def gain(self) -> float:
-        """``exp(epsilon) - 1``."""
-        return math.expm1(self.problem.epsilon)
+    labels: Floats
+    prior: Floats
+    gain: float
+    origin: float
+    low: float
+    high: float
 
     @cached_property
     def mean(self) -> float:
-        """Of all labels, summed from the first one so that labels far from 0 keep their digits."""
-        first = float(self.problem.labels[0])
-        return first + math.fsum(self.problem.prior * (self.problem.labels - first))
+        """Of all labels."""
+        return math.fsum(self.prior * self.labels)
 
     @cached_property
     def cumulated(self) -> Floats:
         """The mass before each label, and after the last, shape ``(k + 1,)``."""
-        return _prefix_sums(self.problem.prior)
+        return _prefix_sums(self.prior)
 
     def clipped(self, outputs: Floats) -> Floats:
         """The nearest allowed outputs."""
-        within: Floats = np.clip(outputs, self.problem.outputs.low, self.problem.outputs.high)
+        within: Floats = np.clip(outputs, self.low, self.high)
         return within
 
     def masses(self, start: int, stop: int) -> Floats:
@@ -145,10 +160,10 @@ class _Bins:
 
     def means(self, starts: Starts) -> tuple[Floats, Floats]:
         """The mass of each bin of a partition, and how far its mean lies from that of all labels."""
-        labels, prior = self.problem.labels, self.problem.prior
-        masses = np.add.reduceat(prior, starts)
-        first = np.repeat(labels[starts], np.diff(np.append(starts, labels.size)))
-        return masses, labels[starts] - self.mean + np.add.reduceat(prior * (labels - first), starts) / masses
+        masses = np.add.reduceat(self.prior, starts)
+        first = np.repeat(self.labels[starts], np.diff(np.append(starts, self.labels.size)))
+        offsets = np.add.reduceat(self.prior * (self.labels - first), starts) / masses
+        return masses, self.labels[starts] - self.mean + offsets
 
     def moved(self, masses: Floats, distances: Floats) -> Floats:
         """How far the best output lies from the mean, where it is a weighted mean."""
@@ -167,10 +182,10 @@ class _Squared(_Bins):
     @cached_property
     def least(self) -> float:
         """Half the variance of the labels, and the price of clipping."""
-        return math.fsum(self.problem.prior * (self.problem.labels - self.mean) ** 2) / 2 + self.shift**2 / 2
+        return math.fsum(self.prior * (self.labels - self.mean) ** 2) / 2 + self.shift**2 / 2
 
     def rows(self, start: int, stop: int) -> Floats:
-        labels, prior = self.problem.labels[start:], self.problem.prior[start:]
+        labels, prior = self.labels[start:], self.prior[start:]
         weights = np.triu(np.broadcast_to(prior, (stop - start, prior.size)))
         offsets = labels - labels[: stop - start, np.newaxis]
         masses = np.cumsum(weights, axis=1)
@@ -184,7 +199,7 @@ class _Squared(_Bins):
         added[:, 0] = 0.0
         costs = np.cumsum(added, axis=1)
         means += labels[: stop - start, np.newaxis] - self.mean
-        if self.problem.outputs.low == -math.inf and self.problem.outputs.high == math.inf:
+        if self.low == -math.inf and self.high == math.inf:
             means *= means
             means *= masses
             masses *= self.gain
@@ -205,6 +220,9 @@ class _Squared(_Bins):
         excess: Floats = (moved - self.shift) * (moved + self.shift) / 2
         return excess
 
+    def own(self, outputs: Floats) -> Floats:
+        return self.prior * losses.squared.evaluate(outputs, self.labels)
+
 
 class _PoissonLog(_Bins):
     """``v - y log v``."""
@@ -212,17 +230,14 @@ class _PoissonLog(_Bins):
     @cached_property
     def best(self) -> float:
         """The best constant output."""
-        best = float(self.clipped(np.array(self.mean)))
-        if best <= 0:
-            raise Infeasible("the label 0 alone has no best output above 0 under Poisson log loss: pass outputs=")
-        return best
+        return float(self.clipped(np.array(self.mean)))
 
     @cached_property
     def least(self) -> float:
         return self.best - self.mean * math.log(self.best)
 
     def rows(self, start: int, stop: int) -> Floats:
-        moments = _prefix_sums(self.problem.prior * self.problem.labels)
+        moments = _prefix_sums(self.prior * self.labels)
         masses = self.masses(start, stop)
         moments = np.maximum(moments[start + 1 :] - moments[start:stop, np.newaxis], 0.0)
         outputs = self.clipped((self.mean + self.gain * moments) / (1 + self.gain * masses))
@@ -238,6 +253,9 @@ class _PoissonLog(_Bins):
         excess: Floats = outputs - self.best - self.mean * np.log(outputs / self.best)
         return excess
 
+    def own(self, outputs: Floats) -> Floats:
+        return self.prior * losses.poisson_log.evaluate(outputs, self.labels)
+
 
 class _Absolute(_Bins):
     """The distance: best outputs are weighted medians, which are labels, or ends of the interval."""
@@ -245,27 +263,27 @@ class _Absolute(_Bins):
     @cached_property
     def centre(self) -> float:
         """The median, from which labels are measured, so that prefix sums stay of the size of the loss."""
-        return float(self.problem.labels[np.searchsorted(self.cumulated[1:], 0.5).clip(max=self.problem.k - 1)])
+        return float(self.labels[np.searchsorted(self.cumulated[1:], 0.5).clip(max=self.labels.size - 1)])
 
     @cached_property
     def moments(self) -> Floats:
         """Of the labels before each one, about the centre, shape ``(k + 1,)``."""
-        return _prefix_sums(self.problem.prior * (self.problem.labels - self.centre))
+        return _prefix_sums(self.prior * (self.labels - self.centre))
 
     @cached_property
     def least(self) -> float:
         best = float(self.clipped(np.array(self.centre)))
-        return math.fsum(self.problem.prior * np.abs(self.problem.labels - best))
+        return math.fsum(self.prior * np.abs(self.labels - best))
 
     @cached_property
     def candidates(self) -> Floats:
         """The allowed output nearest to each label."""
-        return self.clipped(self.problem.labels)
+        return self.clipped(self.labels)
 
     def rows(self, start: int, stop: int) -> Floats:
-        before, after = np.arange(start, stop)[:, np.newaxis], np.arange(start + 1, self.problem.k + 1)
+        before, after = np.arange(start, stop)[:, np.newaxis], np.arange(start + 1, self.labels.size + 1)
         medians = self.medians(before, np.maximum(before, after))
-        below = np.searchsorted(self.problem.labels, self.candidates, side="right")
+        below = np.searchsorted(self.labels, self.candidates, side="right")
         middle = np.clip(below[medians], before, after)
         masses, moments = self.cumulated, self.moments
         costs = (masses[middle] - masses[before]) - (masses[after] - masses[middle])
@@ -286,14 +304,17 @@ class _Absolute(_Bins):
         return np.searchsorted(self.cumulated[1:-1], level)
 
     def outputs(self, starts: Starts) -> Floats:
-        return self.candidates[self.medians(starts, np.append(starts[1:], self.problem.k))]
+        return self.candidates[self.medians(starts, np.append(starts[1:], self.labels.size))]
 
     def excess(self, outputs: Floats) -> Floats:
-        below = np.searchsorted(self.problem.labels, outputs, side="right")
+        below = np.searchsorted(self.labels, outputs, side="right")
         masses, moments = self.cumulated, self.moments
         losses_ = (outputs - self.centre) * (2 * masses[below] - masses[-1]) + moments[-1] - 2 * moments[below]
         excess: Floats = losses_ - self.least
         return excess
+
+    def own(self, outputs: Floats) -> Floats:
+        return self.prior * losses.absolute.evaluate(outputs, self.labels)
 
 
 def _prefix_sums(terms: Floats) -> Floats:

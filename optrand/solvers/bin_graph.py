@@ -57,6 +57,12 @@ class BinGraph:
         """``exp(epsilon) - 1``."""
         return math.expm1(self.problem.epsilon)
 
+    def outputs(self, starts: Starts) -> Floats:
+        """The best output of each bin of a partition, among those that the problem allows."""
+        allowed = self.problem.outputs
+        outputs: Floats = np.clip(self.costs.origin + self.costs.outputs(starts), allowed.low, allowed.high)
+        return outputs
+
     def lengths(self, starts: Starts) -> Floats:
         """``K`` of each bin of a partition, summed afresh over its labels."""
         outputs = self.costs.outputs(starts)

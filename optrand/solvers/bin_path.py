@@ -89,11 +89,12 @@ class BinPath:
         alpha = np.zeros(problem.k)
         alpha[kept] = total * bin_dual(graph, starts, gap=self.gap, rounds=self.rounds)
         # A label of prior zero joins the bin of the nearest kept label, the upper one of two.
-        middles = (problem.labels[kept[starts[1:]]] + problem.labels[kept[starts[1:] - 1]]) / 2
-        first = np.concatenate(([0], np.searchsorted(problem.labels, middles)))
+        below, above = problem.labels[kept[starts[1:] - 1]], problem.labels[kept[starts[1:]]]
+        first = np.concatenate(([0], np.searchsorted(problem.labels, below + (above - below) / 2)))
         last = np.append(first[1:] - 1, problem.k - 1)
-        masses = np.full(starts.size, math.exp(-problem.epsilon) / (1 + (starts.size - 1) * math.exp(-problem.epsilon)))
-        arcs = Arcs(problem.k, first, last, graph.costs.outputs(starts), masses)
+        least = math.exp(-problem.epsilon)
+        masses = np.full(starts.size, least / (1 + (starts.size - 1) * least))
+        arcs = Arcs(problem.k, first, last, graph.outputs(starts), masses)
         randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
         stats = Stats(repr(self), time.perf_counter() - start, paths, "the path repeats")
         return Solution(problem, randomizer, Dual(alpha, np.zeros(problem.k)), stats)
@@ -120,7 +121,7 @@ def best_partition(graph: BinGraph) -> tuple[Starts, int]:
 def _merged(graph: BinGraph, starts: Starts) -> Starts:
     """Bins of one output as one bin, which is never worse: what it saves is a column of no bin at all."""
     while True:
-        outputs = graph.costs.outputs(starts)
+        outputs = graph.outputs(starts)
         kept = np.append(True, np.diff(outputs) > 0)
         if kept.all():
             return starts
