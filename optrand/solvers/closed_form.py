@@ -57,7 +57,7 @@ def _one_label(problem: Problem) -> tuple[Randomizer, Dual]:
     output = float(np.clip(label, problem.outputs.low, problem.outputs.high))
     if problem.loss.positive_outputs and output <= 0:
         raise Infeasible("the label 0 alone has no best output above 0 under Poisson log loss: pass outputs=")
-    randomizer = Randomizer(problem.labels, [output], [[1.0]], problem.epsilon)  # type: ignore[arg-type]
+    randomizer = Randomizer(problem.labels, [output], [[1.0]], problem.epsilon)
     beta = 0.0 if problem.unbiased else -problem.bias_penalty * float(problem.prior[0]) * (output - label)
     cost = float(problem.prior[0]) * float(problem.loss_table(randomizer.outputs)[0, 0]) - beta * output
     return randomizer, Dual(np.array([cost]), np.array([beta]))
