@@ -6,15 +6,19 @@ import json
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import lp1, priors
+from benchmarks import labels, lp1, mesh, priors, speed
 from benchmarks.__main__ import BENCHMARKS, main
+from benchmarks.clock import Reading, clocked, peak_memory
+from benchmarks.harness import print_table
 from benchmarks.lp1 import CLOSED_FORM, CLOSED_FORM_GAP, METHODS
 from benchmarks.mesh import OURS, REQUIRED_GAP, judged, weeks_problem
+from benchmarks.speed import PRIORS, Task, posed
 from benchmarks.worker import OVER_LIMIT, Measurement, Worker
 from optrand import (
     Randomizer,
@@ -28,38 +32,46 @@ from optrand import (
     solve,
     tabulate,
 )
-from optrand.solvers import ColumnGeneration
+from optrand.solvers import ColumnGeneration, LinearProgram
 
 ROOT = Path(__file__).resolve().parents[1]
-WITH_ROWS = ("lp1", "mesh")
+WITHOUT_ROWS = ("sampling",)
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """What each benchmark printed in small, and the folder with the rows of those that leave some."""
+    """Run a benchmark in small, once, and leave its rows in a folder, if it has any."""
     results = tmp_path_factory.mktemp("results")
-    printed = {}
-    for name in BENCHMARKS:
-        options = ("--results", str(results)) if name in WITH_ROWS else ()
+
+    @cache
+    def run(name):
+        options = () if name in WITHOUT_ROWS else ("--results", str(results))
         command = [sys.executable, "-m", "benchmarks", name, "--smoke", *options]
-        printed[name] = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
-    return printed, results
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600), results
+
+    return run
 
 
-def rows_of(name, results):
+def rows_of(name, runs):
+    run, results = runs(name)
+    assert run.returncode == 0, run.stderr
     return json.loads((results / f"{name}-smoke.json").read_text(encoding="utf-8"))["rows"]
+
+
+def has_picture(name, runs):
+    return (runs(name)[1] / f"{name}-smoke.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("name", sorted(BENCHMARKS))
 def test_every_benchmark_ends_well_and_prints_a_table(runs, name):
-    run = runs[0][name]
+    run = runs(name)[0]
     assert run.returncode == 0, run.stderr
     assert run.stdout.count("┏") >= 1
     assert "Traceback" not in run.stderr
 
 
 def test_lp1_proves_the_closed_form_and_certifies_every_program(runs):
-    rows = rows_of("lp1", runs[1])
+    rows = rows_of("lp1", runs)
     assert {row["method"] for row in rows} == {CLOSED_FORM, *METHODS}
     for row in rows:
         assert row["value"] <= row["upper"] * (1 + REQUIRED_GAP), row
@@ -71,31 +83,54 @@ def test_lp1_proves_the_closed_form_and_certifies_every_program(runs):
         else:
             assert row["gap"] <= 1e-9, row
         if row["gap"] is not None:
-            assert row["verdict"] in runs[0]["lp1"].stdout
+            assert row["verdict"] in runs("lp1")[0].stdout
 
 
 def test_lp1_programs_agree_with_the_closed_form(runs):
-    rows = rows_of("lp1", runs[1])
+    rows = rows_of("lp1", runs)
     optimum = {(row["prior"], row["k"], row["epsilon"]): row["value"] for row in rows if row["method"] == CLOSED_FORM}
     for row in rows:
         assert row["value"] == pytest.approx(optimum[row["prior"], row["k"], row["epsilon"]], rel=1e-6), row
 
 
 def test_mesh_proves_its_own_answers_and_finer_grids_cost_no_more(runs):
-    rows = [row for row in rows_of("mesh", runs[1]) if row["method"] in OURS]
+    rows = [row for row in rows_of("mesh", runs) if row["method"] in OURS]
     assert {row["method"] for row in rows} == set(OURS)
-    assert all(row["exact_gap"] <= REQUIRED_GAP for row in rows)
-    line = next(row for row in rows if row["mesh"] is None)
-    assert all(line["lower"] <= row["upper"] for row in rows)
-    assert "proven within 1e-06" in runs[0]["mesh"].stdout
+    assert all(row["exact_gap"] <= mesh.OUR_GAP for row in rows)
+    bins, line, fine, coarse = sorted(rows, key=lambda row: row["upper"])
+    assert (bins["method"], line["method"], fine["mesh"], coarse["mesh"]) == (mesh.BINS, mesh.LINE, 24, 8)
+    assert line["upper"] < fine["lower"]
+    assert fine["upper"] < coarse["lower"]
+    assert "proven within 1e-06" in runs("mesh")[0].stdout
+    assert has_picture("mesh", runs)
+
+
+def test_a_peer_over_the_limit_is_not_asked_on_finer_grids_and_its_picture_says_so(monkeypatch, tmp_path):
+    asked = []
+
+    def measured(_, solver, problem, *, rehearsal, limit):
+        assert rehearsal.k == 3
+        asked.append(solver)
+        slow = isinstance(solver, LinearProgram)
+        return Measurement((), None, f"{OVER_LIMIT} of {limit:g} s") if slow else Measurement((0.5,), solver(problem))
+
+    monkeypatch.setattr(mesh, "measure", measured)
+    found = list(mesh.records(4, (6, 12, 18), 1.0))
+    assert sum(isinstance(solver, LinearProgram) for solver in asked) == 3
+    verdicts = [row["verdict"] for row in found if row["method"] == "floor, HiGHS"]
+    late = "over the limit of 1 s"
+    assert verdicts == [late, *[f"not asked again: {late} at mesh 6"] * 2]
+    assert [mesh.row(row, 0.25)[4] for row in found if row["method"] in OURS] == ["2"] * 5
+    mesh.picture(found, 1.0, 4, tmp_path, "late")
+    assert (tmp_path / "late.png").stat().st_size > 1_000
 
 
 # Half squared error of the optimal unbiased randomizers of the bundled counts at epsilon 1, as an independent prototype
 # found them before this package was written.
-@pytest.mark.parametrize(("mesh", "value"), [(52, 1348.3746), (1_664, 1277.9228), (None, 1277.8781)])
-def test_the_known_values_of_the_weeks_prior_come_out_of_exact_mechanisms(mesh, value):
-    solver = None if mesh is None else ColumnGeneration()
-    proof = certify(tabulate(solve(weeks_problem(mesh), solver)))
+@pytest.mark.parametrize(("size", "value"), [(52, 1348.3746), (1_664, 1277.9228), (None, 1277.8781)])
+def test_the_known_values_of_the_weeks_prior_come_out_of_exact_mechanisms(size, value):
+    solver = None if size is None else ColumnGeneration()
+    proof = certify(tabulate(solve(weeks_problem(size), solver)))
     assert proof.findings == ()
     assert proof.gap <= REQUIRED_GAP
     assert proof.upper == pytest.approx(value, abs=6e-5)
@@ -133,6 +168,82 @@ def test_the_summary_tells_late_failed_and_wrong_answers_apart():
     assert [len(lp1.row(row)) for row in rows] == [len(lp1.COLUMNS)] * 4
 
 
+def test_speed_counts_proven_rows_only_and_names_each_limit_that_is_missed(runs):
+    rows = rows_of("speed", runs)
+    assert all(row["counts"] and row["exact_gap"] <= 1e-9 for row in rows if row["epsilon"] < 6)
+    assert all(row["counts"] and row["exact_gap"] <= 1e-8 for row in rows)
+    assert [row["verdict"] for row in rows] == ["within limits"] * 4 + ["too slow"]
+    task = Task("some row", "weeks", (posed("weeks", 5, 1.0), posed("weeks", 5, 6.0)), 1.0, 100.0)
+    verdicts = [
+        speed.judged(task, reading)["verdict"]
+        for reading in (
+            Reading((0.5, 0.7, 9.0), (0.1,), (1e-9, 1e-8), (8, 8), 10**8),
+            Reading((0.5, 1.7, 9.0), (0.1,), (1e-9, 1e-8), (8, 8), 10**8 + 1),
+            Reading((0.5, 0.7, 9.0), (0.1,), (1.1e-9, 1e-8), (8, 8), 10**8),
+            Reading(error=f"{OVER_LIMIT} of 1 s"),
+        )
+    ]
+    assert verdicts[:2] == ["within limits", "too slow; too much memory"]
+    assert verdicts[2] == "does not count: 1 of 2 not proven within 1e-08"
+    assert verdicts[3] == "over the limit of 1 s"
+
+
+def test_the_rows_of_the_speed_table_are_those_that_were_promised():
+    rows = list(speed.tasks())
+    assert sum(task.what == "k = 53, 25 penalties" and len(task.problems) == 25 for task in rows) == 1
+    assert [task.problems[0].k for task in rows if task.megabytes < np.inf][-1] == 10_001
+    lines = [task for task in rows if task.what == "k = 401, line"]
+    assert {(task.prior, task.problems[0].epsilon) for task in lines} == {
+        (prior, epsilon)
+        for prior in ("Dirichlet", "exponential", "spike", "revenue")
+        for epsilon in (0.1, 1.0, 4.0, 8.0)
+    }
+
+
+def test_the_clock_reads_every_problem_of_every_run():
+    reading = clocked([posed("weeks", 4, 1.0), posed("weeks", 5, 1.0)], 2)
+    assert (len(reading.seconds), len(reading.tabulating)) == (2, 2)
+    assert reading.outputs == (6, 8)
+    assert 0 < reading.gap <= 1e-9
+    assert reading.median == pytest.approx(sum(reading.seconds) / 2)
+    assert len(clocked([posed("weeks", 4, 1.0)], 5, patience=0.0).seconds) == 1
+    assert Reading().median == Reading().gap == np.inf
+
+
+def test_the_peak_of_memory_sees_what_has_been_freed_and_not_what_the_parent_holds():
+    ballast = bytearray(300 * 10**6)
+    ballast[::4096] = b"x" * len(ballast[::4096])
+    assert peak_memory() > 300 * 10**6
+    del ballast
+    assert peak_memory() > 300 * 10**6
+    worker = Worker()
+    assert worker.call(peak_memory, limit=60)[0] < 300 * 10**6
+    worker.close()
+
+
+def test_growth_finds_the_powers_that_times_were_made_of():
+    sizes = np.array([11, 21, 53, 101, 401, 1_001, 4_001])
+    times = 1e-3 * sizes**0.5 * np.maximum(1, sizes / 101) ** 1.25
+    found = labels.growth(sizes, times)
+    assert (found.turn, found.before, found.after) == (101, pytest.approx(0.5), pytest.approx(1.75))
+    assert found.fit == pytest.approx(times)
+    assert labels.growth(sizes, 3 * sizes**1.5).overall == pytest.approx(1.5)
+
+
+def test_labels_proves_every_answer_and_leaves_a_picture(runs):
+    rows = rows_of("labels", runs)
+    assert [row["k"] for row in rows] == list(labels.SMALL_SIZES)
+    assert all(row["proven"] and row["exact_gap"] <= 1e-9 for row in rows)
+    assert all(row["outputs"] <= 2 * row["k"] - 2 and row["megabytes"] > 10 for row in rows)
+    assert has_picture("labels", runs)
+
+
+def test_tables_print_brackets_and_colons_as_they_are(capsys):
+    print_table("a [title]", ["name", "[b]number[/b]", "verdict"], [["[0, 1]", "[/]", ":warning: optimum in [1, 2]"]])
+    printed = capsys.readouterr().out
+    assert all(part in printed for part in ("a [title]", "[b]number[/b]", "[0, 1]", "[/]", ":warning: optimum"))
+
+
 def test_a_call_that_takes_too_long_is_killed_and_the_next_one_is_answered():
     worker = Worker()
     assert worker.call(abs, -3, limit=60) == (3, "")
@@ -144,7 +255,7 @@ def test_a_call_that_takes_too_long_is_killed_and_the_next_one_is_answered():
     worker.close()
 
 
-@pytest.mark.parametrize("make", [priors.weeks, priors.dirichlet, priors.exponential, priors.spike])
+@pytest.mark.parametrize("make", PRIORS.values())
 @pytest.mark.parametrize("k", [2, 10, 53])
 def test_priors_are_distributions_and_the_same_every_time(make, k):
     prior = make(k)
@@ -158,5 +269,5 @@ def test_the_names_of_benchmarks_are_listed_and_an_unknown_one_is_refused(capsys
     assert main([]) == 0
     listed = capsys.readouterr().out
     assert all(name in listed for name in BENCHMARKS)
-    assert main(["speed"]) == 2
-    assert "speed" in capsys.readouterr().err
+    assert main(["no such name"]) == 2
+    assert "no such name" in capsys.readouterr().err
