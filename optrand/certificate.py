@@ -62,9 +62,8 @@ class Certificate:
         The largest ``|E[M(y)] - y|`` over the labels, in units of the labels.
     exact : bool
         Whether all of the statement was computed in exact arithmetic, roundings in the safe direction: of a mechanism
-        that was asked for so, and always for squared and absolute loss off a grid. Never of a randomizer in floats,
-        which is forgiven its own rounding; its bound may be exact all the same. The privacy and bias of a mechanism
-        always are.
+        that was asked for so, and always for squared and absolute loss. Never of a randomizer in floats, which is
+        forgiven its own rounding; its bound may be exact all the same. The privacy and bias of a mechanism always are.
     findings : tuple of str
         What keeps the randomizer from being a feasible answer; empty if nothing does.
 
@@ -150,8 +149,8 @@ def certify(
         Only with a problem: the multipliers of the bound. Without one only feasibility is stated.
     exact : bool
         Compute the bound, and the value of a mechanism, in rational arithmetic with every rounding in the safe
-        direction. In floats the rounding errors are estimated and allowed for. For squared and absolute loss off a grid
-        exact arithmetic costs next to nothing, and is always used.
+        direction. In floats the rounding errors are estimated and allowed for. For squared and absolute loss exact
+        arithmetic costs next to nothing, and is always used.
 
     Returns
     -------
@@ -159,8 +158,8 @@ def certify(
 
     Notes
     -----
-    Squared and absolute loss off a grid: ``O(k log k)`` for the bound and ``O(k + n log n)`` for arcs, whose table is
-    not written out. Else, and for tables, ``O(n k)``.
+    The bound costs ``O(k log k)`` off a grid, ``O(k log n)`` on one for squared and ``O(k log n + n)`` for absolute
+    loss; a randomizer of arcs, whose table is not written out, ``O(k + n log n)``. Else, and for tables, ``O(n k)``.
 
     Examples
     --------
@@ -207,8 +206,8 @@ def lower_bound(problem: Problem, dual: Dual, *, exact: bool = False) -> float:
     dual : Dual
         Any multipliers.
     exact : bool
-        In rational arithmetic rather than in floats with an allowance for rounding. For squared and absolute loss off a
-        grid it always is.
+        In rational arithmetic rather than in floats with an allowance for rounding. For squared and absolute loss it
+        always is.
 
     Returns
     -------

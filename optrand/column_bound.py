@@ -1,6 +1,6 @@
 r"""From the cheapest column to the bound, in integers.
 
-With the multipliers' own part of the bound and :math:`m = \min f` (:mod:`optrand.certificate`) it is
+With :math:`m = \min f` and the multipliers' own part of the bound (:mod:`optrand.certificate`) it is
 
 .. math:: \mathrm{base} + \frac{k}{E + k - 1} \min(0, m) + \frac{1}{E} \max(0, m),
 
@@ -11,10 +11,14 @@ admits more randomizers.
 from __future__ import annotations
 
 from fractions import Fraction
+from operator import mul
 
+from optrand.dyadic import places, scaled
 from optrand.exact import exp_bracket
+from optrand.problem import Problem
+from optrand.solution import Dual
 
-__all__ = ["assembled", "excess_above"]
+__all__ = ["assembled", "excess_above", "multipliers_below"]
 
 BITS = 128
 """Binary digits that ``exp(epsilon) - 1`` keeps."""
@@ -54,3 +58,29 @@ def assembled(base: int, lowest: int, k: int, *, excess: tuple[int, int], digits
     # E + k - 1 or E, in units of 2**-shift.
     mass, share = (k * one + more, k) if lowest < 0 else (one + more, 1)
     return Fraction(base * mass + lowest * share, mass << digits)
+
+
+def multipliers_below(problem: Problem, dual: Dual, digits: int) -> int:
+    r"""The part of the bound that needs no column, rounded down.
+
+    .. math:: \sum_y \alpha_y + \sum_y \beta_y y - \sum_y \frac{\beta_y^2}{2 \lambda p_y}
+
+    Parameters
+    ----------
+    problem : Problem
+    dual : Dual
+        Zero where ``bias_penalty * prior`` is.
+    digits : int
+        The part is in units of ``2**-digits``: no fewer than ``alpha`` and ``beta * y`` have.
+    """
+    line, mass = places(problem.labels), places(problem.prior)
+    slopes = scaled(dual.beta, digits - line)
+    part: int = sum(scaled(dual.alpha, digits)) + sum(map(mul, slopes, scaled(problem.labels, line)))
+    if problem.unbiased:
+        return part
+    above, below = problem.bias_penalty.as_integer_ratio()
+    # Of the slopes' squares over the prior, to the units of the whole.
+    shift = mass + 2 * line - digits
+    above, below = 2 * above << max(-shift, 0), below << max(shift, 0)
+    charges = zip(slopes, scaled(problem.prior, mass), strict=True)
+    return part + sum(-slope * slope * below // (above * p) for slope, p in charges if slope)

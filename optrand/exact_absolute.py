@@ -1,10 +1,11 @@
-r"""The cheapest column and the bound of a dual for absolute loss off a grid, in integers alone.
+r"""The cheapest column and the bound of a dual for absolute loss, in integers alone.
 
-Without multipliers of bias :math:`h_y(v) = p_y |v - y| - \alpha_y`. Between neighbouring labels it is straight, so
-:math:`\min(h_y, 0)` and :math:`f` (:mod:`optrand.pricing`) are concave there, and beyond the last label on either side
-:math:`f` does not fall: it is least at a label or at an end of the allowed outputs. At those points it is a difference
-of running totals, over all labels and over those with :math:`|v - y| < \alpha_y / p_y`. Nothing is rounded but
-:math:`E = e^\epsilon`, upward.
+On either side of its label :math:`h_y(v) = p_y |v - y| - \alpha_y - \beta_y v` is straight, so :math:`\min(h_y, 0)`
+and :math:`f` (:mod:`optrand.pricing`) are concave between neighbouring labels. Off a grid, where multipliers of bias
+must be zero, :math:`f` does not fall beyond the last label on either side: it is least at a label or at an end of the
+allowed outputs. At those points, or at every value of a grid, it is a running total over the sides of all labels, and
+over the ranges in which they are negative. Nothing is rounded but :math:`E = e^\epsilon`, upward, and what a finite
+bias penalty charges.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from itertools import accumulate
 
 import numpy as np
 
-from optrand.column_bound import assembled, excess_above
+from optrand.column_bound import assembled, excess_above, multipliers_below
 from optrand.dyadic import places, quotient, scaled
+from optrand.outputs import Grid
 from optrand.problem import Problem
 from optrand.solution import Dual
 from optrand.validation import Floats
@@ -26,12 +28,12 @@ __all__ = ["local_minima", "lower_bound"]
 
 
 def lower_bound(problem: Problem, dual: Dual) -> Fraction:
-    """The bound of :mod:`optrand.certificate`; multipliers of bias must be zero.
+    """The bound of :mod:`optrand.certificate`; multipliers must be zero where ``bias_penalty * prior`` is.
 
     Parameters
     ----------
     problem : Problem
-        With absolute loss, on the line or on an interval.
+        With absolute loss.
     dual : Dual
 
     Returns
@@ -40,7 +42,7 @@ def lower_bound(problem: Problem, dual: Dual) -> Fraction:
 
     Notes
     -----
-    Cost ``O(k log k)``.
+    Cost ``O(k log k)`` off a grid, ``O(k log n + n)`` on it.
 
     Examples
     --------
@@ -54,7 +56,7 @@ def lower_bound(problem: Problem, dual: Dual) -> Fraction:
     True
     """
     _, costs, digits = _prices(problem, dual)
-    base = sum(scaled(dual.alpha, digits))
+    base = multipliers_below(problem, dual, digits)
     return assembled(base, min(costs), problem.k, excess=excess_above(problem.epsilon), digits=digits)
 
 
@@ -65,36 +67,45 @@ def local_minima(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
     return points, np.array([quotient(cost, unit) for cost in costs])
 
 
+def _candidates(problem: Problem) -> Floats:
+    """The labels and the ends of the allowed outputs, or the whole of a grid."""
+    if isinstance(problem.outputs, Grid):
+        return problem.outputs.values
+    low, high = problem.outputs.low, problem.outputs.high
+    ends = np.array([x for x in (low, high) if math.isfinite(x)])
+    return np.union1d(np.clip(problem.labels, low, high), ends)
+
+
 def _prices(problem: Problem, dual: Dual) -> tuple[Floats, list[int], int]:
     """Candidate outputs, :math:`f` there in units of ``2**-(digits + s)``, ``s`` as in `excess_above`, and `digits`."""
     more, shift = excess_above(problem.epsilon)
-    ends = np.array([x for x in (problem.outputs.low, problem.outputs.high) if math.isfinite(x)])
-    line = max(places(problem.labels), places(ends))
-    mass = max(places(problem.prior), places(dual.alpha) - line)
-    outputs = np.union1d(np.clip(problem.labels, problem.outputs.low, problem.outputs.high), ends)
+    outputs = _candidates(problem)
+    line = max(places(problem.labels), places(outputs))
+    mass = max(places(problem.prior), places(dual.alpha) - line, places(dual.beta))
     points = scaled(outputs, line)
     slopes, levels = [0] * (len(points) + 1), [0] * (len(points) + 1)
-    columns = (scaled(problem.labels, line), scaled(problem.prior, mass), scaled(dual.alpha, mass + line))
-    for y, p, alpha in zip(*columns, strict=True):
-        middle, everywhere = bisect_left(points, y), (0, len(points))
-        ranges = [(everywhere, 1 << shift)]
-        if alpha > 0:
-            # |v - y| < alpha / p in integers.
-            reach = (alpha - 1) // p if p else None
-            near = everywhere if reach is None else (bisect_left(points, y - reach), bisect_right(points, y + reach))
-            ranges.append((near, more))
-        for (start, end), factor in ranges:
-            # Below y it is -p v + (p y - alpha), from y on p v - (p y + alpha).
-            slope, pull, least = factor * p, factor * p * y, factor * alpha
-            turn = min(max(middle, start), end)
-            slopes[start] -= slope
-            slopes[turn] += 2 * slope
-            slopes[end] -= slope
-            levels[start] += pull - least
-            levels[turn] -= 2 * pull
-            levels[end] += pull + least
+    columns = (problem.labels, line), (problem.prior, mass), (dual.alpha, mass + line), (dual.beta, mass)
+    for y, p, alpha, beta in zip(*(scaled(*column) for column in columns), strict=True):
+        middle = bisect_left(points, y)
+        left, right = (-p - beta, p * y - alpha), (p - beta, -p * y - alpha)
+        for (slope, level), start, end in ((left, 0, middle), (right, middle, len(points))):
+            negative = _negative(slope, level, points, start, end)
+            for (first, after), factor in (((start, end), 1 << shift), (negative, more)):
+                slopes[first] += factor * slope
+                slopes[after] -= factor * slope
+                levels[first] += factor * level
+                levels[after] -= factor * level
     costs = [
         slope * v + level
         for slope, v, level in zip(accumulate(slopes[:-1]), points, accumulate(levels[:-1]), strict=True)
     ]
     return outputs, costs, mass + line
+
+
+def _negative(slope: int, level: int, points: list[int], start: int, end: int) -> tuple[int, int]:
+    """The range of the points from `start` to before `end` at which ``slope * point + level`` is negative."""
+    if slope > 0:
+        return start, bisect_right(points, (-level - 1) // slope, start, end)
+    if slope < 0:
+        return bisect_right(points, level // -slope, start, end), end
+    return (start, end) if level < 0 else (start, start)

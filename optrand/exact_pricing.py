@@ -1,8 +1,8 @@
 r"""The bound of :mod:`optrand.certificate` once more, in integers and rationals, every rounding in the safe direction.
 
 Labels, priors and multipliers are floats, so they are exact dyadic rationals. :math:`E = e^\epsilon` is rounded *up*
-(a larger :math:`E` admits more randomizers, so the bound is still true). Squared and absolute loss off a grid have
-modules of their own, :mod:`optrand.exact_squared` and :mod:`optrand.exact_absolute`. For Poisson log loss off a grid
+(a larger :math:`E` admits more randomizers, so the bound is still true). Squared and absolute loss have modules of
+their own, :mod:`optrand.exact_squared` and :mod:`optrand.exact_absolute`. For Poisson log loss off a grid
 the roots of each :math:`h_y` are bracketed *outward*. Treating :math:`h_y` as negative up to such a bracket overstates
 :math:`f` by at most :math:`(E - 1)` times the value of :math:`h_y` at the outer end, which is subtracted.
 """
@@ -44,11 +44,8 @@ def rationals(numbers: Floats) -> list[Fraction]:
 
 
 def cheap(problem: Problem) -> bool:
-    """Whether exact arithmetic costs no more than floats, so that nothing else is used: ``O(k log k)`` for the bound.
-
-    That is so off a grid, for squared and absolute loss.
-    """
-    return problem.loss in (losses.squared, losses.absolute) and not isinstance(problem.outputs, Grid)
+    """Whether exact arithmetic costs no more than floats, so that nothing else is used: squared and absolute loss."""
+    return problem.loss in (losses.squared, losses.absolute)
 
 
 def lower_bound(problem: Problem, dual: Dual) -> Fraction:

@@ -1,11 +1,11 @@
-r"""The cheapest column and the bound of a dual for squared loss off a grid, in integers alone.
+r"""The cheapest column and the bound of a dual for squared loss, in integers alone.
 
 With :math:`h_y` and :math:`f` as in :mod:`optrand.pricing`, twice :math:`h_y` is the quadratic
 
 .. math:: p_y v^2 - 2 (p_y y + \beta_y) v + (p_y y^2 - 2 \alpha_y),
 
 negative between its roots. Sort all roots: between neighbours :math:`f` is one quadratic, whose coefficients are
-running totals, and its minimum has a closed form.
+running totals, and its minimum has a closed form; on a grid it is at a neighbour of the vertex.
 
 Labels, priors and multipliers are floats, so two powers of two, one for places on the line and one for the prior, turn
 everything into integers. :math:`E = e^\epsilon` is rounded *up*: a larger :math:`E` admits more randomizers. Roots are
@@ -17,15 +17,16 @@ downward; nothing else is rounded.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import mul
 
 import numpy as np
 
-from optrand.column_bound import assembled, excess_above
+from optrand.column_bound import assembled, excess_above, multipliers_below
 from optrand.dyadic import places, quotient, scaled
+from optrand.outputs import Grid
 from optrand.problem import Problem
 from optrand.solution import Dual
 from optrand.validation import Floats
@@ -49,6 +50,8 @@ class _Scaled:
         In units of ``2**-line``, ``2**-mass``, ``2**-(mass + 2 line)`` and ``2**-(mass + line)``.
     low, high : int or float
         Ends of the allowed outputs, in units of ``2**-line``; floats where they are infinite.
+    grid : list of float
+        The allowed outputs, as they are; empty off a grid.
     excess, shift : int
         ``exp(epsilon) - 1`` is at most ``excess / 2**shift``.
     """
@@ -59,6 +62,7 @@ class _Scaled:
     beta: list[int]
     low: int | float
     high: int | float
+    grid: list[float]
     excess: int
     shift: int
     line: int
@@ -71,7 +75,8 @@ class _Scaled:
         ends = np.array([x for x in (problem.outputs.low, problem.outputs.high) if math.isfinite(x)])
         spread = float(np.ptp(problem.labels)) or abs(float(problem.labels[0])) or 1.0
         finer = BITS + max(0, excess.bit_length() - shift) - math.frexp(spread)[1]
-        line = max(finer, places(problem.labels), places(ends))
+        grid = problem.outputs.values if isinstance(problem.outputs, Grid) else ends
+        line = max(finer, places(problem.labels), places(grid))
         mass = max(places(problem.prior), places(dual.beta) - line, places(dual.alpha) - 2 * line)
         low, high = scaled(ends, line) if ends.size else (-math.inf, math.inf)
         return cls(
@@ -81,6 +86,7 @@ class _Scaled:
             beta=scaled(dual.beta, mass + line),
             low=low,
             high=high,
+            grid=grid.tolist() if grid is not ends else [],
             excess=excess,
             shift=shift,
             line=line,
@@ -96,22 +102,19 @@ class _Scaled:
 
 @dataclass(frozen=True)
 class _Sweep:
-    """The least value of :math:`f` on every piece of the line, and where.
+    """The quadratics that :math:`f` is made of, from left to right.
 
     Attributes
     ----------
     case : _Scaled
-    places : list of (int, int)
-        Numerator and denominator of the minimiser of each piece, in units of ``2**-line``.
-    least : list of int
-        Twice the least value, in units of ``2**-(mass + 2 line + shift)``, rounded down.
+    pieces : list of (quadratic, start, end)
+        Twice :math:`f`, in units of ``2**-(mass + 2 line + shift)``, and both ends of the piece, which belong to it.
     slack : int
-        By how much, in the same unit, the values may overstate :math:`f`.
+        By how much, in the same unit, the quadratics may overstate :math:`f`.
     """
 
     case: _Scaled
-    places: list[tuple[int, int]]
-    least: list[int]
+    pieces: list[tuple[Quadratic, int | float, int | float]]
     slack: int
 
     @classmethod
@@ -131,22 +134,36 @@ class _Sweep:
             more = case.excess * curve[0], case.excess * curve[1], case.excess * curve[2]
             curves += [more, (-more[0], -more[1], -more[2])]
         a, b, c = a << case.shift, b << case.shift, c << case.shift
-        minimisers, least, start = list[tuple[int, int]](), list[int](), case.low
+        pieces, start = list[tuple[Quadratic, int | float, int | float]](), case.low
         events.sort()
         for root, which in events:
             end = min(max(root, case.low), case.high)
-            if start < end:
-                where_least, value = _minimum((a, b, c), start, end)
-                minimisers.append(where_least)
-                least.append(value)
+            # A grid of one value is a piece without length.
+            if start < end or (root > case.low and not pieces):
+                pieces.append(((a, b, c), start, end))
                 start = end
             step = curves[which]
             a, b, c = a + step[0], b + step[1], c + step[2]
-        if start < case.high:
-            where_least, value = _minimum((a, b, c), start, case.high)
-            minimisers.append(where_least)
-            least.append(value)
-        return cls(case, minimisers, least, case.excess * slack)
+        if start < case.high or not pieces:
+            pieces.append(((a, b, c), start, case.high))
+        return cls(case, pieces, case.excess * slack)
+
+    def minima(self) -> Iterator[tuple[tuple[int, int], int]]:
+        """Where the pieces are least, as quotients in units of ``2**-line``, and their values there, rounded down.
+
+        One a piece; on a grid the values on both sides of its vertex, as far as they belong to it: ``O(k log n)``.
+        """
+        for piece in self.pieces:
+            yield from (self._on_grid(*piece) if self.case.grid else [_minimum(*piece)])
+
+    def _on_grid(self, curve: Quadratic, start: int | float, end: int | float) -> Iterator[tuple[tuple[int, int], int]]:
+        grid, digits = self.case.grid, self.case.line
+        vertex = min(max(curve[1] // curve[0], start), end)
+        after = bisect_right(grid, vertex, key=lambda value: _integer(value, digits))
+        for value in grid[max(after - 1, 0) : after + 1]:
+            place = _integer(value, digits)
+            if start <= place <= end:
+                yield (place, 1), _at(curve, place)
 
 
 def lower_bound(problem: Problem, dual: Dual) -> Fraction:
@@ -155,7 +172,7 @@ def lower_bound(problem: Problem, dual: Dual) -> Fraction:
     Parameters
     ----------
     problem : Problem
-        With squared loss, on the line or on an interval.
+        With squared loss.
     dual : Dual
 
     Returns
@@ -173,23 +190,20 @@ def lower_bound(problem: Problem, dual: Dual) -> Fraction:
     True
     """
     case = _Scaled.of(problem, dual)
-    base = sum(case.alpha) + sum(map(mul, case.beta, case.labels))
-    if not problem.unbiased:
-        above, below = problem.bias_penalty.as_integer_ratio()
-        base -= sum(-((-b * b * below) // (2 * above * p)) for b, p in zip(case.beta, case.prior, strict=True) if b)
     sweep = _Sweep.of(case)
-    least = min(sweep.least) - sweep.slack
+    least = min(value for _, value in sweep.minima()) - sweep.slack
     digits = case.mass + 2 * case.line + 1
-    return assembled(2 * base, least, problem.k, excess=(case.excess, case.shift), digits=digits)
+    base = multipliers_below(problem, dual, digits)
+    return assembled(base, least, problem.k, excess=(case.excess, case.shift), digits=digits)
 
 
 def local_minima(problem: Problem, dual: Dual) -> tuple[Floats, Floats, float]:
-    """The minimum of :math:`f` on every piece between neighbouring roots, for squared loss off a grid.
+    """The minimum of :math:`f` on every piece between neighbouring roots, for squared loss.
 
     Returns
     -------
     outputs : (n,) array
-        Up to ``2k + 1`` minimisers, not falling, rounded to floats.
+        Up to ``2k + 1`` minimisers, not falling, rounded to floats; on a grid up to twice as many of its values.
     costs : (n,) array
         The minima, each rounded to the nearest float.
     slack : float
@@ -197,14 +211,15 @@ def local_minima(problem: Problem, dual: Dual) -> tuple[Floats, Floats, float]:
 
     Notes
     -----
-    Cost ``O(k log k)``.
+    Cost ``O(k log k)``, and ``O(k log n)`` on a grid.
     """
     case = _Scaled.of(problem, dual)
     sweep = _Sweep.of(case)
-    outputs = [quotient(above, below << case.line) for above, below in sweep.places]
+    places_least, least = zip(*sweep.minima(), strict=True)
+    outputs = [quotient(above, below << case.line) for above, below in places_least]
     unit = 1 << (case.mass + 2 * case.line + case.shift + 1)
     limits = max(problem.outputs.low, -np.finfo(float).max), min(problem.outputs.high, np.finfo(float).max)
-    costs = np.array([quotient(value, unit) for value in sweep.least])
+    costs = np.array([quotient(value, unit) for value in least])
     return np.clip(np.array(outputs), *limits), costs, quotient(sweep.slack, unit)
 
 
@@ -219,6 +234,11 @@ def _roots(a: int, b: int, c: int) -> tuple[int | float, int | float] | None:
     if b == 0:
         return (-math.inf, math.inf) if c < 0 else None
     return (c // (2 * b), math.inf) if b > 0 else (-math.inf, -(-c // (2 * b)))
+
+
+def _integer(number: float, digits: int) -> int:
+    above, below = number.as_integer_ratio()
+    return (above << digits) // below
 
 
 def _at(curve: Quadratic, v: int) -> int:

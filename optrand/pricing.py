@@ -6,11 +6,11 @@ epsilon-DP table is a multiple of some :math:`s \in [1, E]^k`, :math:`E = e^\eps
 
 .. math:: f(v) = \min_s \sum_y s_y h_y(v) = \sum_y \big( h_y(v) + (E - 1) \min(h_y(v), 0) \big),
 
-attained by the staircase column of :math:`S = \{y : h_y(v) < 0\}`. On a grid :math:`f` is evaluated everywhere. On the
-line or an interval each :math:`h_y` is convex, so it is negative between its two roots: sort the roots, and between
-neighbours :math:`f` is one convex function with a minimum in closed form. (At a root :math:`f` has a concave kink, so
-no minimum hides there.) For squared and absolute loss those minima are computed in integers
-(:mod:`optrand.exact_squared`, :mod:`optrand.exact_absolute`).
+attained by the staircase column of :math:`S = \{y : h_y(v) < 0\}`. Losses are convex, so :math:`h_y` is negative
+between its two roots: sort the roots, and between neighbours :math:`f` is one convex function with a minimum in closed
+form. (At a root :math:`f` has a concave kink, so no minimum hides there.) For squared and absolute loss those minima
+are computed in integers, on the line, an interval or a grid (:mod:`optrand.exact_squared`,
+:mod:`optrand.exact_absolute`). Any other loss on a grid, a table among them, is evaluated everywhere.
 """
 
 from __future__ import annotations
@@ -85,14 +85,15 @@ def price(problem: Problem, dual: Dual) -> Prices:
     Returns
     -------
     Prices
-        On a grid at each of its values, otherwise at up to ``2k + 1`` stationary points and the ends of the interval.
+        At up to ``2k + 1`` stationary points and the ends of the interval, or their neighbours on a grid; for losses
+        other than squared at every value of a grid.
 
     Notes
     -----
-    Cost ``O(n k)`` on a grid and ``O(k^2)`` on the line, vectorised, in blocks; for squared and absolute loss on the
-    line ``O(k log k)``.
+    Squared loss costs ``O(k log k)``, and ``O(k log n)`` on a grid; absolute loss ``O(k log k)``, and ``O(k log n +
+    n)`` on a grid; others ``O(k^2)`` or ``O(n k)``, vectorised, in blocks.
     """
-    if problem.loss in (losses.squared, losses.absolute) and not isinstance(problem.outputs, Grid):
+    if problem.loss in (losses.squared, losses.absolute):
         return _exact_prices(problem, dual)
     outputs = _candidates(problem, dual)
     costs, errors = np.empty(outputs.size), np.empty(outputs.size)
@@ -102,7 +103,7 @@ def price(problem: Problem, dual: Dual) -> Prices:
 
 
 def _exact_prices(problem: Problem, dual: Dual) -> Prices:
-    """Squared or absolute loss off a grid: one output for pieces of the line whose minima are the same float."""
+    """Squared or absolute loss: one output for pieces of the line whose minima are the same float."""
     slack = 0.0
     if problem.loss == losses.squared:
         minimisers, minima, slack = exact_squared.local_minima(problem, dual)
