@@ -16,11 +16,13 @@ class Benchmark(NamedTuple):
 
 
 BENCHMARKS = {
+    "exactness": Benchmark("benchmarks.exactness", "1,000 random flow mechanisms: private, unbiased, proven, by class"),
+    "frontier": Benchmark("benchmarks.frontier", "bias against variance, from randomized response on bins to no bias"),
     "labels": Benchmark("benchmarks.labels", "time and peak memory against the number of labels, 11 to 10,001"),
     "lp1": Benchmark("benchmarks.lp1", "RRWithPrior against the linear programs LP1 and LP2: certified gaps and times"),
     "mesh": Benchmark("benchmarks.mesh", "the unbiased program on finer and finer grids: time, value, verified gap"),
-    "speed": Benchmark("benchmarks.speed", "solving and proving against written-down limits, on named priors"),
     "sampling": Benchmark("benchmarks.sampling", "labels a second on one core, against other libraries"),
+    "speed": Benchmark("benchmarks.speed", "solving and proving against written-down limits, on named priors"),
 }
 
 

@@ -34,11 +34,12 @@ FILE_WIDTH = 200
 """Columns of a table that is not printed on a terminal."""
 
 
-def options(name: str, summary: str | None, *, limit: float) -> argparse.ArgumentParser:
-    """What every benchmark with rows takes: a small version, a time limit in seconds, and where its files go."""
+def options(name: str, summary: str | None, *, limit: float | None = None) -> argparse.ArgumentParser:
+    """What every benchmark with rows takes: a small version, a time limit if it has one, and where its files go."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks {name}", description=(summary or "").split("\n")[0])
     parser.add_argument("--smoke", action="store_true", help="a small version, of a few seconds")
-    parser.add_argument("--limit", type=float, default=limit, help=f"seconds for each solve (default: {limit:g})")
+    if limit is not None:
+        parser.add_argument("--limit", type=float, default=limit, help=f"seconds for each solve (default: {limit:g})")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where rows are left as JSON, and pictures")
     return parser
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import time
+from fractions import Fraction
 from functools import cache
+from itertools import pairwise, product
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from benchmarks import labels, lp1, mesh, priors, speed
+from benchmarks import exactness, frontier, labels, lp1, mesh, priors, speed
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.clock import Reading, clocked, peak_memory
 from benchmarks.harness import print_table
@@ -30,8 +34,10 @@ from optrand import (
     rr_top_k,
     rr_with_prior,
     solve,
+    sweep,
     tabulate,
 )
+from optrand.integer_arcs import IntegerArcs
 from optrand.solvers import ColumnGeneration, LinearProgram
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -236,6 +242,82 @@ def test_labels_proves_every_answer_and_leaves_a_picture(runs):
     assert all(row["proven"] and row["exact_gap"] <= 1e-9 for row in rows)
     assert all(row["outputs"] <= 2 * row["k"] - 2 and row["megabytes"] > 10 for row in rows)
     assert has_picture("labels", runs)
+
+
+def test_frontier_ends_are_what_they_are_called_and_less_bias_costs_variance(runs):
+    rows = rows_of("frontier", runs)
+    assert all(row["proven"] and row["gap"] <= frontier.REQUIRED_GAP for row in rows)
+    ends = json.loads((runs("frontier")[1] / "ends-of-frontier-smoke.json").read_text(encoding="utf-8"))["rows"]
+    assert len(ends) == 2 * len(frontier.EPSILONS)
+    for end in ends:
+        for way in ("by_name", "nearly_there", "linear_program"):
+            assert end[way] <= frontier.AGREEMENT, end
+    for epsilon in frontier.EPSILONS:
+        here = [row for row in rows if row["epsilon"] == epsilon]
+        # Next to the ends the penalty hardly tells two answers apart, so that their bias is known to fewer digits.
+        clear = [row for row in here if row["penalty"] not in ("1e-10", "1e+10")]
+        assert len(clear) == len(here) - 2
+        assert all(now["variance"] >= before["variance"] for before, now in pairwise(clear))
+        assert all(now["squared_bias"] <= before["squared_bias"] for before, now in pairwise(clear))
+    assert has_picture("frontier", runs)
+
+
+def test_ends_of_a_frontier_that_are_none_are_found_out():
+    problem = posed("weeks", 4, 1.0)
+    rows = list(sweep(problem, bias_penalties=[0.0, 1e-10, 1e10, math.inf]))
+    assert [end["equal"] for end in frontier.ends(problem, rows)] == [True, True]
+    assert [end["equal"] for end in frontier.ends(problem, rows[::-1])] == [False, False]
+    assert [end["equal"] for end in frontier.ends(problem, [rows[0], rows[2], rows[2], rows[3]])] == [False, True]
+    assert "NOT EQUAL" in frontier.end_row(next(frontier.ends(problem, rows[::-1])))[-1]
+
+
+def test_random_mechanisms_of_every_class_keep_their_promises(runs):
+    rows = rows_of("exactness", runs)
+    classes = {(row["family"], row["care"], row["place"]) for row in rows}
+    assert classes == set(product(exactness.FAMILIES, exactness.CARES, exactness.PLACES))
+    for row in rows:
+        assert exactness.right(row), row
+        assert row["private"], row
+        assert row["totals"], row
+        assert row["gap"] <= exactness.CLOSED, row
+        assert row["arcs"] or row["outputs"] == 1, row
+        assert (row["bias"] is None) == (row["care"] != "unbiased"), row
+
+
+def test_what_is_wrong_with_a_mechanism_is_counted_in_its_integers():
+    mechanism = tabulate(solve(posed("weeks", 4, 1.0)))
+    arcs = mechanism.arcs
+    parts = {name: getattr(mechanism, name) for name in ("problem", "labels", "outputs", "arcs", "ratio", "total")}
+
+    def verdict(**changed):
+        found = exactness.verified(SimpleNamespace(**(parts | changed)))
+        return found.private, found.totals, found.bias <= exactness.LARGEST_BIAS
+
+    masses = arcs.masses.copy()
+    masses[0] += 1 << 40
+    heavier = IntegerArcs(arcs.k, arcs.first, arcs.last, arcs.at, masses)
+    assert verdict() == (True, True, True)
+    assert verdict(arcs=heavier) == (True, False, False)
+    assert verdict(ratio=mechanism.ratio + Fraction(1, 100)) == (False, False, False)
+    assert verdict(outputs=mechanism.outputs + 1e-9) == (True, True, False)
+    assert verdict(total=mechanism.total + 1) == (True, False, True)
+    dense = SimpleNamespace(**(parts | {"arcs": None, "weights": mechanism.weights}))
+    assert exactness.verified(dense) == exactness.verified(mechanism)
+    broken = mechanism.weights.copy()
+    broken[0, 0] *= 2
+    assert not exactness.verified(SimpleNamespace(**(parts | {"arcs": None, "weights": broken}))).private
+
+
+def test_a_problem_without_a_mechanism_breaks_no_promise_and_closes_no_gap():
+    unsolved = exactness.unanswered(0, 8) | {"error": f"{OVER_LIMIT} of 1 s"}
+    solved = exactness.examined(0, 8)
+    assert exactness.right(unsolved)
+    assert exactness.right(solved)
+    assert not exactness.right(solved | {"private": False})
+    assert not exactness.right(solved | {"bias": 1e-11})
+    assert exactness.closed([unsolved, solved], exactness.CLOSED) == 0.5
+    found = dict(zip(exactness.COLUMNS, exactness.summary(("spread", "free"), [unsolved, solved]), strict=True))
+    assert (found["mechanisms"], found["private"], found["<= 1e-9"]) == ("1 of 2", "1", "50.0%")
 
 
 def test_tables_print_brackets_and_colons_as_they_are(capsys):
