@@ -10,7 +10,8 @@ attained by the staircase column of :math:`S = \{y : h_y(v) < 0\}`. Losses are c
 between its two roots: sort the roots, and between neighbours :math:`f` is one convex function with a minimum in closed
 form. (At a root :math:`f` has a concave kink, so no minimum hides there.) For squared and absolute loss those minima
 are computed in integers, on the line, an interval or a grid (:mod:`optrand.exact_squared`,
-:mod:`optrand.exact_absolute`). Any other loss on a grid, a table among them, is evaluated everywhere.
+:mod:`optrand.exact_absolute`). Those of Poisson log loss off a grid hold logarithms: they are floats, with an allowance
+for all that rounding can do. Any other loss on a grid, a table among them, is evaluated everywhere.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optrand import exact_absolute, exact_squared, losses
+from optrand.dyadic import places, quotient, scaled
 from optrand.outputs import Grid
 from optrand.problem import Problem
 from optrand.solution import Dual
@@ -35,6 +39,9 @@ BLOCK = 1 << 22
 
 ROUNDING = 6 * float(np.finfo(float).eps)
 """What rounding may change of one entry of such an array: up to ten operations, each half a unit in the last place."""
+
+TINY = float(np.finfo(float).tiny)
+"""The smallest output above 0 that is looked at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,11 +98,13 @@ def price(problem: Problem, dual: Dual) -> Prices:
     Notes
     -----
     Squared loss costs ``O(k log k)``, and ``O(k log n)`` on a grid; absolute loss ``O(k log k)``, and ``O(k log n +
-    n)`` on a grid; others ``O(k^2)`` or ``O(n k)``, vectorised, in blocks.
+    n)`` on a grid; Poisson log loss ``O(k log k)``. On a grid it and others cost ``O(n k)``, vectorised, in blocks.
     """
     if problem.loss in (losses.squared, losses.absolute):
         return _exact_prices(problem, dual)
-    outputs = _candidates(problem, dual)
+    if not isinstance(problem.outputs, Grid):
+        return _poisson_prices(problem, dual)
+    outputs = problem.outputs.values
     costs, errors = np.empty(outputs.size), np.empty(outputs.size)
     for block in _blocks(outputs.size, problem.k):
         costs[block], errors[block] = _best_columns(problem, dual, outputs[block])
@@ -115,17 +124,65 @@ def _exact_prices(problem: Problem, dual: Dual) -> Prices:
         return Prices(problem, dual, outputs, costs, np.spacing(np.abs(costs)) + slack)
 
 
-def _candidates(problem: Problem, dual: Dual) -> Floats:
-    """All outputs at which :math:`f` may be smallest: a grid, or those of Poisson log loss off a grid."""
-    if isinstance(problem.outputs, Grid):
-        return problem.outputs.values
-    low, high = problem.outputs.low, problem.outputs.high
-    starts, ends = negative_ranges(problem, dual)
-    breaks = np.unique(np.concatenate((starts, ends)))
-    breaks = breaks[np.isfinite(breaks)]
-    points = _stationary_points(problem, starts, ends, breaks)
-    points = np.concatenate((points, [x for x in (low, high) if math.isfinite(x)]))
-    return np.unique(np.clip(points, max(low, float(np.finfo(float).tiny)), high))
+def _poisson_prices(problem: Problem, dual: Dual) -> Prices:
+    r"""Poisson log loss off a grid: on each piece :math:`f = w v - q \log v - c`, least at ``q / w`` or at an end.
+
+    Each coefficient is a total over all labels, and ``E - 1`` times one over the labels with :math:`h_y < 0`.
+    """
+    ranges = negative_ranges(problem, dual)
+    roots = np.unique(np.concatenate(ranges))
+    edges = np.concatenate(([-math.inf], roots[np.isfinite(roots)], [math.inf]))
+    low, high = np.maximum(edges[:-1], max(problem.outputs.low, TINY)), np.minimum(edges[1:], problem.outputs.high)
+    allowed, gain = low < high, math.expm1(problem.epsilon)
+    with np.errstate(all="ignore"):
+        totals = [(every, gain * some[allowed]) for every, some in _poisson_totals(problem, dual, ranges, edges)]
+        (w, q, c), sizes = zip(*((every + some, abs(every) + np.abs(some)) for every, some in totals), strict=True)
+        outputs = np.clip(q / w, low[allowed], high[allowed])
+        logarithms = np.log(outputs)
+        costs = w * outputs - q * logarithms - c
+        errors = 2 * ROUNDING * (sizes[0] * outputs + sizes[1] * np.abs(logarithms) + sizes[2])
+        # Nearer to 0 than any normal float only the label 0 can still gain, by its distance.
+        errors += gain * (_misplaced(problem, dual, ranges) + _undecided(problem, dual)) + (gain + 1) * TINY
+    outputs, first = np.unique(outputs, return_index=True)
+    return Prices(problem, dual, outputs, np.minimum.reduceat(costs, first), np.maximum.reduceat(errors, first))
+
+
+def _poisson_totals(
+    problem: Problem, dual: Dual, ranges: tuple[Floats, Floats], edges: Floats
+) -> Iterator[tuple[float, Floats]]:
+    r"""Of :math:`p_y`, :math:`p_y y` and :math:`\alpha_y`: the sum, and on each piece the sum where :math:`h_y < 0`.
+
+    In integers, each rounded once: in running sums of floats large entries would swallow small ones.
+    """
+    labels = np.flatnonzero(~np.isnan(ranges[0])).tolist()
+    first, last = (np.searchsorted(edges, end[labels]).tolist() for end in ranges)
+    mass, line, level = places(problem.prior), places(problem.labels), places(dual.alpha)
+    weights = scaled(problem.prior, mass)
+    pulls = list(map(mul, weights, scaled(problem.labels, line)))
+    for amounts, digits in ((weights, mass), (pulls, mass + line), (scaled(dual.alpha, level), level)):
+        steps = [0] * edges.size
+        for y, start, end in zip(labels, first, last, strict=True):
+            steps[start] += amounts[y]
+            steps[end] -= amounts[y]
+        inside = [quotient(total, 1 << digits) for total in accumulate(steps[:-1])]
+        yield quotient(sum(amounts), 1 << digits), np.array(inside)
+
+
+def _misplaced(problem: Problem, dual: Dual, ranges: tuple[Floats, Floats]) -> float:
+    r"""What :math:`|h_y|` of Poisson log loss may sum to at one output, over labels on the wrong side of a root.
+
+    Between a root and its float it is at most what it is at that float.
+    """
+    total = 0.0
+    for roots in ranges:
+        chosen = np.isfinite(roots)
+        p, y, alpha, v = problem.prior[chosen], problem.labels[chosen], dual.alpha[chosen], roots[chosen]
+        at = np.maximum(v, TINY)
+        reduced = p * losses.poisson_log.evaluate(at, y) - alpha
+        # Smaller outputs than that are not looked at.
+        beyond = np.where(v > TINY, np.abs(reduced), np.maximum(reduced, 0.0))
+        total += float((beyond + ROUNDING * (p * (at + y * np.abs(np.log(at))) + np.abs(alpha))).sum())
+    return total
 
 
 def negative_ranges(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
@@ -133,19 +190,30 @@ def negative_ranges(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
 
     ``v - y log v < alpha / p`` for ``beta = 0``: Newton's method from outside, where it is monotone.
     """
+    starts, ends = np.full(problem.k, np.nan), np.full(problem.k, np.nan)
     with np.errstate(all="ignore"):
-        y, level = problem.labels, dual.alpha / problem.prior
-        starts = np.where(y > 0, np.maximum(np.exp(-level / y), np.finfo(float).tiny), 0.0)
-        ends = np.maximum(2 * level, 0) + 4 * y * (1 + np.abs(np.log(np.maximum(y, 1e-300)))) + 1e-300
-        for _ in range(100):
-            step_start = np.where(y > 0, (starts - y * np.log(starts) - level) / (1 - y / starts), 0.0)
-            step_end = np.where(y > 0, (ends - y * np.log(ends) - level) / (1 - y / ends), ends - level)
-            starts, ends = np.maximum(starts - np.fmin(step_start, 0), starts), ends - np.fmax(step_end, 0)
-        dips = np.where(y > 0, y - y * np.log(np.maximum(y, 1e-300)), 0.0) < level
-        flat = problem.prior == 0
-        starts, ends = np.where(flat, -math.inf, starts), np.where(flat, math.inf, ends)
-        dips |= flat & (dual.alpha > 0)
-        return np.where(dips, starts, np.nan), np.where(dips, ends, np.nan)
+        levels = dual.alpha / problem.prior
+        least = np.where(problem.labels > 0, losses.poisson_log.evaluate(problem.labels, problem.labels), 0.0)
+        dips, flat = np.flatnonzero(least < levels), problem.prior == 0
+        starts[dips], ends[dips] = _poisson_roots(problem.labels[dips], levels[dips])
+    everywhere = flat & (dual.alpha > 0)
+    starts[flat], ends[flat] = np.nan, np.nan
+    starts[everywhere], ends[everywhere] = -math.inf, math.inf
+    return starts, ends
+
+
+def _poisson_roots(y: Floats, level: Floats) -> tuple[Floats, Floats]:
+    """Where ``v - y log v`` has a level that is above its least value, on either side of ``y``."""
+    low = np.where(y > 0, np.maximum(np.exp(-level / y), TINY), 0.0)
+    high = np.maximum(2 * level, 0) + 4 * y * (1 + np.abs(np.log(np.maximum(y, TINY)))) + TINY
+    for _ in range(100):
+        rise = np.where(y > 0, (low - y * np.log(low) - level) / (1 - y / low), 0.0)
+        fall = np.where(y > 0, (high - y * np.log(high) - level) / (1 - y / high), high - level)
+        closer = np.fmin(low - np.fmin(rise, 0), y), np.fmax(high - np.fmax(fall, 0), y)
+        if np.array_equal(closer, (low, high)):
+            break
+        low, high = closer
+    return low, high
 
 
 def _blocks(size: int, k: int) -> Iterator[slice]:
@@ -180,9 +248,6 @@ def _best_columns(problem: Problem, dual: Dual, outputs: Floats) -> tuple[Floats
         terms, lower = np.where(costs < 0, ratio, 1.0) * costs, costs - ROUNDING * sizes
         lost = terms - np.where(lower < 0, ratio, 1.0) * lower + summed * np.abs(terms)
         prices, errors = (np.ascontiguousarray(parts.T).sum(axis=1) for parts in (terms, lost))
-        if problem.loss == losses.poisson_log and not isinstance(problem.outputs, Grid):
-            # Nearer to 0 than any normal float only the label 0 can still gain, by its distance.
-            errors += ratio * (_undecided(problem, dual) + float(np.finfo(float).tiny))
     return prices, errors
 
 
@@ -190,28 +255,6 @@ def _undecided(problem: Problem, dual: Dual) -> float:
     """How far below 0 those ``h`` of Poisson log loss may dip whose least value, and so their range, rounding hides."""
     p, y, alpha = problem.prior, problem.labels, dual.alpha
     with np.errstate(all="ignore"):
-        parts = np.stack((p * y, -p * y * np.log(np.maximum(y, np.finfo(float).tiny)), -alpha))[:, p > 0]
+        parts = np.stack((p * y, -p * y * np.log(np.maximum(y, TINY)), -alpha))[:, p > 0]
         noise = 2 * ROUNDING * np.abs(parts).sum(axis=0)
         return float(noise[np.abs(parts.sum(axis=0)) <= noise].sum())
-
-
-def _stationary_points(problem: Problem, starts: Floats, ends: Floats, breaks: Floats) -> Floats:
-    """The minimiser of the one convex function that :math:`f` of Poisson log loss is between neighbouring roots.
-
-    With ``s`` the best column there it is ``sum s_y p_y y / sum s_y p_y``. Each piece is summed afresh: running sums
-    would lose the small entries behind the large ones at large epsilon.
-    """
-    edges = np.concatenate(([-math.inf], breaks, [math.inf]))
-    opened = np.searchsorted(breaks, starts, side="right")
-    closed = np.where(ends == math.inf, edges.size, np.searchsorted(breaks, ends, side="right"))
-    empty = np.isnan(starts)
-    # Over E, so that nothing overflows: the factor cancels.
-    least, excess = math.exp(-problem.epsilon), -math.expm1(-problem.epsilon)
-    centre = problem.labels[0]
-    pulls = problem.prior * (problem.labels - centre)
-    points = np.empty(edges.size - 1)
-    for block in _blocks(points.size, problem.k):
-        pieces = np.arange(points.size)[block, np.newaxis]
-        steepness = least + excess * ((opened <= pieces) & (pieces < closed) & ~empty)
-        points[block] = centre + (steepness @ pulls) / (steepness @ problem.prior)
-    return np.clip(points, edges[:-1], edges[1:])

@@ -36,8 +36,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand import losses
-from optrand.pricing import negative_ranges, price
+from optrand.pricing import price
 from optrand.problem import Problem
 from optrand.programs.bins import Starts
 from optrand.solution import Dual
@@ -46,9 +45,6 @@ from optrand.solvers.bin_graph import BinGraph, spread
 from optrand.validation import Floats
 
 __all__ = ["bin_dual"]
-
-ROUNDING = 1e-12
-"""By which share of the labels' range the ends of their reach may fall back."""
 
 KNOTS = 17
 """Unknowns a bin, at first."""
@@ -81,8 +77,7 @@ def bin_dual(graph: BinGraph, starts: Starts, *, gap: float, rounds: int) -> Flo
     Notes
     -----
     One look at all intervals where the first try will do, ``O(k^2)``; for each round one more, and a quadratic program
-    in some knots a bin. Once no interval holds too much, all sets are priced by :mod:`optrand.pricing`; for Poisson log
-    loss, where that takes longer, only if labels do not give up in order.
+    in some knots a bin. Once no interval holds too much, all sets are priced by :mod:`optrand.pricing`.
     """
     shares = _Shares(graph, starts)
     position = best = spread(shares.fractions, starts, shares.problem.k)
@@ -191,21 +186,7 @@ class _Shares:
             for group in _groups(labels, bins[labels] * self.starts.size + bins[ends[labels]])
             for a in _some(group, slack)
         ]
-        if broken or self._in_order(alpha):
-            return broken, float(-slack.min()) / self.unit
-        return self._priced(alpha, gap)
-
-    def _in_order(self, alpha: Floats) -> bool:
-        """Whether both ends of the labels' reach move up, but for rounding, so that the best sets are intervals.
-
-        Asked only where the prices of all sets take longer than the answer.
-        """
-        if self.problem.loss != losses.poisson_log:
-            return False
-        labels = self.problem.labels
-        ends = negative_ranges(self.problem, Dual(alpha, np.zeros(alpha.size)))
-        slack = ROUNDING * float(np.abs(labels[[0, -1]] - self.outputs[[-1, 0]]).max())
-        return all((np.diff(np.where(np.isnan(end), labels, end)) >= -slack).all() for end in ends)
+        return (broken, float(-slack.min()) / self.unit) if broken else self._priced(alpha, gap)
 
     def _priced(self, alpha: Floats, gap: float) -> tuple[list[Broken], float]:
         """The same from the prices of all sets."""
