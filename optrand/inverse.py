@@ -15,7 +15,7 @@ from typing import cast
 import numpy as np
 
 from optrand import losses
-from optrand.certificate import Certificate, certify, lower_bound
+from optrand.certificate import certify, lower_bound
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism import Mechanism
 from optrand.outputs import Grid
@@ -64,13 +64,13 @@ class EpsilonBracket:
     def __post_init__(self) -> None:
         """Verify both ends."""
         target = _target(self.mechanism.problem, self.loss)
-        if not _reaches(certify(self.mechanism, exact=True), target):
+        if not _reaches(self.mechanism, target):
             raise NotCertified(f"the mechanism at epsilon {self.high!r} does not reach a loss of {self.loss:g}")
         question = _at(self.mechanism.problem, self.low)
         if self.excluded is None:
             proven = question is None
         else:
-            proven = self.excluded.problem == question and _excludes(self.excluded, target, exact=True)
+            proven = self.excluded.problem == question and _excludes(self.excluded, target)
         if not proven:
             raise NotCertified(f"nothing proves that a loss of {self.loss:g} is out of reach at epsilon {self.low!r}")
 
@@ -152,15 +152,16 @@ def _at(problem: Problem, epsilon: float) -> Problem | None:
         return None
 
 
-def _reaches(proof: Certificate, target: Fraction) -> bool:
+def _reaches(mechanism: Mechanism, target: Fraction) -> bool:
+    proof = certify(mechanism, exact=True)
     cost = -proof.lower if proof.maximised else proof.upper
     return math.isfinite(cost) and Fraction(cost) <= target
 
 
-def _excludes(solution: Solution, target: Fraction, *, exact: bool = False) -> bool:
+def _excludes(solution: Solution, target: Fraction) -> bool:
     if solution.dual is None:
         return False
-    bound = lower_bound(solution.problem, solution.dual, exact=exact)
+    bound = lower_bound(solution.problem, solution.dual, exact=True)
     return math.isfinite(bound) and Fraction(bound) > target
 
 
@@ -219,7 +220,7 @@ class _Search:
             mechanism = tabulate(solution)
         except NotCertified:
             return _Trial(epsilon)
-        return _Trial(epsilon, reached=mechanism if _reaches(certify(mechanism), self.target) else None)
+        return _Trial(epsilon, reached=mechanism if _reaches(mechanism, self.target) else None)
 
     def bracket(self) -> tuple[_Trial, _Trial]:
         """An epsilon at which the loss is out of reach, and one at which it is reached."""

@@ -1,0 +1,284 @@
+"""The smallest epsilon for a loss: a bracket whose two ends are proven, for every kind of problem."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import optrand.inverse
+from optrand import (
+    Dual,
+    certify,
+    classification,
+    losses,
+    lower_bound,
+    regression,
+    rr_with_prior,
+    smallest_epsilon,
+    solve,
+    tabulate,
+    unbiased_regression,
+)
+from optrand.errors import Infeasible, InvalidInput, NotCertified
+from optrand.inverse import LARGEST, SMALLEST, EpsilonBracket
+from optrand.outputs import Interval
+
+TOLERANCE = 1e-6
+"""The default: how far apart the ends may be, in nats."""
+
+LABELS, PRIOR = [0, 1, 2], [0.5, 0.3, 0.2]
+
+
+def two_labels(epsilon=1.0):
+    return unbiased_regression([0, 1], [0.5, 0.5], epsilon)
+
+
+def two_labels_loss(epsilon):
+    """The only unbiased randomizer of two labels is debiased randomized response.
+
+    Its outputs are -1/(E-1) and E/(E-1), each label's own with probability E/(E+1); the variance of either label is
+    their distance squared times E/(E+1)^2, which is E/(E-1)^2.
+    """
+    ratio = math.exp(epsilon)
+    return ratio / (ratio - 1) ** 2 / 2
+
+
+# Proofs from both sides
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 4.0])
+def test_the_bracket_holds_the_closed_form_of_two_labels(epsilon):
+    bracket = smallest_epsilon(two_labels(), loss=two_labels_loss(epsilon))
+    assert bracket.low <= epsilon * (1 + 1e-12)
+    assert epsilon * (1 - 1e-12) <= bracket.high
+    assert 0 < bracket.high - bracket.low <= TOLERANCE
+
+
+CASES = {
+    "line": (unbiased_regression(LABELS, PRIOR, 1.0), 0.5),
+    "prior zeros": (unbiased_regression([0, 1, 2, 3], [0.5, 0.0, 0.3, 0.2], 1.0), 1.0),
+    "interval": (unbiased_regression(LABELS, PRIOR, 1.0, outputs=Interval(-2, 4)), 0.8),
+    "grid": (unbiased_regression(LABELS, PRIOR, 1.0, outputs=np.linspace(-2, 4, 13)), 0.8),
+    "penalty": (regression(LABELS, PRIOR, 1.0, bias_penalty=2.0), 0.3),
+    "no care for bias": (regression(LABELS, PRIOR, 1.0), 0.2),
+    "absolute": (regression(LABELS, PRIOR, 1.0, loss=losses.absolute), 0.3),
+    # Without privacy, output = label, it is the mean of y - y log y: 0.375.
+    "poisson": (regression([1, 2, 4], PRIOR, 1.0, loss=losses.poisson_log), 0.5),
+    "classification": (classification(PRIOR, 1.0), 0.3),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_end_is_reached_and_the_other_is_out_of_reach(name):
+    problem, loss = CASES[name]
+    bracket = smallest_epsilon(problem, loss=loss)
+    assert 0 < bracket.high - bracket.low <= TOLERANCE
+    reached = certify(bracket.mechanism, exact=True)
+    assert reached.findings == ()
+    assert reached.epsilon <= bracket.high
+    assert bracket.mechanism.problem == replace(problem, epsilon=bracket.high)
+    assert bracket.excluded is not None
+    assert bracket.excluded.problem == replace(problem, epsilon=bracket.low)
+    bound = lower_bound(bracket.excluded.problem, bracket.excluded.dual, exact=True)
+    if name == "classification":
+        assert 1 - reached.lower <= loss < 1 + bound
+    else:
+        assert reached.upper <= loss < bound
+
+
+def test_classification_agrees_with_the_closed_form():
+    """RRWithPrior of [G21] at both ends; with all three classes in play it is randomized response, E / (E + 2)."""
+    bracket = smallest_epsilon(classification(PRIOR, 1.0), loss=0.2)
+    assert rr_with_prior(PRIOR, bracket.high).value >= 0.8 > rr_with_prior(PRIOR, bracket.low).value
+    assert bracket.low < math.log(8) <= bracket.high
+
+
+def test_where_outputs_and_not_the_loss_are_what_is_short_there_is_no_dual():
+    """Outputs from -1 to 3 are unbiased for 0 and 2 from E - 1 = 2 on, whatever the loss: at epsilon log(3)."""
+    problem = unbiased_regression([0, 2], [0.5, 0.5], 2.0, outputs=Interval(-1, 3))
+    bracket = smallest_epsilon(problem, loss=100.0)
+    assert bracket.excluded is None
+    assert bracket.low < math.log(3) <= bracket.high
+    assert bracket.high - bracket.low <= TOLERANCE
+    with pytest.raises(Infeasible):
+        replace(problem, epsilon=bracket.low)
+
+
+def test_the_search_begins_anywhere():
+    brackets = [smallest_epsilon(two_labels(start), loss=two_labels_loss(1.0)) for start in (1e-9, 0.02, 30.0, 700.0)]
+    assert all(bracket.low <= 1 + 1e-12 and bracket.high >= 1 - 1e-12 for bracket in brackets)
+
+
+@pytest.mark.parametrize("tolerance", [0.5, 1e-3, 1e-9])
+def test_the_ends_are_as_close_as_was_asked_for(tolerance):
+    bracket = smallest_epsilon(two_labels(), loss=0.3, tolerance=tolerance)
+    assert 0 < bracket.high - bracket.low <= tolerance
+
+
+def test_more_loss_needs_no_more_epsilon():
+    problem, _ = CASES["line"]
+    ends = [smallest_epsilon(problem, loss=loss, tolerance=1e-3) for loss in (0.1, 0.5, 2.0, 50.0)]
+    for tight, loose in itertools.pairwise(ends):
+        assert loose.high <= tight.low
+
+
+def test_scaled_labels_need_the_same_epsilon():
+    """A thousand times the labels is a million times the squared loss."""
+    here = smallest_epsilon(unbiased_regression(LABELS, PRIOR, 1.0), loss=0.5)
+    there = smallest_epsilon(unbiased_regression(np.multiply(LABELS, 1000.0) + 7, PRIOR, 1.0), loss=5e5)
+    assert max(here.low, there.low) < min(here.high, there.high)
+
+
+# The bracket itself
+
+
+@pytest.fixture(scope="module")
+def bracket():
+    return smallest_epsilon(two_labels(), loss=0.3, tolerance=0.01)
+
+
+def test_a_bracket_verifies_what_it_is_given(bracket):
+    again = EpsilonBracket(bracket.loss, bracket.low, bracket.mechanism, bracket.excluded)
+    assert again.high == bracket.mechanism.epsilon
+
+
+def test_a_mechanism_that_misses_the_loss_is_no_end(bracket):
+    with pytest.raises(NotCertified, match=r"does not reach a loss of 0\.2$"):
+        EpsilonBracket(0.2, bracket.low, bracket.mechanism, bracket.excluded)
+
+
+def test_a_dual_that_excludes_nothing_is_no_end(bracket):
+    weak = replace(bracket.excluded, dual=Dual(np.zeros(2), np.zeros(2)))
+    for excluded in (weak, replace(bracket.excluded, dual=None), None):
+        with pytest.raises(NotCertified, match=r"nothing proves that a loss of 0\.3 is out of reach"):
+            EpsilonBracket(0.3, bracket.low, bracket.mechanism, excluded)
+
+
+def test_a_proof_at_another_epsilon_is_no_end(bracket):
+    with pytest.raises(NotCertified, match="nothing proves"):
+        EpsilonBracket(0.3, bracket.low + 1e-3, bracket.mechanism, bracket.excluded)
+
+
+def test_the_proof_of_another_problem_is_no_end(bracket):
+    other = solve(unbiased_regression([0, 9], [0.5, 0.5], bracket.low))
+    with pytest.raises(NotCertified, match="nothing proves"):
+        EpsilonBracket(0.3, bracket.low, bracket.mechanism, other)
+
+
+# Limits
+
+
+@pytest.mark.parametrize(
+    ("problem", "loss"),
+    [
+        (CASES["line"][0], -1.0),
+        (CASES["absolute"][0], -1e-9),
+        (CASES["classification"][0], -0.1),
+        # Without bias 0.5 is 0 or 1, each with probability 1/2: a variance of 1/4.
+        (unbiased_regression([0, 0.5, 1], PRIOR, 1.0, outputs=np.arange(-9, 11)), 0.999 * PRIOR[1] / 8),
+        # With bias it is either: a squared error of 1/4, half of which counts.
+        (regression([0, 0.5, 1], PRIOR, 1.0, outputs=[0, 1]), 0.999 * PRIOR[1] / 8),
+        (regression([0, 0.5, 3], PRIOR, 1.0, outputs=Interval(0, 1)), 0.999 * PRIOR[2] * 2),
+    ],
+    ids=["squared", "absolute", "classification", "unbiased grid", "grid", "interval"],
+)
+def test_a_loss_below_what_no_privacy_costs_is_refused_without_a_solve(problem, loss, monkeypatch):
+    asked = []
+    monkeypatch.setattr(optrand.inverse, "solve", lambda *_: asked.append(1))
+    with pytest.raises(Infeasible, match="at any epsilon: without any privacy the problem costs"):
+        smallest_epsilon(problem, loss=loss)
+    assert asked == []
+
+
+def test_what_no_privacy_costs_is_approached():
+    """The bounds of the test above are sharp: a little more is reached."""
+    problem = unbiased_regression([0, 0.5, 1], PRIOR, 1.0, outputs=np.arange(-9, 11))
+    assert smallest_epsilon(problem, loss=1.001 * PRIOR[1] / 8, tolerance=0.1).high < 20
+
+
+def test_a_loss_beyond_the_range_of_the_search_is_refused():
+    with pytest.raises(Infeasible, match=f"out of reach at epsilon {LARGEST:g}"):
+        smallest_epsilon(two_labels(), loss=0.5 * two_labels_loss(LARGEST))
+    for problem in (two_labels(), classification([0.5, 0.5], 1.0)):
+        with pytest.raises(InvalidInput, match=f"is reached at epsilon {SMALLEST:g}") as caught:
+            smallest_epsilon(problem, loss=1e30)
+        assert not isinstance(caught.value, Infeasible)
+
+
+def test_one_label_is_free():
+    with pytest.raises(InvalidInput, match="is reached at epsilon 1e-06"):
+        smallest_epsilon(unbiased_regression([3], [1.0], 1.0), loss=0.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": math.nan}, "loss is nan"),
+        ({"loss": math.inf}, "loss is inf"),
+        ({"loss": "1"}, "loss is of type str"),
+        ({"loss": True}, "loss is of type bool"),
+        ({"loss": 1.0, "tolerance": 0.0}, "tolerance is 0.0, expected at least 1e-12"),
+        ({"loss": 1.0, "tolerance": -1e-6}, "expected at least 1e-12"),
+        ({"loss": 1.0, "tolerance": math.nan}, "tolerance is nan"),
+    ],
+    ids=str,
+)
+def test_arguments_without_meaning_are_refused(options, message):
+    with pytest.raises(InvalidInput, match=message):
+        smallest_epsilon(two_labels(), **options)
+
+
+# A solver that fails
+
+
+def failing_between(low, high):
+    def fails(problem):
+        if low < problem.epsilon < high:
+            raise NotCertified("no useful bound")
+        return solve(problem)
+
+    return fails
+
+
+def test_an_epsilon_that_cannot_be_told_is_gone_around(monkeypatch):
+    """The middle of a bracket may be too close to call: a quarter and three quarters of it are not."""
+    monkeypatch.setattr(optrand.inverse, "solve", failing_between(1.49, 1.51))
+    bracket = smallest_epsilon(two_labels(), loss=two_labels_loss(1.0))
+    assert bracket.high - bracket.low <= TOLERANCE
+
+
+def test_a_first_epsilon_that_cannot_be_told_is_left(monkeypatch):
+    monkeypatch.setattr(optrand.inverse, "solve", failing_between(3.0, 5.0))
+    bracket = smallest_epsilon(two_labels(4.0), loss=two_labels_loss(1.0))
+    assert bracket.low <= 1 + 1e-12 <= bracket.high + 1e-11
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.9, 1.2), (0.5, math.inf), (0.0, math.inf), (0.0, 2.0)])
+def test_where_nothing_is_proven_around_the_answer_it_is_said(monkeypatch, low, high):
+    monkeypatch.setattr(optrand.inverse, "solve", failing_between(low, high))
+    with pytest.raises(NotCertified, match="neither reach the loss nor prove"):
+        smallest_epsilon(two_labels(), loss=two_labels_loss(1.0))
+
+
+def test_beyond_what_can_be_told_the_answer_is_looked_for_on_this_side(monkeypatch):
+    """Nothing can be told above 1.3: the walk upwards from 0.4 passes 0.8, fails at 1.6, and turns back."""
+    monkeypatch.setattr(optrand.inverse, "solve", failing_between(1.3, math.inf))
+    bracket = smallest_epsilon(two_labels(0.4), loss=two_labels_loss(1.0))
+    assert bracket.high - bracket.low <= TOLERANCE
+    assert bracket.low <= 1 + 1e-12 <= bracket.high + 1e-11
+
+
+def test_mechanisms_alone_do_not_exclude_anything(monkeypatch):
+    """Answers without multipliers reach losses, but nothing is ever out of reach."""
+    monkeypatch.setattr(optrand.inverse, "solve", lambda problem: replace(solve(problem), dual=None))
+    with pytest.raises(NotCertified, match="neither reach the loss nor prove"):
+        smallest_epsilon(two_labels(), loss=0.3)
+
+
+def test_the_mechanism_can_be_released(bracket):
+    assert certify(tabulate(solve(bracket.mechanism.problem))).gap < 1e-9
+    assert set(bracket.mechanism.sample([0, 1, 1])) <= set(bracket.mechanism.outputs)

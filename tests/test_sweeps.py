@@ -1,0 +1,364 @@
+"""Sweeps: one certified row a problem, in order, wherever it was solved; and how a sweep ends before its end."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import math
+import multiprocessing
+import threading
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import optrand.sweeps
+from optrand import (
+    certify,
+    classification,
+    feasible_output_set,
+    regression,
+    solve,
+    sweep,
+    tabulate,
+    unbiased_regression,
+)
+from optrand.certificate import Certificate
+from optrand.errors import Infeasible, InvalidInput, NotCertified
+from optrand.outputs import Interval
+from optrand.solvers import ColumnGeneration, LinearProgram
+from optrand.sweeps import Sweep, SweepRow
+
+GAP = 1e-9
+"""What every row of these small problems must verify."""
+
+LABELS, PRIOR = [0, 1, 2, 5], [0.4, 0.3, 0.2, 0.1]
+EPSILONS = [0.5, 1.0, 2.0]
+PENALTIES = [0.0, 0.7, 20.0, math.inf]
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return unbiased_regression(LABELS, PRIOR, 1.0)
+
+
+@pytest.fixture(scope="module")
+def rows(problem):
+    """Twelve rows, solved in turn."""
+    return sweep(problem, epsilons=EPSILONS, bias_penalties=PENALTIES)
+
+
+def proven(row):
+    """All of a row but the time it took; a NaN equals itself."""
+    return repr(replace(row, seconds=0.0))
+
+
+# What a row says
+
+
+def test_a_row_is_what_the_library_says_of_that_problem(problem, rows):
+    for row in rows:
+        question = replace(problem, epsilon=row.epsilon, bias_penalty=row.bias_penalty)
+        mechanism = tabulate(solve(question))
+        proof = certify(mechanism)
+        assert (row.value, row.lower, row.upper, row.gap) == (proof.upper, proof.lower, proof.upper, proof.gap)
+        assert (row.realised_epsilon, row.bias) == (proof.epsilon, proof.bias)
+        assert row.outputs == mechanism.outputs.size
+        assert (row.status, row.reason) == ("certified", "")
+        assert row.gap <= GAP
+        assert row.realised_epsilon <= row.epsilon
+
+
+def test_value_is_half_of_variance_and_penalised_squared_bias(rows):
+    """The objective by its definition: (variance + (1 + penalty) * squared bias) / 2."""
+    for row in rows:
+        weight = 1.0 if row.bias_penalty == math.inf else 1 + row.bias_penalty
+        assert row.value == pytest.approx((row.variance + weight * row.squared_bias) / 2, rel=1e-12)
+
+
+def test_less_privacy_and_less_care_for_bias_never_cost_more(rows):
+    """A randomizer that keeps a budget keeps a larger one, and a penalty only adds to the objective."""
+    table = np.reshape([row.value for row in rows], (len(EPSILONS), len(PENALTIES)))
+    assert (np.diff(table, axis=0) < 0).all()
+    assert (np.diff(table, axis=1) > 0).all()
+    squared_bias = np.reshape([row.squared_bias for row in rows], table.shape)
+    assert (np.diff(squared_bias, axis=1) < 0).all()
+    assert (squared_bias[:, -1] < 1e-24).all()
+
+
+def test_rows_come_in_the_order_of_the_parameters_penalties_fastest(rows):
+    expected = [(epsilon, penalty) for epsilon in EPSILONS for penalty in PENALTIES]
+    assert [(row.epsilon, row.bias_penalty) for row in rows] == expected
+
+
+def test_without_parameters_the_problem_itself_is_the_only_row(problem):
+    (row,) = sweep(problem)
+    assert (row.epsilon, row.bias_penalty) == (1.0, math.inf)
+    (first,) = sweep(problem, epsilons=iter([2]))
+    assert first.epsilon == 2
+    assert [row.bias_penalty for row in sweep(problem, bias_penalties=np.array([0.5, np.inf]))] == [0.5, math.inf]
+
+
+def test_classification_is_maximised():
+    """Randomized response keeps one of two equally likely labels with probability E / (E + 1)."""
+    for row in sweep(classification([0.5, 0.5], 1.0), epsilons=[0.5, 2.0]):
+        assert row.value == row.lower == pytest.approx(1 / (1 + math.exp(-row.epsilon)), rel=1e-12)
+        assert row.gap <= GAP
+
+
+def test_the_solver_is_the_one_that_was_asked_for():
+    grid = unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=feasible_output_set([0, 1, 2], 1.0, 9))
+    values = [sweep(grid, solver=solver)[0].value for solver in (None, LinearProgram(), ColumnGeneration())]
+    assert values == pytest.approx([values[0]] * 3, rel=GAP)
+    with pytest.raises(InvalidInput, match="takes outputs on a grid"):
+        ColumnGeneration()(unbiased_regression(LABELS, PRIOR, 1.0))
+    (refused,) = sweep(unbiased_regression(LABELS, PRIOR, 1.0), solver=ColumnGeneration())
+    assert refused.status == "failed"
+    assert "takes outputs on a grid" in refused.reason
+
+
+# Rows without an answer
+
+
+def test_outputs_too_narrow_for_a_small_epsilon_make_a_row_that_says_so():
+    """Outputs from -1 to 3 are unbiased for 0 and 2 from E - 1 = 2 on: at epsilon log(3)."""
+    question = unbiased_regression([0, 2], [0.5, 0.5], 2.0, outputs=Interval(-1, 3))
+    short, enough = sweep(question, epsilons=[math.log(3) - 1e-6, math.log(3) + 1e-6])
+    assert (short.status, short.outputs, short.seconds) == ("infeasible", 0, 0.0)
+    assert "cannot be unbiased" in short.reason
+    assert math.isnan(short.value)
+    assert math.isnan(short.gap)
+    assert (enough.status, enough.gap <= GAP) == ("certified", True)
+
+
+def test_a_solve_that_fails_is_a_row_with_what_was_proven(problem, monkeypatch):
+    known = Certificate(1.0, 5.0, 1.0, math.inf, 0.25, False, ("not private",))
+
+    def fails(question, _):
+        if question.epsilon == 2.0:
+            raise NotCertified("no useful bound", certificate=known)
+        if question.epsilon == 1.0:
+            raise NotCertified("the backend gave up")
+        return solve(question)
+
+    monkeypatch.setattr(optrand.sweeps, "solve", fails)
+    good, nothing, something = sweep(problem, epsilons=EPSILONS)
+    assert good.status == "certified"
+    assert (nothing.status, nothing.reason) == ("failed", "the backend gave up")
+    assert math.isnan(nothing.lower)
+    assert (something.lower, something.upper, something.realised_epsilon) == (1.0, 5.0, math.inf)
+    assert math.isnan(something.value)
+    assert something.seconds > 0
+
+
+def test_a_mechanism_that_proves_nothing_is_not_certified(problem, monkeypatch):
+    """An answer whose dual is lost still tabulates, is still private, and is no certified row."""
+    monkeypatch.setattr(optrand.sweeps, "solve", lambda question, _: replace(solve(question), dual=None))
+    (row,) = sweep(problem)
+    assert row.status == "failed"
+    assert "verified gap is inf" in row.reason
+    assert row.upper == pytest.approx(solve(problem).value)
+
+
+# Tables
+
+
+def test_a_sweep_is_a_sequence(rows):
+    assert isinstance(rows[2], SweepRow)
+    assert isinstance(rows[1:3], Sweep)
+    assert list(rows[1:3]) == [rows[1], rows[2]]
+    assert (len(rows), rows[-1].epsilon) == (12, 2.0)
+
+
+def test_pandas_reads_a_sweep_as_it_is(rows):
+    frame = pd.DataFrame(rows)
+    assert tuple(frame.columns) == rows.columns
+    assert frame["value"].tolist() == [row.value for row in rows]
+    assert frame["outputs"].dtype.kind == "i"
+    assert frame.equals(pd.DataFrame(rows.arrays()))
+    assert frame.equals(pd.DataFrame(rows.records()))
+    best = frame.loc[frame.groupby("epsilon")["value"].idxmin(), "bias_penalty"]
+    assert best.tolist() == [0.0] * 3
+
+
+def test_records_are_rows_for_csv_and_read_back_the_same(rows):
+    text = io.StringIO()
+    writer = csv.DictWriter(text, rows.columns)
+    writer.writeheader()
+    writer.writerows(rows.records())
+    back = list(csv.DictReader(io.StringIO(text.getvalue())))
+    assert [float(row["value"]) for row in back] == [row.value for row in rows]
+    assert [float(row["bias_penalty"]) for row in back] == [row.bias_penalty for row in rows]
+
+
+# Executors
+
+
+PROCESSES = functools.partial(ProcessPoolExecutor, mp_context=multiprocessing.get_context("spawn"))
+"""New processes, which know nothing of this one: the hardest case."""
+
+
+@pytest.mark.parametrize("pool", [ThreadPoolExecutor, PROCESSES], ids=["threads", "processes"])
+def test_every_executor_finds_the_same_rows_in_the_same_order(problem, rows, pool):
+    with pool(2) as executor:
+        there = sweep(problem, epsilons=EPSILONS, bias_penalties=PENALTIES, executor=executor)
+    assert [proven(row) for row in there] == [proven(row) for row in rows]
+
+
+class Backwards(Executor):
+    """An executor of another make: it runs its tasks last first, when the last one has been submitted."""
+
+    def __init__(self, tasks):
+        self.tasks, self.waiting = tasks, []
+
+    def submit(self, task, /, *arguments, **options):
+        future = Future()
+        self.waiting.append((future, task, arguments, options))
+        if len(self.waiting) == self.tasks:
+            for one, work, given, more in reversed(self.waiting):
+                one.set_result(work(*given, **more))
+        return future
+
+
+def test_the_order_of_rows_is_not_the_order_of_ends(problem, rows):
+    there = sweep(problem, epsilons=EPSILONS, bias_penalties=PENALTIES, executor=Backwards(12))
+    assert [proven(row) for row in there] == [proven(row) for row in rows]
+
+
+class Recorded(Executor):
+    """Tasks that are never begun, and one that ends as it is told to."""
+
+    def __init__(self, first):
+        self.first, self.futures = first, []
+
+    def submit(self, _task, /, *_, **__):
+        future = Future()
+        self.futures.append(future)
+        if len(self.futures) == 3:
+            self.futures[0].set_running_or_notify_cancel()
+            if isinstance(self.first, SweepRow):
+                self.futures[0].set_result(self.first)
+            else:
+                self.futures[0].set_exception(self.first)
+        return future
+
+
+def test_what_a_task_raises_cancels_those_that_wait(problem):
+    executor = Recorded(MemoryError("out of memory"))
+    with pytest.raises(MemoryError):
+        sweep(problem, epsilons=EPSILONS, executor=executor)
+    assert [future.cancelled() for future in executor.futures] == [False, True, True]
+
+
+def test_an_interrupt_cancels_those_that_wait(problem, rows):
+    executor = Recorded(rows[0])
+
+    def stop(done, _):
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(problem, epsilons=EPSILONS, executor=executor, progress=stop)
+    assert [future.cancelled() for future in executor.futures] == [False, True, True]
+
+
+def test_an_executor_that_is_shut_down_leaves_nothing_behind(problem):
+    class Closing(Recorded):
+        def submit(self, task, /, *arguments, **options):
+            if len(self.futures) == 2:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            return super().submit(task, *arguments, **options)
+
+    executor = Closing(None)
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        sweep(problem, epsilons=EPSILONS, executor=executor)
+    assert [future.cancelled() for future in executor.futures] == [True, True]
+
+
+def test_threads_stop_early_when_the_caller_does(problem, monkeypatch):
+    """One thread, ten problems, and a caller who leaves after the first: the last ones are never begun."""
+    begun, left = [], threading.Event()
+
+    def slow(question, _):
+        begun.append(question.epsilon)
+        if len(begun) > 1:
+            left.wait(60)
+        return solve(question)
+
+    def leave(done, _):
+        if done:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(optrand.sweeps, "solve", slow)
+    with ThreadPoolExecutor(1) as executor:
+        with pytest.raises(KeyboardInterrupt):
+            sweep(problem, epsilons=np.linspace(1, 2, 10), executor=executor, progress=leave)
+        left.set()
+    assert len(begun) <= 2
+
+
+# Progress
+
+
+@pytest.mark.parametrize("pool", [None, ThreadPoolExecutor])
+def test_a_function_is_told_before_the_first_and_after_each(pool):
+    question = unbiased_regression([0, 2], [0.5, 0.5], 2.0, outputs=Interval(-1, 3))
+    told = []
+    with pool(2) if pool else ThreadPoolExecutor(1) as executor:
+        sweep(
+            question,
+            epsilons=[1.0, 2.0, 3.0],
+            executor=executor if pool else None,
+            progress=lambda *news: told.append(news),
+        )
+    # The infeasible one is done before anything is solved.
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_the_bar_is_drawn_on_the_standard_error_and_goes_when_all_is_done(problem, capsys, monkeypatch):
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    sweep(problem, progress=True)
+    drawn = capsys.readouterr()
+    assert drawn.out == ""
+    assert "solving" in drawn.err
+    assert "100%" in drawn.err
+    sweep(problem, progress=False)
+    assert capsys.readouterr() == ("", "")
+
+
+# Parameters without meaning
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilons": [1.0, 0.0]}, "epsilon is 0"),
+        ({"epsilons": [1.0, math.nan]}, "epsilon is nan"),
+        ({"epsilons": [True]}, "epsilon is of type bool"),
+        ({"epsilons": []}, "epsilons is empty"),
+        ({"epsilons": 1.0}, "epsilons is of type float, expected a list"),
+        ({"epsilons": "12"}, "epsilons is of type str, expected a list"),
+        ({"bias_penalties": [-1.0]}, "bias_penalty is -1"),
+        ({"bias_penalties": []}, "bias_penalties is empty"),
+        ({"progress": "yes"}, "progress is of type str"),
+    ],
+    ids=str,
+)
+def test_parameters_without_meaning_are_refused_before_anything_is_solved(problem, monkeypatch, options, message):
+    asked = []
+    monkeypatch.setattr(optrand.sweeps, "solve", lambda *_: asked.append(1))
+    with pytest.raises(InvalidInput, match=message) as caught:
+        sweep(problem, **options)
+    assert not isinstance(caught.value, Infeasible)
+    assert asked == []
+
+
+def test_a_penalty_that_the_loss_cannot_bear_is_refused():
+    with pytest.raises(InvalidInput, match="no bias penalty"):
+        sweep(classification([0.5, 0.5], 1.0), bias_penalties=[0.0, 1.0])
+    absolute = regression([0, 1], [0.5, 0.5], 1.0, loss=optrand.losses.absolute)
+    with pytest.raises(InvalidInput, match="needs outputs on a grid"):
+        sweep(absolute, bias_penalties=[1.0])
