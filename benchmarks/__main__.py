@@ -23,6 +23,7 @@ BENCHMARKS = {
     "mesh": Benchmark("benchmarks.mesh", "the unbiased program on finer and finer grids: time, value, verified gap"),
     "sampling": Benchmark("benchmarks.sampling", "labels a second on one core, against other libraries"),
     "speed": Benchmark("benchmarks.speed", "solving and proving against written-down limits, on named priors"),
+    "structure": Benchmark("benchmarks.structure", "what the best unbiased randomizers look like, on proven optima"),
 }
 
 

@@ -124,7 +124,7 @@ def end_row(found: dict[str, Any]) -> list[str]:
 
 def picture(found: dict[float, list[SweepRow]], k: int, results: Path, name: str) -> None:
     """Deviation against bias, and both against the penalty."""
-    from benchmarks.pictures import LOOKS, drawing
+    from benchmarks.pictures import LOOKS, drawing, light, log_x
 
     with drawing(results, name, (7.2, 3.6)) as figure:
         left, right = figure.subplots(1, 2)
@@ -143,15 +143,13 @@ def picture(found: dict[float, list[SweepRow]], k: int, results: Path, name: str
         left.plot([], [], color="none", marker="s", markeredgecolor="k", label="RR-on-Bins")
         left.plot([], [], color="none", marker="*", markersize=9, markeredgecolor="k", label="unbiased optimum")
         left.legend(loc="upper right")
-        right.set_xscale("log")
+        log_x(right, (0.01, 0.1, 1, 10, 100, 1_000, 10_000))
         right.set_xlabel("penalty on squared bias")
         right.plot([], [], color="k", linewidth=1.6, label="standard deviation")
         right.plot([], [], color="k", linestyle=":", label="root mean squared bias")
         right.legend(loc="upper left")
         for axes in (left, right):
-            axes.grid(color="#d9d9d9", linewidth=0.5)
-            axes.set_axisbelow(True)
-            axes.spines[["top", "right"]].set_visible(False)
+            light(axes)
         figure.suptitle(f"Weeks worked, {k} labels: the least variance for every bias, proven", fontsize=9)
 
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from optrand.plotting import save_figure
 from optrand.plotting.style import INK, STYLE
 
-__all__ = ["FAINT", "LOOKS", "drawing", "log_log"]
+__all__ = ["FAINT", "LOOKS", "drawing", "light", "log_log", "log_x"]
 
 LOOKS: tuple[dict[str, Any], ...] = (
     {"color": "#00224e", "linestyle": "-", "marker": "o"},
@@ -41,19 +42,33 @@ def drawing(results: Path, name: str, size: tuple[float, float]) -> Iterator[Fig
     print(f"picture written to {path}")
 
 
-def log_log(axes: Axes, x: str, y: str, ticks: Sequence[int] = ()) -> None:
+def log_log(axes: Axes, x: str, y: str, ticks: Sequence[float] = ()) -> None:
     """Logarithmic axes with names and a light grid; numbers at 1, 2 and 5 times each power of ten, or where told to."""
-    axes.set_xscale("log")
+    log_x(axes, ticks)
     axes.set_yscale("log")
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-        axis.set_minor_formatter(NullFormatter())
+    axes.set(xlabel=x, ylabel=y)
+    _numbered(axes.yaxis)
+    axes.minorticks_off()
+    light(axes)
+
+
+def log_x(axes: Axes, ticks: Sequence[float] = ()) -> None:
+    """A logarithmic horizontal axis with plain numbers."""
+    axes.set_xscale("log")
+    _numbered(axes.xaxis)
     if ticks:
         axes.set_xticks(list(ticks))
-    axes.minorticks_off()
+    axes.xaxis.minorticks_off()
+
+
+def light(axes: Axes) -> None:
+    """A light grid behind what is drawn, and no frame."""
     axes.grid(which="major", color="#d9d9d9", linewidth=0.5)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _numbered(axis: Axis) -> None:
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.set_minor_formatter(NullFormatter())

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from benchmarks import exactness, frontier, labels, lp1, mesh, priors, speed
+from benchmarks import exactness, frontier, labels, lp1, mesh, priors, speed, structure
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.clock import Reading, clocked, peak_memory
 from benchmarks.harness import print_table
@@ -30,6 +30,7 @@ from optrand import (
     Stats,
     certify,
     classification,
+    debiased_rr,
     errors,
     rr_top_k,
     rr_with_prior,
@@ -318,6 +319,67 @@ def test_a_problem_without_a_mechanism_breaks_no_promise_and_closes_no_gap():
     assert exactness.closed([unsolved, solved], exactness.CLOSED) == 0.5
     found = dict(zip(exactness.COLUMNS, exactness.summary(("spread", "free"), [unsolved, solved]), strict=True))
     assert (found["mechanisms"], found["private"], found["<= 1e-9"]) == ("1 of 2", "1", "50.0%")
+
+
+def test_optima_walk_by_unit_steps_and_say_whether_they_leave_the_range(runs):
+    rows = rows_of("structure", runs)
+    assert len(rows) == 44
+    for row in rows:
+        assert structure.sound(row), row
+        # Each step moves one end of the interval on or both, from the first label alone to the last one alone.
+        assert row["grow"] + row["shift"] == row["shrink"] + row["shift"] == row["k"] - 1, row
+        assert row["components"] <= row["outputs"], row
+        if row["response"]:
+            assert (row["outputs"], row["components"], row["most_bins"]) == (row["k"], 1, row["k"]), row
+            assert not row["all_leave"], row
+        if row["all_leave"]:
+            assert row["outside"] > 0, row
+            assert row["loss_inside"] > 0, row
+    assert any(row["all_leave"] for row in rows)
+    assert any(row["response"] for row in rows)
+    assert has_picture("structure", runs)
+
+
+@pytest.mark.parametrize(("prior", "k"), [("uniform", 3), ("uniform", 6), ("weeks", 5)])
+def test_debiased_response_is_beaten_below_its_threshold_and_proven_above(prior, k):
+    found = structure.threshold(prior, k)
+    assert found["epsilon"] - found["below"] <= structure.RESOLUTION
+    for epsilon in (found["epsilon"], found["epsilon"] + 1e-3, found["epsilon"] + 2):
+        assert structure.response_is_optimal(structure.posed(prior, k, epsilon))
+    problem = structure.posed(prior, k, found["below"] - 1e-2)
+    response = debiased_rr(problem.labels, problem.epsilon, prior=problem.prior)
+    assert certify(tabulate(solve(problem))).upper < response.value * (1 - 1e-9)
+
+
+def test_a_walk_that_is_none_is_not_called_sound():
+    right = structure.examined(structure.drawn(1, 12))
+    assert structure.sound(right)
+    for wrong in (
+        {"proven": False},
+        {"others": 1},
+        {"from_first_to_last": False},
+        {"everything": True},
+        {"outputs": 2 * right["k"] - 1},
+        {"most_bins": right["fewest_bins"] + 2},
+    ):
+        assert not structure.sound(right | wrong), wrong
+    with pytest.raises(errors.InvalidInput, match="expected one that is made of arcs"):
+        structure.intervals(tabulate(rr_with_prior([0.5, 0.3, 0.2], 1.0)))
+
+
+def test_bands_count_shares_of_the_problems_in_them():
+    right = structure.examined(structure.drawn(1, 12)) | {"k": 5, "outputs": 8, "response": False, "proven": True}
+    rows = [
+        right | {"epsilon": 3.0, "all_leave": True, "loss_inside": 0.02},
+        right | {"epsilon": 3.0, "all_leave": False, "loss_inside": 1e-14, "outputs": 7},
+        right | {"epsilon": 6.0, "all_leave": True, "loss_inside": 0.04},
+    ]
+    found = [dict(zip(structure.BAND_COLUMNS, row, strict=True)) for row in structure.bands(rows)]
+    assert [row["epsilon"] for row in found] == ["2 to 4", "4 to 8", "0.05 to 8"]
+    assert [row["problems"] for row in found] == ["2", "1", "3"]
+    assert [row["2k - 2 outputs"] for row in found] == ["50%", "100%", "67%"]
+    assert [row["all optima leave"] for row in found] == ["50%", "100%", "67%"]
+    assert [row["largest loss inside"] for row in found] == ["2.0e-02", "4.0e-02", "4.0e-02"]
 
 
 def test_tables_print_brackets_and_colons_as_they_are(capsys):
