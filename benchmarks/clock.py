@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.worker import OVER_LIMIT, Worker
 from optrand import certify, solve, tabulate
 from optrand.problem import Problem
+from optrand.validation import Floats
 
 __all__ = ["Reading", "clocked", "read_clock", "required_gap"]
 
@@ -27,6 +30,8 @@ class Reading:
     ----------
     seconds : tuple of float
         Of `solve` and `certify` for all problems, a run each.
+    processor : tuple of float
+        The processor's time for the same, of all threads: less than `seconds` where the machine had other things to do.
     tabulating : tuple of float
         Of `tabulate` for all problems, a run each.
     gaps : tuple of float
@@ -40,6 +45,7 @@ class Reading:
     """
 
     seconds: tuple[float, ...] = ()
+    processor: tuple[float, ...] = ()
     tabulating: tuple[float, ...] = ()
     gaps: tuple[float, ...] = ()
     outputs: tuple[int, ...] = ()
@@ -50,6 +56,11 @@ class Reading:
     def median(self) -> float:
         """The median time of solving and proving; infinite if no run ended."""
         return statistics.median(self.seconds) if self.seconds else math.inf
+
+    @property
+    def median_processor(self) -> float:
+        """The median of the processor's time."""
+        return statistics.median(self.processor) if self.processor else math.inf
 
     @property
     def median_tabulating(self) -> float:
@@ -76,25 +87,24 @@ def required_gap(problem: Problem) -> float:
 
 def clocked(problems: Sequence[Problem], repeats: int, patience: float = math.inf) -> Reading:
     """Solve and prove all problems, `repeats` times or until `patience` seconds have been clocked."""
-    seconds: list[float] = []
-    tabulating: list[float] = []
+    runs: list[Floats] = []
     gaps, outputs = [0.0] * len(problems), [0] * len(problems)
-    while len(seconds) < repeats and (not seconds or sum(seconds) < patience):
-        solving = making = 0.0
+    while len(runs) < repeats and (not runs or sum(run[0] for run in runs) < patience):
+        spent = np.zeros(3)
         for place, problem in enumerate(problems):
-            start = time.perf_counter()
+            start, busy = time.perf_counter(), time.process_time()
             solution = solve(problem)
             certify(solution)
-            solved = time.perf_counter()
+            solved, worked = time.perf_counter(), time.process_time()
             mechanism = tabulate(solution)
             made = time.perf_counter()
             proof = certify(mechanism)
-            solving, making = solving + solved - start, making + made - solved
+            spent += solved - start, worked - busy, made - solved
             gaps[place] = max(gaps[place], math.inf if proof.findings else proof.gap)
             outputs[place] = mechanism.outputs.size
-        seconds.append(solving)
-        tabulating.append(making)
-    return Reading(tuple(seconds), tuple(tabulating), tuple(gaps), tuple(outputs), peak_memory())
+        runs.append(spent)
+    seconds, processor, tabulating = (tuple(column) for column in np.transpose(runs).tolist())
+    return Reading(seconds, processor, tabulating, tuple(gaps), tuple(outputs), peak_memory())
 
 
 def read_clock(worker: Worker, problems: Sequence[Problem], *, repeats: int, patience: float, limit: float) -> Reading:

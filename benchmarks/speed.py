@@ -2,8 +2,9 @@
 
 Each row is solved in one warm process, five times; the clock runs over `solve` and `certify`, so that building,
 solving, polishing and proving are all in it, and `tabulate` is timed beside it. What counts is the exact mechanism: its
-verified gap must be within 1e-9 (1e-8 from epsilon 6 on), relative, or the time does not count. Rows with a memory
-limit run in a fresh process each, and their peak is that of the whole process, libraries and the exact table included.
+verified gap must be within 1e-9 (1e-8 from epsilon 6 on), relative, or the time does not count. The processor's time
+stands beside the clock's: where it is much less, the machine had other things to do. Rows with a memory limit run in a
+fresh process each, and their peak is that of the whole process, libraries and the exact table included.
 
 Labels are 0 ... k-1. The priors are those of `benchmarks.priors`; "revenue" is its stand-in.
 """
@@ -48,6 +49,7 @@ COLUMNS = (
     "at most",
     "median",
     "ratio",
+    "processor",
     "runs",
     "tabulate",
     "outputs",
@@ -130,6 +132,7 @@ def judged(task: Task, found: Reading) -> dict[str, Any]:
         "epsilon": task.problems[0].epsilon,
         "limit": task.seconds,
         "seconds": found.median,
+        "processor": found.median_processor,
         "runs": len(found.seconds),
         "tabulating": found.median_tabulating,
         "outputs": max(found.outputs, default=0),
@@ -155,13 +158,14 @@ def row(record: dict[str, Any]) -> list[str]:
     """A row of the table."""
     start = [record["what"], record["prior"], f"{record['epsilon']:g}", duration(record["limit"])]
     if not record["runs"]:
-        return [*start, *("-" * 7), record["verdict"]]
+        return [*start, *("-" * (len(COLUMNS) - 5)), record["verdict"]]
     ratio = f"{record['seconds'] / record['limit']:.2f}" if 0 < record["limit"] < math.inf else "-"
     peak = "-" if math.isnan(record["megabytes"]) else f"{record['megabytes']:.0f} of {record['memory_limit']:.0f} MB"
     return [
         *start,
         duration(record["seconds"]),
         ratio,
+        duration(record["processor"]),
         str(record["runs"]),
         duration(record["tabulating"]),
         str(record["outputs"]),

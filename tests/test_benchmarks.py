@@ -128,6 +128,7 @@ def test_a_peer_over_the_limit_is_not_asked_on_finer_grids_and_its_picture_says_
     late = "over the limit of 1 s"
     assert verdicts == [late, *[f"not asked again: {late} at mesh 6"] * 2]
     assert [mesh.row(row, 0.25)[4] for row in found if row["method"] in OURS] == ["2"] * 5
+    assert {len(mesh.row(row, 0.25)) for row in found} == {len(mesh.COLUMNS)}
     mesh.picture(found, 1.0, 4, tmp_path, "late")
     assert (tmp_path / "late.png").stat().st_size > 1_000
 
@@ -181,15 +182,17 @@ def test_speed_counts_proven_rows_only_and_names_each_limit_that_is_missed(runs)
     assert all(row["counts"] and row["exact_gap"] <= 1e-8 for row in rows)
     assert [row["verdict"] for row in rows] == ["within limits"] * 4 + ["too slow"]
     task = Task("some row", "weeks", (posed("weeks", 5, 1.0), posed("weeks", 5, 6.0)), 1.0, 100.0)
-    verdicts = [
-        speed.judged(task, reading)["verdict"]
+    found = [
+        speed.judged(task, reading)
         for reading in (
-            Reading((0.5, 0.7, 9.0), (0.1,), (1e-9, 1e-8), (8, 8), 10**8),
-            Reading((0.5, 1.7, 9.0), (0.1,), (1e-9, 1e-8), (8, 8), 10**8 + 1),
-            Reading((0.5, 0.7, 9.0), (0.1,), (1.1e-9, 1e-8), (8, 8), 10**8),
+            Reading((0.5, 0.7, 9.0), (0.4,), (0.1,), (1e-9, 1e-8), (8, 8), 10**8),
+            Reading((0.5, 1.7, 9.0), (0.4,), (0.1,), (1e-9, 1e-8), (8, 8), 10**8 + 1),
+            Reading((0.5, 0.7, 9.0), (0.4,), (0.1,), (1.1e-9, 1e-8), (8, 8), 10**8),
             Reading(error=f"{OVER_LIMIT} of 1 s"),
         )
     ]
+    assert {len(speed.row(row)) for row in found} == {len(speed.COLUMNS)}
+    verdicts = [row["verdict"] for row in found]
     assert verdicts[:2] == ["within limits", "too slow; too much memory"]
     assert verdicts[2] == "does not count: 1 of 2 not proven within 1e-08"
     assert verdicts[3] == "over the limit of 1 s"
@@ -209,7 +212,7 @@ def test_the_rows_of_the_speed_table_are_those_that_were_promised():
 
 def test_the_clock_reads_every_problem_of_every_run():
     reading = clocked([posed("weeks", 4, 1.0), posed("weeks", 5, 1.0)], 2)
-    assert (len(reading.seconds), len(reading.tabulating)) == (2, 2)
+    assert (len(reading.seconds), len(reading.processor), len(reading.tabulating)) == (2, 2, 2)
     assert reading.outputs == (6, 8)
     assert 0 < reading.gap <= 1e-9
     assert reading.median == pytest.approx(sum(reading.seconds) / 2)
@@ -240,6 +243,8 @@ def test_growth_finds_the_powers_that_times_were_made_of():
 def test_labels_proves_every_answer_and_leaves_a_picture(runs):
     rows = rows_of("labels", runs)
     assert [row["k"] for row in rows] == list(labels.SMALL_SIZES)
+    late = labels.judged("Dirichlet", 8, Reading(error=f"{OVER_LIMIT} of 1 s"), 1e-9)
+    assert {len(labels.row(row, late)) for row in (*rows, late)} == {len(labels.COLUMNS)}
     assert all(row["proven"] and row["exact_gap"] <= 1e-9 for row in rows)
     assert all(row["outputs"] <= 2 * row["k"] - 2 and row["megabytes"] > 10 for row in rows)
     assert has_picture("labels", runs)
@@ -363,6 +368,8 @@ def test_a_walk_that_is_none_is_not_called_sound():
         {"most_bins": right["fewest_bins"] + 2},
     ):
         assert not structure.sound(right | wrong), wrong
+    unsolved = {"prior": "weeks", "k": 5, "epsilon": 1.0, "verdict": "SolverFailed: no answer"}
+    assert {len(structure.table_row(row)) for row in (right | unsolved, unsolved)} == {len(structure.COLUMNS)}
     with pytest.raises(errors.InvalidInput, match="expected one that is made of arcs"):
         structure.intervals(tabulate(rr_with_prior([0.5, 0.3, 0.2], 1.0)))
 
