@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from optrand import certify, classification, losses, regression, solve, unbiased_regression
 from optrand.presolve import Reduction
-from optrand.solvers import Flow
+from optrand.solvers import choose
 
 GAP = 1e-6
 PENALTIES = (0.0, 2.0, math.inf)
@@ -50,7 +50,7 @@ def test_what_is_kept(problem):
 @given(idle_problems())
 def test_the_way_back_keeps_value_privacy_and_unbiasedness(problem):
     reduction = Reduction(problem)
-    found = Flow()(reduction.reduced)
+    found = choose(reduction.reduced)(reduction.reduced)
     whole = reduction.extend(found)
     assert whole.problem is problem
     # A label without prior adds nothing, and its row is a mixture of rows that were there.

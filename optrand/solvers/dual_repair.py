@@ -17,6 +17,7 @@ whose central answers need two or three rounds where vertices would need many.
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,7 @@ from optrand.solvers.backends.cones import Clarabel
 from optrand.staircase import Staircase
 from optrand.validation import Floats
 
-__all__ = ["repair"]
+__all__ = ["gap_left", "repair"]
 
 NEGLIGIBLE = 1e-5
 """Columns with less mass (times ``E``) have no say in where the multipliers may lie."""
@@ -43,11 +44,16 @@ NEGLIGIBLE = 1e-5
 INDEPENDENT = 1e-10
 """Columns in use that differ by less than this share count as one."""
 
+Rows = tuple[sparse.csr_array, Floats]
+"""The rows and the right sides of inequalities."""
+
 FIRST_SLACK = 1e-9
 """How far, in units of the loss, multipliers may leave what slackness asks; widened when that is too little."""
 
 
-def repair(problem: Problem, arcs: Staircase | Arcs, dual: Dual, *, gap: float, rounds: int = 40) -> Dual:
+def repair(
+    problem: Problem, arcs: Staircase | Arcs, dual: Dual, *, gap: float, rounds: int = 40, seconds: float = math.inf
+) -> Dual:
     """The best multipliers found, starting from `dual`.
 
     Parameters
@@ -60,84 +66,76 @@ def repair(problem: Problem, arcs: Staircase | Arcs, dual: Dual, *, gap: float, 
     gap : float
         Relative gap at which to stop.
     rounds : int
-        At most so many linear programs of ``k + 1`` variables.
+        At most so many linear programs of up to ``2k + 1`` variables.
+    seconds : float
+        No program is begun later.
 
     Returns
     -------
     Dual
         Never worse than `dual`.
     """
-    if isinstance(arcs, Arcs):
-        randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
-    else:
-        randomizer = Randomizer(problem.labels, *arcs.table(math.exp(problem.epsilon)), problem.epsilon)
+    end = time.perf_counter() + seconds
+    randomizer = _randomizer(problem, arcs)
     value = problem.sign * problem.value(randomizer)
+    unit = abs(value) or 1.0
     best, bound = dual, lower_bound(problem, dual)
-    target = value - gap * (abs(value) or 1.0)
+    target = value - gap * unit
     if bound >= target:
         return best
     if isinstance(arcs, Arcs):
         arcs = Staircase.of_arcs(arcs)
     if not problem.unbiased:
         dual = Dual(dual.alpha, -problem.bias_weights * randomizer.biases)
-    cuts = _Cuts(problem, arcs.only(arcs.masses * math.exp(problem.epsilon) > NEGLIGIBLE), dual, abs(value) or 1.0)
-    current: Dual | None = dual
+    cuts = _Cuts(problem, arcs.only(arcs.masses * math.exp(problem.epsilon) > NEGLIGIBLE), dual, unit)
     for _ in range(rounds):
-        if current is not None:
-            for candidate in (current, cuts.snapped(current)):
-                here = lower_bound(problem, candidate)
-                if here > bound:
-                    best, bound = candidate, here
-            if bound >= min(target, cuts.limit - 0.1 * gap * (abs(value) or 1.0)):
-                break
-            cuts.add(current)
-        current = cuts.solve()
+        found = [(candidate, lower_bound(problem, candidate)) for candidate in cuts.candidates]
+        best, bound = max([(best, bound), *found], key=lambda pair: pair[1])
+        if bound >= min(target, cuts.limit - 0.1 * gap * unit) or time.perf_counter() > end:
+            break
+        cuts.tighten()
     return best
+
+
+def gap_left(problem: Problem, arcs: Staircase | Arcs, dual: Dual) -> float:
+    """By which share of the randomizer's value the bound of the multipliers falls short of it."""
+    value = problem.sign * problem.value(_randomizer(problem, arcs))
+    return (value - lower_bound(problem, dual)) / (abs(value) or 1.0)
+
+
+def _randomizer(problem: Problem, arcs: Staircase | Arcs) -> Randomizer:
+    if isinstance(arcs, Arcs):
+        return Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
+    return Randomizer(problem.labels, *arcs.table(math.exp(problem.epsilon)), problem.epsilon)
 
 
 class _Cuts:
     r"""The linear program in :math:`\alpha`, :math:`\beta` and :math:`m`, growing by the columns that a price finds.
 
-    Its variables are scaled: the multipliers by the loss, outputs by their spread around their middle.
+    Its variables are sums of multipliers up to each label: the sum over a run of labels has two terms, so that rows are
+    sparse. They are scaled, by the loss and by the spread of the outputs around their middle. Where the bias penalty is
+    finite :math:`\beta` is known.
     """
 
     def __init__(self, problem: Problem, support: Staircase, dual: Dual, unit: float) -> None:
         self.problem, self.dual, self.unit = problem, dual, unit
+        self.current: Dual | None = dual
         self.slack = FIRST_SLACK
         self.limit = math.inf
-        charged = problem.bias_weights > 0
-        self.ceiling = -float((dual.beta[charged] ** 2 / (2 * problem.bias_weights[charged])).sum())
-        self.support, self.outputs, self.members = support, support.outputs, support.members
+        self.support = support
         self.centre = (support.outputs.min() + support.outputs.max()) / 2
         self.width = float(np.ptp(support.outputs)) / 2 or 1.0
-        k = problem.k
+        self.known, self.known_part = np.cumsum(dual.beta) * self.width / unit, 0.0
+        if not problem.unbiased:
+            charged = problem.bias_weights > 0
+            charges = dual.beta[charged] ** 2 / (2 * problem.bias_weights[charged])
+            self.known_part = float(dual.beta @ (problem.labels - self.centre) - charges.sum())
         self.slackness = self._slackness()
-        self.fixed = np.zeros((0, 2 * k + 1)) if problem.unbiased else np.eye(2 * k + 1)[k : 2 * k]
+        self.columns = [self._priced(support.members, support.outputs)]
 
     def _losses(self, outputs: Floats) -> Floats:
         table: Floats = self.problem.prior[:, np.newaxis] * self.problem.loss_table(outputs) / self.unit
         return table
-
-    def _slackness(self) -> tuple[sparse.csr_array, Floats]:
-        """What complementary slackness with the support asks, as rows ``A @ x <= b``."""
-        k, support = self.problem.k, self.support
-        label, arc = _decisive(support)
-        sign = np.where(support.members[label, arc], -1.0, 1.0)
-        each = np.arange(label.size)
-        values = np.concatenate((sign, sign * self._scaled(support.outputs)[arc]))
-        where = np.concatenate((each, each)), np.concatenate((label, k + label))
-        rows = sparse.csr_array((values, where), shape=(label.size, 2 * k + 1))
-        right = sign * self._losses(support.outputs)[label, arc]
-        if self.problem.loss != losses.squared or not self.problem.unbiased:
-            return rows, right
-        inside = (support.outputs > self.problem.outputs.low) & (support.outputs < self.problem.outputs.high)
-        steepness = self._steepness(support.members[:, inside])
-        slopes = self.problem.prior[:, np.newaxis] * (support.outputs[inside] - self.problem.labels[:, np.newaxis])
-        none = np.zeros((int(inside.sum()), k))
-        flat = np.hstack((none, steepness.T, none[:, :1]))
-        level = (steepness * slopes).sum(axis=0) * self.width / self.unit
-        both = sparse.csr_array(np.vstack((flat, -flat)))
-        return sparse.csr_array(sparse.vstack((rows, both))), np.concatenate((right, level, -level))
 
     def _scaled(self, outputs: Floats) -> Floats:
         scaled: Floats = (outputs - self.centre) / self.width
@@ -146,14 +144,65 @@ class _Cuts:
     def _steepness(self, members: NDArray[np.bool_]) -> Floats:
         return np.where(members, 1.0, math.exp(-self.problem.epsilon))
 
-    def add(self, dual: Dual) -> None:
-        """Add every column that `dual` prices below zero."""
-        prices = price(self.problem, dual)
-        violated = np.flatnonzero(prices.costs < 0)
-        self.outputs = np.concatenate((self.outputs, prices.outputs[violated]))
-        self.members = np.hstack((self.members, prices.signatures(violated)))
+    def _weighted(self, members: NDArray[np.bool_]) -> sparse.csr_array:
+        """The steep sums of multipliers, one row a column of `members`."""
+        steps = members.astype(np.int8)
+        steps[:-1] -= members[1:]
+        label, row = np.nonzero(steps)
+        k, least = steps.shape[0], math.exp(-self.problem.epsilon)
+        rows, last = np.arange(steps.shape[1]), np.full(steps.shape[1], k - 1)
+        values = np.concatenate(((1 - least) * steps[label, row], np.full(rows.size, least)))
+        where = np.concatenate((row, rows)), np.concatenate((label, last))
+        return sparse.csr_array((values, where), shape=(rows.size, k))
 
-    def snapped(self, dual: Dual) -> Dual:
+    def _rows(self, sums: sparse.csr_array, outputs: Floats, right: Floats) -> Rows:
+        """Sums of ``alpha + beta v``, each at its output, of at most `right`."""
+        places = self._scaled(outputs)
+        if not self.problem.unbiased:
+            return sums, right - places * (sums @ self.known)
+        return sparse.csr_array(sparse.hstack((sums, sparse.diags_array(places) @ sums))), right
+
+    def _priced(self, members: NDArray[np.bool_], outputs: Floats) -> Rows:
+        """What keeps the prices of columns from being negative, if they are to add nothing."""
+        limits = (self._steepness(members) * self._losses(outputs)).sum(axis=0)
+        return self._rows(self._weighted(members), outputs, limits)
+
+    def _slackness(self) -> Rows:
+        """What complementary slackness with the support asks."""
+        k, support = self.problem.k, self.support
+        label, arc = _decisive(support)
+        sign = np.where(support.members[label, arc], -1.0, 1.0)
+        each, inner = np.arange(label.size), label > 0
+        values = np.concatenate((sign, -sign[inner]))
+        where = np.concatenate((each, each[inner])), np.concatenate((label, label[inner] - 1))
+        singles = sparse.csr_array((values, where), shape=(label.size, k))
+        right = sign * self._losses(support.outputs)[label, arc]
+        rows, right = self._rows(singles, support.outputs[arc], right)
+        if self.problem.loss != losses.squared or not self.problem.unbiased:
+            return rows, right
+        inside = (support.outputs > self.problem.outputs.low) & (support.outputs < self.problem.outputs.high)
+        members, outputs = support.members[:, inside], support.outputs[inside]
+        slopes = self.problem.prior[:, np.newaxis] * (outputs - self.problem.labels[:, np.newaxis])
+        level = (self._steepness(members) * slopes).sum(axis=0) * self.width / self.unit
+        flat = self._weighted(members)
+        flat = sparse.hstack((sparse.csr_array(flat.shape), flat))
+        return sparse.csr_array(sparse.vstack((rows, flat, -flat))), np.concatenate((right, level, -level))
+
+    @property
+    def candidates(self) -> list[Dual]:
+        """What the last program came to, and the same with the columns in use at no cost."""
+        return [] if self.current is None else [self.current, self._snapped(self.current)]
+
+    def tighten(self) -> None:
+        """Add the columns that the last multipliers price below zero, and find others."""
+        if self.current is not None:
+            prices = price(self.problem, self.current)
+            violated = prices.improving(0.0)
+            if violated.size:
+                self.columns.append(self._priced(prices.signatures(violated), prices.outputs[violated]))
+        self.current = self._solved()
+
+    def _snapped(self, dual: Dual) -> Dual:
         """The nearest multipliers of the rows at which the columns in use cost exactly nothing."""
         support = self.support
         steepness = self._steepness(support.members)
@@ -163,22 +212,26 @@ class _Cuts:
         change = np.linalg.lstsq(steepness.T, missing, rcond=INDEPENDENT)[0]
         return Dual(dual.alpha + change, dual.beta)
 
-    def solve(self) -> Dual | None:
+    def _solved(self) -> Dual | None:
         """Central multipliers, or None where slackness admits none (it is relaxed for the next time)."""
         problem, k = self.problem, self.problem.k
-        steepness = self._steepness(self.members)
-        columns = np.column_stack((steepness.T, (steepness * self._scaled(self.outputs)).T, np.ones(self.outputs.size)))
-        limits = (steepness * self._losses(self.outputs)).sum(axis=0)
-        rows, right = self.slackness
-        no_profit = np.eye(2 * k + 1)[2 * k :]
+        rows = sparse.vstack([rows for rows, _ in self.columns])
+        limits = np.concatenate([right for _, right in self.columns])
+        gain, places = np.zeros(k), self._scaled(problem.labels)
+        gain[-1] = 1.0
+        if problem.unbiased:
+            gain = np.concatenate((gain, places - np.append(places[1:], 0.0)))
         share = k / (1 + (k - 1) * math.exp(-problem.epsilon))
+        less, tight = self.slackness
+        lowest, none = sparse.csr_array(np.ones((limits.size, 1))), sparse.csr_array((tight.size, 1))
+        sides = [[rows, lowest], [sparse.csr_array((1, gain.size)), lowest[:1]], [less, none]]
         program = ConicProgram(
-            quadratic=sparse.csc_array((2 * k + 1, 2 * k + 1)),
-            cost=-np.concatenate((np.ones(k), self._scaled(problem.labels), [share])),
-            equal=sparse.csc_array(self.fixed),
-            equal_to=self.dual.beta[: self.fixed.shape[0]] * self.width / self.unit,
-            less=sparse.csc_array(sparse.vstack((sparse.csr_array(np.vstack((columns, no_profit))), rows))),
-            less_than=np.concatenate((limits, [0.0], right + self.slack)),
+            quadratic=sparse.csc_array((gain.size + 1, gain.size + 1)),
+            cost=-np.append(gain, share),
+            equal=sparse.csc_array((0, gain.size + 1)),
+            equal_to=np.zeros(0),
+            less=sparse.csc_array(sparse.block_array(sides)),
+            less_than=np.concatenate((limits, [0.0], tight + self.slack)),
         )
         try:
             answer = Clarabel().solve(program)
@@ -187,11 +240,11 @@ class _Cuts:
         if answer is None or "nfeasible" in answer.status:
             self.slack *= 30
             return None
-        self.limit = self.ceiling - self.unit * float(np.dot(program.cost, answer.x))
-        beta = answer.x[k : 2 * k] * self.unit / self.width
-        if not problem.unbiased:
-            beta = self.dual.beta
-        return Dual(answer.x[:k] * self.unit - beta * self.centre, beta)
+        self.limit = self.known_part - self.unit * float(np.dot(program.cost, answer.x))
+        sums = answer.x[:-1].reshape(-1, k)
+        alpha = np.diff(sums[0], prepend=0.0) * self.unit
+        beta = np.diff(sums[1], prepend=0.0) * self.unit / self.width if problem.unbiased else self.dual.beta
+        return Dual(alpha - beta * self.centre, beta)
 
 
 def _decisive(support: Staircase) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from optrand import losses
 from optrand.arcs import Arcs
@@ -13,13 +14,14 @@ from optrand.certificate import lower_bound
 from optrand.closed_forms import debiased_rr
 from optrand.errors import InvalidInput
 from optrand.outputs import Grid
-from optrand.problem import Problem
+from optrand.problem import Problem, unbiased_range
+from optrand.programs.conic import ConicSolution
 from optrand.programs.flow import FlowPoint, FlowProgram
 from optrand.programs.interval_prices import lacking
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution, Stats
 from optrand.solvers.backends.cones import Clarabel
-from optrand.solvers.dual_repair import repair
+from optrand.solvers.dual_repair import gap_left, repair
 from optrand.solvers.levels import Intervals, all_arcs, coarsened, refined, united, widened
 from optrand.solvers.polish import used
 
@@ -43,6 +45,15 @@ PROVEN = 1e-12
 WIDENED = 2
 """A missing arc brings those whose ends are up to so many labels away."""
 
+REPAIRS = 8
+"""Rounds of a repair of the multipliers before arcs are added."""
+
+CLOSEST = 1e-13
+"""Labels that differ by less than this share of the range of all labels are not told apart."""
+
+OUT_OF_TIME = "time limit"
+"""The status of a solution that is the best so far."""
+
 
 @dataclass(frozen=True)
 class Flow:
@@ -58,6 +69,9 @@ class Flow:
         How often arcs may be added on one level.
     gap : float
         The relative gap for which the multipliers are repaired (:mod:`optrand.solvers.dual_repair`).
+    time_limit : float
+        Seconds, looked at between steps. When they have passed, the answer is the best one so far and its status is
+        "time limit": what was polished last, or, before that, one of two outputs that asks for no solver at all.
 
     Notes
     -----
@@ -76,6 +90,7 @@ class Flow:
     engine: Clarabel = field(default_factory=lambda: Clarabel(1e-9))
     rounds: int = 4
     gap: float = 1e-10
+    time_limit: float = math.inf
 
     def accepts(self, problem: Problem) -> bool:
         """Squared loss, a positive bias penalty, outputs that are not a grid, and at least two labels."""
@@ -83,58 +98,129 @@ class Flow:
         return squared and not isinstance(problem.outputs, Grid) and problem.k > 1
 
     def __call__(self, problem: Problem) -> Solution:
-        """Solve `problem`; the answer is a claim, to be certified."""
+        """Solve `problem`; the answer is a claim, to be certified.
+
+        Raises
+        ------
+        InvalidInput
+            A problem that it does not accept, or labels too close together for floats to tell apart.
+        """
         if not self.accepts(problem):
             raise InvalidInput(
                 "Flow() takes squared loss with a bias penalty above 0 and outputs on the line or an interval: "
                 "use ColumnGeneration() for a grid and BinPath() where bias is free"
             )
+        _check_apart(problem)
         start = time.perf_counter()
         response = _debiased_response(problem)
         if response:
             stats = Stats(repr(self), time.perf_counter() - start, 0, response.stats.status)
             return replace(response, problem=problem, stats=stats)
-        arcs, dual, status, rounds = self.arcs(problem)
-        dual = repair(problem, arcs, dual, gap=self.gap)
+        try:
+            arcs, dual, status, rounds = self.arcs(problem)
+        except _OutOfTime:
+            return _unsolved(problem, Stats(repr(self), time.perf_counter() - start, 0, OUT_OF_TIME))
+        dual = repair(problem, arcs, dual, gap=self.gap, seconds=start + self.time_limit - time.perf_counter())
         randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
         return Solution(problem, randomizer, dual, Stats(repr(self), time.perf_counter() - start, rounds, status))
 
     def arcs(self, problem: Problem) -> tuple[Arcs, Dual, str, int]:
         """The arcs of the answer, the multipliers before any repair, the engine's last word and its number of calls."""
+        clock = _Clock(self.time_limit)
         levels = list(coarsened(problem, FEWEST))
         intervals = all_arcs(levels[-1][0].k if levels else problem.k)
         calls = 0
         for level, (coarse, kept) in reversed(list(enumerate(levels))):
-            program, point, _, more = self._found(coarse, intervals)
+            program, point, _, more = self._found(coarse, intervals, clock)
             calls += more
             intervals = refined(program, point, kept, levels[level - 1][0].k if level else problem.k)
-        program, point, status, more = self._answer(problem, intervals)
-        return program.arcs(point), program.dual(point.potentials), status, calls + more
+        arcs, dual, status, more = self._answer(problem, intervals, clock)
+        return arcs, dual, status, calls + more
 
-    def _found(self, problem: Problem, intervals: Intervals) -> tuple[FlowProgram, FlowPoint, str, int]:
+    def _found(self, problem: Problem, intervals: Intervals, clock: _Clock) -> tuple[FlowProgram, FlowPoint, str, int]:
         """The engine's answer on a coarse level, with the arcs added that it turned out to lack."""
         engine = replace(self.engine, tolerance=max(self.engine.tolerance, COARSE))
-        for calls in itertools.count(1):
+        calls = 0
+        while True:
+            calls += 1
             program = FlowProgram(problem, *intervals)
-            answer = engine.solve(program.build())
+            answer = clock.answer(engine, program)
             point = program.read(answer)
             missing = lacking(program, point.potentials, COARSE_VIOLATED)
             if not missing[0].size or calls >= self.rounds or program.n == program.k * (program.k + 1) // 2:
-                break
+                return program, point, answer.status, calls
             intervals = united(problem.k, intervals, widened(problem.k, *missing, by=WIDENED))
-        return program, point, answer.status, calls
 
-    def _answer(self, problem: Problem, intervals: Intervals) -> tuple[FlowProgram, FlowPoint, str, int]:
+    def _answer(self, problem: Problem, intervals: Intervals, clock: _Clock) -> tuple[Arcs, Dual, str, int]:
         """The polished answer on the finest level."""
-        for calls in itertools.count(1):
+        calls = 0
+        while True:
+            calls += 1
             program = FlowProgram(problem, *intervals)
-            answer = self.engine.solve(program.build())
+            answer = clock.answer(self.engine, program)
             program, point = used(program, program.read(answer))
+            arcs, dual = program.arcs(point), program.dual(point.potentials)
             missing = lacking(program, point.potentials, VIOLATED)
             if not missing[0].size or calls >= self.rounds:
-                break
+                return arcs, dual, answer.status, calls
+            if clock.left <= 0:
+                return arcs, dual, OUT_OF_TIME, calls
+            if not problem.unbiased:
+                # The arcs in use do not determine the multipliers, and others may price all arcs right.
+                dual = repair(problem, arcs, dual, gap=self.gap, rounds=REPAIRS, seconds=clock.left)
+                if gap_left(problem, arcs, dual) <= self.gap:
+                    return arcs, dual, answer.status, calls
             intervals = united(problem.k, intervals, widened(problem.k, *missing, by=WIDENED))
-        return program, point, answer.status, calls
+
+
+class _OutOfTime(Exception):
+    """The limit has passed before there was an answer."""
+
+
+class _Clock:
+    """How much time is left."""
+
+    def __init__(self, limit: float) -> None:
+        self.end = time.perf_counter() + limit
+
+    @property
+    def left(self) -> float:
+        """Seconds, negative when the limit has passed."""
+        return self.end - time.perf_counter()
+
+    def answer(self, engine: Clarabel, program: FlowProgram) -> ConicSolution:
+        """The engine's answer in the time that is left."""
+        if self.left > 0:
+            answer = replace(engine, time_limit=min(engine.time_limit, self.left)).solve(program.build())
+            if self.left > 0:
+                return answer
+        raise _OutOfTime
+
+
+def _check_apart(problem: Problem) -> None:
+    """Refuse labels that are too close together, by their positions."""
+    gaps = np.diff(problem.labels)
+    closest = int(gaps.argmin())
+    share = float(gaps[closest] / np.ptp(problem.labels))
+    if share < CLOSEST:
+        raise InvalidInput(
+            f"labels number {closest} and {closest + 1} in increasing order are {share:.1g} of the labels' range "
+            f"apart, too close for floats to tell apart in a solution (at least {CLOSEST:g}): merge them"
+        )
+
+
+def _unsolved(problem: Problem, stats: Stats) -> Solution:
+    """Randomized response on the two outputs that an unbiased one needs, or the best constant; with no multipliers."""
+    low, high = problem.outputs.low, problem.outputs.high
+    if problem.unbiased:
+        outputs = np.clip(unbiased_range(problem.labels, problem.epsilon), low, high)
+        shares = np.clip((problem.labels - outputs[0]) / np.ptp(outputs), 0.0, 1.0)
+        table = np.column_stack((1 - shares, shares))
+    else:
+        outputs = np.clip([problem.prior @ problem.labels], low, high)
+        table = np.ones((problem.k, 1))
+    none = np.zeros(problem.k)
+    return Solution(problem, Randomizer(problem.labels, outputs, table, problem.epsilon), Dual(none, none), stats)
 
 
 def _debiased_response(problem: Problem) -> Solution | None:

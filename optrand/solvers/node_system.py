@@ -125,7 +125,10 @@ class NodeSystem:
             corner[2] += program.excess**2 * charges[-1]
         entries[self.diagonal] *= 1 + np.array([OWN_RIDGE, 0.0, OWN_RIDGE])
         entries[self.diagonal] += ridge * entries[self.diagonal].max(axis=0) * np.array([1.0, 0.0, 1.0])
-        scale = 1 / np.sqrt(entries[self.diagonal][:, (0, 2)].ravel())
+        own = entries[self.diagonal][:, (0, 2)].ravel()
+        if not (own > 0).all():
+            raise np.linalg.LinAlgError("a node's own weight has been lost to rounding")
+        scale = 1 / np.sqrt(own)
         inner = self._factor(entries.ravel(), scale)
         sides = np.zeros((2 * k - 2, 2))
         square = np.empty((2, 2))
