@@ -22,7 +22,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	mkdir -p demo
 	$(RUN)optrand randomize optrand/data/weeks_worked.csv.gz demo/weeks.csv --label weeks --labels 0:52 --epsilon 1 --force
-	$(RUN)optrand verify demo/weeks.csv.mechanism.json --gap 1e-6
+	$(RUN)optrand verify demo/weeks.csv.mechanism.json --gap 1e-12
 	$(RUN)optrand plot demo/weeks.csv.mechanism.json -o demo/weeks.png --force
 
 test: lint types

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
+import math
 import os
+import re
 import resource
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import version
 
 import numpy as np
@@ -19,11 +23,17 @@ from typer.testing import CliRunner
 import optrand.certificate
 import optrand.release.job
 import optrand.release.table_job
+import optrand.sweeps
+from optrand import Interval, Line, feasible_output_set, regression, solve, unbiased_regression
 from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
 from optrand.data import weeks_worked_counts_path, weeks_worked_path
 from optrand.errors import InvalidFile, NotCertified, SolverFailed
 from optrand.mechanism import load
 from optrand.release.table import read_table
+from optrand.sweeps import Sweep
+
+GAP = 1e-9
+"""What every small problem must verify."""
 
 HIDDEN = "9173"
 """A label that no message may repeat."""
@@ -68,13 +78,21 @@ def randomized(*more, source="in.csv", target="out.csv", labels="0:2", epsilon="
     return run("randomize", source, target, "--label", column, "--labels", labels, "--epsilon", epsilon, *more)
 
 
+def solved(*more, epsilon="1", output="m.json"):
+    return run("solve", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", epsilon, "-o", output, *more)
+
+
+def swept(*more, epsilon="1"):
+    return run("sweep", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", epsilon, *more)
+
+
 def facts(result):
     """The printed lines, by their first words."""
     lines = [line.split("  ", 1) for line in result.stdout.splitlines() if "  " in line]
     return {name: fact.strip() for name, fact in lines}
 
 
-# The four commands
+# The commands
 
 
 def test_randomize_prints_its_summary_and_leaves_two_files(here):
@@ -85,11 +103,13 @@ def test_randomize_prints_its_summary_and_leaves_two_files(here):
     assert told["labels"] == "3 declared"
     assert told["budget"] == "1.0: prior 0.05, labels 0.95"
     assert told["prior"] == "estimated privately"
-    assert told["mesh size"].startswith("17, of which ")
-    assert float(told["verified gap"]) <= 1e-6
+    mechanism = load("out.csv.mechanism.json")
+    assert told["outputs"] == f"{mechanism.outputs.size}, anywhere on the real line"
+    assert mechanism.problem.outputs == Line()
+    assert float(told["largest bias"]) < 1e-12
+    assert float(told["verified gap"]) <= GAP
     assert 0.99 < float(told["realised epsilon"].split()[0]) <= 1.0
     assert told["mechanism"] == "out.csv.mechanism.json"
-    mechanism = load("out.csv.mechanism.json")
     assert set(read_table("out.csv", "y").labels) <= set(mechanism.outputs)
     loss = optrand.certificate.certify(mechanism).upper
     assert float(told["noisy label loss"].split()[0]) == pytest.approx(loss, rel=1e-5)
@@ -98,7 +118,7 @@ def test_randomize_prints_its_summary_and_leaves_two_files(here):
 
 def test_randomize_then_verify_then_plot(here):
     assert randomized().exit_code == 0
-    verified = run("verify", "out.csv.mechanism.json", "--gap", "1e-6")
+    verified = run("verify", "out.csv.mechanism.json", "--gap", "1e-9")
     assert verified.exit_code == 0, verified.stderr
     assert verified.stdout.endswith("verified\n")
     drawn = run("plot", "out.csv.mechanism.json", "-o", "m.png")
@@ -107,13 +127,194 @@ def test_randomize_then_verify_then_plot(here):
 
 
 def test_solve_says_that_it_takes_the_prior_as_public(here):
-    result = run("solve", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", "1", "-o", "m.json", "--mesh", "9")
+    result = solved()
     assert result.exit_code == 0, result.stderr
     assert "prior.csv is taken as public" in result.stdout
-    mechanism = load(here / "m.json")
-    assert mechanism.problem.outputs.values.size == 9
-    np.testing.assert_allclose(mechanism.problem.prior, [0.5, 0.3, 0.2])
-    assert float(facts(result)["verified gap"]) <= 1e-6
+    np.testing.assert_allclose(load(here / "m.json").problem.prior, [0.5, 0.3, 0.2])
+    assert float(facts(result)["verified gap"]) <= GAP
+
+
+ALLOWED = {
+    "line": (Line(), "anywhere on the real line"),
+    "grid:9": (feasible_output_set([0, 1, 2], 1.0, 9), "of 9 values from -1.7"),
+    "interval:-1.5:1e1": (Interval(-1.5, 10), "anywhere from -1.5 to 10.0"),
+}
+
+
+@pytest.mark.parametrize("outputs", ALLOWED)
+@pytest.mark.parametrize("penalty", ["inf", "2.5", "0"])
+def test_outputs_and_bias_penalty_are_those_of_the_problem(here, outputs, penalty):
+    allowed, words = ALLOWED[outputs]
+    problem = regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, bias_penalty=float(penalty), outputs=allowed)
+    options = ["--outputs", outputs, "--bias-penalty", penalty]
+    for result, path in (
+        (solved(*options), "m.json"),
+        (randomized("--public-prior", "prior.csv", *options), "out.csv.mechanism.json"),
+    ):
+        assert result.exit_code == 0, result.stderr
+        mechanism = load(here / path)
+        assert mechanism.problem == problem
+        assert f", {words}" in facts(result)["outputs"]
+        assert (float(facts(result)["largest bias"]) > 1e-3) == (penalty != "inf")
+        assert float(facts(result)["verified gap"]) <= GAP
+    # The penalty is no part of the loss.
+    loss = optrand.certificate.certify(replace(problem, bias_penalty=0.0), mechanism).upper
+    assert float(facts(result)["noisy label loss"].split()[0]) == pytest.approx(loss, rel=1e-5)
+
+
+def test_an_interval_without_an_unbiased_randomizer_is_refused_with_the_smallest_that_has_one(here):
+    """At epsilon log(3) the outputs must reach beyond labels 0 and 2 by 2 / (3 - 1) = 1 on either side."""
+    epsilon = repr(math.log(3))
+    before = listing(here)
+    for interval in ("-0.99:9", "-9:2.99", "0:2"):
+        for result in (
+            solved("--outputs", f"interval:{interval}", epsilon=epsilon),
+            randomized("--public-prior", "prior.csv", "--outputs", f"interval:{interval}", epsilon=epsilon),
+            swept("--outputs", f"interval:{interval}", epsilon=epsilon),
+        ):
+            assert result.exit_code == WRONG_INPUT
+            message = one_line(result)
+            assert "cannot be unbiased" in message
+            low, high = map(float, re.search(r"from (\S+) to (\S+) or further would do", message).groups())
+            assert (low, high) == pytest.approx((-1, 3), rel=1e-12)
+    assert listing(here) == before
+    named = solved("--outputs", f"interval:{low!r}:{high!r}", epsilon=epsilon)
+    assert named.exit_code == 0, named.stderr
+
+
+def test_an_interval_that_only_the_whole_budget_could_afford_is_refused_before_any_is_spent(here, monkeypatch):
+    """Outputs from -1 to 3 need all of a budget of log(3): what the prior takes of it is missing."""
+    monkeypatch.setattr(optrand.release.job, "private_prior", None)
+    before = listing(here)
+    for more in ([], ["--prior-epsilon", "0.1"]):
+        result = randomized("--outputs", "interval:-1:3", *more, epsilon=repr(math.log(3) + 1e-9))
+        assert result.exit_code == WRONG_INPUT
+        assert "cannot be unbiased" in one_line(result)
+    assert listing(here) == before
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        *("", "Line", "line:1", "0:2", "circle"),
+        *("grid", "grid:", "grid:1", "grid:0", "grid:-3", "grid:4.0", "grid:1_0", "grid:1e2", "grid:9:9"),
+        *("interval:0", "interval:5:5", "interval:5:-5", "interval:-inf:inf", "interval:-1_0:60"),
+        *("interval:0:nan", "interval:0:1e200", "interval:0:1:2"),
+    ],
+)
+def test_outputs_without_meaning_are_refused(here, outputs):
+    before = listing(here)
+    for result in (solved("--outputs", outputs), randomized("--outputs", outputs), swept("--outputs", outputs)):
+        assert result.exit_code == WRONG_INPUT
+        one_line(result)
+    assert listing(here) == before
+
+
+@pytest.mark.parametrize("penalty", ["-1", "nan", "-inf", "Inf", "infinity", "1_0", "1e400", "", "two", "٣"])
+def test_a_bias_penalty_without_meaning_is_refused(here, penalty):
+    before = listing(here)
+    for command in (solved, randomized, swept):
+        result = command("--bias-penalty", penalty)
+        assert result.exit_code == WRONG_INPUT
+        assert "--bias-penalty is" in one_line(result)
+        assert "from 0 to inf" in one_line(result)
+    assert listing(here) == before
+
+
+# Sweeps
+
+
+def test_sweep_prints_a_row_for_every_pair_and_saves_all_columns(here):
+    result = swept("--bias-penalty", "0,5,inf", "-o", "sweep.csv", epsilon="0.5,1:2:3")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    note, header, *lines = result.stdout.splitlines()
+    assert "prior.csv is taken as public" in note
+    assert re.split(" {2,}", header.strip())[:4] == ["epsilon", "bias penalty", "value", "gap"]
+    expected = [(e, p) for e in (0.5, 1, 1.5, 2) for p in (0, 5, math.inf)]
+    assert [tuple(map(float, line.split()[:2])) for line in lines] == expected
+    with (here / "sweep.csv").open(newline="") as file:
+        saved = list(csv.DictReader(file))
+    assert [(float(row["epsilon"]), float(row["bias_penalty"])) for row in saved] == expected
+    assert tuple(saved[0]) == Sweep(()).columns
+    assert all(row["status"] == "certified" and float(row["gap"]) <= GAP for row in saved)
+    values = [f"{float(row['value']):.6g}" for row in saved]
+    assert [line.split()[2] for line in lines] == values
+    problem = unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 2.0)
+    assert float(saved[-1]["value"]) == pytest.approx(solve(problem).value, rel=GAP)
+
+
+def test_a_sweep_on_a_grid_keeps_the_widest_of_them(here):
+    result = swept("--outputs", "grid:40", "-o", "sweep.csv", epsilon="2,0.7")
+    assert result.exit_code == 0, result.stderr
+    grid = feasible_output_set([0, 1, 2], 0.7, 40)
+    for row in csv.DictReader((here / "sweep.csv").read_text().splitlines()):
+        problem = unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], float(row["epsilon"]), outputs=grid)
+        assert float(row["value"]) == pytest.approx(solve(problem).value, rel=GAP)
+
+
+def test_a_row_without_an_answer_says_why_and_the_others_are_there(here):
+    result = swept("--outputs", "interval:-2:4", "-o", "sweep.csv", epsilon="0.5,1")
+    assert result.exit_code == 0, result.stderr
+    assert "note: epsilon 0.5, bias penalty inf: the lowest label, 0, cannot be unbiased" in result.stdout
+    rows = list(csv.DictReader((here / "sweep.csv").read_text().splitlines()))
+    assert [row["status"] for row in rows] == ["infeasible", "certified"]
+
+
+def test_a_sweep_with_a_row_that_nothing_proves_ends_with_three_and_keeps_the_others(here, monkeypatch):
+    def fails(problem, _):
+        if problem.epsilon == 2:
+            raise NotCertified("no useful bound")
+        return solve(problem)
+
+    monkeypatch.setattr(optrand.sweeps, "solve", fails)
+    result = swept("-o", "sweep.csv", epsilon="1,2")
+    assert result.exit_code == UNVERIFIED
+    assert "1 of 2 problems have no proof" in one_line(result)
+    assert "note: epsilon 2, bias penalty inf: no useful bound" in result.stdout
+    rows = list(csv.DictReader((here / "sweep.csv").read_text().splitlines()))
+    assert [row["status"] for row in rows] == ["certified", "failed"]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "message"),
+    [
+        ("1:2", "'1:2', expected LOW:HIGH:N"),
+        ("1:2:0.5", "expected LOW:HIGH:N with a whole N"),
+        ("1:2:1", "expected LOW:HIGH:N with a whole N"),
+        ("1:2:1_0", "expected LOW:HIGH:N with a whole N"),
+        ("1:2:10001", "expected LOW:HIGH:N with a whole N from 2 to 10000"),
+        ("2:1:3", "a finite range that runs upwards"),
+        ("1:1:3", "a finite range that runs upwards"),
+        ("1,,2", "--epsilon is ''"),
+        ("0:1:3", "--epsilon is 0.0"),
+        ("1,nan", "--epsilon is 'nan'"),
+    ],
+)
+def test_a_list_of_numbers_without_meaning_is_refused(here, epsilon, message):
+    before = listing(here)
+    result = swept("-o", "sweep.csv", epsilon=epsilon)
+    assert result.exit_code == WRONG_INPUT
+    assert message in one_line(result)
+    assert listing(here) == before
+    assert "a finite range" in one_line(swept("--bias-penalty", "0:inf:3"))
+
+
+def test_a_prior_is_never_overwritten(here):
+    (here / "sweep.csv").write_text("precious")
+    before = listing(here)
+    for result, message in (
+        (swept("-o", "prior.csv", "--force"), "is the input itself"),
+        (solved("--force", output="prior.csv"), "is the input itself"),
+        (swept("-o", "sweep.csv"), "exists"),
+        (swept("-o", "nowhere/sweep.csv"), "not a folder"),
+        (solved(output="nowhere/m.json"), "not a folder"),
+    ):
+        assert result.exit_code == WRONG_INPUT
+        assert message in one_line(result)
+    assert listing(here) == before
+    assert swept("-o", "sweep.csv", "--force").exit_code == 0
+    assert listing(here) != before
 
 
 def test_labels_that_the_prior_leaves_out_are_mentioned(here):
@@ -187,7 +388,7 @@ def test_a_prior_that_drowns_in_noise_is_uniform_and_says_so(here, monkeypatch):
 
 
 def test_the_first_line_of_help_lists_the_exit_codes():
-    for command in ([], ["solve"], ["verify"], ["randomize"], ["plot"]):
+    for command in ([], ["solve"], ["verify"], ["randomize"], ["sweep"], ["plot"]):
         result = run(*command, "--help")
         assert result.exit_code == 0
         assert "3  verification failed" in result.stdout
@@ -201,7 +402,7 @@ def test_the_version_is_that_of_the_package():
 
 
 @pytest.mark.parametrize(
-    "epsilon", ["nan", "inf", "-inf", "0", "-0.0", "-1", "one", "", "700.1", "1e400", "1,5", "True"]
+    "epsilon", ["nan", "inf", "-inf", "0", "-0.0", "-1", "one", "", "700.1", "1e400", "1,5", "True", "1_0", "٣"]
 )
 @pytest.mark.parametrize("command", ["randomize", "solve", "prior"])
 def test_an_epsilon_without_meaning_is_refused(here, command, epsilon):
@@ -226,6 +427,9 @@ def test_an_epsilon_without_meaning_is_refused(here, command, epsilon):
         ("0,-0.0", "repeats 1 value"),
         ("0:inf", "beyond the range of floats"),
         ("nan", "beyond the range of floats"),
+        ("0:1_0", "is not a number"),
+        ("1,2_0", "is not a number"),
+        ("0:٣", "is not a number"),
         ("0,9007199254740993", "beyond 2**53"),
         ("@nowhere", "cannot be read"),
     ],
@@ -251,6 +455,9 @@ def test_labels_without_meaning_are_refused(here, labels, message):
         ("0,1\n0,1\n", "comes twice"),
         ("0,1\n1\n", "expected two"),
         ("0,1e-310\n1,1\n", "too small for a normal float"),
+        ("1_0,1\n1,1\n", "the label in line 1 of prior.csv is not a number"),
+        ("0,1_0\n1,1\n", "the count in line 1 of prior.csv is not a number"),
+        ("1e310,1\n1,1\n", "the label in line 1 of prior.csv is beyond the range of floats"),
         ("", "no count above 0"),
         (None, "cannot be read"),
     ],
@@ -333,7 +540,7 @@ def test_outputs_that_may_not_be_written_are_refused(here, force):
     [
         (["--public-prior", "prior.csv", "--prior-epsilon", "0.1"], "not both"),
         (["--prior-epsilon", "1"], "nothing is left for the labels"),
-        (["--mesh", "1"], "expected at least 2"),
+        (["--outputs", "grid:1"], "expected at least 2"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(here, more, message):
@@ -350,7 +557,7 @@ def test_options_that_do_not_fit_are_refused(here, more, message):
         ["randomize", "in.csv", "out.csv"],
         ["randomize", "in.csv", "out.csv", "--label", "y", "--labels", "0:2"],
         ["randomize", "in.csv", "out.csv", "--label", "y", "--labels", "0:2", "--epsilon", "1", "--seed", "1"],
-        ["randomize", "in.csv", "out.csv", "--label", "y", "--labels", "0:2", "--epsilon", "1", "--mesh", "many"],
+        ["randomize", "in.csv", "out.csv", "--label", "y", "--labels", "0:2", "--epsilon", "1", "--mesh", "9"],
         ["solve", "--labels", "0:2", "--epsilon", "1", "-o", "m.json"],
         ["verify"],
         ["unheard-of"],
@@ -395,6 +602,8 @@ def tampered(path, **changes):
 
 
 def test_a_table_that_is_not_private_fails_even_with_a_right_digest(saved):
+    # On a grid the file holds a table; on the line it holds arcs, which cannot but be private.
+    assert solved("--outputs", "grid:9", "--force").exit_code == 0
     document = json.loads(saved.read_bytes())
     weights = [[int(weight) for weight in row] for row in document["weights"]]
     # Move nine tenths of one probability to another output of the same row: totals stay, a ratio breaks.
@@ -409,12 +618,21 @@ def test_a_table_that_is_not_private_fails_even_with_a_right_digest(saved):
 
 
 def test_a_biased_mechanism_fails(saved):
-    document = json.loads(saved.read_bytes())
-    tampered(saved, weights=document["weights"][::-1])
+    outputs = json.loads(saved.read_bytes())["outputs"]
+    tampered(saved, outputs=[*outputs[:-1], outputs[-1] * 1.001])
     result = run("verify", saved)
     assert result.exit_code == UNVERIFIED
-    assert "bias" in one_line(result)
+    assert "biased by up to" in one_line(result)
     assert "verified\n" not in result.stdout
+
+
+def test_arcs_that_do_not_add_up_fail(saved):
+    arcs = json.loads(saved.read_bytes())["arcs"]
+    tampered(saved, arcs={**arcs, "masses": [*arcs["masses"][:-1], "1"]})
+    for result in (run("verify", saved), run("plot", saved, "-o", saved.with_name("m.png"))):
+        assert result.exit_code == UNVERIFIED
+        assert "does not hold a private mechanism" in one_line(result)
+    assert not saved.with_name("m.png").exists()
 
 
 def test_damaged_files_and_newer_schemas_fail(saved):
@@ -439,8 +657,10 @@ def test_a_gap_that_is_not_reached_fails(saved):
     assert result.exit_code == UNVERIFIED
     assert "more than the 1e-06 that was required" in one_line(result)
     assert "unknown: no bound was proven" in result.stdout
-    assert run("verify", saved, "--gap", "-1").exit_code == WRONG_INPUT
-    assert run("verify", saved, "--gap", "nan").exit_code == WRONG_INPUT
+    for gap in ("-1", "nan", "inf", "1_0", "", "small"):
+        refused = run("verify", saved, "--gap", gap)
+        assert refused.exit_code == WRONG_INPUT
+        assert "expected a share of at least 0" in one_line(refused)
 
 
 def test_a_mechanism_that_is_not_there_is_wrong_input(here):
@@ -529,7 +749,7 @@ def test_the_bundled_table_is_released_with_a_proof(here):
     result = module("randomize", weeks_worked_path(), "weeks.csv", *arguments, cwd=here)
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
-    verified = module("verify", "weeks.csv.mechanism.json", "--gap", "1e-6", cwd=here)
+    verified = module("verify", "weeks.csv.mechanism.json", "--gap", "1e-12", cwd=here)
     assert verified.returncode == 0, verified.stderr
     checked = [sys.executable, "-m", "optrand.checker", "weeks.csv.mechanism.json"]
     assert subprocess.run(checked, cwd=here, check=False, capture_output=True).returncode == 0
@@ -539,9 +759,10 @@ def test_the_bundled_table_is_released_with_a_proof(here):
 
 
 def test_the_bundled_counts_are_a_prior_for_solve(here):
-    arguments = ["--labels", "0:52", "--prior", weeks_worked_counts_path(), "--epsilon", "1", "-o", "weeks.json"]
-    result = run("solve", *arguments, "--mesh", "52")
-    assert result.exit_code == 0, result.stderr
-    mechanism = load(here / "weeks.json")
-    # The optimum of the linear program on the paper's grid, by another solver: 1348.3746.
-    assert optrand.certificate.certify(mechanism).upper == pytest.approx(1348.3746, abs=5e-4)
+    for outputs, value in (("grid:52", 1348.3746), ("line", 1277.8781)):
+        arguments = ["--labels", "0:52", "--prior", weeks_worked_counts_path(), "--epsilon", "1", "--outputs", outputs]
+        result = run("solve", *arguments, "-o", "weeks.json", "--force")
+        assert result.exit_code == 0, result.stderr
+        # The optimum of the linear program on the paper's grid by another solver, and that of the real line by cones.
+        mechanism = load(here / "weeks.json")
+        assert optrand.certificate.certify(mechanism).upper == pytest.approx(value, abs=5e-4)

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -18,20 +19,22 @@ import pyarrow.parquet
 import pytest
 
 import optrand.release.job
+from optrand import Grid, Interval, feasible_output_set, regression, solve
 from optrand.certificate import certify
 from optrand.data import WEEKS_LABEL, weeks_worked_counts_path, weeks_worked_path
 from optrand.entropy import SeededEntropy
-from optrand.errors import InvalidInput
+from optrand.errors import Infeasible, InvalidInput
 from optrand.mechanism import Mechanism, load
 from optrand.priors import PRIOR_SHARE, EstimatedPrior, private_prior
 from optrand.release.atomic import check_target, new_file
 from optrand.release.csv_table import CsvTable
 from optrand.release.declared import PublicPrior, parse_labels, read_prior
-from optrand.release.job import LabelJob, default_mesh
+from optrand.release.job import LabelJob
+from optrand.release.outputs import Mesh, in_words, parse_outputs
 from optrand.release.table import read_table
 from optrand.release.table_job import TableJob, mechanism_path
 
-GAP = 1e-6
+GAP = 1e-9
 """What every job inside the solved range must verify."""
 
 
@@ -97,6 +100,9 @@ def test_labels_from_a_file(tmp_path):
         ("1,1.0", "repeats 1 value"),
         ("0,-0.0", "repeats 1 value"),
         ("0,9007199254740993", "beyond 2**53"),
+        ("0:1_0", "an end of '0:1_0' is not a number"),
+        ("1_0", "label 1 of --labels is not a number"),
+        ("1,\u0663", "label 2 of --labels is not a number"),
         ("0:1e9", "1000000001 labels, expected at most"),
         ("@nowhere.txt", "nowhere.txt cannot be read"),
     ],
@@ -150,6 +156,10 @@ def test_labels_that_a_prior_file_does_not_list_have_prior_zero(tmp_path):
         ("0,1\n1,x\n", "the count in line 2"),
         ("0,1\nx,1\n", "the label in line 2"),
         ("0,nan\n", "beyond the range of floats"),
+        ("0,1e400\n", "the count in line 1"),
+        ("1e310,1\n", "the label in line 1"),
+        ("1_0,1\n", "the label in line 1"),
+        ("0,1_0\n", "the count in line 1"),
         ("", "no count above 0"),
     ],
 )
@@ -176,8 +186,9 @@ def test_the_mean_of_the_noisy_labels_is_that_of_the_true_ones():
     for part in (weeks == 0, weeks == 52):
         standard_error = math.sqrt(variances[part].sum()) / part.sum()
         assert abs(release.values[part].mean() - weeks[part].mean()) < 5 * standard_error
-    assert (summary.rows, summary.labels, summary.mesh) == (20_000, 53, default_mesh(53))
-    assert summary.gap <= GAP
+    assert (summary.rows, summary.labels, summary.allowed) == (20_000, 53, "anywhere on the real line")
+    assert summary.gap <= 1e-12
+    assert summary.bias <= 1e-12
     assert summary.realised_epsilon <= 1.0
     assert not summary.private
     assert "values" not in repr(release)
@@ -295,8 +306,12 @@ def test_a_prior_that_drowns_in_noise_is_uniform_and_says_so():
         {"labels": [0, 2**53 + 1]},
         {"prior_epsilon": 1.0},
         {"prior_epsilon": 0.0},
-        {"mesh": 1},
-        {"mesh": 2.5},
+        {"outputs": "line"},
+        {"outputs": Interval(0, 2)},
+        {"outputs": Grid([0, 1, 2])},
+        {"bias_penalty": -1.0},
+        {"bias_penalty": math.nan},
+        {"bias_penalty": "inf"},
         {"public_prior": PublicPrior(np.array([0.5, 0.5]))},
         {"public_prior": PublicPrior(np.array([0.5, 0.4, 0.05]))},
         {"public_prior": PublicPrior(np.array([0.5, 0.5, 5e-324]))},
@@ -315,11 +330,72 @@ def test_values_that_are_no_labels_are_refused(values):
         LabelJob(labels=np.arange(3), epsilon=1.0).run(values)
 
 
-def test_the_mesh_is_that_of_the_grid_on_which_the_mechanism_is_optimal():
-    release = LabelJob(labels=np.arange(3), epsilon=1.0, mesh=7).run([0, 1, 2], source=SeededEntropy(1))
-    assert release.summary.mesh == release.mechanism.problem.outputs.values.size == 7
-    assert set(release.mechanism.outputs) <= set(release.mechanism.problem.outputs.values)
-    assert release.summary.outputs == release.mechanism.outputs.size
+@pytest.mark.parametrize("n", [1, 0, -3, 2.5, "9", None, True])
+def test_a_mesh_is_a_whole_number_of_at_least_two(n):
+    with pytest.raises(InvalidInput, match="mesh"):
+        Mesh(n)
+
+
+@pytest.mark.parametrize("text", ["line", "interval:-9.5:1e1", "grid:30"])
+@pytest.mark.parametrize("penalty", [0.0, 3.0, math.inf])
+def test_the_mechanism_is_optimal_for_the_outputs_and_the_penalty_of_the_job(text, penalty):
+    job = LabelJob(labels=np.arange(3), epsilon=1.0, outputs=parse_outputs(text), bias_penalty=penalty)
+    release = job.run([0, 1, 2, 0] * 50, source=SeededEntropy(1))
+    summary, mechanism = release.summary, release.mechanism
+    spent = summary.split.labels
+    allowed = feasible_output_set(job.labels, spent, 30) if text == "grid:30" else parse_outputs(text)
+    problem = regression(job.labels, mechanism.problem.prior, spent, bias_penalty=penalty, outputs=allowed)
+    assert mechanism.problem == problem
+    assert summary.allowed == in_words(allowed)
+    assert summary.gap <= GAP
+    assert certify(mechanism).upper == pytest.approx(solve(problem).value, rel=GAP)
+    assert summary.outputs == mechanism.outputs.size
+
+
+def test_the_loss_that_is_told_leaves_out_the_penalty_and_the_bias_is_told_beside_it():
+    """By the definitions: half of variance plus squared bias, and the largest bias."""
+    for penalty in (0.0, 3.0, math.inf):
+        job = LabelJob(labels=np.arange(3), epsilon=1.0, bias_penalty=penalty)
+        release = job.run([0, 1, 2, 0] * 50, source=SeededEntropy(1))
+        channel, prior = release.mechanism.randomizer, release.mechanism.problem.prior
+        loss = float(prior @ (channel.variances + channel.biases**2)) / 2
+        assert release.summary.noisy_label_loss == pytest.approx(loss, rel=1e-12)
+        assert release.summary.bias == pytest.approx(np.abs(channel.biases).max(), rel=1e-6, abs=1e-12)
+        assert (release.summary.bias > 0.1) == (penalty < math.inf)
+
+
+def test_a_grid_is_feasible_for_what_is_left_for_the_labels():
+    """Two labels: the ends of the grid are the only outputs that do, and they depend on epsilon_2."""
+    job = LabelJob(labels=[0, 1], epsilon=1.0, outputs=Mesh(2), prior_epsilon=0.5)
+    release = job.run([0, 1, 1], source=SeededEntropy(1))
+    assert release.mechanism.problem.outputs == feasible_output_set([0, 1], 0.5, 2)
+    assert release.summary.gap <= GAP
+
+
+def test_outputs_too_narrow_for_the_labels_share_are_refused_before_anything_is_spent(monkeypatch):
+    """Outputs from -1 to 3 are unbiased for 0 and 2 from epsilon log(3) on: the prior leaves less than that."""
+    monkeypatch.setattr(optrand.release.job, "private_prior", None)
+    job = LabelJob(labels=[0, 2], epsilon=math.log(3) + 1e-9, outputs=Interval(-1, 3))
+    with pytest.raises(Infeasible, match="or further would do"):
+        job.run([0, 2, 2])
+    with pytest.raises(Infeasible, match="or further would do"):
+        replace(job, prior_epsilon=0.1)
+    with pytest.raises(Infeasible, match="or further would do"):
+        replace(job, epsilon=1.0)
+    assert replace(job, bias_penalty=5.0).outputs == Interval(-1, 3)
+
+
+def test_a_thousand_labels_are_released_as_arcs():
+    """Most of them have prior 0, and are rounded without bias to the three that count."""
+    k = 1_001
+    prior = np.zeros(k)
+    prior[[0, 500, -1]] = 0.25, 0.5, 0.25
+    job = LabelJob(labels=np.arange(k), epsilon=1.0, public_prior=PublicPrior(prior, absent=k - 3))
+    release = job.run([0, 500, k - 1, 17], source=SeededEntropy(2))
+    assert release.mechanism.arcs is not None
+    assert release.summary.gap <= GAP
+    assert release.summary.bias <= 1e-12 * k
+    assert set(release.values) <= set(release.mechanism.outputs)
 
 
 # The job on files

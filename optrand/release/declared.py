@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from optrand.errors import InvalidInput
+from optrand.release.decimals import decimal
 from optrand.validation import MAX_INTEGER, Floats, frozen
 from optrand.validation import labels as checked_labels
 
@@ -23,9 +24,6 @@ __all__ = ["MAX_LABELS", "PublicPrior", "parse_labels", "read_prior"]
 
 MAX_LABELS = 100_000
 """More labels than any solver here can treat; beyond it a range is more likely a slip."""
-
-MAX_EXPONENT = 400
-"""Beyond the range of floats; refused before a power of ten of that size is computed."""
 
 
 def parse_labels(text: str) -> Floats:
@@ -56,11 +54,11 @@ def parse_labels(text: str) -> Floats:
     """
     if text.startswith("@"):
         tokens = [token.strip() for token in _text(text[1:]).replace("\n", ",").split(",")]
-        numbers = [_decimal(token, f"entry {i + 1} of {text[1:]}") for i, token in enumerate(tokens) if token]
+        numbers = [decimal(token, f"entry {i + 1} of {text[1:]}") for i, token in enumerate(tokens) if token]
     elif ":" in text:
         numbers = _range(text)
     else:
-        numbers = [_decimal(token.strip(), f"label {i + 1} of --labels") for i, token in enumerate(text.split(","))]
+        numbers = [decimal(token.strip(), f"label {i + 1} of --labels") for i, token in enumerate(text.split(","))]
     return np.sort(checked_labels([_float(number) for number in numbers]))
 
 
@@ -68,8 +66,8 @@ def _range(text: str) -> list[Fraction]:
     parts = text.split(":")
     if len(parts) not in (2, 3):
         raise InvalidInput(f"labels {text!r} have {len(parts)} parts, expected LOW:HIGH or LOW:HIGH:STEP")
-    low, high = (_decimal(part, f"an end of {text!r}") for part in parts[:2])
-    step = _decimal(parts[2], f"the step of {text!r}") if len(parts) == 3 else Fraction(1)
+    low, high = (decimal(part, f"an end of {text!r}") for part in parts[:2])
+    step = decimal(parts[2], f"the step of {text!r}") if len(parts) == 3 else Fraction(1)
     if low > high:
         raise InvalidInput(f"labels {text!r} run downwards: write the lower end first, {parts[1]}:{parts[0]}")
     if step <= 0:
@@ -80,17 +78,6 @@ def _range(text: str) -> list[Fraction]:
     if steps >= MAX_LABELS:
         raise InvalidInput(f"labels {text!r} are {steps + 1} labels, expected at most {MAX_LABELS}: use a larger step")
     return [low + i * step for i in range(int(steps) + 1)]
-
-
-def _decimal(token: str, where: str) -> Fraction:
-    """The exact value of a decimal; `where` names it, for what a file holds is not repeated."""
-    try:
-        number = Decimal(token)
-    except InvalidOperation:
-        raise InvalidInput(f"{where} is not a number: expected something like 7, -0.5 or 1e3") from None
-    if not number.is_finite() or abs(number.adjusted()) > MAX_EXPONENT:
-        raise InvalidInput(f"{where} is beyond the range of floats, expected a finite number")
-    return Fraction(number)
 
 
 def _float(number: Fraction) -> float:
@@ -166,8 +153,8 @@ def read_prior(path: str | os.PathLike[str], labels: Floats) -> PublicPrior:
         where = f"line {number} of {path}"
         if len(row) != 2:
             raise InvalidInput(f"{where} has {len(row)} cells, expected two: a label and a count or probability")
-        place = declared.get(float(_decimal(row[0].strip(), f"the label in {where}")))
-        weight = _decimal(row[1].strip(), f"the count in {where}")
+        place = declared.get(float(decimal(row[0].strip(), f"the label in {where}")))
+        weight = decimal(row[1].strip(), f"the count in {where}")
         if place is None or place in weights:
             raise InvalidInput(f"the label in {where} {'comes twice' if place is not None else 'is not declared'}")
         if weight < 0:
@@ -181,6 +168,7 @@ def read_prior(path: str | os.PathLike[str], labels: Floats) -> PublicPrior:
 
 
 def _is_number(token: str) -> bool:
+    """Whether this may be meant as a number: then the line is no header, and is refused if it is not one."""
     try:
         Decimal(token.strip())
     except InvalidOperation:

@@ -1,8 +1,8 @@
 """The main job: private labels in, epsilon-label-DP labels out, and a mechanism that anybody can verify.
 
 LabelRandomizer of [B23]_, Algorithm 3, with three corrections: the prior is estimated with exact discrete noise, its
-share of the budget has a ceiling, and the grid of outputs is feasible for epsilon_2, the budget of the randomizer that
-uses it (the paper prints epsilon_1).
+share of the budget has a ceiling, and outputs may lie anywhere on the real line. Where a grid is asked for, it is
+feasible for epsilon_2, the budget of the randomizer that uses it (the paper prints epsilon_1).
 
 :class:`LabelJob` works on arrays, :class:`~optrand.release.table_job.TableJob` on files. No figure that either returns
 or saves is computed from the true labels, but for what the prior's budget pays for; the number of rows is public.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -26,42 +26,23 @@ from optrand.certificate import certify
 from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
 from optrand.exact import float_above
-from optrand.grids import feasible_output_set
 from optrand.mechanism import Mechanism
-from optrand.outputs import Grid
+from optrand.outputs import Line
 from optrand.priors import BudgetSplit, private_prior, split_at, split_budget
-from optrand.problem import unbiased_regression
+from optrand.problem import Problem, regression
 from optrand.release.declared import PublicPrior
+from optrand.release.outputs import DeclaredOutputs, allowed_outputs, in_words
 from optrand.solvers import solve
 from optrand.tabulation import tabulate
 from optrand.validation import Floats, frozen
 from optrand.validation import epsilon as checked_epsilon
 from optrand.validation import labels as checked_labels
-from optrand.validation import prior as checked_prior
 from optrand.validation import values as checked_values
 
-__all__ = ["Announce", "LabelJob", "Release", "Summary", "default_mesh", "output_grid", "silent"]
+__all__ = ["Announce", "LabelJob", "Release", "Summary", "silent"]
 
 Announce = Callable[[str], object]
 """Told what a job does next, in a few words."""
-
-
-def default_mesh(k: int) -> int:
-    """How many outputs the grid has for `k` labels: eight steps a label, fewer where there are very many labels.
-
-    [B23]_, Appendix G.3, uses 416 for 53 labels; four times as many earned it 0.04 %.
-
-    Examples
-    --------
-    >>> default_mesh(2), default_mesh(53), default_mesh(401)
-    (9, 417, 803)
-    """
-    return max(min(8 * (k - 1), 512), 2 * k) + 1
-
-
-def output_grid(labels: Floats, epsilon: float, mesh: int | None = None) -> Grid:
-    """The grid of [B23]_, Algorithm 2, of `mesh` outputs or of :func:`default_mesh`."""
-    return feasible_output_set(labels, epsilon, default_mesh(labels.size) if mesh is None else mesh)
 
 
 def silent(_: str) -> None:
@@ -76,31 +57,38 @@ class Summary:
     ----------
     rows : int
         Public.
-    labels, mesh, outputs : int
-        How many labels were declared, how many outputs the grid offered, and how many the mechanism uses.
+    labels, outputs : int
+        How many labels were declared, and how many outputs the mechanism uses.
+    allowed : str
+        Where outputs were allowed to lie, in words.
     epsilon : float
         The budget that was asked for, in nats.
     split : BudgetSplit
     prior : str
         Where the prior came from, in words.
     gap : float
-        The loss of the mechanism is within this share of the optimum for its prior and its grid: verified.
+        The objective of the mechanism, loss and penalty on bias, is within this share of the optimum for its prior:
+        verified.
+    bias : float
+        The largest ``|E[M(y)] - y|`` over the declared labels.
     realised_epsilon : float
         What prior and labels together have spent, rounded up.
     noisy_label_loss : float
-        Half the mean squared change of a label, *under the prior above*; nothing is said of the true labels.
+        Half the mean squared change of a label, *under the prior above*, without any penalty on bias; nothing is said
+        of the true labels.
     private : bool
         False where a seeded source drew the noise: then the table must not be released.
     """
 
     rows: int
     labels: int
-    mesh: int
     outputs: int
+    allowed: str
     epsilon: float
     split: BudgetSplit
     prior: str
     gap: float
+    bias: float
     realised_epsilon: float
     noisy_label_loss: float
     private: bool
@@ -137,15 +125,17 @@ class LabelJob:
         What the prior may spend of it; by default see :func:`~optrand.priors.split_budget`.
     public_prior : PublicPrior, optional
         A prior that spends nothing and is trusted to be public.
-    mesh : int, optional
-        How many outputs the grid has; by default see :func:`default_mesh`.
+    outputs : Line, Interval, Grid or Mesh
+        Where noisy labels may lie; the real line by default.
+    bias_penalty : float
+        From 0 to ``math.inf``, which is the default: no noisy label is biased.
     clip : bool
         Whether labels beyond the ends of the declared set are moved to the nearest end. Without it they stop the job.
 
     Raises
     ------
     InvalidInput
-        An option without meaning, or two that exclude each other.
+        An option without meaning, two that exclude each other, or outputs that admit no unbiased randomizer.
 
     Examples
     --------
@@ -164,21 +154,27 @@ class LabelJob:
     epsilon: float
     prior_epsilon: float | None = None
     public_prior: PublicPrior | None = None
-    mesh: int | None = None
+    outputs: DeclaredOutputs = field(default_factory=Line)
+    bias_penalty: float = math.inf
     clip: bool = False
 
     def __post_init__(self) -> None:
         """Sort the labels and check every option before a private label is read."""
         object.__setattr__(self, "labels", frozen(np.sort(checked_labels(self.labels))))
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
-        if self.prior_epsilon is not None:
-            split_at(self.epsilon, self.prior_epsilon)
+        if self.prior_epsilon is not None and self.public_prior is not None:
+            raise InvalidInput("a public prior spends nothing: give either it or a budget for the prior, not both")
+        # Whatever the number of rows, the labels get no more than this.
+        most = self.epsilon if self.prior_epsilon is None else split_at(self.epsilon, self.prior_epsilon).labels
+        question = self._question(most)
         if self.public_prior is not None:
-            if self.prior_epsilon is not None:
-                raise InvalidInput("a public prior spends nothing: give either it or a budget for the prior, not both")
-            checked_prior(self.public_prior.probabilities, self.labels.size)
-        if self.mesh is not None:
-            feasible_output_set(self.labels, self.epsilon, self.mesh)
+            replace(question, prior=self.public_prior.probabilities)
+
+    def _question(self, epsilon: float) -> Problem:
+        """The problem whose answer the labels are drawn from, but for its prior."""
+        k = self.labels.size
+        outputs = allowed_outputs(self.outputs, self.labels, epsilon)
+        return regression(self.labels, np.full(k, 1 / k), epsilon, bias_penalty=self.bias_penalty, outputs=outputs)
 
     def run(
         self, values: ArrayLike, *, source: EntropySource | None = None, announce: Announce | None = None
@@ -201,7 +197,8 @@ class LabelJob:
         Raises
         ------
         InvalidInput
-            No labels, or labels outside the declared set: the message says how many, never which.
+            No labels, or labels outside the declared set: the message says how many, never which. Or outputs that
+            admit no unbiased randomizer with what the prior leaves of the budget; then nothing is spent.
         NotCertified
             The solver's answer could not be proven to be any good.
 
@@ -215,11 +212,12 @@ class LabelJob:
         tell = announce or silent
         given = np.asarray(values)
         places = self._places(checked_values(given.ravel(), "the labels"))
+        split = self._split(places.size)
+        question = self._question(split.labels)
         tell("estimating the prior")
-        split, prior, words = self._prior(places, entropy)
+        prior, words = self._prior(places, split.prior, entropy)
         tell("solving")
-        grid = output_grid(self.labels, split.labels, self.mesh)
-        mechanism = tabulate(solve(unbiased_regression(self.labels, prior, split.labels, outputs=grid)))
+        mechanism = tabulate(solve(replace(question, prior=prior)))
         tell("proving")
         proof = certify(mechanism, exact=True).require(gap=math.inf)
         tell("drawing labels")
@@ -227,14 +225,15 @@ class LabelJob:
         summary = Summary(
             rows=places.size,
             labels=self.labels.size,
-            mesh=grid.values.size,
             outputs=mechanism.outputs.size,
+            allowed=in_words(question.outputs),
             epsilon=self.epsilon,
             split=split,
             prior=words,
             gap=proof.gap,
+            bias=proof.bias,
             realised_epsilon=float_above(Fraction(split.prior) + Fraction(proof.epsilon)),
-            noisy_label_loss=proof.upper,
+            noisy_label_loss=certify(replace(mechanism.problem, bias_penalty=0.0), mechanism, exact=True).upper,
             private=entropy.private,
         )
         return Release(noisy, mechanism, summary)
@@ -253,21 +252,26 @@ class LabelJob:
             )
         return places
 
-    def _prior(self, places: NDArray[np.intp], entropy: EntropySource) -> tuple[BudgetSplit, Floats, str]:
+    def _split(self, rows: int) -> BudgetSplit:
+        """What the prior may spend, and what is left for the labels: both are public, for the number of rows is."""
+        if self.public_prior is not None or self.labels.size == 1:
+            return BudgetSplit(0.0, self.epsilon)
+        if self.prior_epsilon is not None:
+            return split_at(self.epsilon, self.prior_epsilon)
+        return split_budget(self.epsilon, self.labels.size, rows)
+
+    def _prior(self, places: NDArray[np.intp], budget: float, entropy: EntropySource) -> tuple[Floats, str]:
+        """The prior, and where it came from in words."""
         k = self.labels.size
         if self.public_prior is not None:
             words = "public: trusted as given, nothing spent on it"
             if self.public_prior.absent:
                 words += f"; {self.public_prior.absent} label(s) that it does not list have prior 0"
-            return BudgetSplit(0.0, self.epsilon), self.public_prior.probabilities, words
+            return self.public_prior.probabilities, words
         if k == 1:
-            return BudgetSplit(0.0, self.epsilon), np.ones(1), "none: a single label has nothing to hide"
-        if self.prior_epsilon is None:
-            split = split_budget(self.epsilon, k, places.size)
-        else:
-            split = split_at(self.epsilon, self.prior_epsilon)
-        estimate = private_prior(np.bincount(places, minlength=k), split.prior, source=entropy)
+            return np.ones(1), "none: a single label has nothing to hide"
+        estimate = private_prior(np.bincount(places, minlength=k), budget, source=entropy)
         words = "estimated privately"
         if estimate.uniform:
             words += "; the noise left no count above 0, so it is uniform"
-        return split, estimate.probabilities, words
+        return estimate.probabilities, words

@@ -1,0 +1,60 @@
+"""The command line: solve, verify, randomize, sweep, plot.
+
+A thin skin: every command reads its options, calls the library, prints what came back. What went wrong is one line on
+the standard error and an exit code; never a traceback, which could show a private label.
+
+==============================  ==================================================
+:mod:`~optrand.cli.commands`    solve, verify, randomize, plot
+:mod:`~optrand.cli.sweeping`    sweep
+:mod:`~optrand.cli.options`     the options that they share, and what they mean
+:mod:`~optrand.cli.reporting`   what is told: facts, progress, errors, exit codes
+==============================  ==================================================
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from optrand.cli import commands, sweeping
+from optrand.cli.reporting import EXIT_CODES, FAILED, UNVERIFIED, WRONG_INPUT
+
+__all__ = ["FAILED", "UNVERIFIED", "WRONG_INPUT", "app", "main"]
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    # typer's own report of a crash prints local variables, labels among them.
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    epilog=EXIT_CODES,
+)
+
+for _command in (commands.solve, commands.verify, commands.randomize, sweeping.sweep, commands.plot):
+    app.command(epilog=EXIT_CODES)(_command)
+
+
+def main() -> None:
+    """Run the command line; a request to terminate ends it in good order, temporary files removed."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(FAILED))
+    app()
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"optrand {version('optrand')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Optimal label-differential-privacy randomizers, with proofs."""

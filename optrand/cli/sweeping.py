@@ -1,0 +1,94 @@
+"""``optrand sweep``: one certified row for every epsilon and bias penalty, as a table and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from optrand.cli.options import Force, Labels, Outputs, Prior, read_epsilon, read_penalty, read_several
+from optrand.cli.reporting import reported, tell_prior
+from optrand.errors import NotCertified
+
+if TYPE_CHECKING:
+    from optrand.sweeps import Sweep
+
+__all__ = ["sweep"]
+
+COLUMNS = ("epsilon", "bias_penalty", "value", "gap", "variance", "squared_bias", "outputs", "seconds", "status")
+"""What is printed; the file holds every column."""
+
+SEVERAL = "One or more: a list such as 0.5,1,2 or LOW:HIGH:N for N evenly spaced ones, or both."
+
+
+@reported
+def sweep(
+    labels: Labels,
+    prior: Prior,
+    epsilons: Annotated[str, typer.Option("--epsilon", metavar="NATS", help=f"The privacy budget. {SEVERAL}")],
+    bias_penalties: Annotated[
+        str,
+        typer.Option("--bias-penalty", metavar="PENALTIES", help=f"From 0 (no care for bias) to inf (none). {SEVERAL}"),
+    ] = "inf",
+    outputs: Outputs = "line",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to save all columns, as CSV.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Compute what privacy and unbiasedness cost: one certified row for every epsilon and bias penalty.
+
+    A grid is the same in every row: that of the smallest epsilon, the widest of them. Rows whose outputs admit no
+    unbiased randomizer say so; a row without a proof ends the command with exit code 3, when all others are done.
+    """
+    from optrand.files import write_atomically
+    from optrand.problem import regression
+    from optrand.release.atomic import check_target
+    from optrand.release.declared import parse_labels, read_prior
+    from optrand.release.outputs import allowed_outputs, parse_outputs
+    from optrand.sweeps import sweep as swept
+
+    budgets = read_several(epsilons, "--epsilon", read_epsilon)
+    penalties = read_several(bias_penalties, "--bias-penalty", read_penalty)
+    names = parse_labels(labels)
+    allowed = allowed_outputs(parse_outputs(outputs), names, min(budgets))
+    public = read_prior(prior, names)
+    # The least demanding of all: where it is refused, no row has an answer.
+    problem = regression(names, public.probabilities, max(budgets), bias_penalty=min(penalties), outputs=allowed)
+    if output is not None:
+        check_target(output, prior, overwrite=force)
+    tell_prior(prior, public)
+    table = swept(problem, epsilons=budgets, bias_penalties=penalties, progress=sys.stderr.isatty())
+    _print(table)
+    if output is not None:
+        write_atomically(output, _csv(table).encode(), overwrite=force)
+    failed = sum(row.status == "failed" for row in table)
+    if failed:
+        raise NotCertified(f"{failed} of {len(table)} problems have no proof: see their notes")
+
+
+def _print(table: Sweep) -> None:
+    rows = [[name.replace("_", " ") for name in COLUMNS]]
+    rows += [[_cell(getattr(row, name)) for name in COLUMNS] for row in table]
+    widths = [max(len(cells[i]) for cells in rows) for i in range(len(COLUMNS))]
+    for cells in rows:
+        typer.echo("  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)))
+    for row in table:
+        if row.reason:
+            typer.echo(f"note: epsilon {row.epsilon:g}, bias penalty {row.bias_penalty:g}: {row.reason}")
+
+
+def _cell(fact: object) -> str:
+    return f"{fact:.6g}" if isinstance(fact, float) else str(fact)
+
+
+def _csv(table: Sweep) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, table.columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table.records())
+    return text.getvalue()

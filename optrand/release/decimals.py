@@ -1,0 +1,75 @@
+"""Numbers as people write them: digits, a point, perhaps an exponent.
+
+Python's own readers take more than that (``1_000``, digits of every script, ``nan``, ``infinity``). None of it is
+what somebody means who types a budget or a label.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+from optrand.errors import InvalidInput
+
+__all__ = ["decimal", "number", "whole"]
+
+LARGEST_EXPONENT, SMALLEST_EXPONENT = 307, -400
+"""Beyond them lie no floats, or none that count; refused before a power of ten of that size is computed."""
+
+_DECIMAL = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?\s*")
+_WHOLE = re.compile(r"[0-9]{1,9}")
+
+
+def decimal(text: str, where: str) -> Fraction:
+    """The exact value of a decimal; `where` names it in errors, for what a file holds is not repeated.
+
+    Raises
+    ------
+    InvalidInput
+        Text of another form, or a number beyond the range of floats.
+
+    Examples
+    --------
+    >>> decimal("-2.5e-1", "the step")
+    Fraction(-1, 4)
+    """
+    if _DECIMAL.fullmatch(text) is None:
+        if text.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
+            raise InvalidInput(f"{where} is beyond the range of floats, expected a finite number")
+        raise InvalidInput(f"{where} is not a number: expected something like 7, -0.5 or 1e3")
+    value = Decimal(text)
+    if not SMALLEST_EXPONENT <= value.adjusted() <= LARGEST_EXPONENT:
+        raise InvalidInput(f"{where} is beyond the range of floats, expected a finite number")
+    return Fraction(value)
+
+
+def number(text: str, name: str, expected: str) -> float:
+    """The float nearest to a decimal that is public and may be repeated.
+
+    Raises
+    ------
+    InvalidInput
+        Text of another form, or a number beyond the range of floats: not `expected`.
+
+    Examples
+    --------
+    >>> number("0.1", "--epsilon", "a number above 0 (nats)")
+    0.1
+    """
+    value = float(text) if _DECIMAL.fullmatch(text) else math.nan
+    if not math.isfinite(value):
+        raise InvalidInput(f"{name} is {text!r}, expected {expected}")
+    return value
+
+
+def whole(text: str) -> int | None:
+    """The whole number that a text writes, or None if it writes none of a useful size.
+
+    Examples
+    --------
+    >>> whole("416"), whole("4e2"), whole("-1")
+    (416, None, None)
+    """
+    return int(text) if _WHOLE.fullmatch(text) else None

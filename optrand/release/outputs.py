@@ -1,0 +1,89 @@
+"""Where outputs may lie, as a user declares it: the real line, an interval, or so many evenly spaced values."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+
+from optrand.errors import InvalidInput
+from optrand.grids import feasible_output_set
+from optrand.outputs import Grid, Interval, Line, OutputSet
+from optrand.release.decimals import number, whole
+from optrand.validation import Floats
+
+__all__ = ["DeclaredOutputs", "Mesh", "allowed_outputs", "in_words", "parse_outputs"]
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """So many evenly spaced outputs, from the lowest to the highest of debiased randomized response.
+
+    Which they are depends on the epsilon that they will serve: :func:`optrand.feasible_output_set`.
+
+    Parameters
+    ----------
+    n : int
+        At least 2.
+
+    Raises
+    ------
+    InvalidInput
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        """Refuse anything but a whole number of at least 2."""
+        try:
+            n = operator.index(self.n)
+        except TypeError:
+            raise InvalidInput(f"a mesh size of type {type(self.n).__name__}, expected a whole number") from None
+        if n < 2:
+            raise InvalidInput(f"a mesh of {n}, expected at least 2: no single output is unbiased for two labels")
+
+
+DeclaredOutputs = OutputSet | Mesh
+"""Known before the epsilon is."""
+
+
+def parse_outputs(text: str) -> DeclaredOutputs:
+    """Where outputs may lie: ``line``, ``grid:N`` or ``interval:LOW:HIGH``.
+
+    Raises
+    ------
+    InvalidInput
+        Text of another form, a mesh of fewer than 2, or an interval that is empty.
+
+    Examples
+    --------
+    >>> parse_outputs("line"), parse_outputs("grid:417"), parse_outputs("interval:-10:62.5")
+    (Line(low=-inf, high=inf), Mesh(n=417), Interval(low=-10.0, high=62.5))
+    """
+    kind, *parts = text.split(":")
+    if kind == "line" and not parts:
+        return Line()
+    if kind == "grid" and len(parts) == 1 and (n := whole(parts[0])) is not None:
+        return Mesh(n)
+    if kind == "interval" and len(parts) == 2:
+        low, high = (number(part, f"an end of the outputs {text!r}", "a number such as -10 or 62.5") for part in parts)
+        return Interval(low, high)
+    raise InvalidInput(f"outputs are {text!r}, expected line, grid:N such as grid:417, or interval:LOW:HIGH")
+
+
+def allowed_outputs(declared: DeclaredOutputs, labels: Floats, epsilon: float) -> OutputSet:
+    """The outputs that were declared, for a randomizer of `labels` with this epsilon."""
+    return feasible_output_set(labels, epsilon, declared.n) if isinstance(declared, Mesh) else declared
+
+
+def in_words(allowed: OutputSet) -> str:
+    """Where outputs may lie, for people.
+
+    Examples
+    --------
+    >>> in_words(Line()), in_words(Interval(-1, 3.5)), in_words(Grid([0, 1, 2]))
+    ('anywhere on the real line', 'anywhere from -1.0 to 3.5', 'of 3 values from 0.0 to 2.0')
+    """
+    if isinstance(allowed, Line):
+        return "anywhere on the real line"
+    ends = f"from {allowed.low!r} to {allowed.high!r}"
+    return f"of {allowed.values.size} values {ends}" if isinstance(allowed, Grid) else f"anywhere {ends}"
