@@ -77,7 +77,7 @@ def posed(smoke: bool) -> Iterator[tuple[str, Floats]]:
         "spike with zeros": (priors.spike, (10, 40, 200)),
     }
     for name, (make, sizes) in families.items():
-        for k in (5, 8) if smoke else sizes:
+        for k in (6,) if smoke else sizes:
             yield name, make(k)
 
 
