@@ -1,0 +1,724 @@
+"""What is true of every optimal randomizer on a line, whoever computes it: symmetry, order, structure, and its proof.
+
+``python tests/test_flow_properties.py 500`` compares the flow with linear programs on so many random problems, of which
+the tests take the first few, and prints the worst difference.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from conftest import label_sets
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from references import reference_bound
+
+from optrand import (
+    Certificate,
+    Dual,
+    Grid,
+    Interval,
+    Line,
+    NotCertified,
+    Problem,
+    Randomizer,
+    Solution,
+    certify,
+    debiased_rr,
+    feasible_output_set,
+    regression,
+    solve,
+    tabulate,
+    unbiased_range,
+    unbiased_regression,
+)
+from optrand.arcs import Arcs
+from optrand.exact import exp_bracket
+from optrand.solvers import BinPath, ColumnGeneration, Flow, LinearProgram, Solver
+from optrand.staircase import decompose
+
+PROVEN = 1e-8
+"""The relative gap within which an answer counts as proven."""
+
+SAME = 1e-9
+"""How far, relatively, two proven answers to one question may differ."""
+
+LINEAR = 1e-8
+"""The same where one of them comes from a linear program, whose own tolerances are absolute."""
+
+WITNESS = 1e-6
+"""The same where one of them comes from an interior-point method in another form."""
+
+Make = Callable[[int], Problem]
+Given = tuple[np.random.Generator, np.ndarray, np.ndarray, float]
+
+
+# ---------------------------------------------------------------------------------------------------------- populations
+
+
+def given_by(seed: int, *, largest: int = 9, zeros: bool = True) -> Given:
+    """Labels in 64ths, so that moving and turning them is exact, a prior, and a budget from 0.05 to 6."""
+    rng = np.random.default_rng([23, seed])
+    k = int(rng.integers(2, largest + 1))
+    spacing = (np.full(k, 64), rng.integers(1, 200, k), np.where(rng.random(k) < 0.5, 1, 640))[seed % 3]
+    labels = np.cumsum(spacing) / 64 - rng.integers(5)
+    prior = rng.dirichlet(np.ones(k))
+    if zeros and seed % 4 == 3:
+        prior[rng.permutation(k)[: k // 2]] = 0.0
+    return rng, labels, prior / prior.sum(), math.exp(rng.uniform(math.log(0.05), math.log(6.0)))
+
+
+def unbiased(seed: int) -> Problem:
+    return unbiased_regression(*given_by(seed)[1:])
+
+
+def generic(seed: int) -> Problem:
+    """Without bias, of a prior that is positive and spread: its optimum is unique."""
+    _, labels, prior, epsilon = given_by(seed, zeros=False)
+    return unbiased_regression(labels, 0.8 * prior + 0.2 / prior.size, epsilon)
+
+
+def priced(seed: int) -> Problem:
+    rng, labels, prior, epsilon = given_by(seed)
+    return regression(labels, prior, epsilon, bias_penalty=math.exp(rng.uniform(math.log(0.01), math.log(100.0))))
+
+
+def boxed(seed: int) -> Problem:
+    rng, labels, prior, epsilon = given_by(seed)
+    low, high = unbiased_range(labels, epsilon)
+    below, above = rng.uniform(0.02, 0.4, 2) * (high - low)
+    return unbiased_regression(labels, prior, epsilon, outputs=Interval(low - below, high + above))
+
+
+def cramped(seed: int) -> Problem:
+    rng, labels, prior, epsilon = given_by(seed)
+    below, above = rng.uniform(-0.3, 0.3, 2) * np.ptp(labels)
+    return regression(
+        labels,
+        prior,
+        epsilon,
+        bias_penalty=math.exp(rng.uniform(math.log(0.1), math.log(10.0))),
+        outputs=Interval(labels[0] - below, labels[-1] + above),
+    )
+
+
+every_kind = pytest.mark.parametrize("make", [unbiased, priced, boxed, cramped], ids=lambda make: str(make.__name__))
+seeds = pytest.mark.parametrize("seed", range(8))
+
+
+def proven(problem: Problem) -> tuple[Solution, Certificate]:
+    solution = solve(problem)
+    return solution, certify(solution).require(gap=PROVEN)
+
+
+def value(problem: Problem) -> float:
+    return proven(problem)[1].upper
+
+
+def arcs_of(solution: Solution) -> Arcs:
+    arcs = solution.randomizer.arcs
+    assert arcs is not None
+    return arcs
+
+
+# ------------------------------------------------------------------------------------------------------------- symmetry
+
+
+def moved(problem: Problem, factor: float, shift: float) -> Problem:
+    """The problem of the labels ``factor * y + shift``."""
+    outputs = problem.outputs
+    if isinstance(outputs, Interval):
+        outputs = Interval(*sorted((factor * outputs.low + shift, factor * outputs.high + shift)))
+    return regression(
+        factor * problem.labels + shift,
+        problem.prior,
+        problem.epsilon,
+        bias_penalty=problem.bias_penalty,
+        outputs=outputs,
+    )
+
+
+@every_kind
+@seeds
+@pytest.mark.parametrize(
+    ("factor", "shift"), [(1.0, 1000.0), (-1.0, 0.0), (3.0, -50.0), (1e-3, 0.0), (-700.0, 1e5)], ids=str
+)
+def test_values_move_with_the_labels(make: Make, seed: int, factor: float, shift: float) -> None:
+    """Half a squared error is multiplied by the square of the scale, bias charged or not, and nothing else matters."""
+    problem = make(seed)
+    assert value(moved(problem, factor, shift)) == pytest.approx(factor**2 * value(problem), rel=SAME)
+
+
+@seeds
+@pytest.mark.parametrize(("factor", "shift"), [(4.0, -30.0), (-1.0, 7.0)], ids=str)
+def test_unique_randomizers_move_with_the_labels(seed: int, factor: float, shift: float) -> None:
+    problem = generic(seed)
+    before, after = (arcs_of(solve(each)) for each in (problem, moved(problem, factor, shift)))
+    places = slice(None) if factor > 0 else slice(None, None, -1)
+    first, last = (
+        (before.first, before.last) if factor > 0 else (problem.k - 1 - before.last, problem.k - 1 - before.first)
+    )
+    assert (after.first.tolist(), after.last.tolist()) == (first[places].tolist(), last[places].tolist())
+    assert after.masses == pytest.approx(before.masses[places], rel=1e-7)
+    reach = float(np.ptp(before.outputs))
+    assert (after.outputs - shift) / factor == pytest.approx(before.outputs[places], abs=1e-9 * reach)
+
+
+@seeds
+def test_the_order_in_which_labels_are_named_is_of_no_account(seed: int) -> None:
+    problem = unbiased(seed)
+    order = np.random.default_rng(seed).permutation(problem.k)
+    again = unbiased_regression(problem.labels[order], problem.prior[order], problem.epsilon)
+    assert again == problem
+    assert np.array_equal(arcs_of(solve(again)).masses, arcs_of(solve(problem)).masses)
+
+
+@seeds
+def test_a_flow_is_its_own_mirror_image_where_the_problem_is(seed: int) -> None:
+    half = np.cumsum(given_by(seed, zeros=False)[2]) + 0.1
+    labels, weights = np.concatenate((-half[::-1], half)), np.concatenate((half[::-1], half))
+    arcs = arcs_of(solve(unbiased_regression(labels, weights / weights.sum(), given_by(seed)[3])))
+    assert arcs.first.tolist() == (arcs.k - 1 - arcs.last[::-1]).tolist()
+    assert arcs.masses == pytest.approx(arcs.masses[::-1], rel=1e-7)
+    assert arcs.outputs == pytest.approx(-arcs.outputs[::-1], abs=1e-9 * float(np.ptp(arcs.outputs)))
+
+
+# ---------------------------------------------------------------------------------------------------------------- order
+
+
+@every_kind
+@seeds
+def test_a_larger_budget_is_proven_to_lose_less(make: Make, seed: int) -> None:
+    """An epsilon-DP randomizer is private for every larger epsilon: the loss falls, and by more than any gap."""
+    problem = make(seed)
+    if make is boxed:
+        # Outputs that suffice for one budget suffice for all larger ones.
+        outputs = Interval(*(np.array([-1.1, 1.1]) * 25 * np.ptp(problem.labels) + problem.labels.mean()))
+        problem = replace(problem, outputs=outputs)
+    proofs = [proven(replace(problem, epsilon=epsilon))[1] for epsilon in (0.05, 0.2, 0.7, 1.5, 3.0, 5.0)]
+    # Where bias is cheap and privacy dear a constant may be best at more than one budget.
+    dearest = proofs[0].upper
+    for before, after in itertools.pairwise(proofs):
+        assert after.lower <= before.upper * (1 + SAME)
+        assert after.upper < before.lower or (not problem.unbiased and after.upper >= dearest * (1 - 1e-3))
+    assert proofs[-1].upper < proofs[0].lower
+
+
+PENALTIES = (0.0, 0.03, 0.3, 1.0, 3.0, 30.0, 1000.0, math.inf)
+
+
+@pytest.mark.parametrize("outputs", ["line", "interval"])
+@seeds
+def test_the_frontier_of_bias_and_variance(outputs: str, seed: int) -> None:
+    r"""Of randomizers of noisy label loss ``V`` and squared bias ``B`` the least ``V + penalty * B / 2`` is sought.
+
+    A minimum of functions that are affine in the penalty is concave and does not fall; the larger the penalty, the less
+    the bias and the more the rest. Both ends have solvers of their own.
+    """
+    _, labels, prior, epsilon = given_by(seed)
+    low, high = unbiased_range(labels, epsilon)
+    allowed = Interval(low - 0.1, high + 0.3) if outputs == "interval" else None
+    problems = [regression(labels, prior, epsilon, bias_penalty=penalty, outputs=allowed) for penalty in PENALTIES]
+    solutions, proofs = zip(*map(proven, problems), strict=True)
+    charges = [float(prior @ solution.randomizer.biases**2) / 2 for solution in solutions]
+    rest = [replace(p, bias_penalty=0.0).value(s.randomizer) for p, s in zip(problems, solutions, strict=True)]
+    slack = SAME * proofs[-1].upper
+    for i, j in itertools.pairwise(range(len(PENALTIES))):
+        assert proofs[j].upper >= proofs[i].upper - slack
+        assert charges[j] <= charges[i] + 1e-6 * max(charges[0], slack)
+        assert rest[j] >= rest[i] - 1e-6 * rest[-1]
+        # Whoever charges more may use the randomizer of who charged less: a tangent, above what is concave.
+        if PENALTIES[j] < math.inf:
+            assert proofs[j].upper <= proofs[i].upper + (PENALTIES[j] - PENALTIES[i]) * charges[i] + slack
+    assert proofs[0].upper == pytest.approx(BinPath()(problems[0]).value, rel=SAME)
+    assert proofs[-2].upper <= proofs[-1].upper + slack
+    assert charges[-1] <= 1e-20 * np.ptp(labels) ** 2
+
+
+@every_kind
+@seeds
+def test_values_are_concave_in_the_prior(make: Make, seed: int) -> None:
+    """The loss of each randomizer is linear in the prior, so that the least of them all is concave."""
+    one = make(seed)
+    other = replace(one, prior=np.roll(one.prior, 1))
+    mixture = replace(one, prior=0.3 * one.prior + 0.7 * other.prior)
+    assert value(mixture) >= (0.3 * value(one) + 0.7 * value(other)) * (1 - SAME)
+
+
+@seeds
+def test_more_room_for_outputs_never_hurts_and_the_optimum_knows_how_much_it_needs(seed: int) -> None:
+    problem = unbiased(seed)
+    low, high = unbiased_range(problem.labels, problem.epsilon)
+    width = high - low
+    proofs = [
+        proven(replace(problem, outputs=Interval(low - share * width, high + share * width)))[1]
+        for share in (0.003, 0.02, 0.1, 0.5)
+    ]
+    line, best = proven(problem)
+    for before, after in itertools.pairwise([*proofs, best]):
+        assert after.upper <= before.upper * (1 + SAME)
+    outputs = line.randomizer.outputs
+    hull = replace(problem, outputs=Interval(min(outputs[0], low), max(outputs[-1], high)))
+    assert value(hull) == pytest.approx(best.upper, rel=SAME)
+
+
+@seeds
+def test_a_label_without_prior_costs_nothing_between_others_and_something_beyond_them(seed: int) -> None:
+    problem = generic(seed)
+    inside = problem.labels[0] + 0.37 * (problem.labels[1] - problem.labels[0])
+    beyond = problem.labels[-1] + 0.5 * np.ptp(problem.labels)
+    alone = value(problem)
+    for label, same in ((inside, True), (beyond, False)):
+        more = unbiased_regression(np.append(problem.labels, label), np.append(problem.prior, 0.0), problem.epsilon)
+        if same:
+            assert value(more) == pytest.approx(alone, rel=SAME)
+        else:
+            assert proven(more)[1].lower > alone
+
+
+# ---------------------------------------------------------------------------------------------------------------- grids
+
+
+@seeds
+def test_grids_are_refined_towards_the_line_as_fast_as_is_proven(seed: int) -> None:
+    r"""[B23] Lemma 8 allows a mesh of width :math:`\Delta` on ``[L, U]`` an excess of :math:`(U - L) \Delta`.
+
+    Half squared error allows less. Unbiased rounding of the output ``v`` to its neighbours ``a < b`` adds
+    :math:`\tfrac12 E[(v - a)(b - v)]`, since its error has mean 0 whatever the label is, and no more than
+    :math:`\Delta^2 / 8`.
+    """
+    _, labels, prior, epsilon = given_by(seed)
+    meshes = [feasible_output_set(labels, epsilon, n) for n in (3, 5, 9, 17, 33)]
+    low, high = meshes[0].low, meshes[0].high
+    line = value(unbiased_regression(labels, prior, epsilon))
+    interval = value(unbiased_regression(labels, prior, epsilon, outputs=Interval(low, high)))
+    assert line <= interval * (1 + SAME)
+    before = math.inf
+    for mesh in meshes:
+        here = value(unbiased_regression(labels, prior, epsilon, outputs=mesh))
+        width = float(np.diff(mesh.values).max())
+        excess = here - interval
+        assert here <= before * (1 + SAME)
+        assert -SAME * here <= excess <= width**2 / 8 + SAME * here
+        assert excess <= (high - low) * width
+        before = here
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The columns of a table by their sets of labels, one each, at the mean of their outputs."""
+
+    matrix: np.ndarray
+    outputs: np.ndarray
+    spread: float
+
+    @classmethod
+    def of(cls, randomizer: Randomizer) -> Merged:
+        ratio = math.exp(randomizer.epsilon)
+        columns = decompose(randomizer, ratio, negligible=1e-9)
+        sets, which = np.unique(columns.members, axis=1, return_inverse=True)
+        masses = np.bincount(which, columns.masses)
+        outputs = np.bincount(which, columns.masses * columns.outputs) / masses
+        apart = columns.outputs - outputs[which]
+        return cls(np.where(sets, ratio, 1.0) * masses, outputs, float(columns.masses @ apart**2))
+
+
+@seeds
+def test_merging_the_outputs_of_a_signature_never_hurts(seed: int) -> None:
+    r"""Of a grid's optimum: columns of one signature, as [B23] calls it, are merged at the mean of their outputs.
+
+    Rows and means stay, and so does privacy; by Jensen's inequality the loss falls, strictly where outputs differed.
+    What comes out may lie off the grid, and is no better than the optimum on the line.
+    """
+    _, labels, prior, epsilon = given_by(seed)
+    line = unbiased_regression(labels, prior, epsilon)
+    problem = replace(line, outputs=feasible_output_set(labels, epsilon, 12))
+    solution, proof = proven(problem)
+    merged = Merged.of(solution.randomizer)
+    reach = float(np.ptp(merged.outputs))
+    assert merged.matrix.sum(axis=1) == pytest.approx(1.0, abs=1e-9)
+    assert merged.matrix @ merged.outputs == pytest.approx(labels, abs=1e-8 * reach)
+    assert (merged.matrix.max(axis=0) <= merged.matrix.min(axis=0) * math.exp(epsilon) * (1 + 1e-12)).all()
+    errors = (merged.outputs - labels[:, np.newaxis]) ** 2 / 2
+    loss = float(prior @ (merged.matrix * errors).sum(axis=1))
+    assert loss <= proof.upper * (1 + LINEAR)
+    if merged.spread > 1e-6 * reach**2:
+        assert loss < proof.lower
+    assert loss >= proven(line)[1].lower * (1 - LINEAR)
+
+
+# ------------------------------------------------------------------------------------------------------------ witnesses
+
+
+def agreement(number: int) -> dict[str, float]:
+    """How far the flow is from other solvers on a grid that has its outputs and many more: relative differences."""
+    rng, labels, prior, epsilon = given_by(number, largest=6)
+    low, high = unbiased_range(labels, epsilon)
+    found = {}
+    for penalty in (math.inf, math.exp(rng.uniform(math.log(0.1), math.log(100.0)))):
+        line = regression(labels, prior, epsilon, bias_penalty=penalty)
+        flow, proof = proven(line)
+        others = np.linspace(low - 0.3 * (high - low), high + 0.3 * (high - low), 40)
+        grid = Grid(np.unique(np.concatenate((flow.randomizer.outputs, others))))
+        on_grid = replace(line, outputs=grid)
+        for solver in (ColumnGeneration(), LinearProgram()):
+            if solver.accepts(on_grid):
+                there = certify(solve(on_grid, solver)).require(gap=WITNESS)
+                name = f"{type(solver).__name__}, bias {'forbidden' if line.unbiased else 'priced'}"
+                found[name] = abs(there.upper - proof.upper) / (proof.upper or 1.0)
+    return found
+
+
+@pytest.mark.parametrize("number", range(60))
+def test_flow_column_generation_and_the_floor_program_agree(number: int) -> None:
+    """On a grid that has the outputs of the optimum on the line the optimum is the same."""
+    differences = agreement(number)
+    assert len(differences) == 3
+    assert differences.pop("ColumnGeneration, bias priced") <= WITNESS
+    assert max(differences.values()) <= LINEAR
+
+
+def witness(problem: Problem) -> float:
+    """The optimum on cvxpy, from the definition of privacy alone: every set of labels, not only intervals, is a column.
+
+    Of a column of mass ``c`` and first moment ``m`` that the labels weight as ``s`` the loss is the sum of ``s_y p_y (m
+    - c y)^2 / (2 c)``: with the mean of the labels it is a square over ``c`` and a term linear in ``c``.
+    """
+    import cvxpy
+
+    unit = float(np.ptp(problem.labels))
+    labels = (problem.labels - problem.labels[0]) / unit
+    sets = np.array([members for members in itertools.product([0.0, 1.0], repeat=problem.k) if any(members)]).T
+    columns = np.where(sets > 0, 1.0, math.exp(-problem.epsilon))
+    masses, moments, squares = (cvxpy.Variable(columns.shape[1]) for _ in range(3))
+    weights = problem.prior @ columns
+    means = (problem.prior * labels) @ columns / weights
+    spreads = ((problem.prior * labels**2) @ columns - weights * means**2) / 2
+    loss = spreads @ masses + weights @ squares
+    apart = math.sqrt(2) * (moments - cvxpy.multiply(means, masses))
+    bias = columns @ moments - labels
+    rows = [columns @ masses == 1, cvxpy.SOC(masses + squares, cvxpy.vstack([masses - squares, apart]))]
+    if problem.unbiased:
+        rows.append(bias == 0)
+    else:
+        loss += problem.bias_penalty / 2 * problem.prior @ cvxpy.square(bias)
+    for end, side in ((problem.outputs.low, 1.0), (problem.outputs.high, -1.0)):
+        if math.isfinite(end):
+            rows.append(side * moments >= side * (end - problem.labels[0]) / unit * masses)
+    program = cvxpy.Problem(cvxpy.Minimize(loss), rows)
+    program.solve(solver="CLARABEL")
+    return float(program.value) * unit**2
+
+
+@every_kind
+@pytest.mark.parametrize("seed", [1, 4, 6])
+def test_no_set_of_labels_does_better_than_intervals(make: Make, seed: int) -> None:
+    problem = make(seed)
+    problem = regression(
+        problem.labels[:5],
+        problem.prior[:5] / problem.prior[:5].sum(),
+        max(problem.epsilon, 0.3),
+        bias_penalty=problem.bias_penalty,
+        outputs=problem.outputs,
+    )
+    assert value(problem) == pytest.approx(witness(problem), rel=WITNESS)
+
+
+@every_kind
+@pytest.mark.parametrize("seed", range(5))
+def test_the_dual_is_a_proof_in_fractions_set_by_set(make: Make, seed: int) -> None:
+    """Primal and dual feasible, and equal: the bound by brute force over all sets of labels, in rationals."""
+    solution, proof = proven(make(seed))
+    assert solution.dual is not None
+    ratio = exp_bracket(solution.problem.epsilon)[1]
+    bound = reference_bound(solution.problem, solution.dual, ratio)
+    assert proof.lower == pytest.approx(float(bound), rel=1e-12)
+    assert bound <= Fraction(proof.upper) * (1 + Fraction(SAME))
+    assert float(bound) >= proof.upper * (1 - PROVEN)
+
+
+@every_kind
+@seeds
+def test_columns_in_use_cost_nothing_and_favour_whom_they_should(make: Make, seed: int) -> None:
+    """Complementary slackness, from the definition of a reduced cost."""
+    solution, proof = proven(make(seed))
+    problem, dual, arcs = solution.problem, solution.dual, arcs_of(solution)
+    assert dual is not None
+    labels = np.arange(problem.k)[:, np.newaxis]
+    inside = (arcs.first <= labels) & (labels <= arcs.last)
+    # Measured from a label, or a term of a sum would be larger than all of it.
+    alpha = dual.alpha + dual.beta * problem.labels[0]
+    outputs, apart = arcs.outputs - problem.labels[0], arcs.outputs - problem.labels[:, np.newaxis]
+    reduced = problem.prior[:, np.newaxis] * apart**2 / 2 - alpha[:, np.newaxis] - dual.beta[:, np.newaxis] * outputs
+    paid = np.where(inside, math.exp(problem.epsilon), 1.0) * arcs.masses * reduced
+    assert np.abs(paid.sum(axis=0)).max() <= 10 * PROVEN * proof.upper
+    # Moving any one label in or out of the set of an arc would not lower the cost.
+    assert np.where(inside, paid, -paid).max() <= 10 * PROVEN * proof.upper
+
+
+# --------------------------------------------------------------------------------------------------------------- limits
+
+
+LIMITS = range(5)
+
+
+@pytest.mark.parametrize("seed", LIMITS)
+def test_for_little_privacy_loss_outputs_gather_at_those_of_the_two_end_labels(seed: int) -> None:
+    """[B23] Section 3.1 observes it as epsilon vanishes.
+
+    Outputs come within a share of order epsilon of the distance between the two ends, and the two ends alone are worse
+    by a share of its square: ten times nearer, and a hundred times.
+    """
+    problem = generic(seed + 100)
+    shares, excesses = [], []
+    for epsilon in (0.1, 0.01):
+        solution, proof = proven(replace(problem, epsilon=epsilon))
+        low, high = unbiased_range(problem.labels, epsilon)
+        outputs = solution.randomizer.outputs
+        shares.append(np.minimum(np.abs(outputs - low), np.abs(outputs - high)).max() / (high - low))
+        ends = float(problem.prior @ ((problem.labels - low) * (high - problem.labels))) / 2
+        excesses.append(ends / proof.upper - 1)
+    if problem.k == 2:
+        assert max(shares + excesses) <= SAME
+        return
+    assert shares[0] <= 0.1
+    assert excesses[0] <= 0.1**2
+    assert shares[0] / shares[1] == pytest.approx(10, rel=0.05)
+    assert excesses[0] / excesses[1] == pytest.approx(100, rel=0.05)
+
+
+@pytest.mark.parametrize("seed", LIMITS)
+def test_for_large_epsilon_the_optimum_is_debiased_randomized_response(seed: int) -> None:
+    """[B23] Section 3.1 observes that it approaches it: where no prior and no distance is small it has arrived.
+
+    Of the arcs that the cones find, before any closed form is asked.
+    """
+    rng, _, prior, _ = given_by(seed + 200, zeros=False)
+    labels = np.cumsum(rng.uniform(1.0, 2.0, prior.size))
+    problem = unbiased_regression(labels, 0.8 * prior + 0.2 / prior.size, 10.0)
+    arcs = Flow().arcs(problem)[0]
+    response = debiased_rr(problem.labels, problem.epsilon, prior=problem.prior)
+    assert arcs.first.tolist() == arcs.last.tolist() == list(range(problem.k))
+    assert arcs.outputs == pytest.approx(response.randomizer.outputs, abs=1e-9 * float(np.ptp(problem.labels)))
+    assert arcs.masses == pytest.approx(1 / (math.exp(10.0) + problem.k - 1), rel=1e-9)
+    assert certify(response).require(gap=PROVEN).upper == pytest.approx(value(problem), rel=SAME)
+
+
+# ------------------------------------------------------------------------------------------------------------ structure
+
+
+@every_kind
+@seeds
+def test_privacy_from_both_sides(make: Make, seed: int) -> None:
+    """An optimum uses all of its budget and no more, not even by rounding once it is a mechanism."""
+    solution, proof = proven(make(seed))
+    problem = solution.problem
+    assert math.isclose(proof.epsilon, problem.epsilon, rel_tol=1e-9)
+    mechanism = tabulate(solution)
+    exact = certify(mechanism, exact=True).require(gap=PROVEN)
+    assert exact.epsilon <= problem.epsilon
+    assert exact.upper == pytest.approx(proof.upper, rel=PROVEN)
+    smaller = replace(problem, epsilon=(1 - 1e-6) * problem.epsilon, outputs=Line())
+    for answer in (solution.randomizer, mechanism):
+        refused = certify(smaller, answer)
+        assert "-DP" in refused.findings[0]
+        assert refused.upper == math.inf
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_intervals_move_forward_step_by_step(seed: int) -> None:
+    """At most ``2 k - 2`` outputs, in the order of their intervals, which lead from the first label to the last."""
+    problem = generic(seed)
+    arcs = arcs_of(proven(problem)[0])
+    ends = np.column_stack((arcs.first, arcs.last))
+    assert problem.k <= arcs.n <= 2 * problem.k - 2
+    if problem.epsilon <= 0.5:
+        assert arcs.n == 2 * problem.k - 2
+    assert (np.diff(arcs.outputs) > 0).all()
+    assert {tuple(step) for step in np.diff(ends, axis=0).tolist()} <= {(0, 1), (1, 0), (1, 1)}
+    assert ends[0].tolist() == [0, 0]
+    assert ends[-1].tolist() == [problem.k - 1] * 2
+    assert not ((arcs.first == 0) & (arcs.last == problem.k - 1)).any()
+
+
+@every_kind
+@seeds
+def test_few_outputs_whatever_the_prior(make: Make, seed: int) -> None:
+    randomizer = proven(make(seed))[0].randomizer
+    assert randomizer.n <= 2 * randomizer.k - 1
+    assert (np.diff(randomizer.outputs) > 0).all()
+
+
+# ------------------------------------------------------------------------------------------------------ negative proofs
+
+
+SPOILS: dict[str, Callable[[Arcs], Arcs]] = {
+    "an output is moved": lambda arcs: replace(arcs, outputs=_scaled(arcs.outputs, 1 + 1e-6)),
+    "outputs are swapped": lambda arcs: replace(arcs, outputs=arcs.outputs[::-1]),
+    "a mass is raised": lambda arcs: replace(arcs, masses=_scaled(arcs.masses, 1 + 1e-6)),
+    "masses are swapped": lambda arcs: replace(arcs, masses=np.roll(arcs.masses, 1)),
+    "a mass is negative": lambda arcs: replace(arcs, masses=_scaled(arcs.masses, -1.0)),
+    "an interval is wider": lambda arcs: replace(arcs, last=np.maximum(arcs.last, 1)),
+    "a column is dropped": lambda arcs: arcs.only(np.arange(arcs.n) > 0),
+}
+
+
+def _scaled(amounts: np.ndarray, factor: float) -> np.ndarray:
+    """All as they were but the first."""
+    return np.append(factor * amounts[0], amounts[1:])
+
+
+@pytest.mark.parametrize("how", SPOILS)
+@pytest.mark.parametrize("seed", [1, 4, 9])
+def test_a_spoiled_randomizer_is_refused(how: str, seed: int) -> None:
+    problem = generic(seed)
+    solution, proof = proven(problem)
+    randomizer = Randomizer.of_arcs(problem.labels, SPOILS[how](arcs_of(solution)), problem.epsilon)
+    refused = certify(problem, randomizer, solution.dual)
+    assert refused.findings
+    assert (refused.lower, refused.upper, refused.gap) == (proof.lower, math.inf, math.inf)
+    with pytest.raises(NotCertified):
+        refused.require(gap=math.inf)
+
+
+@seeds
+def test_a_feasible_randomizer_that_is_not_the_best_is_told_by_how_much(seed: int) -> None:
+    problem = replace(generic(seed), epsilon=1.0)
+    solution, proof = proven(problem)
+    response = debiased_rr(problem.labels, 1.0, prior=problem.prior)
+    other = certify(problem, response.randomizer, solution.dual)
+    assert other.findings == ()
+    assert other.lower == proof.lower
+    assert other.upper == pytest.approx(response.value)
+    assert (other.gap > PROVEN) == (problem.k > 2)
+
+
+@every_kind
+@seeds
+def test_no_dual_is_believed_beyond_the_optimum(make: Make, seed: int) -> None:
+    """Whatever is claimed, a bound that is proven stays below the optimum: duals that claim more fail at a column.
+
+    Adding one number to all of ``alpha`` adds nothing to the bound where every column favours one label, since the
+    masses of such columns have one sum; elsewhere it takes from the bound.
+    """
+    solution, proof = proven(make(seed))
+    problem, dual, arcs = solution.problem, solution.dual, arcs_of(solution)
+    assert dual is not None
+    rng = np.random.default_rng(seed)
+    charged = problem.bias_weights > 0
+    size = np.abs(dual.alpha).max(), np.abs(dual.beta).max()
+    greedy = [Dual(dual.alpha + share * proof.upper, dual.beta) for share in (1e-6, 0.01, 1.0)]
+    greedy += [Dual((1 + share) * dual.alpha, (1 + share) * dual.beta) for share in (1e-6, 0.01, 1.0, -0.01, -1.0)]
+    greedy += [
+        Dual(
+            dual.alpha + share * size[0] * rng.normal(size=problem.k),
+            dual.beta + share * size[1] * rng.normal(size=problem.k) * charged,
+        )
+        for share in (1e-9, 1e-6, 1e-3, 0.1)
+        for _ in range(3)
+    ]
+    bounds = [certify(problem, solution.randomizer, each).lower for each in greedy]
+    assert max(bounds) <= proof.upper * (1 + SAME)
+    for each in greedy[:3]:
+        # What it claims: the loss of a randomizer whose every column costs at least nothing.
+        spent = float((each.beta[charged] ** 2 / problem.bias_weights[charged]).sum()) / 2
+        assert float(each.alpha.sum() + each.beta @ problem.labels) - spent > proof.upper
+        gap = certify(problem, solution.randomizer, each).gap
+        assert gap > 1e-7 or (arcs.first == arcs.last).all()
+
+
+@seeds
+def test_a_perturbed_dual_leaves_the_gap_open(seed: int) -> None:
+    """Where the optimal multipliers are unique but for what adds nothing, any others prove less."""
+    problem = replace(generic(seed), epsilon=min(generic(seed).epsilon, 0.5))
+    solution, _ = proven(problem)
+    dual, rng = solution.dual, np.random.default_rng(seed)
+    assert dual is not None
+    for _ in range(5):
+        other = Dual(dual.alpha * (1 + 1e-3 * rng.normal(size=problem.k)), dual.beta)
+        with pytest.raises(NotCertified, match="the verified gap is"):
+            certify(problem, solution.randomizer, other).require(gap=PROVEN)
+
+
+# -------------------------------------------------------------------------------------------------- never a wrong claim
+
+
+@st.composite
+def flow_problems(draw: st.DrawFn) -> Problem:
+    """Priors with zeros, ties and spikes; labels in clusters or far from zero; any penalty, on the line or boxed."""
+    labels = draw(label_sets(2, 5))
+    entries = st.sampled_from([0.0, 0.0, 1.0, 1.0, 2.0, 5.0, 0.1, 1e-3])
+    weights = np.array(draw(st.lists(entries, min_size=labels.size, max_size=labels.size).filter(any)))
+    prior = weights / weights.sum()
+    epsilon = math.exp(draw(st.floats(math.log(0.01), math.log(12.0))))
+    penalty = draw(st.sampled_from([math.inf, math.inf, 1e-3, 0.1, 1.0, 25.0, 1e4]))
+    if draw(st.booleans()):
+        return regression(labels, prior, epsilon, bias_penalty=penalty)
+    low, high = unbiased_range(labels, epsilon) if penalty == math.inf else (labels[0], labels[-1])
+    least = 0.01 if penalty == math.inf else -0.3
+    below, above = (draw(st.floats(least, 1.0)) * (high - low) for _ in range(2))
+    return regression(labels, prior, epsilon, bias_penalty=penalty, outputs=Interval(low - below, high + above))
+
+
+def answered(problem: Problem, solver: Solver | None = None) -> tuple[Solution, Certificate]:
+    """The answer and what is proven of it, good or bad."""
+    try:
+        solution = solve(problem, solver)
+    except NotCertified as error:
+        if error.solution is None or error.certificate is None:
+            raise
+        return error.solution, error.certificate
+    return solution, certify(solution)
+
+
+def feasible_losses(problem: Problem) -> list[float]:
+    """The losses of some randomizers that owe nothing to the flow."""
+    labels, epsilon = problem.labels, problem.epsilon
+    ends = np.clip(unbiased_range(labels, epsilon), problem.outputs.low, problem.outputs.high)
+    width = float(np.ptp(labels))
+    upper = np.clip((labels - ends[0]) / (ends[1] - ends[0]), 1 / (1 + math.exp(epsilon)), None)
+    upper = np.minimum(upper, math.exp(epsilon) / (1 + math.exp(epsilon)))
+    candidates = [Randomizer(labels, ends, np.column_stack((1 - upper, upper)), epsilon)]
+    candidates.append(debiased_rr(labels, epsilon).randomizer)
+    if not problem.unbiased:
+        constant = np.clip([problem.prior @ labels], problem.outputs.low, problem.outputs.high)
+        candidates.append(Randomizer(labels, constant, np.ones((problem.k, 1)), epsilon))
+    low = max(problem.outputs.low, ends[0] - 0.2 * width)
+    high = min(problem.outputs.high, ends[1] + 0.2 * width)
+    grid = replace(problem, outputs=Grid(np.linspace(low, high, 30)))
+    solver = LinearProgram() if problem.unbiased else ColumnGeneration()
+    candidates.append(answered(grid, solver)[0].randomizer)
+    proofs = [certify(problem, candidate) for candidate in candidates]
+    return [proof.upper for proof in proofs if not proof.findings]
+
+
+@settings(max_examples=120)
+@given(flow_problems())
+def test_an_answer_is_proven_or_says_that_it_is_not(problem: Problem) -> None:
+    """The bound is what brute force says it is, no feasible randomizer is below it, and an open gap is not passed."""
+    solution, proof = answered(problem)
+    assert solution.dual is not None
+    bound = reference_bound(problem, solution.dual, exp_bracket(problem.epsilon)[1])
+    assert proof.lower <= bound + abs(bound) * Fraction(1, 10**12)
+    others = feasible_losses(problem)
+    assert proof.lower <= min([*others, proof.upper]) * (1 + 1e-8)
+    if proof.findings or proof.gap > PROVEN:
+        with pytest.raises(NotCertified):
+            proof.require(gap=PROVEN)
+    else:
+        assert proof.upper <= min(others, default=math.inf) * (1 + 1e-8)
+
+
+if __name__ == "__main__":
+    count = int(sys.argv[1])
+    results = [agreement(number) for number in range(count)]
+    for which in results[0]:
+        worst = max(range(count), key=lambda number: results[number][which])
+        sys.stdout.write(f"{which}: {results[worst][which]:.2g} at number {worst} of {count}\n")
