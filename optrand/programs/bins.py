@@ -112,14 +112,14 @@ def bin_costs(problem: Problem) -> BinCosts:
     low, high = problem.outputs.low, problem.outputs.high
     if problem.loss == losses.poisson_log and problem.labels[-1] == 0 and low <= 0:
         raise Infeasible("the label 0 alone has no best output above 0 under Poisson log loss: pass outputs=")
-    origin = 0.0 if problem.loss == losses.poisson_log else float(problem.labels[0])
+    origin = float(problem.labels[0]) if problem.loss == losses.squared else 0.0
     labels, gain = problem.labels - origin, math.expm1(problem.epsilon)
     return kinds[problem.loss.name](labels, problem.prior, gain, origin, low - origin, high - origin)
 
 
 @dataclass(frozen=True, eq=False)
 class _Bins:
-    """Labels and sums that all losses share; all but Poisson log loss measure from the first label.
+    """Labels and sums that all losses share; squared loss measures from the first label.
 
     Attributes
     ----------

@@ -1,13 +1,13 @@
 r"""Multipliers that satisfy cuts, as near as can be to where they were: a small quadratic program.
 
 A multiplier is a place :math:`x_y` between its two bounds, from 0 to 1 (:mod:`optrand.solvers.bin_dual`). With ten
-thousand labels there is no need for as many unknowns: over each bin :math:`x` is linear between a few *knots*, evenly
-spread over its labels. Smooth places keep the labels' reach in order, and a smooth change that satisfies one cut
-satisfies its neighbours as well. So what is kept small is the change, and above all its steps from knot to knot,
+thousand labels there is no need for as many unknowns: over each bin the *change* of :math:`x` is linear between a few
+*knots*, evenly spread over its labels. A smooth change keeps the labels' reach in order, and one that satisfies one cut
+satisfies its neighbours as well. So what is kept small is the change at the knots, and above all its steps,
 
-.. math:: \sum_i (z_i - z^0_i)^2 + \frac{n^2}{10} \sum_i (z_{i+1} - z_i)^2,
+.. math:: \sum_i z_i^2 + \frac{n^2}{10} \sum_i (z_{i+1} - z_i)^2,
 
-for the :math:`n` knots of a bin, subject to the sums over the bins, to :math:`0 \leq z \leq 1`, and to the cuts.
+for the :math:`n` knots of a bin, subject to the sums over the bins, to :math:`0 \leq x \leq 1`, and to the cuts.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ ENGINE = Clarabel(tolerance=1e-12)
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """Some labels, and the most that their multipliers may exceed their lower bounds by, together."""
+    """What a weighted sum of the places of some labels may be at most."""
 
     labels: NDArray[np.intp]
+    weights: Floats
     limit: float
 
 
@@ -74,6 +75,11 @@ class Knots:
         """Whether every label has its knot."""
         return bool(self.most >= self.sizes.max())
 
+    @property
+    def finer(self) -> Knots:
+        """Twice as many."""
+        return Knots(self.starts, self.k, 2 * self.most)
+
     @cached_property
     def bins(self) -> NDArray[np.intp]:
         """The bin of each knot."""
@@ -81,7 +87,7 @@ class Knots:
 
     @cached_property
     def basis(self) -> sparse.csr_array:
-        """Places of labels from those of knots, shape ``(k, knots)``."""
+        """Changes of labels from those of knots, shape ``(k, knots)``."""
         sizes, knots = self.sizes, np.minimum(self.most, self.sizes)
         rank = np.arange(self.k) - np.repeat(self.starts, sizes)
         own = np.repeat(knots, sizes)
@@ -96,7 +102,7 @@ class Knots:
 
     @property
     def metric(self) -> sparse.csr_array:
-        """The quadratic form that says how far two sets of places are apart."""
+        """The quadratic form that says how large a change is."""
         count = np.bincount(self.bins).astype(np.float64)[self.bins]
         knots = self.bins.size
         steps = sparse.eye_array(knots, format="csr") - sparse.eye_array(knots, k=1, format="csr")
@@ -104,13 +110,13 @@ class Knots:
         weighted = steps.T @ sparse.diags_array(np.where(same, STEPS * count**2, 0.0)) @ steps
         return sparse.csr_array(sparse.eye_array(knots) + weighted)
 
-    def nearest(self, fractions: Floats, widths: Floats, sums: Floats, cuts: list[Cut]) -> Floats | None:
-        """The places nearest to one fraction a bin that satisfy all cuts.
+    def nearest(self, middle: Floats, widths: Floats, sums: Floats, cuts: list[Cut]) -> Floats | None:
+        """The places nearest to some others that satisfy all cuts.
 
         Parameters
         ----------
-        fractions : (m,) array
-            Of each bin.
+        middle : (k,) array
+            The others.
         widths : (k,) array
             From the lower bound of each multiplier to the upper one.
         sums : (m,) array
@@ -122,25 +128,32 @@ class Knots:
         (k,) array or None
             None where the engine finds none.
         """
-        bins = [np.arange(a, a + size) for a, size in zip(self.starts, self.sizes, strict=True)]
-        equal, equal_to = _scaled(_rows(bins, widths) @ self.basis, sums)
-        limits = np.array([cut.limit for cut in cuts])
-        less, less_than = _scaled(_rows([cut.labels for cut in cuts], widths) @ self.basis, limits)
-        box = sparse.eye_array(self.bins.size, format="csr")
-        metric = self.metric
+        ends = np.append(self.starts, self.k)
+        bins = sparse.csr_array((widths, np.arange(self.k), ends), shape=(self.starts.size, self.k))
+        equal, equal_to = _scaled(bins @ self.basis, sums - bins @ middle)
+        sets = self._rows(cuts)
+        less, less_than = _scaled(sets @ self.basis, np.array([cut.limit for cut in cuts]) - sets @ middle)
+        free = np.flatnonzero(widths)
+        box = self.basis[free]
         program = ConicProgram(
-            quadratic=sparse.csc_array(sparse.triu(metric)),
-            cost=-(metric @ fractions[self.bins]),
+            quadratic=sparse.csc_array(sparse.triu(self.metric)),
+            cost=np.zeros(self.bins.size),
             equal=sparse.csc_array(equal),
             equal_to=equal_to,
             less=sparse.csc_array(sparse.vstack((less, box, -box))),
-            less_than=np.concatenate((less_than, np.ones(self.bins.size), np.zeros(self.bins.size))),
+            less_than=np.concatenate((less_than, 1 - middle[free], middle[free])),
         )
         try:
             answer = ENGINE.solve(program)
         except SolverFailed:
             return None
-        return None if "nfeasible" in answer.status else np.clip(self.basis @ answer.x, 0.0, 1.0)
+        return None if "nfeasible" in answer.status else np.clip(middle + self.basis @ answer.x, 0.0, 1.0)
+
+    def _rows(self, cuts: list[Cut]) -> sparse.csr_array:
+        """The weights of each cut."""
+        ends = np.concatenate(([0], np.cumsum([cut.labels.size for cut in cuts])))
+        entries = np.concatenate([cut.weights for cut in cuts]), np.concatenate([cut.labels for cut in cuts])
+        return sparse.csr_array((*entries, ends), shape=(len(cuts), self.k))
 
 
 def quotient(above: Floats, below: Floats) -> Floats:
@@ -149,14 +162,7 @@ def quotient(above: Floats, below: Floats) -> Floats:
     return ratio
 
 
-def _rows(sets: list[NDArray[np.intp]], weights: Floats) -> sparse.csr_array:
-    """One row a set of labels, with their weights."""
-    labels = np.concatenate(sets)
-    ends = np.concatenate(([0], np.cumsum([one.size for one in sets])))
-    return sparse.csr_array((weights[labels], labels, ends), shape=(len(sets), weights.size))
-
-
 def _scaled(rows: sparse.csr_array, right: Floats) -> tuple[sparse.csr_array, Floats]:
-    """The same rows with entries that sum to one, so that all are of one size."""
-    unit = quotient(np.ones(right.size), np.asarray(rows.sum(axis=1), dtype=np.float64))
+    """The same rows with magnitudes that sum to one, so that all are of one size."""
+    unit = quotient(np.ones(right.size), np.asarray(abs(rows).sum(axis=1), dtype=np.float64))
     return sparse.csr_array(sparse.diags_array(unit) @ rows), right * unit

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optrand.problem import Problem
 from optrand.programs.bins import BinCosts, Starts, bin_costs
@@ -76,35 +75,66 @@ class BinGraph:
 
     def value(self, starts: Starts) -> float:
         """The loss of a partition."""
-        share = self.gain / (self.gain + starts.size)
-        return share * math.fsum(self.lengths(starts)) + (1 - share) * self.costs.least
+        lengths, bins = math.fsum(self.lengths(starts)), starts.size
+        return (self.gain * lengths + bins * self.costs.least) / (self.gain + bins)
 
     def shortest(self, penalty: float) -> Starts:
         """The partition of least ``sum (K + penalty)``, of equal ones one with long bins."""
         k = self.problem.k
         distances, following = np.zeros(k + 1), np.zeros(k, dtype=np.intp)
-        for start, rows in self._blocks(backwards=True):
-            for i in range(rows.shape[0] - 1, -1, -1):
-                a = start + i
-                lengths = rows[i, i:] + distances[a + 1 :]
-                best = int(lengths.argmin())
-                distances[a], following[a] = lengths[best] + penalty, a + 1 + best
+        for a, row in self._rows(backwards=True):
+            lengths = row + distances[a + 1 :]
+            best = int(lengths.argmin())
+            distances[a], following[a] = lengths[best] + penalty, a + 1 + best
         starts = [0]
         while following[starts[-1]] < k:
             starts.append(int(following[starts[-1]]))
         return np.array(starts, dtype=np.intp)
 
-    def tightest(self, alpha: Floats) -> tuple[Floats, NDArray[np.intp]]:
-        """The least ``K_S - sum(alpha over S)`` of the bins that begin at each label, and the labels where they end."""
-        sums = np.concatenate(([0.0], np.cumsum(alpha)))
-        least, ends = np.empty(self.problem.k), np.empty(self.problem.k, dtype=np.intp)
-        for start, rows in self._blocks():
-            here = slice(start, start + rows.shape[0])
-            slack = rows - sums[start + 1 :]
-            slack += sums[here, np.newaxis]
-            last = slack.argmin(axis=1)
-            least[here], ends[here] = slack[np.arange(last.size), last], start + last
-        return least, ends
+    def potentials(self, near: Floats, penalty: float) -> Floats:
+        """Potentials near some others: no arc is shorter than its two ends are apart, and shortest paths are as long.
+
+        Parameters
+        ----------
+        near : (k + 1,) array
+            What the potentials should be at each node.
+        penalty : float
+            The length of each arc is that of its bin and this.
+
+        Returns
+        -------
+        (k + 1,) array
+            0 at the first node.
+
+        Notes
+        -----
+        Distances from the first node are potentials, the largest ones, and so are distances to the last node, negative,
+        the smallest. Where `near` is clipped to lie between them, the largest potentials below it and the smallest
+        above it are shortest and longest distances once more; the answer is halfway between. Three looks at all arcs.
+        """
+        k = self.problem.k
+        left, done = np.zeros(k + 1), np.full(k + 1, math.inf)
+        for a, lengths in self._rows(backwards=True):
+            left[a] = (lengths + left[a + 1 :]).min() + penalty
+        done[0] = 0.0
+        below, clipped = done.copy(), np.zeros(k + 1)
+        for a, lengths in self._rows():
+            clipped[a] = min(max(near[a], left[0] - left[a]), done[a])
+            below[a] = min(below[a], clipped[a])
+            np.minimum(done[a + 1 :], lengths + (done[a] + penalty), out=done[a + 1 :])
+            np.minimum(below[a + 1 :], lengths + (below[a] + penalty), out=below[a + 1 :])
+        clipped[k] = below[k] = left[0]
+        above = clipped
+        for a, lengths in self._rows(backwards=True):
+            above[a] = max(above[a], (above[a + 1 :] - lengths).max() - penalty)
+        halfway: Floats = (above + below) / 2
+        return halfway
+
+    def _rows(self, *, backwards: bool = False) -> Iterator[tuple[int, Floats]]:
+        """Each label, and the lengths of the bins that begin there."""
+        for start, rows in self._blocks(backwards=backwards):
+            for i in range(rows.shape[0])[:: -1 if backwards else 1]:
+                yield start + i, rows[i, i:]
 
     def _blocks(self, *, backwards: bool = False) -> Iterator[tuple[int, Floats]]:
         """The first label of each block of rows, and the block."""

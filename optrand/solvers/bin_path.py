@@ -67,7 +67,7 @@ class BinPath:
     """
 
     gap: float = 2e-10
-    rounds: int = 30
+    rounds: int = 80
 
     def accepts(self, problem: Problem) -> bool:
         """No bias penalty, a convex loss with a name, and outputs that are not a grid."""
