@@ -12,9 +12,8 @@ cost is found in floats, again and again until nothing shrinks:
           P_j = \sum_y s_j(y) \, p_y.
 
 It keeps optimal outputs optimal. Where outputs alone do not reach, because they lie on a grid or on the ends of an
-interval or are fewer than the labels, masses change as well, at the cost :math:`\Delta c_j^2 / 2 c_j`. Written as
-differences of neighbouring labels the equations touch an arc at its two nodes only, so that ten thousand labels are one
-sparse factorisation.
+interval or are fewer than the labels, masses change as well, at the cost :math:`\Delta c_j^2 / 2 c_j`. The equations
+are those of :mod:`optrand.flow_equations`.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from optrand.arcs import Arcs, Indices
 from optrand.errors import NotCertified
 from optrand.exact import common_scale, privacy_ratio
+from optrand.flow_equations import column_weights, least_change, node_equations
 from optrand.integer_arcs import IntegerArcs
 from optrand.outputs import Grid
 from optrand.problem import Problem
@@ -48,9 +47,6 @@ UNEVEN = 1e-9
 
 FORGIVEN = 1e-6
 """How far rows may be from 1."""
-
-RIDGE = 1e-14
-"""What is added to the diagonal of equations scaled to 1: those that depend on others have a solution, too."""
 
 ROUNDS = 12
 """Corrections at most; two or three is what it takes."""
@@ -233,16 +229,17 @@ class _Table:
         free = self.movable
         width = float(max(self.outputs[-1] - problem.labels[0], problem.labels[-1] - self.outputs[0])) or 1.0
         probable = np.array([mass * self.ratio.numerator / self.total for mass in flow.masses.tolist()])
-        nodes = _node_equations(flow, problem.epsilon) @ sparse.diags_array(probable)
+        nodes = node_equations(flow.k, flow.first, flow.last, problem.epsilon) @ sparse.diags_array(probable)
         to_output = sparse.csr_array((np.ones(flow.at.size), (np.arange(flow.at.size), flow.at)))
-        reach = 1 / np.bincount(flow.at, probable * self._curvature())[free]
+        weights = column_weights(problem.prior, flow.first, flow.last, problem.epsilon)
+        reach = 1 / np.bincount(flow.at, probable * weights)[free]
         system, residual = (nodes @ to_output)[:, free], self._residual() / width
         if masses:
             pulls = nodes @ sparse.diags_array((self.outputs[flow.at] - self.outputs.mean()) / width)
             system = sparse.block_array([[nodes, None], [pulls, system]])
             residual = np.concatenate((np.zeros(problem.k), residual))
             reach = np.concatenate((1 / probable, reach))
-        change = _least_change(sparse.csr_array(system), reach, residual)
+        change = least_change(sparse.csr_array(system), reach, residual)
         outputs = self.outputs.copy()
         outputs[free] += width * change[change.size - int(free.sum()) :]
         outputs = np.clip(outputs, problem.outputs.low, problem.outputs.high)
@@ -253,13 +250,6 @@ class _Table:
         conserved = _conserved(flow.k, flow.first, flow.last + 1, wanted)
         return _Table(problem, *_in_order(flow.k, flow.first, flow.last, outputs[flow.at], conserved), self.ratio)
 
-    def _curvature(self) -> Floats:
-        """``P / E`` of each arc: what the square of a step of its output costs."""
-        inside = np.concatenate(([0.0], np.cumsum(self.problem.prior)))
-        others = math.exp(-self.problem.epsilon)
-        curvature: Floats = others + (1 - others) * (inside[self.flow.last + 1] - inside[self.flow.first])
-        return curvature
-
     def _residual(self) -> Floats:
         """What the first mean lacks, then what each mean lacks less what the one before it does."""
         biases, unit = self.moments
@@ -269,37 +259,6 @@ class _Table:
 
 def _bias(table: _Table) -> float:
     return table.bias
-
-
-def _node_equations(flow: IntegerArcs, epsilon: float) -> sparse.csr_array:
-    """Sums over the arcs that favour a label, differenced: what leaves a node less what enters it.
-
-    The first row is the sum over all arcs at the first label; all rows are divided by ``1 - exp(-epsilon)``.
-    """
-    first, end, every = flow.first, flow.last + 1, np.arange(flow.at.size)
-    starts, ends = first > 0, end < flow.k
-    return sparse.csr_array(
-        (
-            np.concatenate((1 / math.expm1(epsilon) + ~starts, np.ones(starts.sum()), -np.ones(ends.sum()))),
-            (
-                np.concatenate((np.zeros(every.size, dtype=np.int64), first[starts], end[ends])),
-                np.concatenate((every, every[starts], every[ends])),
-            ),
-        ),
-        shape=(flow.k, every.size),
-    )
-
-
-def _least_change(system: sparse.csr_array, reach: Floats, residual: Floats) -> Floats:
-    """The ``x`` of least ``sum(x**2 / reach)`` with ``system @ x = residual``, but for what rounding leaves."""
-    normal = sparse.csc_array(system @ sparse.diags_array(reach) @ system.T)
-    size = normal.diagonal()
-    scale = 1 / np.sqrt(np.where(size > 0, size, 1.0))
-    scaled = sparse.diags_array(scale) @ normal @ sparse.diags_array(scale)
-    ridged = sparse.csc_array(scaled + sparse.diags_array(np.where(size > 0, RIDGE, 1.0)))
-    factors = splu(ridged, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    change: Floats = reach * (system.T @ (scale * factors.solve(scale * residual)))
-    return change
 
 
 def _times(array: Floats, scale: int) -> list[int]:

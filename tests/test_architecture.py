@@ -19,7 +19,7 @@ FLOORS = [
     {"drawing", "integer_arcs", "randomizer"},
     {"arc_sampling", "problem", "rounding", "sampling"},
     {"solution", "staircase"},
-    {"column_bound"},
+    {"column_bound", "flow_equations"},
     {"documents", "exact_absolute", "exact_squared", "flow_tabulation", "mending", "presolve"},
     {"mechanism", "pricing"},
     {"exact_pricing"},

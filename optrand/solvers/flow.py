@@ -13,6 +13,7 @@ from optrand.arcs import Arcs
 from optrand.certificate import lower_bound
 from optrand.closed_forms import debiased_rr
 from optrand.errors import InvalidInput
+from optrand.flow_equations import balanced
 from optrand.outputs import Grid
 from optrand.problem import Problem, unbiased_range
 from optrand.programs.conic import ConicSolution
@@ -159,7 +160,7 @@ class Flow:
             program = FlowProgram(problem, *intervals)
             answer = clock.answer(self.engine, program)
             program, point = used(program, program.read(answer))
-            arcs, dual = program.arcs(point), program.dual(point.potentials)
+            arcs, dual = balanced(problem, program.arcs(point)), program.dual(point.potentials)
             missing = lacking(program, point.potentials, VIOLATED)
             if not missing[0].size or calls >= self.rounds:
                 return arcs, dual, answer.status, calls
