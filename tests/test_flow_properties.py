@@ -71,7 +71,7 @@ def given_by(seed: int, *, largest: int = 9, zeros: bool = True) -> Given:
     labels = np.cumsum(spacing) / 64 - rng.integers(5)
     prior = rng.dirichlet(np.ones(k))
     if zeros and seed % 4 == 3:
-        prior[rng.permutation(k)[: k // 2]] = 0.0
+        prior[rng.permutation(k)[: (k - 1) // 2]] = 0.0
     return rng, labels, prior / prior.sum(), math.exp(rng.uniform(math.log(0.05), math.log(6.0)))
 
 
