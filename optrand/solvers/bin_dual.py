@@ -78,7 +78,11 @@ def bin_dual(graph: BinGraph, starts: Starts, *, gap: float, rounds: int) -> Flo
     all intervals, ``O(k^2)``, and only then rounds of prices and of a quadratic program in some knots a bin.
     """
     shares = _Shares(graph, starts)
+<<<<<<< HEAD
+    best = shares.balanced(spread(shares.fractions, starts, shares.problem.k))
+=======
     best = spread(shares.fractions, starts, shares.problem.k)
+>>>>>>> 31fa5d58261edabb9c877c81e0cb150b77e3f1f1
     broken, least = shares.broken(best, gap)
     if not broken:
         return shares.alpha(best)
@@ -159,18 +163,26 @@ class _Shares:
         """The one place for all labels of a bin that makes its sum right."""
         return np.minimum(quotient(self.sums, self._sums(self.widths)), 1.0)
 
+    def balanced(self, position: Floats) -> Floats:
+        """Places that sum to what each bin must hold, what rounding and limits did to the sums undone."""
+        lacking = quotient(self.sums - self._sums(self.widths * position), self._sums(self.widths))
+        balanced: Floats = position + self._spread(lacking)
+        return balanced
+
     def alpha(self, position: Floats) -> Floats:
-        """The multipliers, what rounding did to their sums undone."""
-        above = self.widths * position
-        lacking = quotient(self.sums - self._sums(above), self._sums(self.widths))
-        alpha: Floats = self.lowest + above + self.widths * self._spread(lacking)
+        """The multipliers of some places."""
+        alpha: Floats = self.lowest + self.widths * position
         return alpha
 
     def mended(self, position: Floats) -> Floats:
         """Places near some others where no interval holds too much."""
         totals = np.concatenate(([0.0], np.cumsum(self.alpha(position))))
         alpha = np.diff(self.graph.potentials(totals, self.penalty))
+<<<<<<< HEAD
+        return self.balanced(np.clip(quotient(alpha - self.lowest, self.widths), 0.0, 1.0))
+=======
         return quotient(alpha - self.lowest, self.widths)
+>>>>>>> 31fa5d58261edabb9c877c81e0cb150b77e3f1f1
 
     def cut(self, position: Floats, labels: NDArray[np.intp], excess: float) -> Cut:
         """What keeps some labels from holding too much; of bins that they fill by more than half, what they leave out.
@@ -186,7 +198,12 @@ class _Shares:
 
     def nearest(self, knots: Knots, middle: Floats, cuts: list[Cut]) -> Floats | None:
         """The places nearest to some others that satisfy all cuts, if there are any."""
+<<<<<<< HEAD
+        found = knots.nearest(middle, self.widths, self.sums, cuts)
+        return None if found is None else self.balanced(found)
+=======
         return knots.nearest(middle, self.widths, self.sums, cuts)
+>>>>>>> 31fa5d58261edabb9c877c81e0cb150b77e3f1f1
 
     def broken(self, position: Floats, gap: float) -> tuple[list[Broken], float]:
         """Sets that hold too much, and by which share of the loss the worst of all does."""
