@@ -78,11 +78,7 @@ def bin_dual(graph: BinGraph, starts: Starts, *, gap: float, rounds: int) -> Flo
     all intervals, ``O(k^2)``, and only then rounds of prices and of a quadratic program in some knots a bin.
     """
     shares = _Shares(graph, starts)
-<<<<<<< HEAD
     best = shares.balanced(spread(shares.fractions, starts, shares.problem.k))
-=======
-    best = spread(shares.fractions, starts, shares.problem.k)
->>>>>>> 31fa5d58261edabb9c877c81e0cb150b77e3f1f1
     broken, least = shares.broken(best, gap)
     if not broken:
         return shares.alpha(best)
@@ -178,11 +174,7 @@ class _Shares:
         """Places near some others where no interval holds too much."""
         totals = np.concatenate(([0.0], np.cumsum(self.alpha(position))))
         alpha = np.diff(self.graph.potentials(totals, self.penalty))
-<<<<<<< HEAD
         return self.balanced(np.clip(quotient(alpha - self.lowest, self.widths), 0.0, 1.0))
-=======
-        return quotient(alpha - self.lowest, self.widths)
->>>>>>> 31fa5d58261edabb9c877c81e0cb150b77e3f1f1
 
     def cut(self, position: Floats, labels: NDArray[np.intp], excess: float) -> Cut:
         """What keeps some labels from holding too much; of bins that they fill by more than half, what they leave out.
@@ -198,12 +190,8 @@ class _Shares:
 
     def nearest(self, knots: Knots, middle: Floats, cuts: list[Cut]) -> Floats | None:
         """The places nearest to some others that satisfy all cuts, if there are any."""
-<<<<<<< HEAD
         found = knots.nearest(middle, self.widths, self.sums, cuts)
         return None if found is None else self.balanced(found)
-=======
-        return knots.nearest(middle, self.widths, self.sums, cuts)
->>>>>>> 31fa5d58261edabb9c877c81e0cb150b77e3f1f1
 
     def broken(self, position: Floats, gap: float) -> tuple[list[Broken], float]:
         """Sets that hold too much, and by which share of the loss the worst of all does."""
