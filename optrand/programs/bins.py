@@ -192,11 +192,13 @@ class _Squared(_Bins):
         np.maximum(masses, SMALLEST_NORMAL, out=masses)
         means = np.cumsum(weights * offsets, axis=1)
         means /= masses
-        # Each label adds its weight times its distances from the means before and after it.
-        added = offsets - means
+        # A label adds its squared distance from the mean before it, times half the harmonic mean of the two weights.
+        added = np.zeros(offsets.shape)
+        np.subtract(offsets[:, 1:], means[:, :-1], out=added[:, 1:])
+        added *= added
+        added[:, 1:] *= masses[:, :-1]
+        added /= masses
         added *= weights
-        added[:, 1:] *= offsets[:, 1:] - means[:, :-1]
-        added[:, 0] = 0.0
         costs = np.cumsum(added, axis=1)
         means += labels[: stop - start, np.newaxis] - self.mean
         if self.low == -math.inf and self.high == math.inf:
