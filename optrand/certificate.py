@@ -23,26 +23,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import overload
 
 import numpy as np
 
 from optrand import exact_pricing
 from optrand.errors import InvalidInput, NotCertified
-from optrand.exact import exp_bracket, float_above, float_below, log_above
+from optrand.exact import float_below
+from optrand.measurements import Measurements
 from optrand.mechanism import Mechanism
-from optrand.outputs import Grid
 from optrand.pricing import price
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution
 from optrand.validation import SMALLEST_NORMAL
 
-__all__ = ["TOLERANCE", "Certificate", "certify", "lower_bound"]
-
-TOLERANCE = 1e-9
-"""A float matrix counts as feasible while rows, means and ratios are off by at most this share of their scale."""
+__all__ = ["Certificate", "certify", "lower_bound"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,8 @@ class Certificate:
     ----------
     lower, upper : float
         The optimal value of the problem lies between them. One end is the value of the randomizer at hand (only if it
-        is feasible), the other the bound that its dual proves; infinite where there is none.
+        is feasible), and what the multipliers charge for the bias that rounding has left; the other the bound that its
+        dual proves; infinite where there is none.
     asked : float
         The budget of the problem, in nats.
     epsilon : float
@@ -182,8 +179,14 @@ def certify(
         answer = subject.randomizer if isinstance(subject, Solution) else subject
     exact = exact or exact_pricing.cheap(problem)
     bound = -math.inf if dual is None else lower_bound(problem, dual, exact=exact)
-    facts = _Facts.of_mechanism(problem, answer, exact) if isinstance(answer, Mechanism) else _Facts.of(problem, answer)
+    if isinstance(answer, Mechanism):
+        facts = Measurements.of_mechanism(problem, answer, exact=exact)
+    else:
+        facts = Measurements.of_randomizer(problem, answer)
     value = math.inf if facts.findings else facts.value
+    charges = 0.0 if dual is None or facts.findings else facts.charged(problem, dual)
+    if charges:
+        value = math.nextafter(value + charges, math.inf)
     maximised = problem.sign < 0
     return Certificate(
         lower=float(-value if maximised else bound),
@@ -246,80 +249,3 @@ def lower_bound(problem: Problem, dual: Dual, *, exact: bool = False) -> float:
     # Below the normal floats rounding is no share of what is rounded, but up to some units of 2**-1074 a label.
     rounding = 4 * np.finfo(float).eps * sizes + (problem.k * 2.0**-1068 if sizes else 0.0)
     return float(math.fsum(terms) + excess - rounding)
-
-
-@dataclass(frozen=True)
-class _Facts:
-    """What was measured of one randomizer."""
-
-    value: float
-    epsilon: float
-    bias: float
-    findings: tuple[str, ...]
-
-    @classmethod
-    def of(cls, problem: Problem, randomizer: Randomizer) -> _Facts:
-        """Measure a design in floats: residuals within :data:`TOLERANCE` of their scale are forgiven, and no more."""
-        if not np.array_equal(problem.labels, randomizer.labels):
-            return cls(math.inf, math.inf, math.inf, ("the randomizer's labels are not those of the problem",))
-        ratio = randomizer.realised_ratio
-        realised = math.inf if ratio == math.inf else log_above(Fraction(ratio) * (1 + Fraction(1, 2**51)))
-        with np.errstate(over="ignore", invalid="ignore"):
-            bias = float(np.abs(randomizer.biases).max())
-            rows = float(np.abs(randomizer.rows - 1).max())
-        least = randomizer.extremes[0].min()
-        findings = []
-        if not least >= 0:
-            findings.append(f"a probability is negative ({least:.3g})")
-        if not rows <= TOLERANCE:
-            findings.append(f"a row sums to 1 only within {rows:.3g}")
-        if realised > problem.epsilon * (1 + TOLERANCE) + TOLERANCE * 1e-6:
-            findings.append(f"not {problem.epsilon:g}-DP: the realised epsilon is {realised:.10g}")
-        findings += _bias_findings(problem, bias) + _output_findings(problem, randomizer.outputs)
-        value = math.inf
-        if not findings:
-            value, overflows = _value(problem, randomizer)
-            findings += overflows
-        return cls(value, realised, bias, tuple(findings))
-
-    @classmethod
-    def of_mechanism(cls, problem: Problem, mechanism: Mechanism, exact: bool) -> _Facts:
-        """Measure an integer table: rows and ratios without rounding."""
-        if not np.array_equal(problem.labels, mechanism.problem.labels):
-            return cls(math.inf, math.inf, math.inf, ("the mechanism's labels are not those of the problem",))
-        ratio = mechanism.realised_ratio
-        private = ratio <= exp_bracket(problem.epsilon)[0]
-        bias = float_above(max(abs(b) for b in mechanism.exact_biases))
-        findings = [] if private else [f"not {problem.epsilon:g}-DP in exact arithmetic"]
-        findings += _bias_findings(problem, bias) + _output_findings(problem, mechanism.outputs)
-        value = math.inf
-        if not findings and exact:
-            value = float_above(exact_pricing.value(problem, mechanism))
-        elif not findings:
-            value, overflows = _value(problem, mechanism.randomizer)
-            findings += overflows
-        return cls(value, log_above(ratio), bias, tuple(findings))
-
-
-def _value(problem: Problem, randomizer: Randomizer) -> tuple[float, list[str]]:
-    """The value of the minimisation in floats, and the finding that floats cannot hold it."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        value = problem.sign * problem.value(randomizer)
-    return (value, []) if math.isfinite(value) else (math.inf, ["its loss overflows in floats"])
-
-
-def _bias_findings(problem: Problem, bias: float) -> list[str]:
-    scale = float(np.ptp(problem.labels)) or abs(float(problem.labels[0])) or 1.0
-    if problem.unbiased and not bias <= TOLERANCE * scale:
-        return [f"biased by up to {bias:.3g} where no bias is allowed"]
-    return []
-
-
-def _output_findings(problem: Problem, outputs: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> list[str]:
-    allowed = (outputs >= problem.outputs.low) & (outputs <= problem.outputs.high)
-    if isinstance(problem.outputs, Grid):
-        allowed = np.isin(outputs, problem.outputs.values)
-    if problem.loss.positive_outputs:
-        allowed &= outputs > 0
-    outside = int((~allowed).sum())
-    return [f"{outside} output(s) lie outside the allowed set"] if outside else []

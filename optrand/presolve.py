@@ -8,6 +8,7 @@ them, which is unbiased randomized rounding. Their multipliers are zero.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from optrand import losses
 from optrand.arcs import Arcs
 from optrand.losses import Tabulated
+from optrand.pricing import price
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution
@@ -65,7 +67,7 @@ class Reduction:
         dual = None
         if solution.dual is not None:
             alpha, beta = np.zeros(self.problem.k), np.zeros(self.problem.k)
-            alpha[self.kept], beta[self.kept] = solution.dual.alpha, solution.dual.beta
+            alpha[self.kept], beta[self.kept] = _without_deficit(solution.problem, solution.dual), solution.dual.beta
             dual = Dual(alpha, beta)
         return replace(solution, problem=self.problem, randomizer=randomizer, dual=dual)
 
@@ -113,3 +115,14 @@ class Reduction:
         starts, ends, heights = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
         masses = np.repeat(arcs.masses, counts) * heights
         return Arcs(self.problem.k, starts, ends, np.repeat(arcs.outputs, counts), masses)
+
+
+def _without_deficit(problem: Problem, dual: Dual) -> Floats:
+    """`alpha` with the same bound and no price below zero, which would weigh more among more labels.
+
+    The bound takes a price ``m < 0`` times ``k / (E + k - 1)``; lowering each of the ``k`` multipliers by its share
+    costs as much, and raises the price of every non-empty set by at least ``-m``.
+    """
+    deficit = min(0.0, price(problem, dual).lowest)
+    alpha: Floats = dual.alpha + deficit / (math.expm1(problem.epsilon) + problem.k)
+    return alpha

@@ -32,9 +32,10 @@ from optrand import (
     unbiased_range,
     unbiased_regression,
 )
-from optrand.certificate import TOLERANCE, Certificate
+from optrand.certificate import Certificate
 from optrand.errors import InvalidInput, NotCertified
 from optrand.exact import exp_bracket
+from optrand.measurements import TOLERANCE
 
 GAP = 1e-6
 """What solvers promise; here only to have bounds that are nearly tight."""

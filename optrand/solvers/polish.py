@@ -12,7 +12,7 @@ the sparsity of the flow (:mod:`optrand.solvers.node_system`): milliseconds at a
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,18 +54,34 @@ STIFFNESS = 1e8
 
 
 def used(program: FlowProgram, point: FlowPoint) -> tuple[FlowProgram, FlowPoint]:
-    """The arcs in use, and the exact answer on them: the best that was found, where floats give out."""
-    found, least = (program, point), np.inf
+    """The arcs in use, and the exact answer on them: the best that was found, where floats give out.
+
+    The engine's answer stays where nothing is better.
+    """
+    found, least = (program, point), _residual(program, point)
     for plausible in PLAUSIBLE:
         some, near = _only(program, point, plausible)
-        some, near = _only(some, settled(some, near), 0.0)
+        if some.n:
+            some, near = _only(some, settled(some, near), 0.0)
+        if not some.n:
+            continue
         near = polished(some, near)
         error = _error(some, near) if (near.masses >= 0).all() else np.inf
+        if error < least:
+            # What was left out must not be missed.
+            error = max(error, -float(program.reduced_costs(near.potentials)[0].min()))
         if error < least:
             found, least = (some, near), error
         if error < EXACT:
             break
     return found
+
+
+def _residual(program: FlowProgram, point: FlowPoint) -> float:
+    """How far a point with masses and slacks is from an answer: rows that miss one, and masses at a cost."""
+    outputs = program.reduced_costs(point.potentials)[1]
+    gradient = _gradient(program, point.potentials, point.masses, outputs)
+    return float(np.abs(gradient).max() + point.masses @ point.slacks)
 
 
 def _error(program: FlowProgram, point: FlowPoint) -> float:
@@ -89,18 +105,20 @@ def settled(program: FlowProgram, point: FlowPoint) -> FlowPoint:
     system = NodeSystem(program)
     best, error = point, np.inf
     point = _centred(program, point)
-    for _ in range(STEPS):
-        try:
-            point, residual = _step(program, system, point)
-        except (RuntimeError, np.linalg.LinAlgError):
-            break
-        if not np.isfinite(residual):
-            break
-        gap = float(point.masses @ point.slacks)
-        if residual + gap < error:
-            best, error = point, residual + gap
-        if (gap < 1e-16 and (np.abs(point.complementarity) > DECIDED).all()) or gap < 1e-22:
-            break
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(STEPS):
+            equations = _Equations.at(program, point)
+            gap = float(point.masses @ point.slacks)
+            here = equations.residual + gap
+            if here < error:
+                best, error = point, here
+            decided = gap < 1e-16 and (np.abs(point.complementarity) > DECIDED).all()
+            if decided or gap < 1e-22 or not np.isfinite(here):
+                break
+            try:
+                point = _stepped(program, system, point, equations)
+            except (RuntimeError, np.linalg.LinAlgError):
+                break
     return best
 
 
@@ -117,12 +135,29 @@ def _centred(program: FlowProgram, point: FlowPoint) -> FlowPoint:
     )
 
 
-def _step(program: FlowProgram, system: NodeSystem, point: FlowPoint) -> tuple[FlowPoint, float]:
-    """One predictor and corrector step, and the residual of the equations before it."""
+@dataclass(frozen=True, eq=False)
+class _Equations:
+    """What is missing at a point: of the slacks, and of the gradient; and where the arcs' outputs are."""
+
+    off: Floats
+    outputs: Floats
+    gradient: Floats
+
+    @classmethod
+    def at(cls, program: FlowProgram, point: FlowPoint) -> _Equations:
+        true, outputs = program.reduced_costs(point.potentials)
+        return cls(point.slacks - true, outputs, _gradient(program, point.potentials, point.masses, outputs))
+
+    @property
+    def residual(self) -> float:
+        """The largest error."""
+        return float(max(np.abs(self.off).max(), np.abs(self.gradient).max()))
+
+
+def _stepped(program: FlowProgram, system: NodeSystem, point: FlowPoint, equations: _Equations) -> FlowPoint:
+    """The point after one predictor and corrector step."""
     masses, slacks = point.masses, point.slacks
-    true, outputs = program.reduced_costs(point.potentials)
-    off = slacks - true
-    gradient = _gradient(program, point.potentials, masses, outputs)
+    off, outputs = equations.off, equations.outputs
     # A reduced cost may be off by this much for each unit of mass that is about to change: without it the arcs in use
     # would weigh so much that the curvature beside them is lost to rounding.
     give = _sizes(program, outputs) / (STIFFNESS * np.maximum(masses, masses.mean()))
@@ -131,7 +166,7 @@ def _step(program: FlowProgram, system: NodeSystem, point: FlowPoint) -> tuple[F
 
     def direction(complementarity: Floats) -> tuple[Floats, Floats, Floats]:
         pull = (masses * off - complementarity) / pivots
-        moved = solve(-gradient - program.gather(np.column_stack((pull, pull * outputs))))
+        moved = solve(-equations.gradient - program.gather(np.column_stack((pull, pull * outputs))))
         a, b = program.prices(moved).T
         cost = -off - (a + outputs * b)
         mass = -(complementarity + masses * cost) / pivots
@@ -150,7 +185,7 @@ def _step(program: FlowProgram, system: NodeSystem, point: FlowPoint) -> tuple[F
         point.potentials + length * moved,
         np.maximum(masses + length * mass, tiny),
         np.maximum(slacks + length * slack, tiny),
-    ), float(max(np.abs(off).max(), np.abs(gradient).max()))
+    )
 
 
 def polished(program: FlowProgram, point: FlowPoint, *, rounds: int = 12) -> FlowPoint:

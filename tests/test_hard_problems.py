@@ -1,0 +1,92 @@
+"""Problems that once broke a solver or a certificate: solved and proven, or refused, and never claimed falsely."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from optrand import (
+    Dual,
+    Interval,
+    Randomizer,
+    certify,
+    regression,
+    solve,
+    tabulate,
+    unbiased_range,
+    unbiased_regression,
+)
+from optrand.certificate import lower_bound
+from optrand.presolve import Reduction
+from optrand.solvers import Flow
+
+FAINT = 4.9999999975e-10
+
+PROBLEMS = {
+    "a faint label under a price of bias": ([2, 102, 202], [0.5 - FAINT / 2, FAINT, 0.5 - FAINT / 2], 0.1, 1.0),
+    "the same far from 0": ([1000, 1001, 2001], [0.5 - FAINT / 2, FAINT, 0.5 - FAINT / 2], 1.0, 100.0),
+    "priors and gaps of very different sizes": (
+        [100, 200, 201, 203],
+        [0.5 - 5e-7, 5e-10, 5e-7 - 5e-10, 0.5],
+        0.5,
+        10.0,
+    ),
+    "two faint labels at a large epsilon": ([10, 20, 21], [1 - 1e-6 - 1e-9, 1e-9, 1e-6], 8.0, 1e4),
+    "clusters at a small epsilon": (
+        [1.0, 2.0, 3.0, 3.00001, 4.00001],
+        [0.00025, 0.25, 0.4995, 0.00025, 0.25],
+        0.0118,
+        1e4,
+    ),
+    "unbiased, idle labels, far and close": ([1000.0, 1000.00001, 1000.00002], [0, 0, 1], 0.076, math.inf),
+    "two labels far and close": ([1000.0, 1000.00001], [0.3, 0.7], 1.0, math.inf),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_it_is_solved_and_proven(name):
+    labels, prior, epsilon, penalty = PROBLEMS[name]
+    problem = regression(labels, np.array(prior) / sum(prior), epsilon, bias_penalty=penalty)
+    for proof in (certify(solve(problem)), certify(tabulate(solve(problem)))):
+        assert proof.findings == ()
+        assert proof.lower <= proof.upper
+        assert proof.gap <= 1e-6
+
+
+def test_where_no_arc_looks_used_the_engines_answer_stays():
+    problem = regression([-2.5, -1.5], [1 - 2e-9, 2e-9], 0.0185, bias_penalty=1e4, outputs=Interval(-2.5, -1.5))
+    proof = certify(Flow()(problem))
+    assert proof.findings == ()
+    assert proof.gap <= 1e-6
+
+
+def test_a_deficit_of_the_reduced_dual_costs_no_more_among_more_labels():
+    """A price below zero is taken times ``k / (E + k - 1)``, and `k` grows by the labels that were left out."""
+    problem = unbiased_regression(np.arange(12.0), [0.2, *[0] * 9, 0.5, 0.3], 0.05)
+    reduction = Reduction(problem)
+    found = Flow()(reduction.reduced)
+    lowered = Dual(found.dual.alpha + 1e-3 * found.value, found.dual.beta)
+    before = lower_bound(reduction.reduced, lowered)
+    claim = type(found)(found.problem, found.randomizer, lowered, found.stats)
+    after = lower_bound(problem, reduction.extend(claim).dual)
+    assert before * (1 - 1e-12) <= after < found.value
+
+
+@pytest.mark.parametrize("error", [1e-10, -1e-10])
+def test_what_rounding_forgives_is_charged_so_that_the_bounds_stay_in_order(error):
+    """Means pulled inward by less than the tolerance make the loss smaller than any unbiased one's."""
+    labels = np.arange(5.0)
+    box = Interval(*unbiased_range(labels, 2.0))
+    problem = unbiased_regression(labels, np.full(5, 0.2), 2.0, outputs=box)
+    best = solve(problem)
+    table, outputs = best.randomizer.matrix, best.randomizer.outputs
+    moved = np.clip(outputs + error * (outputs - 2.0), box.low, box.high)
+    shaken = Randomizer(labels, moved, table, 2.0)
+    proof = certify(problem, shaken, best.dual)
+    assert proof.findings == ()
+    assert proof.lower <= proof.upper
+    charges = np.abs(best.dual.beta) @ np.abs(shaken.biases) + np.abs(best.dual.alpha) @ np.abs(shaken.rows - 1)
+    assert proof.upper == pytest.approx(problem.value(shaken) + charges, rel=1e-15)
+    assert (problem.value(shaken) < proof.lower) == (error < 0)
