@@ -208,3 +208,22 @@ def test_extreme_numbers_raise_no_warning_and_never_overstate(epsilon, labels):
         exact = [Fraction(h) for h in reduced(problem, dual, problem.labels[0]).tolist()]
         ratio = Fraction(math.exp(epsilon))
         assert not price(problem, dual).lowest > sum(h * ratio if h < 0 else h for h in exact)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 8.0, 20.0])
+@pytest.mark.parametrize("trial", range(4))
+def test_many_labels_of_poisson_log_loss_are_priced_as_one_by_one(epsilon, trial):
+    """Running totals against a grid that holds the stationary points and is fine beside them."""
+    rng = np.random.default_rng([41, trial])
+    labels, prior = 50 * np.sort(rng.random(150)), rng.dirichlet(np.full(150, 0.3)) + 1e-12
+    least = labels - labels * np.log(labels)
+    line = regression(labels, prior / prior.sum(), epsilon, loss=losses.poisson_log)
+    dual = Dual(line.prior * (least + 3 * rng.random(150) ** 4), np.zeros(150))
+    found = price(line, dual)
+    beside = np.concatenate([found.outputs * factor for factor in (1 - 1e-7, 1 + 1e-7, 1.01)])
+    values = np.unique(np.concatenate((found.outputs, beside, np.geomspace(1e-6, 100, 2000))))
+    grid = price(regression(labels, line.prior, epsilon, loss=losses.poisson_log, outputs=values), dual)
+    assert found.lowest <= grid.costs.min()
+    at = np.searchsorted(values, found.outputs)
+    assert (np.abs(grid.costs[at] - found.costs) <= grid.errors[at] + found.errors).all()
+    assert found.costs.min() - found.lowest <= 1e-9 * np.abs(found.costs).max()
