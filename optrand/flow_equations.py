@@ -19,7 +19,7 @@ from optrand.arcs import Arcs, Indices
 from optrand.problem import Problem
 from optrand.validation import Floats
 
-__all__ = ["balanced", "column_weights", "least_change", "node_equations"]
+__all__ = ["balanced", "column_weights", "imbalance", "least_change", "node_equations"]
 
 RIDGE = 1e-14
 """What is added to the diagonal of equations scaled to 1: those that depend on others have a solution, too."""
@@ -93,14 +93,18 @@ def balanced(problem: Problem, arcs: Arcs) -> Arcs:
     """
     best, least = arcs, np.inf
     for _ in range(ROUNDS + 1):
-        rows, means = _residuals(problem, arcs)
-        error = max(np.abs(rows).max(), np.abs(means).max())
+        error = imbalance(problem, arcs)
         if error < least:
             best, least = arcs, error
         if error <= BALANCED or not np.isfinite(error):
             break
         arcs = _changed(problem, arcs)
     return best
+
+
+def imbalance(problem: Problem, arcs: Arcs) -> float:
+    """By how much rows miss 1, and means their labels as a share of how far outputs lie apart: the largest."""
+    return float(max(np.abs(residual).max() for residual in _residuals(problem, arcs)))
 
 
 def _width(problem: Problem, arcs: Arcs) -> float:

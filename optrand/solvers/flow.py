@@ -13,7 +13,7 @@ from optrand.arcs import Arcs
 from optrand.certificate import lower_bound
 from optrand.closed_forms import debiased_rr
 from optrand.errors import InvalidInput
-from optrand.flow_equations import balanced
+from optrand.flow_equations import balanced, imbalance
 from optrand.outputs import Grid
 from optrand.problem import Problem, unbiased_range
 from optrand.programs.conic import ConicSolution
@@ -48,6 +48,12 @@ WIDENED = 2
 
 REPAIRS = 8
 """Rounds of a repair of the multipliers before arcs are added."""
+
+ENDS = 1e-6
+"""Outputs so near to an end of their interval, as a share of it, may belong there."""
+
+FEASIBLE = 1e-12
+"""An imbalance that rounding explains."""
 
 CLOSEST = 1e-13
 """Labels that differ by less than this share of the range of all labels are not told apart."""
@@ -160,7 +166,8 @@ class Flow:
             program = FlowProgram(problem, *intervals)
             answer = clock.answer(self.engine, program)
             program, point = used(program, program.read(answer))
-            arcs, dual = balanced(problem, program.arcs(point)), program.dual(point.potentials)
+            arcs, dual = program.arcs(point), program.dual(point.potentials)
+            arcs = _best(problem, dual, [balanced(problem, some) for some in (arcs, _on_the_ends(problem, arcs))])
             missing = lacking(program, point.potentials, VIOLATED)
             if not missing[0].size or calls >= self.rounds:
                 return arcs, dual, answer.status, calls
@@ -172,6 +179,22 @@ class Flow:
                 if gap_left(problem, arcs, dual) <= self.gap:
                     return arcs, dual, answer.status, calls
             intervals = united(problem.k, intervals, widened(problem.k, *missing, by=WIDENED))
+
+
+def _on_the_ends(problem: Problem, arcs: Arcs) -> Arcs:
+    """Outputs next to an end of their interval moved onto it: there many arcs may share one."""
+    low, high = problem.outputs.low, problem.outputs.high
+    near = ENDS * (high - low) if high - low < math.inf else 0.0
+    outputs = np.where(arcs.outputs < low + near, low, np.where(arcs.outputs > high - near, high, arcs.outputs))
+    return Arcs(arcs.k, arcs.first, arcs.last, outputs, arcs.masses)
+
+
+def _best(problem: Problem, dual: Dual, found: list[Arcs]) -> Arcs:
+    """The one of the best value among those that rounding alone keeps from being feasible; else the nearest to it."""
+    feasible = [arcs for arcs in found if imbalance(problem, arcs) <= FEASIBLE]
+    if not feasible:
+        return min(found, key=lambda arcs: imbalance(problem, arcs))
+    return min(feasible, key=lambda arcs: gap_left(problem, arcs, dual))
 
 
 class _OutOfTime(Exception):
