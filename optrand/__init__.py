@@ -21,6 +21,7 @@ from optrand.continuous import ContinuousMechanism, KnotCount, continuous_mechan
 from optrand.errors import Infeasible, InvalidFile, InvalidInput, NotCertified, OptrandError
 from optrand.grids import AdaptiveOutputs, ContinuousPrior, Knots, adaptive_outputs, feasible_output_set, place_knots
 from optrand.inverse import EpsilonBracket, smallest_epsilon
+from optrand.largest_loss import certify_largest_loss, label_losses
 from optrand.mechanism import Mechanism, load
 from optrand.outputs import Grid, Interval, Line
 from optrand.path_decomposition import decompose_paths
@@ -31,6 +32,7 @@ from optrand.solution import Dual, Solution, Stats
 from optrand.solvers import rr_on_bins, solve
 from optrand.sweeps import Sweep, SweepRow, sweep
 from optrand.tabulation import tabulate
+from optrand.without_prior import Minimax, minimax
 
 __all__ = [
     "AdaptiveOutputs",
@@ -48,6 +50,7 @@ __all__ = [
     "Knots",
     "Line",
     "Mechanism",
+    "Minimax",
     "NotCertified",
     "OptrandError",
     "Problem",
@@ -59,6 +62,7 @@ __all__ = [
     "SweepRow",
     "adaptive_outputs",
     "certify",
+    "certify_largest_loss",
     "classification",
     "continuous_mechanism",
     "debiased_rr",
@@ -66,9 +70,11 @@ __all__ = [
     "errors",
     "feasible_output_set",
     "knot_sweep",
+    "label_losses",
     "load",
     "losses",
     "lower_bound",
+    "minimax",
     "place_knots",
     "programs",
     "regression",

@@ -135,6 +135,15 @@ class IntervalChannel:
         spreads = [total * (total * square - 2 * mean**2) + mean**2 * row for square, mean, row in rows]
         return _quotients(spreads, total**3 << (2 * self.digits))
 
+    @property
+    def squared_errors(self) -> list[Fraction]:
+        """The expectation of ``(output - label)**2`` for each label."""
+        pulls = list(map(mul, self.masses, self.outputs))
+        sums = (self._rows(list(map(mul, pulls, self.outputs))), self._rows(pulls), self._rows(self.masses))
+        rows = zip(self.labels, *sums, strict=True)
+        unit = self.total << (2 * self.digits)
+        return [Fraction(square + (row * y - 2 * mean) * y, unit) for y, square, mean, row in rows]
+
     def squared_error(self, prior: Floats) -> Fraction:
         """The expectation of ``(output - label)**2`` where the label has the given prior."""
         finer = places(prior)

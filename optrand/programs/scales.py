@@ -10,7 +10,7 @@ from optrand import losses
 from optrand.problem import Problem
 from optrand.validation import Floats
 
-__all__ = ["reach", "typical_loss"]
+__all__ = ["attainable_largest_loss", "attainable_loss", "reach", "typical_loss"]
 
 
 def reach(problem: Problem) -> float:
@@ -44,16 +44,26 @@ def attainable_loss(problem: Problem) -> float:
     ----------
     .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
-    prior, excess = problem.prior, math.expm1(problem.epsilon)
     apart = problem.labels - problem.labels[0]
+    attained = min(float(problem.prior @ losses) for losses in _attained(problem, float(problem.prior @ apart)))
+    return max(attained, 1e-24 * (float(apart[-1]) or 1.0) ** 2)
+
+
+def attainable_largest_loss(problem: Problem) -> float:
+    """The same without a prior: the least of the largest losses over labels."""
+    middle = float(np.ptp(problem.labels)) / 2
+    return min(float(losses.max()) for losses in _attained(problem, middle))
+
+
+def _attained(problem: Problem, constant: float) -> list[Floats]:
+    """What each label loses under each of these randomizers; the constant output is counted from the first label."""
+    apart, excess = problem.labels - problem.labels[0], math.expm1(problem.epsilon)
     spread, k = float(apart[-1]) or 1.0, problem.k
     overhang = spread / excess
-    two_ends = float(prior @ ((apart + overhang) * (apart[-1] - apart + overhang))) / 2
+    two_ends = (apart + overhang) * (apart[-1] - apart + overhang) / 2
     outputs = apart + k * (apart - apart.mean()) / excess
     others = np.sum(outputs**2) - 2 * apart * outputs.sum() + k * apart**2
-    response = float(prior @ (others + excess * (outputs - apart) ** 2)) / (2 * (excess + k))
-    losses_of = [two_ends, response]
-    if not problem.unbiased:
-        variance = float(prior @ (apart - prior @ apart) ** 2)
-        losses_of.append((1 + problem.bias_penalty) * variance / 2)
-    return max(min(losses_of), 1e-24 * spread**2)
+    response = (others + excess * (outputs - apart) ** 2) / (2 * (excess + k))
+    if problem.unbiased:
+        return [two_ends, response]
+    return [two_ends, response, (1 + problem.bias_penalty) * (apart - constant) ** 2 / 2]

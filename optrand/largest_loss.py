@@ -1,0 +1,143 @@
+r"""The verified statement without a prior: the largest loss over labels, and how far at most it is from the least one.
+
+Whatever the prior, the average loss of a randomizer is at most its largest one. So the bound of
+:mod:`optrand.certificate` at *any* prior bounds the largest loss of every epsilon-DP randomizer from below, and a worst
+prior, at which the best average equals the least largest loss, closes the gap. This module cannot see a solver.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import overload
+
+import numpy as np
+
+from optrand import losses
+from optrand.certificate import Certificate, certify
+from optrand.dyadic import places, scaled
+from optrand.errors import InvalidInput
+from optrand.exact import float_above, float_below
+from optrand.interval_channel import IntervalChannel
+from optrand.mechanism import Mechanism
+from optrand.problem import Problem
+from optrand.randomizer import Randomizer
+from optrand.solution import Dual, Solution
+from optrand.validation import Floats
+
+__all__ = ["certify_largest_loss", "label_losses"]
+
+
+def label_losses(problem: Problem, answer: Randomizer | Mechanism) -> Floats:
+    r"""What each label loses, :math:`E[(v - y)^2] / 2 + \lambda (E[v] - y)^2 / 2`, the last term if bias has a price.
+
+    Parameters
+    ----------
+    problem : Problem
+        With squared loss; its prior is not looked at.
+    answer : Randomizer or Mechanism
+
+    Returns
+    -------
+    (k,) array
+        Of a mechanism, computed in integers and rounded up.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> coin = optrand.debiased_rr([0, 1], math.log(3))
+    >>> label_losses(coin.problem, coin.randomizer).round(12).tolist()
+    [0.375, 0.375]
+    """
+    if problem.loss != losses.squared:
+        raise InvalidInput(f"{problem.loss.name} is no loss of this function, expected squared loss")
+    penalty = 0.0 if problem.unbiased else problem.bias_penalty
+    if isinstance(answer, Mechanism):
+        exact = [error / 2 for error in _exact_errors(answer)]
+        if penalty:
+            charges = [Fraction(penalty) * bias**2 / 2 for bias in answer.exact_biases]
+            exact = [loss + charge for loss, charge in zip(exact, charges, strict=True)]
+        return np.array([float_above(loss) for loss in exact])
+    if answer.intervals is not None:
+        errors = np.array([float(error) for error in answer.intervals.squared_errors])
+    else:
+        errors = np.einsum("ki,ki->k", answer.matrix, (answer.outputs - answer.labels[:, np.newaxis]) ** 2)
+    found: Floats = errors / 2 + penalty * answer.biases**2 / 2
+    return found
+
+
+def _exact_errors(mechanism: Mechanism) -> list[Fraction]:
+    """``E[(v - y)**2]`` of each label."""
+    arcs, outputs, labels = mechanism.arcs, mechanism.outputs, mechanism.labels
+    if arcs is not None:
+        intervals, masses = (arcs.first, arcs.last), arcs.masses.tolist()
+        return IntervalChannel.of_integers(labels, outputs[arcs.at], intervals, masses, mechanism.ratio).squared_errors
+    digits = max(places(labels), places(outputs))
+    rows, columns = (np.array(scaled(x, digits), dtype=object) for x in (labels, outputs))
+    errors = (mechanism.weights * (columns - rows[:, np.newaxis]) ** 2).sum(axis=1)
+    return [Fraction(error, mechanism.total << (2 * digits)) for error in errors.tolist()]
+
+
+@overload
+def certify_largest_loss(subject: Solution | Mechanism, /) -> Certificate: ...
+@overload
+def certify_largest_loss(
+    subject: Problem, answer: Randomizer | Mechanism, /, dual: Dual | None = ...
+) -> Certificate: ...
+def certify_largest_loss(
+    subject: Solution | Mechanism | Problem, answer: Randomizer | Mechanism | None = None, /, dual: Dual | None = None
+) -> Certificate:
+    """Verify privacy, unbiasedness, and how far the largest loss over labels is from the least one.
+
+    Parameters
+    ----------
+    subject : Solution, Mechanism or Problem
+        Its prior is the one that proves the bound; a solution or a mechanism brings it and the dual.
+    answer : Randomizer or Mechanism
+        Only with a problem.
+    dual : Dual, optional
+        Only with a problem: the multipliers of the bound.
+
+    Returns
+    -------
+    Certificate
+        `upper` is the largest loss over labels (of a mechanism computed in integers and rounded up), infinite if the
+        answer is not feasible; `lower` is below the largest loss of every epsilon-DP randomizer that the problem
+        allows.
+
+    Raises
+    ------
+    InvalidInput
+        A loss that is not squared.
+
+    Notes
+    -----
+    *Proof.* Under the prior every randomizer loses at least the bound of :func:`optrand.certify` on average; the
+    average is at most the sum of the prior, which is 1 but for rounding and divided out, times the largest loss. ∎
+    ``O(k log k)`` for the bound and ``O(k + n)`` for arcs.
+
+    Examples
+    --------
+    Debiased randomized response is best for two labels, whatever the prior:
+
+    >>> import optrand
+    >>> proof = certify_largest_loss(optrand.debiased_rr([0, 1], math.log(3)))
+    >>> proof.gap < 1e-12, round(proof.upper, 9)
+    (True, 0.375)
+    """
+    if isinstance(subject, Problem):
+        if answer is None:
+            raise InvalidInput("certify_largest_loss(problem, answer) needs a randomizer or a mechanism")
+        problem, proof = subject, certify(subject, answer, dual)
+    else:
+        if answer is not None or dual is not None:
+            raise InvalidInput("this brings its own problem and dual: pass a problem, a randomizer and a dual instead")
+        problem, proof = subject.problem, certify(subject)
+        answer = subject.randomizer if isinstance(subject, Solution) else subject
+    found = label_losses(problem, answer)
+    lower = proof.lower
+    if math.isfinite(lower):
+        lower = float_below(Fraction(lower) / sum(map(Fraction, problem.prior.tolist())))
+    upper = math.inf if proof.findings else float(found.max())
+    return replace(proof, lower=lower, upper=upper)
