@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand import losses
+from optrand.arcs import Arcs
 from optrand.certificate import lower_bound
 from optrand.errors import InvalidInput
 from optrand.losses import Tabulated
@@ -42,6 +43,9 @@ QUADRATIC_GAP = 1e-7
 
 MAX_ALL_INTERVALS = 150
 """With more labels the first columns are short intervals only."""
+
+WIDENED = ((3, 12), (2, 40), (1, math.inf))
+"""By how many labels the ends of arcs are moved, for up to so many arcs, where a price of bias leaves few in use."""
 
 CENTRAL_UNTIL = 1e-6
 """Relative gap at which central multipliers give way to those of a vertex."""
@@ -102,7 +106,7 @@ class ColumnGeneration:
                     best.update(arcs, duals[-1])
                 before = columns[1].size
                 for prices in (price(problem, dual) for dual in duals):
-                    cheap = prices.improving(0.0)
+                    cheap = np.flatnonzero(prices.costs < 0)
                     columns = _merged(columns, prices.signatures(cheap), prices.outputs[cheap])
                 if best.gap <= target or columns[1].size == before:
                     break
@@ -170,11 +174,24 @@ def _first_columns(problem: Problem, grid: Floats) -> Columns:
     if grid.size == 1 or unordered or problem.k == 1 or not problem.bias_penalty:
         return columns
     between = replace(problem, outputs=Interval(grid[0], grid[-1]), loss=losses.squared)
-    arcs = Staircase.of_arcs(Flow().arcs(between)[0])
+    arcs = Flow().arcs(between)[0]
+    if not problem.unbiased:
+        arcs = _widened(arcs, next(by for by, most in WIDENED if arcs.n <= most))
+    staircase = Staircase.of_arcs(arcs)
     right = np.clip(np.searchsorted(grid, arcs.outputs), 1, grid.size - 1)
     for neighbour in (right - 1, right):
-        columns = _merged(columns, arcs.members, grid[neighbour])
+        columns = _merged(columns, staircase.members, grid[neighbour])
     return columns
+
+
+def _widened(arcs: Arcs, by: int) -> Arcs:
+    """The arcs, and all others whose ends are up to so many labels away."""
+    steps = range(-by, by + 1)
+    moved = [(arcs.first + a, arcs.last + b) for a in steps for b in steps]
+    first, last = np.hstack(moved)
+    outputs = np.tile(arcs.outputs, len(moved))
+    there = (first >= 0) & (last < arcs.k) & (first <= last)
+    return Arcs(arcs.k, first[there], last[there], outputs[there], np.zeros(int(there.sum())))
 
 
 def _best_intervals(problem: Problem, grid: Floats) -> Columns:
