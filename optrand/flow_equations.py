@@ -24,6 +24,9 @@ __all__ = ["balanced", "column_weights", "imbalance", "least_change", "node_equa
 RIDGE = 1e-14
 """What is added to the diagonal of equations scaled to 1: those that depend on others have a solution, too."""
 
+FEW = 256
+"""Up to so many unknowns, and four times as many equations, these are solved as they are."""
+
 BALANCED = 1e-14
 """Rows and means off by no more than this need no change."""
 
@@ -66,12 +69,19 @@ def column_weights(prior: Floats, first: Indices, last: Indices, epsilon: float)
 
 
 def least_change(system: sparse.csr_array, reach: Floats, residual: Floats) -> Floats:
-    """The ``x`` of least ``sum(x**2 / reach)`` with ``system @ x = residual``, but for what rounding leaves."""
+    """The ``x`` of least ``sum(x**2 / reach)`` with ``system @ x = residual``, but for what rounding leaves.
+
+    Cost that of a sparse factorisation, unless a few unknowns touch all equations, as where many arcs share an output.
+    """
+    if system.shape[1] <= min(FEW, system.shape[0] // 4):
+        scaled = system.toarray() * np.sqrt(reach)
+        few: Floats = np.sqrt(reach) * np.linalg.lstsq(scaled, residual, rcond=RIDGE)[0]
+        return few
     normal = sparse.csc_array(system @ sparse.diags_array(reach) @ system.T)
     size = normal.diagonal()
     scale = 1 / np.sqrt(np.where(size > 0, size, 1.0))
-    scaled = sparse.diags_array(scale) @ normal @ sparse.diags_array(scale)
-    ridged = sparse.csc_array(scaled + sparse.diags_array(np.where(size > 0, RIDGE, 1.0)))
+    even = sparse.diags_array(scale) @ normal @ sparse.diags_array(scale)
+    ridged = sparse.csc_array(even + sparse.diags_array(np.where(size > 0, RIDGE, 1.0)))
     factors = splu(ridged, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     change: Floats = reach * (system.T @ (scale * factors.solve(scale * residual)))
     return change

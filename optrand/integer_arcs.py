@@ -142,13 +142,12 @@ class IntegerArcs:
     def table(self, ratio: Fraction) -> Integers:
         """The dense ``(k, n)`` table of integers, read-only."""
         low, high = ratio.denominator, ratio.numerator
-        weights = np.zeros((self.k, self.n), dtype=object)
-        for first, last, at, mass in zip(
-            self.first.tolist(), self.last.tolist(), self.at.tolist(), self.masses.tolist(), strict=True
-        ):
-            weights[:, at] += low * mass
-            weights[first : last + 1, at] += (high - low) * mass
-        return _frozen(weights)
+        favoured = np.zeros((self.k + 1, self.n), dtype=object)
+        np.add.at(favoured, (self.first, self.at), self.masses)
+        np.subtract.at(favoured, (self.last + 1, self.at), self.masses)
+        every = np.zeros(self.n, dtype=object)
+        np.add.at(every, self.at, self.masses)
+        return _frozen(low * every + (high - low) * np.cumsum(favoured[:-1], axis=0))
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -50,6 +50,12 @@ def test_the_least_change_is_that_of_the_normal_equations():
     assert np.linalg.lstsq(system.T, change / reach, rcond=None)[1] == pytest.approx([0.0], abs=1e-20)
 
 
+def test_few_unknowns_that_touch_all_equations_are_found_too():
+    rng = np.random.default_rng(1)
+    system, reach, change = rng.normal(size=(40, 5)), rng.random(5) + 0.1, rng.normal(size=5)
+    assert least_change(sparse.csr_array(system), reach, system @ change) == pytest.approx(change, rel=1e-10)
+
+
 def test_an_equation_without_any_arc_changes_nothing():
     assert least_change(sparse.csr_array((2, 3)), np.ones(3), np.array([1.0, 0.0])).tolist() == [0.0] * 3
 
