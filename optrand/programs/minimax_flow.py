@@ -250,7 +250,7 @@ class MinimaxProgram:
             If that leaves no label.
         """
         prior = np.where(point.bound, 0.0, point.slacks)[self.n : self.n + self.k]
-        if not prior.any():
+        if not 0 < prior.sum() < math.inf:
             raise SolverFailed("all labels seem to lose less than the largest loss: epsilon is too large for floats")
         return np.asarray(prior / prior.sum())
 

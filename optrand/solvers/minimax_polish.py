@@ -1,14 +1,13 @@
-r"""From a cone solver's answer to the last digit: Newton's method for the minimax program.
+r"""From a cone solver's answer to the last digit: a primal-dual interior-point method for the minimax program.
 
 A general cone solver leaves masses right to some six digits, and a largest loss is as wrong as the masses are. With
 :math:`h` the reduced costs of the arcs at their best outputs and the prior (:mod:`optrand.programs.minimax_flow`),
-multipliers :math:`c` and slacks :math:`s`, an interior-point method goes to
+multipliers :math:`c` and slacks :math:`s`, Newton's steps go to
 
-.. math:: h(\pi) = s, \qquad \nabla_\pi L = 0, \qquad c_j s_j \to 0
+.. math:: h(\pi) = s, \qquad \nabla_\pi L = 0, \qquad c_j s_j \to 0,
 
-with a floor under the prior, where the arcs in use are few and part from the others by orders of magnitude. Newton's
-method on those alone, whose reduced costs must vanish, and on the labels that lose less than others, whose prior must,
-then takes the floor away.
+first with a floor under the prior, where the arcs in use are few and part from the others by orders of magnitude, and
+then on those alone without the floor.
 
 A reduced cost has the gradient :math:`(1, -v, v^2/2)` by :math:`(A, B, P)`, and of second derivatives only that of
 :math:`-B^2 / 2P`, which is :math:`-w w' / P` with :math:`w = (0, 1, -v)`. A price of bias is the least over :math:`q`
@@ -32,8 +31,14 @@ from optrand.validation import Floats
 
 __all__ = ["used"]
 
-PLAUSIBLE = 1e-3
-"""Arcs whose mass is a smaller share of their reduced cost are left out at once."""
+PLAUSIBLE = (1e-3, 1e-6, 0.0)
+"""Arcs whose mass is a smaller share of their reduced cost are left out at once, if the rest will do.
+
+Where labels are clustered, masses far below the engine's tolerance may be needed.
+"""
+
+EXACT = 1e-10
+"""Residuals of an answer that needs no further arcs, in units of the loss."""
 
 CENTRED = 0.03
 """No product of multiplier and slack starts below this share of their mean, or of the floor that is taken away."""
@@ -91,11 +96,15 @@ def used(program: MinimaxProgram, point: MinimaxPoint) -> tuple[MinimaxProgram, 
     """
     # Where floats give out at a large epsilon, what was found before stands.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        program, point = _only(program, point, PLAUSIBLE)
-        program, point = _only(program, settled(program, _centred(point), QUICK), PLAUSIBLE)
-        program, point = _only(program, settled(program, _centred(point), FIRM), 1.0)
-        free = replace(program, floor=0.0)
-        return _only(free, settled(free, _centred(point, CENTRED * program.floor), FIRM), 1.0)
+        for share in PLAUSIBLE:
+            some, near = _only(program, point, share)
+            some, near = _only(some, settled(some, _centred(near), QUICK), share)
+            near = settled(some, _centred(near), FIRM)
+            if _Equations(some, near).error < EXACT:
+                break
+        some, near = _only(some, near, 1.0)
+        free = replace(some, floor=0.0)
+        return _only(free, settled(free, _centred(near, CENTRED * program.floor), FIRM), 1.0)
 
 
 def _only(program: MinimaxProgram, point: MinimaxPoint, share: float) -> tuple[MinimaxProgram, MinimaxPoint]:
