@@ -16,6 +16,7 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from optrand.arcs import Arcs, Indices
+from optrand.outputs import Grid
 from optrand.problem import Problem
 from optrand.validation import Floats
 
@@ -139,11 +140,11 @@ def _residuals(problem: Problem, arcs: Arcs) -> tuple[Floats, Floats]:
 def _changed(problem: Problem, arcs: Arcs) -> Arcs:
     """The masses that make the rows right, and then the outputs that make the means right.
 
-    All at once where some outputs must stay on an end of their interval.
+    All at once where some outputs must stay: on an end of their interval, or on a grid.
     """
     arcs = arcs.only(arcs.masses > 0)
     low, high = problem.outputs.low, problem.outputs.high
-    free = (arcs.outputs > low) & (arcs.outputs < high)
+    free = (arcs.outputs > low) & (arcs.outputs < high) & (not isinstance(problem.outputs, Grid))
     rows, means = _residuals(problem, arcs)
     if not problem.unbiased:
         return _after(problem, arcs, least_change(_equations(problem, arcs), _reach(problem, arcs)[0], rows))

@@ -48,6 +48,18 @@ class Staircase:
         labels = np.arange(arcs.k)[:, np.newaxis]
         return cls((arcs.first <= labels) & (labels <= arcs.last), arcs.outputs, arcs.masses)
 
+    @property
+    def arcs(self) -> Arcs | None:
+        """The same as arcs, in increasing order of outputs, if every set is an interval of labels."""
+        k, n = self.members.shape
+        if not n or not self.members.any(axis=0).all():
+            return None
+        first, last = self.members.argmax(axis=0), k - 1 - self.members[::-1].argmax(axis=0)
+        if (self.members.sum(axis=0) != last - first + 1).any():
+            return None
+        order = np.lexsort((last, first, self.outputs))
+        return Arcs(k, first[order], last[order], self.outputs[order], self.masses[order])
+
     def table(self, ratio: float) -> tuple[Floats, Floats]:
         """Distinct outputs in increasing order, and the ``(k, n)`` table of their probabilities."""
         outputs, where = np.unique(self.outputs, return_inverse=True)

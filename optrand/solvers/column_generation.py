@@ -13,6 +13,7 @@ from optrand import losses
 from optrand.arcs import Arcs
 from optrand.certificate import lower_bound
 from optrand.errors import InvalidInput
+from optrand.flow_equations import balanced
 from optrand.losses import Tabulated
 from optrand.mending import mend_masses
 from optrand.outputs import Grid, Interval
@@ -111,10 +112,8 @@ class ColumnGeneration:
                 if best.gap <= target or columns[1].size == before:
                     break
         arcs = best.arcs.only(best.arcs.masses * math.exp(problem.epsilon) > UNUSED)
-        arcs = mend_masses(problem, arcs, means=problem.unbiased)
+        randomizer = _mended(problem, arcs)
         dual = repair(problem, arcs, best.dual, gap=max(self.gap, QUADRATIC_GAP))
-        outputs, table = arcs.table(math.exp(problem.epsilon))
-        randomizer = Randomizer(problem.labels, outputs, table, problem.epsilon)
         return Solution(problem, randomizer, dual, Stats(repr(self), time.perf_counter() - start, rounds, status))
 
     def _phases(self, problem: Problem) -> list[tuple[bool, float]]:
@@ -129,6 +128,14 @@ class ColumnGeneration:
             return *master.read(vertex.x, vertex.equal_dual), vertex.status
         central = self.engine.solve(master.conic())
         return *master.read(central.x, central.equal_dual), central.status
+
+
+def _mended(problem: Problem, staircase: Staircase) -> Randomizer:
+    """Rows and means right to rounding: a flow, where every column favours an interval of labels."""
+    if staircase.arcs is not None:
+        return Randomizer.of_arcs(problem.labels, balanced(problem, staircase.arcs), problem.epsilon)
+    staircase = mend_masses(problem, staircase, means=problem.unbiased)
+    return Randomizer(problem.labels, *staircase.table(math.exp(problem.epsilon)), problem.epsilon)
 
 
 class _Best:
