@@ -14,7 +14,7 @@ from optrand.certificate import lower_bound
 from optrand.closed_forms import debiased_rr
 from optrand.errors import InvalidInput
 from optrand.flow_equations import balanced, imbalance
-from optrand.outputs import Grid
+from optrand.outputs import Grid, Interval
 from optrand.problem import Problem, unbiased_range
 from optrand.programs.conic import ConicSolution
 from optrand.programs.flow import FlowPoint, FlowProgram
@@ -94,7 +94,7 @@ class Flow:
     (True, 1.945447)
     """
 
-    engine: Clarabel = field(default_factory=lambda: Clarabel(1e-9))
+    engine: Clarabel = field(default_factory=lambda: Clarabel(1e-8))
     rounds: int = 4
     gap: float = 1e-10
     time_limit: float = math.inf
@@ -167,7 +167,8 @@ class Flow:
             answer = clock.answer(self.engine, program)
             program, point = used(program, program.read(answer))
             arcs, dual = program.arcs(point), program.dual(point.potentials)
-            arcs = _best(problem, dual, [balanced(problem, some) for some in (arcs, _on_the_ends(problem, arcs))])
+            candidates = [arcs, _on_the_ends(problem, arcs)] if isinstance(problem.outputs, Interval) else [arcs]
+            arcs = _best(problem, dual, [balanced(problem, some) for some in candidates])
             missing = lacking(program, point.potentials, VIOLATED)
             if not missing[0].size or calls >= self.rounds:
                 return arcs, dual, answer.status, calls
@@ -184,13 +185,15 @@ class Flow:
 def _on_the_ends(problem: Problem, arcs: Arcs) -> Arcs:
     """Outputs next to an end of their interval moved onto it: there many arcs may share one."""
     low, high = problem.outputs.low, problem.outputs.high
-    near = ENDS * (high - low) if high - low < math.inf else 0.0
+    near = ENDS * (high - low)
     outputs = np.where(arcs.outputs < low + near, low, np.where(arcs.outputs > high - near, high, arcs.outputs))
     return Arcs(arcs.k, arcs.first, arcs.last, outputs, arcs.masses)
 
 
 def _best(problem: Problem, dual: Dual, found: list[Arcs]) -> Arcs:
     """The one of the best value among those that rounding alone keeps from being feasible; else the nearest to it."""
+    if len(found) == 1:
+        return found[0]
     feasible = [arcs for arcs in found if imbalance(problem, arcs) <= FEASIBLE]
     if not feasible:
         return min(found, key=lambda arcs: imbalance(problem, arcs))

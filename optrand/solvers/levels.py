@@ -21,7 +21,7 @@ __all__ = ["Intervals", "all_arcs", "coarsened", "refined", "united", "widened"]
 Intervals = tuple[Indices, Indices]
 """The first and the last label of each interval, both ends in."""
 
-KEPT = 3
+KEPT = 2
 """Arcs of a coarse answer that are worth keeping, for each coarse label."""
 
 
