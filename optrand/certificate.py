@@ -27,11 +27,11 @@ from typing import overload
 
 import numpy as np
 
-from optrand import exact_pricing
 from optrand.errors import InvalidInput, NotCertified
 from optrand.exact import float_below
 from optrand.measurements import Measurements
 from optrand.mechanism import Mechanism
+from optrand.pricing import exact as exact_pricing
 from optrand.pricing import price
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer

@@ -1,7 +1,7 @@
 """Problems, duals and tables of integers as plain JSON values, and back.
 
 The way back goes through the constructors of :class:`~optrand.problem.Problem`, :class:`~optrand.solution.Dual` and
-:class:`~optrand.integer_arcs.IntegerArcs`, so what a file says is checked like what a user types.
+:class:`~optrand.arcs.integers.IntegerArcs`, so what a file says is checked like what a user types.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from itertools import pairwise
 import numpy as np
 
 from optrand import losses
+from optrand.arcs.integers import IntegerArcs
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.integer_arcs import IntegerArcs
 from optrand.losses import Loss, Tabulated
 from optrand.outputs import Grid, Interval, Line, OutputSet
 from optrand.privacy import Integers

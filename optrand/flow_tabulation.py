@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from optrand.arcs import Arcs, Indices
+from optrand.arcs.integers import IntegerArcs
 from optrand.errors import NotCertified
 from optrand.exact import common_scale, privacy_ratio
 from optrand.flow_equations import column_weights, least_change, node_equations
-from optrand.integer_arcs import IntegerArcs
 from optrand.outputs import Grid
 from optrand.problem import Problem
 from optrand.validation import Floats

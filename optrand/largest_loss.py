@@ -15,11 +15,11 @@ from typing import overload
 import numpy as np
 
 from optrand import losses
+from optrand.arcs.channel import IntervalChannel
 from optrand.certificate import Certificate, certify
 from optrand.dyadic import places, scaled
 from optrand.errors import InvalidInput
 from optrand.exact import float_above, float_below
-from optrand.interval_channel import IntervalChannel
 from optrand.mechanism import Mechanism
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer

@@ -12,10 +12,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from optrand import exact_pricing
 from optrand.exact import exp_bracket, float_above, log_above
 from optrand.mechanism import Mechanism
 from optrand.outputs import Grid
+from optrand.pricing import exact as exact_pricing
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual

@@ -19,18 +19,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand import documents, strict_json
-from optrand.arc_sampling import ArcSampler
 from optrand.arcs import Arcs
+from optrand.arcs.integers import IntegerArcs
 from optrand.entropy import EntropySource
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.exact import common_scale, float_above, log_above
 from optrand.files import write_atomically
-from optrand.integer_arcs import IntegerArcs
 from optrand.outputs import Grid
 from optrand.privacy import LARGEST, Integers, checked_integers, verified_ratio, verified_total
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
-from optrand.sampling import Sampler
+from optrand.sampling import ArcSampler, Sampler
 from optrand.solution import Dual
 from optrand.validation import Floats, frozen
 from optrand.validation import values as checked_values

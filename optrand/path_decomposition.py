@@ -50,10 +50,10 @@ from typing import Protocol
 import numpy as np
 
 from optrand.arcs import Arcs, Indices
+from optrand.arcs.integers import IntegerArcs
 from optrand.errors import InvalidInput
 from optrand.exact import privacy_ratio
 from optrand.flow_tabulation import rounded_flow
-from optrand.integer_arcs import IntegerArcs
 from optrand.mechanism import Mechanism
 from optrand.randomizer import Randomizer
 from optrand.staircase import decompose, rounding_noise

@@ -2,7 +2,7 @@
 
 A channel is a table of probabilities, or the few interval columns that such a table is the sum of
 (:class:`~optrand.arcs.Arcs`): with ten thousand labels the one fills a small machine and the other does not. Figures of
-arcs are computed in integers and rounded once (:mod:`optrand.interval_channel`), those of tables in floats.
+arcs are computed in integers and rounded once (:mod:`optrand.arcs.channel`), those of tables in floats.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.arcs import Arcs
+from optrand.arcs.channel import IntervalChannel
 from optrand.errors import InvalidInput
-from optrand.interval_channel import IntervalChannel
 from optrand.validation import Floats, frozen
 from optrand.validation import epsilon as checked_epsilon
 from optrand.validation import values as checked_values

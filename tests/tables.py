@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from optrand.integer_arcs import IntegerArcs
+from optrand.arcs.integers import IntegerArcs
 from optrand.mechanism import Mechanism
 
 

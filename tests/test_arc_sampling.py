@@ -16,13 +16,12 @@ from scipy import stats
 from tables import layered_arcs, rows_of
 from test_sampling import ExhaustedError, GivenWords, counts_by_enumeration, draw_batch, draw_one, inverse_cdf
 
-from optrand.arc_sampling import ArcSampler
-from optrand.drawing import BLOCK
+from optrand.arcs.integers import IntegerArcs
 from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidInput
 from optrand.exact import privacy_ratio
-from optrand.integer_arcs import IntegerArcs
-from optrand.sampling import Sampler
+from optrand.sampling import ArcSampler, Sampler
+from optrand.sampling.drawing import BLOCK
 
 COIN = IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 1])
 

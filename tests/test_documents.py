@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optrand import files, losses, strict_json
+from optrand.arcs.integers import IntegerArcs
 from optrand.documents import dual_document, problem_document, read_dual, read_problem, read_table, table_document
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.integer_arcs import IntegerArcs
 from optrand.losses import Loss, Tabulated
 from optrand.outputs import Interval
 from optrand.problem import classification, regression, unbiased_regression

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from optrand import Dual, Grid, certify, feasible_output_set, losses, solve, tabulate, unbiased_regression
 from optrand.certificate import lower_bound
-from optrand.column_bound import excess_above
-from optrand.exact_pricing import lower_bound as exact_bound
 from optrand.pricing import price
+from optrand.pricing.bound import excess_above
+from optrand.pricing.exact import lower_bound as exact_bound
 from optrand.problem import Problem
 
 TIGHT = Fraction(1, 10**25)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from optrand import Dual, Mechanism, Randomizer, certify, losses, regression
 from optrand.arcs import Arcs
+from optrand.arcs.channel import IntervalChannel
+from optrand.arcs.integers import IntegerArcs
 from optrand.exact import privacy_ratio
-from optrand.integer_arcs import IntegerArcs
-from optrand.interval_channel import IntervalChannel
 
 
 @st.composite

@@ -14,16 +14,15 @@ from hypothesis import strategies as st
 from tables import circulant, debiased, layered_arcs, resealed, response
 
 from optrand import losses
-from optrand.arc_sampling import ArcSampler
+from optrand.arcs.integers import IntegerArcs
 from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.exact import exp_bracket, privacy_ratio
-from optrand.integer_arcs import IntegerArcs
 from optrand.mechanism import DENSE, Mechanism, load
 from optrand.outputs import Interval
 from optrand.privacy import verified_ratio, verified_total
 from optrand.problem import regression, unbiased_regression
-from optrand.sampling import Sampler
+from optrand.sampling import ArcSampler, Sampler
 from optrand.solution import Dual
 
 HALF = [0.5, 0.5]

@@ -12,11 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from optrand.drawing import BLOCK
 from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidInput
 from optrand.exact import privacy_ratio
 from optrand.sampling import Sampler
+from optrand.sampling.drawing import BLOCK
 
 
 class ExhaustedError(Exception):

@@ -1,7 +1,7 @@
 """Exact draws from an integer table: probability ``weights[y, i] / total``, neither more nor less.
 
 Of a uniform number ``x`` and the running sums ``C_0 = 0, C_1, ..., C_n = total`` of a row, the output is the one with
-``C_i <= total * x < C_{i+1}`` (:mod:`optrand.drawing`). Nearly always the first word of ``x`` decides:
+``C_i <= total * x < C_{i+1}`` (:mod:`optrand.sampling.drawing`). Nearly always the first word of ``x`` decides:
 
 1. the first dozen bits pick a cell of a guide table, and most cells lie inside one output ([CA74]_);
 2. otherwise the whole word is compared with the thresholds ``floor(C_i * 2**width / total)``, exact integers; a word
@@ -24,9 +24,9 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.drawing import LabelSampler, Rows, bisected, increasing, settled, thresholds
 from optrand.entropy import EntropySource, Words, checked_words
 from optrand.errors import InvalidInput
+from optrand.sampling.drawing import LabelSampler, Rows, bisected, increasing, settled, thresholds
 from optrand.validation import Floats
 
 __all__ = ["Sampler"]

@@ -2,7 +2,7 @@ r"""The bound of :mod:`optrand.certificate` once more, in integers and rationals
 
 Labels, priors and multipliers are floats, so they are exact dyadic rationals. :math:`E = e^\epsilon` is rounded *up*
 (a larger :math:`E` admits more randomizers, so the bound is still true). Squared and absolute loss have modules of
-their own, :mod:`optrand.exact_squared` and :mod:`optrand.exact_absolute`. For Poisson log loss off a grid
+their own, :mod:`optrand.pricing.squared` and :mod:`optrand.pricing.absolute`. For Poisson log loss off a grid
 the roots of each :math:`h_y` are bracketed *outward*. Treating :math:`h_y` as negative up to such a bracket overstates
 :math:`f` by at most :math:`(E - 1)` times the value of :math:`h_y` at the outer end, which is subtracted.
 """
@@ -17,14 +17,16 @@ from operator import mul
 
 import numpy as np
 
-from optrand import exact_absolute, exact_squared, losses
-from optrand.column_bound import excess_above
+from optrand import losses
+from optrand.arcs.channel import IntervalChannel
 from optrand.dyadic import places, scaled
 from optrand.exact import log_bracket
-from optrand.interval_channel import IntervalChannel
 from optrand.mechanism import Mechanism
 from optrand.outputs import Grid
-from optrand.pricing import negative_ranges
+from optrand.pricing import absolute as exact_absolute
+from optrand.pricing import squared as exact_squared
+from optrand.pricing.bound import excess_above
+from optrand.pricing.prices import negative_ranges
 from optrand.problem import Problem
 from optrand.solution import Dual
 from optrand.validation import Floats

@@ -10,7 +10,8 @@ at one of the nodes above the leaf ``y``. So the weights of ``y`` are those of t
 stands for "every label" and holds all arcs, of node 1, the root, and so on down to the leaf. Since all that is on the
 way to a node is the same for every label below it, each entry of a list has *one* running sum, and one exact threshold
 in words of the machine, whatever the label. A draw is two bisections: among the ends of the lists on the way of the
-label, and within a list. A word that equals a threshold is settled in integers of any size (:mod:`optrand.drawing`).
+label, and within a list. A word that equals a threshold is settled in integers of any size
+(:mod:`optrand.sampling.drawing`).
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.drawing import LabelSampler, Rows, bisected, increasing, settled, thresholds
+from optrand.arcs.integers import IntegerArcs
 from optrand.entropy import EntropySource, Words, checked_words
 from optrand.errors import InvalidInput
-from optrand.integer_arcs import IntegerArcs
 from optrand.privacy import Integers
+from optrand.sampling.drawing import LabelSampler, Rows, bisected, increasing, settled, thresholds
 from optrand.validation import Floats
 
 __all__ = ["ArcSampler"]

@@ -9,9 +9,9 @@ epsilon-DP table is a multiple of some :math:`s \in [1, E]^k`, :math:`E = e^\eps
 attained by the staircase column of :math:`S = \{y : h_y(v) < 0\}`. Losses are convex, so :math:`h_y` is negative
 between its two roots: sort the roots, and between neighbours :math:`f` is one convex function with a minimum in closed
 form. (At a root :math:`f` has a concave kink, so no minimum hides there.) For squared and absolute loss those minima
-are computed in integers, on the line, an interval or a grid (:mod:`optrand.exact_squared`,
-:mod:`optrand.exact_absolute`). Those of Poisson log loss off a grid hold logarithms: they are floats, with an allowance
-for all that rounding can do. Any other loss on a grid, a table among them, is evaluated everywhere.
+are computed in integers, on the line, an interval or a grid (:mod:`optrand.pricing.squared`,
+:mod:`optrand.pricing.absolute`). Those of Poisson log loss off a grid hold logarithms: they are floats, with an
+allowance for all that rounding can do. Any other loss on a grid, a table among them, is evaluated everywhere.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from operator import mul
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand import exact_absolute, exact_squared, losses
+from optrand import losses
 from optrand.dyadic import places, quotient, scaled
 from optrand.outputs import Grid
+from optrand.pricing import absolute as exact_absolute
+from optrand.pricing import squared as exact_squared
 from optrand.problem import Problem
 from optrand.solution import Dual
 from optrand.validation import Floats

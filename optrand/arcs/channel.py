@@ -18,7 +18,7 @@ from operator import itemgetter, mul
 
 import numpy as np
 
-from optrand.arcs import Arcs, Indices
+from optrand.arcs.arcs import Arcs, Indices
 from optrand.dyadic import places, quotient, scaled
 from optrand.validation import Floats
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.arcs import Indices
+from optrand.arcs.arcs import Indices
 from optrand.errors import InvalidInput
 from optrand.privacy import Integers
 

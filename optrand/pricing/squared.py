@@ -24,9 +24,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from optrand.column_bound import assembled, excess_above, multipliers_below
 from optrand.dyadic import places, quotient, scaled
 from optrand.outputs import Grid
+from optrand.pricing.bound import assembled, excess_above, multipliers_below
 from optrand.problem import Problem
 from optrand.solution import Dual
 from optrand.validation import Floats
