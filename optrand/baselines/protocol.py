@@ -1,0 +1,101 @@
+"""What a release, an experiment or a picture needs of a randomizer, whatever it is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.entropy import EntropySource
+from optrand.validation import Floats, frozen
+from optrand.validation import prior as checked_prior
+
+__all__ = ["ExactRandomizer", "FloatRandomizer", "LabelRandomizer", "Moments"]
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """The first two moments of what is released for each label, less the label.
+
+    Attributes
+    ----------
+    biases : (k,) array
+        ``E[M(y)] - y``, in units of the labels; for vectors the length of that difference.
+    variances : (k,) array
+        Of the released number; for vectors the sum over the coordinates. Infinite where there is none.
+
+    Examples
+    --------
+    >>> moments = Moments([0.5, -1.0], [2.0, 4.0])
+    >>> moments.bias, moments.variance([0.5, 0.5]), moments.loss([0.5, 0.5])
+    (1.0, 3.0, 1.8125)
+    """
+
+    biases: Floats
+    variances: Floats
+
+    def __post_init__(self) -> None:
+        """Freeze."""
+        object.__setattr__(self, "biases", frozen(self.biases))
+        object.__setattr__(self, "variances", frozen(self.variances))
+
+    @property
+    def bias(self) -> float:
+        """The largest one, whatever its sign."""
+        return float(np.abs(self.biases).max())
+
+    def variance(self, prior: ArrayLike) -> float:
+        """The mean variance under a prior."""
+        return self._mean(self.variances, prior)
+
+    def loss(self, prior: ArrayLike) -> float:
+        """The noisy label loss under a prior: the mean half squared error of what is released ([B23]_, Section 2).
+
+        References
+        ----------
+        .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*,
+           2023.
+        """
+        return self._mean((self.variances + self.biases**2) / 2, prior)
+
+    def _mean(self, amounts: Floats, prior: ArrayLike) -> float:
+        weights = checked_prior(prior, self.biases.size)
+        # A label that never occurs costs nothing, however large its error.
+        return float(weights @ np.where(weights > 0, amounts, 0.0))
+
+
+@runtime_checkable
+class LabelRandomizer(Protocol):
+    """An epsilon-label-DP randomizer of one label."""
+
+    exact: ClassVar[bool]
+    """Whether draws have exactly the stated probabilities: only such a randomizer is fit for a release."""
+
+    @property
+    def epsilon(self) -> float:
+        """The privacy budget in nats."""
+        ...
+
+    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[Any]:
+        """One output for every label in `values`; of vectors, an axis more."""
+        ...
+
+    def moments(self, labels: ArrayLike) -> Moments:
+        """The moments at some labels."""
+        ...
+
+
+@runtime_checkable
+class ExactRandomizer(LabelRandomizer, Protocol):
+    """Draws are integers or rationals throughout: what is drawn is what was proven."""
+
+    exact: ClassVar[Literal[True]]
+
+
+@runtime_checkable
+class FloatRandomizer(LabelRandomizer, Protocol):
+    """A floating-point baseline: its privacy holds for real numbers, and floats leak; not for a release."""
+
+    exact: ClassVar[Literal[False]]
