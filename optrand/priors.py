@@ -13,7 +13,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.entropy import EntropySource, SystemEntropy, checked_width, checked_words
+from optrand.discrete_noise import discrete_laplace
+from optrand.entropy import EntropySource
 from optrand.errors import InvalidInput
 from optrand.exact import float_below
 from optrand.validation import SMALLEST_NORMAL, Floats, frozen
@@ -23,7 +24,6 @@ __all__ = [
     "PRIOR_SHARE",
     "BudgetSplit",
     "EstimatedPrior",
-    "discrete_laplace",
     "private_histogram",
     "private_prior",
     "split_at",
@@ -125,105 +125,6 @@ def split_budget(epsilon: float, k: int, n: int) -> BudgetSplit:
     if k < 1 or n < 1:
         raise InvalidInput(f"cannot split a budget for {k} label(s) and {n} row(s): expected at least one of each")
     return split_at(whole, min(math.sqrt(k / n), PRIOR_SHARE * whole))
-
-
-class _Bits:
-    """Random bits in any number, from the words of a source; what is left of a word serves the next request.
-
-    One object lives as long as one call: nothing is kept that a fork could copy.
-    """
-
-    def __init__(self, source: EntropySource) -> None:
-        self._source = source
-        self._width = checked_width(source)
-        self._pool = 0
-        self._held = 0
-
-    def take(self, count: int) -> int:
-        """A uniform integer of `count` bits."""
-        missing = -(-(count - self._held) // self._width)
-        if missing > 0:
-            for word in checked_words(self._source, missing).tolist():
-                self._pool |= word << self._held
-                self._held += self._width
-        value = self._pool & ((1 << count) - 1)
-        self._pool >>= count
-        self._held -= count
-        return value
-
-    def below(self, bound: int) -> int:
-        """A uniform integer from 0 to ``bound - 1``, by rejection: fewer than two rounds on average."""
-        bits = (bound - 1).bit_length()
-        while (value := self.take(bits)) >= bound:
-            pass
-        return value
-
-    def bernoulli_exp(self, numerator: int, denominator: int) -> bool:
-        """True with probability ``exp(-numerator / denominator)``, for a fraction from 0 to 1.
-
-        Draw coins of probability ``x / 1, x / 2, ...`` until one fails; the number of the first failure is odd with
-        probability ``1 - x + x^2 / 2! - ... = exp(-x)``.
-        """
-        trial = 1
-        while self.below(denominator * trial) < numerator:
-            trial += 1
-        return trial % 2 == 1
-
-    def laplace(self, scale: Fraction) -> int:
-        """One draw of discrete Laplace noise; see :func:`discrete_laplace`."""
-        steps, stride = scale.numerator, scale.denominator
-        while True:
-            within = self.below(steps)
-            if not self.bernoulli_exp(within, steps):
-                continue
-            whole = 0
-            while self.bernoulli_exp(1, 1):
-                whole += 1
-            size = (within + steps * whole) // stride
-            negative = self.take(1) == 1
-            # Zero would come up with both signs and so twice as often as it should.
-            if not (negative and size == 0):
-                return -size if negative else size
-
-
-def discrete_laplace(scale: Fraction, count: int, *, source: EntropySource | None = None) -> tuple[int, ...]:
-    """Integers with ``Pr[x]`` exactly proportional to ``exp(-abs(x) / scale)``.
-
-    Parameters
-    ----------
-    scale : Fraction
-        Above 0.
-    count : int
-        How many.
-    source : EntropySource, optional
-        The operating system by default.
-
-    Returns
-    -------
-    tuple of int
-        Integers of any size: a scale of 1e300 is no special case.
-
-    Notes
-    -----
-    With the scale ``t / s``: a uniform ``u < t``, kept with probability ``exp(-u / t)``, plus ``t`` times a geometric
-    number of successes of probability ``exp(-1)``, has ``Pr[x]`` proportional to ``exp(-x / t)``; divided by ``s`` and
-    rounded down it has ratio ``exp(-s / t)``. Integers and coins only ([CKS20]_, Algorithms 1 and 2). Three to ten
-    microseconds a draw.
-
-    Examples
-    --------
-    >>> from optrand.entropy import SeededEntropy
-    >>> discrete_laplace(Fraction(3, 2), 8, source=SeededEntropy(0))
-    (-3, -3, 3, 0, 2, 0, 1, 0)
-
-    References
-    ----------
-    .. [CKS20] Canonne, Kamath and Steinke, *The Discrete Gaussian for Differential Privacy*, 2020.
-    """
-    if scale <= 0:
-        raise InvalidInput("the scale of discrete Laplace noise must be above 0")
-    bits = _Bits(SystemEntropy() if source is None else source)
-    return tuple(bits.laplace(scale) for _ in range(count))
 
 
 def private_histogram(counts: ArrayLike, epsilon: float, *, source: EntropySource | None = None) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ FLOORS = [
     {"validation", "exact", "strict_json"},
     {"dyadic", "entropy", "files", "losses", "outputs", "privacy", "data"},
     {"arcs"},
-    {"randomizer", "rounding", "sampling"},
+    {"discrete_noise", "randomizer", "rounding", "sampling"},
     {"problem"},
     {"solution", "staircase"},
     {"flow_equations"},

@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from optrand.discrete_noise import RandomBits, discrete_laplace
 from optrand.entropy import SeededEntropy, SystemEntropy
 from optrand.errors import InvalidInput
 from optrand.priors import (
     PRIOR_SHARE,
     BudgetSplit,
-    _Bits,
-    discrete_laplace,
     private_histogram,
     private_prior,
     split_at,
@@ -87,7 +86,7 @@ def test_every_bit_string_of_tiny_cases_agrees_with_the_mass_function(scale):
 
 @pytest.mark.parametrize("x", [Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(2, 3), Fraction(1)], ids=str)
 def test_every_bit_string_of_the_exponential_coin_agrees_with_its_probability(x):
-    decided, undecided = enumerated(lambda source: _Bits(source).bernoulli_exp(x.numerator, x.denominator), 18)
+    decided, undecided = enumerated(lambda source: RandomBits(source).bernoulli_exp(x.numerator, x.denominator), 18)
     assert undecided < Fraction(1, 16)
     assert float(decided[True]) <= math.exp(-x) <= float(decided[True] + undecided)
 
