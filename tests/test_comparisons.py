@@ -1,0 +1,294 @@
+"""The pictures that compare: every point is a number that was computed another way, every omission is told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+import optrand
+from optrand.baselines import Moments
+from optrand.closed_forms import debiased_rr, rr_top_k, rr_with_prior
+from optrand.errors import Infeasible, InvalidInput, NotCertified
+from optrand.plotting.comparisons import frontier_figure, moments_figure, rr_with_prior_figure, times_figure
+from optrand.plotting.comparisons.curves import MARKERS, looks
+from optrand.solution import Solution
+from optrand.sweeps import Sweep
+
+LABELS, PRIOR = np.arange(4.0), np.array([0.4, 0.3, 0.2, 0.1])
+PENALTIES = [0.0, 0.1, 1.0, 10.0, math.inf]
+
+
+def curve(axes: Axes, label: str) -> Line2D:
+    (found,) = [line for line in axes.lines if line.get_label() == label]
+    return found
+
+
+def points(axes: Axes, label: str) -> np.ndarray:
+    return np.asarray(curve(axes, label).get_xydata(), dtype=float)
+
+
+def names(axes: Axes) -> list[str]:
+    return [str(line.get_label()) for line in axes.lines if not str(line.get_label()).startswith("_")]
+
+
+def texts(figure: Figure) -> Iterator[str]:
+    for legend in [*figure.legends, *(axes.get_legend() for axes in figure.axes)]:
+        yield from (text.get_text() for text in legend.get_texts()) if legend else ()
+
+
+@pytest.fixture(scope="module")
+def swept() -> Sweep:
+    problem = optrand.unbiased_regression(LABELS, PRIOR, 1.0)
+    return optrand.sweep(problem, epsilons=[1.0, 3.0], bias_penalties=PENALTIES)
+
+
+# Looks
+
+
+def test_curves_differ_by_marker_and_neighbours_in_grey() -> None:
+    some = looks(range(len(MARKERS)), "curves")
+    assert len({look["marker"] for look in some}) == len(some)
+    grey = [np.dot(to_rgb(look["color"]), [0.299, 0.587, 0.114]) for look in some]
+    assert np.abs(np.diff(grey)).min() > 0.15
+
+
+@pytest.mark.parametrize("count", [0, len(MARKERS) + 1])
+def test_more_curves_than_can_be_told_apart_are_refused(count: int) -> None:
+    with pytest.raises(InvalidInput, match=rf"^{count} randomizers for one picture, expected 1 to 12"):
+        looks(range(count), "randomizers")
+
+
+# The frontier
+
+
+def test_the_frontier_runs_from_the_least_loss_to_no_bias(swept: Sweep) -> None:
+    figure = frontier_figure(swept)
+    left, right = figure.axes
+    for epsilon in (1.0, 3.0):
+        rows = [row for row in swept if row.epsilon == epsilon]
+        found = points(left, f"ε = {epsilon:g}")
+        np.testing.assert_allclose(found[:, 0] ** 2, [row.squared_bias for row in rows])
+        np.testing.assert_allclose(found[:, 1] ** 2, [row.variance for row in rows])
+        # Less bias, more variance: what makes it a frontier.
+        assert (np.diff(found[:, 0]) < 0).all()
+        assert (np.diff(found[:, 1]) > 0).all()
+    # The ends under other names.
+    bins = optrand.rr_on_bins(LABELS, PRIOR, 1.0)
+    (start,) = [line for line in left.lines if line.get_marker() == "s" and line.get_markersize() == 7][:1]
+    np.testing.assert_allclose(start.get_ydata(), math.sqrt(PRIOR @ bins.randomizer.variances), rtol=1e-6)
+    assert (left.get_xlabel(), left.get_ylabel()) == ("root mean squared bias", "standard deviation")
+    assert right.get_xscale() == "log"
+    assert all(line.get_xdata().tolist() == [0.1, 1.0, 10.0] for line in right.lines)
+    assert list(texts(figure))[:2] == ["ε = 1", "ε = 3"]
+    assert figure.get_suptitle() == "The least variance for every bias: 10 certified randomizers"
+
+
+def test_rows_without_a_proof_are_left_out_and_counted(swept: Sweep) -> None:
+    broken = replace(swept[2], status="failed", variance=math.nan, squared_bias=math.nan)
+    figure = frontier_figure([*swept[:2], broken, *swept[3:5]])
+    assert figure.get_suptitle().endswith("4 certified randomizers, 1 left out without a proof")
+    assert points(figure.axes[0], "ε = 1").shape == (4, 2)
+    with pytest.raises(InvalidInput, match="none of 1 rows is certified"):
+        frontier_figure([broken])
+
+
+def test_a_frontier_of_its_ends_only_has_no_axis_of_penalties(swept: Sweep) -> None:
+    assert len(frontier_figure([swept[0], swept[4]]).axes) == 1
+
+
+# Moments
+
+
+def optimal(epsilon: float) -> Solution:
+    return optrand.solve(optrand.unbiased_regression(LABELS, PRIOR, epsilon))
+
+
+def laplace(epsilon: float) -> Moments:
+    """Noise of scale ``3 / epsilon`` has twice the square of that as its variance."""
+    return Moments(np.zeros(4), np.full(4, 2 * (3 / epsilon) ** 2))
+
+
+def test_loss_deviation_and_bias_are_the_moments_of_each_randomizer() -> None:
+    randomizers = {
+        "optimal": optimal,
+        "exact": lambda epsilon: optrand.tabulate(optimal(epsilon)),
+        "bins": lambda epsilon: optrand.rr_on_bins(LABELS, PRIOR, epsilon),
+        "Laplace": laplace,
+    }
+    epsilons = [2.0, 0.5, 1.0]
+    figure = moments_figure(randomizers, PRIOR, epsilons=epsilons)
+    loss, deviation, bias = figure.axes
+    assert names(loss) == names(deviation) == names(bias) == list(texts(figure)) == list(randomizers)
+    for name, function in randomizers.items():
+        expected = [function(epsilon) for epsilon in sorted(epsilons)]
+        assert points(loss, name)[:, 0].tolist() == [0.5, 1.0, 2.0]
+        if name != "Laplace":
+            uppers = [optrand.certify(answer).upper for answer in expected]
+            np.testing.assert_allclose(points(loss, name)[:, 1], uppers, rtol=1e-8)
+    np.testing.assert_allclose(points(deviation, "Laplace")[:, 1], [3 * 2**0.5 / e for e in (0.5, 1.0, 2.0)])
+    for name in randomizers:
+        halves = (points(deviation, name)[:, 1] ** 2 + points(bias, name)[:, 1] ** 2) / 2
+        np.testing.assert_allclose(points(loss, name)[:, 1], halves, rtol=1e-9)
+    # Nothing unbiased is below the certified optimum, and rounding does not look like a bias.
+    assert (points(loss, "Laplace")[:, 1] > points(loss, "optimal")[:, 1]).all()
+    assert points(bias, "optimal")[:, 1].max() < 1e-6 * bias.get_ylim()[1]
+    assert points(bias, "bins")[:, 1].min() > 0.01
+
+
+def test_there_is_no_point_where_there_is_no_randomizer_or_no_moment() -> None:
+    def sometimes(epsilon: float) -> Moments:
+        if epsilon < 1:
+            raise Infeasible("no such randomizer")
+        return Moments(np.zeros(4), np.full(4, math.inf if epsilon < 2 else 0.0 if epsilon < 3 else 1.0))
+
+    figure = moments_figure({"Laplace": laplace, "sometimes": sometimes}, PRIOR, epsilons=[0.5, 1, 2, 4])
+    loss, deviation, bias = (points(axes, "sometimes")[:, 1] for axes in figure.axes)
+    np.testing.assert_allclose(loss, [math.nan, math.nan, math.nan, 0.5])
+    np.testing.assert_array_equal(deviation, [math.nan, math.nan, math.nan, 1.0])
+    np.testing.assert_array_equal(bias, [math.nan, 0, 0, 0])
+
+
+def test_labels_that_never_occur_do_not_count() -> None:
+    figure = moments_figure({"one": lambda _: Moments([0.0, 7.0], [1.0, math.inf])}, [1.0, 0.0], epsilons=[1.0])
+    assert [float(axes.lines[0].get_ydata()[0]) for axes in figure.axes] == [0.5, 1.0, 0.0]
+
+
+def test_what_is_not_private_is_not_drawn() -> None:
+    good = debiased_rr(LABELS, 2.0)
+    claimed = Solution(replace(good.problem, epsilon=1.0), good.randomizer, None, good.stats)
+    with pytest.raises(NotCertified, match="epsilon"):
+        moments_figure({"too loud": lambda _: claimed}, good.problem.prior, epsilons=[1.0])
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ([1.0, 2.0], "'it' gave a list, expected moments, a solution or a mechanism"),
+        (Moments([0.0], [1.0]), "'it' has 1 labels, expected 4, as many as the prior"),
+    ],
+)
+def test_other_answers_are_refused(answer: object, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        moments_figure({"it": lambda _: answer}, PRIOR, epsilons=[1.0])
+
+
+def test_epsilons_are_needed() -> None:
+    with pytest.raises(InvalidInput, match="epsilons is empty"):
+        moments_figure({"it": laplace}, PRIOR, epsilons=[])
+    with pytest.raises(InvalidInput, match="epsilons is empty"):
+        rr_with_prior_figure(PRIOR, epsilons=[])
+
+
+# RRWithPrior
+
+
+@pytest.mark.parametrize("prior", [PRIOR, PRIOR[::-1], [0.7, 0.1, 0.1, 0.1], [0.5, 0.5, 0.0, 0.0], [0.25] * 4])
+def test_each_gain_is_the_value_of_rr_top_k_and_the_mark_is_at_the_certified_optimum(prior) -> None:
+    epsilons = [0.1, 1.0, 3.0]
+    gain = rr_with_prior_figure(prior, epsilons=epsilons).axes[0]
+    curves = [line for line in gain.lines if line.get_label() == "_w"]
+    for line, epsilon in zip(curves, epsilons, strict=True):
+        solutions = [rr_top_k(prior, k, epsilon) for k in range(1, 5)]
+        np.testing.assert_allclose(line.get_ydata(), [solution.value for solution in solutions], rtol=1e-12)
+        best = rr_with_prior(prior, epsilon)
+        ((x, y),) = points(gain, f"ε = {epsilon:g}: k = {best.randomizer.n}")
+        assert x == best.randomizer.n
+        proof = optrand.certify(best).require(gap=1e-12)
+        assert y == pytest.approx(proof.lower, rel=1e-12)
+        assert y == pytest.approx(max(line.get_ydata()), rel=1e-12)
+
+
+def test_chosen_k_grows_with_epsilon_and_falls_with_sharpness() -> None:
+    figure = rr_with_prior_figure(PRIOR, epsilons=[0.5, 2.0])
+    _, by_epsilon, by_sharpness = figure.axes
+    for line in by_epsilon.lines:
+        counts = np.asarray(line.get_ydata())
+        assert (np.diff(counts) >= 0).all()
+        assert counts[0] < counts[-1] == 4
+    own = points(by_epsilon, "s = 1")
+    for epsilon, count in own[::20]:
+        assert count == rr_with_prior(PRIOR, epsilon).randomizer.n
+    for line, epsilon in zip(by_sharpness.lines, (0.5, 2.0), strict=True):
+        counts = np.asarray(line.get_ydata())
+        assert (np.diff(counts) <= 0).all()
+        for power, count in np.asarray(line.get_xydata())[::20]:
+            sharpened = PRIOR**power / (PRIOR**power).sum()
+            assert count == rr_with_prior(sharpened, epsilon).randomizer.n
+    assert figure.get_suptitle() == "RRWithPrior on 4 labels"
+    assert [axes.get_xlabel() for axes in figure.axes] == ["k, the labels kept", "ε", "sharpness s of the prior"]
+
+
+def test_ten_thousand_labels_are_drawn_without_a_table() -> None:
+    prior = 1 / np.arange(1.0, 10_001)
+    figure = rr_with_prior_figure(prior / prior.sum(), epsilons=[8.0])
+    gain = figure.axes[0]
+    assert len(gain.lines[0].get_xdata()) == 10_000
+    assert gain.lines[0].get_marker() == ""
+    # With p_k in proportion to 1 / k the last k that pays is the last with k (H_(k-1) - 1) + 1 < exp(8) - 1.
+    k = np.arange(2, 10_001)
+    pays = k * (np.cumsum(1 / np.arange(1, 10_000)) - 1) + 1 < math.expm1(8)
+    assert k[pays][-1] == 512
+    assert names(gain) == ["ε = 8: k = 512"]
+
+
+# Times
+
+
+ROWS = [
+    {"method": "program", "mesh": 200, "seconds": 4.0},
+    {"method": "program", "mesh": 100, "seconds": 1.0},
+    {"method": "program", "mesh": 800, "seconds": None},
+    {"method": "program", "mesh": 400, "seconds": None},
+    {"method": "other", "mesh": 400, "seconds": None},
+    {"method": "line", "mesh": None, "seconds": 0.05},
+]
+
+
+def test_times_are_drawn_by_size_and_what_was_given_up_has_an_arrow() -> None:
+    figure = times_figure(ROWS, size="mesh", series="method", title="On one core")
+    (axes,) = figure.axes
+    assert points(axes, "program").tolist() == [[100, 1], [200, 4]]
+    assert set(curve(axes, "line").get_ydata()) == {0.05}
+    arrows = [line.get_xydata()[0].tolist() for line in axes.lines if line.get_marker() == r"$\uparrow$"]
+    assert [x for x, _ in arrows] == [400, 400]
+    # Above every time, and not one over the other.
+    assert 4 < arrows[0][1] < arrows[1][1]
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("mesh size", "solving (s)")
+    assert list(texts(figure)) == ["program", "other", "line", "given up: took longer"]
+    assert figure.get_suptitle() == "On one core"
+
+
+def test_times_against_labels_as_the_benchmark_leaves_them() -> None:
+    rows = [{"prior": name, "k": k, "seconds": k * 1e-3, "runs": 5} for name in ("a", "b") for k in (11, 101)]
+    figure = times_figure(rows, size="k", series="prior")
+    assert figure.axes[0].get_xlabel() == "labels"
+    assert list(texts(figure)) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seconds": 0.0}, r"seconds 0\.0, expected a positive number or None"),
+        ({"mesh": "52"}, "mesh '52', expected a positive number or None"),
+        ({"seconds": math.inf}, "seconds inf"),
+    ],
+)
+def test_times_without_meaning_are_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        times_figure([{**ROWS[0], **change}], size="mesh", series="method")
+
+
+def test_rows_of_another_benchmark_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="a row has no k and no prior"):
+        times_figure(ROWS, size="k", series="prior")
+    with pytest.raises(InvalidInput, match=r"^0 series"):
+        times_figure([], size="k", series="prior")
