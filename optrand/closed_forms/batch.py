@@ -22,6 +22,7 @@ from optrand.closed_forms.response import kept_labels, response_weights, rr_with
 from optrand.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 from optrand.errors import InvalidInput
 from optrand.exact import privacy_ratio
+from optrand.sampling.uniform import integers_below
 from optrand.solution import Solution
 from optrand.validation import PRIOR_SUM_TOLERANCE, SMALLEST_NORMAL, Floats, frozen
 from optrand.validation import epsilon as checked_epsilon
@@ -147,7 +148,7 @@ class RRWithPriorBatch:
         stays = _coins(sizes, privacy_ratio(self.epsilon), source, width)
         stays &= self.kept[np.arange(len(self)), array]
         members, starts = self._members
-        return np.where(stays, array, members[starts + _integers_below(sizes, source, width)])
+        return np.where(stays, array, members[starts + integers_below(sizes, source)])
 
     def _checked_labels(self, labels: ArrayLike) -> Integers:
         array = np.asarray(labels)
@@ -242,21 +243,3 @@ def _settle(chance: Fraction, source: EntropySource, width: int) -> bool:
         leading = chance.numerator * scale // chance.denominator
         if word != leading:
             return word < leading
-
-
-def _integers_below(sizes: Integers, source: EntropySource, width: int) -> Integers:
-    """Uniform integers from 0 to ``size - 1``, exactly, for each of `sizes`."""
-    parts = -(-int(sizes.max()).bit_length() // width)
-    # The last number before the cut at a multiple of the size: up to it every remainder is equally likely.
-    distinct, index = np.unique(sizes, return_inverse=True)
-    numbers = 1 << (width * parts)
-    last = np.array([numbers // int(size) * int(size) - 1 for size in distinct], dtype=np.uint64)[index]
-    drawn = np.zeros(sizes.size, dtype=np.uint64)
-    pending = np.arange(sizes.size)
-    while pending.size:
-        numbers_drawn = np.zeros(pending.size, dtype=np.uint64)
-        for _ in range(parts):
-            numbers_drawn = (numbers_drawn << np.uint64(width % 64)) | checked_words(source, pending.size)
-        drawn[pending] = numbers_drawn
-        pending = pending[numbers_drawn > last[pending]]
-    return (drawn % sizes.astype(np.uint64)).astype(np.int64)
