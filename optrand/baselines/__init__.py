@@ -1,5 +1,7 @@
 """The randomizers that the papers compare with, and those that are not finite channels over labels."""
 
+from optrand.baselines.alibi import Alibi
 from optrand.baselines.protocol import ExactRandomizer, FloatRandomizer, LabelRandomizer, Moments
+from optrand.baselines.vector import UnaryBits
 
-__all__ = ["ExactRandomizer", "FloatRandomizer", "LabelRandomizer", "Moments"]
+__all__ = ["Alibi", "ExactRandomizer", "FloatRandomizer", "LabelRandomizer", "Moments", "UnaryBits"]

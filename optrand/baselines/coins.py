@@ -1,0 +1,85 @@
+"""Many biased coins at once, with exactly the stated rational probability, packed eight to an octet.
+
+A coin shows heads where a uniform number ``x`` in ``[0, 1)`` lies below the probability ``q``: at the first binary
+digit in which the two differ, ``x`` must have the 0. All coins of a block compare their next digit in one operation on
+octets, and an octet asks for more random digits only while one of its coins is undecided.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optrand.entropy import MAX_WIDTH, EntropySource, checked_width, checked_words
+
+__all__ = ["Octets", "coins", "octets"]
+
+Octets = NDArray[np.uint8]
+
+
+def octets(source: EntropySource, count: int) -> Octets:
+    """`count` uniform octets from the words of a source of any width; what is left of the last word is dropped.
+
+    Examples
+    --------
+    >>> from optrand.entropy import SeededEntropy
+    >>> octets(SeededEntropy(0), 3).tolist()
+    [112, 138, 120]
+    """
+    width = checked_width(source)
+    words = checked_words(source, -(-8 * count // width))
+    # A fixed order of bytes, so that a seed means the same on every machine.
+    drawn = words.astype("<u8", copy=False).view(np.uint8)
+    if width < MAX_WIDTH:
+        bits = np.unpackbits(drawn.reshape(-1, 8), axis=1, count=width, bitorder="little")
+        drawn = np.packbits(bits.reshape(-1)[: 8 * count])
+    return drawn[:count]
+
+
+def coins(probability: Fraction, count: int, source: EntropySource) -> Octets:
+    """`count` octets of eight independent coins: each bit is 1 with exactly the given probability.
+
+    Parameters
+    ----------
+    probability : Fraction
+        From 0 up to, but not, 1.
+    count : int
+        How many octets.
+    source : EntropySource
+        Where random words come from.
+
+    Returns
+    -------
+    (count,) array of uint8
+
+    Notes
+    -----
+    *Proof.* After ``t`` rounds a coin is open with probability ``2**-t``: all its digits so far are those of `q`. Where
+    the next digit of `q` is 1, a drawn 0 makes heads; where it is 0, a drawn 1 makes tails; otherwise the coin stays
+    open. Heads has probability ``sum of 2**-t`` over the digits 1 of `q`, which is `q`. The digits come from long
+    division in integers, so nothing is rounded. An octet is open after ``t`` rounds with probability
+    ``1 - (1 - 2**-t)**8``, of sum 4.4: that many random octets pay for eight coins.
+
+    Examples
+    --------
+    >>> from optrand.entropy import SeededEntropy
+    >>> drawn = coins(Fraction(1, 3), 100_000, SeededEntropy(0))
+    >>> round(float(np.unpackbits(drawn).mean()), 3)
+    0.333
+    """
+    heads = np.zeros(count, dtype=np.uint8)
+    at, undecided = np.arange(count), np.full(count, 255, dtype=np.uint8)
+    remainder = probability.numerator
+    while at.size:
+        digit, remainder = divmod(2 * remainder, probability.denominator)
+        drawn = octets(source, at.size)
+        if digit:
+            heads[at] |= undecided & ~drawn
+            undecided = undecided & drawn
+        else:
+            undecided = undecided & ~drawn
+        still = undecided != 0
+        at, undecided = at[still], undecided[still]
+    return heads

@@ -1,0 +1,529 @@
+"""Bits whose privacy is counted out over all vectors, coins that are exact, and ALIBI against its definition."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import tracemalloc
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import softmax
+
+from optrand import Randomizer, certify, solve, unbiased_regression
+from optrand.baselines import vector
+from optrand.baselines.alibi import Alibi
+from optrand.baselines.coins import coins, octets
+from optrand.baselines.protocol import ExactRandomizer, FloatRandomizer
+from optrand.baselines.vector import UnaryBits
+from optrand.entropy import EntropySource, SeededEntropy
+from optrand.errors import InvalidInput
+from optrand.exact import exp_bracket, privacy_ratio
+from optrand.privacy import verified_ratio, verified_total
+
+budgets = st.one_of(st.sampled_from([1e-140, 1e-9, 1e-3, 0.1, 1.0, 4.0, 40.0, 700.0]), st.floats(1e-6, 40.0))
+rates = st.one_of(
+    st.sampled_from(
+        [Fraction(0), Fraction(1, 2), Fraction(3, 4), Fraction(1, 3), Fraction(1, 2**70), UnaryBits(2, 1.0).flip]
+    ),
+    st.fractions(0, Fraction(99, 100), max_denominator=10**9),
+)
+
+
+class ExhaustedError(Exception):
+    pass
+
+
+class Tape:
+    """Words that are written down beforehand."""
+
+    private = False
+
+    def __init__(self, width, words):
+        self.width = width
+        self.left = list(words)
+
+    def words(self, count):
+        if count > len(self.left):
+            raise ExhaustedError
+        taken, self.left = self.left[:count], self.left[count:]
+        return np.array(taken, dtype=np.uint64)
+
+
+class Constant:
+    """The same word for ever."""
+
+    width = 64
+    private = False
+
+    def __init__(self, word):
+        self.word = word
+
+    def words(self, count):
+        return np.full(count, self.word, dtype=np.uint64)
+
+
+NO_FLIPS = Constant(2**64 - 1)
+"""Uniform numbers 0.111... in binary: above every probability."""
+
+ALL_FLIPS = Constant(0)
+
+
+# Coins
+
+
+@pytest.mark.parametrize("width", [1, 3, 7, 8, 16, 33, 63, 64])
+def test_octets_use_every_bit_of_every_word_once(width):
+    count = 21
+    words = [int(word) >> (64 - width) for word in SeededEntropy(width).words(-(-8 * count // width))]
+    bits = [word >> place & 1 for word in words for place in range(width)]
+    drawn = octets(Tape(width, words), count)
+    assert drawn.dtype == np.uint8
+    assert drawn.shape == (count,)
+    # The order within an octet of whole words is that of the machine's integers; within others that of packbits.
+    order = "little" if width == 64 else "big"
+    assert np.unpackbits(drawn, bitorder=order).tolist() == bits[: 8 * count]
+
+
+@given(rates, st.lists(st.integers(0, 255), min_size=30, max_size=30))
+def test_a_coin_is_heads_where_its_uniform_number_is_below_the_probability(rate, start):
+    # One octet asks for one word a round, so bit `lane` of the words spells the lane's number.
+    words = start + SeededEntropy(5).words(300).astype(np.uint8).tolist()
+    tape = Tape(8, words)
+    heads = np.unpackbits(coins(rate, 1, tape))
+    read = len(words) - len(tape.left)
+    # A source of eight bits is packed with its lowest bit first.
+    table = np.unpackbits(np.array(words, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+    for lane in range(8):
+        number = Fraction(int("".join(map(str, table[:, lane])), 2), 2 ** len(words))
+        assert heads[lane] == (number < rate)
+    # The first 30 words may follow the digits of the probability; among random ones a coin needs two on average.
+    assert read < 30 + 40
+
+
+def test_every_octet_has_digits_of_its_own_until_its_last_coin_is_decided():
+    rate, count = Fraction(2, 7), 5
+    words = SeededEntropy(9).words(200).astype(np.uint8).tolist()
+    lanes = np.unpackbits(np.array(words, dtype=np.uint8)[:, None], axis=1, bitorder="little").tolist()
+    numbers = [[(Fraction(0), Fraction(1))] * 8 for _ in range(count)]
+
+    def undecided(cells):
+        return any(low < rate < high for low, high in cells)
+
+    read = 0
+    while any(undecided(cells) for cells in numbers):
+        for octet in [octet for octet in range(count) if undecided(numbers[octet])]:
+            numbers[octet] = [
+                (middle, high) if lanes[read][lane] else (low, middle)
+                for lane, (low, high) in enumerate(numbers[octet])
+                for middle in [(low + high) / 2]
+            ]
+            read += 1
+    tape = Tape(8, words)
+    drawn = np.unpackbits(coins(rate, count, tape)).reshape(count, 8)
+    assert drawn.tolist() == [[int(high <= rate) for _, high in cells] for cells in numbers]
+    assert len(words) - len(tape.left) == read
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(1, 3), Fraction(1, 1000), UnaryBits(2, 2.0).flip], ids=str)
+def test_coins_fall_independently_at_their_rate(rate):
+    drawn = np.unpackbits(coins(rate, 250_000, SeededEntropy(4))).astype(np.int64)
+    heads = int(drawn.sum())
+    assert stats.binomtest(heads, drawn.size, float(rate)).pvalue > 1e-4
+    # Pairs within an octet, and pairs in neighbouring octets.
+    for distance in (1, 8):
+        both = int((drawn[:-distance] & drawn[distance:]).sum())
+        assert stats.binomtest(both, drawn.size - distance, float(rate) ** 2).pvalue > 1e-4
+
+
+# Unary bits: privacy, from both sides
+
+
+def table(randomizer):
+    """All ``2**k`` vectors, and the integer weight of each under every label, from the definition and `flip` alone."""
+    k, flip = randomizer.k, randomizer.flip
+    vectors = list(itertools.product([0, 1], repeat=k))
+    kept, flipped = flip.denominator - flip.numerator, flip.numerator
+    weights = [
+        [math.prod(kept if bit == (j == y) else flipped for j, bit in enumerate(bits)) for bits in vectors]
+        for y in range(k)
+    ]
+    return np.array(vectors), np.array(weights, dtype=object)
+
+
+@given(st.integers(2, 5), budgets)
+def test_all_vectors_keep_within_the_ratio_and_attain_it(k, epsilon):
+    randomizer = UnaryBits(k, epsilon)
+    ratio = verified_ratio(randomizer.ratio, epsilon)
+    weights = table(randomizer)[1]
+    assert verified_total(weights, ratio) == randomizer.flip.denominator**k
+    ratios = {Fraction(max(column), min(column)) for column in weights.T.tolist()}
+    # All bits equal: no label is likelier. Otherwise a label with a 1 is ``ratio`` times likelier than one with a 0.
+    assert ratios == {Fraction(1), ratio}
+
+
+@given(budgets)
+def test_hardly_any_of_the_budget_is_lost_to_rounding(epsilon):
+    whole, half = exp_bracket(epsilon, 500)[1], exp_bracket(epsilon / 2, 500)[1]
+    # r >= h - (h - 1) / 2**50 with h = exp(epsilon / 2), so r**2 >= h**2 - 2 h (h - 1) / 2**50.
+    assert UnaryBits(2, epsilon).ratio >= whole - 2 * half * (half - 1) / 2**50
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
+def test_epsilon_a_coordinate_in_place_of_half_of_it_is_caught(k, epsilon):
+    wrong = UnaryBits(k, 2 * epsilon)  # each bit is flipped with probability 1 / (1 + exp(epsilon))
+    assert abs(float(wrong.flip) - 1 / (1 + math.exp(epsilon))) < 1e-15
+    vectors, weights = table(wrong)
+    with pytest.raises(InvalidInput, match=f"{2**k - 2} column\\(s\\) of weights break the ratio"):
+        verified_total(weights, privacy_ratio(epsilon))
+    with pytest.raises(InvalidInput, match="expected at most exp"):
+        verified_ratio(wrong.ratio, epsilon)
+    matrix = (weights / wrong.flip.denominator**k).astype(np.float64)
+    channel = Randomizer(np.arange(k), np.arange(len(vectors)), matrix, epsilon)
+    assert abs(channel.realised_epsilon - 2 * epsilon) < 1e-9
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
+def test_a_smaller_budget_would_be_overspent(epsilon):
+    ratio = UnaryBits(3, epsilon).ratio
+    with pytest.raises(InvalidInput, match="expected at most exp"):
+        verified_ratio(ratio, epsilon * (1 - 1e-13))
+
+
+# Unary bits: what is drawn is the table
+
+
+@pytest.mark.parametrize("k", [2, 7, 8, 9, 16, 17, 100])
+def test_without_flips_the_vector_is_one_hot_and_with_all_flips_its_complement(k):
+    randomizer = UnaryBits(k, 1.0)
+    labels = np.arange(k)
+    assert np.array_equal(randomizer.sample(labels, source=NO_FLIPS), np.eye(k))
+    assert np.array_equal(randomizer.sample(labels, source=ALL_FLIPS), 1 - np.eye(k))
+    packed = randomizer.sample_packed(labels, source=ALL_FLIPS)
+    assert packed.shape == (k, randomizer.width)
+    assert np.array_equal(packed, np.packbits(1 - np.eye(k, dtype=np.uint8), axis=1))
+
+
+@pytest.mark.parametrize("y", [0, 1, 2])
+def test_frequencies_of_all_vectors_are_those_of_the_table(y):
+    randomizer = UnaryBits(3, 1.5)
+    drawn = randomizer.sample(np.full(100_000, y), source=SeededEntropy(y)) @ [4, 2, 1]
+    expected = (table(randomizer)[1][y] / Fraction(randomizer.flip.denominator**3)).astype(np.float64)
+    observed = np.bincount(drawn, minlength=8)
+    assert stats.chisquare(observed, expected * drawn.size).pvalue > 1e-3
+
+
+def test_packed_and_unpacked_draws_are_the_same_whatever_the_size_of_a_block(monkeypatch):
+    randomizer = UnaryBits(11, 0.7)
+    labels = np.arange(44).reshape(4, 11) % 11
+    packed = randomizer.sample_packed(labels, source=SeededEntropy(4))
+    assert packed.shape == (4, 11, 2)
+    assert np.array_equal(randomizer.unpacked(packed), randomizer.sample(labels, source=SeededEntropy(4)))
+    monkeypatch.setattr(vector, "BLOCK", 7)
+    pieces = randomizer.sample(np.full((50_000,), 10), source=SeededEntropy(4))
+    expected = [randomizer.flip] * 10 + [1 - randomizer.flip]
+    for bits, rate in zip(pieces.T, expected, strict=True):
+        assert stats.binomtest(int(bits.sum()), 50_000, float(rate)).pvalue > 1e-5
+
+
+def test_shapes_follow_the_labels():
+    randomizer = UnaryBits(5, 1.0)
+    assert randomizer.sample(3).shape == (5,)
+    assert randomizer.sample([]).shape == (0, 5)
+    assert randomizer.sample(np.zeros((2, 3), dtype=np.int8)).shape == (2, 3, 5)
+    assert randomizer.sample_packed(np.uint64(4)).shape == (1,)
+    assert Alibi(5, 1.0).sample(3).shape == (5,)
+    assert Alibi(5, 1.0).sample(np.zeros((0, 4))).shape == (0, 4, 5)
+
+
+def test_packed_bits_of_many_classes_take_an_eighth_of_an_octet_each():
+    k, n = 200_000, 40
+    randomizer = UnaryBits(k, 1.0)
+    tracemalloc.start()
+    packed = randomizer.sample_packed(np.arange(n), source=SeededEntropy(0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert packed.nbytes == n * k // 8
+    # Beside the result: a dozen octets for each of a block.
+    assert peak < packed.nbytes + 24 * vector.BLOCK
+    ones = int(np.bitwise_count(packed).sum())
+    assert stats.binomtest(ones - n, n * (k - 1), float(randomizer.flip)).pvalue > 1e-4
+
+
+# Unary bits: moments and estimates
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0, 20.0])
+def test_moments_are_those_of_the_table(k, epsilon):
+    randomizer = UnaryBits(k, epsilon)
+    vectors, weights = table(randomizer)
+    probabilities = weights / Fraction(randomizer.flip.denominator**k)
+    labels = np.arange(k)
+    r = randomizer.odds
+    debiased = ((1 + r) * vectors - 1) / (r - 1)
+    for values, moments in (
+        (vectors * Fraction(1), randomizer.moments(labels)),
+        (debiased, randomizer.debiased_moments(labels)),
+    ):
+        means = probabilities @ values
+        variances = (probabilities @ values**2 - means**2).sum(axis=1)
+        offsets = ((means - np.eye(k, dtype=np.int64)) ** 2).sum(axis=1)
+        np.testing.assert_allclose(moments.biases, np.sqrt(offsets.astype(np.float64)), rtol=1e-14)
+        np.testing.assert_allclose(moments.variances, variances.astype(np.float64), rtol=1e-14)
+    assert all(mean == unit for mean, unit in zip((probabilities @ debiased).flat, np.eye(k).flat, strict=True))
+
+
+@given(st.integers(2, 50), st.floats(1e-6, 40.0))
+def test_the_variance_is_that_of_a_hyperbolic_sine_and_at_most_half_of_that_of_alibi(k, epsilon):
+    randomizer = UnaryBits(k, epsilon)
+    assert math.isclose(randomizer.variance, 1 / (4 * math.sinh(epsilon / 4) ** 2), rel_tol=1e-12)
+    bits, noise = randomizer.debiased_moments([0]), Alibi(k, epsilon).moments([0])
+    assert bits.variances[0] <= noise.variances[0] / 2 * (1 + 1e-12)
+
+
+def test_debiasing_undoes_the_mean_of_a_bit_under_any_distribution():
+    randomizer = UnaryBits(4, 1.3)
+    eta = np.array([0.5, 0.3, 0.2, 0.0])
+    root = math.exp(1.3 / 2)
+    means = 1 / (1 + root) + (root - 1) / (root + 1) * eta  # [Z25], eq. 24
+    low, high = randomizer.estimates
+    np.testing.assert_allclose(means * high + (1 - means) * low, eta, atol=1e-14)
+    assert randomizer.debiased([[True, False, False, True]]).tolist() == [[high, low, low, high]]
+
+
+def test_estimated_frequencies_scatter_as_their_variance_says(monkeypatch):
+    randomizer, shares = UnaryBits(12, 1.0), np.array([0.5, 0.25, 0.25, *[0.0] * 9])
+    labels = np.repeat(np.arange(12), (shares * 800).astype(np.int64))
+    source = SeededEntropy(8)
+    releases = [randomizer.sample_packed(labels, source=source) for _ in range(500)]
+    errors = np.array([randomizer.frequencies(packed) for packed in releases]) - shares
+    scores = errors / math.sqrt(randomizer.variance / labels.size)
+    # 500 standard normal scores a class: their mean has deviation 0.045, their mean square 0.063. Twelve classes.
+    assert np.abs(scores.mean(axis=0)).max() < 4.5 * 0.045
+    assert np.abs((scores**2).mean(axis=0) - 1).max() < 4.5 * 0.063
+    monkeypatch.setattr(vector, "BLOCK", 31)
+    mean = randomizer.debiased(randomizer.unpacked(releases[0])).mean(axis=0)
+    np.testing.assert_allclose(randomizer.frequencies(releases[0]), mean, atol=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+def test_a_number_read_off_the_bits_is_no_better_than_the_certified_optimum(epsilon):
+    labels, prior = np.array([0.0, 1.0, 2.0, 5.0]), np.array([0.4, 0.3, 0.2, 0.1])
+    # With debiased bits Z the number c + sum_j (y_j - c) Z_j is unbiased whatever c is. Its variance is that of a bit
+    # times sum_j (y_j - c)**2, least at the mean.
+    loss = UnaryBits(4, epsilon).variance * ((labels - labels.mean()) ** 2).sum() / 2
+    proof = certify(solve(unbiased_regression(labels, prior, epsilon)))
+    assert proof.gap < 1e-6
+    assert loss > proof.lower
+
+
+@pytest.mark.parametrize("epsilon", [1e-140, 1e-6, 700.0])
+def test_figures_stay_finite_at_the_ends_of_the_range(epsilon):
+    for randomizer in (UnaryBits(1000, epsilon), Alibi(1000, epsilon)):
+        moments = randomizer.moments([0])
+        assert np.isfinite(moments.variances).all()
+        assert (moments.variances > 0).all()
+        assert np.isfinite(randomizer.sample([1, 2], source=SeededEntropy(0))).all()
+    bits = UnaryBits(1000, epsilon)
+    assert np.isfinite(bits.debiased(bits.sample([1, 2], source=SeededEntropy(0)))).all()
+    assert np.isfinite(bits.debiased_moments([0]).variances).all()
+
+
+# ALIBI
+
+
+def log_density(noisy, y, scale):
+    """Of independent Laplace noise around the one-hot vector of `y`."""
+    return stats.laplace.logpdf(noisy, loc=np.eye(noisy.shape[-1])[y], scale=scale).sum(axis=-1)
+
+
+@pytest.mark.parametrize("k", [2, 3, 6])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_densities_of_alibi_keep_within_epsilon_and_attain_it(k, epsilon):
+    randomizer = Alibi(k, epsilon)
+    noisy = np.concatenate([randomizer.sample(np.arange(k).repeat(500), source=SeededEntropy(1)), 3 * np.eye(k) - 1])
+    densities = np.array([log_density(noisy, y, randomizer.scale) for y in range(k)])
+    losses = np.ptp(densities, axis=0)
+    assert losses.max() <= epsilon * (1 + 1e-12)
+    np.testing.assert_allclose(losses[-k:], epsilon, rtol=1e-12)
+    # A scale of 1 / epsilon forgets that two coordinates move.
+    wrong = Alibi(k, 2 * epsilon)
+    assert wrong.scale == 1 / epsilon
+    densities = np.array([log_density(noisy, y, wrong.scale) for y in range(k)])
+    np.testing.assert_allclose(np.ptp(densities, axis=0).max(), 2 * epsilon, rtol=1e-12)
+
+
+def test_noise_has_the_laplace_distribution_and_its_moments():
+    randomizer = Alibi(4, 0.8)
+    labels = np.arange(40_000) % 4
+    noise = randomizer.sample(labels, source=SeededEntropy(6)) - np.eye(4)[labels]
+    for column in noise.T:
+        assert stats.kstest(column, stats.laplace(scale=2.5).cdf).pvalue > 1e-3
+    correlations = np.corrcoef(np.concatenate([noise.T, np.abs(noise).T]))
+    assert np.abs(correlations - np.eye(8)).max() < 5 / math.sqrt(40_000)
+    moments = randomizer.moments(labels)
+    assert (moments.biases == 0).all()
+    assert math.isclose(moments.variances[0], 4 * stats.laplace(scale=2.5).var())
+    # The fourth moment of Laplace noise is 6 times its squared variance: a mean square has deviation sqrt(5 / n).
+    assert abs((noise**2).sum(axis=1).mean() / moments.variances[0] - 1) < 5 * math.sqrt(5 / 160_000)
+
+
+coordinates = st.one_of(
+    st.floats(-3, 4), st.sampled_from([0.0, 0.5, 1.0, 1e300, -1e300, math.inf, -math.inf]), st.floats(allow_nan=False)
+)
+
+
+@given(st.data(), st.integers(2, 6), st.sampled_from([1e-3, 0.5, 1.0, 8.0, 40.0]))
+def test_soft_labels_are_the_posterior_of_the_definition(data, k, epsilon):
+    randomizer = Alibi(k, epsilon)
+    noisy = np.array(data.draw(st.lists(st.floats(-5, 5), min_size=k, max_size=k)))
+    weights = np.array(data.draw(st.lists(st.sampled_from([0.0, 1.0, 3.0, 1e-6]), min_size=k, max_size=k).filter(any)))
+    prior = weights / weights.sum()
+    # [Z25], eq. 29, term by term.
+    exponents = np.array([-np.abs(noisy - np.eye(k)[c]).sum() for c in range(k)]) / randomizer.scale
+    np.testing.assert_allclose(randomizer.soft_labels(noisy), softmax(exponents), rtol=1e-10)
+    posterior = prior * np.exp(exponents - exponents[prior > 0].max())
+    soft = randomizer.soft_labels(noisy, prior=prior)
+    np.testing.assert_allclose(soft, posterior / posterior.sum(), rtol=1e-10)
+    assert (soft[prior == 0] == 0).all()
+
+
+@given(st.lists(coordinates, min_size=3, max_size=3), budgets)
+def test_no_soft_label_is_surer_than_privacy_allows(noisy, epsilon):
+    soft = Alibi(3, epsilon).soft_labels(noisy)
+    assert abs(soft.sum() - 1) < 1e-12
+    assert soft.max() <= (1 / (1 + 2 * math.exp(-epsilon))) * (1 + 1e-12)
+    certain = Alibi(3, epsilon).soft_labels([2.0, 0.0, -1.0])
+    assert math.isclose(certain[0], 1 / (1 + 2 * math.exp(-epsilon)), rel_tol=1e-12)
+
+
+def test_each_vector_may_have_a_prior_of_its_own():
+    randomizer = Alibi(4, 2.0)
+    noisy = randomizer.sample([[0, 1, 2], [3, 3, 3]], source=SeededEntropy(2))
+    priors = softmax(noisy[..., ::-1], axis=-1)
+    soft = randomizer.soft_labels(noisy, prior=priors)
+    for at in np.ndindex(2, 3):
+        np.testing.assert_allclose(soft[at], randomizer.soft_labels(noisy[at], prior=priors[at]), rtol=1e-14)
+    same = randomizer.soft_labels(noisy, prior=np.full(4, 0.25))
+    np.testing.assert_allclose(same, randomizer.soft_labels(noisy), rtol=1e-13)
+
+
+def test_the_bound_of_equation_30_holds_with_the_class_itself_counted():
+    noisy = Alibi(50, 1.0).sample(np.zeros(400), source=SeededEntropy(3))
+    soft = Alibi(50, 1.0).soft_labels(noisy)[:, 0]
+    rivals = (noisy[:, 1:] >= noisy[:, :1]).sum(axis=1)
+    assert (soft <= 1 / (1 + rivals) * (1 + 1e-12)).all()
+    assert (rivals == 0).any()
+
+
+def test_soft_labels_of_many_classes_need_memory_for_their_classes_only():
+    k = 100_000
+    randomizer = Alibi(k, 4.0)
+    tracemalloc.start()
+    soft = randomizer.soft_labels(randomizer.sample([7], source=SeededEntropy(0)), prior=np.full(k, 1 / k))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert soft.shape == (1, k)
+    assert peak < 16 * 8 * k
+
+
+# What is refused
+
+
+def test_both_say_by_type_whether_they_are_exact():
+    bits, noise = UnaryBits(3, 1.0), Alibi(3, 1.0)
+    assert isinstance(bits, ExactRandomizer)
+    assert isinstance(noise, FloatRandomizer)
+    assert (bits.exact, noise.exact) == (True, False)
+    assert (bits, noise) == (UnaryBits(3, 1), Alibi(np.int64(3), 1))
+    assert isinstance(NO_FLIPS, EntropySource)
+
+
+@pytest.mark.parametrize("kind", [UnaryBits, Alibi])
+@pytest.mark.parametrize(
+    ("k", "epsilon", "match"),
+    [
+        (1, 1.0, "at least 2 classes"),
+        (-3, 1.0, "at least 2 classes"),
+        (2.0, 1.0, "k is of type float"),
+        (True, 1.0, "k is of type bool"),
+        (3, 0.0, "above 0"),
+        (3, -1.0, "above 0"),
+        (3, math.nan, "finite"),
+        (3, math.inf, "finite"),
+        (3, 701.0, "at most 700"),
+        (3, 1e-141, "at least 1e-140"),
+        (3, 5e-324, "at least 1e-140"),
+        (3, "1", "of type str"),
+    ],
+)
+def test_meaningless_sizes_and_budgets_are_refused(kind, k, epsilon, match):
+    with pytest.raises(InvalidInput, match=match):
+        kind(k, epsilon)
+
+
+@pytest.mark.parametrize("randomizer", [UnaryBits(10, 1.0), Alibi(10, 1.0)], ids=["bits", "alibi"])
+@pytest.mark.parametrize(
+    "values",
+    [[0, 47], [0, -47], [0, 4.7], [1, math.nan], [1, math.inf], 47, np.array([2**64 - 1], dtype=np.uint64)],
+    ids=str,
+)
+def test_strangers_are_counted_and_never_repeated(randomizer, values):
+    for call in (randomizer.sample, randomizer.moments):
+        with pytest.raises(InvalidInput, match=r"1 of . value") as caught:
+            call(values)
+        assert all(told not in str(caught.value) for told in ("47", "4.7", "nan", "inf", "184467"))
+
+
+@pytest.mark.parametrize("values", [["3"], [True], [3 + 0j], [None]], ids=str)
+def test_values_of_other_types_are_refused(values):
+    for randomizer in (UnaryBits(10, 1.0), Alibi(10, 1.0)):
+        with pytest.raises(InvalidInput, match="values are of type"):
+            randomizer.sample(values)
+
+
+def test_vectors_that_cannot_be_a_release_are_refused():
+    bits = UnaryBits(10, 1.0)
+    for packed in (np.zeros((2, 3), dtype=np.uint8), np.zeros((2, 2)), np.uint8(3)):
+        with pytest.raises(InvalidInput, match="expected uint8 and 2 octet"):
+            bits.unpacked(packed)
+    for given_bits in (np.zeros((2, 9), dtype=np.uint8), np.zeros((2, 10)), 1):
+        with pytest.raises(InvalidInput, match="expected integers and 10"):
+            bits.debiased(given_bits)
+    for entry in (2, -1):
+        with pytest.raises(InvalidInput, match="other than 0 and 1"):
+            bits.debiased(np.full((1, 10), entry))
+    for packed in (np.zeros((0, 2), dtype=np.uint8), np.zeros(2, dtype=np.uint8)):
+        with pytest.raises(InvalidInput, match="at least one row"):
+            bits.frequencies(packed)
+
+
+@pytest.mark.parametrize(
+    ("prior", "match"),
+    [
+        ([0.5, 0.5], "prior has shape"),
+        ([[1.0, 0.0, 0.0]] * 2, "prior has shape"),
+        ([0.5, 0.6, -0.1], "does not sum to 1"),
+        ([0.5, 0.5, 0.1], "does not sum to 1"),
+        ([0.0, 0.0, 0.0], "does not sum to 1"),
+        ([0.5, 0.5, math.nan], "does not sum to 1"),
+        ([[0.5, 0.5, 0.0], [0.1, 0.1, 0.1], [1.0, 0.0, 0.0]], "does not sum to 1"),
+    ],
+)
+def test_priors_that_are_none_are_refused(prior, match):
+    noisy = np.zeros((3, 3))
+    with pytest.raises(InvalidInput, match=match):
+        Alibi(3, 1.0).soft_labels(noisy, prior=prior)
+
+
+def test_noisy_vectors_that_are_none_are_refused():
+    with pytest.raises(InvalidInput, match="expected 3 along the last axis"):
+        Alibi(3, 1.0).soft_labels([0.0, 1.0])
+    with pytest.raises(InvalidInput, match="hold NaN"):
+        Alibi(3, 1.0).soft_labels([0.0, 1.0, math.nan])
