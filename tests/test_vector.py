@@ -527,3 +527,7 @@ def test_noisy_vectors_that_are_none_are_refused():
         Alibi(3, 1.0).soft_labels([0.0, 1.0])
     with pytest.raises(InvalidInput, match="hold NaN"):
         Alibi(3, 1.0).soft_labels([0.0, 1.0, math.nan])
+    with pytest.raises(InvalidInput, match="noisy vectors are of type <U1"):
+        Alibi(3, 1.0).soft_labels(["a", "b", "c"])
+    with pytest.raises(InvalidInput, match="prior are of type bool"):
+        Alibi(3, 1.0).soft_labels([0.0, 1.0, 0.0], prior=[True, False, False])

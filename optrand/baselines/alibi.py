@@ -147,7 +147,7 @@ class Alibi:
         InvalidInput
             Shapes that do not fit, NaN, or a prior that is no probability distribution.
         """
-        given = np.asarray(noisy, dtype=np.float64)
+        given = _numbers(noisy, "noisy vectors")
         if given.ndim == 0 or given.shape[-1] != self.k:
             raise InvalidInput(f"noisy vectors have shape {given.shape}, expected {self.k} along the last axis")
         if np.isnan(given).any():
@@ -163,7 +163,7 @@ class Alibi:
         return soft
 
     def _log_prior(self, prior: ArrayLike, shape: tuple[int, ...]) -> Floats:
-        given = np.asarray(prior, dtype=np.float64)
+        given = _numbers(prior, "probabilities of a prior")
         if given.shape not in ((self.k,), shape):
             raise InvalidInput(f"prior has shape {given.shape}, expected ({self.k},) or {shape}, as the noisy vectors")
         if not (given >= 0).all() or not (np.abs(given.sum(axis=-1) - 1) <= PRIOR_SUM_TOLERANCE).all():
@@ -178,6 +178,13 @@ class Alibi:
         """Of the noisy vectors against the one-hot vectors: no bias, the variance ``8 k / epsilon**2``."""
         size = checked_classes(labels, self.k).size
         return Moments(np.zeros(size), np.full(size, 2 * self.k * self.scale**2))
+
+
+def _numbers(given: ArrayLike, name: str) -> Floats:
+    array = np.asarray(given)
+    if array.dtype.kind not in "iuf":
+        raise InvalidInput(f"{name} are of type {array.dtype}, expected numbers")
+    return array.astype(np.float64)
 
 
 def _laplace(scale: float, count: int, source: EntropySource) -> Floats:
