@@ -414,6 +414,12 @@ def test_each_vector_may_have_a_prior_of_its_own():
     np.testing.assert_allclose(same, randomizer.soft_labels(noisy), rtol=1e-13)
 
 
+def test_vectors_that_tell_nothing_leave_even_tiny_priors_as_they_are():
+    for level in (-1.0, 2.0):
+        soft = Alibi(3, 700.0).soft_labels([level] * 3, prior=[1.0, 1e-200, 1e-300])
+        np.testing.assert_allclose(soft, [1.0, 1e-200, 1e-300], rtol=1e-12)
+
+
 def test_the_bound_of_equation_30_holds_with_the_class_itself_counted():
     noisy = Alibi(50, 1.0).sample(np.zeros(400), source=SeededEntropy(3))
     soft = Alibi(50, 1.0).soft_labels(noisy)[:, 0]

@@ -34,7 +34,7 @@ def octets(source: EntropySource, count: int) -> Octets:
     drawn = words.astype("<u8", copy=False).view(np.uint8)
     if width < MAX_WIDTH:
         bits = np.unpackbits(drawn.reshape(-1, 8), axis=1, count=width, bitorder="little")
-        drawn = np.packbits(bits.reshape(-1)[: 8 * count])
+        drawn = np.packbits(bits.reshape(-1))
     return drawn[:count]
 
 
