@@ -73,8 +73,8 @@ def solve(problem: Problem, solver: Solver | None = None) -> Solution:
     Returns
     -------
     Solution
-        A claim: :func:`optrand.certify` states what is proven of it. For ``0.01 <= epsilon <= 8`` and up to 64 labels
-        the verified gap is meant to be 1e-6 or less; outside, it is whatever the certificate says.
+        A claim: :func:`optrand.certify` states what is proven of it. For ``0.01 <= epsilon <= 12`` the verified gap is
+        meant to be 1e-6 or less, and is nearly always below 1e-9; outside, it is whatever the certificate says.
 
     Raises
     ------
