@@ -1,0 +1,396 @@
+r"""Randomized response inside clusters, by a curator ([E22]_, Algorithm 1), and its uniform special case.
+
+The curator learns a noisy distribution :math:`\tilde q(\cdot | c)` of labels in every public cluster, then replaces
+each label, with some probability, by a draw from its cluster's distribution. With the distributions known, every row
+goes through a finite channel, :class:`LabelRandomization`, whose inverse makes any loss unbiased.
+
+References
+----------
+.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.baselines.groups import Groups, checked_count, checked_labels
+from optrand.baselines.protocol import Moments
+from optrand.baselines.randomization import LabelRandomization, fraction
+from optrand.discrete_noise import discrete_laplace
+from optrand.entropy import EntropySource, SystemEntropy
+from optrand.errors import InvalidInput
+from optrand.exact import float_above, log_bracket, privacy_ratio
+from optrand.priors import BudgetSplit
+from optrand.validation import Floats
+from optrand.validation import epsilon as checked_epsilon
+
+__all__ = ["ClusterRR", "ClusterRelease", "UniformRR", "cluster_distribution"]
+
+
+@dataclass(frozen=True)
+class UniformRR:
+    r"""Randomized response on `k` labels ([E22]_, Corollary 1): the cluster mechanism that learns nothing.
+
+    .. math:: \lambda = \frac{k}{k - 1 + e^\epsilon}, \qquad \tilde q(y | c) = \frac{1}{k}, \qquad
+              \Pr[\tilde y = y] = \frac{e^\epsilon}{e^\epsilon + k - 1}
+
+    Parameters
+    ----------
+    k : int
+        The number of labels ``0 ... k-1``, at least 2.
+    epsilon : float
+        Privacy budget in nats.
+
+    Notes
+    -----
+    Draws are exact: :math:`e^\epsilon` is replaced by the rational ratio at or below it of
+    :func:`optrand.exact.privacy_ratio`.
+
+    Examples
+    --------
+    >>> UniformRR(3, 1.0).channel.matrix.round(4).tolist()
+    [[0.5761, 0.2119, 0.2119], [0.2119, 0.5761, 0.2119], [0.2119, 0.2119, 0.5761]]
+
+    References
+    ----------
+    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Corollary 1.
+    """
+
+    exact: ClassVar[Literal[True]] = True
+
+    k: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        """Check both."""
+        checked_count(self.k, "k", 2)
+        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+
+    @cached_property
+    def channel(self) -> LabelRandomization:
+        """The channel, with its inverse and loss weights."""
+        ratio = privacy_ratio(self.epsilon)
+        return LabelRandomization((Fraction(1, self.k),) * self.k, self.k / (self.k - 1 + ratio))
+
+    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.int64]:
+        """One label for every label in `values`."""
+        return self.channel.sample(values, source=source)
+
+    def moments(self, labels: ArrayLike) -> Moments:
+        """Bias and variance of the released label, read as a number, at some labels."""
+        return self.channel.moments(labels)
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterRelease:
+    """What :meth:`ClusterRR.release` hands out.
+
+    Attributes
+    ----------
+    labels : (n,) array of int
+        The noisy labels.
+    groups : Groups
+        The public clusters.
+    distributions : tuple of tuples of Fraction
+        The noisy distribution of labels of each cluster; no private number remains in them.
+    mechanism : ClusterRR
+    """
+
+    labels: NDArray[np.int64]
+    groups: Groups
+    distributions: tuple[tuple[Fraction, ...], ...]
+    mechanism: ClusterRR
+
+    def __post_init__(self) -> None:
+        """Freeze the labels."""
+        self.labels.flags.writeable = False
+
+    def channel(self, cluster: int) -> LabelRandomization:
+        """The channel of the rows of one cluster, given the distributions, counted from 0."""
+        return LabelRandomization(self.distributions[cluster], self.mechanism.resampling)
+
+    def loss_channel(self, cluster: int) -> LabelRandomization:
+        r"""The label-randomization matrix :math:`\tilde Q_{x, \beta}` of one cluster: with `beta`, not `lambda`."""
+        return LabelRandomization(self.distributions[cluster], self.mechanism.bias_correction)
+
+    def loss_weights(self) -> Floats:
+        r"""The modified loss as weights of the losses at all labels, a row for each example.
+
+        .. math:: \tilde\ell(h, x, \tilde y) = \sum_{y'} \tilde Q_{x, \beta}^{-1}[y', \tilde y] \, \ell(h, x, y')
+
+        Returns
+        -------
+        (n, K) array
+            ``weights[i, y]`` multiplies the loss of row `i` at the label `y`; every row sums to 1.
+
+        Notes
+        -----
+        [E22]_, Algorithm 1, line 30. With ``bias_correction = resampling`` the weighted loss has the loss at the true
+        label as its mean over the resampling; with 0 it is the loss at the noisy label.
+        """
+        weights = np.empty((self.labels.size, self.mechanism.k))
+        for cluster in range(len(self.groups)):
+            rows = np.flatnonzero(self.groups.index == cluster)
+            weights[rows] = self.loss_channel(cluster).loss_weights(self.labels[rows])
+        return weights
+
+
+@dataclass(frozen=True)
+class ClusterRR:
+    r"""The centralized cluster mechanism of [E22]_, Algorithm 1, drawn exactly.
+
+    1. To each count of a label in a cluster add discrete Laplace noise with parameter :math:`\sigma`, divide by the
+       size of the cluster, clip to :math:`[\tau, 1]`, and bring the sum back to 1.
+    2. Replace each label, with probability :math:`\lambda`, by a draw from the noisy distribution of its cluster.
+
+    Parameters
+    ----------
+    k : int
+        The number of labels ``0 ... k-1``, at least 2.
+    threshold : float or Fraction
+        :math:`\tau`, from 0 to ``1/k``.
+    noise_scale : float or Fraction
+        :math:`\sigma`, above 0, in rows.
+    resampling : float or Fraction
+        :math:`\lambda`, above 0 and at most 1.
+    bias_correction : float or Fraction, optional
+        :math:`\beta`, from 0 to below 1: equal to the resampling, the default, it removes all bias; 0 leaves the loss
+        as it is.
+
+    Raises
+    ------
+    InvalidInput
+        A parameter out of its range; parameters under which no epsilon is finite.
+
+    Notes
+    -----
+    *The true epsilon* is :math:`\epsilon = \frac{2}{\sigma} + \log\big(1 + \frac{1 - \lambda}{\lambda\tau}\big)`.
+
+    *Proof.* Neighbours are two tables of the same size that differ in one label. Two counts of its cluster differ, each
+    by one, so the noisy histograms differ by a factor of at most :math:`e^{1/\sigma}` twice; clipping and bringing
+    to 1 look at nothing else. Given the distributions, only one row has another law, and with :math:`q \geq \tau` the
+    largest ratio of two probabilities of one output is :math:`(1 - \lambda + \lambda q) / (\lambda q)`. ∎
+
+    *The printed epsilon* of [E22]_, Theorem 1, has :math:`1/\sigma` for :math:`2/\sigma`: its proof counts the change
+    of one entry of the histogram, but a label that is replaced leaves one entry and enters another. More than the proof
+    is at fault: with two labels the output :math:`\tilde q = (\tau, 1 - \tau)` alone is :math:`e^{2/\sigma}` times
+    likelier on one of two neighbours, and where few labels are kept the whole release exceeds the printed epsilon.
+
+    The noise of [E22]_ is continuous, which floats cannot draw privately; the discrete one has the same ratios at whole
+    counts. Given the distributions, draws have exactly their rational probabilities.
+
+    Examples
+    --------
+    >>> mechanism = ClusterRR(2, threshold=0.25, noise_scale=4, resampling=0.8)
+    >>> round(mechanism.epsilon, 6), round(mechanism.printed_epsilon, 6)
+    (1.193147, 0.943147)
+    >>> from optrand.entropy import SeededEntropy
+    >>> labels, groups = [0, 0, 0, 1, 1, 1], Groups.of_ids([7, 7, 7, 9, 9, 9])
+    >>> release = mechanism.release(labels, groups, source=SeededEntropy(1))
+    >>> release.labels.size, release.loss_weights().sum(axis=1).round(9).tolist()
+    (6, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+
+    References
+    ----------
+    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Algorithm 1 and Theorem 1.
+    """
+
+    exact: ClassVar[Literal[True]] = True
+
+    k: int
+    threshold: Fraction
+    noise_scale: Fraction
+    resampling: Fraction
+    bias_correction: Fraction
+
+    def __init__(
+        self,
+        k: int,
+        *,
+        threshold: float | Fraction,
+        noise_scale: float | Fraction,
+        resampling: float | Fraction,
+        bias_correction: float | Fraction | None = None,
+    ) -> None:
+        """Check every parameter."""
+        size = checked_count(k, "k", 2)
+        scale = fraction(noise_scale, "noise_scale")
+        if scale <= 0:
+            raise InvalidInput(f"noise_scale is {float(scale):g}, expected a number above 0: without noise, no privacy")
+        share = fraction(resampling, "resampling", most=1)
+        beta = share if bias_correction is None else fraction(bias_correction, "bias_correction", most=1)
+        floor = _checked_threshold(threshold, size)
+        if share == 0 or (floor == 0 and share < 1):
+            raise InvalidInput(
+                f"resampling is {float(share):g} and threshold {float(floor):g}: a label could be told apart with "
+                "certainty, expected resampling above 0, and threshold above 0 unless resampling is 1"
+            )
+        # Whatever the distributions are, this decides whether their matrices have inverses.
+        if beta == 1:
+            raise InvalidInput(
+                f"{'resampling' if bias_correction is None else 'bias_correction'} is 1: the label-randomization "
+                "matrix would be singular, since all of its columns are the distribution of the cluster; pass "
+                "bias_correction below 1"
+            )
+        fields = {
+            "k": size,
+            "threshold": floor,
+            "noise_scale": scale,
+            "resampling": share,
+            "bias_correction": beta,
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def for_budget(
+        cls,
+        k: int,
+        split: BudgetSplit,
+        *,
+        threshold: float | Fraction,
+        bias_correction: float | Fraction | None = None,
+    ) -> ClusterRR:
+        r"""The mechanism that spends ``split.prior`` on the distributions and ``split.labels`` on the labels.
+
+        .. math:: \sigma = \frac{2}{\epsilon_1}, \qquad \lambda = \frac{1}{1 + (e^{\epsilon_2} - 1) \tau}
+
+        Examples
+        --------
+        >>> from optrand.priors import split_at
+        >>> ClusterRR.for_budget(10, split_at(1.0, 0.1), threshold=0.02).epsilon
+        1.0
+        """
+        floor = _checked_threshold(threshold, checked_count(k, "k", 2))
+        if floor == 0:
+            raise InvalidInput("threshold is 0: no label could be kept at all, expected more, and at most 1/k")
+        return cls(
+            k,
+            threshold=floor,
+            noise_scale=2 / Fraction(checked_epsilon(split.prior, "the budget of the distributions")),
+            resampling=1 / (1 + (privacy_ratio(split.labels) - 1) * floor),
+            bias_correction=bias_correction,
+        )
+
+    @classmethod
+    def corollary2(cls, k: int, epsilon: float, *, heterogeneity: float | Fraction) -> ClusterRR:
+        r"""The parameters of [E22]_, Corollary 2, which its experiments use: "O(epsilon)" is twice or thrice epsilon.
+
+        .. math:: \tau = \phi, \quad \beta = 0, \quad \lambda = \frac{1}{1 + (e^\epsilon - 1) \phi}, \quad \sigma =
+                  \frac1\epsilon
+
+        Examples
+        --------
+        >>> mechanism = ClusterRR.corollary2(10, 1.0, heterogeneity=0.05)
+        >>> round(mechanism.printed_epsilon, 9), round(mechanism.epsilon, 9)
+        (2.0, 3.0)
+        """
+        rate = checked_epsilon(epsilon)
+        return cls.for_budget(k, BudgetSplit(2 * rate, rate), threshold=heterogeneity, bias_correction=0)
+
+    @property
+    def epsilon(self) -> float:
+        """The true one, proven in the notes above, rounded up."""
+        return float_above(2 / self.noise_scale + log_bracket(self._ratio)[1])
+
+    @property
+    def printed_epsilon(self) -> float:
+        """The one of [E22]_, Theorem 1, for comparison only: the mechanism need not keep it."""
+        return float(1 / self.noise_scale + log_bracket(self._ratio)[1])
+
+    @property
+    def _ratio(self) -> Fraction:
+        kept = 1 - self.resampling
+        return 1 + kept / (self.resampling * self.threshold) if kept else Fraction(1)
+
+    def release(self, labels: ArrayLike, groups: Groups, *, source: EntropySource | None = None) -> ClusterRelease:
+        """Learn the distributions of the clusters, and randomize every label.
+
+        Parameters
+        ----------
+        labels : (n,) array of integers
+            From 0 to ``k-1``. Private.
+        groups : Groups
+            The public cluster of each of the `n` rows.
+        source : EntropySource, optional
+            The operating system by default, the only choice for a release.
+
+        Raises
+        ------
+        InvalidInput
+            Labels for fewer or more rows than have a cluster, or outside ``0 ... k-1``; no message repeats one.
+        """
+        array = checked_labels(labels, self.k, groups=groups)
+        words = SystemEntropy() if source is None else source
+        counts = groups.histograms(array, self.k)
+        noise = np.array(discrete_laplace(self.noise_scale, counts.size, source=words), dtype=object)
+        noisy = (counts.astype(object) + noise.reshape(counts.shape)).tolist()
+        sizes = groups.sizes.tolist()
+        distributions = tuple(
+            cluster_distribution([Fraction(count, size) for count in row], self.threshold)
+            for row, size in zip(noisy, sizes, strict=True)
+        )
+        drawn = np.empty(array.size, dtype=np.int64)
+        for cluster, distribution in enumerate(distributions):
+            rows = np.flatnonzero(groups.index == cluster)
+            drawn[rows] = LabelRandomization(distribution, self.resampling).sample(array[rows], source=words)
+        return ClusterRelease(drawn, groups, distributions, self)
+
+
+def cluster_distribution(shares: Sequence[Fraction], threshold: Fraction) -> tuple[Fraction, ...]:
+    r"""Noisy shares as a distribution with no probability below the threshold ([E22]_, Algorithm 1, lines 5 to 19).
+
+    With :math:`q_y = \max(\tau, \min(1, \cdot))`, :math:`\Delta = 1 - \sum_y q_y` and :math:`\xi_y = q_y - \tau` where
+    :math:`\Delta < 0`, else :math:`1 - q_y`,
+
+    .. math:: \tilde q_y = q_y + \frac{\xi_y}{\sum_{y'} \xi_{y'}} \Delta
+
+    Parameters
+    ----------
+    shares : sequence of Fraction
+        Of any size and sign.
+    threshold : Fraction
+        At most ``1 / len(shares)``.
+
+    Notes
+    -----
+    In fractions: the sum is 1 and every probability at least the threshold without rounding ([E22]_, Theorem 6). Where
+    :math:`\Delta = 0` nothing moves, whatever :math:`\xi` is.
+
+    Examples
+    --------
+    >>> third = Fraction(1, 3)
+    >>> [str(q) for q in cluster_distribution([Fraction(-1, 2), third, third], Fraction(1, 6))]
+    ['3/13', '5/13', '5/13']
+
+    References
+    ----------
+    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
+    """
+    clipped = [max(threshold, min(Fraction(1), share)) for share in shares]
+    missing = 1 - sum(clipped, Fraction(0))
+    if missing == 0:
+        return tuple(clipped)
+    room = [q - threshold if missing < 0 else 1 - q for q in clipped]
+    step = missing / sum(room, Fraction(0))
+    return tuple(q + x * step for q, x in zip(clipped, room, strict=True))
+
+
+def _checked_threshold(given: float | Fraction, k: int) -> Fraction:
+    floor = fraction(given, "threshold")
+    # The float nearest to 1/k may lie above it and still means it.
+    if float(floor) == 1 / k:
+        floor = Fraction(1, k)
+    if not 0 <= floor <= Fraction(1, k):
+        raise InvalidInput(
+            f"threshold is {float(floor):g}, expected a number from 0 to 1/k = {1 / k:g}: {k} probabilities of at "
+            "least the threshold must sum to 1"
+        )
+    return floor

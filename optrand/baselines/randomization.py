@@ -1,0 +1,210 @@
+r"""A label that is sometimes replaced by a draw from a known distribution, and the loss that undoes it on average.
+
+References
+----------
+.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.baselines.groups import checked_labels
+from optrand.baselines.protocol import Moments
+from optrand.entropy import EntropySource
+from optrand.errors import InvalidInput
+from optrand.exact import log_above
+from optrand.sampling import Sampler
+from optrand.validation import Floats, frozen, real
+
+__all__ = ["LabelRandomization", "fraction"]
+
+
+@dataclass(frozen=True)
+class LabelRandomization:
+    r"""Keep a label with probability :math:`1 - \lambda`, otherwise draw one from a distribution `q`.
+
+    .. math:: Q[y', y] = \Pr[\tilde y = y' | y] = (1 - \lambda) 1[y' = y] + \lambda q_{y'}, \qquad
+              Q^{-1} = \frac{I - \lambda q 1^T}{1 - \lambda}
+
+    Parameters
+    ----------
+    distribution : tuple of Fraction
+        `q`, which sums to 1.
+    resampling : Fraction
+        :math:`\lambda`, from 0 to 1.
+
+    Raises
+    ------
+    InvalidInput
+        Probabilities outside [0, 1] or with another sum.
+
+    Notes
+    -----
+    :math:`Q` has the eigenvalue 1 once (:math:`Q q = q`) and :math:`1 - \lambda` on every vector of sum 0: it is
+    singular at :math:`\lambda = 1` and nowhere else, whatever `q` is. The inverse is that of Sherman and Morrison.
+
+    Examples
+    --------
+    >>> channel = LabelRandomization((Fraction(1, 4), Fraction(3, 4)), Fraction(1, 2))
+    >>> channel.matrix.tolist()
+    [[0.625, 0.125], [0.375, 0.875]]
+    >>> (channel.inverse @ channel.matrix).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    >>> round(channel.epsilon, 6)
+    1.609438
+
+    References
+    ----------
+    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Algorithm 1, lines 24, 29 and 30.
+    """
+
+    exact: ClassVar[Literal[True]] = True
+
+    distribution: tuple[Fraction, ...]
+    resampling: Fraction
+
+    def __post_init__(self) -> None:
+        """Check the probabilities."""
+        entries = tuple(fraction(q, "an entry of the distribution", most=1) for q in self.distribution)
+        if sum(entries) != 1:
+            raise InvalidInput(
+                f"the distribution sums to {float(sum(entries)):.17g}, expected exactly 1: pass fractions, divided by "
+                "their sum"
+            )
+        object.__setattr__(self, "distribution", entries)
+        object.__setattr__(self, "resampling", fraction(self.resampling, "resampling", most=1))
+
+    @property
+    def k(self) -> int:
+        """The number of labels."""
+        return len(self.distribution)
+
+    @cached_property
+    def matrix(self) -> Floats:
+        r"""The label-randomization matrix :math:`Q`: shape ``(k, k)``, a *column* for each true label."""
+        drawn = np.array(self.distribution, dtype=np.float64) * float(self.resampling)
+        return frozen(np.eye(self.k) * float(1 - self.resampling) + drawn[:, np.newaxis])
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """The inverse of :attr:`matrix`.
+
+        Raises
+        ------
+        InvalidInput
+            The resampling probability is 1.
+        """
+        kept = 1 - self.resampling
+        if kept == 0:
+            raise InvalidInput(
+                "the label-randomization matrix is singular since resampling is 1: no label is kept, so nothing can "
+                "be undone, take a resampling probability (or a bias_correction) below 1"
+            )
+        drawn = np.array([float(self.resampling * q / kept) for q in self.distribution])
+        return frozen(np.eye(self.k) * float(1 / kept) - drawn[:, np.newaxis])
+
+    def loss_weights(self, noisy: ArrayLike) -> Floats:
+        r"""The column :math:`Q^{-1}[\cdot, \tilde y]` of each noisy label, as rows of shape ``(n, k)``.
+
+        The sum of weight times loss over all labels has, over the noise, the loss at the true label as its mean.
+
+        Examples
+        --------
+        >>> channel = LabelRandomization((Fraction(1, 4), Fraction(3, 4)), Fraction(1, 2))
+        >>> channel.loss_weights([0, 1]).tolist()
+        [[1.75, -0.75], [-0.25, 1.25]]
+        """
+        weights: Floats = self.inverse.T[checked_labels(noisy, self.k)]
+        return weights
+
+    @property
+    def ratio(self) -> Fraction | None:
+        """The largest ratio of two probabilities of one output, exactly; None where it is infinite.
+
+        An output of probability 0 under every label does not count.
+        """
+        kept = 1 - self.resampling
+        if kept == 0 or self.k == 1:
+            return Fraction(1)
+        least = self.resampling * min(self.distribution)
+        return (kept + least) / least if least else None
+
+    @property
+    def epsilon(self) -> float:
+        """The privacy of one label where the distribution is public, in nats: the log of the ratio, rounded up."""
+        return math.inf if self.ratio is None else log_above(self.ratio)
+
+    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.int64]:
+        """One label for every label in `values`, with exactly the stated probabilities.
+
+        Parameters
+        ----------
+        values : array of integers, any shape
+            From 0 to ``k-1``.
+        source : EntropySource, optional
+            The operating system by default, the only choice for a release.
+
+        Raises
+        ------
+        InvalidInput
+            Values that are no such labels; the message counts them and repeats none.
+
+        Examples
+        --------
+        >>> from optrand.entropy import SeededEntropy
+        >>> channel = LabelRandomization((Fraction(1, 4), Fraction(3, 4)), Fraction(1, 2))
+        >>> channel.sample([0, 0, 0, 1, 1, 1], source=SeededEntropy(5)).tolist()
+        [1, 0, 0, 1, 1, 1]
+        """
+        return self._sampler.sample(checked_labels(values, self.k), source=source).astype(np.int64)
+
+    @cached_property
+    def _sampler(self) -> Sampler:
+        scale = math.lcm(self.resampling.denominator, *((self.resampling * q).denominator for q in self.distribution))
+        drawn = [int(self.resampling * q * scale) for q in self.distribution]
+        weights = np.tile(np.array(drawn, dtype=object), (self.k, 1))
+        weights[np.diag_indices(self.k)] += int((1 - self.resampling) * scale)
+        numbers = np.arange(self.k, dtype=np.float64)
+        return Sampler(numbers, numbers, weights, scale)
+
+    def moments(self, labels: ArrayLike) -> Moments:
+        r"""Bias and variance of the released label, read as a number, at some labels.
+
+        With the mean :math:`\mu` and the second moment :math:`m` of `q`: bias :math:`\lambda (\mu - y)`, variance
+        :math:`(1 - \lambda) y^2 + \lambda m - (E\tilde y)^2`.
+
+        Examples
+        --------
+        >>> moments = LabelRandomization((Fraction(1, 4), Fraction(3, 4)), Fraction(1, 2)).moments([0, 1])
+        >>> moments.biases.tolist(), moments.variances.tolist()
+        ([0.375, -0.125], [0.234375, 0.109375])
+        """
+        array = checked_labels(labels, self.k).reshape(-1).tolist()
+        mean = sum((y * q for y, q in enumerate(self.distribution)), Fraction(0))
+        square = sum((y * y * q for y, q in enumerate(self.distribution)), Fraction(0))
+        biases = [self.resampling * (mean - y) for y in array]
+        squares = [y * y + self.resampling * (square - y * y) for y in array]
+        variances = [float(s - (y + b) ** 2) for s, y, b in zip(squares, array, biases, strict=True)]
+        return Moments(np.array(biases, dtype=np.float64), np.array(variances))
+
+
+def fraction(given: float | Fraction, name: str, *, most: int | None = None) -> Fraction:
+    """The exact value of a float or fraction; a probability where the most it may be is given.
+
+    Examples
+    --------
+    >>> fraction(0.75, "resampling", most=1)
+    Fraction(3, 4)
+    """
+    exact = given if isinstance(given, Fraction) else Fraction(real(given, name))
+    if most is not None and not 0 <= exact <= most:
+        raise InvalidInput(f"{name} is {float(exact):g}, expected a probability from 0 to {most}")
+    return exact

@@ -1,0 +1,460 @@
+"""Cluster mechanisms: the privacy that holds and the one that is printed, decided by enumeration; losses undone."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+import types
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from optrand.baselines.cluster import ClusterRR, UniformRR, cluster_distribution
+from optrand.baselines.cluster_priors import ClusterPriorRR, cluster_priors
+from optrand.baselines.groups import Groups
+from optrand.baselines.protocol import ExactRandomizer
+from optrand.baselines.randomization import LabelRandomization
+from optrand.certificate import certify
+from optrand.closed_forms import rr, rr_with_prior
+from optrand.entropy import SeededEntropy, SystemEntropy
+from optrand.errors import InvalidInput, MissingExtra
+from optrand.priors import BudgetSplit, split_at
+
+TOLERANCE = 1e-12
+"""Of sums and logarithms in floats."""
+
+
+def noisy_count(count, mechanism, size):
+    """The law of a count after noise and clipping: values up to tau and values from 1 lumped together."""
+    shrink = math.exp(-1 / mechanism.noise_scale)
+
+    def below(x):
+        """``Pr[noise <= x]``, a geometric sum."""
+        return shrink**-x / (1 + shrink) if x < 0 else 1 - shrink ** (x + 1) / (1 + shrink)
+
+    low = math.floor(mechanism.threshold * size)
+    law = {low: below(low - count), size: below(count - size)}
+    for value in range(low + 1, size):
+        law[value] = (1 - shrink) / (1 + shrink) * shrink ** abs(value - count)
+    return law
+
+
+def distribution_law(histogram, mechanism):
+    """The law of the noisy distribution of one cluster."""
+    size = sum(histogram)
+    laws = [noisy_count(count, mechanism, size) for count in histogram]
+    law: Counter[tuple[Fraction, ...]] = Counter()
+    for counts in itertools.product(*laws):
+        shares = [Fraction(count, size) for count in counts]
+        mass = math.prod(each[count] for each, count in zip(laws, counts, strict=True))
+        law[cluster_distribution(shares, mechanism.threshold)] += mass
+    return law
+
+
+def neighbours(k, size):
+    """Every pair of histograms in which one row has the label 0 or 1: the mechanism treats all labels alike."""
+    for rest in itertools.product(range(size), repeat=k):
+        if sum(rest) == size - 1:
+            yield (rest[0] + 1, *rest[1:]), (rest[0], rest[1] + 1, *rest[2:])
+
+
+def realised(mechanism, pairs):
+    """The exact epsilon of one cluster: of the distributions alone, and of these with all noisy labels.
+
+    Given the distributions the rows are independent, and those that agree cancel.
+    """
+    alone = whole = 0.0
+    for pair in pairs:
+        laws = [distribution_law(histogram, mechanism) for histogram in pair]
+        assert laws[0].keys() == laws[1].keys()
+        assert all(sum(law.values()) == pytest.approx(1, abs=TOLERANCE) for law in laws)
+        for distribution, mass in laws[0].items():
+            ratio = mass / laws[1][distribution]
+            matrix = LabelRandomization(distribution, mechanism.resampling).matrix
+            ratios = ratio * matrix[:, 0] / matrix[:, 1]
+            alone = max(alone, abs(math.log(ratio)))
+            whole = max(whole, math.log(ratios.max()), -math.log(ratios.min()))
+    return alone, whole
+
+
+@pytest.mark.parametrize(("k", "size"), [(2, 2), (2, 4), (2, 7), (3, 3), (3, 4)])
+@pytest.mark.parametrize(
+    ("threshold", "noise_scale", "resampling"),
+    [(0.2, 2.0, 0.5), (0.05, 1.0, 0.9), (0.3, 8.0, 0.97), (0.125, 0.5, 0.2), (1 / 3, 3.0, 0.6)],
+)
+def test_the_whole_release_keeps_the_true_epsilon(k, size, threshold, noise_scale, resampling):
+    mechanism = ClusterRR(k, threshold=threshold, noise_scale=noise_scale, resampling=resampling)
+    alone, whole = realised(mechanism, neighbours(k, size))
+    assert alone <= 2 / noise_scale + TOLERANCE
+    assert whole <= mechanism.epsilon + TOLERANCE
+
+
+@pytest.mark.parametrize(("k", "size"), [(2, 4), (2, 7), (3, 5)])
+def test_the_true_epsilon_of_the_distributions_is_attained_and_the_printed_one_broken(k, size):
+    mechanism = ClusterRR(k, threshold=0.05, noise_scale=2.0, resampling=0.9)
+    alone, whole = realised(mechanism, neighbours(k, size))
+    # Both counts of a replaced label matter: the distributions alone take 2 / sigma, where the paper counts 1 / sigma.
+    assert alone == pytest.approx(1.0, abs=TOLERANCE)
+    assert alone > 1 / mechanism.noise_scale + 0.4
+    assert whole <= mechanism.epsilon + TOLERANCE
+
+
+def test_the_printed_epsilon_does_not_hold_for_the_whole_release():
+    # Where nearly all labels are resampled the labels add log(1 + 0.02 / 0.98 / 0.3) = 0.066 to either figure, which is
+    # less than the 0.5 that the printed one lacks.
+    mechanism = ClusterRR(2, threshold=0.3, noise_scale=2.0, resampling=0.98)
+    _, whole = realised(mechanism, neighbours(2, 7))
+    assert mechanism.printed_epsilon == pytest.approx(0.5 + math.log1p(0.02 / 0.98 / 0.3), abs=TOLERANCE)
+    assert mechanism.epsilon == pytest.approx(mechanism.printed_epsilon + 0.5, abs=TOLERANCE)
+    assert mechanism.printed_epsilon + 0.4 < whole <= mechanism.epsilon + TOLERANCE
+
+
+def test_the_sum_of_both_budgets_is_nearly_attained():
+    # Three labels; the row's own count is below the threshold, so that a share just above tau speaks for it and is
+    # still small; the other count falls below the threshold; the third makes the sum right.
+    mechanism = ClusterRR(3, threshold=Fraction(1, 8), noise_scale=4.0, resampling=0.5)
+    _, whole = realised(mechanism, [((1, 10, 1), (0, 11, 1))])
+    assert mechanism.printed_epsilon + 0.14 < whole
+    assert mechanism.epsilon - 0.11 < whole <= mechanism.epsilon + TOLERANCE
+
+
+def test_releases_follow_the_law_that_was_enumerated():
+    mechanism = ClusterRR(2, threshold=0.2, noise_scale=1.5, resampling=0.4)
+    labels, copies = [0, 0, 1], 1_500
+    groups = Groups.of_ids(np.repeat(np.arange(copies), 3))
+    release = mechanism.release(labels * copies, groups, source=SeededEntropy(11))
+    law: Counter[tuple[tuple[Fraction, ...], tuple[int, ...]]] = Counter()
+    for distribution, mass in distribution_law([2, 1], mechanism).items():
+        matrix = LabelRandomization(distribution, mechanism.resampling).matrix
+        for noisy in itertools.product(range(2), repeat=3):
+            law[distribution, noisy] += mass * math.prod(matrix[v, y] for v, y in zip(noisy, labels, strict=True))
+    drawn = Counter(
+        zip(release.distributions, map(tuple, release.labels.reshape(-1, 3).tolist()), strict=True),
+    )
+    assert drawn.keys() <= law.keys()
+    expected = np.array(list(law.values())) * copies
+    observed = np.array([drawn[outcome] for outcome in law])
+    assert stats.chisquare(observed, expected * copies / expected.sum()).pvalue > 1e-3
+
+
+@given(
+    st.lists(st.fractions(-3, 3, max_denominator=20), min_size=2, max_size=6),
+    st.fractions(0, 1, max_denominator=50),
+)
+def test_distributions_are_what_theorem_6_says(shares, share):
+    threshold = share / len(shares)
+    distribution = cluster_distribution(shares, threshold)
+    assert sum(distribution) == 1
+    assert all(threshold <= q <= 1 for q in distribution)
+
+
+def test_a_distribution_that_needs_no_mending_is_left_alone():
+    shares = (Fraction(1, 2), Fraction(1, 3), Fraction(1, 6))
+    assert cluster_distribution(shares, Fraction(1, 6)) == shares
+
+
+@st.composite
+def channels(draw):
+    weights = draw(st.lists(st.integers(1, 40), min_size=2, max_size=6))
+    share = draw(st.fractions(Fraction(1, 50), Fraction(49, 50), max_denominator=50))
+    return LabelRandomization(tuple(Fraction(w, sum(weights)) for w in weights), share)
+
+
+@given(channels(), st.integers(0, 2**32))
+def test_the_modified_loss_has_the_true_loss_as_its_mean(channel, seed):
+    losses = np.random.default_rng(seed).normal(size=channel.k)
+    modified = channel.loss_weights(np.arange(channel.k)) @ losses
+    np.testing.assert_allclose(modified @ channel.matrix, losses, atol=1e-9)
+    np.testing.assert_allclose(channel.inverse, np.linalg.inv(channel.matrix), rtol=1e-9, atol=1e-9)
+
+
+@given(channels())
+def test_the_bounds_of_lemmas_1_and_2_hold(channel):
+    kept = float(1 - channel.resampling)
+    assert np.linalg.svd(channel.matrix, compute_uv=False)[-1] >= kept / math.sqrt(2 * channel.k) - TOLERANCE
+    assert np.abs(channel.inverse).sum(axis=0).max() <= math.sqrt(2) * channel.k / kept + 1e-9
+
+
+@given(channels())
+def test_a_channel_is_private_at_its_epsilon_and_at_nothing_less(channel):
+    ratios = channel.matrix.max(axis=1) / channel.matrix.min(axis=1)
+    assert channel.epsilon == pytest.approx(math.log(ratios.max()), abs=1e-9)
+
+
+@given(channels())
+def test_moments_are_those_of_the_matrix(channel):
+    labels = np.arange(channel.k)
+    moments = channel.moments(labels)
+    means = labels @ channel.matrix
+    np.testing.assert_allclose(moments.biases, means - labels, atol=1e-9)
+    np.testing.assert_allclose(moments.variances, labels**2 @ channel.matrix - means**2, atol=1e-9)
+
+
+def test_draws_have_the_probabilities_of_the_matrix():
+    channel = LabelRandomization((Fraction(1, 7), Fraction(2, 7), Fraction(4, 7)), Fraction(3, 5))
+    for y in range(3):
+        drawn = channel.sample(np.full(30_000, y), source=SeededEntropy(y))
+        counts = np.bincount(drawn, minlength=3)
+        assert stats.chisquare(counts, channel.matrix[:, y] * 30_000).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 4.0, 40.0])
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_uniform_rr_is_randomized_response(k, epsilon):
+    uniform = UniformRR(k, epsilon)
+    solution = rr(range(k), epsilon)
+    np.testing.assert_allclose(uniform.channel.matrix.T, solution.randomizer.matrix, rtol=1e-12)
+    assert certify(solution).gap < 1e-12
+    assert epsilon * (1 - 1e-12) < uniform.channel.epsilon <= epsilon
+    assert isinstance(uniform, ExactRandomizer)
+    assert isinstance(uniform.channel, ExactRandomizer)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 10, 49])
+def test_a_threshold_of_one_over_k_leaves_uniform_rr(k):
+    # Corollary 1 of [E22]: whatever the counts are, the distributions are uniform. The float 1/k may exceed 1/k.
+    uniform = UniformRR(k, 1.0)
+    mechanism = ClusterRR(k, threshold=1 / k, noise_scale=1e9, resampling=uniform.channel.resampling)
+    release = mechanism.release([0, 0, 1, 1], Groups.of_ids([3, 3, 3, 8]), source=SystemEntropy())
+    assert release.channel(0) == release.channel(1) == uniform.channel
+    assert mechanism.epsilon == pytest.approx(1.0, abs=1e-8)
+
+
+def test_a_large_homogeneous_cluster_keeps_more_labels_than_randomized_response():
+    mechanism = ClusterRR.for_budget(10, split_at(1.0, 0.1), threshold=0.01)
+    groups = Groups.of_ids(np.repeat([0, 1], 2_000))
+    release = mechanism.release(np.repeat([4, 7], 2_000), groups, source=SeededEntropy(3))
+    assert mechanism.epsilon <= 1.0
+    kept = (release.labels == np.repeat([4, 7], 2_000)).mean()
+    assert kept > 0.8 > UniformRR(10, 1.0).channel.matrix[0, 0]
+
+
+def test_weighted_losses_of_a_release_average_to_the_loss_at_the_true_labels():
+    mechanism = ClusterRR(3, threshold=0.1, noise_scale=2, resampling=0.5)
+    labels = np.tile([0, 1, 2, 2], 5_000)
+    groups = Groups.of_ids(np.tile(["a", "a", "b", "b"], 5_000))
+    losses = np.array([1.0, -2.0, 5.0])
+    release = mechanism.release(labels, groups, source=SeededEntropy(6))
+    plain = ClusterRR(3, threshold=0.1, noise_scale=2, resampling=0.5, bias_correction=0)
+    noisy = plain.release(labels, groups, source=SeededEntropy(6))
+    np.testing.assert_array_equal(noisy.loss_weights() @ losses, losses[noisy.labels])
+    for y in range(3):
+        weighted = (release.loss_weights() @ losses)[labels == y]
+        error = weighted.std() / math.sqrt(weighted.size)
+        assert abs(weighted.mean() - losses[y]) < 4 * error
+        assert abs(losses[noisy.labels[labels == y]].mean() - losses[y]) > 8 * error
+
+
+def test_corollary_2_prints_twice_epsilon_and_takes_thrice():
+    for epsilon in (0.1, 1.0, 3.0):
+        mechanism = ClusterRR.corollary2(10, epsilon, heterogeneity=0.04)
+        assert mechanism.printed_epsilon == pytest.approx(2 * epsilon)
+        assert mechanism.epsilon == pytest.approx(3 * epsilon)
+        assert mechanism.resampling == pytest.approx(1 / (1 + math.expm1(epsilon) * 0.04))
+
+
+GOOD = {"threshold": 0.1, "noise_scale": 2.0, "resampling": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"threshold": 0.34}, r"threshold is 0\.34, expected a number from 0 to 1/k = 0\.333333"),
+        ({"threshold": -0.1}, "threshold is -0.1"),
+        ({"threshold": 0.0}, "resampling is 0.5 and threshold 0"),
+        ({"noise_scale": 0}, "noise_scale is 0"),
+        ({"noise_scale": math.inf}, "noise_scale is inf"),
+        ({"resampling": 1.5}, "resampling is 1.5, expected a probability from 0 to 1"),
+        ({"resampling": 0}, "resampling is 0 and"),
+        ({"resampling": -0.5}, "resampling is -0.5"),
+        ({"resampling": 1}, "resampling is 1: the label-randomization matrix would be singular"),
+        ({"bias_correction": 1}, "bias_correction is 1: the label-randomization matrix would be singular"),
+        ({"bias_correction": -1}, "bias_correction is -1, expected a probability"),
+        ({"bias_correction": "half"}, "bias_correction is of type str"),
+    ],
+)
+def test_parameters_that_cannot_be_are_refused_by_name(wrong, message):
+    with pytest.raises(InvalidInput, match=message):
+        ClusterRR(3, **{**GOOD, **wrong})
+
+
+def test_all_labels_may_be_resampled_when_no_bias_is_removed():
+    mechanism = ClusterRR(3, threshold=0, noise_scale=2.0, resampling=1, bias_correction=0)
+    assert mechanism.epsilon == mechanism.printed_epsilon * 2 == 1.0
+    release = mechanism.release([0, 1, 2], Groups.of_ids([0, 0, 0]), source=SeededEntropy(0))
+    assert release.channel(0).epsilon == 0
+    with pytest.raises(InvalidInput, match="singular since resampling is 1"):
+        _ = release.channel(0).inverse
+
+
+def test_distributions_must_be_distributions():
+    with pytest.raises(InvalidInput, match=r"sums to 0.75, expected exactly 1"):
+        LabelRandomization((Fraction(1, 4), Fraction(1, 2)), Fraction(1, 2))
+    with pytest.raises(InvalidInput, match=r"entry of the distribution is 1.5"):
+        LabelRandomization((Fraction(3, 2), Fraction(-1, 2)), Fraction(1, 2))
+    assert LabelRandomization((Fraction(0), Fraction(1)), Fraction(1, 2)).epsilon == math.inf
+
+
+@pytest.mark.parametrize("make", [lambda k: UniformRR(k, 1.0), lambda k: ClusterRR(k, **GOOD)])
+@pytest.mark.parametrize("k", [1, 0, 2.0, True])
+def test_fewer_than_two_labels_are_refused(make, k):
+    with pytest.raises(InvalidInput, match=r"k is .*, expected an integer of at least 2"):
+        make(k)
+
+
+def test_a_budget_without_a_threshold_keeps_no_label():
+    with pytest.raises(InvalidInput, match="threshold is 0"):
+        ClusterRR.for_budget(3, BudgetSplit(0.5, 0.5), threshold=0)
+
+
+class TestGroups:
+    @pytest.mark.parametrize(
+        "ids",
+        [[1, None, 2], ["a", None], [1.0, math.nan], np.ma.masked_array([1, 2], [False, True])],
+        ids=["none", "strings", "nan", "masked"],
+    )
+    def test_rows_without_an_id_are_counted(self, ids):
+        with pytest.raises(InvalidInput, match=r"1 of \d group ids are missing: give every row one"):
+            Groups.of_ids(ids)
+
+    def test_ids_for_some_rows_only_are_refused(self):
+        groups = Groups.of_ids([0, 0, 1])
+        for release in (ClusterRR(3, **GOOD).release, ClusterPriorRR(3, BudgetSplit(0.1, 0.9)).release):
+            with pytest.raises(InvalidInput, match=r"labels have shape \(4,\) where 3 row\(s\) have a group"):
+                release([0, 1, 2, 1], groups)
+
+    def test_a_group_without_rows_is_named(self):
+        with pytest.raises(InvalidInput, match="1 of 3 groups are empty, the first is 'west'"):
+            Groups.of_ids(["north", "south"], names=["north", "west", "south"])
+
+    def test_ids_and_names_must_fit(self):
+        with pytest.raises(InvalidInput, match=r"1 group id.s. are not among the 1 names, the first is 5"):
+            Groups.of_ids([4, 5], names=[4])
+        with pytest.raises(InvalidInput, match=r"1 name.s. of groups repeat"):
+            Groups.of_ids([4, 5], names=[4, 5, 4])
+        with pytest.raises(InvalidInput, match="expected integers or strings"):
+            Groups.of_ids([1.5, 2.5])
+        with pytest.raises(InvalidInput, match="expected one id for every row"):
+            Groups.of_ids([])
+
+    def test_objects_that_are_strings_will_do(self):
+        assert Groups.of_ids(np.array(["b", "a", "b"], dtype=object)).index.tolist() == [1, 0, 1]
+
+    def test_a_missing_extra_is_named_with_its_command(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
+        with pytest.raises(MissingExtra, match=r"pip install 'optrand\[clusters\]'"):
+            Groups.by_k_means([[0.0], [1.0]], 2, seed=0)
+
+    def test_k_means_is_given_the_features_the_count_and_the_seed(self, monkeypatch):
+        asked = {}
+
+        class KMeans:
+            def __init__(self, **options):
+                asked.update(options)
+
+            def fit_predict(self, table):
+                return (table[:, 0] > table[:, 0].mean()).astype(np.int32)
+
+        monkeypatch.setitem(sys.modules, "sklearn", types.ModuleType("sklearn"))
+        monkeypatch.setitem(sys.modules, "sklearn.cluster", types.SimpleNamespace(KMeans=KMeans))
+        groups = Groups.by_k_means([[0.0, 1.0], [9.0, 1.0], [0.5, 1.0]], 2, seed=7)
+        assert asked == {"n_clusters": 2, "random_state": 7}
+        assert groups.index.tolist() == [0, 1, 0]
+
+    @pytest.mark.parametrize(
+        ("features", "count", "message"),
+        [
+            ([[0.0], [0.0], [1.0]], 3, "only 2 rows of features are distinct"),
+            ([[0.0], [1.0]], 0, "the number of groups is 0"),
+            ([0.0, 1.0], 1, "expected a table of finite numbers"),
+            ([[0.0], [math.nan]], 1, "expected a table of finite numbers"),
+        ],
+    )
+    def test_k_means_refuses_what_would_leave_a_group_empty(self, features, count, message):
+        with pytest.raises(InvalidInput, match=message):
+            Groups.by_k_means(features, count, seed=0)
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 77], [0, -77, 1], [0.0, 1.0, 77.0], ["0", "1", "77"]])
+def test_labels_out_of_range_are_counted_and_not_repeated(labels):
+    groups = Groups.of_ids([0, 0, 0])
+    for release in (ClusterRR(3, **GOOD).release, ClusterPriorRR(3, BudgetSplit(0.1, 0.9)).release):
+        with pytest.raises(InvalidInput, match=r"labels? ?.* integers from 0 to 2") as refused:
+            release(labels, groups)
+        assert "77" not in str(refused.value)
+
+
+class TestClusterPriors:
+    def test_a_group_learns_from_its_own_rows(self):
+        groups = Groups.of_ids(np.repeat([0, 1], 3_000))
+        priors = cluster_priors(np.repeat([2, 0], 3_000), groups, 3, 2.0, source=SeededEntropy(4))
+        assert priors.probabilities[0, 2] > 0.99
+        assert priors.probabilities[1, 0] > 0.99
+        assert priors.of_rows.shape == (6_000, 3)
+        assert priors.epsilon == 2.0
+        assert not priors.uniform.any()
+
+    def test_a_group_of_which_nothing_was_learned_is_uniform(self):
+        # One row under noise of scale 200: both noisy counts are at most zero about one time in four.
+        groups = Groups.of_ids(np.arange(400))
+        priors = cluster_priors(np.zeros(400, dtype=int), groups, 2, 0.01, source=SeededEntropy(8))
+        assert 60 < priors.uniform.sum() < 140
+        np.testing.assert_array_equal(priors.probabilities[priors.uniform], 0.5)
+
+    def test_noise_of_a_group_does_not_depend_on_the_other_labels(self):
+        # Parallel composition: change a label of the second group, and the prior of the first stays, word for word.
+        groups = Groups.of_ids([0] * 50 + [1] * 50)
+        one, two = (np.array([1] * 50 + [y] * 50) for y in (0, 1))
+        first, second = (cluster_priors(y, groups, 2, 1.0, source=SeededEntropy(2)) for y in (one, two))
+        np.testing.assert_array_equal(first.probabilities[0], second.probabilities[0])
+        assert (first.probabilities[1] != second.probabilities[1]).any()
+
+    def test_every_row_is_randomized_with_the_best_randomizer_of_its_group(self):
+        mechanism = ClusterPriorRR.of_budget(4, 1.5, prior_epsilon=0.5)
+        groups = Groups.of_ids(np.repeat([0, 1], 20_000))
+        # The first group has one likely label, the second four.
+        labels = np.concatenate((np.repeat([3, 1], [19_000, 1_000]), np.tile(np.arange(4), 5_000)))
+        release = mechanism.release(labels, groups, source=SeededEntropy(9))
+        assert mechanism.epsilon <= 1.5
+        for group, rows in enumerate((slice(0, 20_000), slice(20_000, None))):
+            solution = release.solution(group)
+            proof = certify(solution).require(gap=1e-12)
+            assert proof.epsilon <= mechanism.split.labels + 1e-12
+            table, outputs = solution.randomizer.matrix, solution.randomizer.outputs.astype(int)
+            for y in np.unique(labels[rows]):
+                counts = np.bincount(release.labels[rows][labels[rows] == y], minlength=4)[outputs]
+                if outputs.size > 1:
+                    assert stats.chisquare(counts, table[y] * counts.sum()).pvalue > 1e-3
+                assert counts.sum() == (labels[rows] == y).sum()
+        assert release.solution(0).randomizer.outputs.tolist() == [3.0]
+        assert release.solution(1).randomizer.outputs.size == 4
+
+    @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+    def test_the_whole_release_keeps_its_epsilon(self, epsilon):
+        # One group of three rows and two labels: the prior depends on the noisy counts clipped at 0, and the labels on
+        # the prior through the labels kept: the likelier, or both. Enumerate noisy counts as far as their mass counts.
+        mechanism = ClusterPriorRR.of_budget(2, epsilon, prior_epsilon=epsilon / 2)
+        shrink = math.exp(-mechanism.split.prior / 2)
+        worst = 0.0
+        for x, z in itertools.product(range(-12, 16), repeat=2):
+            clipped = max(x, 0), max(z, 0)
+            prior = np.array(clipped) / sum(clipped) if sum(clipped) else np.array([0.5, 0.5])
+            table = rr_with_prior(prior, mechanism.split.labels).randomizer.matrix
+            for others in range(3):
+                laws = [shrink ** (abs(x - others - (1 - y)) + abs(z - (2 - others) - y)) * table[y] for y in (0, 1)]
+                worst = max(worst, np.abs(np.log(laws[0] / laws[1])).max())
+        assert worst <= mechanism.epsilon + TOLERANCE
+        # The noise alone takes its half entirely: two counts have moved.
+        assert worst >= mechanism.split.prior - TOLERANCE
+
+    def test_budgets_are_checked(self):
+        with pytest.raises(InvalidInput, match="nothing is left for the labels"):
+            ClusterPriorRR.of_budget(3, 1.0, prior_epsilon=1.0)
+        with pytest.raises(InvalidInput, match="budget of the priors is 0"):
+            ClusterPriorRR(3, BudgetSplit(0.0, 1.0))
