@@ -14,7 +14,7 @@ State a problem, solve it, certify the answer, turn it into an exact mechanism, 
 (4,)
 """
 
-from optrand import errors, losses, programs, solvers
+from optrand import errors, estimate, losses, programs, solvers
 from optrand.certificate import Certificate, certify, lower_bound
 from optrand.closed_forms import RRWithPriorBatch, debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
 from optrand.continuous import ContinuousMechanism, KnotCount, continuous_mechanism, knot_sweep
@@ -68,6 +68,7 @@ __all__ = [
     "debiased_rr",
     "decompose_paths",
     "errors",
+    "estimate",
     "feasible_output_set",
     "knot_sweep",
     "label_losses",

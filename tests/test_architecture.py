@@ -28,7 +28,7 @@ FLOORS = [
     {"closed_forms", "largest_loss", "programs"},
     {"solvers"},
     {"grids", "path_decomposition", "tabulation", "priors"},
-    {"baselines", "continuous", "inverse", "sweeps", "without_prior"},
+    {"baselines", "continuous", "estimate", "inverse", "sweeps", "without_prior"},
     {"release", "plotting"},
     {"cli"},
     {"__init__", "__main__"},

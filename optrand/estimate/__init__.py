@@ -1,0 +1,31 @@
+"""What can be learned from a release: means, histograms, and losses to train with.
+
+A release is an array of outputs and the :class:`~optrand.Mechanism` that drew them; nothing else is looked at, so all
+of this is post-processing and costs no privacy.
+"""
+
+from optrand.estimate.averages import average, mean, output_numbers
+from optrand.estimate.debiasing import Debiasing
+from optrand.estimate.histograms import Histogram, histogram, project_to_simplex
+from optrand.estimate.intervals import Estimate, IntervalMethod, Spread, empirical_bernstein, hoeffding, normal
+from optrand.estimate.weights import loss_weights, resampling_loss_weights, top_k_loss_weights, unbiased_values
+
+__all__ = [
+    "Debiasing",
+    "Estimate",
+    "Histogram",
+    "IntervalMethod",
+    "Spread",
+    "average",
+    "empirical_bernstein",
+    "histogram",
+    "hoeffding",
+    "loss_weights",
+    "mean",
+    "normal",
+    "output_numbers",
+    "project_to_simplex",
+    "resampling_loss_weights",
+    "top_k_loss_weights",
+    "unbiased_values",
+]

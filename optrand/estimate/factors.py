@@ -1,0 +1,133 @@
+"""Factors of a matrix with independent rows, dense or sparse: its shortest solutions and its least squares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import qr, solve_triangular
+from scipy.sparse.linalg import SuperLU, norm, splu
+
+from optrand.errors import InvalidInput
+from optrand.validation import Floats, frozen
+
+__all__ = ["ADVICE", "DEPENDENT", "LARGEST", "DenseFactor", "Factor", "SparseFactor", "factored", "row_lengths"]
+
+LARGEST = 1 << 22
+"""The largest table that is factored: 32 MB, and some 10 s for a square one."""
+
+DEPENDENT = 1e-12
+"""A row of length 1 whose part outside the span of the others is shorter than this depends on them."""
+
+SPARSE_DEPENDENT = 1e-11
+"""The same of the squared length, where a sparse matrix of products is factored."""
+
+ADVICE = (
+    "the histogram of its labels, and losses of them, cannot be told from what it releases. Release with a mechanism "
+    "whose rows are independent (optrand.debiased_rr, optrand.rr, or an optimal unbiased randomizer for a prior "
+    "without zeros); the mean of the labels can be estimated from any unbiased mechanism"
+)
+"""What to do about a singular mechanism."""
+
+
+class Factor(Protocol):
+    """The factors of a matrix ``rows``, whose rows are of length 1 and independent."""
+
+    @property
+    def rows(self) -> Floats | sparse.csr_array:
+        """The matrix ``B``."""
+        ...
+
+    def least(self, right: Floats) -> Floats:
+        """The shortest ``x`` with ``B x = right``, for each column of `right`."""
+        ...
+
+    def fitting(self, right: Floats) -> Floats:
+        """The ``u`` for which the transpose of ``B``, times ``u``, is nearest to `right`, for each column of it."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class DenseFactor:
+    """``B.T[:, order] = Q R``."""
+
+    rows: Floats
+    orthogonal: Floats
+    triangle: Floats
+    order: NDArray[np.intp]
+
+    def least(self, right: Floats) -> Floats:
+        """As :class:`Factor` says."""
+        shortest: Floats = self.orthogonal @ solve_triangular(self.triangle, right[self.order], trans="T")
+        return shortest
+
+    def fitting(self, right: Floats) -> Floats:
+        """As :class:`Factor` says."""
+        found = np.empty((self.order.size, right.shape[1]))
+        found[self.order] = solve_triangular(self.triangle, self.orthogonal.T @ right)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class SparseFactor:
+    """``B @ B.T`` as a product of sparse triangles."""
+
+    rows: sparse.csr_array
+    products: SuperLU
+
+    def least(self, right: Floats) -> Floats:
+        """As :class:`Factor` says."""
+        shortest: Floats = self.rows.T @ self.products.solve(right)
+        return shortest
+
+    def fitting(self, right: Floats) -> Floats:
+        """As :class:`Factor` says."""
+        return np.asarray(self.products.solve(self.rows @ right))
+
+
+def row_lengths(rows: Floats | sparse.csr_array) -> Floats:
+    """The Euclidean length of each row."""
+    if isinstance(rows, sparse.csr_array):
+        return np.asarray(norm(rows, axis=1), dtype=np.float64)
+    lengths: Floats = np.linalg.norm(rows, axis=1)
+    return lengths
+
+
+def factored(rows: Floats | sparse.csr_array, lengths: Floats) -> Factor:
+    """The factors of a matrix after its rows are divided by their lengths.
+
+    Raises
+    ------
+    InvalidInput
+        Rows that depend on each other, or products of them that fill a large matrix.
+    """
+    labels = lengths.size + 1
+    if not isinstance(rows, sparse.csr_array):
+        table = rows / lengths[:, np.newaxis]
+        orthogonal, triangle, order = qr(table.T, mode="economic", pivoting=True)
+        independent = int((np.abs(np.diag(triangle)) > DEPENDENT).sum())
+        if independent < lengths.size:
+            raise InvalidInput(f"the rows of the mechanism have rank {independent + 1} for {labels} labels: {ADVICE}")
+        return DenseFactor(table, frozen(orthogonal), frozen(triangle), order.astype(np.intp))
+    if (np.bincount(rows.indices).astype(np.float64) ** 2).sum() > LARGEST:
+        raise InvalidInput(
+            f"the arcs of the mechanism share outputs so much that their equations at {labels} labels are no longer "
+            "sparse: release with a mechanism whose arcs have outputs of their own, or fewer labels"
+        )
+    unit = sparse.csr_array(sparse.diags_array(1 / lengths) @ rows)
+    try:
+        products = splu(
+            sparse.csc_array(unit @ unit.T),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )
+        dependent = bool((np.abs(products.U.diagonal()) < SPARSE_DEPENDENT).any())
+    except RuntimeError:
+        dependent = True
+    if dependent:
+        raise InvalidInput(f"the rows of the mechanism have a rank below {labels}, the number of labels: {ADVICE}")
+    return SparseFactor(unit, products)

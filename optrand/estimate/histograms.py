@@ -1,0 +1,177 @@
+r"""The histogram of the labels behind a release, the noise of the mechanism undone.
+
+With the unbiased values ``A[i, y]`` of output ``i`` for the indicator of label ``y``, the share of ``y`` is the mean of
+``A[v, y]`` over the release. Its variance is, about the population's share :math:`h_y` and about the table's,
+
+.. math:: \frac{E[A_{v y}^2] - h_y^2}{N}, \qquad \frac{E[A_{v y}^2] - h_y}{N}.
+
+In the second the noise of a row whose label is ``y'`` has the variance :math:`E[A_{v y}^2 \mid y'] - [y = y']`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optrand.estimate.averages import tallied
+from optrand.estimate.debiasing import Debiasing
+from optrand.mechanism import Mechanism
+from optrand.validation import Floats, frozen
+from optrand.validation import values as checked_values
+
+__all__ = ["Histogram", "histogram", "project_to_simplex"]
+
+BLOCK = 1 << 21
+"""Values of outputs that are held at a time while standard errors are computed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Shares of the labels, without bias.
+
+    Attributes
+    ----------
+    debiasing : Debiasing
+        Of the mechanism.
+    tallies : (n,) array
+        How often each output occurred.
+    """
+
+    debiasing: Debiasing
+    tallies: Floats
+
+    @property
+    def labels(self) -> Floats:
+        """The labels, increasing, shape ``(k,)``."""
+        return self.debiasing.mechanism.labels
+
+    @property
+    def size(self) -> int:
+        """The number of released values."""
+        return int(self.tallies.sum())
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The share of each label, shape ``(k,)``: unbiased, summing to 1, and some may be negative."""
+        return frozen(self.debiasing.shares(self.tallies))
+
+    @property
+    def standard_errors(self) -> Floats:
+        """Of the shares, for the population from which the rows are a random sample.
+
+        Computed when first asked for: ``k`` solutions with the factors, 1 s for 2,001 labels of arcs, 20 s for 10,001.
+        """
+        errors: Floats = np.sqrt(np.maximum(self._squares - self.shares**2, 0.0) / (self.size - 1))
+        return errors
+
+    @property
+    def noise_errors(self) -> Floats:
+        """Of the shares, for the table that was released: what the mechanism's noise leaves open.
+
+        No less, and no more, than the noise of the labels with the least and with the most of it would leave.
+        """
+        low, high = self._moments[1:]
+        errors: Floats = np.sqrt(np.clip(self._squares - self.shares, low, high) / self.size)
+        return errors
+
+    @property
+    def projected(self) -> Floats:
+        """The nearest histogram without negative shares; no longer unbiased, and never further from the truth."""
+        return project_to_simplex(self.shares)
+
+    @property
+    def _squares(self) -> Floats:
+        """The mean square of the unbiased values of each label's indicator."""
+        return self._moments[0]
+
+    @cached_property
+    def _moments(self) -> tuple[Floats, Floats, Floats]:
+        """Those mean squares; and, of the values' variances given the true label, the least and the largest."""
+        k, n = self.labels.size, self.tallies.size
+        found, step = np.empty((3, k)), max(1, BLOCK // n)
+        for start in range(0, k, step):
+            block = slice(start, min(start + step, k))
+            indicators = np.eye(k, block.stop - start, -start)
+            squares = self.debiasing.values(indicators) ** 2
+            variances = self.debiasing.expectations(squares) - indicators
+            found[:, block] = self.tallies @ squares / self.size, variances.min(axis=0), variances.max(axis=0)
+        return found[0], np.maximum(found[1], 0.0), np.maximum(found[2], 0.0)
+
+
+def histogram(released: ArrayLike, mechanism: Mechanism, *, prior: ArrayLike | None = None) -> Histogram:
+    """The histogram of the labels behind a release.
+
+    Parameters
+    ----------
+    released : array of outputs, any shape
+        At least two.
+    mechanism : Mechanism
+        That drew them; its table must not be singular.
+    prior : (k,) array, optional
+        Under which the variances are least; by default that of the mechanism's problem.
+
+    Returns
+    -------
+    Histogram
+
+    Raises
+    ------
+    InvalidInput
+        A singular mechanism, or values that are no outputs of it.
+
+    Notes
+    -----
+    Of a square table it is the inverse, applied to the outputs' frequencies, whatever the prior; of one with more
+    outputs than labels the weighted least squares of :mod:`optrand.estimate.debiasing`.
+
+    Examples
+    --------
+    >>> import numpy as np, optrand
+    >>> from optrand.entropy import SeededEntropy
+    >>> mechanism = optrand.tabulate(optrand.rr([0, 1, 2], 1.0))
+    >>> optrand.certify(mechanism).epsilon
+    1.0
+    >>> classes = np.repeat([0, 1, 2], [5000, 5000, 0])
+    >>> found = histogram(mechanism.sample(classes, source=SeededEntropy(1)), mechanism)
+    >>> found.shares.round(3).tolist(), found.noise_errors.round(3).tolist(), found.projected.round(3).tolist()
+    ([0.501, 0.5, -0.001], [0.012, 0.012, 0.011], [0.5, 0.5, 0.0])
+    """
+    tallies = frozen(tallied(released, mechanism))
+    return Histogram(Debiasing.of(mechanism, prior), tallies)
+
+
+def project_to_simplex(vector: ArrayLike) -> Floats:
+    r"""The probability distribution nearest to a vector, :math:`\max(0, x - \theta)` with the right :math:`\theta`.
+
+    Parameters
+    ----------
+    vector : (k,) array
+
+    Returns
+    -------
+    (k,) array
+        Not negative, and summing to 1 but for rounding.
+
+    Notes
+    -----
+    Euclidean distance, by sorting ([1]_, Figure 1): ``O(k log k)``. A projection onto a convex set that holds the true
+    distribution brings every vector nearer to it.
+
+    Examples
+    --------
+    >>> project_to_simplex([0.75, 0.5, -0.25]).tolist()
+    [0.625, 0.375, 0.0]
+
+    References
+    ----------
+    .. [1] Duchi, Shalev-Shwartz, Singer and Chandra, *Efficient Projections onto the l1-Ball*, 2008.
+    """
+    given = checked_values(vector, "vector")
+    falling = np.sort(given)[::-1]
+    thresholds = (np.cumsum(falling) - 1) / np.arange(1, given.size + 1)
+    theta = thresholds[np.flatnonzero(falling > thresholds)[-1]]
+    projected: Floats = np.maximum(given - theta, 0.0)
+    return projected

@@ -1,0 +1,256 @@
+r"""Weights that make a loss on noisy labels an unbiased estimate of the loss on the true ones.
+
+Train on :math:`\tilde\ell(x, v) = \sum_y w_{v y} \, \ell(x, y)` in place of :math:`\ell(x, v)`. Where :math:`\sum_v
+\Pr[v \mid y] \, w_{v y'} = [y = y']`, its expectation over the noise is :math:`\ell(x, y)`, whatever the loss and the
+model; the same holds for gradients. In a training loop, with `losses` of shape ``(batch, k)``, one column a label, it
+is ``(weights[numbers] * losses).sum(axis=1)``.
+
+The papers' three formulas are one: a label stays with probability :math:`1 - \lambda`, or else is drawn anew from a
+distribution :math:`\tilde q`, and
+
+.. math:: w_{v y} = \frac{[v = y] - \lambda \tilde q_y}{1 - \lambda}.
+
+References
+----------
+.. [E22] Esfandiari et al., *Label Differential Privacy via Clustering*, 2022.
+.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optrand.errors import InvalidInput
+from optrand.estimate.debiasing import Debiasing
+from optrand.mechanism import Mechanism
+from optrand.validation import Floats, real
+from optrand.validation import epsilon as checked_epsilon
+
+__all__ = ["loss_weights", "resampling_loss_weights", "top_k_loss_weights", "unbiased_values"]
+
+LARGEST = 1 << 24
+"""The largest table of weights that is made: 128 MB."""
+
+SUM_TOLERANCE = 1e-9
+
+
+def unbiased_values(mechanism: Mechanism, functions: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
+    """What each output should count as, so that its expectation is a function of the label.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Its table must not be singular.
+    functions : (k,) or (k, m) array
+        One function of the label, or one a column.
+    prior : (k,) array, optional
+        Under which the variance is least; by default that of the mechanism's problem.
+
+    Returns
+    -------
+    (n,) or (n, m) array
+        One row an output, in the order of ``mechanism.outputs``.
+
+    Raises
+    ------
+    InvalidInput
+        A singular mechanism, or functions of another shape.
+
+    Notes
+    -----
+    A loss that needs few functions of the label needs no table of weights: squared loss ``(z - y)**2 / 2`` is linear in
+    ``y`` and ``y**2``, whose unbiased values suffice at any number of labels.
+
+    Examples
+    --------
+    >>> import math, optrand
+    >>> mechanism = optrand.tabulate(optrand.debiased_rr([0, 1], math.log(3)))
+    >>> optrand.certify(mechanism).require(gap=1e-9).bias < 1e-15
+    True
+    >>> unbiased_values(mechanism, [[0, 0], [1, 1]]).round(12).tolist()
+    [[-0.5, -0.5], [1.5, 1.5]]
+    """
+    return Debiasing.of(mechanism, prior).values(functions)
+
+
+def loss_weights(mechanism: Mechanism, *, prior: ArrayLike | None = None) -> Floats:
+    """The table of weights that makes any loss unbiased under a mechanism's noise.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Its table must not be singular.
+    prior : (k,) array, optional
+        Under which the variance is least; by default that of the mechanism's problem.
+
+    Returns
+    -------
+    (n, k) array
+        One row an output: ``loss_weights(m)[output_numbers(released, m)]`` has one row a released value.
+
+    Raises
+    ------
+    InvalidInput
+        A singular mechanism, or a table beyond 128 MB.
+
+    Notes
+    -----
+    Of a square table the inverse, as in [E22]_, Algorithm 1, line 30; else the right inverse of the least variance.
+    Every row sums to 1.
+
+    Examples
+    --------
+    Randomized response at ``exp(epsilon) = 3``, whose gradients [G21]_, eq. (7), weighs like this:
+
+    >>> import math, optrand
+    >>> mechanism = optrand.tabulate(optrand.rr([0, 1, 2], math.log(3)))
+    >>> optrand.certify(mechanism).epsilon == math.log(3)
+    True
+    >>> loss_weights(mechanism).round(12).tolist()
+    [[2.0, -0.5, -0.5], [-0.5, 2.0, -0.5], [-0.5, -0.5, 2.0]]
+    """
+    debiasing = Debiasing.of(mechanism, prior)
+    k, n = mechanism.labels.size, mechanism.outputs.size
+    if k * n > LARGEST:
+        raise InvalidInput(
+            f"the weights of {k} labels and {n} outputs have {k * n} entries, expected at most {LARGEST}: pass the few "
+            "functions of the label that the loss needs to unbiased_values(mechanism, functions)"
+        )
+    return debiasing.values(np.eye(k))
+
+
+def resampling_loss_weights(released: ArrayLike, distributions: ArrayLike, *, resampling: float) -> Floats:
+    r"""Weights for labels that stay with probability :math:`1 - \lambda`, or else are drawn from a distribution.
+
+    .. math:: w_{j y} = \frac{[v_j = y] - \lambda \tilde q_{j y}}{1 - \lambda}
+              = \tilde Q^{-1}[y, v_j], \qquad \tilde Q = (1 - \lambda) I + \lambda \tilde q 1^\top.
+
+    Parameters
+    ----------
+    released : (N,) array of int
+        Noisy labels, from 0 to ``K - 1``.
+    distributions : (K,) or (N, K) array
+        From which labels were drawn anew; one for all, or one an example, such as that of its cluster.
+    resampling : float
+        The probability :math:`\lambda` of that, at least 0 and below 1.
+
+    Returns
+    -------
+    (N, K) array
+        One row an example, summing to 1.
+
+    Raises
+    ------
+    InvalidInput
+        Labels out of range, rows that are no distributions, or a resampling probability of 1, which leaves nothing of
+        the label and makes the matrix singular.
+
+    Notes
+    -----
+    The inverse is the Sherman-Morrison formula's: ``O(K)`` an example. With a bias correction below the probability of
+    resampling, pass the former ([E22]_ calls it :math:`\beta`).
+
+    Examples
+    --------
+    >>> resampling_loss_weights([1, 0], [0.5, 0.25, 0.25], resampling=0.5).tolist()
+    [[-0.5, 1.75, -0.25], [1.5, -0.25, -0.25]]
+
+    References
+    ----------
+    .. [E22] Esfandiari et al., *Label Differential Privacy via Clustering*, 2022, Algorithm 1, lines 29 and 30.
+    """
+    rows = np.asarray(distributions, dtype=np.float64)
+    if rows.ndim not in (1, 2) or not rows.size:
+        raise InvalidInput(f"distributions have shape {rows.shape}, expected (K,) or (N, K)")
+    if not (rows >= 0).all() or not (np.abs(rows.sum(axis=-1) - 1) <= SUM_TOLERANCE).all():
+        raise InvalidInput("distributions hold negative entries, NaN, or rows that do not sum to 1")
+    share = real(resampling, "resampling")
+    if not 0 <= share < 1:
+        raise InvalidInput(
+            f"resampling is {share:g}, expected at least 0 and below 1: at 1 nothing is left of the label, and the "
+            "label-randomization matrix is singular"
+        )
+    numbers = _class_numbers(released, rows)
+    weights = np.tile(-share * rows, (numbers.size, 1)) if rows.ndim == 1 else -share * rows
+    weights[np.arange(numbers.size), numbers] += 1.0
+    found: Floats = weights / (1 - share)
+    return found
+
+
+def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> Floats:
+    r"""Weights for RRTop-k and, with all labels kept, for randomized response.
+
+    .. math:: w_{j y} = \frac{[v_j = y] - p \, [y \text{ kept}]}{1 - k p}, \qquad p = \frac{1}{e^\epsilon + k - 1}.
+
+    Parameters
+    ----------
+    released : (N,) array of int
+        Noisy labels, from 0 to ``K - 1``, each of them kept.
+    kept : (K,) or (N, K) array of bool
+        The ``k`` labels that can be released; the same for all examples, or by each example's own prior. RRWithPrior is
+        RRTop-k with a ``k`` that it chooses itself: its rows may differ in it.
+    epsilon : float
+        Privacy budget in nats.
+
+    Returns
+    -------
+    (N, K) array
+        One row an example, summing to 1.
+
+    Raises
+    ------
+    InvalidInput
+        Labels out of range or not kept, or rows that keep no label.
+
+    Notes
+    -----
+    Unbiased where the true label is kept. Where it is not, the expectation is the mean loss over the labels that are,
+    which no weights can mend: those labels are all released alike ([G21]_, eq. (18), has the probability of that).
+
+    Examples
+    --------
+    >>> import math
+    >>> top_k_loss_weights([2, 0], [True, False, True], math.log(3)).round(12).tolist()
+    [[-0.5, 0.0, 1.5], [1.5, 0.0, -0.5]]
+
+    References
+    ----------
+    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, eq. (17); with all labels kept, eq. (7).
+    """
+    budget = checked_epsilon(epsilon)
+    mask = np.asarray(kept)
+    if mask.dtype != np.bool_ or mask.ndim not in (1, 2) or not mask.size:
+        raise InvalidInput(
+            f"kept is of type {mask.dtype} and shape {mask.shape}, expected booleans of shape (K,) or (N, K)"
+        )
+    counts = mask.sum(axis=-1, keepdims=True)
+    if not counts.all():
+        raise InvalidInput(f"{int((counts == 0).sum())} row(s) of kept hold no label, expected at least one a row")
+    numbers = _class_numbers(released, mask)
+    mask, counts = np.broadcast_to(mask, (numbers.size, mask.shape[-1])), np.broadcast_to(counts, (numbers.size, 1))
+    strangers = int((~mask[np.arange(numbers.size), numbers]).sum())
+    if strangers:
+        raise InvalidInput(f"{strangers} released label(s) are not among those kept: RRTop-k cannot have released them")
+    # 1 - k p = (exp(epsilon) - 1) / (exp(epsilon) + k - 1), without cancellation.
+    gain = math.expm1(budget)
+    weights = np.where(mask, -1 / gain, 0.0)
+    weights[np.arange(numbers.size), numbers] += (gain + counts[:, 0]) / gain
+    return weights
+
+
+def _class_numbers(released: ArrayLike, rows: np.ndarray) -> np.ndarray:
+    """Noisy labels as numbers of columns, one an example."""
+    numbers = np.asarray(released)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        raise InvalidInput(
+            f"released labels are of type {numbers.dtype} and shape {numbers.shape}, expected a vector of integers"
+        )
+    if rows.ndim == 2 and rows.shape[0] != numbers.size:
+        raise InvalidInput(f"{rows.shape[0]} rows were given for {numbers.size} released labels, expected one a label")
+    outside = int(((numbers < 0) | (numbers >= rows.shape[-1])).sum())
+    if outside:
+        raise InvalidInput(f"{outside} released label(s) are outside 0 ... {rows.shape[-1] - 1}, the classes given")
+    return numbers

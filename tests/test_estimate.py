@@ -1,0 +1,484 @@
+"""What is learned from a release: against exact inverses, printed formulas, other right inverses, and simulations.
+
+Simulations are seeded. With ``r`` independent repetitions a coverage of 0.95 is measured with a standard deviation of
+``sqrt(0.95 * 0.05 / r)``; bands are four of those wide on either side.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from conftest import label_sets
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import optrand
+from optrand import InvalidInput, Mechanism, estimate
+from optrand.entropy import SeededEntropy
+from optrand.estimate import debiasing, factors, weights
+
+
+def optimal(labels, prior, epsilon, **options) -> Mechanism:
+    return optrand.tabulate(optrand.solve(optrand.unbiased_regression(labels, prior, epsilon, **options)))
+
+
+def dense(mechanism: Mechanism) -> Mechanism:
+    """The same table, forgetting that it is made of arcs."""
+    return Mechanism(mechanism.problem, mechanism.dual, mechanism.outputs, mechanism.weights, mechanism.ratio)
+
+
+@pytest.fixture(scope="module")
+def weeks() -> Mechanism:
+    """Eight labels, fourteen outputs at most: more outputs than labels, so that there is something to choose."""
+    mechanism = optimal(np.arange(8.0), [0.3, 0.05, 0.05, 0.1, 0.1, 0.1, 0.1, 0.2], 0.5)
+    assert mechanism.outputs.size > mechanism.labels.size
+    return mechanism
+
+
+@pytest.fixture(scope="module")
+def three() -> Mechanism:
+    return optimal([0.0, 1.0, 2.0], [0.5, 0.3, 0.2], 1.0)
+
+
+def coverage(hits: list[bool]) -> float:
+    return float(np.mean(hits))
+
+
+def holds(interval: tuple[float, float], truth: float) -> bool:
+    return interval[0] <= truth <= interval[1]
+
+
+class TestRightInverse:
+    @settings(max_examples=25)
+    @given(st.data())
+    def test_every_function_is_estimated_without_bias_and_the_histogram_is_the_transpose(self, data):
+        labels = data.draw(label_sets(1, 6))
+        shares = data.draw(st.lists(st.sampled_from([1.0, 2.0, 5.0, 0.1]), min_size=labels.size, max_size=labels.size))
+        epsilon = data.draw(st.sampled_from([0.05, 0.5, 1.0, 4.0, 12.0]))
+        prior = np.array(shares) / sum(shares)
+        mechanism = optimal(labels, prior, epsilon)
+        inverse = debiasing.Debiasing.of(mechanism)
+        values = inverse.values(np.eye(labels.size))
+        scale = np.abs(mechanism.randomizer.matrix) @ np.abs(values)
+        assert np.abs(mechanism.randomizer.matrix @ values - np.eye(labels.size)).max() <= 1e-10 * scale.max()
+        assert np.abs(values.sum(axis=1) - 1).max() <= 1e-9 * np.abs(values).max()
+        tallies = data.draw(
+            st.lists(st.integers(0, 50), min_size=values.shape[0], max_size=values.shape[0]).filter(any)
+        )
+        expected = np.array(tallies) @ values / sum(tallies)
+        assert np.abs(inverse.shares(tallies) - expected).max() <= 1e-9 * np.abs(values).max()
+        assert inverse.shares(tallies).sum() == pytest.approx(1, abs=1e-12 * np.abs(values).max())
+
+    def test_a_square_table_is_inverted_as_rationals_invert_it(self):
+        # Rows (2, 1, 1), (1, 2, 1), (1, 1, 2) of 4 are (I + J) / 4, whose inverse is 4 I - J, for J J = 3 J.
+        problem = optrand.classification([0.2, 0.3, 0.5], 0.7)
+        mechanism = Mechanism(problem, None, [0, 1, 2], [[2, 1, 1], [1, 2, 1], [1, 1, 2]], Fraction(2))
+        assert np.allclose(estimate.loss_weights(mechanism), 4 * np.eye(3) - 1, rtol=0, atol=1e-13)
+
+    def test_no_other_unbiased_values_have_less_variance_under_the_prior(self, weeks):
+        rng = np.random.default_rng(1)
+        table, function = weeks.randomizer.matrix, rng.normal(size=weeks.labels.size)
+        for prior in (weeks.problem.prior, rng.dirichlet(np.ones(weeks.labels.size))):
+            values = estimate.unbiased_values(weeks, function, prior=prior)
+            chances = prior @ table
+            # Every other choice differs by something that all rows of the table are orthogonal to.
+            kernel = np.linalg.svd(table)[2][weeks.labels.size :]
+            assert np.abs(table @ kernel.T).max() < 1e-13
+            assert np.abs(kernel @ (chances * values)).max() < 1e-9 * np.abs(values).max()
+
+    def test_the_prior_moves_the_values_but_not_their_expectation(self, weeks):
+        function = weeks.labels**2
+        one = estimate.unbiased_values(weeks, function)
+        other = estimate.unbiased_values(weeks, function, prior=np.full(8, 1 / 8))
+        assert np.abs(one - other).max() > 0.1
+        assert np.allclose(weeks.randomizer.matrix @ other, function, rtol=0, atol=1e-9)
+
+    def test_arcs_tables_and_sparse_equations_agree(self, weeks, monkeypatch):
+        functions = np.random.default_rng(2).normal(size=(8, 3))
+        expected = np.linalg.lstsq(weeks.randomizer.matrix, functions, rcond=None)[0]
+        assert np.allclose(weeks.randomizer.matrix @ expected, functions, atol=1e-9)
+        from_arcs = debiasing.Debiasing.of(weeks)
+        from_table = debiasing.Debiasing.of(dense(weeks))
+        monkeypatch.setattr(debiasing, "DENSE", 0)
+        from_sparse = debiasing.Debiasing.of(weeks)
+        assert isinstance(from_arcs.factor, factors.DenseFactor)
+        assert isinstance(from_sparse.factor, factors.SparseFactor)
+        for other in (from_table, from_sparse):
+            assert np.allclose(other.values(functions), from_arcs.values(functions), rtol=1e-9, atol=1e-9)
+            assert np.allclose(other.expectations(weeks.outputs), weeks.labels, rtol=0, atol=1e-12)
+            tallies = np.arange(weeks.outputs.size)
+            assert np.allclose(other.shares(tallies), from_arcs.shares(tallies), rtol=0, atol=1e-9)
+
+    @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 17.0, 40.0])
+    def test_differences_of_rows_do_not_cancel(self, epsilon):
+        # Of randomized response the weights are known: 1 + k / (E - 1) on the diagonal, -1 / (E - 1) beside it ...
+        k, gain = 5, math.expm1(epsilon)
+        expected = np.full((k, k), -1 / gain) + np.eye(k) * (gain + k) / gain
+        mechanism = optrand.tabulate(optrand.rr(range(k), epsilon))
+        assert np.allclose(estimate.loss_weights(mechanism), expected, rtol=1e-9, atol=1e-12)
+
+    def test_ten_thousand_labels_need_no_table(self):
+        k, epsilon = 10_001, 1.0
+        mechanism = optrand.tabulate(optrand.debiased_rr(np.arange(k), epsilon))
+        labels = np.random.default_rng(3).integers(0, 100, size=5000)
+        noisy = mechanism.sample(labels, source=SeededEntropy(3))
+        found = estimate.histogram(noisy, mechanism)
+        frequencies = np.bincount(estimate.output_numbers(noisy, mechanism), minlength=k) / noisy.size
+        # The inverse of randomized response.
+        expected = (frequencies * (math.expm1(epsilon) + k) - 1) / math.expm1(epsilon)
+        assert np.abs(found.shares - expected).max() < 1e-12
+        with pytest.raises(InvalidInput, match=r"100020001 entries.*unbiased_values"):
+            estimate.loss_weights(mechanism)
+        squares = estimate.unbiased_values(mechanism, mechanism.labels**2)
+        inverse = debiasing.Debiasing.of(mechanism)
+        assert np.abs(inverse.expectations(squares) - mechanism.labels**2).max() < 1e-9 * np.abs(squares).max()
+
+
+class TestSingular:
+    @pytest.mark.parametrize(
+        ("mechanism", "message"),
+        [
+            (optrand.tabulate(optrand.rr_on_bins(range(8), np.ones(8) / 8, 1.0)), "2 outputs for 8 labels"),
+            (optrand.tabulate(optrand.rr_top_k([0.4, 0.3, 0.2, 0.1], 2, 1.0)), "2 outputs for 4 labels"),
+            (optimal(range(6), [0.5, 0, 0, 0.2, 0.1, 0.2], 1.0), "rank 4 for 6 labels"),
+        ],
+    )
+    def test_it_is_refused_with_what_to_do(self, mechanism, message):
+        released = mechanism.outputs[[0, 1]]
+        for ask in (
+            lambda: estimate.loss_weights(mechanism),
+            lambda: estimate.histogram(released, mechanism),
+            lambda: estimate.average(released, mechanism, mechanism.labels),
+        ):
+            with pytest.raises(InvalidInput, match=message) as caught:
+                ask()
+            assert "debiased_rr" in str(caught.value)
+
+    @pytest.mark.parametrize("limit", [0, debiasing.DENSE])
+    def test_neighbours_with_one_row_are_named(self, limit, monkeypatch):
+        monkeypatch.setattr(debiasing, "DENSE", limit)
+        arcs = optrand.arcs.integers.IntegerArcs(4, [0, 0, 3, 3], [2, 2, 3, 3], [0, 1, 2, 3], [1, 2, 1, 2])
+        problem = optrand.regression(range(4), np.ones(4) / 4, math.log(3))
+        mechanism = Mechanism(problem, None, [0, 1, 2, 3], arcs, Fraction(2))
+        with pytest.raises(InvalidInput, match=r"numbered 0 and 1 \(from 0\) have the same row.*1 more pairs"):
+            estimate.loss_weights(mechanism)
+
+    def test_sparse_equations_tell_dependent_rows(self, monkeypatch):
+        monkeypatch.setattr(debiasing, "DENSE", 0)
+        with pytest.raises(InvalidInput, match="rank below 6"):
+            estimate.loss_weights(optimal(range(6), [0.5, 0, 0, 0.2, 0.1, 0.2], 1.0))
+
+    def test_large_tables_are_refused_before_they_are_factored(self, weeks, monkeypatch):
+        monkeypatch.setattr(debiasing, "LARGEST", 100)
+        with pytest.raises(InvalidInput, match="table of 8 labels"):
+            estimate.loss_weights(dense(weeks))
+        monkeypatch.setattr(debiasing, "DENSE", 0)
+        monkeypatch.setattr(factors, "LARGEST", 10)
+        with pytest.raises(InvalidInput, match="no longer sparse"):
+            estimate.loss_weights(weeks)
+
+
+class TestMean:
+    def test_intervals_cover_the_table_and_the_population_as_often_as_they_say(self, three):
+        rng, runs, size = np.random.default_rng(4), 1200, 400
+        labels = rng.choice(3, size=(runs, size), p=[0.2, 0.2, 0.6])
+        noisy = three.sample(labels, source=SeededEntropy(4))
+        found = [estimate.mean(row, three) for row in noisy]
+        table = coverage([holds(e.table_interval(0.95), y.mean()) for e, y in zip(found, labels, strict=True)])
+        population = coverage([holds(e.interval(0.95), 1.4) for e in found])
+        assert table == pytest.approx(0.95, abs=0.026)
+        assert population == pytest.approx(0.95, abs=0.026)
+        # The stated errors are those that occur.
+        errors = np.array([e.value for e in found]) - labels.mean(axis=1)
+        assert np.mean([e.noise_error for e in found]) == pytest.approx(errors.std(), rel=0.08)
+        assert abs(errors.mean()) < 4 * errors.std() / math.sqrt(runs)
+
+    def test_with_little_noise_the_table_is_known_better_than_the_population(self):
+        mechanism = optimal([0.0, 1.0, 2.0], [0.5, 0.3, 0.2], 5.0)
+        rng, runs, size = np.random.default_rng(5), 800, 300
+        labels = rng.choice(3, size=(runs, size), p=[0.5, 0.0, 0.5])
+        found = [estimate.mean(row, mechanism) for row in mechanism.sample(labels, source=SeededEntropy(5))]
+        assert coverage([holds(e.table_interval(0.9), y.mean()) for e, y in zip(found, labels, strict=True)]) == (
+            pytest.approx(0.9, abs=0.043)
+        )
+        assert coverage([holds(e.interval(0.9), 1.0) for e in found]) == pytest.approx(0.9, abs=0.043)
+        # Noise is not all there is: an interval that counts nothing else misses the population.
+        assert coverage([holds(e.table_interval(0.9), 1.0) for e in found]) < 0.6
+
+    @pytest.mark.parametrize("method", [estimate.hoeffding, estimate.empirical_bernstein])
+    def test_honest_intervals_hold_where_the_normal_one_does_not(self, method):
+        # Ten rows of one label at epsilon 6: nearly all releases hold ten times the same output.
+        mechanism = optrand.tabulate(optrand.debiased_rr([0, 1], 6.0))
+        labels = np.zeros((400, 10))
+        found = [estimate.mean(row, mechanism) for row in mechanism.sample(labels, source=SeededEntropy(6))]
+        assert coverage([holds(e.interval(0.95), 0.0) for e in found]) < 0.5
+        assert coverage([holds(e.interval(0.95, method=method), 0.0) for e in found]) >= 0.95
+        assert coverage([holds(e.table_interval(0.95, method=method), 0.0) for e in found]) >= 0.95
+
+    def test_bernstein_gains_on_hoeffding_where_the_range_is_rarely_used(self):
+        few, many = (estimate.Spread(size, variance=1.0, sample_variance=1.0, width=20.0) for size in (50, 5_000_000))
+        assert estimate.empirical_bernstein(few, 0.95) > estimate.hoeffding(few, 0.95)
+        assert estimate.empirical_bernstein(many, 0.95) < estimate.hoeffding(many, 0.95) / 4
+        # In the limit of many rows it is sqrt(2 ln(4 / delta)) standard errors, where the normal interval has 1.96.
+        limit = math.sqrt(2 * math.log(80)) / 1.96
+        assert estimate.empirical_bernstein(many, 0.95) == pytest.approx(limit * estimate.normal(many, 0.95), rel=0.05)
+
+    def test_labels_far_from_zero_lose_nothing(self, three):
+        far = optimal(np.array([0.0, 1.0, 2.0]) + 1e6, [0.5, 0.3, 0.2], 1.0)
+        labels = np.repeat([0, 1, 2], 200)
+        near_by = estimate.mean(three.sample(labels, source=SeededEntropy(8)), three)
+        far_off = estimate.mean(far.sample(labels + 1e6, source=SeededEntropy(8)), far)
+        assert far_off.value - 1e6 == pytest.approx(near_by.value, abs=1e-6)
+        assert far_off.noise_variance == pytest.approx(near_by.noise_variance, rel=1e-6)
+        assert far_off.sample_variance == pytest.approx(near_by.sample_variance, rel=1e-6)
+
+    def test_a_singular_mechanism_has_intervals_that_are_only_too_wide(self):
+        mechanism = optimal(range(6), [0.5, 0, 0, 0.2, 0.1, 0.2], 1.0)
+        labels = np.tile([0.0, 1.0, 2.0, 5.0], (400, 50))
+        found = [estimate.mean(row, mechanism) for row in mechanism.sample(labels, source=SeededEntropy(9))]
+        assert coverage([holds(e.table_interval(0.9), 2.0) for e in found]) >= 0.9 - 0.03
+        assert all(e.noise_variance <= e.sample_variance for e in found)
+
+    def test_a_continuum_of_labels(self):
+        rng = np.random.default_rng(10)
+        wages = optrand.continuous_mechanism(optrand.ContinuousPrior(rng.gamma(2, size=500)), 1.0, knots=5)
+        values = rng.uniform(wages.low, wages.high, size=(600, 200))
+        noisy = wages.sample(values, source=SeededEntropy(10))
+        middle = (wages.low + wages.high) / 2
+        found = [estimate.mean(row, wages.mechanism) for row in noisy]
+        assert coverage([holds(e.interval(0.95), middle) for e in found]) == pytest.approx(0.95, abs=0.036)
+
+    def test_a_biased_mechanism_is_refused_and_the_way_out_works(self):
+        mechanism = optrand.tabulate(optrand.rr(range(3), 1.0))
+        labels = np.repeat([0, 1, 2], [3000, 500, 500])
+        noisy = mechanism.sample(labels, source=SeededEntropy(11))
+        with pytest.raises(InvalidInput, match=r"biased by up to 0\.6.*average\(released"):
+            estimate.mean(noisy, mechanism)
+        found = estimate.average(noisy, mechanism, mechanism.labels)
+        assert abs(found.value - labels.mean()) < 4 * found.noise_error
+        assert abs(noisy.mean() - labels.mean()) > 4 * found.noise_error
+
+
+class TestAverage:
+    def test_intervals_cover_as_often_as_they_say(self):
+        mechanism = optrand.tabulate(optrand.rr(range(4), 1.5))
+        rng, runs, size = np.random.default_rng(12), 1000, 400
+        labels = rng.choice(4, size=(runs, size), p=[0.7, 0.1, 0.1, 0.1])
+        noisy = mechanism.sample(labels, source=SeededEntropy(12))
+        function = np.array([1.0, 0.0, 0.0, -2.0])
+        found = [estimate.average(row, mechanism, function) for row in noisy]
+        truths = function[labels].mean(axis=1)
+        band = pytest.approx(0.95, abs=0.028)
+        assert coverage([holds(e.table_interval(0.95), y) for e, y in zip(found, truths, strict=True)]) == band
+        assert coverage([holds(e.interval(0.95), 0.5) for e in found]) == band
+
+    def test_best_values_are_no_less_precise_than_the_outputs_themselves(self, weeks):
+        uniform = np.full(8, 1 / 8)
+        values = estimate.unbiased_values(weeks, weeks.labels, prior=uniform)
+        chances = uniform @ weeks.randomizer.matrix
+        assert chances @ values**2 <= chances @ weeks.outputs**2 * (1 + 1e-12)
+        assert np.allclose(weeks.randomizer.matrix @ values, weeks.labels, atol=1e-10)
+
+    def test_a_function_of_another_length_is_refused(self, three):
+        with pytest.raises(InvalidInput, match=r"function has shape \(2,\)"):
+            estimate.average(three.outputs, three, [1, 2])
+
+
+class TestHistogram:
+    def test_errors_are_those_that_occur(self, weeks):
+        rng, runs, size = np.random.default_rng(13), 400, 500
+        population = np.array([0.1, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.2])
+        labels = rng.choice(8, size=(runs, size), p=population)
+        found = [estimate.histogram(row, weeks) for row in weeks.sample(labels, source=SeededEntropy(13))]
+        true = np.array([np.bincount(row, minlength=8) / size for row in labels])
+        shares = np.array([h.shares for h in found])
+        assert np.allclose(shares.sum(axis=1), 1, rtol=0, atol=1e-10)
+        from_table, from_population = (shares - true).std(axis=0), (shares - population).std(axis=0)
+        # A standard deviation of 400 values is known to one part in 28; the bands are four of those.
+        assert np.allclose(np.mean([h.noise_errors for h in found], axis=0), from_table, rtol=0.15)
+        assert np.allclose(np.mean([h.standard_errors for h in found], axis=0), from_population, rtol=0.15)
+        assert (np.abs((shares - true).mean(axis=0)) < 4.5 * from_table / math.sqrt(runs)).all()
+        before = np.linalg.norm(shares - true, axis=1)
+        after = np.linalg.norm(np.array([h.projected for h in found]) - true, axis=1)
+        assert (after <= before).all()
+
+    def test_blocks_of_labels_make_no_difference(self, weeks, monkeypatch):
+        noisy = weeks.sample(np.tile(np.arange(8), 30), source=SeededEntropy(14))
+        whole = estimate.histogram(noisy, weeks)
+        monkeypatch.setattr(estimate.histograms, "BLOCK", 3 * weeks.outputs.size)
+        parts = estimate.histogram(noisy, weeks)
+        assert np.allclose(whole.standard_errors, parts.standard_errors, rtol=1e-9)
+        assert whole.size == 240
+        assert np.array_equal(whole.labels, np.arange(8))
+
+    def test_shares_agree_with_averages_of_indicators(self, weeks):
+        noisy = weeks.sample(np.tile(np.arange(8), 30), source=SeededEntropy(15))
+        found = estimate.histogram(noisy, weeks)
+        for label in range(8):
+            one = estimate.average(noisy, weeks, np.arange(8) == label)
+            assert one.value == pytest.approx(found.shares[label], abs=1e-9)
+            assert one.standard_error == pytest.approx(found.standard_errors[label], rel=1e-9)
+            assert one.noise_error == pytest.approx(found.noise_errors[label], rel=1e-9)
+
+    def test_one_label(self):
+        mechanism = optimal([3.0], [1.0], 1.0)
+        found = estimate.histogram([3.0, 3.0], mechanism)
+        assert found.shares.tolist() == [1.0]
+        assert found.standard_errors.tolist() == found.noise_errors.tolist() == [0.0]
+
+    @given(st.lists(st.floats(-5, 5), min_size=1, max_size=8))
+    def test_projection_is_the_nearest_distribution(self, vector):
+        given_ = np.array(vector)
+        nearest = estimate.project_to_simplex(given_)
+        assert (nearest >= 0).all()
+        assert nearest.sum() == pytest.approx(1, abs=1e-12)
+        # The angle to every corner of the simplex is obtuse: the variational inequality of a projection.
+        assert ((given_ - nearest) @ (np.eye(given_.size) - nearest).T <= 1e-12 * (1 + np.abs(given_).max())).all()
+
+
+class TestLossWeights:
+    @pytest.mark.parametrize("epsilon", [0.3, 1.0, 5.0])
+    def test_randomized_response_as_printed(self, epsilon):
+        # [G21], eq. (7): (E + K - 1) / (E - 1) * (g_v - sum of all g / (E + K - 1)).
+        k, e = 4, math.exp(epsilon)
+        printed = (e + k - 1) / (e - 1) * (np.eye(k) - 1 / (e + k - 1))
+        mechanism = optrand.tabulate(optrand.rr(range(k), epsilon))
+        found = estimate.top_k_loss_weights(np.arange(k), np.ones(k, dtype=bool), epsilon)
+        assert np.allclose(found, printed, rtol=1e-13)
+        assert np.allclose(estimate.loss_weights(mechanism), printed, rtol=1e-11)
+        uniform = np.full(k, 1 / k)
+        assert np.allclose(
+            estimate.resampling_loss_weights(np.arange(k), uniform, resampling=k / (e + k - 1)), printed, rtol=1e-12
+        )
+
+    def test_top_k_as_printed_and_as_proven(self):
+        # [G21], eq. (17), and the randomizer itself: unbiased for kept labels, the mean of the kept for the others.
+        prior, k, epsilon = np.array([0.1, 0.4, 0.2, 0.3]), 2, 1.0
+        p = 1 / (math.exp(epsilon) + k - 1)
+        randomizer = optrand.rr_top_k(prior, k, epsilon).randomizer
+        kept = np.isin(randomizer.labels, randomizer.outputs)
+        assert kept.tolist() == [False, True, False, True]
+        released = np.flatnonzero(kept)
+        found = estimate.top_k_loss_weights(released, kept, epsilon)
+        assert np.allclose(found, (np.eye(4)[released] - p * kept) / (1 - k * p), rtol=1e-13)
+        expected = randomizer.matrix @ found
+        assert np.allclose(expected[kept], np.eye(4)[kept], atol=1e-14)
+        assert np.allclose(expected[~kept], kept / 2, atol=1e-14)
+
+    def test_every_example_may_keep_labels_of_its_own(self):
+        kept = np.array([[True, True, False], [True, True, True]])
+        found = estimate.top_k_loss_weights([1, 2], kept, 2.0)
+        for row, released in enumerate([1, 2]):
+            assert np.array_equal(found[row], estimate.top_k_loss_weights([released], kept[row], 2.0)[0])
+
+    def test_resampling_within_clusters_is_the_printed_inverse(self):
+        # [E22], Algorithm 1, lines 29 and 30, with a matrix a cluster.
+        rng, share = np.random.default_rng(16), 0.7
+        clusters = rng.dirichlet(np.ones(5), size=3)
+        for cluster in clusters:
+            randomization = (1 - share) * np.eye(5) + share * cluster[:, np.newaxis]
+            found = estimate.resampling_loss_weights(np.arange(5), cluster, resampling=share)
+            assert np.allclose(found, np.linalg.inv(randomization).T, rtol=1e-12)
+        members, released = rng.integers(0, 3, size=20), rng.integers(0, 5, size=20)
+        found = estimate.resampling_loss_weights(released, clusters[members], resampling=share)
+        single = [
+            estimate.resampling_loss_weights([v], clusters[c], resampling=share)[0]
+            for v, c in zip(released, members, strict=True)
+        ]
+        assert np.array_equal(found, single)
+
+    def test_weighted_losses_on_noisy_labels_are_losses_on_the_true_ones(self, weeks):
+        rng = np.random.default_rng(17)
+        labels = rng.integers(0, 8, size=20_000)
+        losses = rng.normal(size=(labels.size, 8)) ** 2
+        numbers = estimate.output_numbers(weeks.sample(labels, source=SeededEntropy(17)), weeks)
+        corrected = (estimate.loss_weights(weeks)[numbers] * losses).sum(axis=1)
+        difference = corrected - losses[np.arange(labels.size), labels]
+        error = difference.std() / math.sqrt(labels.size)
+        assert abs(difference.mean()) < 4 * error
+        # A loss that only the true label makes 0 stays 0 on average; unweighted, on the nearest labels, it does not.
+        telling = np.where(np.arange(8) == labels[:, np.newaxis], 0.0, losses + 5)
+        corrected = (estimate.loss_weights(weeks)[numbers] * telling).sum(axis=1)
+        assert abs(corrected.mean()) < 4 * corrected.std() / math.sqrt(labels.size)
+        nearest = np.abs(weeks.outputs[:, np.newaxis] - weeks.labels).argmin(axis=1)[numbers]
+        assert telling[np.arange(labels.size), nearest].mean() > 2
+
+    def test_losses_of_a_training_loop_keep_the_limit_of_memory(self, weeks, monkeypatch):
+        monkeypatch.setattr(weights, "LARGEST", 10)
+        with pytest.raises(InvalidInput, match="unbiased_values"):
+            estimate.loss_weights(weeks)
+
+
+class TestBadInput:
+    def test_values_that_are_no_outputs_are_counted_and_not_repeated(self, three):
+        with pytest.raises(InvalidInput, match="2 of 3 released values") as caught:
+            estimate.mean([three.outputs[0], 1234.5, math.nan], three)
+        assert "1234" not in str(caught.value)
+        with pytest.raises(InvalidInput, match="32-bit"):
+            estimate.mean(three.outputs.astype(np.float32), three)
+
+    @pytest.mark.parametrize("released", [[], "first"])
+    def test_too_few_values(self, three, released):
+        given_ = three.outputs[:1] if released == "first" else released
+        with pytest.raises(InvalidInput, match="at least two"):
+            estimate.histogram(given_, three)
+
+    def test_types(self, three):
+        with pytest.raises(InvalidInput, match="expected a Mechanism"):
+            estimate.mean([0, 1], three.randomizer)
+        with pytest.raises(InvalidInput, match="expected a Mechanism"):
+            estimate.loss_weights(three.randomizer)
+        with pytest.raises(InvalidInput, match="expected numbers"):
+            estimate.mean(["a", "b"], three)
+
+    @pytest.mark.parametrize("confidence", [0.0, 1.0, 95, -0.1])
+    def test_confidence(self, three, confidence):
+        found = estimate.mean(three.outputs, three)
+        with pytest.raises(InvalidInput, match="between 0 and 1"):
+            found.interval(confidence)
+
+    def test_functions(self, three):
+        for functions, message in (
+            ([1.0, 2.0], "shape"),
+            ([1, 2, math.inf], "infinite"),
+            (np.ones((3, 1, 1)), "shape"),
+        ):
+            with pytest.raises(InvalidInput, match=message):
+                estimate.unbiased_values(three, functions)
+        with pytest.raises(InvalidInput, match="prior has 2 entries for 3 labels"):
+            estimate.unbiased_values(three, [1, 2, 3], prior=[0.5, 0.5])
+
+    @pytest.mark.parametrize(
+        ("released", "distributions", "resampling", "message"),
+        [
+            ([0, 1], [0.5, 0.5], 1.0, "below 1.*singular"),
+            ([0, 1], [0.5, 0.5], -0.1, "at least 0"),
+            ([0, 1], [0.5, 0.6], 0.5, "do not sum to 1"),
+            ([0, 1], [1.5, -0.5], 0.5, "negative"),
+            ([0, 1], [math.nan, 1.0], 0.5, "NaN"),
+            ([0, 2], [0.5, 0.5], 0.5, r"1 released label\(s\) are outside 0 ... 1"),
+            ([0, -1], [0.5, 0.5], 0.5, "outside"),
+            ([0.0, 1.0], [0.5, 0.5], 0.5, "vector of integers"),
+            ([0, 1], [[0.5, 0.5]], 0.5, "1 rows were given for 2"),
+            ([0, 1], [[[0.5, 0.5]]], 0.5, "shape"),
+        ],
+    )
+    def test_resampling(self, released, distributions, resampling, message):
+        with pytest.raises(InvalidInput, match=message):
+            estimate.resampling_loss_weights(released, distributions, resampling=resampling)
+
+    @pytest.mark.parametrize(
+        ("released", "kept", "message"),
+        [
+            ([0, 1], [True, False], r"1 released label\(s\) are not among those kept"),
+            ([0], [[False, False]], "hold no label"),
+            ([0], [0.5, 0.5], "expected booleans"),
+            ([0, 2], [True, True], "outside"),
+        ],
+    )
+    def test_top_k(self, released, kept, message):
+        with pytest.raises(InvalidInput, match=message):
+            estimate.top_k_loss_weights(released, kept, 1.0)
