@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from bit_strings import enumerated
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -23,49 +24,6 @@ from optrand.priors import (
     split_budget,
 )
 from optrand.validation import prior as checked_prior
-
-
-class OutOfBits(Exception):
-    pass
-
-
-class Tape:
-    """A source of single bits that are written down beforehand."""
-
-    width = 1
-    private = False
-
-    def __init__(self, bits):
-        self.bits = list(bits)
-        self.read = 0
-
-    def words(self, count):
-        if self.read + count > len(self.bits):
-            raise OutOfBits
-        taken = self.bits[self.read : self.read + count]
-        self.read += count
-        return np.array(taken, dtype=np.uint64)
-
-
-def enumerated(draw_from, depth):
-    """The probability of each draw decided by at most `depth` bits, and the probability that is left undecided."""
-    decided: dict[object, Fraction] = {}
-    undecided = Fraction(0)
-    stack = [()]
-    while stack:
-        bits = stack.pop()
-        tape = Tape(bits)
-        try:
-            draw = draw_from(tape)
-        except OutOfBits:
-            if len(bits) == depth:
-                undecided += Fraction(1, 2**depth)
-            else:
-                stack += [(*bits, 0), (*bits, 1)]
-        else:
-            assert tape.read == len(bits)
-            decided[draw] = decided.get(draw, Fraction(0)) + Fraction(1, 2 ** len(bits))
-    return decided, undecided
 
 
 def probability(x, scale):

@@ -150,7 +150,7 @@ class Additive(ABC):
         Returns
         -------
         Randomizer
-            Its probabilities are differences of the distribution function that lose no digits; cost ``O(k n)``.
+            Its probabilities are as exact as the distances between labels and outputs are; cost ``O(k n)``.
         """
         rows, columns = checked_values(labels, "labels"), checked_values(outputs, "outputs")
         if self.clip is not None and (columns[0] < self.clip.low or columns[-1] > self.clip.high):

@@ -53,8 +53,6 @@ class LatticeAdditive(Additive):
         object.__setattr__(self, "step", real(step, "step"))
         if self.step <= 0:
             raise InvalidInput(f"step is {self.step:g}, expected a distance above 0")
-        declared = [self.labels.low, self.labels.high] if isinstance(labels, Interval) else labels
-        self.positions(np.asarray(declared, dtype=np.float64), "label(s)")
         steps = as_written(self.sensitivity) / as_written(self.step)
         if steps.denominator != 1:
             raise InvalidInput(
@@ -63,6 +61,8 @@ class LatticeAdditive(Additive):
             )
         if steps > MAX_STEPS:
             raise InvalidInput(f"sensitivity is {self.sensitivity:g} and more than 2**50 steps: take a longer step")
+        declared = [self.labels.low, self.labels.high] if isinstance(labels, Interval) else labels
+        self.positions(np.asarray(declared, dtype=np.float64), "label(s)")
         if clip is not None:
             self.positions(np.array([clip.low, clip.high]), "end(s) of clip")
 

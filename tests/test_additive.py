@@ -1,0 +1,528 @@
+"""Additive mechanisms: private, exactly drawn, described by their own formulas, and never better than the optimum."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from bit_strings import enumerated
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import optrand
+from optrand.baselines import DiscreteLaplace, DiscreteStaircase, ExactRandomizer, FloatRandomizer, Laplace, Staircase
+from optrand.baselines.additive import uniforms
+from optrand.baselines.staircase import best_gamma, best_rise
+from optrand.discrete_noise import RandomBits, discrete_staircase
+from optrand.entropy import SeededEntropy
+from optrand.errors import InvalidInput
+from optrand.outputs import Interval
+
+LABELS = np.arange(7.0)
+PRIOR = np.array([0.3, 0.05, 0.05, 0.2, 0.1, 0.0, 0.3])
+EPSILONS = (0.1, 1.0, 4.0, 20.0)
+CLIPS = (None, Interval(0, 6), Interval(-20, 31), Interval(2, 5), Interval(8, 9))
+CONTINUOUS = (Laplace, Staircase)
+DISCRETE = (DiscreteLaplace, DiscreteStaircase)
+KINDS = CONTINUOUS + DISCRETE
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
+
+
+def printed(mechanism, z):
+    """The density or the probability of one distance, in the words of [B23], Appendix F, and unscaled."""
+    epsilon, length = mechanism.epsilon, mechanism.sensitivity
+    if isinstance(mechanism, (Laplace, DiscreteLaplace)):
+        return math.exp(-abs(z) * epsilon / length)
+    height, stairs = 1.0, 0
+    z = abs(z)
+    while z >= length:
+        z, stairs = z - length, stairs + 1
+    jump = mechanism.gamma * length if isinstance(mechanism, Staircase) else mechanism.rise
+    if z >= jump:
+        height = math.exp(-epsilon)
+    return height * math.exp(-stairs * epsilon)
+
+
+def support(mechanism, kinks=()):
+    """Distances and their probabilities: all integers, or the nodes of a quadrature between the printed steps."""
+    reach = (40 / mechanism.epsilon + 8) * mechanism.sensitivity
+    if mechanism.exact:
+        points = np.arange(-math.ceil(reach), math.ceil(reach) + 1.0)
+        weights = np.ones(points.size)
+    else:
+        stairs = np.arange(math.ceil(reach / mechanism.sensitivity) + 1) * mechanism.sensitivity
+        within = [stairs, stairs + getattr(mechanism, "gamma", 0.5) * mechanism.sensitivity]
+        # Smooth pieces, but an exponential over many of its scales is too steep for one of them.
+        within += [np.geomspace(1e-9, 1, 60) * reach] if isinstance(mechanism, Laplace) else []
+        edges = np.concatenate(within)
+        edges = np.unique(np.concatenate((edges, -edges, np.clip(kinks, -reach, reach))))
+        half = np.diff(edges) / 2
+        points = ((edges[:-1] + edges[1:]) / 2)[:, np.newaxis] + half[:, np.newaxis] * NODES
+        points, weights = points.ravel(), (half[:, np.newaxis] * WEIGHTS).ravel()
+    probabilities = weights * [printed(mechanism, z) for z in points.tolist()]
+    return points, probabilities / math.fsum(probabilities)
+
+
+@pytest.mark.parametrize("clip", CLIPS, ids=str)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_moments_are_those_of_the_printed_definitions(kind, epsilon, clip):
+    """Against sums over integers, and quadrature, of the formulas of [B23], Appendix F."""
+    mechanism = kind(LABELS, epsilon, clip=clip)
+    moments = mechanism.moments(LABELS)
+    for y, bias, variance in zip(LABELS, moments.biases, moments.variances, strict=True):
+        kinks = () if clip is None else (clip.low - y, clip.high - y)
+        z, p = support(mechanism, kinks)
+        error = z if clip is None else np.clip(y + z, clip.low, clip.high) - y
+        mean = float(p @ error)
+        second = float(p @ error**2)
+        assert bias == pytest.approx(mean, rel=1e-8, abs=1e-12 * math.sqrt(second))
+        assert variance == pytest.approx(float(p @ (error - mean) ** 2), rel=1e-8, abs=1e-13 * max(1.0, second))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_clipping_the_formulas_of_the_literature_hold(kind):
+    """No bias, and the variances: ``2 b**2``, ``2 q / (1 - q)**2``, and [GV14]'s of the staircase."""
+    epsilon, b = 1.5, math.exp(-1.5)
+    mechanism = kind(LABELS, epsilon)
+    moments = mechanism.moments(LABELS)
+    assert moments.bias == 0
+    q, gamma = math.exp(-epsilon / 6), getattr(mechanism, "gamma", 0)
+    expected = {
+        Laplace: 2 * (6 / epsilon) ** 2,
+        DiscreteLaplace: 2 * q / (1 - q) ** 2,
+        # [GV14], proof of Theorem 6: the second moment as a function of gamma.
+        Staircase: 36
+        * (1 - b)
+        / (gamma + b * (1 - gamma))
+        * sum(b**i * ((i + gamma) ** 3 - i**3 + b * ((i + 1) ** 3 - (i + gamma) ** 3)) / 3 for i in range(60)),
+    }
+    if kind in expected:
+        np.testing.assert_allclose(moments.variances, expected[kind], rtol=1e-13)
+    assert moments.loss(PRIOR) == pytest.approx(moments.variances[0] / 2, rel=1e-14)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_digits_are_lost_at_small_epsilon(kind, epsilon):
+    """To first order in epsilon the noise ends at either end with 1/2 each, less what falls between.
+
+    Between the ends noise is nearly uniform with total mass about ``density * width``, so that from the middle the
+    second moment is ``t**2 (1 - c epsilon)`` with ``c`` of order 1, and never above ``t**2``.
+    """
+    moments = kind(LABELS, epsilon, clip=Interval(0, 6)).moments(LABELS)
+    np.testing.assert_allclose(moments.variances + moments.biases**2, (LABELS**2 + (6 - LABELS) ** 2) / 2, rtol=epsilon)
+    np.testing.assert_allclose(moments.biases, 3 - LABELS, rtol=epsilon, atol=1e-15)
+    # The first-order term itself: half the density at 0 times the integral of t**2 - z**2 from -3 to 3.
+    missing = 9 - moments.variances[3]
+    mechanism = kind(LABELS, epsilon)
+    z = np.arange(-3.0, 4.0)
+    widths = (9 - z**2).sum() if mechanism.exact else 36.0
+    assert missing == pytest.approx(epsilon / 12 * widths, rel=2 * epsilon + 1e-14 / epsilon)
+
+
+# --- privacy, from both sides -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_densities_differ_by_a_factor_of_exp_epsilon_and_no_more(kind, epsilon):
+    mechanism = kind(LABELS, epsilon)
+    outputs = np.arange(-30.0, 37.0) if mechanism.exact else np.arange(-30.0, 37.0, 1 / 64)
+    table = mechanism.noise.density(outputs - LABELS[:, np.newaxis])
+    loss = np.log(table.max(axis=0) / table.min(axis=0))
+    assert loss.max() <= epsilon * (1 + 1e-12)
+    assert loss.max() > epsilon * (1 - 1e-12)
+    # And the densities are those of the paper, up to one factor.
+    shape = np.array([[printed(mechanism, z) for z in row] for row in (outputs - LABELS[:, np.newaxis]).tolist()])
+    np.testing.assert_allclose(table / mechanism.noise.density(np.zeros(1)), shape, rtol=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("kind", DISCRETE)
+def test_channels_of_clipped_lattices_are_private_at_epsilon_and_not_below(kind, epsilon):
+    channel = kind(LABELS, epsilon, clip=Interval(0, 6)).channel(LABELS)
+    assert channel.outputs.tolist() == LABELS.tolist()
+    np.testing.assert_allclose(channel.rows, 1, atol=1e-14)
+    assert optrand.certify(optrand.regression(LABELS, PRIOR, epsilon), channel).epsilon <= epsilon * (1 + 1e-13)
+    below = optrand.certify(optrand.regression(LABELS, PRIOR, epsilon - 0.01), channel)
+    assert any("-DP: the realised epsilon" in finding for finding in below.findings)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_larger_sensitivity_is_more_private(kind):
+    mechanism = kind(LABELS, 2.0, clip=Interval(0, 6), sensitivity=12.0)
+    channel = mechanism.discretised(LABELS, LABELS)
+    assert channel.realised_epsilon <= 2 + 1e-13
+    assert mechanism.moments(LABELS).loss(PRIOR) > kind(LABELS, 2.0, clip=Interval(0, 6)).moments(LABELS).loss(PRIOR)
+    if kind is DiscreteLaplace:
+        # It hides the range of the labels twice as well as it was asked to.
+        assert channel.realised_epsilon == pytest.approx(1.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0, 30.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_discretisations_are_private_whatever_the_outputs(kind, epsilon):
+    outputs = [-9, -3, -2, 0, 1, 2, 5, 6, 7, 40] if kind in DISCRETE else [-9.5, -0.1, 0, 0.001, 0.002, 3, 5.9, 6, 30]
+    channel = kind(LABELS, epsilon).discretised(LABELS, outputs)
+    proof = optrand.certify(optrand.regression(LABELS, PRIOR, epsilon), channel)
+    assert not proof.findings
+    # Outputs a thousandth apart: the distances to labels have lost three digits.
+    assert proof.epsilon <= epsilon * (1 + 1e-10)
+
+
+# --- beside the optimum -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_none_is_better_than_the_certified_optimum(kind, epsilon):
+    """Clipped: than any randomizer. Unclipped, and so unbiased: than any unbiased one."""
+    clipped = kind(LABELS, epsilon, clip=Interval(0, 6))
+    free = optrand.regression(LABELS, PRIOR, epsilon)
+    outputs = LABELS if clipped.exact else np.linspace(0, 6, 61)
+    best = optrand.solve(free)
+    proof = optrand.certify(free, clipped.discretised(LABELS, outputs), best.dual)
+    assert not proof.findings
+    assert optrand.certify(best).gap < 1e-6
+    assert proof.upper >= proof.lower
+    loss = clipped.moments(LABELS).loss(PRIOR)
+    assert loss >= proof.lower
+    if clipped.exact:
+        assert proof.upper == pytest.approx(loss, rel=1e-9)
+    unbiased = optrand.solve(optrand.unbiased_regression(LABELS, PRIOR, epsilon))
+    assert kind(LABELS, epsilon).moments(LABELS).loss(PRIOR) >= optrand.certify(unbiased).lower > 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    epsilon=st.floats(0.05, 12.0),
+    k=st.integers(2, 8),
+    weights=st.lists(st.integers(0, 20), min_size=8, max_size=8),
+    kind=st.sampled_from(DISCRETE),
+)
+def test_channels_of_any_lattice_are_private_and_no_better_than_the_optimum(epsilon, k, weights, kind):
+    counts = np.array(weights[:k]) + (np.arange(k) == 0)
+    prior, labels = counts / counts.sum(), np.arange(k)
+    channel = kind(labels, epsilon, clip=Interval(0, k - 1)).channel(labels)
+    problem = optrand.regression(labels, prior, epsilon)
+    proof = optrand.certify(problem, channel, optrand.solve(problem).dual)
+    assert not proof.findings
+    assert proof.lower <= proof.upper
+    moments = kind(labels, epsilon, clip=Interval(0, k - 1)).moments(labels)
+    np.testing.assert_allclose(moments.biases, channel.biases, atol=1e-12)
+    np.testing.assert_allclose(moments.variances, channel.variances, atol=1e-12)
+
+
+# --- the best staircases ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.1, 1.0, 3.0, 10.0])
+def test_the_best_gamma_is_the_one_that_is_printed_and_the_least(epsilon):
+    b, gamma = math.exp(-epsilon), best_gamma(epsilon)
+    radicand = b - 2 * b**2 + 2 * b**4 - b**5
+    assert gamma == pytest.approx(-b / (1 - b) + radicand ** (1 / 3) / (2 ** (1 / 3) * (1 - b) ** 2), rel=1e-6)
+    least = Staircase([0, 1], epsilon).noise.variance
+    for other in (gamma * 0.98, gamma * 1.02, 0.05, 0.5, 0.95):
+        assert Staircase([0, 1], epsilon, gamma=other).noise.variance >= least
+    assert least <= Laplace([0, 1], epsilon).noise.variance
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 10, 52])
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 3.0, 12.0])
+def test_the_best_rise_is_the_least_of_all(epsilon, length):
+    variances = [DiscreteStaircase([0, length], epsilon, rise=r).noise.variance for r in range(1, length + 1)]
+    chosen = DiscreteStaircase([0, length], epsilon)
+    assert chosen.rise == best_rise(epsilon, length)
+    assert chosen.noise.variance == min(variances)
+    assert chosen.noise.variance <= DiscreteLaplace([0, length], epsilon).noise.variance * (1 + 1e-14)
+
+
+def test_a_stair_of_one_integer_is_discrete_laplace_noise():
+    steps = np.arange(-30.0, 31)
+    staircase, laplace = DiscreteStaircase([0, 1], 0.7), DiscreteLaplace([0, 1], 0.7)
+    np.testing.assert_allclose(staircase.noise.density(steps), laplace.noise.density(steps), rtol=1e-12)
+    assert staircase.noise.variance == pytest.approx(laplace.noise.variance, rel=1e-14)
+
+
+@pytest.mark.parametrize("pair", [(Laplace, DiscreteLaplace), (Staircase, DiscreteStaircase)])
+def test_short_steps_come_close_to_real_numbers(pair):
+    continuous, discrete = (
+        kind([0, 6], 2.0, clip=Interval(0, 6), **options).moments([0, 3, 6])
+        for kind, options in zip(pair, ({}, {"step": 0.001}), strict=True)
+    )
+    np.testing.assert_allclose(continuous.variances, discrete.variances, rtol=2e-3)
+    np.testing.assert_allclose(continuous.biases, discrete.biases, rtol=2e-3, atol=1e-12)
+
+
+@settings(deadline=None)
+@given(
+    kind=st.sampled_from(KINDS),
+    scale=st.sampled_from([0.5, 2.0, 16.0]),
+    shift=st.integers(-50, 50),
+    epsilon=st.floats(0.01, 30.0),
+)
+def test_moments_move_and_stretch_with_the_labels(kind, scale, shift, epsilon):
+    options = {"step": scale} if kind in DISCRETE else {}
+    plain = kind(LABELS, epsilon, clip=Interval(-1, 6)).moments(LABELS)
+    there = Interval(shift - scale, shift + 6 * scale)
+    moved = kind(shift + scale * LABELS, epsilon, clip=there, **options).moments(shift + scale * LABELS)
+    np.testing.assert_allclose(moved.biases, scale * plain.biases, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(moved.variances, scale**2 * plain.variances, rtol=1e-9, atol=1e-14)
+
+
+# --- draws ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("length", "rise"), [(1, 1), (2, 1), (3, 2)])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1)], ids=str)
+def test_every_bit_string_of_a_small_staircase_agrees_with_its_probability(epsilon, length, rise):
+    mechanism = DiscreteStaircase([0, length], float(epsilon), rise=rise)
+    decided, undecided = enumerated(
+        lambda source: discrete_staircase(epsilon, 1, sensitivity=length, rise=rise, source=source)[0], 14
+    )
+    assert sum(decided.values()) + undecided == 1
+    for x in range(-4, 5):
+        share = decided.get(x, Fraction(0))
+        assert float(share) <= mechanism.noise.density(np.array([x]))[0] <= float(share + undecided)
+        assert decided.get(x) == decided.get(-x)
+    assert undecided < Fraction(3, 5)
+
+
+@pytest.mark.parametrize("rate", [Fraction(0), Fraction(1, 3), Fraction(1), Fraction(3, 2), Fraction(2)], ids=str)
+def test_every_bit_string_of_a_coin_beyond_one_unit_agrees_with_its_probability(rate):
+    decided, undecided = enumerated(lambda source: RandomBits(source).survives(rate), 16)
+    assert undecided < Fraction(1, 8)
+    assert float(decided[True]) <= math.exp(-rate) <= float(decided[True] + undecided)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 2.0, 6.5])
+@pytest.mark.parametrize("kind", DISCRETE)
+def test_many_draws_fit_the_channel(kind, epsilon):
+    """A fixed seed: this either always passes or never does. 1e-3 would be wrong for one seed in a thousand."""
+    mechanism = kind(LABELS, epsilon, clip=Interval(-2, 9))
+    channel = mechanism.channel(LABELS)
+    for row in (0, 3):
+        draws = mechanism.sample(np.full(20_000, row), source=SeededEntropy(8))
+        observed = np.array([(draws == v).sum() for v in channel.outputs])
+        expected = channel.matrix[row] * draws.size
+        assert observed.sum() == draws.size
+        few = expected < 5
+        observed = np.append(observed[~few], observed[few].sum())
+        expected = np.append(expected[~few], expected[few].sum())
+        kept = expected > 0
+        assert stats.chisquare(observed[kept], expected[kept] * (observed.sum() / expected.sum())).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 2.0, 6.5])
+@pytest.mark.parametrize("kind", CONTINUOUS)
+def test_many_draws_in_floats_fit_the_distribution_function(kind, epsilon):
+    mechanism = kind([0, 3], epsilon)
+
+    def distribution(z):
+        return mechanism.noise.mass(np.full(np.shape(z), -np.inf), np.asarray(z, dtype=float))
+
+    draws = mechanism.sample(np.ones(20_000), source=SeededEntropy(3)) - 1
+    assert stats.kstest(draws, distribution).pvalue > 1e-3
+    clipped = kind([0, 3], epsilon, clip=Interval(0, 3)).sample(np.ones(20_000), source=SeededEntropy(3))
+    np.testing.assert_array_equal(clipped, np.clip(draws + 1, 0, 3))
+
+
+@pytest.mark.parametrize("width", [1, 8, 31, 53, 64])
+def test_uniform_floats_from_words_of_any_width(width):
+    class Narrow:
+        private = False
+
+        def __init__(self):
+            self.width = width
+            self.inner = SeededEntropy(1)
+
+        def words(self, count):
+            return self.inner.words(count) >> np.uint64(64 - width)
+
+    drawn = uniforms(Narrow(), 5000)
+    assert drawn.min() > 0
+    assert drawn.max() < 1
+    assert stats.kstest(drawn, "uniform").pvalue > 1e-3
+    assert np.unique(drawn).size == drawn.size
+
+
+def test_releases_on_a_lattice_are_the_decimals_that_they_are_written_as():
+    """Adding noise to floats would give 0.1 + 0.2 another last digit than 0.3 and so tell two labels apart."""
+    labels = np.array([0.1, 0.2, 0.3])
+    mechanism = DiscreteLaplace(labels, 0.5, step=0.1)
+    assert mechanism.steps == 2
+    drawn = mechanism.sample(np.repeat(labels, 500), source=SeededEntropy(2))
+    assert set(drawn.tolist()) <= {float(f"{i / 10:.1f}") for i in range(-200, 200)}
+    assert float(drawn[drawn > 0.25].min()) == 0.3
+
+
+def test_draws_keep_the_shape_and_take_any_type_of_number():
+    mechanism = DiscreteStaircase([0, 1, 2], 1.0, clip=Interval(0, 2))
+    for values in ([[0, 1], [2, 2]], np.zeros((2, 2), dtype=np.float32), np.ones((2, 2), dtype=np.uint8)):
+        drawn = mechanism.sample(values)
+        assert drawn.shape == (2, 2)
+        assert drawn.dtype == np.float64
+        assert set(drawn.ravel().tolist()) <= {0.0, 1.0, 2.0}
+    assert mechanism.sample(1, source=SeededEntropy(5)).shape == ()
+    assert mechanism.sample([]).shape == (0,)
+    assert Staircase([0, 1], 1.0).sample([]).shape == (0,)
+
+
+def test_noise_of_any_size_is_drawn_and_clipped():
+    drawn = DiscreteStaircase([0, 3], 1e-200, clip=Interval(0, 3)).sample(np.ones(50))
+    assert set(drawn.tolist()) == {0.0, 3.0}
+    assert np.isinf(DiscreteLaplace([0, 2**40], 1e-300).sample(np.zeros(40))).any()
+
+
+def test_exactness_is_said_by_the_type():
+    for kind in KINDS:
+        mechanism = kind(LABELS, 1.0)
+        assert isinstance(mechanism, ExactRandomizer if kind in DISCRETE else FloatRandomizer)
+        assert mechanism.exact is (kind in DISCRETE)
+        assert mechanism == kind(Interval(0, 6), 1.0)
+        assert mechanism != kind(Interval(0, 6), 1.5)
+
+
+# --- a famous mistake -------------------------------------------------------------------------------------------------
+
+
+def staircase_of(selectors, epsilon, edges, labels):
+    """Masses between edges of [GV14], Algorithm 1, whose selector B should take the values 0 and 1.
+
+    ``Z = S ((1 - B) (G + gamma U) + B (G + gamma + (1 - gamma) U))``: for each value of G and B uniform on an interval.
+    """
+    gamma, b = best_gamma(epsilon), math.exp(-epsilon)
+    upper = gamma / (gamma + b * (1 - gamma))
+
+    def distribution(t):
+        total = np.zeros_like(t)
+        for stair in range(400):
+            for selector, weight in zip(selectors, (upper, 1 - upper), strict=True):
+                start = (1 - selector) * stair + selector * (stair + gamma)
+                slope = (1 - selector) * gamma + selector * (1 - gamma)
+                total += weight * (1 - b) * b**stair * np.clip((t - start) / slope, 0, 1)
+        return total
+
+    t = edges - labels[:, np.newaxis]
+    return np.diff((distribution(t) + 1 - distribution(-t)) / 2, axis=1)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 2.0])
+def test_a_staircase_whose_selector_takes_the_values_minus_one_and_one_is_caught(epsilon):
+    labels, outputs = np.array([0.0, 0.5, 1.0]), np.linspace(-2, 3, 51)
+    edges = np.concatenate(([-1e3], (outputs[1:] + outputs[:-1]) / 2, [1e3]))
+    problem = optrand.regression(labels, [0.2, 0.5, 0.3], epsilon)
+    right = optrand.Randomizer(labels, outputs, staircase_of((0, 1), epsilon, edges, labels), epsilon)
+    np.testing.assert_allclose(
+        right.matrix, Staircase(labels, epsilon).discretised(labels, outputs).matrix, rtol=1e-9, atol=1e-15
+    )
+    assert not optrand.certify(problem, right).findings
+    wrong = optrand.Randomizer(labels, outputs, staircase_of((-1, 1), epsilon, edges, labels), epsilon)
+    proof = optrand.certify(problem, wrong)
+    assert proof.epsilon > 1.5 * epsilon
+    assert any("-DP: the realised epsilon" in finding for finding in proof.findings)
+
+
+def test_noise_for_a_smaller_range_than_that_of_the_labels_is_caught():
+    small = DiscreteStaircase([0, 3], 1.0)
+    table = small.noise.mass(*np.broadcast_arrays(LABELS - 0.5 - LABELS[:, np.newaxis], LABELS + 0.5 - LABELS[:, None]))
+    table[:, 0] += 1 - table.sum(axis=1)
+    proof = optrand.certify(optrand.regression(LABELS, PRIOR, 1.0), optrand.Randomizer(LABELS, LABELS, table, 1.0))
+    assert proof.epsilon > 1.9
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("labels", "options", "message"),
+    [
+        ([0, 6], {"sensitivity": 0}, "expected a distance above 0"),
+        ([0, 6], {"sensitivity": -1.0}, "expected a distance above 0"),
+        ([0, 6], {"sensitivity": 5}, "less than the range of the labels"),
+        ([0, 6], {"sensitivity": math.nan}, "finite"),
+        ([0, 6], {"sensitivity": "6"}, "real number"),
+        ([3], {}, "one label"),
+        ([0, 0], {}, "distinct"),
+        ([0, 6], {"clip": (0, 6)}, "expected an Interval"),
+    ],
+)
+def test_labels_and_sensitivities_without_meaning_are_refused(kind, labels, options, message):
+    with pytest.raises(InvalidInput, match=message):
+        kind(labels, 1.0, **options)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, 701.0, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_budgets_that_are_none_are_refused(kind, epsilon):
+    with pytest.raises(InvalidInput, match="epsilon"):
+        kind(LABELS, epsilon)
+
+
+@pytest.mark.parametrize("kind", DISCRETE)
+@pytest.mark.parametrize(
+    ("labels", "options", "message"),
+    [
+        ([0, 6], {"sensitivity": 6.5}, "whole number of steps"),
+        ([0, 6], {"step": 4.0}, "whole number of steps"),
+        ([0, 2.5, 6], {}, "1 of 3 label"),
+        (Interval(0, 6.5), {}, "whole number of steps"),
+        ([0, 6], {"step": 0.0}, "step is 0"),
+        ([0, 6], {"step": -1.0}, "step is -1"),
+        ([0, 6], {"clip": Interval(0, 5.5)}, r"1 of 2 end\(s\) of clip"),
+        ([0, 6], {"step": 1e-16}, "longer step"),
+    ],
+)
+def test_what_is_off_the_lattice_is_refused(kind, labels, options, message):
+    with pytest.raises(InvalidInput, match=message):
+        kind(labels, 1.0, **options)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1.0, -0.1, math.nan])
+def test_a_gamma_that_is_no_share_is_refused(gamma):
+    with pytest.raises(InvalidInput, match="gamma"):
+        Staircase(LABELS, 1.0, gamma=gamma)
+
+
+@pytest.mark.parametrize("rise", [0, 7, 2.0, True])
+def test_a_rise_that_is_no_place_on_the_stair_is_refused(rise):
+    with pytest.raises(InvalidInput, match="rise"):
+        DiscreteStaircase(LABELS, 1.0, rise=rise)
+    with pytest.raises(InvalidInput, match="expected a place"):
+        discrete_staircase(Fraction(1), 1, sensitivity=3, rise=4)
+    with pytest.raises(InvalidInput, match="above 0"):
+        discrete_staircase(Fraction(0), 1, sensitivity=3, rise=1)
+    with pytest.raises(InvalidInput, match="at least one"):
+        best_rise(1.0, 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_private_values_are_counted_and_never_repeated(kind):
+    mechanism = kind(LABELS, 1.0)
+    for values in ([1, 987], [1, -987], [math.nan, 1]):
+        with pytest.raises(InvalidInput, match="1 of 2 value") as refused:
+            mechanism.sample(values)
+        assert "987" not in str(refused.value)
+    for values in (["1"], [True], [1 + 0j]):
+        with pytest.raises(InvalidInput, match="expected integers or floats"):
+            mechanism.sample(values)
+    if kind in DISCRETE:
+        with pytest.raises(InvalidInput, match="1 of 2 value") as refused:
+            mechanism.sample([1, 2.71828])
+        assert "71828" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", DISCRETE)
+def test_channels_need_finitely_many_releases(kind):
+    with pytest.raises(InvalidInput, match="infinitely many"):
+        kind(LABELS, 1.0).channel(LABELS)
+    clipped = kind(LABELS, 1.0, clip=Interval(0, 6))
+    with pytest.raises(InvalidInput, match="reach beyond"):
+        clipped.discretised(LABELS, [0, 7])
+    with pytest.raises(InvalidInput, match="1 of 2 output"):
+        clipped.discretised(LABELS, [0, 5.5])
