@@ -12,7 +12,7 @@ help:
 	@echo "make test         format, lint, types, and all tests"
 	@echo "make lint         format and lint only"
 	@echo "make bench-smoke  every benchmark, small"
-	@echo "make system-deps  Debian packages that the tests need (none so far)"
+	@echo "make system-deps  chromium, in which a test opens a report: as root, or with sudo"
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -50,7 +50,13 @@ bench-smoke: $(STAMP)
 	$(RUN)python -m benchmarks structure --smoke
 
 system-deps:
-	@echo "no Debian packages are needed"
+	@if command -v chromium >/dev/null; then echo "chromium is installed"; exit; fi; \
+	if ! command -v apt-get >/dev/null; then \
+		echo "there is no apt-get here: install chromium in this system's own way" >&2; exit 1; fi; \
+	root=; [ "$$(id -u)" = 0 ] || root="sudo -n"; \
+	$$root apt-get update -qq && \
+	$$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null || { \
+		echo "chromium could not be installed: run make system-deps as root, or with sudo" >&2; exit 1; }
 
 clean:
 	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
