@@ -30,6 +30,7 @@ FLOORS = [
     {"grids", "path_decomposition", "tabulation", "priors"},
     {"baselines", "continuous", "estimate", "inverse", "sweeps", "without_prior"},
     {"release", "plotting"},
+    {"gallery"},
     {"cli"},
     {"__init__", "__main__"},
 ]

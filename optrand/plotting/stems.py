@@ -17,6 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from optrand.plotting.cells import row_chances
 from optrand.plotting.style import INK, MARKS, number_texts, spread
 from optrand.randomizer import Randomizer
 
@@ -24,6 +25,11 @@ __all__ = ["draw_pmfs", "shown_labels"]
 
 PANELS = 6
 """The most labels whose probability mass functions are shown, one below the other."""
+
+STEMS = 1000
+"""The most outputs that have a stem each; more are counted in bins."""
+
+BINS = 120
 
 LABEL: Any = {"color": INK, "linewidth": 0.8, "linestyle": (0, (1, 2)), "zorder": 1}
 MEAN: Any = {"color": INK, "marker": "^", "markerfacecolor": "white", "markersize": 5, "linestyle": ""}
@@ -38,25 +44,50 @@ def draw_pmfs(figure: FigureBase, table: Randomizer, *, means: bool) -> str:
     """Stems for some of the labels, in panels that share both axes; returns which labels they are."""
     shown = shown_labels(table)
     names = number_texts(table.labels[shown])
-    signature = table.signature()
+    binned = table.n > STEMS
+    centres = table.means if means else np.zeros(table.k)
     panels = figure.subplots(len(shown), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-    every = np.concatenate((table.outputs, table.labels))
-    margin = 0.04 * float(np.ptp(every)) or 0.5
-    for axes, row, name in zip(panels, shown, names, strict=True):
+    for axes, row, name in zip(panels, shown.tolist(), names, strict=True):
         axes.axvline(table.labels[row], label="the label", **LABEL)
-        _draw_stems(axes, table, int(row), signature[row])
         if means:
-            axes.plot(table.means[row], 0, label="mean output", clip_on=False, zorder=4, **MEAN)
+            axes.plot(centres[row], 0, label="mean output", clip_on=False, zorder=4, **MEAN)
         axes.set_ylabel(f"label {name}", rotation="horizontal", ha="right", va="center")
         axes.yaxis.set_major_locator(MaxNLocator(3))
         axes.spines[["top", "right"]].set_visible(False)
-    axes.set_xlim(every.min() - margin, every.max() + margin)
-    axes.set_ylim(0, 1.12 * float(table.matrix[shown].max()))
-    axes.set_xlabel("output")
-    figure.supylabel("probability of the output", fontsize=9)
-    _name_the_marks(figure, set(signature[shown].ravel().tolist()), means)
+    if binned:
+        highest = _draw_bins(panels, table, shown)
+        letters = set[str]()
+    else:
+        highest = float(table.matrix[shown].max())
+        letters = _draw_all_stems(panels, table, shown)
+    every = np.concatenate((table.outputs, table.labels))
+    margin = 0.04 * float(np.ptp(every)) or 0.5
+    panels[0].set_xlim(every.min() - margin, every.max() + margin)
+    panels[0].set_ylim(0, 1.12 * highest)
+    panels[-1].set_xlabel("output")
+    figure.supylabel(f"probability of the output{'s of a bin' if binned else ''}", fontsize=9)
+    _name_the_marks(figure, letters, means)
     listed = ("Label " if len(shown) == 1 else "Labels ") + ", ".join(names)
-    return listed + (f" of {table.k:,}" if len(shown) < table.k else "")
+    listed += f" of {table.k:,}" if len(shown) < table.k else ""
+    return listed + (f"; {table.n:,} outputs in {BINS} bins" if binned else "")
+
+
+def _draw_bins(panels: NDArray[Any], table: Randomizer, shown: NDArray[np.intp]) -> float:
+    """The probability of all outputs in each of :data:`BINS` bins of one width; returns the highest."""
+    edges = np.linspace(table.outputs[0], table.outputs[-1], BINS + 1)
+    where = np.clip(np.searchsorted(edges, table.outputs, side="right") - 1, 0, BINS - 1)
+    heights = [np.bincount(where, row_chances(table, row), BINS) for row in shown.tolist()]
+    for axes, chances in zip(panels, heights, strict=True):
+        axes.stairs(chances, edges, fill=True, color="#707070", label="bins", zorder=2)
+    return float(np.max(heights))
+
+
+def _draw_all_stems(panels: NDArray[Any], table: Randomizer, shown: NDArray[np.intp]) -> set[str]:
+    """A stem for every output of every panel; returns the letters that occur."""
+    signature = table.signature()[shown]
+    for axes, row, letters in zip(panels, shown.tolist(), signature, strict=True):
+        _draw_stems(axes, table, row, letters)
+    return set(signature.ravel().tolist())
 
 
 def _draw_stems(axes: Axes, table: Randomizer, row: int, letters: NDArray[np.str_]) -> None:

@@ -4,18 +4,37 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
 import numpy as np
+from matplotlib.colors import LogNorm
 from numpy.typing import NDArray
 
 from optrand.validation import Floats
 
-__all__ = ["INK", "MARKS", "STYLE", "Mark", "number_texts", "spread"]
+__all__ = [
+    "INK",
+    "LINE_SHADES",
+    "MARKS",
+    "STYLE",
+    "Mark",
+    "above",
+    "below",
+    "line_edges",
+    "log_shades",
+    "number_texts",
+    "spread",
+]
 
 INK = "#1a1a1a"
 
+LINE_SHADES = ("#d9c84a", "#a59c74", "#7c7b78", "#575d6d", "#22406b", "#00224e")
+"""Cividis from light to dark, without its lightest part: lines of that would vanish on white."""
+
 STYLE: Any = {
+    # Comes with matplotlib, so that a picture is the same on every machine.
+    "font.family": ["DejaVu Sans"],
     "font.size": 9,
     "axes.titlesize": 9,
     "axes.labelsize": 9,
@@ -68,6 +87,31 @@ def spread(count: int, most: int) -> NDArray[np.intp]:
     return np.linspace(0, count - 1, size).round().astype(np.intp)
 
 
+def line_edges(numbers: Floats) -> Floats:
+    """Where the cells around increasing numbers meet: halfway, and as far beyond both ends.
+
+    Examples
+    --------
+    >>> line_edges(np.array([0.0, 1.0, 3.0])).tolist(), line_edges(np.array([5.0])).tolist()
+    ([-0.5, 0.5, 2.0, 4.0], [4.5, 5.5])
+    """
+    if numbers.size == 1:
+        return np.array([numbers[0] - 0.5, numbers[0] + 0.5])
+    middles = (numbers[1:] + numbers[:-1]) / 2
+    edges: Floats = np.concatenate(([2 * numbers[0] - middles[0]], middles, [2 * numbers[-1] - middles[-1]]))
+    return edges
+
+
+def log_shades(low: float, high: float) -> tuple[LogNorm, list[float]]:
+    """Logarithmic shades for numbers between two positive ones, and five of them to be named beside the scale.
+
+    At equal steps of the logarithm: decades alone would leave most scales without any.
+    """
+    if high < low * 1.001:
+        return LogNorm(low / 1.1, high * 1.1), [low]
+    return LogNorm(low, high), np.geomspace(low, high, 5).tolist()
+
+
 def number_texts(numbers: Floats) -> list[str]:
     """Increasing numbers in the fewest digits, from three up, that tell them apart by far; thousands without exponents.
 
@@ -86,3 +130,26 @@ def number_texts(numbers: Floats) -> list[str]:
         if not short and all(abs(float(text) - number) <= 0.1 * gap for text, number in pairs):
             break
     return [text.replace("-", "\N{MINUS SIGN}") for text in texts]
+
+
+def below(number: float, digits: int) -> str:
+    """A number rounded down, so that what is at least it is at least what is printed.
+
+    Examples
+    --------
+    >>> below(2.71828, 3), above(2.71828, 3), below(-1e-17, 2), above(1348.3746, 7)
+    ('2.71', '2.72', '−1.1e-17', '1348.375')
+    """
+    return _rounded(number, digits, ROUND_FLOOR)
+
+
+def above(number: float, digits: int) -> str:
+    """A number rounded up, so that what is at most it is at most what is printed."""
+    return _rounded(number, digits, ROUND_CEILING)
+
+
+def _rounded(number: float, digits: int, direction: str) -> str:
+    if not number:
+        return "0"
+    rounded = float(Context(prec=digits, rounding=direction).create_decimal_from_float(number))
+    return f"{rounded:#.{digits}g}".replace("-", "\N{MINUS SIGN}", 1 if rounded < 0 else 0)

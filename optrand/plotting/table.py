@@ -7,14 +7,17 @@ References
 
 from __future__ import annotations
 
+from typing import Any
+
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap, LogNorm
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import FigureBase
 from numpy.typing import NDArray
 
-from optrand.plotting.style import INK, MARKS, number_texts, spread
+from optrand.plotting.cells import Cells
+from optrand.plotting.style import INK, MARKS, log_shades, number_texts, spread
 from optrand.randomizer import Randomizer
 
 __all__ = ["draw_matrix"]
@@ -32,41 +35,39 @@ def draw_matrix(figure: FigureBase, table: Randomizer) -> None:
     """Fill a figure with the heat map, to the left, and the signature, to the right, over one axis of labels."""
     heat = figure.add_subplot(1, 2, 1)
     signature = figure.add_subplot(1, 2, 2, sharey=heat)
-    _draw_heat(figure, heat, table)
-    letters = table.signature()
-    _draw_signature(figure, signature, letters)
+    cells = Cells.of(table)
+    look: Any = {"aspect": "auto", "origin": "lower", "extent": (-0.5, table.n - 0.5, -0.5, table.k - 0.5)}
+    _draw_heat(figure, heat, cells, look)
+    _draw_signature(figure, signature, cells, look)
     for axes in (heat, signature):
         _name_ticks(axes, table)
     heat.set_ylabel("label")
     signature.tick_params(labelleft=False)
     if max(table.k, table.n) <= LETTERED:
-        _write_cells(heat, signature, table, letters)
+        _write_cells(heat, signature, table, cells.letters)
 
 
-def _draw_heat(figure: FigureBase, axes: Axes, table: Randomizer) -> None:
-    positive = table.matrix[table.matrix > 0]
-    low, high = float(positive.min()), float(positive.max())
-    # Five ticks at equal steps of the logarithm: decades alone would leave most scales without any.
-    ticks = np.geomspace(low, high, 5).tolist()
-    if high < low * 1.001:
-        ticks, low, high = [low], low / 1.1, high * 1.1
+def _draw_heat(figure: FigureBase, axes: Axes, cells: Cells, look: Any) -> None:
+    positive = cells.chances[cells.chances > 0]
+    norm, ticks = log_shades(float(positive.min()), float(positive.max()))
     # Dark is likely here and in the signature.
     shades = matplotlib.colormaps["cividis_r"].with_extremes(bad="white")
-    shown = np.ma.masked_less_equal(table.matrix, 0)
-    image = axes.imshow(shown, aspect="auto", origin="lower", cmap=shades, norm=LogNorm(low, high))
-    axes.set_title("Probability of each output")
+    shown = np.ma.masked_less_equal(cells.chances, 0)
+    image = axes.imshow(shown, cmap=shades, norm=norm, **look)
+    axes.set_title(f"Mean probability in {cells.grouped}" if cells.grouped else "Probability of each output")
     bar = figure.colorbar(image, ax=axes, location="bottom", aspect=25)
     bar.set_ticks(ticks, labels=[f"{tick:.2g}" for tick in ticks])
     bar.minorticks_off()
     bar.set_label("probability (logarithmic shades)")
 
 
-def _draw_signature(figure: FigureBase, axes: Axes, letters: NDArray[np.str_]) -> None:
+def _draw_signature(figure: FigureBase, axes: Axes, cells: Cells, look: Any) -> None:
+    letters = cells.letters
     used = [mark for mark in MARKS if (letters == mark.letter).any()]
     codes = np.select([letters == mark.letter for mark in used], range(len(used)))
     shades = ListedColormap([mark.shade for mark in used])
-    image = axes.imshow(codes, aspect="auto", origin="lower", cmap=shades, vmin=-0.5, vmax=len(used) - 0.5)
-    axes.set_title("Staircase signature")
+    image = axes.imshow(codes, cmap=shades, vmin=-0.5, vmax=len(used) - 0.5, **look)
+    axes.set_title("Staircase signature" + (" in the middle of each cell" if cells.grouped else ""))
     bar = figure.colorbar(image, ax=axes, location="bottom", aspect=25)
     bar.set_ticks(list(range(len(used))), labels=[mark.short for mark in used])
     bar.minorticks_off()

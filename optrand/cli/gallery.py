@@ -1,0 +1,91 @@
+"""``optrand gallery``: every picture of one mechanism, saved before or solved for the occasion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from optrand.cli.commands import _loaded
+from optrand.cli.options import LABEL_FORMS, BiasPenalty, Force, Outputs, read_epsilon, read_penalty
+from optrand.cli.reporting import progress, reported, show, tell_prior
+from optrand.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from optrand.mechanism import Mechanism
+    from optrand.problem import Problem
+
+__all__ = ["gallery"]
+
+
+@reported
+def gallery(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The folder of the pictures.")],
+    mechanism: Annotated[
+        Path | None,
+        typer.Argument(metavar="MECHANISM", help="A saved mechanism; or --labels, --prior and --epsilon."),
+    ] = None,
+    labels: Annotated[
+        str | None, typer.Option("--labels", metavar="SET", help=f"The declared set of labels: {LABEL_FORMS}")
+    ] = None,
+    prior: Annotated[
+        Path | None,
+        typer.Option("--prior", metavar="FILE", help="Two columns: label, count or probability. Taken as PUBLIC."),
+    ] = None,
+    epsilon: Annotated[str | None, typer.Option("--epsilon", metavar="NATS", help="The privacy budget.")] = None,
+    outputs: Outputs = "line",
+    bias_penalty: BiasPenalty = "inf",
+    force: Force = False,
+) -> None:
+    """Draw everything there is to see of a mechanism, each picture as .png and as .pdf.
+
+    Its probability mass functions, its table and signature, its joint distribution with the labels, its flow, the
+    mixture of randomized responses that it is, and the proof that nothing is better.
+    """
+    from optrand.gallery import gallery as drawn
+    from optrand.gallery import refuse_gallery
+
+    given = sum(text is not None for text in (labels, prior, epsilon))
+    if given != (0 if mechanism else 3) or (mechanism and (outputs, bias_penalty) != ("line", "inf")):
+        raise InvalidInput("a gallery is of a saved mechanism, or else of --labels, --prior and --epsilon, all three")
+    refuse_gallery(output, overwrite=force)
+    if mechanism is not None:
+        loaded = _loaded(mechanism)
+        with progress() as announce:
+            made = drawn(loaded, output, overwrite=force, announce=announce)
+    else:
+        problem = _problem(labels or "", prior or Path(), epsilon or "", (outputs, bias_penalty))
+        with progress() as announce:
+            made = drawn(_solved(problem, announce), output, overwrite=force, announce=announce)
+    for name, reason in made.left_out:
+        typer.echo(f"note: no picture of the {name}: {reason}")
+    show({"pictures": len(made.pictures), "folder": output})
+
+
+def _problem(labels: str, prior: Path, epsilon: str, question: tuple[str, str]) -> Problem:
+    from optrand.problem import regression
+    from optrand.release.declared import parse_labels, read_prior
+    from optrand.release.outputs import allowed_outputs, parse_outputs
+
+    outputs, bias_penalty = question
+    budget, names = read_epsilon(epsilon), parse_labels(labels)
+    allowed = allowed_outputs(parse_outputs(outputs), names, budget)
+    public = read_prior(prior, names)
+    tell_prior(prior, public)
+    return regression(names, public.probabilities, budget, bias_penalty=read_penalty(bias_penalty), outputs=allowed)
+
+
+def _solved(problem: Problem, announce: Callable[[str], None]) -> Mechanism:
+    from optrand.certificate import certify
+    from optrand.solvers import solve
+    from optrand.tabulation import tabulate
+
+    announce("solving")
+    solution = solve(problem)
+    announce("making it exact")
+    mechanism = tabulate(solution)
+    certify(mechanism, exact=True).require(gap=math.inf)
+    return mechanism

@@ -1,0 +1,190 @@
+"""Pictures of a table: a probability mass function a label, the matrix with its signature, the mixture of paths."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from optrand.path_decomposition import decompose_paths
+from optrand.plotting.paths import draw_paths
+from optrand.plotting.stems import draw_pmfs, shown_labels
+from optrand.plotting.style import STYLE
+from optrand.plotting.subject import HasRandomizer, counted, drawn_table, has_means
+from optrand.plotting.table import draw_matrix
+from optrand.randomizer import Randomizer
+
+if TYPE_CHECKING:
+    from optrand.certificate import Certificate
+
+__all__ = ["matrix_figure", "mechanism_figure", "paths_figure", "pmf_figure"]
+
+
+def pmf_figure(subject: Randomizer | HasRandomizer) -> Figure:
+    """One probability mass function a label, one below the other, as in [B23]_, Figure 2.
+
+    The dotted line stands at the label, the triangle at the mean output (not for classes, which have no mean). A stem
+    ends in a filled circle where its label makes the output likeliest, in an empty one where it makes it least likely,
+    with a ratio of ``exp(epsilon)`` between the two, and in a diamond otherwise.
+
+    Parameters
+    ----------
+    subject : Randomizer, Mechanism or Solution
+
+    Returns
+    -------
+    Figure
+        Of all labels, or of up to six spread evenly over them; its title says which.
+
+    Raises
+    ------
+    InvalidInput
+        A subject that has no randomizer.
+
+    Examples
+    --------
+    >>> from optrand.closed_forms import debiased_rr
+    >>> figure = pmf_figure(debiased_rr(range(53), 1.0))
+    >>> figure.get_suptitle()
+    'Labels 0, 13, 26, 39, 52 of 53, ε = 1'
+    >>> len(figure.axes)
+    5
+
+    References
+    ----------
+    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
+    """
+    table = drawn_table(subject)
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(6.4, 1.2 + 0.95 * shown_labels(table).size), layout="constrained")
+        listed = draw_pmfs(figure, table, means=has_means(subject))
+        figure.suptitle(f"{listed}, ε = {table.epsilon:g}", fontsize=9)
+    return figure
+
+
+def matrix_figure(subject: Randomizer | HasRandomizer) -> Figure:
+    """The table as a heat map, and beside it where each probability stands in its column ([B23]_, Definition 10).
+
+    Rows are labels and columns the outputs that occur, both in increasing order and equally wide whatever their values.
+    The shades of the heat map are logarithmic.
+
+    Parameters
+    ----------
+    subject : Randomizer, Mechanism or Solution
+
+    Returns
+    -------
+    Figure
+        With the heat map first among its axes and the signature second.
+
+    Raises
+    ------
+    InvalidInput
+        A subject that has no randomizer.
+
+    Examples
+    --------
+    >>> from optrand.closed_forms import debiased_rr
+    >>> figure = matrix_figure(debiased_rr([0, 1, 2], 1.0))
+    >>> [axes.get_title() for axes in figure.axes[:2]]
+    ['Probability of each output', 'Staircase signature']
+
+    References
+    ----------
+    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
+    """
+    table = drawn_table(subject)
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(7.2, 3.9), layout="constrained")
+        draw_matrix(figure, table)
+    return figure
+
+
+def mechanism_figure(subject: Randomizer | HasRandomizer, certificate: Certificate | None = None) -> Figure:
+    """The whole of a mechanism in one picture: its probability mass functions, its table, its signature, and a caption.
+
+    Parameters
+    ----------
+    subject : Mechanism, Solution or Randomizer
+    certificate : Certificate, optional
+        Adds the certified gap, and the privacy loss that was verified, to the caption.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    InvalidInput
+        A subject that has no randomizer.
+
+    Examples
+    --------
+    >>> from optrand.certificate import certify
+    >>> from optrand.closed_forms import debiased_rr
+    >>> coin = debiased_rr([0, 1], 1.0)
+    >>> mechanism_figure(coin).get_suptitle()
+    'ε = 1, 2 labels, 2 outputs'
+    """
+    table = drawn_table(subject)
+    with matplotlib.rc_context(STYLE):
+        heights = [1.0 + 0.85 * shown_labels(table).size, 3.6]
+        figure = Figure(figsize=(7.2, 0.4 + sum(heights)), layout="constrained")
+        figure.suptitle(_caption(table, certificate), fontsize=10)
+        grid = figure.add_gridspec(2, 1, height_ratios=heights)
+        upper, lower = figure.add_subfigure(grid[0]), figure.add_subfigure(grid[1])
+        upper.suptitle(draw_pmfs(upper, table, means=has_means(subject)), fontsize=9)
+        draw_matrix(lower, table)
+    return figure
+
+
+def paths_figure(subject: Randomizer | HasRandomizer) -> Figure:
+    """A randomizer as the mixture of randomized responses on bins that it is, one strip a component.
+
+    A strip is as high as the weight of its component. Lines cut it into bins, and the shade of a bin is the output that
+    it produces: a label draws a strip, whatever the label is, and then mostly the output of its own bin there.
+
+    Parameters
+    ----------
+    subject : Mechanism, Solution or Randomizer
+        With interval columns (:func:`optrand.decompose_paths`).
+
+    Returns
+    -------
+    Figure
+        Of all components, or of those at 400 evenly spread heights; its title counts them.
+
+    Raises
+    ------
+    InvalidInput
+        A subject without a randomizer, or with columns that are no intervals.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> problem = optrand.unbiased_regression(range(4), [0.4, 0.3, 0.2, 0.1], 2.0)
+    >>> paths_figure(optrand.tabulate(optrand.solve(problem))).get_suptitle()
+    'A mixture of 3 randomized responses on 2 to 3 bins: 4 labels, ε = 2'
+    """
+    paths = decompose_paths(subject)
+    few, many = int(paths.bins.min()), int(paths.bins.max())
+    bins = counted(many, "bin") if few == many else f"{few:,} to {many:,} bins"
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+        draw_paths(figure, paths)
+        mixture = f"A mixture of {len(paths):,} randomized responses" if len(paths) > 1 else "Randomized response"
+        figure.suptitle(
+            f"{mixture} on {bins}: {counted(paths.labels.size, 'label')}, ε = {math.log(paths.ratio):g}", fontsize=9
+        )
+    return figure
+
+
+def _caption(table: Randomizer, certificate: Certificate | None) -> str:
+    parts = [f"ε = {table.epsilon:g}", counted(table.k, "label"), counted(table.n, "output")]
+    if certificate is not None:
+        known = math.isfinite(certificate.gap)
+        parts.append(f"certified gap {certificate.gap:.2g}" if known else "no certified gap")
+        parts.append(f"realised ε {certificate.epsilon:.6g}")
+    return ", ".join(parts)

@@ -1,0 +1,176 @@
+"""Pictures of an answer to a problem: its joint distribution, its flow, and the proof that nothing is better."""
+
+from __future__ import annotations
+
+import math
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+from optrand import losses
+from optrand.certificate import certify
+from optrand.errors import InvalidInput
+from optrand.mechanism import Mechanism
+from optrand.path_decomposition import decompose_paths
+from optrand.plotting.dual import draw_dual
+from optrand.plotting.flow import draw_flow
+from optrand.plotting.joint import draw_joint
+from optrand.plotting.style import STYLE, above, below
+from optrand.plotting.subject import HasRandomizer, counted, drawn_table, problem_of
+from optrand.pricing import price
+from optrand.problem import Problem, regression
+from optrand.randomizer import Randomizer
+from optrand.solution import Solution
+
+__all__ = ["dual_figure", "flow_figure", "joint_figure"]
+
+
+def joint_figure(subject: Mechanism | Solution) -> Figure:
+    """The joint distribution of label and noisy label as a heat map, with both margins ([B23]_, Figure 3).
+
+    An optimal unbiased randomizer keeps its mass around the diagonal on average, and yet may produce nothing near it.
+
+    Parameters
+    ----------
+    subject : Mechanism or Solution
+        Its problem names the prior.
+
+    Returns
+    -------
+    Figure
+        Noisy labels in bins of one width, many labels in groups; its title says so, and states the mean squared error
+        as :func:`optrand.certify` has verified it: of a mechanism in integers.
+
+    Raises
+    ------
+    InvalidInput
+        A subject without a problem, or with classes for outputs, between which there is no distance.
+
+    Examples
+    --------
+    >>> from optrand.closed_forms import debiased_rr
+    >>> print(joint_figure(debiased_rr([0, 1, 2], 1.0)).get_suptitle())
+    ε = 1, 3 labels: mean squared error 4.36009
+    noisy labels in 90 bins; dashed: noisy label = label
+
+    References
+    ----------
+    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
+    """
+    problem, table = problem_of(subject), drawn_table(subject)
+    if problem.loss == losses.zero_one:
+        raise InvalidInput("classes have no distance, and so no mean squared error: draw a pmf or the matrix")
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(5.6, 5.8), layout="constrained")
+        fineness = draw_joint(figure, table, problem.prior)
+        stated = _squared_error(problem, subject)
+        labels = counted(problem.k, "label")
+        figure.suptitle(f"ε = {problem.epsilon:g}, {labels}: {stated}\n{fineness}", fontsize=9)
+    return figure
+
+
+def _squared_error(problem: Problem, subject: Mechanism | Solution) -> str:
+    """The mean squared error as far as it is verified: that of a feasible answer to the same question without bias."""
+    asked = regression(problem.labels, problem.prior, problem.epsilon)
+    proof = certify(asked, subject if isinstance(subject, Mechanism) else subject.randomizer)
+    if proof.findings:
+        return "mean squared error not verified"
+    return f"mean squared error {2 * proof.upper:.6g}"
+
+
+def flow_figure(subject: Randomizer | HasRandomizer) -> Figure:
+    """The flow on the line of labels: an arc for every column, over the labels that it favours.
+
+    An output is ``exp(epsilon)`` times as likely for the labels under its arc as for all others. Arcs are as wide as
+    their mass, the output's probability for the labels that it does not favour, and as dark as their output is high.
+    Over every label there is the same mass: that is what makes the rows sum to one.
+
+    Parameters
+    ----------
+    subject : Mechanism, Solution or Randomizer
+        With interval columns (:func:`optrand.decompose_paths`).
+
+    Returns
+    -------
+    Figure
+        Of more than 400 arcs those that begin and end in the same groups of neighbouring labels are drawn as one; its
+        title says so.
+
+    Raises
+    ------
+    InvalidInput
+        A subject without a randomizer, or with columns that are no intervals.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> problem = optrand.unbiased_regression(range(4), [0.4, 0.3, 0.2, 0.1], 2.0)
+    >>> flow_figure(optrand.tabulate(optrand.solve(problem))).get_suptitle()
+    'The flow of a randomizer: 6 arcs over 4 labels, ε = 2'
+    """
+    paths = decompose_paths(subject)
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(7.2, 4.0), layout="constrained")
+        bundles = draw_flow(figure, paths)
+        arcs, labels = counted(paths.flow.masses.size, "arc"), counted(paths.labels.size, "label")
+        title = f"The flow of a randomizer: {arcs} over {labels}, ε = {math.log(paths.ratio):g}"
+        if bundles.grouped > 1:
+            title += f"\ndrawn in {bundles.masses.size:,} bundles, between groups of up to {bundles.grouped:,} labels"
+        figure.suptitle(title, fontsize=9)
+    return figure
+
+
+def dual_figure(subject: Mechanism | Solution) -> Figure:
+    r"""The picture of a proof: what the best column at each output costs, which is zero where the outputs are.
+
+    .. math:: f(v) = \sum_y h_y(v) + (E - 1) \sum_y \min(h_y(v), 0), \qquad
+              h_y(v) = p_y g(v, y) - \alpha_y - \beta_y v
+
+    Where :math:`f` is nowhere negative, no private randomizer, with whatever outputs, loses less than the multipliers
+    say; and one that loses no more has no output but where :math:`f = 0`.
+
+    Parameters
+    ----------
+    subject : Mechanism or Solution
+        With a dual.
+
+    Returns
+    -------
+    Figure
+        Above around all outputs, below close to some of them. The title states how far below zero the curve may reach
+        anywhere, and between which values the optimum lies; both as verified, and rounded outward.
+
+    Raises
+    ------
+    InvalidInput
+        A subject without a dual.
+
+    Notes
+    -----
+    The numbers of the title are those of the certificate, in integers for squared and absolute loss. The curve is
+    drawn from floats, at some thousand places: ``O(k)`` each.
+
+    Examples
+    --------
+    >>> from optrand.closed_forms import debiased_rr
+    >>> print(dual_figure(debiased_rr([0, 1], 1.0)).get_suptitle())
+    ε = 1, 2 labels: f(v) ≥ 0 for every allowed v
+    so the optimum lies between 0.4603367 and 0.4603368
+    """
+    problem = problem_of(subject)
+    if subject.dual is None:
+        raise InvalidInput("there is no dual, and so no proof to draw: solve the problem again")
+    table, proof = drawn_table(subject), certify(subject)
+    lowest = min(0.0, price(problem, subject.dual).lowest)
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(7.2, 5.0), layout="constrained")
+        draw_dual(figure, problem, subject.dual, table.outputs)
+        floor = below(lowest, 2) if np.isfinite(lowest) else "\N{MINUS SIGN}∞"
+        title = f"ε = {problem.epsilon:g}, {counted(problem.k, 'label')}: f(v) ≥ {floor} for every allowed v\n"
+        if math.isfinite(proof.gap):
+            title += f"so the optimum lies between {below(proof.lower, 7)} and {above(proof.upper, 7)}"
+        else:
+            title += "no optimum is certified"
+        figure.suptitle(title, fontsize=9)
+    return figure

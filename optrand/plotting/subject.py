@@ -1,0 +1,58 @@
+"""What a picture is of: the randomizer to draw, and which words it needs."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from optrand import losses
+from optrand.errors import InvalidInput
+from optrand.problem import Problem
+from optrand.randomizer import Randomizer
+
+__all__ = ["HasRandomizer", "counted", "drawn_table", "has_means", "problem_of"]
+
+
+class HasRandomizer(Protocol):
+    """A mechanism or a solution."""
+
+    @property
+    def randomizer(self) -> Randomizer:
+        """The channel in floats."""
+        ...
+
+
+def drawn_table(subject: Randomizer | HasRandomizer) -> Randomizer:
+    """The randomizer to draw, without the outputs that never occur."""
+    table = subject if isinstance(subject, Randomizer) else getattr(subject, "randomizer", None)
+    if not isinstance(table, Randomizer):
+        raise InvalidInput(
+            f"a picture needs a Randomizer, or a mechanism or solution that has one, not a {type(subject).__name__}"
+        )
+    return table.without_unused_outputs()
+
+
+def problem_of(subject: object) -> Problem:
+    """The problem that a subject answers."""
+    problem = getattr(subject, "problem", None)
+    if not isinstance(problem, Problem):
+        raise InvalidInput(
+            f"this picture shows a prior too: it needs a mechanism or a solution, not a {type(subject).__name__}"
+        )
+    return problem
+
+
+def has_means(subject: Randomizer | HasRandomizer) -> bool:
+    """Whether the outputs are numbers, and not the names of classes."""
+    problem = getattr(subject, "problem", None)
+    return not (isinstance(problem, Problem) and problem.loss == losses.zero_one)
+
+
+def counted(count: int, noun: str) -> str:
+    """A number and what it counts.
+
+    Examples
+    --------
+    >>> counted(1, "label"), counted(10_000, "label")
+    ('1 label', '10,000 labels')
+    """
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

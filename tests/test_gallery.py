@@ -1,0 +1,129 @@
+"""Every picture of one mechanism in one folder: which there are, and what is refused before anything is drawn."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import optrand
+from optrand.arcs import IntegerArcs
+from optrand.cli import UNVERIFIED, WRONG_INPUT, app
+from optrand.errors import InvalidInput
+from optrand.gallery import DRAWINGS, gallery
+from optrand.mechanism import Mechanism
+
+IMAGES = Path(__file__).parent / "images"
+SIX = IMAGES / "six.json"
+STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prior.csv").write_text("label,count\n0,5\n1,3\n2,2\n")
+    return tmp_path
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(app, ["gallery", *map(str, words)])
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_what_cannot_be_drawn_is_left_out_with_its_reason(tmp_path: Path) -> None:
+    problem = optrand.unbiased_regression([0, 1, 2], [0.4, 0.3, 0.3], 1.0)
+    # The second output favours both ends and not the middle: no interval, and nobody named multipliers.
+    weights = np.array([[1, 2], [2, 1], [1, 2]], dtype=object)
+    made = gallery(Mechanism(problem, None, [0.0, 1.0], weights, Fraction(2)), tmp_path, endings=(".svg",))
+    assert names(tmp_path) == {"pmf.svg", "matrix.svg", "joint.svg"}
+    reasons = dict(made.left_out)
+    assert list(reasons) == ["flow", "paths", "dual"]
+    assert "no interval" in reasons["flow"]
+    assert "no dual" in reasons["dual"]
+
+
+def test_one_picture_that_exists_stops_the_gallery(tmp_path: Path) -> None:
+    (tmp_path / "dual.svg").write_bytes(b"precious")
+    with pytest.raises(InvalidInput, match="exists"):
+        gallery(optrand.load(SIX), tmp_path, endings=(".png", ".svg"))
+    assert names(tmp_path) == {"dual.svg"}
+    told: list[str] = []
+    made = gallery(optrand.load(SIX), tmp_path, endings=(".svg",), overwrite=True, announce=told.append)
+    assert made.left_out == ()
+    assert told == [*DRAWINGS, *(f"{name}.svg" for name in DRAWINGS)]
+    assert (tmp_path / "dual.svg").read_bytes().startswith(STARTS[".svg"])
+
+
+def test_neither_a_file_nor_a_folder_out_of_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder, wrong in (("file", "file is not a folder"), ("no/such", "no is not a folder")):
+        with pytest.raises(InvalidInput, match=wrong):
+            gallery(optrand.load(SIX), tmp_path / folder)
+    with pytest.raises(InvalidInput, match=r"\.png, \.svg or \.pdf"):
+        gallery(optrand.load(SIX), tmp_path / "new", endings=(".png", ".jpg"))
+    assert names(tmp_path) == {"file"}
+
+
+def test_ten_thousand_labels(tmp_path: Path) -> None:
+    k, width = 10_000, 3_333
+    steps = np.arange(1 - width, k)
+    first, last = np.maximum(steps, 0), np.minimum(steps + width - 1, k - 1)
+    arcs = IntegerArcs(k, first, last, np.arange(steps.size), np.ones(steps.size, dtype=object))
+    problem = optrand.regression(np.arange(k), np.full(k, 1 / k), 1.0)
+    dual = optrand.Dual(np.zeros(k), np.zeros(k))
+    mechanism = Mechanism(
+        problem, dual, np.linspace(-k, 2 * k, steps.size), arcs, Fraction(math.floor(math.e * 64), 64)
+    )
+    assert len(gallery(mechanism, tmp_path, endings=(".png",)).pictures) == len(DRAWINGS)
+    # Nobody wrote the table out: it has 133 million entries.
+    assert "weights" not in vars(mechanism)
+
+
+def test_the_command_draws_every_picture_as_pixels_and_as_lines(here: Path) -> None:
+    result = run(SIX, "-o", "pictures")
+    assert result.exit_code == 0, result.stderr
+    assert "pictures  12" in result.stdout
+    assert names(here / "pictures") == {f"{name}{ending}" for name in DRAWINGS for ending in (".png", ".pdf")}
+    assert all(path.read_bytes().startswith(STARTS[path.suffix]) for path in (here / "pictures").iterdir())
+    again = run(SIX, "-o", "pictures")
+    assert again.exit_code == WRONG_INPUT
+    assert "exists" in again.stderr
+
+
+def test_the_command_solves_a_problem_and_says_that_its_prior_is_public(here: Path) -> None:
+    result = run("--labels", "0:2", "--prior", "prior.csv", "--epsilon", "1", "--outputs", "grid:9", "-o", "pictures")
+    assert result.exit_code == 0, result.stderr
+    assert "prior.csv is taken as public" in result.stdout
+    assert {"pmf.png", "dual.png", "joint.png"} <= names(here / "pictures")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("--labels", "0:2", "--epsilon", "1"),
+        (SIX, "--epsilon", "1"),
+        (SIX, "--outputs", "grid:9"),
+        (SIX, "--bias-penalty", "1"),
+        ("--labels", "0:2", "--prior", "prior.csv", "--epsilon", "0"),
+        ("missing.json",),
+    ],
+)
+def test_the_command_takes_a_mechanism_or_a_whole_problem(here: Path, words: tuple[object, ...]) -> None:
+    result = run(*words, "-o", "pictures")
+    assert result.exit_code == WRONG_INPUT
+    assert result.stderr.startswith("error: ")
+    assert names(here) == {"prior.csv"}
+
+
+def test_a_file_that_was_changed_is_not_drawn(here: Path) -> None:
+    (here / "m.json").write_text(SIX.read_text().replace('"epsilon"', '"epsilom"'))
+    assert run("m.json", "-o", "pictures").exit_code == UNVERIFIED
+    assert names(here) == {"prior.csv", "m.json"}
