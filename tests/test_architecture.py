@@ -31,6 +31,7 @@ FLOORS = [
     {"baselines", "continuous", "estimate", "inverse", "sweeps", "without_prior"},
     {"release", "plotting"},
     {"gallery"},
+    {"report"},
     {"cli"},
     {"__init__", "__main__"},
 ]

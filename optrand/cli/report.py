@@ -1,0 +1,46 @@
+"""``optrand report``: a saved mechanism, its certificate, its budget and its pictures as one page."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from optrand.cli.commands import _loaded
+from optrand.cli.options import Force, Saved
+from optrand.cli.reporting import progress, reported, told_gap
+
+__all__ = ["report"]
+
+
+@reported
+def report(
+    mechanism: Saved,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page: .html.")],
+    force: Force = False,
+) -> None:
+    """Describe a saved mechanism on one page of HTML.
+
+    The page needs no network and no script. It holds what `verify` proves, what the budget means, and every picture.
+    Where the proof fails the page says so, and the command ends with exit code 3.
+    """
+    from optrand.certificate import certify
+    from optrand.errors import InvalidInput
+    from optrand.files import refuse_target, write_atomically
+    from optrand.report import report_page
+
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise InvalidInput(f"{output.name} is not the name of a page, expected one that ends in .html")
+    loaded = _loaded(mechanism)
+    refuse_target(output, overwrite=force)
+    with progress() as announce:
+        announce("proving")
+        proof = certify(loaded, exact=True)
+        announce("drawing")
+        page = report_page(loaded, proof, name=mechanism.name)
+    write_atomically(output, page.encode(), overwrite=force)
+    typer.echo(f"page  {output}")
+    proof.require(gap=math.inf)
+    typer.echo(f"verified, gap {told_gap(proof.gap)}")

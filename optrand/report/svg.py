@@ -1,0 +1,60 @@
+"""A figure as a piece of a page: SVG without anything that would clash with other figures, or leave the page."""
+
+from __future__ import annotations
+
+import io
+import re
+from html import escape
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from optrand.plotting.style import STYLE
+
+__all__ = ["STROKES", "inline_svg"]
+
+STROKES = "stroke-linejoin: round; stroke-linecap: butt;"
+"""What matplotlib asks of every stroke, in a style sheet of each figure that on a page would be one of the whole."""
+
+LEFT_OUT = re.compile(r"<metadata>.*?</metadata>|<!--.*?-->|<style[^>]*>.*?</style>", re.DOTALL)
+OPENING = re.compile(r'<svg [^>]*?viewBox="(?P<box>[^"]*)"[^>]*>', re.DOTALL)
+
+
+def inline_svg(figure: Figure, *, name: str, title: str, text: str) -> str:
+    """A figure as an ``svg`` element of an HTML page, as wide as the page allows.
+
+    Parameters
+    ----------
+    figure : Figure
+    name : str
+        A word in front of every id, so that the figures of one page do not share any.
+    title, text : str
+        What a reader who does not see the figure is told: its name, and what it shows.
+
+    Returns
+    -------
+    str
+        Letters are drawn as paths, so that the figure needs no font; equal figures give equal text.
+
+    Examples
+    --------
+    >>> svg = inline_svg(Figure(figsize=(1, 1)), name="empty", title="Nothing", text="An empty square & no more.")
+    >>> print(svg[: svg.index("</desc>")].split("<title", 1)[1])
+     id="empty-title">Nothing</title>
+    <desc id="empty-text">An empty square &amp; no more.
+    """
+    picture = io.StringIO()
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(picture, format="svg", metadata={"Date": None})
+    drawn = LEFT_OUT.sub("", picture.getvalue())
+    opening = OPENING.search(drawn)
+    if opening is None:  # pragma: no cover
+        raise RuntimeError("matplotlib wrote an SVG of an unknown form")
+    inside = drawn[opening.end() : drawn.rindex("</svg>")]
+    inside = re.sub(r'\bid="', f'id="{name}-', inside)
+    inside = re.sub(r'href="#', f'href="#{name}-', inside).replace("url(#", f"url(#{name}-")
+    return (
+        f'<svg role="img" viewBox="{opening["box"]}" style="max-width: {figure.get_figwidth():g}in" '
+        f'aria-labelledby="{name}-title" aria-describedby="{name}-text">\n'
+        f'<title id="{name}-title">{escape(title)}</title>\n<desc id="{name}-text">{escape(text)}</desc>{inside}</svg>'
+    )

@@ -1,0 +1,361 @@
+"""The page of a mechanism: what it says, that it stands alone, and that a real browser shows it."""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from browser import CHROMIUM, browser
+from matplotlib.figure import Figure
+from typer.testing import CliRunner
+
+import optrand
+from optrand.cli import UNVERIFIED, WRONG_INPUT, app
+from optrand.gallery import DRAWINGS
+from optrand.mechanism import Mechanism
+from optrand.report import report_page
+from optrand.report.facts import budget_facts, budget_sentences, certificate_facts, label_rows, verdict
+from optrand.report.pictures import WORDS
+from optrand.report.svg import inline_svg
+
+VOID = {"meta", "br", "img", "hr", "link", "input"}
+
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: `make system-deps` installs it")
+
+
+def solved(k=5, epsilon=1.0, **options):
+    prior = np.arange(k, 0.0, -1)
+    problem = optrand.regression(np.arange(float(k)), prior / prior.sum(), epsilon, **options)
+    return optrand.tabulate(optrand.solve(problem))
+
+
+def page_of(mechanism, **options):
+    return report_page(mechanism, optrand.certify(mechanism, exact=True), **options)
+
+
+@pytest.fixture(scope="module")
+def five():
+    return solved(bias_penalty=math.inf)
+
+
+@pytest.fixture(scope="module")
+def page(five):
+    return page_of(five, name="five.json")
+
+
+class Outline(HTMLParser):
+    """Every tag with its attributes, and what is wrong with how they nest."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.wrong, self._open, self.words = [], [], [], []
+        self.feed(text)
+        self.close()
+        self.wrong += [f"{tag} is never closed" for tag in self._open]
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        names = [name for name, _ in attributes]
+        if len(set(names)) < len(names):
+            self.wrong.append(f"{tag} has an attribute twice")
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        if not self._open or self._open.pop() != tag:
+            self.wrong.append(f"{tag} is closed where it is not open")
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    def all(self, name):
+        return [attributes for tag, attributes in self.tags if tag == name]
+
+
+# What the page is made of
+
+
+def test_tags_nest_and_ids_are_unique_and_references_lead_somewhere(page):
+    outline = Outline(page)
+    assert outline.wrong == []
+    ids = [attributes["id"] for _, attributes in outline.tags if "id" in attributes]
+    assert len(set(ids)) == len(ids)
+    names = ("aria-labelledby", "aria-describedby")
+    named = [attributes[name] for _, attributes in outline.tags for name in names if name in attributes]
+    linked = [
+        value.removeprefix("#")
+        for _, attributes in outline.tags
+        for name, value in attributes.items()
+        if name in ("href", "xlink:href") and not value.startswith("data:image/png;base64,")
+    ]
+    clipped = re.findall(r"url\(#([^)]*)\)", page)
+    assert named
+    assert linked
+    assert clipped
+    assert set(named + linked + clipped) <= set(ids)
+
+
+def test_the_outline_would_find_what_is_wrong():
+    assert Outline("<p><b></p></b>").wrong
+    assert Outline("<p>").wrong == ["p is never closed"]
+    assert Outline('<p id="a" id="b"></p>').wrong
+
+
+def test_the_page_has_a_language_a_title_and_headings_in_order(page, five):
+    outline = Outline(page)
+    assert outline.all("html") == [{"lang": "en"}]
+    assert len(outline.all("title")) == 1 + len(DRAWINGS)
+    assert "<title>A mechanism for 5 labels at ε = 1</title>" in page
+    levels = [int(tag[1]) for tag, _ in outline.tags if tag in ("h1", "h2", "h3")]
+    assert levels == [1, 2, 2, 2, 2] + [3] * len(DRAWINGS)
+    text = " ".join(" ".join(outline.words).split())
+    for part in ("Certificate", "Budget", "Labels", "Pictures", five.digest, "optrand verify five.json"):
+        assert part in text
+
+
+def test_every_picture_has_a_name_and_a_description(page):
+    pictures = Outline(page).all("svg")
+    assert [picture["role"] for picture in pictures] == ["img"] * len(DRAWINGS)
+    for name, picture in zip(DRAWINGS, pictures, strict=True):
+        assert picture["aria-labelledby"] == f"{name}-title"
+        assert f'<title id="{name}-title">{WORDS[name].heading}</title>' in page
+        assert re.search(f'<desc id="{name}-text">[^<]{{60,}}', page)
+
+
+def test_the_page_refers_to_nothing_outside_itself_and_runs_nothing(page):
+    outline = Outline(page)
+    assert not {"script", "link", "img", "iframe", "object", "embed"} & {tag for tag, _ in outline.tags}
+    for tag, attributes in outline.tags:
+        assert not [name for name in attributes if name.startswith("on") or name == "src"], tag
+    # Addresses only as the names of namespaces, which nobody fetches.
+    addresses = set(re.findall(r"\bhttps?://[^\s\"'<)]*", page))
+    assert addresses == set()
+    (policy,) = [meta["content"] for meta in outline.all("meta") if "http-equiv" in meta]
+    assert policy.startswith("default-src 'none'")
+
+
+def test_equal_mechanisms_give_equal_pages_and_names_of_files_are_text(page, five):
+    """To the page a name is text, and to a shell one word."""
+    text = page_of(five, name="<b> & me.json")
+    assert text == page.replace("five.json", "&#x27;&lt;b&gt; &amp; me.json&#x27;")
+
+
+def test_figures_do_not_share_what_they_refer_to():
+    def figure():
+        made = Figure(figsize=(2, 2))
+        made.subplots().plot([0, 1], marker="o")
+        return made
+
+    one, two = (inline_svg(figure(), name=name, title="T", text="D") for name in ("one", "two"))
+    assert one != two
+    assert one.replace("one-", "two-") == two
+    assert "<style" not in one
+    assert "<!--" not in one
+    assert "<metadata" not in one
+
+
+def test_every_picture_of_the_gallery_has_words():
+    assert list(WORDS) == list(DRAWINGS)
+
+
+# What it says
+
+
+def test_the_certificate_is_the_one_that_is_proven(five):
+    proof = optrand.certify(five, exact=True)
+    facts = dict(certificate_facts(five, proof))
+    assert facts["Optimal value"] == f"between {proof.lower!r} and {proof.upper!r}"
+    assert float(facts["Gap"].split()[2]) >= proof.gap
+    assert float(facts["Largest bias"].removeprefix("at most ").split(",")[0]) >= proof.bias
+    assert facts["Objective"] == "half the mean squared error, of all mechanisms without bias"
+    assert facts["Arithmetic"].startswith("exact")
+    assert facts["Digest"] == five.digest
+    proven, sentence = verdict(proof)
+    assert proven
+    assert float(sentence.split()[-1].rstrip(".")) >= proof.gap
+
+
+def test_the_objective_is_in_words():
+    for options, expected in (
+        ({"bias_penalty": 0.0}, "half the mean squared error"),
+        ({"bias_penalty": 3.0}, "half the mean squared error, and 1.5 times the mean squared bias"),
+        ({"loss": optrand.losses.absolute}, "the mean absolute error"),
+    ):
+        mechanism = solved(3, **options)
+        proof = optrand.certify(mechanism)
+        assert dict(certificate_facts(mechanism, proof))["Objective"] == expected
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 40.0, 700.0])
+def test_the_budget_is_never_understated(epsilon):
+    mechanism = optrand.tabulate(optrand.debiased_rr([0, 1], epsilon))
+    facts = dict(budget_facts(mechanism))
+    assert Fraction(facts["Largest ratio"].split(",")[0]) >= mechanism.realised_ratio
+    assert float(facts["ε realised"].split()[0]) >= mechanism.realised_epsilon
+    factor = re.search(r"a factor of at most ([\d.e+]+)\.", budget_sentences(mechanism)[0])
+    assert Fraction(factor[1]) >= mechanism.realised_ratio
+    most, least = (float(text) / 100 for text in re.findall(r"([\d.]+)%", budget_sentences(mechanism)[0]))
+    ratio = float(mechanism.realised_ratio)
+    assert ratio / (1 + ratio) <= most <= ratio / (1 + ratio) + 2e-3
+    assert most + least == pytest.approx(1)
+
+
+def test_labels_are_listed_with_their_prior_mean_and_deviation(five):
+    headings, rows = label_rows(five)
+    assert headings == ["Label", "Prior", "Mean output", "Standard deviation"]
+    assert [row[0] for row in rows] == [row[2] for row in rows] == ["0", "1", "2", "3", "4"]
+    assert [float(row[1]) for row in rows] == pytest.approx([5 / 15, 4 / 15, 3 / 15, 2 / 15, 1 / 15], rel=1e-3)
+    assert [float(row[3]) for row in rows] == pytest.approx(np.sqrt(five.randomizer.variances), rel=1e-5)
+
+
+def test_of_many_labels_some_are_listed():
+    rows = label_rows(solved(101, bias_penalty=0.0))[1]
+    assert [row[0] for row in rows] == [str(label) for label in range(0, 101, 5)]
+
+
+def test_classes_have_no_mean_and_no_joint_picture():
+    mechanism = optrand.tabulate(optrand.rr_with_prior([0.5, 0.3, 0.2], 1.0))
+    headings, rows = label_rows(mechanism)
+    assert headings == ["Label", "Prior", "Kept with probability"]
+    # Two labels are kept, each with e / (e + 1), and the third never.
+    assert [row[2] for row in rows] == ["0.7311", "0.7311", "0"]
+    page = page_of(mechanism)
+    assert "Largest bias" not in page
+    assert "<p>Not drawn: classes have no distance" in page
+    assert len(Outline(page).all("svg")) == len(DRAWINGS) - page.count("<p>Not drawn: ") >= 3
+    assert Outline(page).wrong == []
+
+
+@pytest.fixture
+def biased(five):
+    """A private mechanism that does not answer its question: one output for all is not unbiased."""
+    return Mechanism(five.problem, None, [0.0, 1.0], [[2, 1], [1, 2], [1, 2], [1, 2], [1, 2]], Fraction(2))
+
+
+def test_a_page_without_a_proof_says_so(five, page):
+    text = page_of(Mechanism(five.problem, None, five.outputs, five.table, five.ratio))
+    assert 'class="verdict doubt"' in text
+    assert "How close to the best it is was not proven" in text
+    assert "no range was proven" in text
+    assert "Not drawn: there is no dual" in text
+    assert 'class="verdict doubt"' not in page
+
+
+# The command
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_report_writes_the_page_and_keeps_what_exists(five, page, tmp_path):
+    saved, target = tmp_path / "five.json", tmp_path / "five.html"
+    five.save(saved)
+    target.write_text("mine")
+    assert run("report", saved, "-o", target).exit_code == WRONG_INPUT
+    assert target.read_text() == "mine"
+    result = run("report", saved, "-o", target, "--force")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith(f"page  {target}\nverified, gap ")
+    assert target.read_text(encoding="utf-8") == page
+
+
+def test_report_of_what_is_no_answer_is_written_and_ends_with_its_own_code(biased, tmp_path):
+    biased.save(tmp_path / "m.json")
+    result = run("report", tmp_path / "m.json", "-o", tmp_path / "m.html")
+    assert result.exit_code == UNVERIFIED
+    assert result.stderr.count("\n") == 1
+    text = (tmp_path / "m.html").read_text(encoding="utf-8")
+    assert 'class="verdict doubt" role="status">Not certified: ' in text
+    assert Outline(text).wrong == []
+
+
+@pytest.mark.parametrize(
+    ("file", "target"), [("five.json", "page.pdf"), ("five.json", "page"), ("none.json", "a.html")]
+)
+def test_report_refuses_other_names(five, tmp_path, file, target):
+    five.save(tmp_path / "five.json")
+    assert run("report", tmp_path / file, "-o", tmp_path / target).exit_code == WRONG_INPUT
+    assert not (tmp_path / target).exists()
+
+
+def test_report_of_a_damaged_file_writes_nothing(tmp_path):
+    (tmp_path / "m.json").write_text("{}")
+    assert run("report", tmp_path / "m.json", "-o", tmp_path / "m.html").exit_code == UNVERIFIED
+    assert not (tmp_path / "m.html").exists()
+
+
+# A real browser
+
+
+@pytest.fixture(scope="module")
+def tab():
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def weeks(tmp_path_factory):
+    """The page of the bundled prior: 53 labels."""
+    path = tmp_path_factory.mktemp("report") / "weeks.html"
+    path.write_text(page_of(solved(53, bias_penalty=math.inf)), encoding="utf-8")
+    return path
+
+
+@needs_chromium
+def test_a_browser_shows_the_page_and_has_nothing_to_complain_about(tab, weeks):
+    tab.open(weeks)
+    assert tab.complaints() == []
+    assert tab.fetched() == [weeks.resolve().as_uri()]
+    assert tab.ask("document.title") == "A mechanism for 53 labels at ε = 1"
+    assert tab.ask("document.compatMode") == "CSS1Compat"
+    assert tab.ask("document.querySelectorAll('svg').length") == len(DRAWINGS)
+    assert "14 of 53 labels, evenly spread" in tab.ask("document.body.innerText")
+    # What a parser moves about to mend a page would not be where it was written.
+    assert tab.ask("document.querySelectorAll('main > section').length") == 4
+    assert tab.ask("document.querySelectorAll('figure > svg[role=img] + figcaption').length") == len(DRAWINGS)
+
+
+@needs_chromium
+def test_a_browser_complains_about_a_page_that_fetches_or_runs_something(tab, weeks, tmp_path):
+    text = weeks.read_text(encoding="utf-8")
+    for name, more in (("image", '<img src="other.png" alt="">'), ("script", "<script>document.title = 1</script>")):
+        path = tmp_path / f"{name}.html"
+        path.write_text(text.replace("<main>", f"<main>{more}"), encoding="utf-8")
+        tab.open(path)
+        assert "Content Security Policy" in " ".join(tab.complaints())
+        assert tab.ask("document.title") == "A mechanism for 53 labels at ε = 1"
+
+
+@needs_chromium
+def test_a_browser_reads_every_picture_aloud(tab, weeks):
+    tab.open(weeks)
+    told = tab.read_aloud("image")
+    assert [name for name, _ in told] == [words.heading for words in WORDS.values()]
+    for (_, description), words in zip(told, WORDS.values(), strict=True):
+        assert description.endswith(words.meaning)
+        assert "53" in description
+    headings = [name for name, _ in tab.read_aloud("heading")]
+    assert headings[:3] == ["A mechanism for 53 labels at ε = 1", "Certificate", "Budget"]
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [360, 1000])
+def test_the_page_fits_any_width_and_every_picture_is_drawn(tab, weeks, width):
+    tab.open(weeks, width)
+    assert tab.ask("document.documentElement.scrollWidth") <= width
+    for name in DRAWINGS:
+        pixels = tab.picture(f"h3#{name} + figure > svg")
+        assert 0.7 * min(width, 600) - 48 < pixels.shape[1] <= width
+        ink = (pixels.min(axis=2) < 0.5).any(axis=1)
+        # Something dark from the top to the bottom of the picture, and white paper around it.
+        assert ink[: len(ink) // 4].any()
+        assert ink[-len(ink) // 4 :].any()
+        assert (pixels.min(axis=2) > 0.99).mean() > 0.1
