@@ -40,11 +40,13 @@ format: $(STAMP)
 	$(RUN)ruff check --fix .
 
 bench-smoke: $(STAMP)
+	$(RUN)python -m benchmarks bins --smoke
 	$(RUN)python -m benchmarks exactness --smoke
 	$(RUN)python -m benchmarks frontier --smoke
 	$(RUN)python -m benchmarks labels --smoke
 	$(RUN)python -m benchmarks lp1 --smoke
 	$(RUN)python -m benchmarks mesh --smoke
+	$(RUN)python -m benchmarks randomizers --smoke
 	$(RUN)python -m benchmarks sampling --smoke
 	$(RUN)python -m benchmarks speed --smoke
 	$(RUN)python -m benchmarks structure --smoke

@@ -22,6 +22,7 @@ BENCHMARKS = {
     "labels": Benchmark("benchmarks.labels", "time and peak memory against the number of labels, 11 to 10,001"),
     "lp1": Benchmark("benchmarks.lp1", "RRWithPrior against the linear programs LP1 and LP2: certified gaps and times"),
     "mesh": Benchmark("benchmarks.mesh", "the unbiased program on finer and finer grids: time, value, verified gap"),
+    "randomizers": Benchmark("benchmarks.randomizers", "every randomizer at equal epsilon, beside the proven optimum"),
     "sampling": Benchmark("benchmarks.sampling", "labels a second on one core, against other libraries"),
     "speed": Benchmark("benchmarks.speed", "solving and proving against written-down limits, on named priors"),
     "structure": Benchmark("benchmarks.structure", "what the best unbiased randomizers look like, on proven optima"),

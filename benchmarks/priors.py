@@ -1,6 +1,7 @@
-"""The priors that benchmarks share: one real, one smooth, three drawn with seeds that are written down here.
+"""The priors that benchmarks share: two real, one smooth, three drawn with seeds that are written down here.
 
-`weeks` is counted from the bundled data. `revenue` is a stand-in, drawn, for sales data that may not be bundled.
+`weeks` is counted from the bundled data, `visits` from a table in the public domain. `revenue` is a stand-in, drawn,
+for sales data that may not be bundled.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ __all__ = [
     "exponential",
     "revenue",
     "spike",
+    "visits",
     "weeks",
 ]
 
@@ -31,6 +33,14 @@ WEEKS = 53
 DIRICHLET_SEED = 1729
 SPIKE_SEED = 4104
 REVENUE_SEED = 13832
+
+VISITS = (
+    *(6308, 3817, 2797, 1884, 1345, 968, 689, 531, 408, 287, 206, 190, 118, 109, 82, 59, 56, 33, 37, 35),
+    *(26, 22, 19, 19, 13, 8, 10, 6, 12, 6, 8, 8, 4, 5, 9, 5, 0, 5, 9, 1, 3, 5, 0, 0, 6, 2, 2, 0, 2, 0, 0),
+    *(1, 3, 0, 0, 1, 1, 1, 1, 0, 0, 0, 1, 1, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 1, 0, 1, 1),
+)
+"""How many of 20,190 persons and years had 0, 1, ... 77 visits to a physician: RAND Health Insurance Experiment, as the
+package statsmodels has it (`datasets/randhie`, column `mdvis`)."""
 
 CUSTOMERS = 23_570
 CAP = 400.0
@@ -106,6 +116,18 @@ def revenue(k: int) -> Floats:
     spent = np.minimum(np.where(buys, 50 * np.exp(1.25 * source.standard_normal(CUSTOMERS)), 0.0), CAP)
     nearest = np.round(spent / CAP * (k - 1)).astype(np.int64)
     return _normalised(np.bincount(nearest, minlength=k).astype(np.float64))
+
+
+def visits(k: int = len(VISITS)) -> Floats:
+    """Visits to a physician in a year, 0 to 77; more than ``k - 1`` are counted as ``k - 1``.
+
+    Examples
+    --------
+    >>> visits()[[0, 1, 77]].round(4).tolist(), visits(2).round(4).tolist()
+    ([0.3124, 0.1891, 0.0], [0.3124, 0.6876])
+    """
+    counts = np.array(VISITS, dtype=np.float64)
+    return _normalised(np.append(counts[: k - 1], counts[k - 1 :].sum()))
 
 
 def _normalised(weights: Floats) -> Floats:
