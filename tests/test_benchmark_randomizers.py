@@ -15,7 +15,6 @@ from benchmarks.randomizers import Entry, entries, optima, records
 from optrand import unbiased_regression
 from optrand.baselines import Moments
 
-
 ROOT = Path(__file__).resolve().parents[1]
 
 
