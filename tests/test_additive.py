@@ -174,6 +174,15 @@ def test_discretisations_are_private_whatever_the_outputs(kind, epsilon):
     assert proof.epsilon <= epsilon * (1 + 1e-10)
 
 
+@pytest.mark.parametrize("kind", DISCRETE)
+def test_what_is_halfway_between_two_outputs_goes_to_the_lower_one_whatever_the_label(kind):
+    mechanism, outputs = kind(LABELS, 1.0), np.array([-2.0, 0.0, 2.0, 3.0, 7.0])
+    releases = np.arange(-400.0, 401.0)
+    nearest = np.argmin(np.abs(releases[:, np.newaxis] - outputs), axis=1)  # of equals the first
+    expected = [np.bincount(nearest, mechanism.noise.density(releases - y), minlength=outputs.size) for y in LABELS]
+    np.testing.assert_allclose(mechanism.discretised(LABELS, outputs).matrix, expected, rtol=1e-13)
+
+
 # --- beside the optimum -----------------------------------------------------------------------------------------------
 
 

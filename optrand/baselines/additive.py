@@ -150,7 +150,9 @@ class Additive(ABC):
         Returns
         -------
         Randomizer
-            Its probabilities are as exact as the distances between labels and outputs are; cost ``O(k n)``.
+            Its probabilities are as exact as the distances between labels and outputs are; cost ``O(k n)``. A factor
+            of ``exp(-epsilon)`` a sensitivity leaves the range of floats where outputs are far off and epsilon is in
+            the hundreds, and a table with such zeros is certified as what it then is: not private.
         """
         rows, columns = checked_values(labels, "labels"), checked_values(outputs, "outputs")
         if self.clip is not None and (columns[0] < self.clip.low or columns[-1] > self.clip.high):

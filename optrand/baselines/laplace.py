@@ -104,7 +104,7 @@ class DiscreteLaplace(LatticeAdditive):
 
     Notes
     -----
-    Without clipping the variance is :math:`s^2 \cdot 2 q / (1 - q)^2`. Some ten microseconds a draw.
+    Without clipping the variance is :math:`s^2 \cdot 2 q / (1 - q)^2`. Ten to thirty microseconds a draw.
 
     Examples
     --------

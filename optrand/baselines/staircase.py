@@ -169,7 +169,7 @@ class DiscreteStaircase(LatticeAdditive):
 
     Notes
     -----
-    Some twenty microseconds a draw.
+    Fifteen to thirty-five microseconds a draw.
 
     Examples
     --------
