@@ -18,6 +18,7 @@ from matplotlib.ticker import MaxNLocator
 
 from optrand.outputs import Grid
 from optrand.plotting.style import INK
+from optrand.plotting.subject import counted
 from optrand.problem import Problem
 from optrand.solution import Dual
 from optrand.validation import Floats
@@ -44,6 +45,12 @@ BLOCK = 1 << 21
 
 FEW = 12
 """Fewer outputs than that need no close look."""
+
+WHOLE = 60
+"""Grids of up to so many values are shown whole."""
+
+NOISE = 1e-13
+"""Share of the multipliers below which a price is not shown as a height."""
 
 SHADE = "#575d6d"
 
@@ -96,7 +103,7 @@ def draw_dual(figure: FigureBase, problem: Problem, dual: Dual, outputs: Floats)
         axes.set_xlabel("output v")
         axes.spines[["top", "right"]].set_visible(False)
         axes.yaxis.set_major_locator(MaxNLocator(4))
-    panels["all"].set_title(f"All {outputs.size:,} outputs" if outputs.size > 1 else "The only output")
+    panels["all"].set_title(counted(outputs.size, "output"))
     for name in ("all", *names[:1]):
         panels[name].set_ylabel("price f(v)")
     figure.legend(*panels[(names or ["all"])[-1]].get_legend_handles_labels(), loc="outside lower center", ncols=2)
@@ -104,6 +111,8 @@ def draw_dual(figure: FigureBase, problem: Problem, dual: Dual, outputs: Floats)
 
 def _draw_curve(axes: Axes, problem: Problem, dual: Dual, outputs: Floats, margin: float) -> None:
     """:math:`f` around some outputs, wherever outputs are allowed."""
+    if isinstance(problem.outputs, Grid) and problem.outputs.values.size <= WHOLE:
+        outputs = problem.outputs.values
     ends = float(outputs[0]) - margin, float(outputs[-1]) + margin
     low, high = max(problem.outputs.low, ends[0]), min(problem.outputs.high, ends[1])
     if isinstance(problem.outputs, Grid):
@@ -121,6 +130,8 @@ def _draw_curve(axes: Axes, problem: Problem, dual: Dual, outputs: Floats, margi
         prices, look = best_prices(problem, dual, places), {"linewidth": 1.1}
     axes.plot(places, prices, color=SHADE, label="price of the best column", **look)
     axes.set_xlim(ends)
+    if float(np.abs(prices).max()) < NOISE * float(np.abs(dual.alpha).max()):
+        axes.set_ylim(-0.1, 1)
 
 
 def _draw_outputs(axes: Axes, outputs: Floats, size: float) -> None:
