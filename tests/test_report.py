@@ -273,7 +273,7 @@ def test_report_of_what_is_no_answer_is_written_and_ends_with_its_own_code(biase
     assert result.exit_code == UNVERIFIED
     assert result.stderr.count("\n") == 1
     text = (tmp_path / "m.html").read_text(encoding="utf-8")
-    assert 'class="verdict doubt" role="status">Not certified: ' in text
+    assert 'class="verdict doubt">Not certified: ' in text
     assert Outline(text).wrong == []
 
 

@@ -77,7 +77,7 @@ def report_page(mechanism: Mechanism, certificate: Certificate, *, name: str = "
     proven, sentence = facts.verdict(certificate)
     parts = [
         f"<h1>{escape(title)}</h1>",
-        f'<p class="verdict{"" if proven else " doubt"}" role="status">{escape(sentence)}</p>',
+        f'<p class="verdict{"" if proven else " doubt"}">{escape(sentence)}</p>',
         _section("certificate", "Certificate", _certificate(mechanism, certificate, name)),
         _section("budget", "Budget", _budget(mechanism)),
         _section("labels", "Labels", _labels(mechanism)),

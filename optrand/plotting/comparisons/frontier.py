@@ -57,7 +57,7 @@ def frontier_figure(sweep: Iterable[SweepRow]) -> Figure:
     References
     ----------
     .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023,
-       Section 6 (leaves this compromise to future work).
+       Limitations and future work: the trade-off that this is.
     """
     rows = list(sweep)
     proven = [row for row in rows if row.status == "certified"]
