@@ -363,7 +363,9 @@ def test_rows_are_grouped_with_their_weights() -> None:
 
 def test_a_heat_map_of_cells_says_so_and_keeps_its_axes() -> None:
     table = windows(1_500)
-    heat, signature = matrix_figure(table).axes[:2]
+    figure = matrix_figure(table)
+    heat, signature = figure.axes[:2]
+    assert figure.get_suptitle() == "ε = 1, 1,500 labels, 1,999 outputs"
     assert heat.get_title() == "Mean probability in cells of up to 3 by 4"
     assert signature.get_title() == "Staircase signature in the middle of each cell"
     assert list(heat.images[0].get_extent()) == [-0.5, table.n - 0.5, -0.5, 1_499.5]

@@ -97,7 +97,8 @@ def matrix_figure(subject: Randomizer | HasRandomizer) -> Figure:
     """
     table = drawn_table(subject)
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 3.9), layout="constrained")
+        figure = Figure(figsize=(7.2, 4.1), layout="constrained")
+        figure.suptitle(_caption(table, None), fontsize=9)
         draw_matrix(figure, table)
     return figure
 
