@@ -42,6 +42,7 @@ format: $(STAMP)
 bench-smoke: $(STAMP)
 	$(RUN)python -m benchmarks bins --smoke
 	$(RUN)python -m benchmarks exactness --smoke
+	$(RUN)python -m benchmarks figures --smoke
 	$(RUN)python -m benchmarks frontier --smoke
 	$(RUN)python -m benchmarks labels --smoke
 	$(RUN)python -m benchmarks lp1 --smoke

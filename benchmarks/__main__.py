@@ -18,6 +18,7 @@ class Benchmark(NamedTuple):
 BENCHMARKS = {
     "bins": Benchmark("benchmarks.bins", "randomized response on bins against the cubic dynamic program and an LP"),
     "exactness": Benchmark("benchmarks.exactness", "1,000 random flow mechanisms: private, unbiased, proven, by class"),
+    "figures": Benchmark("benchmarks.figures", "every picture, from certified mechanisms"),
     "frontier": Benchmark("benchmarks.frontier", "bias against variance, from randomized response on bins to no bias"),
     "labels": Benchmark("benchmarks.labels", "time and peak memory against the number of labels, 11 to 10,001"),
     "lp1": Benchmark("benchmarks.lp1", "RRWithPrior against the linear programs LP1 and LP2: certified gaps and times"),
