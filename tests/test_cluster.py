@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from optrand.baselines.cluster import ClusterRR, UniformRR, cluster_distribution
-from optrand.baselines.cluster_priors import ClusterPriorRR, cluster_priors
+from optrand.baselines.cluster_priors import ClusterPriorRR, ClusterPriors
 from optrand.baselines.groups import Groups
 from optrand.baselines.protocol import ExactRandomizer
 from optrand.baselines.randomization import LabelRandomization
@@ -393,7 +393,7 @@ def test_labels_out_of_range_are_counted_and_not_repeated(labels):
 class TestClusterPriors:
     def test_a_group_learns_from_its_own_rows(self):
         groups = Groups.of_ids(np.repeat([0, 1], 3_000))
-        priors = cluster_priors(np.repeat([2, 0], 3_000), groups, 3, 2.0, source=SeededEntropy(4))
+        priors = ClusterPriors.learn(np.repeat([2, 0], 3_000), groups, 3, 2.0, source=SeededEntropy(4))
         assert priors.probabilities[0, 2] > 0.99
         assert priors.probabilities[1, 0] > 0.99
         assert priors.of_rows.shape == (6_000, 3)
@@ -403,7 +403,7 @@ class TestClusterPriors:
     def test_a_group_of_which_nothing_was_learned_is_uniform(self):
         # One row under noise of scale 200: both noisy counts are at most zero about one time in four.
         groups = Groups.of_ids(np.arange(400))
-        priors = cluster_priors(np.zeros(400, dtype=int), groups, 2, 0.01, source=SeededEntropy(8))
+        priors = ClusterPriors.learn(np.zeros(400, dtype=int), groups, 2, 0.01, source=SeededEntropy(8))
         assert 60 < priors.uniform.sum() < 140
         np.testing.assert_array_equal(priors.probabilities[priors.uniform], 0.5)
 
@@ -411,7 +411,7 @@ class TestClusterPriors:
         # Parallel composition: change a label of the second group, and the prior of the first stays, word for word.
         groups = Groups.of_ids([0] * 50 + [1] * 50)
         one, two = (np.array([1] * 50 + [y] * 50) for y in (0, 1))
-        first, second = (cluster_priors(y, groups, 2, 1.0, source=SeededEntropy(2)) for y in (one, two))
+        first, second = (ClusterPriors.learn(y, groups, 2, 1.0, source=SeededEntropy(2)) for y in (one, two))
         np.testing.assert_array_equal(first.probabilities[0], second.probabilities[0])
         assert (first.probabilities[1] != second.probabilities[1]).any()
 

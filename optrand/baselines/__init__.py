@@ -1,20 +1,38 @@
 """The randomizers that the papers compare with, and those that are not finite channels over labels."""
 
 from optrand.baselines.alibi import Alibi
+from optrand.baselines.cluster import ClusterRelease, ClusterRR, UniformRR
+from optrand.baselines.cluster_priors import ClusterPriorRelease, ClusterPriorRR, ClusterPriors
+from optrand.baselines.groups import Groups
 from optrand.baselines.laplace import DiscreteLaplace, Laplace
+from optrand.baselines.peer_to_peer import PeerPrivacy, PeerRelease, PeerToPeer, PeerToPeerRow, peer_to_peer_table
 from optrand.baselines.protocol import ExactRandomizer, FloatRandomizer, LabelRandomizer, Moments
+from optrand.baselines.randomization import LabelRandomization
 from optrand.baselines.staircase import DiscreteStaircase, Staircase
 from optrand.baselines.vector import UnaryBits
 
 __all__ = [
     "Alibi",
+    "ClusterPriorRR",
+    "ClusterPriorRelease",
+    "ClusterPriors",
+    "ClusterRR",
+    "ClusterRelease",
     "DiscreteLaplace",
     "DiscreteStaircase",
     "ExactRandomizer",
     "FloatRandomizer",
+    "Groups",
+    "LabelRandomization",
     "LabelRandomizer",
     "Laplace",
     "Moments",
+    "PeerPrivacy",
+    "PeerRelease",
+    "PeerToPeer",
+    "PeerToPeerRow",
     "Staircase",
     "UnaryBits",
+    "UniformRR",
+    "peer_to_peer_table",
 ]

@@ -26,7 +26,7 @@ from optrand.solution import Solution
 from optrand.validation import Floats, frozen
 from optrand.validation import epsilon as checked_epsilon
 
-__all__ = ["ClusterPriorRR", "ClusterPriorRelease", "ClusterPriors", "cluster_priors"]
+__all__ = ["ClusterPriorRR", "ClusterPriorRelease", "ClusterPriors"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,71 +54,71 @@ class ClusterPriors:
         object.__setattr__(self, "probabilities", frozen(self.probabilities))
         self.uniform.flags.writeable = False
 
+    @classmethod
+    def learn(
+        cls, labels: ArrayLike, groups: Groups, k: int, epsilon: float, *, source: EntropySource | None = None
+    ) -> ClusterPriors:
+        """A private prior for every group, all for one epsilon.
+
+        *Proof of privacy.* A row belongs to one group, and groups are public: of two tables that differ in one label
+        one histogram differs, and each of them is released with epsilon-DP (:func:`optrand.priors.private_histogram`).
+
+        Parameters
+        ----------
+        labels : (n,) array of integers
+            From 0 to ``k-1``. Private.
+        groups : Groups
+            The public group of each of the `n` rows.
+        k : int
+            The number of labels.
+        epsilon : float
+            In nats.
+        source : EntropySource, optional
+            The operating system by default, the only choice for a release.
+
+        Returns
+        -------
+        ClusterPriors
+
+        Raises
+        ------
+        InvalidInput
+            Labels for fewer or more rows than have a group, or outside ``0 ... k-1``; no message repeats one.
+
+        Notes
+        -----
+        [G21]_ prints noise ``dlaplace(epsilon / 2)``: probabilities proportional to ``exp(-abs(x) epsilon / 2)``, the
+        half because a label that is replaced changes two counts. Here it is drawn exactly. Where all noisy counts of a
+        group vanish, its prior is uniform, as Algorithm 4 starts from.
+
+        Examples
+        --------
+        >>> from optrand.entropy import SeededEntropy
+        >>> groups = Groups.of_ids([0] * 60 + [1] * 40)
+        >>> priors = ClusterPriors.learn([2] * 60 + [0] * 40, groups, 3, 1.0, source=SeededEntropy(1))
+        >>> priors.probabilities.round(2).tolist()
+        [[0.0, 0.06, 0.94], [0.81, 0.19, 0.0]]
+
+        References
+        ----------
+        .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Algorithm 4.
+        """
+        size = checked_count(k, "k")
+        array = checked_labels(labels, size, groups=groups)
+        words = SystemEntropy() if source is None else source
+        learned = [private_prior(counts, epsilon, source=words) for counts in groups.histograms(array, size)]
+        return cls(
+            groups,
+            np.array([prior.probabilities for prior in learned]),
+            np.array([prior.uniform for prior in learned]),
+            checked_epsilon(epsilon),
+        )
+
     @property
     def of_rows(self) -> Floats:
         """The prior of every row, shape ``(n, K)``: the `P` of [G21]_, Algorithm 4."""
         rows: Floats = self.probabilities[self.groups.index]
         return rows
-
-
-def cluster_priors(
-    labels: ArrayLike, groups: Groups, k: int, epsilon: float, *, source: EntropySource | None = None
-) -> ClusterPriors:
-    """A private prior for every group, all for one epsilon.
-
-    *Proof of privacy.* A row belongs to one group, and groups are public: of two tables that differ in one label one
-    histogram differs, and each of them is released with epsilon-DP (:func:`optrand.priors.private_histogram`).
-
-    Parameters
-    ----------
-    labels : (n,) array of integers
-        From 0 to ``k-1``. Private.
-    groups : Groups
-        The public group of each of the `n` rows.
-    k : int
-        The number of labels.
-    epsilon : float
-        In nats.
-    source : EntropySource, optional
-        The operating system by default, the only choice for a release.
-
-    Returns
-    -------
-    ClusterPriors
-
-    Raises
-    ------
-    InvalidInput
-        Labels for fewer or more rows than have a group, or outside ``0 ... k-1``; no message repeats one.
-
-    Notes
-    -----
-    [G21]_ prints noise ``dlaplace(epsilon / 2)``: probabilities proportional to ``exp(-abs(x) epsilon / 2)``, the half
-    because a label that is replaced changes two counts. Here it is drawn exactly. Where all noisy counts of a group
-    vanish, its prior is uniform, as Algorithm 4 starts from.
-
-    Examples
-    --------
-    >>> from optrand.entropy import SeededEntropy
-    >>> groups = Groups.of_ids([0] * 60 + [1] * 40)
-    >>> priors = cluster_priors([2] * 60 + [0] * 40, groups, 3, 1.0, source=SeededEntropy(1))
-    >>> priors.probabilities.round(2).tolist()
-    [[0.0, 0.06, 0.94], [0.81, 0.19, 0.0]]
-
-    References
-    ----------
-    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Algorithm 4.
-    """
-    size = checked_count(k, "k")
-    array = checked_labels(labels, size, groups=groups)
-    words = SystemEntropy() if source is None else source
-    learned = [private_prior(counts, epsilon, source=words) for counts in groups.histograms(array, size)]
-    return ClusterPriors(
-        groups,
-        np.array([prior.probabilities for prior in learned]),
-        np.array([prior.uniform for prior in learned]),
-        checked_epsilon(epsilon),
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +214,7 @@ class ClusterPriorRR:
         Raises
         ------
         InvalidInput
-            As :func:`cluster_priors`.
+            As :meth:`ClusterPriors.learn`.
 
         Notes
         -----
@@ -230,6 +230,6 @@ class ClusterPriorRR:
         [0, 0, 60]
         """
         words = SystemEntropy() if source is None else source
-        priors = cluster_priors(labels, groups, self.k, self.split.prior, source=words)
+        priors = ClusterPriors.learn(labels, groups, self.k, self.split.prior, source=words)
         drawn = RRWithPriorBatch(priors.of_rows, self.split.labels).sample(np.asarray(labels), source=words)
         return ClusterPriorRelease(drawn, priors, self.split)

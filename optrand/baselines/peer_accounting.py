@@ -1,0 +1,201 @@
+r"""What a learner can tell from resampled labels: two laws, and the delta between them at every epsilon.
+
+In a cluster of `n` users the label of one is 0 or 1, and `ones` of the others have the label 1. Every label is flipped
+once, with probability :math:`\alpha`; let :math:`Z` be how many ones there are then. Each user copies the flipped label
+of a user drawn uniformly, and hands the copy on with probability :math:`\theta`. So the number of copies is
+:math:`T \sim \mathrm{Bin}(n, \theta)` whatever the labels are, and the number of ones among them
+
+.. math:: J \mid T, Z \sim \mathrm{Bin}(T, Z / n), \qquad
+          Z \sim \mathrm{Bin}(\mathtt{ones}, 1 - \alpha) + \mathrm{Bin}(n - 1 - \mathtt{ones}, \alpha) + \text{the one
+          user's}.
+
+Given :math:`(T, J)` all orders are equally likely: the pair is all that there is to learn, and
+
+.. math:: \delta(\epsilon) = \sum_t \Pr[T = t] \sum_j \max\big(0, \Pr[j | t] - e^\epsilon \Pr{}'[j | t]\big).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, xlog1py, xlogy
+
+from optrand.validation import MAX_EPSILON, Floats
+
+__all__ = ["LEAST_DELTA", "PeerPair"]
+
+LOG_TAIL = math.log(2e30)
+"""Sums leave out what Bernstein's inequality proves to be less than 1e-30."""
+
+LEFT_OUT = 1e-29
+"""More than all of the mass that the sums for one pair leave out."""
+
+LEAST_DELTA = 1e-25
+"""Far above what is left out, so that it does not count."""
+
+ROWS = 64
+"""Binomials that are tabulated at a time, over the numbers of ones that count for them."""
+
+LEAST_SHARE = 1e-300
+
+SINGLE = 128
+"""Up to this many numbers of copies are summed one by one."""
+
+OFFSETS = np.concatenate(([-12.0, -8.0, -6.0, -5.0], np.arange(-4.0, 4.1, 0.25), [5.0, 6.0, 8.0]))
+"""Where larger sums over the number of copies are cut, in standard deviations from its mean."""
+
+
+@dataclass(frozen=True, eq=False)
+class PeerPair:
+    """The laws of what a learner sees of one cluster, with a user's label 0 and with it 1.
+
+    Attributes
+    ----------
+    numbers : tuple of int
+        Numbers of copies, increasing.
+    masses : (m,) array
+        The probability of as many copies as each number, or fewer but more than the number before it.
+    laws : tuple of pairs of arrays
+        For each number the probabilities of ``0, 1, ...`` ones among the copies, as far as they count.
+
+    Examples
+    --------
+    >>> pair = PeerPair.of(50, 0.2, 0.5, ones=0)
+    >>> low, high = pair.delta(0.5)
+    >>> f"{high:.3e}", low <= high
+    ('1.628e-08', True)
+    """
+
+    numbers: tuple[int, ...]
+    masses: Floats
+    laws: tuple[tuple[Floats, Floats], ...]
+
+    @classmethod
+    def of(cls, size: int, flip: float, rate: float, *, ones: int) -> PeerPair:
+        """Sum over the flips of all users.
+
+        Parameters
+        ----------
+        size : int
+            Users in the cluster, at least 1.
+        flip : float
+            The probability of a flip, from 0 to 1/2.
+        rate : float
+            The probability that a copy is handed on.
+        ones : int
+            How many of the other users have the label 1, from 0 to ``size - 1``.
+
+        Notes
+        -----
+        Each factor of the sums is cut about 12 standard deviations from its mean, so that the cost is ``O(size)`` for
+        each of at most 128 numbers of copies. Probabilities are floats with relative errors of about 1e-11.
+        """
+        start, copies = _binomial(size, rate)
+        edges = _edges(start, copies, size, rate)
+        sums = np.concatenate(([0.0], np.cumsum(copies)))
+        masses = np.diff(sums[np.concatenate(([0], edges - start + 1))])
+        first, flipped = _sum_of((ones, 1 - flip), (size - 1 - ones, flip))
+        laws = tuple(_laws(int(t), size, flip, (first, flipped)) for t in edges)
+        return cls(tuple(edges.tolist()), masses, laws)
+
+    def delta(self, epsilon: float) -> tuple[float, float]:
+        """Two numbers between which the least delta lies, for the worse of both directions.
+
+        Fewer copies are a function of more copies, so that delta grows with their number: where numbers are taken
+        together, the largest speaks for the upper end, and the largest of the numbers before for the lower.
+        """
+        ratio = math.exp(epsilon)
+        deltas = np.array(
+            [[np.maximum(p - ratio * q, 0).sum(), np.maximum(q - ratio * p, 0).sum()] for p, q in self.laws]
+        )
+        alone = np.diff(self.numbers, prepend=self.numbers[0] - 1) == 1
+        before = np.concatenate((np.zeros((1, 2)), deltas[:-1]))
+        low = self.masses @ np.where(alone[:, np.newaxis], deltas, before)
+        return float(low.max()), float((self.masses @ deltas).max()) + LEFT_OUT
+
+    def epsilon(self, delta: float, most: float) -> float:
+        """The least epsilon, to 1e-9 and rounded up, at which the upper end is at most `delta`; `most` if that is less.
+
+        Infinite where no epsilon will do.
+
+        Parameters
+        ----------
+        delta : float
+            At least :data:`LEAST_DELTA`.
+        most : float
+            An epsilon that needs no delta; infinity if none is known.
+        """
+        if self.delta(0.0)[1] <= delta:
+            return 0.0
+        low, high = 0.0, 1.0
+        while high < most and self.delta(high)[1] > delta:
+            if high > MAX_EPSILON / 2:
+                return math.inf
+            low, high = high, 2 * high
+        high = min(high, most)
+        while high - low > 1e-9 * max(1.0, high):
+            middle = (low + high) / 2
+            if self.delta(middle)[1] > delta:
+                low = middle
+            else:
+                high = middle
+        return high
+
+
+def _half_width(variance: float) -> int:
+    """How far from its mean a binomial of this variance stays but for a mass of 1e-30 (Bernstein)."""
+    return 0 if variance == 0 else math.ceil(LOG_TAIL / 3 + math.sqrt(LOG_TAIL**2 / 9 + 2 * LOG_TAIL * variance))
+
+
+def _log_choose(n: int, j: NDArray[np.int64]) -> Floats:
+    logs: Floats = gammaln(n + 1) - gammaln(j + 1) - gammaln(n - j + 1)
+    return logs
+
+
+def _binomial(n: int, p: float) -> tuple[int, Floats]:
+    """The probabilities of a binomial, and the value at which they begin."""
+    half = _half_width(n * p * (1 - p))
+    start, stop = max(0, math.floor(n * p) - half), min(n, math.ceil(n * p) + half)
+    j = np.arange(start, stop + 1)
+    mass: Floats = np.exp(_log_choose(n, j) + xlogy(j, p) + xlog1py(n - j, -p))
+    # All of the mass is here, so that dividing by its sum removes an error of the logarithms of factorials.
+    return start, mass / mass.sum()
+
+
+def _sum_of(one: tuple[int, float], other: tuple[int, float]) -> tuple[int, Floats]:
+    """The sum of two independent binomials."""
+    (low, p), (high, q) = _binomial(*one), _binomial(*other)
+    return low + high, np.convolve(p, q)
+
+
+def _edges(start: int, copies: Floats, size: int, rate: float) -> NDArray[np.int64]:
+    """The numbers of copies that speak for themselves and for those before them."""
+    last = start + copies.size - 1
+    if copies.size <= SINGLE:
+        return np.arange(start, last + 1)
+    cuts = np.round(size * rate + OFFSETS * math.sqrt(size * rate * (1 - rate))).astype(np.int64)
+    return np.unique(np.append(cuts[(cuts > start) & (cuts < last)], last))
+
+
+def _laws(t: int, size: int, flip: float, flipped: tuple[int, Floats]) -> tuple[Floats, Floats]:
+    """The laws of the number of ones among `t` copies, with the user's label 0 and with it 1."""
+    first, law = flipped
+    shares = np.arange(first, first + law.size + 1) / size
+    half = _half_width(t * float((shares * (1 - shares)).max()))
+    begin, end = max(0, math.floor(t * shares[0]) - half), min(t, math.ceil(t * shares[-1]) + half)
+    mixed = np.zeros((2, end - begin + 1))
+    # Rows of the mixture: the user's flipped label is 0, and it is 1.
+    weights = np.zeros((2, shares.size))
+    weights[0, :-1], weights[1, 1:] = law, law
+    for at in range(0, shares.size, ROWS):
+        part = shares[at : at + ROWS]
+        j = np.arange(max(begin, math.floor(t * part[0]) - half), min(end, math.ceil(t * part[-1]) + half) + 1)
+        # A share of 0 or 1 has a logarithm for which only zero ones, or only ones, keep a mass above 1e-300.
+        some, none = (np.log(np.maximum(x, LEAST_SHARE)) for x in (part, 1 - part))
+        table = np.exp(_log_choose(t, j) + np.outer(some, j) + np.outer(none, t - j))
+        mixed[:, j - begin] += (weights[:, at : at + ROWS] / table.sum(axis=1)) @ table
+    without, with_one = mixed
+    return (1 - flip) * without + flip * with_one, flip * without + (1 - flip) * with_one

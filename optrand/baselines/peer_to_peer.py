@@ -1,0 +1,412 @@
+r"""Labels that peers exchange without a server ([E22]_, Algorithm 2), and how private that is, computed and as printed.
+
+References
+----------
+.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.baselines.groups import Groups, checked_count, checked_labels
+from optrand.baselines.peer_accounting import LEAST_DELTA, PeerPair
+from optrand.baselines.randomization import fraction
+from optrand.entropy import EntropySource, SystemEntropy
+from optrand.errors import InvalidInput
+from optrand.exact import log_above
+from optrand.rounding import unbiased_rounding
+from optrand.sampling.uniform import integers_below
+from optrand.validation import epsilon as checked_epsilon
+from optrand.validation import real
+
+__all__ = ["PeerPrivacy", "PeerRelease", "PeerToPeer", "PeerToPeerRow", "peer_to_peer_table", "theorem3_flip"]
+
+EXHAUSTIVE = 128
+"""Up to this cluster size every number of ones among the other users is tried."""
+
+
+@dataclass(frozen=True)
+class PeerPrivacy:
+    """An epsilon and a delta of one cluster, towards the learner.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+    ones : int
+        How many of the other users have the label 1 where they are worst, or as many the label 0.
+    exhaustive : bool
+        Whether all such numbers were tried; otherwise powers of two and a search between them.
+    """
+
+    epsilon: float
+    delta: float
+    ones: int
+    exhaustive: bool
+
+
+@dataclass(frozen=True, eq=False)
+class PeerRelease:
+    """What reaches the learner.
+
+    Attributes
+    ----------
+    rows : (m,) array of int
+        The users that sent a label, increasing.
+    labels : (m,) array of int
+        What they sent: each the flipped label of some user of their cluster.
+    """
+
+    rows: NDArray[np.int64]
+    labels: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays."""
+        self.rows.flags.writeable = False
+        self.labels.flags.writeable = False
+
+
+@dataclass(frozen=True)
+class PeerToPeer:
+    r"""The peer-to-peer mechanism of [E22]_, Algorithm 2, for labels 0 and 1.
+
+    1. Every user flips their own label, once, with probability :math:`\alpha`.
+    2. Every user takes over the flipped label of a user drawn uniformly from their cluster, maybe themselves.
+    3. Every user sends what they took over to the learner with probability :math:`\theta`.
+
+    Parameters
+    ----------
+    flip : float
+        :math:`\alpha`, from 0 to 1.
+    rate : float
+        :math:`\theta`, from 0 to 1.
+
+    Raises
+    ------
+    InvalidInput
+        Probabilities outside [0, 1].
+
+    Notes
+    -----
+    :attr:`epsilon` is pure and holds whoever looks, for the flips alone. Towards the learner, who does not see who
+    asked whom, :meth:`at_delta` is far better; it depends on the size of the cluster.
+    :mod:`optrand.baselines.peer_accounting` says what is summed.
+
+    [E22]_ proves Lemma 9 for labels that are independent draws of one probability, and for a fixed number
+    :math:`\theta n` of them. But users who ask the same user are told the same flipped label, and the number of labels
+    that are sent is random. What is computed here is Algorithm 2 as it is printed.
+
+    Examples
+    --------
+    >>> mechanism = PeerToPeer(0.2, 0.5)
+    >>> round(mechanism.epsilon, 6)
+    1.386294
+    >>> privacy = mechanism.at_delta(1e-4, 100)
+    >>> round(privacy.epsilon, 4), privacy.exhaustive
+    (0.2431, True)
+
+    References
+    ----------
+    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Algorithm 2 and Section 5.1.
+    """
+
+    exact: ClassVar[Literal[True]] = True
+
+    flip: float
+    rate: float
+
+    def __post_init__(self) -> None:
+        """Check both."""
+        for name in ("flip", "rate"):
+            object.__setattr__(self, name, float(fraction(getattr(self, name), name, most=1)))
+
+    @property
+    def epsilon(self) -> float:
+        r"""The privacy of the flips, towards anybody: :math:`\log \frac{1 - \alpha}{\alpha}`, rounded up."""
+        rarer = min(Fraction(self.flip), 1 - Fraction(self.flip))
+        return log_above((1 - rarer) / rarer) if rarer else math.inf
+
+    def peer_delta(self, size: int) -> float:
+        r"""What one user learns, besides :attr:`epsilon`: (0, delta)-DP with :math:`\delta = |1 - 2\alpha| / n`.
+
+        Notes
+        -----
+        A user is told one flipped label, which is a given user's with probability :math:`1/n` ([E22]_, Section 5.1,
+        prints :math:`1/s`).
+        """
+        return abs(1 - 2 * self.flip) / checked_count(size, "the size of a cluster")
+
+    def delta(self, epsilon: float, size: int) -> PeerPrivacy:
+        """The delta at an epsilon, for the worst labels of the other users.
+
+        Parameters
+        ----------
+        epsilon : float
+            In nats.
+        size : int
+            Users in the cluster.
+
+        Notes
+        -----
+        The upper end of :meth:`~optrand.baselines.peer_accounting.PeerPair.delta`. Labels 0 and 1 may be exchanged, so
+        that half of the numbers of ones are tried.
+        """
+        budget = checked_epsilon(epsilon)
+        delta, ones, exhaustive = self._worst(size, lambda pair: pair.delta(budget)[1])
+        return PeerPrivacy(budget, delta, ones, exhaustive)
+
+    def at_delta(self, delta: float, size: int) -> PeerPrivacy:
+        """The epsilon at a delta, for the worst labels of the other users.
+
+        Parameters
+        ----------
+        delta : float
+            From 1e-25 to below 1.
+        size : int
+            Users in the cluster.
+
+        Returns
+        -------
+        PeerPrivacy
+
+        Raises
+        ------
+        InvalidInput
+            A delta out of range: below, take the pure :attr:`epsilon`.
+
+        Examples
+        --------
+        >>> round(PeerToPeer(0.1, 1.0).at_delta(1e-4, 60).epsilon, 3)
+        0.808
+        """
+        target = real(delta, "delta")
+        if not LEAST_DELTA <= target < 1:
+            raise InvalidInput(
+                f"delta is {target:g}, expected at least {LEAST_DELTA:g} and below 1: for less take the pure epsilon "
+                "of the flips"
+            )
+        # No delta is needed at the pure epsilon, where the sums would only see rounding.
+        epsilon, ones, exhaustive = self._worst(size, lambda pair: pair.epsilon(target, self.epsilon))
+        return PeerPrivacy(epsilon, target, ones, exhaustive)
+
+    def _worst(self, size: int, measure: Callable[[PeerPair], float]) -> tuple[float, int, bool]:
+        n = checked_count(size, "the size of a cluster")
+        flip = min(self.flip, 1 - self.flip)
+
+        @cache
+        def at(ones: int) -> float:
+            return measure(PeerPair.of(n, flip, self.rate, ones=ones))
+
+        half = (n - 1) // 2
+        if n <= EXHAUSTIVE:
+            best = max(range(half + 1), key=at)
+            return at(best), best, True
+        tried = [0, *(1 << bit for bit in range(half.bit_length()) if 1 << bit <= half), half]
+        place = max(range(len(tried)), key=lambda position: at(tried[position]))
+        low, high = tried[max(0, place - 1)], tried[min(len(tried) - 1, place + 1)]
+        while high - low > 2:
+            one, two = low + (high - low) // 3, high - (high - low) // 3
+            low, high = (low, two) if at(one) >= at(two) else (one, high)
+        best = max({*tried, *range(low, high + 1)}, key=at)
+        return at(best), best, False
+
+    def lemma9(self, delta: float, size: int) -> float:
+        r"""The epsilon of [E22]_, Lemma 9, at a delta; infinite where its hypotheses do not hold.
+
+        .. math:: \epsilon = \theta \log\Big(e + \frac{3}{s\alpha}\Big) + \sqrt\theta\, \xi \log\Big(1 +
+                  \frac{3}{\sqrt{s\alpha}}\Big), \qquad
+                  \delta = \exp\Big(-\frac{\alpha \xi^2}{4 (\alpha + 1/s) (1 - \alpha)}\Big)
+
+        Parameters
+        ----------
+        delta : float
+            Above 0 and below 1.
+        size : int
+            `s`, the size of the smallest cluster.
+
+        Notes
+        -----
+        Hypotheses: :math:`s \alpha \geq 2` and :math:`\xi \leq 3 \alpha \sqrt{\theta s} (1 - \alpha)`, with
+        :math:`\alpha \leq 1/2`.
+
+        References
+        ----------
+        .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Lemma 9.
+        """
+        s, alpha, theta = checked_count(size, "the size of a cluster"), self.flip, self.rate
+        target = real(delta, "delta")
+        if not 0 < target < 1:
+            raise InvalidInput(f"delta is {target:g}, expected a number above 0 and below 1")
+        if not 2 / s <= alpha <= 1 / 2:
+            return math.inf
+        xi = math.sqrt(-4 * (alpha + 1 / s) * (1 - alpha) * math.log(target) / alpha)
+        return self._lemma9(xi, s) if xi <= 3 * alpha * math.sqrt(theta * s) * (1 - alpha) else math.inf
+
+    def theorem3(self, size: int) -> float:
+        r"""The epsilon of [E22]_, Theorem 3, with the constants of its proof; infinite where it does not speak.
+
+        Lemma 9 at :math:`\xi = 4 \sqrt{\log s}`, which gives :math:`\delta \leq 1/s^2`.
+
+        Notes
+        -----
+        The theorem takes :math:`\alpha = 4 \sqrt 2 \log s / \sqrt{\theta s} \leq 1/2`, which takes more than 10,000
+        users even at :math:`\theta = 1`; a larger flip, up to 1/2, serves its proof as well.
+
+        References
+        ----------
+        .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Theorem 3 and Appendix B.1.
+        """
+        s = checked_count(size, "the size of a cluster", 2)
+        if not theorem3_flip(s, self.rate) <= self.flip <= 1 / 2:
+            return math.inf
+        return self._lemma9(4 * math.sqrt(math.log(s)), s)
+
+    def _lemma9(self, xi: float, s: int) -> float:
+        least = s * self.flip
+        mean = self.rate * math.log(math.e + 3 / least)
+        return mean + math.sqrt(self.rate) * xi * math.log1p(3 / math.sqrt(least))
+
+    def release(self, labels: ArrayLike, groups: Groups, *, source: EntropySource | None = None) -> PeerRelease:
+        """Play the part of all users at once.
+
+        Parameters
+        ----------
+        labels : (n,) array of integers
+            0 or 1. Private.
+        groups : Groups
+            The public cluster of each of the `n` users.
+        source : EntropySource, optional
+            The operating system by default, the only choice for a release.
+
+        Raises
+        ------
+        InvalidInput
+            Labels for fewer or more rows than have a cluster, or others than 0 and 1; no message repeats one.
+
+        Notes
+        -----
+        Flips, choices of users and subsampling are exact: probabilities are the rational numbers that the floats are.
+
+        Examples
+        --------
+        >>> from optrand.entropy import SeededEntropy
+        >>> groups = Groups.of_ids(["a", "a", "a", "b", "b", "b"])
+        >>> release = PeerToPeer(0.1, 0.5).release([0, 0, 0, 1, 1, 1], groups, source=SeededEntropy(1))
+        >>> release.rows.tolist(), release.labels.tolist()
+        ([0, 4], [0, 1])
+        """
+        array = checked_labels(labels, 2, groups=groups)
+        words = SystemEntropy() if source is None else source
+        flipped = array ^ self._coins(self.flip, groups.n, words)
+        members = np.argsort(groups.index, kind="stable")
+        starts = np.concatenate(([0], np.cumsum(groups.sizes)[:-1]))
+        chosen = integers_below(groups.sizes[groups.index].astype(np.int64), words)
+        copies = flipped[members[starts[groups.index] + chosen]]
+        rows = np.flatnonzero(self._coins(self.rate, groups.n, words)).astype(np.int64)
+        return PeerRelease(rows, copies[rows].astype(np.int64))
+
+    @staticmethod
+    def _coins(probability: float, count: int, source: EntropySource) -> NDArray[np.intp]:
+        """1 with exactly this probability, otherwise 0."""
+        return unbiased_rounding(np.full(count, probability), [0.0, 1.0], source=source).astype(np.intp)
+
+
+@dataclass(frozen=True)
+class PeerToPeerRow:
+    r"""One line of :func:`peer_to_peer_table`: four epsilons of one mechanism, in nats.
+
+    Attributes
+    ----------
+    size : int
+        `s`, the users of a cluster.
+    flip, rate : float
+        :math:`\alpha` and :math:`\theta`.
+    delta : float
+        :math:`1 / s^2`.
+    epsilon : float
+        At this delta, by binomial sums.
+    exhaustive : bool
+        Whether all labels of the other users were tried.
+    lemma9, theorem3 : float
+        At this delta, as printed in [E22]_; infinite where they do not speak.
+    flips : float
+        Pure, of the flips alone.
+
+    References
+    ----------
+    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
+    """
+
+    size: int
+    flip: float
+    rate: float
+    delta: float
+    epsilon: float
+    exhaustive: bool
+    lemma9: float
+    theorem3: float
+    flips: float
+
+
+def theorem3_flip(size: int, rate: float) -> float:
+    r"""The flip of [E22]_, Theorem 3: :math:`\alpha = 4 \sqrt 2 \log s / \sqrt{\theta s}`, where that is at most 1/2.
+
+    Examples
+    --------
+    >>> round(theorem3_flip(20_000, 1.0), 4), round(theorem3_flip(1_000, 1.0), 4)
+    (0.3961, 1.2357)
+
+    References
+    ----------
+    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Appendix B.1.
+    """
+    return 4 * math.sqrt(2) * math.log(size) / math.sqrt(rate * size) if rate else math.inf
+
+
+def peer_to_peer_table(cases: Iterable[tuple[int, float, float]]) -> list[PeerToPeerRow]:
+    r"""What Algorithm 2 of [E22]_ gives at :math:`\delta = 1/s^2`, beside what the paper proves.
+
+    Parameters
+    ----------
+    cases : iterable of (s, alpha, theta)
+        Size of the cluster, probability of a flip, rate of subsampling.
+
+    Returns
+    -------
+    list of PeerToPeerRow
+
+    Notes
+    -----
+    A second or two for each case of up to some thousand users.
+
+    Examples
+    --------
+    >>> for row in peer_to_peer_table([(60, 0.2, 0.5), (100, 0.1, 1.0)]):
+    ...     print(f"{row.epsilon:.3f} {row.lemma9:.3f} {row.theorem3:.3f} {row.flips:.3f}")
+    0.287 inf inf 1.386
+    0.730 inf inf 2.197
+
+    References
+    ----------
+    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Theorem 3.
+    """
+    rows = []
+    for size, flip, rate in cases:
+        mechanism = PeerToPeer(flip, rate)
+        delta = 1 / checked_count(size, "the size of a cluster", 2) ** 2
+        privacy = mechanism.at_delta(delta, size)
+        lemma9, theorem3 = mechanism.lemma9(delta, size), mechanism.theorem3(size)
+        rows.append(
+            PeerToPeerRow(
+                size, flip, rate, delta, privacy.epsilon, privacy.exhaustive, lemma9, theorem3, mechanism.epsilon
+            )
+        )
+    return rows
