@@ -215,6 +215,12 @@ def test_labels_are_listed_with_their_prior_mean_and_deviation(five):
     assert [float(row[3]) for row in rows] == pytest.approx(np.sqrt(five.randomizer.variances), rel=1e-5)
 
 
+def test_means_of_labels_far_from_zero_can_be_told_apart():
+    problem = optrand.unbiased_regression([1e9, 1e9 + 1, 1e9 + 5], [0.2, 0.3, 0.5], 1.0)
+    rows = label_rows(optrand.tabulate(optrand.solve(problem)))[1]
+    assert [row[0] for row in rows] == [row[2] for row in rows] == ["1000000000", "1000000001", "1000000005"]
+
+
 def test_of_many_labels_some_are_listed():
     rows = label_rows(solved(101, bias_penalty=0.0))[1]
     assert [row[0] for row in rows] == [str(label) for label in range(0, 101, 5)]
@@ -284,6 +290,12 @@ def test_report_refuses_other_names(five, tmp_path, file, target):
     five.save(tmp_path / "five.json")
     assert run("report", tmp_path / file, "-o", tmp_path / target).exit_code == WRONG_INPUT
     assert not (tmp_path / target).exists()
+
+
+def test_help_lists_the_exit_codes():
+    result = run("report", "--help")
+    assert result.exit_code == 0
+    assert "3  verification failed" in result.stdout
 
 
 def test_report_of_a_damaged_file_writes_nothing(tmp_path):

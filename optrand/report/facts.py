@@ -115,7 +115,7 @@ def label_rows(mechanism: Mechanism) -> tuple[list[str], list[list[str]]]:
         return ["Label", "Prior", "Kept with probability"], _columns(names, shares, [f"{c:.4g}" for c in chances])
     # Rounding to a billionth of the outputs' size: what is left of a zero in floats says nothing.
     unit = 10.0 ** math.floor(math.log10(float(np.abs(channel.outputs).max()) or 1.0) - 9)
-    means = [f"{round(mean / unit) * unit:.6g}" for mean in channel.means[rows].tolist()]
+    means = [f"{round(mean / unit) * unit:.10g}" for mean in channel.means[rows].tolist()]
     deviations = [f"{deviation:.6g}" for deviation in np.sqrt(channel.variances[rows])]
     return ["Label", "Prior", "Mean output", "Standard deviation"], _columns(names, shares, means, deviations)
 
