@@ -343,6 +343,11 @@ class TestGroups:
         with pytest.raises(InvalidInput, match="expected one id for every row"):
             Groups.of_ids([])
 
+    @pytest.mark.parametrize("index", [[0, 2], [-1, 0], [0.0, 1.0]])
+    def test_an_index_must_fit_the_names(self, index):
+        with pytest.raises(InvalidInput, match="expected integers from 0 to 1: take Groups"):
+            Groups(np.array(index), np.array(["a", "b"]))
+
     def test_objects_that_are_strings_will_do(self):
         assert Groups.of_ids(np.array(["b", "a", "b"], dtype=object)).index.tolist() == [1, 0, 1]
 

@@ -9,6 +9,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,11 @@ class Groups:
         The group of each row, from 0 to ``count - 1``.
     names : (count,) array
         What the caller calls the groups.
-    sizes : (count,) array of int
-        How many rows each group has, all above 0.
+
+    Raises
+    ------
+    InvalidInput
+        An index outside the names, or a name without rows.
 
     Notes
     -----
@@ -48,17 +52,33 @@ class Groups:
 
     index: Indices
     names: NDArray[Any]
-    sizes: Indices
 
     def __post_init__(self) -> None:
-        """Freeze the arrays."""
-        for name in ("index", "names", "sizes"):
-            array = np.array(getattr(self, name))
+        """Check that the two fit together, and freeze them."""
+        index, names = np.array(self.index), np.array(self.names)
+        if index.dtype.kind not in "iu" or ((index < 0) | (index >= names.size)).any():
+            raise InvalidInput(
+                f"index has type {index.dtype}, expected integers from 0 to {names.size - 1}: take Groups.of_ids"
+            )
+        for name, array in (("index", index.astype(np.intp)), ("names", names)):
             array.flags.writeable = False
             object.__setattr__(self, name, array)
+        empty = np.flatnonzero(self.sizes == 0)
+        if empty.size:
+            raise InvalidInput(
+                f"{empty.size} of {names.size} groups are empty, the first is {names[empty[0]].item()!r}: a group "
+                "without rows has no distribution of labels, leave it out of names"
+            )
+
+    @cached_property
+    def sizes(self) -> Indices:
+        """How many rows each group has, all above 0, shape ``(count,)``."""
+        sizes = np.bincount(self.index, minlength=self.names.size)
+        sizes.flags.writeable = False
+        return sizes
 
     def __len__(self) -> int:
-        return int(self.sizes.size)
+        return int(self.names.size)
 
     @property
     def n(self) -> int:
@@ -94,7 +114,7 @@ class Groups:
         array = _checked_ids(ids, "group ids")
         found, index = np.unique(array, return_inverse=True)
         if names is None:
-            return cls(index, found, np.bincount(index))
+            return cls(index, found)
         wanted = _checked_ids(names, "names of groups")
         if np.unique(wanted).size < wanted.size:
             raise InvalidInput(
@@ -106,15 +126,7 @@ class Groups:
             raise InvalidInput(
                 f"{len(unknown)} group id(s) are not among the {wanted.size} names, the first is {unknown[0]!r}: add it"
             )
-        moved = np.array([place[name] for name in found.tolist()], dtype=np.intp)[index]
-        sizes = np.bincount(moved, minlength=wanted.size)
-        empty = np.flatnonzero(sizes == 0)
-        if empty.size:
-            raise InvalidInput(
-                f"{empty.size} of {wanted.size} groups are empty, the first is {wanted[empty[0]].item()!r}: a group "
-                "without rows has no distribution of labels, leave it out of names"
-            )
-        return cls(moved, wanted, sizes)
+        return cls(np.array([place[name] for name in found.tolist()], dtype=np.intp)[index], wanted)
 
     @classmethod
     def by_k_means(cls, features: ArrayLike, count: int, *, seed: int) -> Groups:

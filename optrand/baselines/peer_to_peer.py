@@ -182,6 +182,11 @@ class PeerToPeer:
         InvalidInput
             A delta out of range: below, take the pure :attr:`epsilon`.
 
+        Notes
+        -----
+        A table is as private as the worst of its clusters: take each size that occurs. The least epsilon by the upper
+        end of :meth:`~optrand.baselines.peer_accounting.PeerPair.delta`, to 1e-9.
+
         Examples
         --------
         >>> round(PeerToPeer(0.1, 1.0).at_delta(1e-4, 60).epsilon, 3)
