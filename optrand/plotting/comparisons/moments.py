@@ -86,10 +86,12 @@ def moments_figure(
     with matplotlib.rc_context(CURVES):
         figure = Figure(figsize=(7.2, 3.0 + 0.17 * math.ceil(len(randomizers) / 3)), layout="constrained")
         panels = figure.subplots(1, 3)
+        # Of many curves some lie close together: smaller marks leave more of each to be seen.
+        size = 4.5 if len(randomizers) <= 6 else 3.3
         for look, (name, function) in zip(styles, randomizers.items(), strict=True):
             means = _means(name, function, budgets, weights)
             for axes, amounts in zip(panels, means, strict=True):
-                axes.plot(budgets, amounts, label=name, clip_on=False, **look)
+                axes.plot(budgets, amounts, label=name, clip_on=False, markersize=size, **look)
         for axes, title in zip(panels, PANELS, strict=True):
             axes.set_title(title)
             axes.set_xlabel("ε")
