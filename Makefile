@@ -41,6 +41,7 @@ format: $(STAMP)
 
 bench-smoke: $(STAMP)
 	$(RUN)python -m benchmarks bins --smoke
+	$(RUN)python -m benchmarks clusters --smoke
 	$(RUN)python -m benchmarks exactness --smoke
 	$(RUN)python -m benchmarks figures --smoke
 	$(RUN)python -m benchmarks frontier --smoke

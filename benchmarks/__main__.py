@@ -17,6 +17,7 @@ class Benchmark(NamedTuple):
 
 BENCHMARKS = {
     "bins": Benchmark("benchmarks.bins", "randomized response on bins against the cubic dynamic program and an LP"),
+    "clusters": Benchmark("benchmarks.clusters", "what cluster mechanisms really spend, beside what is printed"),
     "exactness": Benchmark("benchmarks.exactness", "1,000 random flow mechanisms: private, unbiased, proven, by class"),
     "figures": Benchmark("benchmarks.figures", "every picture, from certified mechanisms"),
     "frontier": Benchmark("benchmarks.frontier", "bias against variance, from randomized response on bins to no bias"),
