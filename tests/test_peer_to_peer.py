@@ -14,7 +14,8 @@ from scipy import stats
 
 from optrand.baselines.groups import Groups
 from optrand.baselines.peer_accounting import OFFSETS, SINGLE, PeerPair
-from optrand.baselines.peer_to_peer import PeerToPeer, peer_to_peer_table, theorem3_flip
+from optrand.baselines.peer_bounds import lemma9, peer_to_peer_table, theorem3, theorem3_flip
+from optrand.baselines.peer_to_peer import PeerToPeer
 from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidInput
 
@@ -167,11 +168,11 @@ def test_lemma_9_is_the_printed_formula():
     # s = 1000, alpha = 0.1, theta = 1, delta = 1e-6: xi^2 = 4 (0.101) (0.9) log(1e6) / 0.1.
     xi = math.sqrt(4 * 0.101 * 0.9 * math.log(1e6) / 0.1)
     expected = math.log(math.e + 0.03) + xi * math.log(1.3)
-    assert PeerToPeer(0.1, 1.0).lemma9(1e-6, 1000) == pytest.approx(expected)
+    assert lemma9(PeerToPeer(0.1, 1.0), 1e-6, 1000) == pytest.approx(expected)
     # Its hypotheses: s alpha >= 2, xi not too large, alpha at most 1/2.
-    assert PeerToPeer(0.1, 1.0).lemma9(0.5, 19) == math.inf
-    assert PeerToPeer(0.1, 1.0).lemma9(1e-6, 100) == math.inf
-    assert PeerToPeer(0.6, 1.0).lemma9(1e-6, 1000) == math.inf
+    assert lemma9(PeerToPeer(0.1, 1.0), 0.5, 19) == math.inf
+    assert lemma9(PeerToPeer(0.1, 1.0), 1e-6, 100) == math.inf
+    assert lemma9(PeerToPeer(0.6, 1.0), 1e-6, 1000) == math.inf
 
 
 def test_theorem_3_is_lemma_9_at_its_own_xi():
@@ -181,9 +182,9 @@ def test_theorem_3_is_lemma_9_at_its_own_xi():
     xi = 4 * math.sqrt(math.log(size))
     delta = math.exp(-flip * xi**2 / (4 * (flip + 1 / size) * (1 - flip)))
     assert delta <= 1 / size**2
-    assert mechanism.theorem3(size) == pytest.approx(mechanism.lemma9(delta, size))
-    assert PeerToPeer(flip - 0.01, 1.0).theorem3(size) == math.inf
-    assert PeerToPeer(0.4, 0.0).theorem3(size) == math.inf
+    assert theorem3(mechanism, size) == pytest.approx(lemma9(mechanism, delta, size))
+    assert theorem3(PeerToPeer(flip - 0.01, 1.0), size) == math.inf
+    assert theorem3(PeerToPeer(0.4, 0.0), size) == math.inf
 
 
 def test_what_is_computed_is_below_what_is_printed():
@@ -246,7 +247,7 @@ def test_other_arguments_are_checked():
         with pytest.raises(InvalidInput, match="delta is"):
             mechanism.at_delta(delta, 10)
     with pytest.raises(InvalidInput, match="delta is 0"):
-        mechanism.lemma9(0.0, 10)
+        lemma9(mechanism, 0.0, 10)
     for size in (0, 2.5):
         with pytest.raises(InvalidInput, match="size of a cluster is"):
             mechanism.delta(1.0, size)

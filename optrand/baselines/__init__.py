@@ -5,7 +5,8 @@ from optrand.baselines.cluster import ClusterRelease, ClusterRR, UniformRR
 from optrand.baselines.cluster_priors import ClusterPriorRelease, ClusterPriorRR, ClusterPriors
 from optrand.baselines.groups import Groups
 from optrand.baselines.laplace import DiscreteLaplace, Laplace
-from optrand.baselines.peer_to_peer import PeerPrivacy, PeerRelease, PeerToPeer, PeerToPeerRow, peer_to_peer_table
+from optrand.baselines.peer_bounds import PeerToPeerRow, peer_to_peer_table
+from optrand.baselines.peer_to_peer import PeerPrivacy, PeerRelease, PeerToPeer
 from optrand.baselines.protocol import ExactRandomizer, FloatRandomizer, LabelRandomizer, Moments
 from optrand.baselines.randomization import LabelRandomization
 from optrand.baselines.staircase import DiscreteStaircase, Staircase

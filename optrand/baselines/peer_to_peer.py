@@ -1,4 +1,4 @@
-r"""Labels that peers exchange without a server ([E22]_, Algorithm 2), and how private that is, computed and as printed.
+r"""Labels that peers exchange without a server ([E22]_, Algorithm 2), and how private that is.
 
 References
 ----------
@@ -8,7 +8,7 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -28,7 +28,7 @@ from optrand.sampling.uniform import integers_below
 from optrand.validation import epsilon as checked_epsilon
 from optrand.validation import real
 
-__all__ = ["PeerPrivacy", "PeerRelease", "PeerToPeer", "PeerToPeerRow", "peer_to_peer_table", "theorem3_flip"]
+__all__ = ["PeerPrivacy", "PeerRelease", "PeerToPeer"]
 
 EXHAUSTIVE = 128
 """Up to this cluster size every number of ones among the other users is tried."""
@@ -223,62 +223,6 @@ class PeerToPeer:
         best = max({*tried, *range(low, high + 1)}, key=at)
         return at(best), best, False
 
-    def lemma9(self, delta: float, size: int) -> float:
-        r"""The epsilon of [E22]_, Lemma 9, at a delta; infinite where its hypotheses do not hold.
-
-        .. math:: \epsilon = \theta \log\Big(e + \frac{3}{s\alpha}\Big) + \sqrt\theta\, \xi \log\Big(1 +
-                  \frac{3}{\sqrt{s\alpha}}\Big), \qquad
-                  \delta = \exp\Big(-\frac{\alpha \xi^2}{4 (\alpha + 1/s) (1 - \alpha)}\Big)
-
-        Parameters
-        ----------
-        delta : float
-            Above 0 and below 1.
-        size : int
-            `s`, the size of the smallest cluster.
-
-        Notes
-        -----
-        Hypotheses: :math:`s \alpha \geq 2` and :math:`\xi \leq 3 \alpha \sqrt{\theta s} (1 - \alpha)`, with
-        :math:`\alpha \leq 1/2`.
-
-        References
-        ----------
-        .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Lemma 9.
-        """
-        s, alpha, theta = checked_count(size, "the size of a cluster"), self.flip, self.rate
-        target = real(delta, "delta")
-        if not 0 < target < 1:
-            raise InvalidInput(f"delta is {target:g}, expected a number above 0 and below 1")
-        if not 2 / s <= alpha <= 1 / 2:
-            return math.inf
-        xi = math.sqrt(-4 * (alpha + 1 / s) * (1 - alpha) * math.log(target) / alpha)
-        return self._lemma9(xi, s) if xi <= 3 * alpha * math.sqrt(theta * s) * (1 - alpha) else math.inf
-
-    def theorem3(self, size: int) -> float:
-        r"""The epsilon of [E22]_, Theorem 3, with the constants of its proof; infinite where it does not speak.
-
-        Lemma 9 at :math:`\xi = 4 \sqrt{\log s}`, which gives :math:`\delta \leq 1/s^2`.
-
-        Notes
-        -----
-        The theorem takes :math:`\alpha = 4 \sqrt 2 \log s / \sqrt{\theta s} \leq 1/2`, which takes more than 10,000
-        users even at :math:`\theta = 1`; a larger flip, up to 1/2, serves its proof as well.
-
-        References
-        ----------
-        .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Theorem 3 and Appendix B.1.
-        """
-        s = checked_count(size, "the size of a cluster", 2)
-        if not theorem3_flip(s, self.rate) <= self.flip <= 1 / 2:
-            return math.inf
-        return self._lemma9(4 * math.sqrt(math.log(s)), s)
-
-    def _lemma9(self, xi: float, s: int) -> float:
-        least = s * self.flip
-        mean = self.rate * math.log(math.e + 3 / least)
-        return mean + math.sqrt(self.rate) * xi * math.log1p(3 / math.sqrt(least))
-
     def release(self, labels: ArrayLike, groups: Groups, *, source: EntropySource | None = None) -> PeerRelease:
         """Play the part of all users at once.
 
@@ -322,96 +266,3 @@ class PeerToPeer:
     def _coins(probability: float, count: int, source: EntropySource) -> NDArray[np.intp]:
         """1 with exactly this probability, otherwise 0."""
         return unbiased_rounding(np.full(count, probability), [0.0, 1.0], source=source).astype(np.intp)
-
-
-@dataclass(frozen=True)
-class PeerToPeerRow:
-    r"""One line of :func:`peer_to_peer_table`: four epsilons of one mechanism, in nats.
-
-    Attributes
-    ----------
-    size : int
-        `s`, the users of a cluster.
-    flip, rate : float
-        :math:`\alpha` and :math:`\theta`.
-    delta : float
-        :math:`1 / s^2`.
-    epsilon : float
-        At this delta, by binomial sums.
-    exhaustive : bool
-        Whether all labels of the other users were tried.
-    lemma9, theorem3 : float
-        At this delta, as printed in [E22]_; infinite where they do not speak.
-    flips : float
-        Pure, of the flips alone.
-
-    References
-    ----------
-    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-    """
-
-    size: int
-    flip: float
-    rate: float
-    delta: float
-    epsilon: float
-    exhaustive: bool
-    lemma9: float
-    theorem3: float
-    flips: float
-
-
-def theorem3_flip(size: int, rate: float) -> float:
-    r"""The flip of [E22]_, Theorem 3: :math:`\alpha = 4 \sqrt 2 \log s / \sqrt{\theta s}`, where that is at most 1/2.
-
-    Examples
-    --------
-    >>> round(theorem3_flip(20_000, 1.0), 4), round(theorem3_flip(1_000, 1.0), 4)
-    (0.3961, 1.2357)
-
-    References
-    ----------
-    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Appendix B.1.
-    """
-    return 4 * math.sqrt(2) * math.log(size) / math.sqrt(rate * size) if rate else math.inf
-
-
-def peer_to_peer_table(cases: Iterable[tuple[int, float, float]]) -> list[PeerToPeerRow]:
-    r"""What Algorithm 2 of [E22]_ gives at :math:`\delta = 1/s^2`, beside what the paper proves.
-
-    Parameters
-    ----------
-    cases : iterable of (s, alpha, theta)
-        Size of the cluster, probability of a flip, rate of subsampling.
-
-    Returns
-    -------
-    list of PeerToPeerRow
-
-    Notes
-    -----
-    A second or two for each case of up to some thousand users.
-
-    Examples
-    --------
-    >>> for row in peer_to_peer_table([(60, 0.2, 0.5), (100, 0.1, 1.0)]):
-    ...     print(f"{row.epsilon:.3f} {row.lemma9:.3f} {row.theorem3:.3f} {row.flips:.3f}")
-    0.287 inf inf 1.386
-    0.730 inf inf 2.197
-
-    References
-    ----------
-    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Theorem 3.
-    """
-    rows = []
-    for size, flip, rate in cases:
-        mechanism = PeerToPeer(flip, rate)
-        delta = 1 / checked_count(size, "the size of a cluster", 2) ** 2
-        privacy = mechanism.at_delta(delta, size)
-        lemma9, theorem3 = mechanism.lemma9(delta, size), mechanism.theorem3(size)
-        rows.append(
-            PeerToPeerRow(
-                size, flip, rate, delta, privacy.epsilon, privacy.exhaustive, lemma9, theorem3, mechanism.epsilon
-            )
-        )
-    return rows
