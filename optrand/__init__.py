@@ -14,7 +14,7 @@ State a problem, solve it, certify the answer, turn it into an exact mechanism, 
 (4,)
 """
 
-from optrand import errors, estimate, losses, programs, solvers
+from optrand import baselines, errors, estimate, losses, programs, solvers
 from optrand.certificate import Certificate, certify, lower_bound
 from optrand.closed_forms import RRWithPriorBatch, debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
 from optrand.continuous import ContinuousMechanism, KnotCount, continuous_mechanism, knot_sweep
@@ -61,6 +61,7 @@ __all__ = [
     "Sweep",
     "SweepRow",
     "adaptive_outputs",
+    "baselines",
     "certify",
     "certify_largest_loss",
     "classification",
