@@ -356,6 +356,13 @@ class TestGroups:
         with pytest.raises(MissingExtra, match=r"pip install 'optrand\[clusters\]'"):
             Groups.by_k_means([[0.0], [1.0]], 2, seed=0)
 
+    def test_k_means_finds_groups_that_lie_apart(self):
+        features = np.concatenate((np.zeros((5, 2)), np.full((7, 2), 9.0))) + 0.1 * np.arange(24).reshape(12, 2) % 1
+        groups = Groups.by_k_means(features, 2, seed=0)
+        assert len(set(groups.index[:5])) == len(set(groups.index[5:])) == 1
+        assert sorted(groups.sizes.tolist()) == [5, 7]
+        assert (groups.index == Groups.by_k_means(features, 2, seed=0).index).all()
+
     def test_k_means_is_given_the_features_the_count_and_the_seed(self, monkeypatch):
         asked = {}
 
