@@ -67,19 +67,19 @@ def digest(document: Document) -> str:
     return "sha256:" + hashlib.sha256(canonical(content)).hexdigest()
 
 
-def sealed(content: Document) -> Document:
-    """The content under this package's format and schema, with its digest.
+def sealed(content: Document, *, kind: str = FORMAT) -> Document:
+    """The content under a format of this package and its schema, with its digest.
 
     Examples
     --------
     >>> sorted(sealed({"outputs": [0.0, 1.0]}))
     ['digest', 'format', 'outputs', 'schema']
     """
-    document = {**content, "format": FORMAT, "schema": SCHEMA}
+    document = {**content, "format": kind, "schema": SCHEMA}
     return {**document, "digest": digest(document)}
 
 
-def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = ()) -> Document:
+def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = (), *, kind: str = FORMAT) -> Document:
     """The content of a sealed document, after every check that needs no mathematics.
 
     Parameters
@@ -90,6 +90,8 @@ def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = ()) -> D
         The fields that the content must have, no more and no fewer.
     one_of : iterable of str
         Fields of which the content must have exactly one beside them.
+    kind : str
+        The format that the file must have.
 
     Returns
     -------
@@ -104,8 +106,9 @@ def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = ()) -> D
     """
     try:
         document = _parse(data)
-        if not isinstance(document, dict) or document.get("format") != FORMAT:
-            raise InvalidFile(f'the file is not an optrand mechanism: expected an object with "format": "{FORMAT}"')
+        if not isinstance(document, dict) or document.get("format") != kind:
+            name = kind.replace(".", " ")
+            raise InvalidFile(f'the file is not an {name}: expected an object with "format": "{kind}"')
         _check_schema(document.get("schema"))
         choices = list(one_of)
         chosen = [name for name in choices if name in document]

@@ -26,6 +26,7 @@ from optrand.errors import InvalidInput
 if TYPE_CHECKING:
     from optrand.certificate import Certificate
     from optrand.mechanism import Mechanism
+    from optrand.release.baseline_job import BaselineSummary
     from optrand.release.job import Summary
 
 __all__ = ["plot", "randomize", "solve", "verify"]
@@ -133,24 +134,69 @@ def randomize(
     clip: Annotated[
         bool, typer.Option("--clip", help="Move labels beyond the ends of the declared set to the nearest end.")
     ] = False,
+    randomizer: Annotated[
+        str | None,
+        typer.Option(
+            "--randomizer",
+            metavar="NAME",
+            help="In place of the optimal randomizer one that needs no prior: rr, debiased-rr, discrete-laplace, "
+            "discrete-staircase or, with --allow-inexact, laplace or staircase.",
+        ),
+    ] = None,
+    clip_outputs: Annotated[
+        str | None,
+        typer.Option(
+            "--clip-outputs",
+            metavar="LOW:HIGH",
+            help="Clip noisy labels of an additive --randomizer to this interval: less noise, and a bias.",
+        ),
+    ] = None,
+    allow_inexact: Annotated[
+        bool,
+        typer.Option(
+            "--allow-inexact", help="Let noise be drawn in floats, whose privacy holds for real numbers ONLY."
+        ),
+    ] = False,
     force: Force = False,
 ) -> None:
     """Replace every label of a table by a private one.
 
-    The mechanism is saved beside OUT, as OUT.mechanism.json. Every other column is copied as it is: drop columns that
-    were computed from the labels. Nothing that is printed or saved is computed from the true labels, but for the prior,
-    which is paid for, and the number of rows, which is public. Every run spends the budget again: a second release of
-    the same labels, or what a killed run left behind, adds to the first.
+    The mechanism is saved beside OUT, as OUT.mechanism.json; additive noise, as OUT.randomizer.json. Every other column
+    is copied as it is: drop columns that were computed from the labels. Nothing that is printed or saved is computed
+    from the true labels, but for the prior, which is paid for, and the number of rows, which is public. Every run
+    spends the budget again: a second release of the same labels, or what a killed run left behind, adds to the first.
     """
     from optrand.release.declared import parse_labels, read_prior
     from optrand.release.job import LabelJob
     from optrand.release.outputs import parse_outputs
-    from optrand.release.table_job import TableJob, mechanism_path
+    from optrand.release.table_job import TableJob
 
-    names = parse_labels(labels)
+    names, budget = parse_labels(labels), read_epsilon(epsilon)
+    if randomizer is not None:
+        from optrand.release.baseline_job import BaselineJob
+        from optrand.release.named import named_randomizer, parse_clip
+
+        for_the_optimal_one = {
+            "--prior-epsilon": prior_epsilon is not None,
+            "--public-prior": public_prior is not None,
+            "--outputs": outputs != "line",
+            "--bias-penalty": bias_penalty != "inf",
+        }
+        if unused := [option for option, given in for_the_optimal_one.items() if given]:
+            raise InvalidInput(f"{', '.join(unused)} means nothing to {randomizer!r}, only to the optimal randomizer")
+        interval = None if clip_outputs is None else parse_clip(clip_outputs)
+        named = named_randomizer(randomizer, names, epsilon=budget, clip_outputs=interval)
+        baseline = BaselineJob(labels=names, randomizer=named, clip=clip, allow_inexact=allow_inexact)
+        with progress() as announce:
+            plain = TableJob(job=baseline, column=label, overwrite=force)
+            told = plain.run(source, target, announce=announce)
+        show({"randomizer": randomizer, **_told_without_prior(told), "table": target, "saved": plain.beside(target)})
+        return
+    if clip_outputs is not None:
+        raise InvalidInput("--clip-outputs is for an additive --randomizer: use --outputs interval:LOW:HIGH")
     job = LabelJob(
         labels=names,
-        epsilon=read_epsilon(epsilon),
+        epsilon=budget,
         prior_epsilon=None if prior_epsilon is None else read_epsilon(prior_epsilon, "--prior-epsilon"),
         public_prior=None if public_prior is None else read_prior(public_prior, names),
         outputs=parse_outputs(outputs),
@@ -158,8 +204,9 @@ def randomize(
         clip=clip,
     )
     with progress() as announce:
-        summary = TableJob(job=job, column=label, overwrite=force).run(source, target, announce=announce)
-    show({**_told(summary), "table": target, "mechanism": mechanism_path(target)})
+        best = TableJob(job=job, column=label, overwrite=force)
+        summary = best.run(source, target, announce=announce)
+    show({**_told(summary), "table": target, "mechanism": best.beside(target)})
 
 
 def _told(summary: Summary) -> dict[str, object]:
@@ -174,6 +221,27 @@ def _told(summary: Summary) -> dict[str, object]:
         "verified gap": told_gap(summary.gap),
         "realised epsilon": f"{summary.realised_epsilon!r} (prior and labels together, rounded up)",
         "noisy label loss": f"{summary.noisy_label_loss:.6g} (expected, under the prior above)",
+    }
+
+
+def _told_without_prior(summary: BaselineSummary) -> dict[str, object]:
+    if summary.exact:
+        privacy = "exact: labels were drawn with the very probabilities that are proven private"
+    else:
+        privacy = (
+            "holds for real numbers ONLY: the noise was drawn in floats, whose last bits may tell labels apart, "
+            "so that epsilon is not guaranteed"
+        )
+    return {
+        "rows": summary.rows,
+        "labels": f"{summary.labels} declared",
+        "budget": f"{summary.epsilon!r}: all of it for the labels, no prior is needed",
+        "outputs": summary.outputs,
+        "largest bias": f"{summary.bias:.3g}",
+        "largest variance": f"{summary.variance:.6g}",
+        "privacy": privacy,
+        "realised epsilon": f"{summary.realised_epsilon!r} (at most{'' if summary.exact else ', for real numbers'})",
+        "noisy label loss": f"{summary.noisy_label_loss:.6g} (expected, were all declared labels equally frequent)",
     }
 
 

@@ -1,12 +1,15 @@
 """From a table of private labels to a released one.
 
-==================================  ========================================================
-:mod:`~optrand.release.job`         the job itself, on arrays
-:mod:`~optrand.release.table_job`   the job on files
-:mod:`~optrand.release.table`       the tables: CSV and Parquet
-:mod:`~optrand.release.declared`    labels and a public prior, as a user writes them
-:mod:`~optrand.release.outputs`     where outputs may lie, as a user writes it
-:mod:`~optrand.release.decimals`    numbers, as a user writes them
-:mod:`~optrand.release.atomic`      files that appear whole or not at all
-==================================  ========================================================
+========================================  ========================================================
+:mod:`~optrand.release.job`               the job itself, on arrays
+:mod:`~optrand.release.baseline_job`      the job with a randomizer that needs no prior
+:mod:`~optrand.release.table_job`         either job on files
+:mod:`~optrand.release.named`             randomizers that need no prior, as a user names them
+:mod:`~optrand.release.randomizer_file`   additive noise in a file, and back
+:mod:`~optrand.release.table`             the tables: CSV and Parquet
+:mod:`~optrand.release.declared`          labels and a public prior, as a user writes them
+:mod:`~optrand.release.outputs`           where outputs may lie, as a user writes it
+:mod:`~optrand.release.decimals`          numbers, as a user writes them
+:mod:`~optrand.release.atomic`            files that appear whole or not at all
+========================================  ========================================================
 """

@@ -4,7 +4,8 @@ LabelRandomizer of [B23]_, Algorithm 3, with three corrections: the prior is est
 share of the budget has a ceiling, and outputs may lie anywhere on the real line. Where a grid is asked for, it is
 feasible for epsilon_2, the budget of the randomizer that uses it (the paper prints epsilon_1).
 
-:class:`LabelJob` works on arrays, :class:`~optrand.release.table_job.TableJob` on files. No figure that either returns
+:class:`LabelJob` works on arrays, :class:`~optrand.release.table_job.TableJob` on files, and
+:mod:`~optrand.release.baseline_job` is the job with a randomizer that needs no prior. No figure that either returns
 or saves is computed from the true labels, but for what the prior's budget pays for; the number of rows is public.
 
 References
@@ -18,6 +19,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from pathlib import Path
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,7 +42,7 @@ from optrand.validation import epsilon as checked_epsilon
 from optrand.validation import labels as checked_labels
 from optrand.validation import values as checked_values
 
-__all__ = ["Announce", "LabelJob", "Release", "Summary", "silent"]
+__all__ = ["Announce", "Job", "LabelJob", "Release", "Released", "Summary", "declared_places", "silent"]
 
 Announce = Callable[[str], object]
 """Told what a job does next, in a few words."""
@@ -47,6 +50,78 @@ Announce = Callable[[str], object]
 
 def silent(_: str) -> None:
     """Announce nothing."""
+
+
+Told = TypeVar("Told", covariant=True)
+"""The type of what may be told about a release."""
+
+
+class Released(Protocol[Told]):
+    """Noisy labels, and what is published with them."""
+
+    @property
+    def values(self) -> Floats:
+        """Of the shape of the labels that went in."""
+        ...
+
+    @property
+    def summary(self) -> Told:
+        """What may be told."""
+        ...
+
+    def save(self, path: Path, *, overwrite: bool = False) -> None:
+        """Write what drew the labels, whole or not at all."""
+        ...
+
+
+class Job(Protocol[Told]):
+    """A way to replace labels by private ones."""
+
+    @property
+    def ending(self) -> str:
+        """What the file of the randomizer adds to the name of the table that it is beside."""
+        ...
+
+    def run(
+        self, values: ArrayLike, *, source: EntropySource | None = None, announce: Announce | None = None
+    ) -> Released[Told]:
+        """Replace every label."""
+        ...
+
+
+def declared_places(values: Floats, labels: Floats, *, clip: bool) -> NDArray[np.intp]:
+    """Where in the declared set each private label stands.
+
+    Parameters
+    ----------
+    values : (rows,) array
+        Private.
+    labels : (k,) array
+        The declared set, increasing.
+    clip : bool
+        Whether labels beyond its ends count as the nearest end.
+
+    Raises
+    ------
+    InvalidInput
+        Labels outside the set; the message says how many, never which.
+
+    Examples
+    --------
+    >>> declared_places(np.array([7.0, -1.0, 2.0]), np.array([0.0, 2.0, 5.0]), clip=True).tolist()
+    [2, 0, 1]
+    """
+    if clip:
+        values = np.clip(values, labels[0], labels[-1])
+    places = np.minimum(np.searchsorted(labels, values), labels.size - 1)
+    outside = int((labels[places] != values).sum())
+    if outside:
+        remedy = "round them first" if clip else "declare them, or clip those beyond its ends"
+        raise InvalidInput(
+            f"{outside} of {values.size} labels are not in the declared set of {labels.size}; nothing was "
+            f"written: {remedy}"
+        )
+    return places
 
 
 @dataclass(frozen=True)
@@ -110,6 +185,10 @@ class Release:
     mechanism: Mechanism
     summary: Summary
 
+    def save(self, path: Path, *, overwrite: bool = False) -> None:
+        """Write the mechanism, whole or not at all."""
+        self.mechanism.save(path, overwrite=overwrite)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelJob:
@@ -157,6 +236,11 @@ class LabelJob:
     outputs: DeclaredOutputs = field(default_factory=Line)
     bias_penalty: float = math.inf
     clip: bool = False
+
+    @property
+    def ending(self) -> str:
+        """A mechanism is saved beside the table."""
+        return ".mechanism.json"
 
     def __post_init__(self) -> None:
         """Sort the labels and check every option before a private label is read."""
@@ -211,7 +295,7 @@ class LabelJob:
         entropy = SystemEntropy() if source is None else source
         tell = announce or silent
         given = np.asarray(values)
-        places = self._places(checked_values(given.ravel(), "the labels"))
+        places = declared_places(checked_values(given.ravel(), "the labels"), self.labels, clip=self.clip)
         split = self._split(places.size)
         question = self._question(split.labels)
         tell("estimating the prior")
@@ -237,20 +321,6 @@ class LabelJob:
             private=entropy.private,
         )
         return Release(noisy, mechanism, summary)
-
-    def _places(self, values: Floats) -> NDArray[np.intp]:
-        """Where in the declared set each label stands."""
-        if self.clip:
-            values = np.clip(values, self.labels[0], self.labels[-1])
-        places = np.minimum(np.searchsorted(self.labels, values), self.labels.size - 1)
-        outside = int((self.labels[places] != values).sum())
-        if outside:
-            remedy = "round them first" if self.clip else "declare them, or clip those beyond its ends"
-            raise InvalidInput(
-                f"{outside} of {values.size} labels are not in the declared set of {self.labels.size}; nothing was "
-                f"written: {remedy}"
-            )
-        return places
 
     def _split(self, rows: int) -> BudgetSplit:
         """What the prior may spend, and what is left for the labels: both are public, for the number of rows is."""

@@ -1,0 +1,204 @@
+"""Randomizers that need no prior, as a user names them: for a set of labels and a budget, the best of each family."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from optrand.arcs.integers import IntegerArcs
+from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
+from optrand.baselines.additive import Additive, as_written
+from optrand.closed_forms import debiased_rr
+from optrand.closed_forms.response import response_weights
+from optrand.errors import InvalidInput
+from optrand.exact import privacy_ratio
+from optrand.mechanism import Mechanism
+from optrand.outputs import Interval
+from optrand.problem import classification
+from optrand.release.decimals import number
+from optrand.solution import Dual
+from optrand.tabulation import tabulate
+from optrand.validation import Floats
+from optrand.validation import labels as checked_labels
+
+__all__ = ["NAMES", "lattice_step", "named_randomizer", "parse_clip", "randomized_response"]
+
+
+def randomized_response(labels: Floats, epsilon: float) -> Mechanism:
+    r"""Randomized response in integers: the label itself is :math:`R \leq e^\epsilon` times likelier than each other.
+
+    .. math:: W_{y v} = R_{\mathrm{num}} \text{ if } v = y, \text{ else } R_{\mathrm{den}}
+
+    Parameters
+    ----------
+    labels : (k,) array
+        Distinct numbers in any order.
+    epsilon : float
+        In nats.
+
+    Returns
+    -------
+    Mechanism
+        With the dual that proves it optimal for classification under a uniform prior.
+
+    Notes
+    -----
+    :func:`optrand.rr` as one arc of mass 1 a label: ``O(k)`` numbers, where its table has ``k**2``. The dual is its
+    closed form, the value over ``k`` for every label.
+
+    Examples
+    --------
+    >>> from optrand.certificate import certify
+    >>> mechanism = randomized_response(np.arange(3.0), 1.0)
+    >>> (mechanism.weights[0] / mechanism.total).astype(float).round(4).tolist()
+    [0.5761, 0.2119, 0.2119]
+    >>> certify(mechanism, exact=True).gap < 1e-12
+    True
+
+    References
+    ----------
+    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Section 2.
+    """
+    names = np.sort(checked_labels(labels))
+    k = names.size
+    problem = classification(np.full(k, 1 / k), epsilon, labels=names)
+    dual = Dual(np.full(k, -response_weights(k, problem.epsilon)[0] / k), np.zeros(k))
+    each = np.arange(k)
+    arcs = IntegerArcs(k, each, each, each, np.ones(k, dtype=object))
+    return Mechanism(problem, dual, names, arcs, privacy_ratio(problem.epsilon))
+
+
+def lattice_step(labels: Floats) -> float:
+    """The longest step of which all labels, as they are written, are whole multiples apart.
+
+    Parameters
+    ----------
+    labels : (k,) array
+        Increasing, at least two.
+
+    Raises
+    ------
+    InvalidInput
+        No float is that step.
+
+    Examples
+    --------
+    >>> lattice_step(np.array([0.1, 0.3, 0.7])), lattice_step(np.array([-3.0, 0.0, 9.0]))
+    (0.2, 3.0)
+    """
+    written = [as_written(label) for label in labels.tolist()]
+    apart = [label - written[0] for label in written[1:]]
+    scale = math.lcm(*(distance.denominator for distance in apart))
+    step = Fraction(math.gcd(*(int(distance * scale) for distance in apart)), scale)
+    nearest = float(step)
+    if nearest == 0 or as_written(nearest) != step:
+        raise InvalidInput("the labels are on no lattice whose step is a float: round them to fewer digits first")
+    return nearest
+
+
+def _discrete_laplace(labels: Floats, epsilon: float, clip: Interval | None) -> Additive:
+    return DiscreteLaplace(labels, epsilon, clip=clip, step=_step(labels))
+
+
+def _discrete_staircase(labels: Floats, epsilon: float, clip: Interval | None) -> Additive:
+    return DiscreteStaircase(labels, epsilon, clip=clip, step=_step(labels))
+
+
+def _laplace(labels: Floats, epsilon: float, clip: Interval | None) -> Additive:
+    return Laplace(labels, epsilon, clip=clip)
+
+
+def _staircase(labels: Floats, epsilon: float, clip: Interval | None) -> Additive:
+    return Staircase(labels, epsilon, clip=clip)
+
+
+def _step(labels: Floats) -> float:
+    # A single label is refused by the mechanism itself.
+    return lattice_step(np.sort(labels)) if labels.size > 1 else 1.0
+
+
+def _debiased_response(labels: Floats, epsilon: float) -> Mechanism:
+    return tabulate(debiased_rr(labels, epsilon))
+
+
+ADDITIVE: dict[str, Callable[[Floats, float, Interval | None], Additive]] = {
+    "laplace": _laplace,
+    "staircase": _staircase,
+    "discrete-laplace": _discrete_laplace,
+    "discrete-staircase": _discrete_staircase,
+}
+
+FINITE: dict[str, Callable[[Floats, float], Mechanism]] = {
+    "rr": randomized_response,
+    "debiased-rr": _debiased_response,
+}
+
+NAMES = (*FINITE, *ADDITIVE)
+"""What :func:`named_randomizer` knows."""
+
+
+def named_randomizer(
+    name: str, labels: Floats, *, epsilon: float, clip_outputs: Interval | None = None
+) -> Additive | Mechanism:
+    """The randomizer of a name, for these labels and the whole of a budget.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`NAMES`.
+    labels : (k,) array
+        The declared set.
+    epsilon : float
+        In nats.
+    clip_outputs : Interval, optional
+        Clip noisy labels to it; additive noise only.
+
+    Returns
+    -------
+    Additive or Mechanism
+        Noise scaled to the range of the labels, staircases of their best shape, lattices of their longest step.
+
+    Raises
+    ------
+    InvalidInput
+        Another name, an interval for a randomizer that has no noise to clip, or arguments without meaning.
+
+    Examples
+    --------
+    >>> named_randomizer("discrete-staircase", np.arange(53.0), epsilon=1.0).rise
+    22
+    """
+    names = checked_labels(labels)
+    if name in ADDITIVE:
+        return ADDITIVE[name](names, epsilon, clip_outputs)
+    if name not in FINITE:
+        raise InvalidInput(f"the randomizer is {name!r}, expected one of {', '.join(NAMES)}")
+    if clip_outputs is not None:
+        raise InvalidInput(
+            f"{name} adds no noise that could be clipped: expected an interval for its outputs only with one of "
+            f"{', '.join(ADDITIVE)}"
+        )
+    return FINITE[name](names, epsilon)
+
+
+def parse_clip(text: str) -> Interval:
+    """The interval that noisy labels are clipped to: ``LOW:HIGH``.
+
+    Raises
+    ------
+    InvalidInput
+        Text of another form, or an interval that is empty.
+
+    Examples
+    --------
+    >>> parse_clip("-10:62.5")
+    Interval(low=-10.0, high=62.5)
+    """
+    ends = text.split(":")
+    if len(ends) != 2:
+        raise InvalidInput(f"noisy labels are clipped to {text!r}, expected LOW:HIGH such as -10:62.5")
+    low, high = (number(end, f"an end of the interval {text!r}", "a number such as -10 or 62.5") for end in ends)
+    return Interval(low, high)

@@ -1,0 +1,183 @@
+"""Additive noise in a file, which is published beside the table that it made, and back.
+
+The file is as strict as that of a mechanism (:mod:`optrand.strict_json`): canonical JSON with a digest, read without
+forgiveness, and what it says goes through the constructor of the randomizer.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optrand import strict_json
+from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Moments, Staircase
+from optrand.baselines.additive import Additive
+from optrand.errors import InvalidFile, InvalidInput
+from optrand.files import write_atomically
+from optrand.outputs import Interval
+from optrand.strict_json import Document, fields, integer, number, numbers
+from optrand.validation import Floats
+
+__all__ = ["KINDS", "finite_moments", "load_randomizer", "save_randomizer"]
+
+FORMAT = "optrand.randomizer"
+FIELDS = ("kind", "labels", "epsilon", "sensitivity", "clip", "parameters", "exact", "moments")
+
+KINDS: dict[str, type[Additive]] = {
+    "laplace": Laplace,
+    "staircase": Staircase,
+    "discrete-laplace": DiscreteLaplace,
+    "discrete-staircase": DiscreteStaircase,
+}
+"""The noise that a file can hold, and so a release can be made with."""
+
+PARAMETERS = {
+    "laplace": (),
+    "staircase": ("gamma",),
+    "discrete-laplace": ("step",),
+    "discrete-staircase": ("step", "rise"),
+}
+
+TOLERANCE = 1e-9
+"""Moments are floats of closed forms, and the last bits of ``exp`` are not the same on every machine."""
+
+
+def finite_moments(randomizer: Additive, labels: Floats) -> Moments:
+    """The moments of noise at some labels.
+
+    Raises
+    ------
+    InvalidInput
+        They are no floats.
+
+    Examples
+    --------
+    >>> finite_moments(Laplace([0, 1], 1.0), np.array([0.0, 1.0])).variances.tolist()
+    [2.0, 2.0]
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        moments = randomizer.moments(labels)
+    if not (np.isfinite(moments.biases) & np.isfinite(moments.variances)).all():
+        raise InvalidInput("the moments of the noise are no floats: raise epsilon, or rescale the labels")
+    return moments
+
+
+def save_randomizer(
+    randomizer: Additive, path: str | os.PathLike[str], *, labels: Floats, overwrite: bool = False
+) -> None:
+    """Write additive noise as canonical JSON, whole or not at all.
+
+    Parameters
+    ----------
+    randomizer : Laplace, Staircase, DiscreteLaplace or DiscreteStaircase
+    path : path
+        A new file, or an existing one with `overwrite`; never a symbolic link.
+    labels : (k,) array
+        The declared set, increasing; its moments are written down.
+    overwrite : bool
+        Whether an existing file may be replaced.
+
+    Raises
+    ------
+    InvalidInput
+        The target may not be written, or moments are no floats.
+    OSError
+        As from the operating system; nothing is left behind.
+    """
+    document = strict_json.sealed(_document(randomizer, labels), kind=FORMAT)
+    write_atomically(path, strict_json.canonical(document), overwrite=overwrite)
+
+
+def _document(randomizer: Additive, labels: Floats) -> Document:
+    kind = next(name for name, one in KINDS.items() if type(randomizer) is one)
+    values = {name: getattr(randomizer, name) for name in PARAMETERS[kind]}
+    clip, moments = randomizer.clip, finite_moments(randomizer, labels)
+    return {
+        "kind": kind,
+        "labels": labels.tolist(),
+        "epsilon": randomizer.epsilon,
+        "sensitivity": randomizer.sensitivity,
+        "clip": None if clip is None else {"low": clip.low, "high": clip.high},
+        "parameters": {name: str(value) if isinstance(value, int) else value for name, value in values.items()},
+        "exact": randomizer.exact,
+        "moments": {"biases": moments.biases.tolist(), "variances": moments.variances.tolist()},
+    }
+
+
+def load_randomizer(path: str | os.PathLike[str]) -> Additive:
+    """Read saved noise, and verify what its file says about it.
+
+    Parameters
+    ----------
+    path : path
+        What :func:`save_randomizer` wrote. White space and the order of fields may differ; the content may not.
+
+    Returns
+    -------
+    Laplace, Staircase, DiscreteLaplace or DiscreteStaircase
+
+    Raises
+    ------
+    InvalidFile
+        The file is damaged, unknown or written by a newer optrand, holds parameters without meaning, calls exact what
+        is not, or states other moments than the noise has.
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> labels = np.arange(4.0)
+    >>> noise = DiscreteLaplace(labels, 1.0, clip=Interval(0, 3))
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     save_randomizer(noise, f"{directory}/noise.json", labels=labels)
+    ...     load_randomizer(f"{directory}/noise.json") == noise
+    True
+    """
+    content = strict_json.unsealed(Path(path).read_bytes(), FIELDS, kind=FORMAT)
+    kind = content["kind"]
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InvalidFile(f"the file's kind is unknown: expected one of {', '.join(KINDS)}")
+    labels = np.array(numbers(content["labels"], "labels"))
+    if labels.size < 2 or (np.diff(labels) <= 0).any():
+        raise InvalidFile("labels do not strictly increase: expected two or more that do")
+    stated = fields(content["moments"], "moments", ("biases", "variances"))
+    claimed = Moments(*(_one_each(stated[name], f"moments.{name}", labels.size) for name in ("biases", "variances")))
+    try:
+        randomizer = KINDS[kind](labels, number(content["epsilon"], "epsilon"), **_options(content, kind))
+        moments = finite_moments(randomizer, labels)
+    except InvalidInput as error:
+        raise InvalidFile(f"the file does not hold a private randomizer: {error}") from error
+    if content["exact"] is not randomizer.exact:
+        raise InvalidFile(f"the file does not say rightly whether {kind} noise is exact: expected {randomizer.exact}")
+    size = np.sqrt(moments.variances + moments.biases**2)
+    for given, true, scale in (
+        (claimed.biases, moments.biases, size),
+        (claimed.variances, moments.variances, size**2),
+    ):
+        if not (np.abs(given - true) <= TOLERANCE * scale).all():
+            raise InvalidFile("the file's moments are not those of its noise")
+    return randomizer
+
+
+def _options(content: Document, kind: str) -> dict[str, Any]:
+    """The arguments of the constructor beside labels and epsilon."""
+    options: dict[str, Any] = {"sensitivity": number(content["sensitivity"], "sensitivity")}
+    if content["clip"] is not None:
+        ends = fields(content["clip"], "clip", ("low", "high"))
+        options["clip"] = Interval(number(ends["low"], "clip.low"), number(ends["high"], "clip.high"))
+    given = fields(content["parameters"], "parameters", PARAMETERS[kind])
+    for name in PARAMETERS[kind]:
+        read = integer if name == "rise" else number
+        options[name] = read(given[name], f"parameters.{name}")
+    return options
+
+
+def _one_each(value: object, where: str, count: int) -> Floats:
+    given = numbers(value, where)
+    if len(given) != count:
+        raise InvalidFile(f"{where} has {len(given)} entries, expected one for each of {count} labels")
+    return np.array(given)
