@@ -47,6 +47,9 @@ INDEPENDENT = 1e-10
 Rows = tuple[sparse.csr_array, Floats]
 """The rows and the right sides of inequalities."""
 
+LARGEST = 1 << 23
+"""More entries than this of a table of all columns are not written out: multipliers then stay as they are."""
+
 FIRST_SLACK = 1e-9
 """How far, in units of the loss, multipliers may leave what slackness asks; widened when that is too little."""
 
@@ -73,7 +76,7 @@ def repair(
     Returns
     -------
     Dual
-        Never worse than `dual`.
+        Never worse than `dual`; the same where the randomizer's table would have more than :data:`LARGEST` entries.
     """
     end = time.perf_counter() + seconds
     randomizer = _randomizer(problem, arcs)
@@ -81,7 +84,7 @@ def repair(
     unit = abs(value) or 1.0
     best, bound = dual, lower_bound(problem, dual)
     target = value - gap * unit
-    if bound >= target:
+    if bound >= target or problem.k * arcs.masses.size > LARGEST:
         return best
     if isinstance(arcs, Arcs):
         arcs = Staircase.of_arcs(arcs)
