@@ -20,7 +20,8 @@ from optrand.cli.options import (
     read_gap,
     read_penalty,
 )
-from optrand.cli.reporting import progress, reported, show, tell_prior, told_gap
+from optrand.cli.questions import answered, read_mechanism, read_problem
+from optrand.cli.reporting import progress, reported, show, told_gap
 from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -43,28 +44,18 @@ def solve(
     force: Force = False,
 ) -> None:
     """Compute and prove the optimal randomizer of a prior: unbiased and on the real line, unless options say else."""
-    from optrand.certificate import certify
-    from optrand.problem import regression
     from optrand.release.atomic import check_target
-    from optrand.release.declared import parse_labels, read_prior
-    from optrand.release.outputs import allowed_outputs, parse_outputs
-    from optrand.solvers import solve as solved
-    from optrand.tabulation import tabulate
 
-    budget, penalty = read_epsilon(epsilon), read_penalty(bias_penalty)
-    names = parse_labels(labels)
-    allowed = allowed_outputs(parse_outputs(outputs), names, budget)
-    public = read_prior(prior, names)
-    problem = regression(names, public.probabilities, budget, bias_penalty=penalty, outputs=allowed)
-    check_target(output, prior, overwrite=force)
-    tell_prior(prior, public)
+    problem = read_problem(
+        labels,
+        prior,
+        epsilon,
+        outputs=outputs,
+        bias_penalty=bias_penalty,
+        check=lambda: check_target(output, prior, overwrite=force),
+    )
     with progress() as announce:
-        announce("solving")
-        solution = solved(problem)
-        announce("making it exact")
-        mechanism = tabulate(solution)
-        announce("proving")
-        proof = certify(mechanism, exact=True).require(gap=math.inf)
+        mechanism, proof = answered(problem, announce)
     mechanism.save(output, overwrite=force)
     show({**_proven(mechanism, proof), "mechanism": output})
 
@@ -97,7 +88,7 @@ def verify(
     from optrand.certificate import certify
 
     required = math.inf if gap is None else read_gap(gap)
-    loaded = _loaded(mechanism)
+    loaded = read_mechanism(mechanism)
     with progress() as announce:
         announce("proving")
         proof = certify(loaded, exact=True)
@@ -258,16 +249,8 @@ def plot(
     from optrand.certificate import certify
     from optrand.plotting import mechanism_figure, save_figure
 
-    loaded = _loaded(mechanism)
+    loaded = read_mechanism(mechanism)
     with progress() as announce:
         announce("drawing")
         save_figure(mechanism_figure(loaded, certify(loaded)), output, overwrite=force)
     typer.echo(f"picture  {output}")
-
-
-def _loaded(path: Path) -> Mechanism:
-    from optrand.mechanism import load
-
-    if not path.is_file():
-        raise InvalidInput(f"{path} is {'not a regular file' if path.exists() else 'not there'}: expected a mechanism")
-    return load(path)

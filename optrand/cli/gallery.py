@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optrand.cli.commands import _loaded
-from optrand.cli.options import LABEL_FORMS, BiasPenalty, Force, Outputs, read_epsilon, read_penalty
-from optrand.cli.reporting import progress, reported, show, tell_prior
+from optrand.cli.options import LABEL_FORMS, BiasPenalty, Force, Outputs
+from optrand.cli.questions import answered, read_mechanism, read_problem
+from optrand.cli.reporting import progress, reported, show
 from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from optrand.mechanism import Mechanism
-    from optrand.problem import Problem
+    pass
 
 __all__ = ["gallery"]
 
@@ -51,41 +48,22 @@ def gallery(
     given = sum(text is not None for text in (labels, prior, epsilon))
     if given != (0 if mechanism else 3) or (mechanism and (outputs, bias_penalty) != ("line", "inf")):
         raise InvalidInput("a gallery is of a saved mechanism, or else of --labels, --prior and --epsilon, all three")
-    refuse_gallery(output, overwrite=force)
     if mechanism is not None:
-        loaded = _loaded(mechanism)
+        refuse_gallery(output, overwrite=force)
+        loaded = read_mechanism(mechanism)
         with progress() as announce:
             made = drawn(loaded, output, overwrite=force, announce=announce)
     else:
-        problem = _problem(labels or "", prior or Path(), epsilon or "", (outputs, bias_penalty))
+        problem = read_problem(
+            labels or "",
+            prior or Path(),
+            epsilon or "",
+            outputs=outputs,
+            bias_penalty=bias_penalty,
+            check=lambda: refuse_gallery(output, overwrite=force),
+        )
         with progress() as announce:
-            made = drawn(_solved(problem, announce), output, overwrite=force, announce=announce)
+            made = drawn(answered(problem, announce)[0], output, overwrite=force, announce=announce)
     for name, reason in made.left_out:
         typer.echo(f"note: no picture of the {name}: {reason}")
     show({"pictures": len(made.pictures), "folder": output})
-
-
-def _problem(labels: str, prior: Path, epsilon: str, question: tuple[str, str]) -> Problem:
-    from optrand.problem import regression
-    from optrand.release.declared import parse_labels, read_prior
-    from optrand.release.outputs import allowed_outputs, parse_outputs
-
-    outputs, bias_penalty = question
-    budget, names = read_epsilon(epsilon), parse_labels(labels)
-    allowed = allowed_outputs(parse_outputs(outputs), names, budget)
-    public = read_prior(prior, names)
-    tell_prior(prior, public)
-    return regression(names, public.probabilities, budget, bias_penalty=read_penalty(bias_penalty), outputs=allowed)
-
-
-def _solved(problem: Problem, announce: Callable[[str], None]) -> Mechanism:
-    from optrand.certificate import certify
-    from optrand.solvers import solve
-    from optrand.tabulation import tabulate
-
-    announce("solving")
-    solution = solve(problem)
-    announce("making it exact")
-    mechanism = tabulate(solution)
-    certify(mechanism, exact=True).require(gap=math.inf)
-    return mechanism

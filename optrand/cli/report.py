@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from optrand.cli.commands import _loaded
 from optrand.cli.options import Force, Saved
+from optrand.cli.questions import read_mechanism
 from optrand.cli.reporting import progress, reported, told_gap
 
 __all__ = ["report"]
@@ -33,7 +33,7 @@ def report(
 
     if output.suffix.lower() not in (".html", ".htm"):
         raise InvalidInput(f"{output.name} is not the name of a page, expected one that ends in .html")
-    loaded = _loaded(mechanism)
+    loaded = read_mechanism(mechanism)
     refuse_target(output, overwrite=force)
     with progress() as announce:
         announce("proving")

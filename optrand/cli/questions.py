@@ -1,0 +1,60 @@
+"""What several commands begin with: a saved mechanism, or a problem from its options, solved and proven."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from optrand.cli.options import read_epsilon, read_penalty
+from optrand.cli.reporting import tell_prior
+from optrand.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from optrand.certificate import Certificate
+    from optrand.mechanism import Mechanism
+    from optrand.problem import Problem
+
+__all__ = ["answered", "read_mechanism", "read_problem"]
+
+
+def read_mechanism(path: Path) -> Mechanism:
+    """A saved mechanism, verified as it is loaded."""
+    from optrand.mechanism import load
+
+    if not path.is_file():
+        raise InvalidInput(f"{path} is {'not a regular file' if path.exists() else 'not there'}: expected a mechanism")
+    return load(path)
+
+
+def read_problem(
+    labels: str, prior: Path, epsilon: str, *, outputs: str, bias_penalty: str, check: Callable[[], None]
+) -> Problem:
+    """The problem that options state; `check` is called before the user is told how the prior is taken."""
+    from optrand.problem import regression
+    from optrand.release.declared import parse_labels, read_prior
+    from optrand.release.outputs import allowed_outputs, parse_outputs
+
+    budget, penalty = read_epsilon(epsilon), read_penalty(bias_penalty)
+    names = parse_labels(labels)
+    allowed = allowed_outputs(parse_outputs(outputs), names, budget)
+    public = read_prior(prior, names)
+    problem = regression(names, public.probabilities, budget, bias_penalty=penalty, outputs=allowed)
+    check()
+    tell_prior(prior, public)
+    return problem
+
+
+def answered(problem: Problem, announce: Callable[[str], None]) -> tuple[Mechanism, Certificate]:
+    """The exact mechanism of a problem, and its proof in exact arithmetic."""
+    from optrand.certificate import certify
+    from optrand.solvers import solve
+    from optrand.tabulation import tabulate
+
+    announce("solving")
+    solution = solve(problem)
+    announce("making it exact")
+    mechanism = tabulate(solution)
+    announce("proving")
+    return mechanism, certify(mechanism, exact=True).require(gap=math.inf)
