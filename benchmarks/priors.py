@@ -130,7 +130,7 @@ def revenue(k: int = len(REVENUE)) -> Floats:
     """
     dollars = np.arange(len(REVENUE))
     nearest = np.round(dollars / dollars[-1] * (k - 1)).astype(np.int64)
-    return _normalised(np.bincount(nearest, np.array(REVENUE, dtype=np.float64), k))
+    return _normalised(np.bincount(nearest, REVENUE, k).astype(np.float64))
 
 
 def log_normal(k: int) -> Floats:
