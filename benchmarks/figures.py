@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import priors
-from benchmarks.harness import options
+from benchmarks.harness import options, print_table
 from optrand import (
     Interval,
     certify,
@@ -41,6 +41,7 @@ REQUIRED_GAP = 1e-9
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 FINE = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 CLASSES = 10
+COLUMNS = ("mechanism", "exact gap", "pictures", "left out")
 
 
 def mechanisms(k: int) -> Iterator[tuple[str, Mechanism]]:
@@ -105,14 +106,14 @@ def main(arguments: Sequence[str]) -> int:
     k, suffix = (6, "-smoke") if given.smoke else (priors.WEEKS, "")
     folder = given.results / f"figures{suffix}"
     folder.mkdir(parents=True, exist_ok=True)
-    unproven = 0
+    unproven, rows = 0, []
     for name, mechanism in mechanisms(k):
         proof = certify(mechanism)
         unproven += bool(proof.findings) or not proof.gap <= REQUIRED_GAP
         made = gallery(mechanism, folder / name, endings=(".png",), overwrite=True)
-        print(f"{name}: gap {proof.gap:.1e}, {len(made.pictures)} pictures")
-        for picture, why in made.left_out:
-            print(f"  without {picture}: {why}")
+        left_out = ", ".join(picture for picture, _ in made.left_out)
+        rows.append([name, f"{proof.gap:.1e}", str(len(made.pictures)), left_out or "nothing"])
+    print_table("Galleries", COLUMNS, rows)
     for name, figure in comparisons(k, given.results, suffix):
         save_figure(figure, folder / f"{name}.png", overwrite=True)
         print(f"{name}.png")
