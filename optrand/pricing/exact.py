@@ -85,7 +85,10 @@ def value(problem: Problem, mechanism: Mechanism) -> Fraction:
 
 
 def _expected_loss(problem: Problem, mechanism: Mechanism) -> Fraction:
-    """The expected loss, rounded up where it is not rational; cost ``O(k n)``."""
+    """The expected loss, rounded up where it is not rational; cost ``O(k n)``, of classes ``O(k + n)``."""
+    if problem.loss == losses.zero_one:
+        kept = zip(rationals(problem.prior), _kept(mechanism), strict=True)
+        return -sum((p * weight for p, weight in kept), Fraction(0)) / mechanism.total
     if problem.loss in (losses.squared, losses.absolute):
         digits, finer = max(places(problem.labels), places(mechanism.outputs)), places(problem.prior)
         labels, outputs = (np.array(scaled(x, digits), dtype=object) for x in (problem.labels, mechanism.outputs))
@@ -103,6 +106,23 @@ def _expected_loss(problem: Problem, mechanism: Mechanism) -> Fraction:
     return expected / mechanism.total
 
 
+def _kept(mechanism: Mechanism) -> list[int]:
+    """The weight of each label as its own output; 0 for labels that are none."""
+    labels, outputs, arcs = mechanism.labels, mechanism.outputs, mechanism.arcs
+    where = np.minimum(np.searchsorted(labels, outputs), labels.size - 1)
+    kept = [0] * labels.size
+    if arcs is None:
+        for i in np.flatnonzero(labels[where] == outputs).tolist():
+            kept[where[i]] = mechanism.weights[where[i], i]
+        return kept
+    low, high = mechanism.ratio.denominator, mechanism.ratio.numerator
+    own, same = where[arcs.at], (labels[where] == outputs)[arcs.at]
+    favoured = (arcs.first <= own) & (own <= arcs.last)
+    for i in np.flatnonzero(same).tolist():
+        kept[own[i]] += (high if favoured[i] else low) * arcs.masses[i]
+    return kept
+
+
 def _loss_bounds(
     problem: Problem, y: int, label: Fraction, outputs: Sequence[Fraction]
 ) -> Iterable[tuple[Fraction, Fraction]]:
@@ -116,8 +136,24 @@ def _loss_bounds(
 def _lowest(problem: Problem, dual: Dual, ratio: Fraction) -> Fraction:
     """A rational lower bound of ``min f`` over the allowed outputs."""
     if isinstance(problem.outputs, Grid):
+        if problem.loss == losses.zero_one:
+            return _lowest_of_classes(problem, dual, ratio, problem.outputs.values)
         return _lowest_on_grid(problem, dual, ratio, problem.outputs.values)
     return _lowest_poisson(problem, dual, ratio)
+
+
+def _lowest_of_classes(problem: Problem, dual: Dual, ratio: Fraction, grid: Floats) -> Fraction:
+    """The same for ``zero_one``: an output gains at the one label that it is, if it is any; cost ``O(k + n)``."""
+
+    def weighted(cost: Fraction) -> Fraction:
+        return cost * ratio if cost < 0 else cost
+
+    alpha, prior = rationals(dual.alpha), rationals(problem.prior)
+    elsewhere = [weighted(-a) for a in alpha]
+    base = sum(elsewhere, Fraction(0))
+    own = np.flatnonzero(np.isin(problem.labels, grid)).tolist()
+    costs = [base + weighted(-prior[y] - alpha[y]) - elsewhere[y] for y in own]
+    return min(costs if len(own) == grid.size else [*costs, base])
 
 
 def _lowest_on_grid(problem: Problem, dual: Dual, ratio: Fraction, grid: Floats) -> Fraction:

@@ -1,0 +1,80 @@
+"""The exact bound and value of classification, against the definitions that look at every output for every label."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optrand import Dual, Grid, certify, classification, losses, rr, tabulate
+from optrand.arcs import IntegerArcs
+from optrand.mechanism import Mechanism
+from optrand.pricing import exact
+from optrand.problem import Problem
+
+
+@st.composite
+def cases(draw):
+    """Classes with outputs that are all labels, some of them, or some and others."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    k = draw(st.integers(1, 8))
+    labels = np.arange(float(k))
+    prior = rng.dirichlet(np.ones(k)) * rng.choice([1.0, 0.0], size=k)
+    prior[rng.integers(k)] += 1.0
+    prior /= math.fsum(prior)
+    grid = draw(st.sampled_from([labels, labels[: k // 2 + 1], np.append(labels[k // 2 :], [k + 3.5, -7.0])]))
+    problem = Problem(
+        labels, prior / math.fsum(prior), draw(st.sampled_from([0.1, 1.0, 8.0])), losses.zero_one, 0.0, Grid(grid)
+    )
+    return problem, Dual(prior * rng.normal(size=k) * rng.choice([0.0, 1.0, -1.0], size=k), np.zeros(k))
+
+
+@given(cases())
+def test_the_lowest_price_is_that_of_every_output_for_every_label(case):
+    problem, dual = case
+    ratio = Fraction(27, 10)
+    expected = exact._lowest_on_grid(problem, dual, ratio, problem.outputs.values)
+    assert exact._lowest_of_classes(problem, dual, ratio, problem.outputs.values) == expected
+
+
+@given(st.integers(0, 2**32), st.booleans())
+def test_the_kept_weights_are_the_diagonal_of_the_table(seed, as_arcs):
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(1, 7))
+    problem = classification(np.full(k, 1 / k), 1.0)
+    ratio = Fraction(5, 2)
+    masses = [int(mass) for mass in rng.integers(1, 9, size=k)]
+    each, full = np.arange(k), np.full(k, k - 1)
+    if k == 1:
+        table = IntegerArcs(1, [0], [0], [0], masses)
+    else:
+        # Each output has the full interval, and its own label alone.
+        first, last = np.column_stack((0 * each, each)).ravel(), np.column_stack((full, each)).ravel()
+        both = [mass for own in masses for mass in (own, 3)]
+        table = IntegerArcs(k, first, last, np.repeat(each, 2), both)
+    weights = table if as_arcs else table.table(ratio)
+    mechanism = Mechanism(problem, None, np.arange(float(k)), weights, ratio)
+    assert exact._kept(mechanism) == [mechanism.weights[y, y] for y in range(k)]
+    correct = sum(
+        Fraction(p) * Fraction(w, mechanism.total)
+        for p, w in zip(problem.prior.tolist(), exact._kept(mechanism), strict=True)
+    )
+    assert exact.value(problem, mechanism) == -correct
+
+
+def test_an_output_that_is_no_label_keeps_nothing():
+    problem = Problem(np.array([0.0, 1.0]), np.array([0.5, 0.5]), 1.0, losses.zero_one, 0.0, Grid([-3.0, 1.0, 9.0]))
+    mechanism = Mechanism(problem, None, [-3.0, 1.0, 9.0], [[2, 1, 1], [1, 2, 1]], Fraction(2))
+    assert exact._kept(mechanism) == [0, 2]
+
+
+def test_a_thousand_classes_are_proven_exactly():
+    mechanism = tabulate(rr(np.arange(1_000), 3.0))
+    proof = certify(mechanism, exact=True)
+    assert proof.findings == ()
+    assert proof.gap < 1e-12
+    assert proof.upper == pytest.approx(math.exp(3) / (math.exp(3) + 999), rel=1e-9)
