@@ -293,6 +293,21 @@ def test_all_labels_may_be_resampled_when_no_bias_is_removed():
         _ = release.channel(0).inverse
 
 
+@pytest.mark.parametrize("short", [Fraction(1, 10**400), Fraction(1, 2**1024)])
+def test_an_inverse_beyond_floats_is_refused(short):
+    half = Fraction(1, 2)
+    with pytest.raises(InvalidInput, match="leaves the range of floats"):
+        _ = LabelRandomization((half, half), 1 - short).inverse
+    largest = LabelRandomization((half, half), 1 - Fraction(1, 2**1023)).inverse
+    assert np.isfinite(largest).all()
+
+
+@pytest.mark.parametrize("labels", [0.0, -1.0])
+def test_a_budget_that_leaves_nothing_for_the_labels_is_refused_by_name(labels):
+    with pytest.raises(InvalidInput, match="the budget of the labels is"):
+        ClusterRR.for_budget(2, BudgetSplit(1.0, labels), threshold=0.5)
+
+
 def test_distributions_must_be_distributions():
     with pytest.raises(InvalidInput, match=r"sums to 0.75, expected exactly 1"):
         LabelRandomization((Fraction(1, 4), Fraction(1, 2)), Fraction(1, 2))
@@ -350,6 +365,26 @@ class TestGroups:
 
     def test_objects_that_are_strings_will_do(self):
         assert Groups.of_ids(np.array(["b", "a", "b"], dtype=object)).index.tolist() == [1, 0, 1]
+
+    def test_an_id_that_will_not_be_compared_is_missing(self):
+        class Gap:
+            """Like the NA of pandas: no comparison with it is true or false."""
+
+            def __eq__(self, other):
+                return self
+
+            def __bool__(self):
+                raise TypeError("ambiguous")
+
+            __hash__ = None
+
+        with pytest.raises(InvalidInput, match=r"2 of 4 group ids are missing"):
+            Groups.of_ids(np.array(["a", Gap(), "b", None], dtype=object))
+
+    @pytest.mark.parametrize(("index", "names"), [([[0, 1]], ["a", "b"]), ([0, 1], [["a"], ["b"]])])
+    def test_an_index_is_a_line(self, index, names):
+        with pytest.raises(InvalidInput, match=r"index has shape .* expected a group for each row"):
+            Groups(np.array(index), np.array(names))
 
     def test_a_missing_extra_is_named_with_its_command(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "sklearn.cluster", None)

@@ -275,7 +275,7 @@ class ClusterRR:
             k,
             threshold=floor,
             noise_scale=2 / Fraction(checked_epsilon(split.prior, "the budget of the distributions")),
-            resampling=1 / (1 + (privacy_ratio(split.labels) - 1) * floor),
+            resampling=1 / (1 + (privacy_ratio(checked_epsilon(split.labels, "the budget of the labels")) - 1) * floor),
             bias_correction=bias_correction,
         )
 

@@ -56,6 +56,11 @@ class Groups:
     def __post_init__(self) -> None:
         """Check that the two fit together, and freeze them."""
         index, names = np.array(self.index), np.array(self.names)
+        if index.ndim != 1 or names.ndim != 1:
+            raise InvalidInput(
+                f"index has shape {index.shape} and names {names.shape}, expected a group for each row, and a name for "
+                "each group"
+            )
         if index.dtype.kind not in "iu" or ((index < 0) | (index >= names.size)).any():
             raise InvalidInput(
                 f"index has type {index.dtype}, expected integers from 0 to {names.size - 1}: take Groups.of_ids"
@@ -236,7 +241,12 @@ def _checked_ids(given: ArrayLike, name: str) -> NDArray[Any]:
     elif array.dtype.kind == "f":
         missing = int(np.isnan(array).sum())
     elif array.dtype == object:
-        missing = sum(one is None or one != one for one in array.tolist())
+        # What stands for a gap may be unequal to itself, as NaN is, or refuse to say, as the NA of pandas does.
+        same = np.equal(array, array, dtype=object).tolist()
+        missing = sum(
+            one is None or not isinstance(equal, (bool, np.bool_)) or not equal
+            for one, equal in zip(array.tolist(), same, strict=True)
+        )
     else:
         missing = 0
     if missing:

@@ -8,6 +8,7 @@ References
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -100,13 +101,18 @@ class LabelRandomization:
         Raises
         ------
         InvalidInput
-            The resampling probability is 1.
+            The resampling probability is 1, or so near to it that the entries leave the range of floats.
         """
         kept = 1 - self.resampling
         if kept == 0:
             raise InvalidInput(
                 "the label-randomization matrix is singular since resampling is 1: no label is kept, so nothing can "
                 "be undone, take a resampling probability (or a bias_correction) below 1"
+            )
+        if 1 / kept > sys.float_info.max:
+            raise InvalidInput(
+                "the inverse of the label-randomization matrix leaves the range of floats since resampling is less "
+                "than 1e-308 short of 1: take a smaller resampling probability (or bias_correction)"
             )
         drawn = np.array([float(self.resampling * q / kept) for q in self.distribution])
         return frozen(np.eye(self.k) * float(1 / kept) - drawn[:, np.newaxis])
