@@ -250,6 +250,16 @@ def test_without_multipliers_there_is_no_proof() -> None:
         dual_figure(mechanism)
 
 
+@pytest.mark.parametrize("signs", [(1, -1, 1), (1, 1, 1), (-1, -1, -1)])
+@pytest.mark.parametrize("outputs", [Interval(0.5, 4.0), Grid(np.arange(1.0, 5.0))])
+def test_prices_beyond_floats_are_no_proof_to_be_drawn(outputs: Interval | Grid, signs: tuple[int, int, int]) -> None:
+    problem = optrand.regression([1, 2, 3], [0.5, 0.3, 0.2], 1.0, outputs=outputs, loss=losses.poisson_log)
+    answer = optrand.tabulate(optrand.solve(problem))
+    huge = Dual(1.7e308 * np.array(signs), np.zeros(3))
+    with pytest.raises(InvalidInput, match="prices leave the range of floats"):
+        dual_figure(Mechanism(problem, huge, answer.outputs, answer.table, answer.ratio))
+
+
 def test_a_problem_without_a_feasible_answer_has_no_certified_optimum() -> None:
     biased = Mechanism(SIX.problem, SIX.dual, SIX.outputs + 0.5, SIX.table, SIX.ratio)
     assert dual_figure(biased).get_suptitle().endswith("no optimum is certified")

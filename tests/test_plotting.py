@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from optrand.errors import InvalidInput
 from optrand.mechanism import Mechanism
 from optrand.path_decomposition import decompose_paths
 from optrand.plotting import matrix_figure, mechanism_figure, paths_figure, pmf_figure, save_figure
-from optrand.plotting.style import MARKS, number_texts, spread
+from optrand.plotting.style import MARKS, above, number_texts, spread
 from optrand.problem import unbiased_regression
 from optrand.randomizer import Randomizer
 
@@ -195,7 +196,8 @@ def test_outputs_that_never_occur_are_left_out() -> None:
 def test_the_mechanism_is_one_picture_with_a_caption() -> None:
     figure = mechanism_figure(THREE, certify(THREE))
     proof = certify(THREE)
-    assert figure.get_suptitle() == f"ε = 0.5, 3 labels, 3 outputs, certified gap {proof.gap:.2g}, realised ε 0.5"
+    gap = above(proof.gap, 2)
+    assert figure.get_suptitle() == f"ε = 0.5, 3 labels, 3 outputs, certified gap {gap}, realised ε ≤ 0.500001"
     upper, lower = figure.subfigs
     assert upper.get_suptitle() == "Labels 0, 1, 2"
     assert [axes.get_ylabel() for axes in upper.axes] == ["label 0", "label 1", "label 2"]
@@ -207,8 +209,13 @@ def test_a_mechanism_is_drawn_as_its_integers_say() -> None:
     problem = unbiased_regression([0, 1], [0.5, 0.5], epsilon=0.7)
     coin = Mechanism(problem, None, np.array([-1.0, 2.0]), np.array([[2, 1], [1, 2]], dtype=object), Fraction(2))
     figure = mechanism_figure(coin, certify(coin))
-    assert figure.get_suptitle().startswith("ε = 0.7, 2 labels, 2 outputs, no certified gap, realised ε 0.693147")
+    assert figure.get_suptitle().startswith("ε = 0.7, 2 labels, 2 outputs, no certified gap, realised ε ≤ 0.693148")
     assert stems(figure.axes[0]) == pytest.approx({-1: 2 / 3, 2: 1 / 3})
+
+
+def test_a_caption_rounds_what_is_certified_to_the_safe_side() -> None:
+    proof = dataclasses.replace(certify(THREE), lower=1.0, upper=1.0 / (1 - 0.01204), epsilon=0.4999994001)
+    assert mechanism_figure(THREE, proof).get_suptitle().endswith("certified gap 0.013, realised ε ≤ 0.500000")
 
 
 def test_a_caption_claims_no_gap_that_was_not_certified() -> None:

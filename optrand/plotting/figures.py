@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from optrand.path_decomposition import decompose_paths
 from optrand.plotting.paths import draw_paths
 from optrand.plotting.stems import draw_pmfs, shown_labels
-from optrand.plotting.style import STYLE
+from optrand.plotting.style import STYLE, above
 from optrand.plotting.subject import HasRandomizer, counted, drawn_table, has_means
 from optrand.plotting.table import draw_matrix
 from optrand.randomizer import Randomizer
@@ -145,7 +145,8 @@ def paths_figure(subject: Randomizer | HasRandomizer) -> Figure:
     """A randomizer as the mixture of randomized responses on bins that it is, one strip a component.
 
     A strip is as high as the weight of its component. Lines cut it into bins, and the shade of a bin is the output that
-    it produces: a label draws a strip, whatever the label is, and then mostly the output of its own bin there.
+    it produces: a strip is drawn, whatever the label is, and in it the output of the label's own bin is
+    ``exp(epsilon)`` times as likely as that of each other bin.
 
     Parameters
     ----------
@@ -186,6 +187,6 @@ def _caption(table: Randomizer, certificate: Certificate | None) -> str:
     parts = [f"ε = {table.epsilon:g}", counted(table.k, "label"), counted(table.n, "output")]
     if certificate is not None:
         known = math.isfinite(certificate.gap)
-        parts.append(f"certified gap {certificate.gap:.2g}" if known else "no certified gap")
-        parts.append(f"realised ε {certificate.epsilon:.6g}")
+        parts.append(f"certified gap {above(certificate.gap, 2)}" if known else "no certified gap")
+        parts.append(f"realised ε ≤ {above(certificate.epsilon, 6)}")
     return ", ".join(parts)

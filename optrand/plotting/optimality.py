@@ -144,7 +144,7 @@ def dual_figure(subject: Mechanism | Solution) -> Figure:
     Raises
     ------
     InvalidInput
-        A subject without a dual.
+        A subject without a dual, or with one whose prices leave the range of floats.
 
     Notes
     -----
@@ -162,11 +162,14 @@ def dual_figure(subject: Mechanism | Solution) -> Figure:
     if subject.dual is None:
         raise InvalidInput("there is no dual, and so no proof to draw: solve the problem again")
     table, proof = drawn_table(subject), certify(subject)
-    lowest = min(0.0, price(problem, subject.dual).lowest)
+    with np.errstate(over="ignore"):
+        lowest = price(problem, subject.dual).lowest
+    if not math.isfinite(lowest):
+        raise InvalidInput("the dual is too large: its prices leave the range of floats, solve the problem again")
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(7.2, 5.0), layout="constrained")
         draw_dual(figure, problem, subject.dual, table.outputs)
-        floor = below(lowest, 2) if np.isfinite(lowest) else "\N{MINUS SIGN}∞"
+        floor = below(min(0.0, lowest), 2)
         title = f"ε = {problem.epsilon:g}, {counted(problem.k, 'label')}: f(v) ≥ {floor} for every allowed v\n"
         if math.isfinite(proof.gap):
             title += f"so the optimum lies between {below(proof.lower, 7)} and {above(proof.upper, 7)}"

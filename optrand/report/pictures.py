@@ -38,7 +38,8 @@ WORDS = MappingProxyType(
         "pmf": Words(
             "What each label may become",
             "One panel a label: a stem for every output, or a bar for a bin of many, as high as its probability. The "
-            "dotted line stands at the label itself, the triangle at the mean of what is released in its place.",
+            "dotted line stands at the label itself, the triangle, which classes do not have, at the mean of what is "
+            "released in its place.",
         ),
         "matrix": Words(
             "The table, and its staircase signature",
@@ -59,12 +60,13 @@ WORDS = MappingProxyType(
         "paths": Words(
             "A mixture of randomized responses",
             "The same mechanism as strips, each as high as its share. One strip is drawn whatever the label is, and in "
-            "it the label mostly gives the output of its own bin.",
+            "it the output of the label's own bin is exp(ε) times as likely as that of each other bin.",
         ),
         "dual": Words(
             "The proof, drawn",
             "What the best private column at each output would cost. The curve is nowhere further below zero than its "
-            "title says, and so nothing else that is private loses less; it touches zero where the outputs are.",
+            "title says, and that bounds how much less anything else that is private can lose; it touches zero where a "
+            "mechanism that is the best of all has its outputs.",
         ),
     }
 )
