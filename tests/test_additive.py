@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -122,6 +123,27 @@ def test_no_digits_are_lost_at_small_epsilon(kind, epsilon):
     z = np.arange(-3.0, 4.0)
     widths = (9 - z**2).sum() if mechanism.exact else 36.0
     assert missing == pytest.approx(epsilon / 12 * widths, rel=2 * epsilon + 1e-14 / epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [1e-290, 1e-200, 1e-160, 1e-150, 1e-120])
+@pytest.mark.parametrize("kind", KINDS)
+def test_clipped_moments_are_those_of_the_limit_where_the_square_of_the_scale_is_no_float(kind, epsilon):
+    moments = kind(LABELS, epsilon, clip=Interval(0, 6)).moments(LABELS)
+    np.testing.assert_allclose(moments.biases, 3 - LABELS, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(moments.variances, 9.0, rtol=1e-13)
+
+
+@pytest.mark.parametrize("size", [1e-140, 1e-110, 1e110, 1e140])
+@pytest.mark.parametrize("kind", KINDS)
+def test_moments_stretch_as_far_as_labels_do(kind, size):
+    """Their cubes are no floats, nor are their squares times ``exp(epsilon / 3)`` at the larger budget."""
+    options = {"step": size} if kind in DISCRETE else {}
+    for clip, epsilon in itertools.product((None, Interval(0, 2)), (1.5, 400.0 if size > 1 else 4.0)):
+        unit = kind([0, 1], epsilon, clip=clip).moments([0, 1])
+        ends = None if clip is None else Interval(0, 2 * size)
+        stretched = kind([0, size], epsilon, clip=ends, **options).moments([0, size])
+        np.testing.assert_allclose(stretched.biases / size, unit.biases, rtol=1e-12)
+        np.testing.assert_allclose(stretched.variances / size / size, unit.variances, rtol=1e-12)
 
 
 # --- privacy, from both sides -----------------------------------------------------------------------------------------
@@ -471,6 +493,39 @@ def test_labels_and_sensitivities_without_meaning_are_refused(kind, labels, opti
 def test_budgets_that_are_none_are_refused(kind, epsilon):
     with pytest.raises(InvalidInput, match="epsilon"):
         kind(LABELS, epsilon)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_budgets_whose_noise_is_no_float_are_refused(kind):
+    with pytest.raises(InvalidInput, match="epsilon is 1e-310 at a sensitivity of 6"):
+        kind(LABELS, 1e-310)
+    if kind in DISCRETE:
+        assert kind([0, 1e140], 1e-200, step=1e140, clip=Interval(0, 1e140)).sample([0.0]).tolist() in ([0.0], [1e140])
+    else:
+        with pytest.raises(InvalidInput, match="noise is no float"):
+            kind([0, 1e140], 1e-200)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_further_apart_as_floats_than_as_they_are_written_are_refused(kind):
+    """These neighbouring floats are 16384 apart and written as if they were 10000: noise for that is too small."""
+    low = 1e20 + 16384
+    high = math.nextafter(low, math.inf)
+    with pytest.raises(InvalidInput, match="sensitivity, 10000, is less than the distance between the floats"):
+        kind([low, high], 1.0)
+    # What the user says may be larger, and then hides them.
+    assert kind([low, high], 1.0, sensitivity=20000).sensitivity == 20000
+
+
+@pytest.mark.parametrize("kind", DISCRETE)
+def test_no_label_is_more_steps_away_than_the_noise_hides(kind):
+    """Where the step is finer than floats are, a label may be a few steps further up than it is written."""
+    low, high = 80000000000000.42, 80000004693940.7
+    with pytest.raises(InvalidInput, match="steps of 1e-06 apart as floats, the sensitivity is"):
+        kind([low, high], 1.0, step=1e-6)
+    # Labels of which each is the float nearest to its own place are that many steps apart.
+    mechanism = kind([low, high], 1.0, step=0.01)
+    assert mechanism.positions(np.array([low, high]), "label(s)").tolist() == [0, mechanism.steps]
 
 
 @pytest.mark.parametrize("kind", DISCRETE)

@@ -35,6 +35,15 @@ __all__ = ["Additive", "ContinuousAdditive", "as_written", "uniforms"]
 UNIFORM_BITS = 53
 """As many as a float holds."""
 
+MIN_EPSILON = 1e-300
+"""Below it ``1 / epsilon`` or what is made of it leaves the range of floats."""
+
+MAX_SCALE = 1e300
+"""A larger ``sensitivity / epsilon``, times a logarithm, may be no float; noise in integers is of any size."""
+
+MISWRITTEN = 1e-9
+"""The share of the sensitivity by which labels may be further apart as floats than as they are written."""
+
 
 @dataclass(frozen=True, init=False)
 class Additive(ABC):
@@ -83,9 +92,20 @@ class Additive(ABC):
                 f"sensitivity is {hidden:g}, less than the range of the labels, {spread:g}: labels further apart would "
                 "not be hidden"
             )
+        if Fraction(declared.high) - Fraction(declared.low) > Fraction(hidden) * (1 + Fraction(MISWRITTEN)):
+            raise InvalidInput(
+                f"the sensitivity, {hidden:g}, is less than the distance between the floats nearest to the ends of the "
+                f"labels, {declared.high - declared.low:g}: take the lowest label from all others first"
+            )
         if clip is not None and not isinstance(clip, Interval):
             raise InvalidInput(f"clip is of type {type(clip).__name__}, expected an Interval or None")
-        fields = {"labels": declared, "epsilon": checked_epsilon(epsilon), "clip": clip, "sensitivity": hidden}
+        budget = checked_epsilon(epsilon)
+        if budget < MIN_EPSILON or (hidden / budget > MAX_SCALE and not self.exact):
+            raise InvalidInput(
+                f"epsilon is {budget:g} at a sensitivity of {hidden:g}, where noise is no float: raise epsilon, or "
+                "rescale the labels"
+            )
+        fields = {"labels": declared, "epsilon": budget, "clip": clip, "sensitivity": hidden}
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
@@ -121,13 +141,13 @@ class Additive(ABC):
         """
         places = self.positions(self._within(checked_values(labels, "labels")), "label(s)")
         if self.clip is None:
-            return Moments(np.zeros(places.size), np.full(places.size, self.noise.variance * self.unit**2))
+            return Moments(np.zeros(places.size), np.full(places.size, self.noise.variance * self.unit * self.unit))
         low, high = self.positions(np.array([self.clip.low, self.clip.high]), "end(s) of clip")
         mean_above, square_above = self._towards(high - places)
         mean_below, square_below = self._towards(places - low)
         biases = mean_above - mean_below
         variances = np.maximum(square_above + square_below - biases**2, 0.0)
-        return Moments(biases * self.unit, variances * self.unit**2)
+        return Moments(biases * self.unit, variances * self.unit * self.unit)
 
     def _towards(self, reach: Floats) -> tuple[Floats, Floats]:
         """The part of the first two moments that one end of the interval is responsible for."""

@@ -62,7 +62,13 @@ class LatticeAdditive(Additive):
         if steps > MAX_STEPS:
             raise InvalidInput(f"sensitivity is {self.sensitivity:g} and more than 2**50 steps: take a longer step")
         declared = [self.labels.low, self.labels.high] if isinstance(labels, Interval) else labels
-        self.positions(np.asarray(declared, dtype=np.float64), "label(s)")
+        places = self.positions(np.asarray(declared, dtype=np.float64), "label(s)")
+        # Where floats are sparser than the lattice a label may stand for a place further up than it is written.
+        if int(places.max()) > self.steps:
+            raise InvalidInput(
+                f"the labels are {int(places.max())} steps of {self.step:g} apart as floats, the sensitivity is "
+                f"{self.steps}: take the lowest label from all others first, or choose a longer step"
+            )
         if clip is not None:
             self.positions(np.array([clip.low, clip.high]), "end(s) of clip")
 

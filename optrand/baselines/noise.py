@@ -130,7 +130,10 @@ class LaplaceNoise(Noise):
     def capped(self, reach: Floats) -> tuple[Floats, Floats]:
         """Integrals of ``Pr[Z > s]`` and of ``2 s Pr[Z > s]`` up to the reach; the latter is an incomplete gamma."""
         x = reach / self.scale
-        return -self.scale / 2 * np.expm1(-x), self.scale * self.scale * special.gammainc(2, x)
+        # The square of the scale may be no float where that of the reach is one, and an incomplete gamma may vanish.
+        near = reach * reach / 2 * special.hyp1f1(2, 3, -np.minimum(x, 1.0))
+        far = self.scale * self.scale * special.gammainc(2, np.maximum(x, 1.0))
+        return -self.scale / 2 * np.expm1(-x), np.where(x < 1, near, far)
 
 
 @dataclass(frozen=True)

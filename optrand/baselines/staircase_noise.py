@@ -34,8 +34,8 @@ class _Staircase(Noise):
         """The upper level of the first stair."""
 
     @abstractmethod
-    def sums(self, reach: Floats) -> tuple[Floats, Floats]:
-        """Of ``s`` and of ``s**2`` from 0 to the reach."""
+    def sums(self, reach: Floats, level: float) -> tuple[Floats, Floats]:
+        """Of ``s`` and of ``s**2`` from 0 to the reach, where the density is at some level."""
 
     @property
     def factor(self) -> float:
@@ -85,9 +85,9 @@ class _Staircase(Noise):
     def _on_a_stair(self, reach: Floats) -> tuple[Floats, Floats]:
         """:meth:`capped` where the reach is at most one stair."""
         tail = self._level(reach, self.length) + self._level(0.0, self.length) / math.expm1(self.epsilon)
-        whole, upper = self.sums(reach), self.sums(np.minimum(reach, self.jump))
-        fall = -math.expm1(-self.epsilon)
-        first, second = (self.height * (self.factor * a + fall * b) for a, b in zip(whole, upper, strict=True))
+        lower = self.sums(reach, self.height * self.factor)
+        upper = self.sums(np.minimum(reach, self.jump), self.height * -math.expm1(-self.epsilon))
+        first, second = (a + b for a, b in zip(lower, upper, strict=True))
         return first + reach * tail, second + reach * reach * tail
 
 
@@ -119,9 +119,10 @@ class ContinuousStaircase(_Staircase):
         """``a(gamma)``."""
         return -math.expm1(-self.epsilon) / (2 * self.length * (self.gamma + self.factor * (1 - self.gamma)))
 
-    def sums(self, reach: Floats) -> tuple[Floats, Floats]:
-        """Integrals."""
-        return reach**2 / 2, reach**3 / 3
+    def sums(self, reach: Floats, level: float) -> tuple[Floats, Floats]:
+        """Integrals; lengths are not cubed, which may leave the range of floats."""
+        share = level * reach
+        return share * reach / 2, share * reach * reach / 3
 
     def density(self, distances: Floats) -> Floats:
         """By the definition."""
@@ -160,9 +161,9 @@ class LatticeStaircase(_Staircase):
         """The probability of 0."""
         return self.height
 
-    def sums(self, reach: Floats) -> tuple[Floats, Floats]:
+    def sums(self, reach: Floats, level: float) -> tuple[Floats, Floats]:
         """Sums over 1, 2, ..., reach."""
-        first = reach * (reach + 1) / 2
+        first = level * reach * (reach + 1) / 2
         return first, first * (2 * reach + 1) / 3
 
     def density(self, distances: Floats) -> Floats:
