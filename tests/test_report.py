@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import re
 from fractions import Fraction
@@ -147,6 +148,16 @@ def test_equal_mechanisms_give_equal_pages_and_names_of_files_are_text(page, fiv
     assert text == page.replace("five.json", "&#x27;&lt;b&gt; &amp; me.json&#x27;")
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("bad\udcff.json", "'bad?.json'"), ("-x.json", "./-x.json"), ("five.json", "five.json")],
+)
+def test_any_name_of_a_file_makes_a_page_and_a_command(five, name, shown):
+    text = page_of(five, name=name)
+    assert text.encode()
+    assert f"optrand verify {html.escape(shown)}\npython -m optrand.checker {html.escape(shown)}<" in text
+
+
 def test_figures_do_not_share_what_they_refer_to():
     def figure():
         made = Figure(figsize=(2, 2))
@@ -205,6 +216,15 @@ def test_the_budget_is_never_understated(epsilon):
     ratio = float(mechanism.realised_ratio)
     assert ratio / (1 + ratio) <= most <= ratio / (1 + ratio) + 2e-3
     assert most + least == pytest.approx(1)
+
+
+def test_odds_just_above_a_round_number_are_not_rounded_down():
+    most = Fraction(3) + Fraction(1, 2**80)
+    problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.5)
+    table = np.array([[most.numerator, most.denominator], [most.denominator, most.numerator]], dtype=object)
+    text = budget_sentences(Mechanism(problem, None, np.array([-0.5, 1.5]), table, most))[0]
+    assert "at most 3.001." in text
+    assert "at most 75.1% likely, and no less than 24.9%" in text
 
 
 def test_labels_are_listed_with_their_prior_mean_and_deviation(five):

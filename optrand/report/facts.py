@@ -10,6 +10,7 @@ import numpy as np
 
 from optrand import losses
 from optrand.certificate import Certificate
+from optrand.exact import float_above
 from optrand.mechanism import Mechanism
 from optrand.plotting.style import above, number_texts, spread
 from optrand.problem import Problem
@@ -90,12 +91,12 @@ def budget_facts(mechanism: Mechanism) -> Facts:
 
 def budget_sentences(mechanism: Mechanism) -> Sequence[str]:
     """What the budget means to somebody whose label is released, and to whoever releases it."""
-    ratio = math.exp(mechanism.realised_epsilon)
+    ratio = mechanism.realised_ratio
     likely = math.ceil(1000 * ratio / (1 + ratio)) / 1000
     return (
         "Whatever anybody knows beforehand, one released number changes the odds between any two labels of a person by "
-        f"a factor of at most {above(ratio, 4)}. What was as likely as not becomes at most {likely:.1%} likely, and no "
-        f"less than {1 - likely:.1%}.",
+        f"a factor of at most {above(float_above(ratio), 4)}. What was as likely as not becomes at most {likely:.1%} "
+        f"likely, and no less than {1 - likely:.1%}.",
         "Every further release of the same label spends the budget again: the factors multiply, the epsilons add up.",
         "This is the budget of the mechanism alone. If its prior was computed from the private labels themselves, what "
         "that spent is to be added; the file does not say where its prior came from.",

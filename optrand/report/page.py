@@ -99,7 +99,9 @@ def _section(anchor: str, heading: str, content: str) -> str:
 
 
 def _certificate(mechanism: Mechanism, certificate: Certificate, name: str) -> str:
-    file = shlex.quote(name)
+    # The name of a file may hold octets that are no text; one that begins with a dash would be taken for an option.
+    shown_name = name.encode(errors="replace").decode()
+    file = shlex.quote(f"./{shown_name}" if shown_name.startswith("-") else shown_name)
     commands = f"optrand verify {file}\npython -m optrand.checker {file}"
     return (
         _facts("What was asked, and what is proven of the answer", facts.certificate_facts(mechanism, certificate))
