@@ -145,8 +145,8 @@ def paths_figure(subject: Randomizer | HasRandomizer) -> Figure:
     """A randomizer as the mixture of randomized responses on bins that it is, one strip a component.
 
     A strip is as high as the weight of its component. Lines cut it into bins, and the shade of a bin is the output that
-    it produces: a strip is drawn, whatever the label is, and in it the output of the label's own bin is
-    ``exp(epsilon)`` times as likely as that of each other bin.
+    it produces: a strip is drawn, whatever the label is, and in it the label's own bin is ``exp(epsilon)`` times as
+    likely to give the output as each other bin.
 
     Parameters
     ----------

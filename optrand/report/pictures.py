@@ -60,7 +60,7 @@ WORDS = MappingProxyType(
         "paths": Words(
             "A mixture of randomized responses",
             "The same mechanism as strips, each as high as its share. One strip is drawn whatever the label is, and in "
-            "it the output of the label's own bin is exp(ε) times as likely as that of each other bin.",
+            "it the label's own bin is exp(ε) times as likely to give the output as each other bin.",
         ),
         "dual": Words(
             "The proof, drawn",
