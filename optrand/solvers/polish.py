@@ -61,12 +61,19 @@ def used(program: FlowProgram, point: FlowPoint) -> tuple[FlowProgram, FlowPoint
     found, least = (program, point), _residual(program, point)
     for plausible in PLAUSIBLE:
         some, near = _only(program, point, plausible)
-        if some.n:
-            some, near = _only(some, settled(some, near), 0.0)
+        if not some.n:
+            continue
+        whole = some, settled(some, near)
+        some, near = _only(*whole, 0.0)
         if not some.n:
             continue
         near = polished(some, near)
         error = _error(some, near) if (near.masses >= 0).all() else np.inf
+        if not error < np.inf:
+            # Where many arcs will do, as between labels next to prior zero, Newton's steps may ask for negative masses.
+            unsettled = _residual(*whole)
+            if unsettled < least:
+                found, least = whole, unsettled
         if error < least:
             # What was left out must not be missed.
             error = max(error, -float(program.reduced_costs(near.potentials)[0].min()))
