@@ -455,10 +455,10 @@ def test_both_say_by_type_whether_they_are_exact():
 @pytest.mark.parametrize(
     ("k", "epsilon", "match"),
     [
-        (1, 1.0, "at least 2 classes"),
-        (-3, 1.0, "at least 2 classes"),
-        (2.0, 1.0, "k is of type float"),
-        (True, 1.0, "k is of type bool"),
+        (1, 1.0, "k is 1, expected an integer of at least 2"),
+        (-3, 1.0, "k is -3, expected an integer of at least 2"),
+        (2.0, 1.0, "k is 2.0, expected an integer"),
+        (True, 1.0, "k is True, expected an integer"),
         (3, 0.0, "above 0"),
         (3, -1.0, "above 0"),
         (3, math.nan, "finite"),

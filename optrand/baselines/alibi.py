@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.baselines.coins import octets
+from optrand.baselines.groups import checked_count
 from optrand.baselines.protocol import Moments
-from optrand.baselines.vector import MIN_EPSILON, checked_classes, checked_number_of_classes
+from optrand.baselines.vector import MIN_EPSILON, checked_classes
 from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
 from optrand.validation import PRIOR_SUM_TOLERANCE, Floats
@@ -88,7 +89,7 @@ class Alibi:
 
     def __post_init__(self) -> None:
         """Check both numbers."""
-        object.__setattr__(self, "k", checked_number_of_classes(self.k))
+        object.__setattr__(self, "k", checked_count(self.k, "k", 2))
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         if self.epsilon < MIN_EPSILON:
             raise InvalidInput(f"epsilon is {self.epsilon:g}, expected at least {MIN_EPSILON:g}")

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.baselines.coins import Octets, coins
+from optrand.baselines.groups import checked_count
 from optrand.baselines.protocol import Moments
 from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
@@ -25,28 +26,13 @@ from optrand.exact import privacy_ratio
 from optrand.validation import Floats
 from optrand.validation import epsilon as checked_epsilon
 
-__all__ = ["UnaryBits", "checked_classes", "checked_number_of_classes"]
+__all__ = ["UnaryBits", "checked_classes"]
 
 BLOCK = 1 << 18
 """Octets drawn or counted at a time."""
 
 MIN_EPSILON = 1e-140
 """Below this the variance of an estimate leaves the range of floats."""
-
-
-def checked_number_of_classes(k: object) -> int:
-    """An integer of at least 2.
-
-    Examples
-    --------
-    >>> checked_number_of_classes(3)
-    3
-    """
-    if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
-        raise InvalidInput(f"k is of type {type(k).__name__}, expected the number of classes, an integer")
-    if k < 2:
-        raise InvalidInput(f"k is {k}, expected at least 2 classes: one label tells nothing that could be private")
-    return int(k)
 
 
 def checked_classes(values: ArrayLike, k: int) -> NDArray[np.intp]:
@@ -136,7 +122,7 @@ class UnaryBits:
 
     def __post_init__(self) -> None:
         """Check both numbers."""
-        object.__setattr__(self, "k", checked_number_of_classes(self.k))
+        object.__setattr__(self, "k", checked_count(self.k, "k", 2))
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         if self.epsilon < MIN_EPSILON:
             raise InvalidInput(f"epsilon is {self.epsilon:g}, expected at least {MIN_EPSILON:g}")
