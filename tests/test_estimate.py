@@ -329,6 +329,17 @@ class TestHistogram:
         assert found.shares.tolist() == [1.0]
         assert found.standard_errors.tolist() == found.noise_errors.tolist() == [0.0]
 
+    @pytest.mark.parametrize(
+        ("vector", "nearest"),
+        [
+            ([1e17, 0.0, 0.0], [1.0, 0.0, 0.0]),
+            ([-1e20, -1e20], [0.5, 0.5]),
+            ([1e308, -1e308, 1e308], [0.5, 0.0, 0.5]),
+        ],
+    )
+    def test_projection_of_numbers_beside_which_1_is_nothing(self, vector, nearest):
+        assert estimate.project_to_simplex(vector).tolist() == nearest
+
     @given(st.lists(st.floats(-5, 5), min_size=1, max_size=8))
     def test_projection_is_the_nearest_distribution(self, vector):
         given_ = np.array(vector)
@@ -448,6 +459,12 @@ class TestBadInput:
         ):
             with pytest.raises(InvalidInput, match=message):
                 estimate.unbiased_values(three, functions)
+        for size in (1e200, 1e308):
+            with pytest.raises(InvalidInput, match="the numbers of the function reach beyond 1e"):
+                estimate.average(three.outputs, three, [size, 0.0, -size])
+        coin = optrand.tabulate(optrand.rr([0, 1], 1e-6))
+        with pytest.raises(InvalidInput, match="unbiased values of the function reach beyond 1e"):
+            estimate.average([0, 1], coin, [0.0, 1e149])
         with pytest.raises(InvalidInput, match="prior has 2 entries for 3 labels"):
             estimate.unbiased_values(three, [1, 2, 3], prior=[0.5, 0.5])
 

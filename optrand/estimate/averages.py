@@ -9,7 +9,7 @@ from optrand.errors import InvalidInput
 from optrand.estimate.debiasing import Debiasing
 from optrand.estimate.intervals import Estimate
 from optrand.mechanism import Mechanism
-from optrand.validation import Floats
+from optrand.validation import Floats, squarable
 
 __all__ = ["average", "mean", "output_numbers", "tallied"]
 
@@ -152,7 +152,8 @@ def average(
     Raises
     ------
     InvalidInput
-        A singular mechanism, values that are no outputs of it, or a function of another length.
+        A singular mechanism, values that are no outputs of it, or a function of another length or of numbers whose
+        squares are no floats.
 
     Notes
     -----
@@ -180,7 +181,9 @@ def average(
     given = np.asarray(function, dtype=np.float64)
     if given.shape != mechanism.labels.shape:
         raise InvalidInput(f"function has shape {given.shape}, expected {mechanism.labels.shape}: a number a label")
+    squarable(given, "the numbers of the function")
     values = debiasing.values(given)
+    squarable(values, "the unbiased values of the function")
     return _estimate(tallies, values, _noise_variance(debiasing, tallies, values, given), bias=0.0)
 
 

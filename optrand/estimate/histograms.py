@@ -170,6 +170,9 @@ def project_to_simplex(vector: ArrayLike) -> Floats:
     .. [1] Duchi, Shalev-Shwartz, Singer and Chandra, *Efficient Projections onto the l1-Ball*, 2008.
     """
     given = checked_values(vector, "vector")
+    # Less a constant the projection is the same, and 1 is not lost among large numbers; 1 below the largest it is 0.
+    with np.errstate(over="ignore"):
+        given = np.maximum(given - given.max(), -1.0)
     falling = np.sort(given)[::-1]
     thresholds = (np.cumsum(falling) - 1) / np.arange(1, given.size + 1)
     theta = thresholds[np.flatnonzero(falling > thresholds)[-1]]
