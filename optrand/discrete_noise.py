@@ -84,12 +84,32 @@ class RandomBits:
             if not (negative and size == 0):
                 return -size if negative else size
 
+    def _lower(self, epsilon: Fraction, halves: int) -> bool:
+        """True with probability ``2**halves * exp(-epsilon)``, for at most `epsilon` halves."""
+        return all(self._two_over_e() for _ in range(halves)) and self.survives(epsilon - halves)
+
+    def _two_over_e(self) -> bool:
+        """True with probability ``2 exp(-1) = 1 - 1 / 3 + 1 / (3 * 4) - ...``, as in :meth:`bernoulli_exp`."""
+        trial = 3
+        while self.below(trial) == 0:
+            trial += 1
+        return trial % 2 == 1
+
     def staircase(self, epsilon: Fraction, sensitivity: int, rise: int) -> int:
         """One draw of discrete staircase noise; see :func:`discrete_staircase`."""
+        lower = sensitivity - rise
+        # As many halves as bring the lower level below the upper one; of each, and of one unit, 2 / e is left.
+        halves = min(int(epsilon), (-(-lower // rise) - 1).bit_length() if lower else 0)
+        bound = max(rise << halves, lower)
         while True:
-            within = self.below(sensitivity)
-            if within >= rise and not self.survives(epsilon):
-                continue
+            if self.take(1) == 0:
+                if self.below(bound) >= rise << halves:
+                    continue
+                within = self.below(rise)
+            else:
+                if self.below(bound) >= lower or not self._lower(epsilon, halves):
+                    continue
+                within = rise + self.below(lower)
             size = within + sensitivity * self.geometric(1 / epsilon)
             negative = self.take(1) == 1
             if not (negative and size == 0):
@@ -162,14 +182,15 @@ def discrete_staircase(
 
     Notes
     -----
-    The remainder of ``abs(x)`` is uniform, kept beyond ``r`` with probability :math:`e^{-\varepsilon}`, and the number
-    of whole stairs is geometric: products of coins, since the formula factors so. A negative zero starts again.
+    The remainder of ``abs(x)`` is on the upper level or the lower one with weights ``r`` and :math:`(\Delta - r)
+    e^{-\varepsilon}`, which are coins once both are divided by a bound on the larger, and uniform on it; the number of
+    whole stairs is geometric. A negative zero starts again. Few rounds however long the stair, at the best `rise`.
 
     Examples
     --------
     >>> from optrand.entropy import SeededEntropy
     >>> discrete_staircase(Fraction(1), 8, sensitivity=4, rise=2, source=SeededEntropy(0))
-    (-4, 0, -5, -1, -1, 0, 1, -23)
+    (8, -1, 0, -2, 1, -7, -8, -3)
 
     References
     ----------

@@ -409,6 +409,30 @@ def test_noise_of_any_size_is_drawn_and_clipped():
     assert np.isinf(DiscreteLaplace([0, 2**40], 1e-300).sample(np.zeros(40))).any()
 
 
+def test_long_stairs_at_large_budgets_are_drawn_without_many_rounds():
+    """A uniform place on the stair would be on its upper level, and kept, once in 3e8 rounds."""
+    mechanism = DiscreteStaircase([0, 340_000_001], 700.0)
+    assert mechanism.rise == 1
+    assert mechanism.sample([0, 340_000_001] * 50).tolist() == [0, 340_000_001] * 50
+
+
+@pytest.mark.parametrize("rise", [1, 3, 40])
+@pytest.mark.parametrize("epsilon", [0.7, 2.5, 6.0])
+def test_draws_from_long_stairs_fit_the_probabilities(epsilon, rise):
+    noise = DiscreteStaircase([0, 50], epsilon, rise=rise).noise
+    draws = discrete_staircase(Fraction(epsilon), 20_000, sensitivity=50, rise=rise, source=SeededEntropy(11))
+    edges = np.array([-50, -25, -rise, -1, 0, rise - 1, 25, 49]) + 0.5
+    edges = np.unique(edges)
+    seen = np.bincount(np.searchsorted(edges, draws), minlength=edges.size + 1)
+    expected = noise.mass(np.r_[-np.inf, edges], np.r_[edges, np.inf]) * len(draws)
+    assert (
+        stats.chisquare(
+            seen[expected > 5], expected[expected > 5] * seen[expected > 5].sum() / expected[expected > 5].sum()
+        ).pvalue
+        > 1e-4
+    )
+
+
 def test_exactness_is_said_by_the_type():
     for kind in KINDS:
         mechanism = kind(LABELS, 1.0)
