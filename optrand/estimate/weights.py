@@ -236,6 +236,8 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
         raise InvalidInput(f"{strangers} released label(s) are not among those kept: RRTop-k cannot have released them")
     # 1 - k p = (exp(epsilon) - 1) / (exp(epsilon) + k - 1), without cancellation.
     gain = math.expm1(budget)
+    if math.isinf((gain + mask.shape[-1]) / gain):
+        raise InvalidInput(f"epsilon is {budget:g}, where weights of {mask.shape[-1]} classes are no floats: raise it")
     weights = np.where(mask, -1 / gain, 0.0)
     weights[np.arange(numbers.size), numbers] += (gain + counts[:, 0]) / gain
     return weights
