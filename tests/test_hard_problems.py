@@ -19,6 +19,7 @@ from optrand import (
     unbiased_regression,
 )
 from optrand.certificate import lower_bound
+from optrand.errors import NotCertified
 from optrand.presolve import Reduction
 from optrand.solvers import Flow
 
@@ -53,6 +54,24 @@ def test_it_is_solved_and_proven(name):
         assert proof.findings == ()
         assert proof.lower <= proof.upper
         assert proof.gap <= 1e-6
+
+
+@pytest.mark.parametrize("epsilon", [25.0, 32.0, 40.0])
+@pytest.mark.parametrize(
+    ("labels", "prior"),
+    [([1e6, 1e6 + 1, 1e6 + 3], [0.2, 0.5, 0.3]), ([0, 1, 2, 3], [0.5, 0, 0.5, 0]), (range(9), [0.5, *[0] * 7, 0.5])],
+)
+def test_where_floats_end_it_says_so(labels, prior, epsilon):
+    """Outputs differ from labels by less than floats can tell, or the ends are idle: proven or refused, and quietly."""
+    problem = unbiased_regression(list(labels), prior, epsilon)
+    try:
+        proof = certify(solve(problem))
+    except NotCertified as refusal:
+        proof = refusal.certificate
+        assert proof is None or proof.findings or proof.gap > 0.1
+    else:
+        assert proof.findings == ()
+        assert proof.lower <= proof.upper
 
 
 def test_where_no_arc_looks_used_the_engines_answer_stays():

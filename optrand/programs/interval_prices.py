@@ -69,12 +69,14 @@ def cheap(ground: Floats, nodes: Floats, box: tuple[float, float], tolerance: fl
         )
         below = np.arange(k - start) < np.arange(stop - start)[:, np.newaxis]
         weight[below] = 1.0
-        output = np.clip(moment / weight, low, high)
-        weight *= output
-        weight /= 2
-        moment -= weight
-        moment *= output
-        cost -= moment
+        # At an epsilon beyond the digits of floats a weight may be lost to rounding: no price, and no arc to add.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            output = np.clip(moment / weight, low, high)
+            weight *= output
+            weight /= 2
+            moment -= weight
+            moment *= output
+            cost -= moment
         cost[below] = np.inf
         padded = np.pad(cost, ((0, 0), (1, 1)), constant_values=np.inf)
         dips = (cost < -tolerance) & (cost <= padded[:, :-2]) & (cost <= padded[:, 2:])

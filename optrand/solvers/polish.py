@@ -111,8 +111,8 @@ def settled(program: FlowProgram, point: FlowPoint) -> FlowPoint:
     """Take Newton's steps until every arc is in use or not; the best point found where floats give out first."""
     system = NodeSystem(program)
     best, error = point, np.inf
-    point = _centred(program, point)
     with np.errstate(over="ignore", invalid="ignore"):
+        point = _centred(program, point)
         for _ in range(STEPS):
             equations = _Equations.at(program, point)
             gap = float(point.masses @ point.slacks)
