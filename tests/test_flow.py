@@ -405,6 +405,15 @@ def test_intervals_are_widened_within_the_labels() -> None:
     ]
 
 
+def test_both_ends_move_by_two_labels_together() -> None:
+    first, last = widened(9, np.array([4]), np.array([5]), 2)
+    moved = {(a - 4, b - 5) for a, b in zip(first.tolist(), last.tolist(), strict=True)}
+    near = {(a, b) for a in range(-2, 3) for b in range(-2, 3) if abs(a) + abs(b) <= 2}
+    # The interval from 4 to 5 keeps at least one label.
+    assert moved == {(a, b) for a, b in near if a - b <= 1}
+    assert len(first) == len(moved)
+
+
 def test_intervals_are_united_each_once() -> None:
     first, last = united(4, (np.array([0, 2]), np.array([3, 2])), (np.array([2, 1]), np.array([2, 3])))
     assert (first.tolist(), last.tolist()) == ([0, 1, 2], [3, 3, 2])

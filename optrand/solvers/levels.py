@@ -25,6 +25,10 @@ KEPT = 2
 """Arcs of a coarse answer that are worth keeping, for each coarse label."""
 
 
+TOGETHER = 2
+"""By how many labels, in sum, the ends of an interval are moved."""
+
+
 def all_arcs(k: int) -> Intervals:
     """Every interval of ``k`` labels."""
     first, last = np.triu_indices(k)
@@ -63,11 +67,11 @@ def refined(program: FlowProgram, point: FlowPoint, kept: Indices, k: int) -> In
 
 
 def widened(k: int, first: Indices, last: Indices, by: int) -> Intervals:
-    """Intervals with either end moved by up to `by` labels."""
-    steps = np.arange(-by, by + 1)
-    firsts = first[:, np.newaxis, np.newaxis] + steps[:, np.newaxis]
-    lasts = last[:, np.newaxis, np.newaxis] + steps
-    firsts, lasts = (array.ravel() for array in np.broadcast_arrays(firsts, lasts))
+    """Intervals with either end moved by up to `by` labels, and both together by up to :data:`TOGETHER`."""
+    before, after = np.mgrid[-by : by + 1, -by : by + 1].reshape(2, -1)
+    close = np.abs(before) + np.abs(after) <= TOGETHER
+    firsts = (first[:, np.newaxis] + before[close]).ravel()
+    lasts = (last[:, np.newaxis] + after[close]).ravel()
     inside = (firsts >= 0) & (firsts <= lasts) & (lasts < k)
     return firsts[inside], lasts[inside]
 
