@@ -261,11 +261,12 @@ def share_row(record: dict[str, Any]) -> list[str]:
 
 def picture(found: Sequence[dict[str, Any]], epsilon: float, results: Path, name: str) -> None:
     """Time against the number of labels, a panel for each loss."""
-    from benchmarks.pictures import LOOKS, drawing, log_log
+    from benchmarks.pictures import drawing, log_log, looks
 
     with drawing(results, name, (9.0, 3.2)) as figure:
         for axes, loss in zip(figure.subplots(1, 3, sharey=True), LOSSES, strict=True):
-            for look, method in zip(LOOKS, (OURS, CUBIC, LINEAR), strict=False):
+            methods = (OURS, CUBIC, LINEAR)
+            for look, method in zip(looks(methods, "methods"), methods, strict=True):
                 mine = [one for one in found if (one["loss"], one["method"]) == (loss.name, method) and "value" in one]
                 axes.plot([one["k"] for one in mine], [one["seconds"] for one in mine], label=method, **look)
             sizes = sorted({one["k"] for one in found})

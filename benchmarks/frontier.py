@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -122,39 +121,11 @@ def end_row(found: dict[str, Any]) -> list[str]:
     return [found["end"], f"{found['epsilon']:g}", f"{found['value']:.8f}", *differences, found["verdict"]]
 
 
-def picture(found: dict[float, list[SweepRow]], k: int, results: Path, name: str) -> None:
-    """Deviation against bias, and both against the penalty."""
-    from benchmarks.pictures import LOOKS, drawing, light, log_x
-
-    with drawing(results, name, (7.2, 3.6)) as figure:
-        left, right = figure.subplots(1, 2)
-        for look, (epsilon, rows) in zip(LOOKS, found.items(), strict=False):
-            deviation = [math.sqrt(row.variance) for row in rows]
-            bias = [math.sqrt(row.squared_bias) for row in rows]
-            inner = [row for row in rows if BETWEEN[0] <= row.bias_penalty <= BETWEEN[1]]
-            strengths = [row.bias_penalty for row in inner]
-            left.plot(bias, deviation, label=f"ε = {epsilon:g}", **{**look, "markersize": 3})
-            left.plot(bias[:1], deviation[:1], label="_bins", color=look["color"], marker="s", markersize=7)
-            left.plot(bias[-1:], deviation[-1:], label="_unbiased", color=look["color"], marker="*", markersize=11)
-            right.plot(strengths, [math.sqrt(row.variance) for row in inner], color=look["color"], linewidth=1.6)
-            right.plot(strengths, [math.sqrt(row.squared_bias) for row in inner], color=look["color"], linestyle=":")
-        left.set_xlabel("root mean squared bias")
-        left.set_ylabel("standard deviation")
-        left.plot([], [], color="none", marker="s", markeredgecolor="k", label="RR-on-Bins")
-        left.plot([], [], color="none", marker="*", markersize=9, markeredgecolor="k", label="unbiased optimum")
-        left.legend(loc="upper right")
-        log_x(right, (0.01, 0.1, 1, 10, 100, 1_000, 10_000))
-        right.set_xlabel("penalty on squared bias")
-        right.plot([], [], color="k", linewidth=1.6, label="standard deviation")
-        right.plot([], [], color="k", linestyle=":", label="root mean squared bias")
-        right.legend(loc="upper left")
-        for axes in (left, right):
-            light(axes)
-        figure.suptitle(f"Weeks worked, {k} labels: the least variance for every bias, proven", fontsize=9)
-
-
 def main(arguments: Sequence[str]) -> int:
     """Sweep, print, draw, and return 1 if a row is not proven or an end is not what it is called."""
+    from benchmarks.pictures import left
+    from optrand.plotting.comparisons import frontier_figure
+
     given = options("frontier", __doc__).parse_args(arguments)
     k, count = (6, SMALL_COMPROMISES) if given.smoke else (priors.WEEKS, COMPROMISES)
     labels, prior = np.arange(float(k)), priors.weeks(k)
@@ -174,5 +145,5 @@ def main(arguments: Sequence[str]) -> int:
     name = "frontier-smoke" if given.smoke else "frontier"
     write_json(given.results, name, rows)
     write_json(given.results, f"ends-of-{name}", checked)
-    picture(found, k, given.results, name)
+    left(frontier_figure([row for here in found.values() for row in here]), given.results, name)
     return 0 if all(row["proven"] for row in rows) and all(end["equal"] for end in checked) else 1

@@ -132,11 +132,11 @@ def row(record: dict[str, Any], before: dict[str, Any] | None) -> list[str]:
 
 def picture(found: dict[str, list[dict[str, Any]]], growths: dict[str, Growth], results: Path, name: str) -> None:
     """Time and peak memory against the number of labels."""
-    from benchmarks.pictures import FAINT, LOOKS, drawing, log_log
+    from benchmarks.pictures import FAINT, drawing, log_log, looks
 
     with drawing(results, name, (7.2, 3.4)) as figure:
         left, right = figure.subplots(1, 2)
-        for look, (prior, rows) in zip(LOOKS, found.items(), strict=False):
+        for look, (prior, rows) in zip(looks(found, "priors"), found.items(), strict=True):
             sizes = [record["k"] for record in rows]
             law = growths[prior]
             powers = f"{prior}: $k^{{{law.before:.2f}}}$, then $k^{{{law.after:.2f}}}$ from {law.turn:,}"

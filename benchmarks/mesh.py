@@ -141,11 +141,11 @@ def records(k: int, meshes: Sequence[int], limit: float) -> Iterator[dict[str, A
 
 def picture(found: Sequence[dict[str, Any]], limit: float, k: int, results: Path, name: str) -> None:
     """Time against mesh size; an arrow where a method went over the limit."""
-    from benchmarks.pictures import FAINT, LOOKS, drawing, log_log
+    from benchmarks.pictures import FAINT, drawing, log_log, looks
 
     with drawing(results, name, (5.6, 3.8)) as figure:
         axes = figure.subplots()
-        for look, method in zip(LOOKS, ON_GRIDS, strict=True):
+        for look, method in zip(looks(ON_GRIDS, "methods"), ON_GRIDS, strict=True):
             mine = [record for record in found if record["method"] == method]
             ended = [record for record in mine if "value" in record]
             sizes, times = [record["mesh"] for record in ended], [record["seconds"] for record in ended]
@@ -156,7 +156,13 @@ def picture(found: Sequence[dict[str, Any]], limit: float, k: int, results: Path
                 axes.plot(missed, limit, label="_", color=look["color"], marker=r"$\uparrow$", markersize=10)
         line = next(record["seconds"] for record in found if record["method"] == LINE)
         meshes = sorted({record["mesh"] for record in found if record["mesh"]})
-        axes.axhline(line, color=LOOKS[0]["color"], linewidth=2.2, alpha=0.35, label="the real line: no mesh")
+        axes.axhline(
+            line,
+            color=looks(ON_GRIDS, "methods")[0]["color"],
+            linewidth=2.2,
+            alpha=0.35,
+            label="the real line: no mesh",
+        )
         if k == priors.WEEKS:
             axes.plot(list(PRINTED), list(PRINTED.values()), marker="x", label="printed in [B23], G.3", **FAINT)
         axes.axhline(limit, label="_limit", **FAINT)

@@ -156,9 +156,7 @@ def row(record: dict[str, Any]) -> list[str]:
 
 def picture(rows: Sequence[dict[str, Any]], results: Path, name: str) -> None:
     """The noisy label loss against epsilon: unbiased ones above, and all of them below."""
-    from matplotlib.ticker import LogLocator
-
-    from benchmarks.pictures import LOOKS, drawing, log_log
+    from benchmarks.pictures import drawing, log_log, looks
 
     # To the eye noise from the real line is the same as noise on a lattice.
     rows = [row for row in rows if not row["randomizer"].startswith(("Laplace", "staircase"))]
@@ -168,14 +166,13 @@ def picture(rows: Sequence[dict[str, Any]], results: Path, name: str) -> None:
         for column, prior in enumerate(names):
             for axes, unbiased, title in zip(grid[:, column], (True, False), ("no bias", "any bias"), strict=True):
                 here = [row for row in rows if row["prior"] == prior and row["unbiased"] == unbiased]
-                for place, randomizer in enumerate(dict.fromkeys(row["randomizer"] for row in here)):
+                drawn = list(dict.fromkeys(row["randomizer"] for row in here))
+                for look, randomizer in zip(looks(drawn, "randomizers"), drawn, strict=True):
                     found = [row for row in here if row["randomizer"] == randomizer]
-                    look = LOOKS[place % len(LOOKS)] | {"markersize": 3 + 1.2 * (place // len(LOOKS))}
                     width = 2.0 if randomizer in ("optimal unbiased", "RR-on-Bins") else 0.9
                     x, y = [row["epsilon"] for row in found], [row["loss"] for row in found]
                     axes.plot(x, y, label=randomizer, linewidth=width, **look)
                 log_log(axes, "epsilon", "half squared error" if column == 0 else "", EPSILONS)
-                axes.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
                 axes.set_title(f"{prior}: {title}", fontsize=8)
                 axes.legend(fontsize=6)
 

@@ -247,12 +247,13 @@ def picture(
     name: str,
 ) -> None:
     """Outputs against epsilon, the walk of the intervals, the thresholds, and what the range of the grid costs."""
-    from benchmarks.pictures import LOOKS, drawing, light, log_x
+    from benchmarks.pictures import drawing, light, log_x, looks
 
+    four = looks(range(4), "curves")
     with drawing(results, name, (7.6, 6.4)) as figure:
         (counts, walk), (limits, losses) = figure.subplots(2, 2)
         sizes = sorted({record["k"] for record in named})
-        for look, k in zip(LOOKS, sizes[-4:], strict=False):
+        for look, k in zip(four, sizes[-4:], strict=False):
             mine = [record for record in named if (record["prior"], record["k"]) == ("Dirichlet", k)]
             mine = [record for record in mine if "outputs" in record]
             shares = [record["outputs"] / k for record in mine]
@@ -260,19 +261,19 @@ def picture(
         log_x(counts, EPSILON_TICKS)
         counts.set(xlabel="epsilon", ylabel="outputs per label", title="how many outputs: Dirichlet prior")
         k = max(size for size in sizes if size <= priors.WEEKS)
-        for look, epsilon in zip(LOOKS, (1.0, 3.0, 5.0, 8.0), strict=True):
+        for look, epsilon in zip(four, (1.0, 3.0, 5.0, 8.0), strict=True):
             ends = np.array(intervals(tabulate(solve(posed("weeks", k, epsilon))))).T
             walk.plot(*ends, label=f"ε = {epsilon:g}", **{**look, "markersize": 2.5})
         title = f"which labels each output favours: weeks, {k} labels"
         walk.set(xlabel="first label", ylabel="last label", title=title)
-        for look, prior in zip(LOOKS, NAMED, strict=True):
+        for look, prior in zip(four, NAMED, strict=True):
             mine = [record for record in thresholds if record["prior"] == prior]
             limits.plot([record["k"] for record in mine], [record["epsilon"] for record in mine], label=prior, **look)
         log_x(limits, sorted({record["k"] for record in thresholds}))
         limits.set(xlabel="labels", ylabel="epsilon", title="debiased randomized response is optimal above")
         leaving = [record for record in numbered if record.get("all_leave")]
         amounts = [record["loss_inside"] for record in leaving]
-        losses.scatter([record["epsilon"] for record in leaving], amounts, s=9, color=LOOKS[0]["color"])
+        losses.scatter([record["epsilon"] for record in leaving], amounts, s=9, color=four[0]["color"])
         log_x(losses, EPSILON_TICKS)
         losses.set(
             yscale="log",
