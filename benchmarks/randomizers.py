@@ -72,12 +72,6 @@ def optima(problem: Problem) -> Optima:
     return Optima(bounds[0], bounds[1], {"optimal unbiased": unbiased, "RR-on-Bins": bins})
 
 
-def of_mechanism(name: str, mechanism: Mechanism) -> Entry:
-    """An exact mechanism, its biases exact."""
-    biases = np.array([float(bias) for bias in mechanism.exact_biases])
-    return Entry(name, mechanism, Moments(biases, mechanism.randomizer.variances))
-
-
 def of_bits(labels: Floats, epsilon: float) -> Entry:
     """Unary bits, debiased, and the number read off them that has no bias and the least variance."""
     bits = UnaryBits(labels.size, epsilon)
@@ -89,9 +83,10 @@ def entries(problem: Problem, best: Optima) -> Iterator[Entry]:
     """All of them, the best ones first; labels are evenly spaced."""
     labels, epsilon = problem.labels, problem.epsilon
     for name, mechanism in best.mechanisms.items():
-        yield of_mechanism(name, mechanism)
+        yield Entry(name, mechanism, Moments.of_mechanism(mechanism))
     for name, solution in (("debiased RR", debiased_rr(labels, epsilon)), ("randomized response", rr(labels, epsilon))):
-        yield of_mechanism(name, tabulate(solution))
+        mechanism = tabulate(solution)
+        yield Entry(name, mechanism, Moments.of_mechanism(mechanism))
     ends, step = Interval(float(labels[0]), float(labels[-1])), float(labels[1] - labels[0])
     for clip in (None, ends):
         suffix = ", clipped" if clip else ""

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from tables import layered_arcs, rows_of
-from test_sampling import ExhaustedError, GivenWords, counts_by_enumeration, draw_batch, draw_one, inverse_cdf
+from test_sampling import counts_by_enumeration, draw_batch, draw_one, inverse_cdf
+from words import ExhaustedError, GivenWords
 
 from optrand.arcs.integers import IntegerArcs
 from optrand.entropy import SeededEntropy

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from optrand.baselines.cluster import ClusterRR, UniformRR, cluster_distribution
+from optrand.baselines.cluster import ClusterRR, cluster_distribution
 from optrand.baselines.cluster_priors import ClusterPriorRR, ClusterPriors
 from optrand.baselines.groups import Groups
 from optrand.baselines.protocol import ExactRandomizer
-from optrand.baselines.randomization import LabelRandomization
+from optrand.baselines.randomization import LabelRandomization, UniformRR
 from optrand.certificate import certify
 from optrand.closed_forms import rr, rr_with_prior
 from optrand.entropy import SeededEntropy, SystemEntropy

@@ -10,30 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
+from words import ExhaustedError, GivenWords
 
 from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidInput
 from optrand.rounding import BLOCK, Cells, unbiased_rounding
-
-
-class ExhaustedError(Exception):
-    """The given words were not enough to decide."""
-
-
-class GivenWords:
-    """A source whose words are written down."""
-
-    private = False
-
-    def __init__(self, width, words):
-        self.width = width
-        self.left = list(words)
-
-    def words(self, count):
-        if count > len(self.left):
-            raise ExhaustedError
-        taken, self.left = self.left[:count], self.left[count:]
-        return np.array(taken, dtype=np.uint64)
 
 
 def share(value, low, high):

@@ -11,32 +11,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from words import ExhaustedError, GivenWords
 
 from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidInput
 from optrand.exact import privacy_ratio
 from optrand.sampling import Sampler
 from optrand.sampling.drawing import BLOCK
-
-
-class ExhaustedError(Exception):
-    """The given words were not enough to decide."""
-
-
-class GivenWords:
-    """A source whose words are written down."""
-
-    private = False
-
-    def __init__(self, width, words):
-        self.width = width
-        self.left = list(words)
-
-    def words(self, count):
-        if count > len(self.left):
-            raise ExhaustedError
-        taken, self.left = self.left[:count], self.left[count:]
-        return np.array(taken, dtype=np.uint64)
 
 
 def table(rows):

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import softmax
+from words import GivenWords
 
 from optrand import Randomizer, certify, solve, unbiased_regression
 from optrand.baselines import vector
@@ -32,26 +33,6 @@ rates = st.one_of(
     ),
     st.fractions(0, Fraction(99, 100), max_denominator=10**9),
 )
-
-
-class ExhaustedError(Exception):
-    pass
-
-
-class Tape:
-    """Words that are written down beforehand."""
-
-    private = False
-
-    def __init__(self, width, words):
-        self.width = width
-        self.left = list(words)
-
-    def words(self, count):
-        if count > len(self.left):
-            raise ExhaustedError
-        taken, self.left = self.left[:count], self.left[count:]
-        return np.array(taken, dtype=np.uint64)
 
 
 class Constant:
@@ -81,7 +62,7 @@ def test_octets_use_every_bit_of_every_word_once(width):
     count = 21
     words = [int(word) >> (64 - width) for word in SeededEntropy(width).words(-(-8 * count // width))]
     bits = [word >> place & 1 for word in words for place in range(width)]
-    drawn = octets(Tape(width, words), count)
+    drawn = octets(GivenWords(width, words), count)
     assert drawn.dtype == np.uint8
     assert drawn.shape == (count,)
     # The order within an octet of whole words is that of the machine's integers; within others that of packbits.
@@ -93,7 +74,7 @@ def test_octets_use_every_bit_of_every_word_once(width):
 def test_a_coin_is_heads_where_its_uniform_number_is_below_the_probability(rate, start):
     # One octet asks for one word a round, so bit `lane` of the words spells the lane's number.
     words = start + SeededEntropy(5).words(300).astype(np.uint8).tolist()
-    tape = Tape(8, words)
+    tape = GivenWords(8, words)
     heads = np.unpackbits(coins(rate, 1, tape))
     read = len(words) - len(tape.left)
     # A source of eight bits is packed with its lowest bit first.
@@ -123,7 +104,7 @@ def test_every_octet_has_digits_of_its_own_until_its_last_coin_is_decided():
                 for middle in [(low + high) / 2]
             ]
             read += 1
-    tape = Tape(8, words)
+    tape = GivenWords(8, words)
     drawn = np.unpackbits(coins(rate, count, tape)).reshape(count, 8)
     assert drawn.tolist() == [[int(high <= rate) for _, high in cells] for cells in numbers]
     assert len(words) - len(tape.left) == read

@@ -1,4 +1,4 @@
-r"""Randomized response inside clusters, by a curator ([E22]_, Algorithm 1), and its uniform special case.
+r"""Randomized response inside clusters, by a curator ([E22]_, Algorithm 1).
 
 The curator learns a noisy distribution :math:`\tilde q(\cdot | c)` of labels in every public cluster, then replaces
 each label, with some probability, by a draw from its cluster's distribution. With the distributions known, every row
@@ -14,14 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.baselines.groups import Groups, checked_count, checked_labels
-from optrand.baselines.protocol import Moments
 from optrand.baselines.randomization import LabelRandomization, fraction
 from optrand.discrete_noise import discrete_laplace
 from optrand.entropy import EntropySource, SystemEntropy
@@ -31,61 +29,7 @@ from optrand.priors import BudgetSplit
 from optrand.validation import Floats
 from optrand.validation import epsilon as checked_epsilon
 
-__all__ = ["ClusterRR", "ClusterRelease", "UniformRR", "cluster_distribution"]
-
-
-@dataclass(frozen=True)
-class UniformRR:
-    r"""Randomized response on `k` labels ([E22]_, Corollary 1): the cluster mechanism that learns nothing.
-
-    .. math:: \lambda = \frac{k}{k - 1 + e^\epsilon}, \qquad \tilde q(y | c) = \frac{1}{k}, \qquad
-              \Pr[\tilde y = y] = \frac{e^\epsilon}{e^\epsilon + k - 1}
-
-    Parameters
-    ----------
-    k : int
-        The number of labels ``0 ... k-1``, at least 2.
-    epsilon : float
-        Privacy budget in nats.
-
-    Notes
-    -----
-    Draws are exact: :math:`e^\epsilon` is replaced by the rational ratio at or below it of
-    :func:`optrand.exact.privacy_ratio`.
-
-    Examples
-    --------
-    >>> UniformRR(3, 1.0).channel.matrix.round(4).tolist()
-    [[0.5761, 0.2119, 0.2119], [0.2119, 0.5761, 0.2119], [0.2119, 0.2119, 0.5761]]
-
-    References
-    ----------
-    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Corollary 1.
-    """
-
-    exact: ClassVar[Literal[True]] = True
-
-    k: int
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        """Check both."""
-        checked_count(self.k, "k", 2)
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
-
-    @cached_property
-    def channel(self) -> LabelRandomization:
-        """The channel, with its inverse and loss weights."""
-        ratio = privacy_ratio(self.epsilon)
-        return LabelRandomization((Fraction(1, self.k),) * self.k, self.k / (self.k - 1 + ratio))
-
-    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.int64]:
-        """One label for every label in `values`."""
-        return self.channel.sample(values, source=source)
-
-    def moments(self, labels: ArrayLike) -> Moments:
-        """Bias and variance of the released label, read as a number, at some labels."""
-        return self.channel.moments(labels)
+__all__ = ["ClusterRR", "ClusterRelease", "cluster_distribution"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.entropy import EntropySource
+from optrand.mechanism import Mechanism
 from optrand.validation import Floats, frozen
 from optrand.validation import prior as checked_prior
 
@@ -40,6 +41,12 @@ class Moments:
         """Freeze."""
         object.__setattr__(self, "biases", frozen(self.biases))
         object.__setattr__(self, "variances", frozen(self.variances))
+
+    @classmethod
+    def of_mechanism(cls, mechanism: Mechanism) -> Moments:
+        """Of an exact mechanism, at its labels: each bias exact but for one rounding."""
+        biases = np.array([float(bias) for bias in mechanism.exact_biases])
+        return cls(biases, mechanism.randomizer.variances)
 
     @property
     def bias(self) -> float:

@@ -17,15 +17,16 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.baselines.groups import checked_labels
+from optrand.baselines.groups import checked_count, checked_labels
 from optrand.baselines.protocol import Moments
 from optrand.entropy import EntropySource
 from optrand.errors import InvalidInput
-from optrand.exact import log_above
+from optrand.exact import log_above, privacy_ratio
 from optrand.sampling import Sampler
 from optrand.validation import Floats, frozen, real
+from optrand.validation import epsilon as checked_epsilon
 
-__all__ = ["LabelRandomization", "fraction"]
+__all__ = ["LabelRandomization", "UniformRR", "fraction"]
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,60 @@ class LabelRandomization:
         squares = [y * y + self.resampling * (square - y * y) for y in array]
         variances = [float(s - (y + b) ** 2) for s, y, b in zip(squares, array, biases, strict=True)]
         return Moments(np.array(biases, dtype=np.float64), np.array(variances))
+
+
+@dataclass(frozen=True)
+class UniformRR:
+    r"""Randomized response on `k` labels ([E22]_, Corollary 1): the cluster mechanism that learns nothing.
+
+    .. math:: \lambda = \frac{k}{k - 1 + e^\epsilon}, \qquad \tilde q(y | c) = \frac{1}{k}, \qquad
+              \Pr[\tilde y = y] = \frac{e^\epsilon}{e^\epsilon + k - 1}
+
+    Parameters
+    ----------
+    k : int
+        The number of labels ``0 ... k-1``, at least 2.
+    epsilon : float
+        Privacy budget in nats.
+
+    Notes
+    -----
+    Draws are exact: :math:`e^\epsilon` is replaced by the rational ratio at or below it of
+    :func:`optrand.exact.privacy_ratio`.
+
+    Examples
+    --------
+    >>> UniformRR(3, 1.0).channel.matrix.round(4).tolist()
+    [[0.5761, 0.2119, 0.2119], [0.2119, 0.5761, 0.2119], [0.2119, 0.2119, 0.5761]]
+
+    References
+    ----------
+    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Corollary 1.
+    """
+
+    exact: ClassVar[Literal[True]] = True
+
+    k: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        """Check both."""
+        checked_count(self.k, "k", 2)
+        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+
+    @cached_property
+    def channel(self) -> LabelRandomization:
+        """The channel, with its inverse and loss weights."""
+        ratio = privacy_ratio(self.epsilon)
+        return LabelRandomization((Fraction(1, self.k),) * self.k, self.k / (self.k - 1 + ratio))
+
+    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.int64]:
+        """One label for every label in `values`."""
+        return self.channel.sample(values, source=source)
+
+    def moments(self, labels: ArrayLike) -> Moments:
+        """Bias and variance of the released label, read as a number, at some labels."""
+        return self.channel.moments(labels)
 
 
 def fraction(given: float | Fraction, name: str, *, most: int | None = None) -> Fraction:

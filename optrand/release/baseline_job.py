@@ -193,8 +193,7 @@ class BaselineJob:
     def _moments(self) -> Moments:
         if not isinstance(self.randomizer, Mechanism):
             return finite_moments(self.randomizer, self.labels)
-        biases = [float(bias) for bias in self.randomizer.exact_biases]
-        return Moments(np.array(biases), self.randomizer.randomizer.variances)
+        return Moments.of_mechanism(self.randomizer)
 
     def _summary(self, rows: int, entropy: EntropySource) -> BaselineSummary:
         randomizer, moments, k = self.randomizer, self._moments(), self.labels.size

@@ -127,8 +127,10 @@ def _means(name: str, function: Callable[[float], Answer], budgets: Sequence[flo
 def _moments(name: str, answer: Answer, k: int) -> Moments:
     if isinstance(answer, (Solution, Mechanism)):
         certify(answer).require(gap=math.inf)
-        channel = answer.randomizer
-        answer = Moments(channel.biases, channel.variances)
+        if isinstance(answer, Mechanism):
+            answer = Moments.of_mechanism(answer)
+        else:
+            answer = Moments(answer.randomizer.biases, answer.randomizer.variances)
     if not isinstance(answer, Moments):
         raise InvalidInput(
             f"{name!r} gave a {type(answer).__name__}, expected moments, a solution or a mechanism for each epsilon"
