@@ -41,8 +41,8 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from optrand.arcs import Arcs, Indices
-from optrand.problem import Problem
+from optrand.arcs import Arcs
+from optrand.programs.arc_program import ArcProgram
 from optrand.programs.conic import Cones, ConicProgram, ConicSolution
 from optrand.programs.scales import attainable_loss
 from optrand.solution import Dual
@@ -78,7 +78,7 @@ class FlowPoint:
 
 
 @dataclass(frozen=True, eq=False)
-class FlowProgram:
+class FlowProgram(ArcProgram):
     """The cone program over some arcs, for squared loss and a positive bias penalty.
 
     Parameters
@@ -96,20 +96,6 @@ class FlowProgram:
     >>> program.build().cones.rows.shape
     (6, 4)
     """
-
-    problem: Problem
-    first: Indices
-    last: Indices
-
-    @property
-    def k(self) -> int:
-        """The number of labels."""
-        return self.problem.k
-
-    @property
-    def n(self) -> int:
-        """The number of arcs."""
-        return self.first.size
 
     @cached_property
     def least(self) -> float:
@@ -132,18 +118,6 @@ class FlowProgram:
     def unit(self) -> float:
         """Labels and outputs are measured in this; losses, and so potentials of ``alpha``, in its square."""
         return math.sqrt(attainable_loss(self.problem))
-
-    @cached_property
-    def labels(self) -> Floats:
-        """The labels from :attr:`centre` in :attr:`unit`."""
-        labels: Floats = (self.problem.labels - self.centre) / self.unit
-        return labels
-
-    @cached_property
-    def box(self) -> tuple[float, float]:
-        """The ends of the outputs, measured likewise; infinite on the line."""
-        outputs = self.problem.outputs
-        return (outputs.low - self.centre) / self.unit, (outputs.high - self.centre) / self.unit
 
     @cached_property
     def charges(self) -> Floats | None:

@@ -39,7 +39,7 @@ from scipy import sparse
 
 from optrand.arcs import Arcs, Indices
 from optrand.errors import SolverFailed
-from optrand.problem import Problem
+from optrand.programs.arc_program import ArcProgram
 from optrand.programs.conic import Cones, ConicProgram, ConicSolution
 from optrand.programs.interval_prices import cheap
 from optrand.programs.nodes import Nodes, Rows, beside, composed
@@ -82,7 +82,7 @@ class MinimaxPoint:
 
 
 @dataclass(frozen=True, eq=False)
-class MinimaxProgram:
+class MinimaxProgram(ArcProgram):
     """The cone program over some arcs, for squared loss and a positive bias penalty.
 
     Parameters
@@ -103,20 +103,7 @@ class MinimaxProgram:
     (6, 6)
     """
 
-    problem: Problem
-    first: Indices
-    last: Indices
     floor: float = 0.0
-
-    @property
-    def k(self) -> int:
-        """The number of labels."""
-        return self.problem.k
-
-    @property
-    def n(self) -> int:
-        """The number of arcs."""
-        return self.first.size
 
     @cached_property
     def nodes(self) -> Nodes:
@@ -132,18 +119,6 @@ class MinimaxProgram:
     def unit(self) -> float:
         """Labels and outputs are measured in this; losses, and so potentials of ``a``, in its square."""
         return math.sqrt(attainable_largest_loss(self.problem))
-
-    @cached_property
-    def labels(self) -> Floats:
-        """The labels from :attr:`centre` in :attr:`unit`."""
-        labels: Floats = (self.problem.labels - self.centre) / self.unit
-        return labels
-
-    @cached_property
-    def box(self) -> tuple[float, float]:
-        """The ends of the outputs, measured likewise; infinite on the line."""
-        outputs = self.problem.outputs
-        return (outputs.low - self.centre) / self.unit, (outputs.high - self.centre) / self.unit
 
     @cached_property
     def ends(self) -> list[tuple[float, float]]:
