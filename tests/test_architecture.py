@@ -31,7 +31,7 @@ FLOORS = [
     {"baselines", "continuous", "estimate", "inverse", "sweeps", "without_prior"},
     {"release", "plotting"},
     {"gallery"},
-    {"report"},
+    {"report", "theory"},
     {"cli"},
     {"__init__", "__main__"},
 ]

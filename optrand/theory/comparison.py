@@ -1,0 +1,113 @@
+"""What a claim says of one instance: one number is at most another, or they are equal."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+__all__ = ["Comparison", "Number", "at_most", "equal", "none", "worst"]
+
+Number = int | float | Fraction
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides and what is claimed of them.
+
+    Parameters
+    ----------
+    left, right : int, float or Fraction
+        The sides. Integers and fractions without a tolerance are compared exactly.
+    alike : bool
+        Whether the sides are claimed equal; if not, the left one is claimed to be at most the right one.
+    tolerance : float
+        What floats are forgiven, as a share of the larger side.
+
+    Examples
+    --------
+    >>> Comparison(1.0, 2.0).margin, Comparison(Fraction(1, 3), Fraction(1, 3), alike=True).margin
+    (0.5, 0.0)
+    >>> Comparison(2, 1).holds, Comparison(1.0, 1.0 + 1e-12, alike=True, tolerance=1e-9).holds
+    (False, True)
+    """
+
+    left: Number
+    right: Number
+    alike: bool = False
+    tolerance: float = 0.0
+
+    @property
+    def exact(self) -> bool:
+        """Whether no float and no tolerance is involved."""
+        return not self.tolerance and not isinstance(self.left, float) and not isinstance(self.right, float)
+
+    @property
+    def margin(self) -> float:
+        """How far the claim is from failing, as a share of the larger side: negative where it fails.
+
+        Of sides that are claimed equal, minus their distance. A side that is no number fails by as much as there is.
+        """
+        if self.left == self.right:
+            return 0.0
+        if any(isinstance(side, float) and math.isnan(side) for side in (self.left, self.right)):
+            return -math.inf
+        larger = abs(self.left) if abs(self.left) > abs(self.right) else abs(self.right)
+        if larger == math.inf:
+            room = 1.0 if self.left < self.right else -1.0
+        else:
+            room = float((self.right - self.left) / larger)
+        return -abs(room) if self.alike else room
+
+    @property
+    def holds(self) -> bool:
+        """Whether what is claimed is true."""
+        if not self.tolerance:
+            return self.left == self.right if self.alike else self.left <= self.right
+        return self.margin >= -self.tolerance
+
+
+def at_most(left: Number, right: Number, *, tolerance: float = 0.0) -> Comparison:
+    """The claim that the left side is at most the right one."""
+    return Comparison(left, right, tolerance=tolerance)
+
+
+def equal(left: Number, right: Number, *, tolerance: float = 0.0, scale: Number = 0) -> Comparison:
+    """The claim that two sides are equal.
+
+    Parameters
+    ----------
+    left, right : int, float or Fraction
+    tolerance : float
+        What floats are forgiven, as a share of the larger side or of `scale`.
+    scale : int, float or Fraction
+        For sides near zero: the size of the numbers that they are differences of. It is added to both.
+
+    Examples
+    --------
+    >>> equal(1e-17, 0.0, tolerance=1e-12, scale=1.0).holds, equal(1e-17, 0.0, tolerance=1e-12).holds
+    (True, False)
+    """
+    return Comparison(left + scale, right + scale, alike=True, tolerance=tolerance)
+
+
+def none(found: int) -> Comparison:
+    """The claim that nothing was found of what is claimed not to exist.
+
+    Examples
+    --------
+    >>> none(0).holds, none(3).holds
+    (True, False)
+    """
+    return Comparison(found, 0)
+
+
+def worst(*comparisons: Comparison) -> Comparison:
+    """Of several things that a claim says of one instance, the one that fails, or comes nearest to it.
+
+    Examples
+    --------
+    >>> worst(at_most(1, 2), at_most(9, 10), at_most(0, 1))
+    Comparison(left=9, right=10, alike=False, tolerance=0.0)
+    """
+    return min(comparisons, key=lambda each: (each.holds, each.margin + each.tolerance))

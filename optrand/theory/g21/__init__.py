@@ -1,0 +1,7 @@
+"""[G21]: randomized response with a prior, learning with it, and its analysis."""
+
+from optrand.theory.claim import Claim
+
+__all__ = ["CLAIMS"]
+
+CLAIMS: tuple[Claim, ...] = ()

@@ -1,0 +1,111 @@
+"""What claims are tried on: label sets, priors and privacy ratios in whole numbers and fractions, small ones first.
+
+Seeded and the same each time, so that a counterexample can be found again. Edge cases come first, then random ones:
+equal priors, zeros, a spike; two labels; ratios from hardly more than 1 to about ``exp(40)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from random import Random
+
+__all__ = ["RATIOS", "Setting", "label_set", "listed", "prior", "settings"]
+
+RATIOS = tuple(
+    Fraction(text) for text in ("2", "11/10", "4/3", "272/100", "10", "1000001/1000000", "3000", "235385266837019985")
+)
+"""Privacy ratios ``E = exp(epsilon)``; a claim about epsilon in exact arithmetic is a claim about ``E``."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Labels, a prior over them and a privacy ratio.
+
+    Attributes
+    ----------
+    labels : tuple of Fraction
+        Increasing.
+    prior : tuple of Fraction
+        Sums to 1.
+    ratio : Fraction
+        ``E = exp(epsilon)``, above 1.
+    """
+
+    labels: tuple[Fraction, ...]
+    prior: tuple[Fraction, ...]
+    ratio: Fraction
+
+    @property
+    def k(self) -> int:
+        """The number of labels."""
+        return len(self.labels)
+
+    def __str__(self) -> str:
+        return f"labels {listed(self.labels)}, prior {listed(self.prior)}, E = {self.ratio}"
+
+
+def settings(count: int, *, most: int = 12, seed: int = 0) -> Iterator[Setting]:
+    """Settings of 2 labels and up: all edge cases of two to four labels, then `count` random ones.
+
+    Parameters
+    ----------
+    count : int
+        How many random ones.
+    most : int
+        The largest number of labels.
+    seed : int
+
+    Examples
+    --------
+    >>> str(next(settings(10)))
+    'labels 0, 1, prior 1/2, 1/2, E = 2'
+    """
+    for k in range(2, min(most, 4) + 1):
+        for ratio in RATIOS:
+            for weights in ([1] * k, [1] + [0] * (k - 1), [10**9] + [1] * (k - 1), list(range(k, 0, -1))):
+                yield Setting(tuple(map(Fraction, range(k))), _shares(weights), ratio)
+    random = Random(seed)  # noqa: S311
+    for _ in range(count):
+        k = random.randint(2, most)
+        yield Setting(
+            label_set(random, k), prior(random, k), 1 + Fraction(random.randint(1, 999), 10 ** random.randint(0, 4))
+        )
+
+
+def label_set(random: Random, k: int) -> tuple[Fraction, ...]:
+    """Increasing labels: a lattice, or of very unequal steps, negative ones and fractions among them."""
+    if random.random() < 0.3:
+        return tuple(map(Fraction, range(k)))
+    steps = [Fraction(random.randint(1, 10 ** random.choice((0, 1, 3))), random.choice((1, 1, 7))) for _ in range(k)]
+    start = Fraction(random.randint(-20, 20))
+    return tuple(start + sum(steps[:i], Fraction(0)) for i in range(k))
+
+
+def prior(random: Random, k: int) -> tuple[Fraction, ...]:
+    """A prior over `k` labels: flat, rough, with zeros, or almost all on one label."""
+    kind = random.randrange(4)
+    if kind == 0:
+        return _shares([1] * k)
+    weights = [random.randint(1, 100) for _ in range(k)]
+    if kind == 2:
+        weights = [weight * random.randint(0, 1) for weight in weights]
+    if kind == 3:
+        weights[random.randrange(k)] *= 10**6
+    return _shares(weights if any(weights) else [1] * k)
+
+
+def listed(numbers: tuple[Fraction, ...]) -> str:
+    """Numbers in a row, as a reader would type them.
+
+    Examples
+    --------
+    >>> listed((Fraction(1, 2), Fraction(3)))
+    '1/2, 3'
+    """
+    return ", ".join(map(str, numbers))
+
+
+def _shares(weights: list[int]) -> tuple[Fraction, ...]:
+    return tuple(Fraction(weight, sum(weights)) for weight in weights)
