@@ -52,10 +52,12 @@ def check(claim: Claim, budget: Budget = Budget.QUICK) -> Finding:
     Examples
     --------
     >>> from optrand.theory import check, find
-    >>> (claim,) = find(paper="B23", number="Proposition 7")
+    >>> claim, last_step = find(paper="B23", number="Proposition 7")
     >>> finding = check(claim)
     >>> finding.verdict.value, finding.printed.exact, finding.false.stands
     ('holds', True, False)
+    >>> print(check(last_step).printed.broken)
+    a = 1, b = 1, c = 2: 0.6666666667 <= 0.5
     """
     for extra in claim.needs:
         if find_spec(EXTRAS[extra]) is None:

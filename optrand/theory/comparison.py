@@ -50,13 +50,14 @@ class Comparison:
         """
         if self.left == self.right:
             return 0.0
-        if any(isinstance(side, float) and math.isnan(side) for side in (self.left, self.right)):
+        floats = [side for side in (self.left, self.right) if isinstance(side, float)]
+        if any(map(math.isnan, floats)):
             return -math.inf
-        larger = abs(self.left) if abs(self.left) > abs(self.right) else abs(self.right)
-        if larger == math.inf:
+        if any(map(math.isinf, floats)):
             room = 1.0 if self.left < self.right else -1.0
         else:
-            room = float((self.right - self.left) / larger)
+            left, right = Fraction(self.left), Fraction(self.right)
+            room = float((right - left) / max(abs(left), abs(right)))
         return -abs(room) if self.alike else room
 
     @property
