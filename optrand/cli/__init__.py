@@ -1,4 +1,4 @@
-"""The command line: solve, verify, randomize, sweep, plot, gallery, report.
+"""The command line: solve, verify, randomize, sweep, plot, gallery, report, theory.
 
 A thin skin: every command reads its options, calls the library, prints what came back. What went wrong is one line on
 the standard error and an exit code; never a traceback, which could show a private label.
@@ -8,6 +8,7 @@ the standard error and an exit code; never a traceback, which could show a priva
 :mod:`~optrand.cli.sweeping`    sweep
 :mod:`~optrand.cli.gallery`     gallery
 :mod:`~optrand.cli.report`      report
+:mod:`~optrand.cli.theory`      theory
 :mod:`~optrand.cli.options`     the options that they share, and what they mean
 :mod:`~optrand.cli.reporting`   what is told: facts, progress, errors, exit codes
 ==============================  ==================================================
@@ -25,6 +26,7 @@ from optrand.cli import commands, sweeping
 from optrand.cli.gallery import gallery
 from optrand.cli.report import report
 from optrand.cli.reporting import EXIT_CODES, FAILED, UNVERIFIED, WRONG_INPUT
+from optrand.cli.theory import theory
 
 __all__ = ["FAILED", "UNVERIFIED", "WRONG_INPUT", "app", "main"]
 
@@ -37,7 +39,16 @@ app = typer.Typer(
     epilog=EXIT_CODES,
 )
 
-for _command in (commands.solve, commands.verify, commands.randomize, sweeping.sweep, commands.plot, gallery, report):
+_ABOUT_MECHANISMS = (
+    commands.solve,
+    commands.verify,
+    commands.randomize,
+    sweeping.sweep,
+    commands.plot,
+    gallery,
+    report,
+)
+for _command in (*_ABOUT_MECHANISMS, theory):
     app.command(epilog=EXIT_CODES)(_command)
 
 

@@ -9,8 +9,10 @@ code; the verdict follows from what was seen.
 :mod:`~optrand.theory.claim`            a claim: statement, hypothesis, instances, false variant
 :mod:`~optrand.theory.finding`          evidence, and the verdict that follows from it
 :mod:`~optrand.theory.checking`         from a claim to a finding
+:mod:`~optrand.theory.instances`        labels, priors and budgets that claims are tried on
 :mod:`~optrand.theory.catalogue`        all claims, and how one is found by name
-:mod:`~optrand.theory.running`          many claims at once; what was done is kept
+:mod:`~optrand.theory.running`          many claims at once
+:mod:`~optrand.theory.kept`             what was found before
 :mod:`~optrand.theory.writing`          findings as text and as a table
 :mod:`~optrand.theory.pictures`         a claim's two sides against each other
 :mod:`~optrand.theory.g21`              [G21]: randomized response with a prior

@@ -17,7 +17,7 @@ __all__ = ["EXTRAS", "BlindCheck", "check"]
 EXTRAS = {"clusters": "sklearn", "cvxpy": "cvxpy"}
 """Extras of the package that claims may need, and the module that tells whether one is installed."""
 
-MOST_SIDES = 1_000
+MOST_SIDES = 400
 
 
 class BlindCheck(OptrandError):

@@ -61,7 +61,7 @@ class Evidence:
     broken : Case or None
         The first instance, and so about the smallest, of which the form is false.
     sides : tuple of (float, float)
-        Left and right side of the instances, or of a thousand evenly spread over them.
+        Left and right side of the instances, or of some hundreds evenly spread over them.
     """
 
     wording: str

@@ -1,0 +1,128 @@
+"""Findings as words: one line each, all there is to say of one, and a page with a table a paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from optrand.theory.catalogue import PAPERS
+from optrand.theory.claim import Claim
+from optrand.theory.finding import Evidence, Finding, Verdict
+
+__all__ = ["details", "one_line", "page", "tally"]
+
+
+def one_line(finding: Finding) -> str:
+    """Name, verdict, and what was tried, in columns."""
+    return f"{finding.claim:<42} {finding.verdict.value:<18}  {_tried(finding.decisive)}  ({finding.seconds:.1f} s)"
+
+
+def tally(findings: Sequence[Finding]) -> str:
+    """How many findings have which verdict.
+
+    Examples
+    --------
+    >>> tally([])
+    '0 claims'
+    """
+    counts = {verdict: sum(finding.verdict is verdict for finding in findings) for verdict in Verdict}
+    told = [f"{count} {verdict.value}" for verdict, count in counts.items() if count]
+    return f"{len(findings)} claim{'s' * (len(findings) != 1)}" + (f": {', '.join(told)}" if told else "")
+
+
+def details(claim: Claim, finding: Finding) -> str:
+    """Everything there is to say of one claim, a fact a line."""
+    facts = {
+        claim.name: finding.verdict.value,
+        "statement": claim.statement,
+        "hypothesis": claim.hypothesis,
+        **_findings(finding),
+        "false variant": f"{finding.false.wording} Refuted by {finding.false.broken}.",
+    }
+    width = max(map(len, facts))
+    return "\n".join(f"{name:<{width}}  {fact}" for name, fact in facts.items())
+
+
+def page(findings: Mapping[str, Finding], chosen: Sequence[Claim]) -> str:
+    """Findings as a page of Markdown: a table a paper, and below it what the verdicts rest on.
+
+    Parameters
+    ----------
+    findings : mapping of str to Finding
+        By the names of the claims.
+    chosen : sequence of Claim
+        In the order of the page.
+
+    Returns
+    -------
+    str
+        Without times, so that the same findings are the same page.
+    """
+    parts = [_INTRODUCTION, tally([findings[claim.name] for claim in chosen]) + "."]
+    for paper, title in PAPERS.items():
+        of_paper = [claim for claim in chosen if claim.paper == paper]
+        if not of_paper:
+            continue
+        rows = "\n".join(_row(claim, findings[claim.name]) for claim in of_paper)
+        parts.append(f"## [{paper}]\n\n{title}.")
+        parts.append(f"| claim | statement | finding | worst margin | tried |\n| --- | --- | --- | --- | --- |\n{rows}")
+        parts.append("\n".join(_note(claim, findings[claim.name]) for claim in of_paper))
+    return "\n\n".join(parts) + "\n"
+
+
+_INTRODUCTION = """\
+# Every numbered claim, checked
+
+This page is written by `optrand theory --budget full --page docs/theory.md`. A claim says of each instance that one
+number is at most another, or equal to it; the margin is what is left between them, as a share of the larger one, where
+it is smallest. *Holds* means: no instance that was tried contradicts it. *Holds as corrected* means that the printed
+form is contradicted and a corrected one is not; both stand below the table, and [the errata](errata.md) say why.
+*Undecided* is a claim with a quantifier that no finite computation settles: what can be computed of it was, and it is
+never counted as holding. Every check has also refuted a deliberately false variant of its claim."""
+
+
+def _row(claim: Claim, finding: Finding) -> str:
+    decisive = finding.decisive
+    cells = (
+        claim.name.removeprefix(f"{claim.paper} "),
+        _cell(claim.statement),
+        f"**{finding.verdict.value}**",
+        f"{decisive.worst.margin:.2g}",
+        _tried(decisive),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _note(claim: Claim, finding: Finding) -> str:
+    name = claim.name.removeprefix(f"{claim.paper} ")
+    facts = {"hypothesis": claim.hypothesis, **_findings(finding)}
+    facts["false variant"] = f"{finding.false.wording} Refuted by: {finding.false.broken}."
+    return f"* **{name}.** " + " ".join(f"*{_capital(about)}*: {_stop(fact)}" for about, fact in facts.items())
+
+
+def _findings(finding: Finding) -> dict[str, str]:
+    facts = {}
+    if finding.quantifier:
+        facts["not settled by any computation"] = finding.quantifier
+    if finding.printed.broken is not None:
+        facts["counterexample"] = str(finding.printed.broken)
+    if finding.corrected is not None:
+        facts["corrected"] = finding.corrected.wording
+    facts["worst case"] = f"{finding.decisive.worst} (margin {finding.decisive.worst.margin:.3g})"
+    facts["tried"] = _tried(finding.decisive)
+    return facts
+
+
+def _tried(evidence: Evidence) -> str:
+    return f"{evidence.tried:,} instance{'s' * (evidence.tried > 1)}, {'exact' if evidence.exact else 'in floats'}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _stop(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."

@@ -1,0 +1,406 @@
+"""How claims are tried: comparisons, verdicts, blind checks, what is kept of a long run, and what is told."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from optrand.cli import UNVERIFIED, WRONG_INPUT, app
+from optrand.errors import InvalidInput, MissingExtra
+from optrand.theory import (
+    BlindCheck,
+    Budget,
+    Claim,
+    Comparison,
+    Finding,
+    Verdict,
+    at_most,
+    catalogue,
+    check,
+    checking,
+    claims,
+    equal,
+    find,
+    kept,
+    none,
+    running,
+    worst,
+)
+from optrand.theory.pictures import claim_figure
+from optrand.theory.writing import details, one_line, page, tally
+
+rationals = st.fractions(min_value=-100, max_value=100, max_denominator=50)
+
+
+@given(rationals, rationals)
+def test_exact_comparisons_hold_if_and_only_if_their_margin_is_not_negative(left: Fraction, right: Fraction) -> None:
+    assert at_most(left, right).exact
+    assert at_most(left, right).holds == (left <= right) == (at_most(left, right).margin >= 0)
+    assert equal(left, right).holds == (left == right) == (equal(left, right).margin == 0)
+
+
+@given(rationals, rationals, st.fractions(min_value=Fraction(1, 10), max_value=10))
+def test_margins_do_not_depend_on_the_unit(left: Fraction, right: Fraction, unit: Fraction) -> None:
+    assert at_most(left * unit, right * unit).margin == pytest.approx(at_most(left, right).margin, abs=1e-15)
+
+
+def test_a_tolerance_is_a_share_of_the_larger_side() -> None:
+    assert at_most(1_000.1, 1_000.0, tolerance=1e-3).holds
+    assert not at_most(1_000.1, 1_000.0, tolerance=1e-5).holds
+    assert not at_most(1_000.1, 1_000.0).holds
+    assert equal(0.0, 1e-12, tolerance=1e-9, scale=1.0).holds
+    assert not equal(0.0, 1e-12, tolerance=1e-9).holds
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_what_is_no_number_never_holds(alike: bool) -> None:
+    for sides in ((math.nan, 1.0), (1.0, math.nan), (math.nan, math.nan)):
+        assert not Comparison(*sides, alike=alike, tolerance=1.0).holds
+
+
+def test_infinite_sides_are_compared() -> None:
+    assert at_most(1, math.inf).holds
+    assert not at_most(math.inf, 1).holds
+    assert at_most(math.inf, math.inf).holds
+    assert not equal(1, math.inf, tolerance=1e-9).holds
+
+
+def test_integers_beyond_floats_are_compared_exactly() -> None:
+    huge = 10**5_000
+    assert at_most(huge, huge + 1).holds
+    assert not at_most(huge + 1, huge).holds
+
+
+def test_of_several_comparisons_one_that_fails_is_the_worst() -> None:
+    failing = at_most(1.0 + 1e-3, 1.0)
+    near = equal(1.0, 1.0 + 1e-2, tolerance=0.1)
+    assert worst(near, failing) == failing
+    assert worst(failing, near) == failing
+    assert not worst(none(0), none(1), at_most(0, 5)).holds
+
+
+def numbers(_: Budget) -> Iterator[int]:
+    return iter(range(1, 6))
+
+
+def squares_are_larger(number: int) -> Comparison:
+    """No number is larger than its square.
+
+    A second paragraph, which is not the wording.
+    """
+    return at_most(number, number**2)
+
+
+def squares_are_much_larger(number: int) -> Comparison:
+    """Twice a number is at most its square."""
+    return at_most(2 * number, number**2)
+
+
+def squares_are_larger_from_two_on(number: int) -> Comparison:
+    """Twice a number above one is at most its square."""
+    return at_most(2 * max(number, 2), max(number, 2) ** 2)
+
+
+def made(
+    printed: Callable[[int], Comparison] = squares_are_larger,
+    false: Callable[[int], Comparison] = squares_are_much_larger,
+    corrected: Callable[[int], Comparison] | None = None,
+    quantifier: str = "",
+    needs: tuple[str, ...] = (),
+) -> Claim:
+    return Claim(
+        paper="B23",
+        number="Lemma 99",
+        hypothesis="positive integers",
+        instances=numbers,
+        printed=printed,
+        false=false,
+        corrected=corrected,
+        quantifier=quantifier,
+        needs=needs,
+    )
+
+
+def contradicted(number: int) -> Comparison:
+    """Every number is zero."""
+    return equal(number, 0)
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        (made(), Verdict.HOLDS),
+        (made(printed=squares_are_much_larger, false=contradicted), Verdict.REFUTED),
+        (
+            made(printed=squares_are_much_larger, false=contradicted, corrected=squares_are_larger_from_two_on),
+            Verdict.CORRECTED,
+        ),
+        (
+            made(printed=squares_are_much_larger, false=contradicted, corrected=contradicted),
+            Verdict.REFUTED,
+        ),
+        (made(quantifier="all numbers"), Verdict.UNDECIDED),
+        (
+            made(
+                printed=squares_are_much_larger,
+                false=contradicted,
+                corrected=squares_are_larger_from_two_on,
+                quantifier="all numbers",
+            ),
+            Verdict.UNDECIDED,
+        ),
+        (made(printed=squares_are_much_larger, false=contradicted, quantifier="all numbers"), Verdict.REFUTED),
+    ],
+)
+def test_the_verdict_follows_from_the_evidence(claim: Claim, verdict: Verdict) -> None:
+    finding = check(claim)
+    assert finding.verdict is verdict
+    assert finding.printed.tried == 5
+    assert finding.printed.exact
+
+
+def test_the_counterexample_is_the_first_and_the_worst_case_the_worst() -> None:
+    finding = check(made(printed=squares_are_much_larger, false=contradicted))
+    assert finding.printed.broken is not None
+    assert (finding.printed.broken.instance, finding.printed.broken.left) == ("1", 2.0)
+    assert finding.printed.worst == finding.printed.broken
+    assert finding.printed.worst.margin == -0.5
+    held = check(made())
+    assert held.printed.worst.instance == "1"
+    assert held.printed.wording == "No number is larger than its square."
+
+
+def test_a_false_variant_is_asked_until_it_is_refuted() -> None:
+    assert check(made(false=contradicted)).false.tried == 1
+
+
+def test_a_check_that_does_not_refute_the_false_variant_is_no_check() -> None:
+    with pytest.raises(BlindCheck, match="Lemma 99: no instance refutes the false variant"):
+        check(made(false=squares_are_larger))
+    with pytest.raises(BlindCheck, match="no instance"):
+        check(dataclasses.replace(made(), instances=lambda _: iter(())))
+
+
+def test_a_claim_that_lacks_an_extra_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtra, match=r"B23 Lemma 99 needs sklearn: pip install 'optrand\[clusters\]'"):
+        check(made(needs=("clusters",)))
+
+
+def test_every_claim_is_found_by_its_names_and_all_names_differ() -> None:
+    known = claims()
+    assert len({claim.key for claim in known}) == len(known)
+    for claim in known:
+        assert claim in find(number=claim.number)
+        assert find(number=claim.name) == find(paper=claim.paper, number=claim.name)
+        assert claim in find(paper=claim.paper.lower(), number=claim.key)
+        assert claim.statement.endswith(".")
+        assert claim.hypothesis
+        assert claim.paper in catalogue.PAPERS
+
+
+def test_an_unknown_paper_or_claim_lists_the_near_ones() -> None:
+    with pytest.raises(InvalidInput, match="expected one of G21, E22, Z25, B23"):
+        find(paper="X1")
+    with pytest.raises(InvalidInput, match="near ones: B23 Proposition 7"):
+        find(paper="B23", number="Propositon 7")
+    with pytest.raises(InvalidInput, match="--list"):
+        find(number="the meaning of life")
+
+
+FIRST_TWO = find(paper="B23", number="Proposition 7")
+
+
+def told(findings: list[Finding]) -> str:
+    """Findings without their times."""
+    return page({finding.claim: finding for finding in findings}, FIRST_TWO)
+
+
+def test_processes_find_what_one_process_finds() -> None:
+    alone = [outcome for outcome in running.run(FIRST_TWO, jobs=1) if isinstance(outcome, Finding)]
+    together = [outcome for outcome in running.run(FIRST_TWO, jobs=2) if isinstance(outcome, Finding)]
+    assert len(alone) == 2
+    assert told(alone) == told(together)
+
+
+def test_what_is_kept_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "kept.jsonl"
+    first = list(running.run(FIRST_TWO, jobs=1, kept=file))
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("tried again")
+
+    monkeypatch.setattr(running, "check", refuse)
+    assert list(running.run(FIRST_TWO, jobs=1, kept=file)) == first
+    with pytest.raises(AssertionError, match="tried again"):
+        list(running.run(FIRST_TWO, Budget.FULL, jobs=1, kept=file))
+    monkeypatch.setattr(kept, "code_digest", lambda: "other code")
+    with pytest.raises(AssertionError, match="tried again"):
+        list(running.run(FIRST_TWO, jobs=1, kept=file))
+
+
+def test_infinities_are_kept(tmp_path: Path) -> None:
+    def unbounded(number: int) -> Comparison:
+        """Every number is at most infinity."""
+        return at_most(number, math.inf)
+
+    finding = check(made(printed=unbounded))
+    kept.keep(tmp_path / "kept.jsonl", finding)
+    assert kept.kept_findings(tmp_path / "kept.jsonl", Budget.QUICK) == {finding.claim: finding}
+
+
+@pytest.mark.parametrize("cut", [1, 10, 200])
+def test_a_line_that_a_crash_tore_is_tried_again_and_takes_no_other_with_it(tmp_path: Path, cut: int) -> None:
+    file = tmp_path / "kept.jsonl"
+    findings = [check(claim) for claim in FIRST_TWO]
+    for finding in findings:
+        kept.keep(file, finding)
+    file.write_bytes(file.read_bytes()[:-cut])
+    assert set(kept.kept_findings(file, Budget.QUICK)) == {findings[0].claim} | (
+        {findings[1].claim} if cut == 1 else set()
+    )
+    kept.keep(file, findings[1])
+    assert kept.kept_findings(file, Budget.QUICK) == {finding.claim: finding for finding in findings}
+
+
+def test_an_edited_line_is_not_believed(tmp_path: Path) -> None:
+    file = tmp_path / "kept.jsonl"
+    kept.keep(file, check(made(printed=squares_are_much_larger, false=contradicted)))
+    file.write_text(file.read_text().replace("Twice", "Thrice"))
+    assert kept.kept_findings(file, Budget.QUICK) == {}
+
+
+def test_another_file_is_not_added_to(tmp_path: Path) -> None:
+    file = tmp_path / "census.csv"
+    file.write_text("weeks\n52\n")
+    with pytest.raises(InvalidInput, match="is not a file of findings"):
+        list(running.run(FIRST_TWO, jobs=1, kept=file))
+    assert file.read_text() == "weeks\n52\n"
+    with pytest.raises(InvalidInput, match="is not a plain file"):
+        kept.kept_findings(tmp_path, Budget.QUICK)
+
+
+def test_a_number_of_jobs_without_meaning_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="jobs is 0"):
+        list(running.run(FIRST_TWO, jobs=0))
+
+
+def test_findings_in_words() -> None:
+    findings = [check(claim) for claim in FIRST_TWO]
+    assert tally(findings) == "2 claims: 1 holds, 1 holds as corrected"
+    assert "holds as corrected" in one_line(findings[1])
+    text = details(FIRST_TWO[1], findings[1])
+    assert "a = 1, b = 1, c = 2" in text
+    assert "Of positive numbers with `b >= c`" in text
+    written = page({finding.claim: finding for finding in findings}, FIRST_TWO)
+    assert "| Proposition 7: last step |" in written
+    assert "## [B23]" in written
+    assert "## [G21]" not in written
+
+
+@pytest.mark.parametrize("claim", FIRST_TWO)
+def test_the_picture_of_a_claim_has_a_mark_for_each_instance(claim: Claim) -> None:
+    finding = check(claim)
+    (axes,) = claim_figure(claim, finding).axes
+    forms = [line for line in axes.lines if str(line.get_label()).split(" (")[0] in {"as printed", "false variant"}]
+    assert [len(line.get_xdata()) for line in forms] == [len(finding.printed.sides), len(finding.false.sides)]
+    right, left = forms[0].get_xdata()[0], forms[0].get_ydata()[0]
+    assert (left, right) == finding.printed.sides[0]
+
+
+def run_theory(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["theory", *arguments])
+    return result.exit_code, result.output
+
+
+def test_the_command_tells_all_there_is_to_say_of_one_claim() -> None:
+    code, output = run_theory("--paper", "b23", "--claim", "Proposition 7")
+    assert code == 0
+    assert "counterexample" in output
+    assert "2 claims: 1 holds, 1 holds as corrected" in output
+
+
+def test_the_command_writes_a_page_and_pictures_and_refuses_to_replace_them(tmp_path: Path) -> None:
+    target, folder = tmp_path / "theory.md", tmp_path / "pictures"
+    arguments = ("--claim", "b23-proposition-7-last-step", "--page", str(target), "--pictures", str(folder))
+    assert run_theory(*arguments)[0] == 0
+    assert "**Proposition 7: last step.**" in target.read_text()
+    assert [path.name for path in folder.iterdir()] == ["b23-proposition-7-last-step.png"]
+    code, output = run_theory(*arguments)
+    assert code == WRONG_INPUT
+    assert "exists" in output
+    assert run_theory(*arguments, "--force")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--claim", "Propositoin 7"), "near ones"),
+        (("--paper", "B22"), "expected one of"),
+        (("--budget", "huge"), "expected quick or full"),
+        (("--claim", "b23-proposition-7", "--page", "/nowhere/page.md"), "is not a folder"),
+        (("--claim", "b23-proposition-7", "--pictures", "/nowhere/at/all"), "cannot be made a folder"),
+    ],
+)
+def test_the_command_refuses_what_it_cannot_do(arguments: tuple[str, ...], words: str) -> None:
+    code, output = run_theory(*arguments)
+    assert code == WRONG_INPUT
+    assert words in output
+
+
+def test_the_command_lists_without_trying(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "check", lambda *_: pytest.fail("tried"))
+    code, output = run_theory("--list")
+    assert code == 0
+    assert len(output.splitlines()) == len(claims())
+
+
+def test_the_command_fails_on_a_check_that_sees_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue, "claims", lambda: (made(false=squares_are_larger),))
+    code, output = run_theory()
+    assert code == UNVERIFIED
+    assert "the check sees nothing" in output
+
+
+def test_the_command_goes_on_without_an_extra_unless_asked_for_that_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = dataclasses.replace(made(needs=("clusters",)), number="Lemma 98")
+    monkeypatch.setattr(catalogue, "claims", lambda: (lacking, FIRST_TWO[1]))
+    monkeypatch.setattr(running, "claims", lambda: (lacking, FIRST_TWO[1]))
+    monkeypatch.setattr(running.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(checking, "find_spec", lambda _: None)
+    code, output = run_theory()
+    assert code == 0
+    assert "not tried: B23 Lemma 98 needs sklearn" in output
+    assert "1 claim: 1 holds as corrected" in output
+    code, output = run_theory("--claim", "Lemma 98")
+    assert code == 1
+
+
+def test_a_full_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "optrand", "theory", "--paper", "B23", "--budget", "full", "--keep", "kept.jsonl"]
+    run = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    file = tmp_path / "kept.jsonl"
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and (not file.exists() or file.read_bytes().count(b"\n") < 2):
+        time.sleep(0.05)
+    os.killpg(run.pid, signal.SIGKILL)
+    run.wait()
+    before = kept.kept_findings(file, Budget.FULL)
+    assert before
+    chosen = [claim for claim in find(paper="B23") if claim.name in before]
+    assert list(running.run(chosen, Budget.FULL, kept=file)) == [before[claim.name] for claim in chosen]
