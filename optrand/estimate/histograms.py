@@ -157,8 +157,8 @@ def project_to_simplex(vector: ArrayLike) -> Floats:
 
     Notes
     -----
-    Euclidean distance, by sorting ([1]_, Figure 1): ``O(k log k)``. A projection onto a convex set that holds the true
-    distribution brings every vector nearer to it.
+    Euclidean distance, by sorting ([DSSC08]_, Figure 1): ``O(k log k)``. A projection onto a convex set that holds the
+    true distribution brings every vector nearer to it.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def project_to_simplex(vector: ArrayLike) -> Floats:
 
     References
     ----------
-    .. [1] Duchi, Shalev-Shwartz, Singer and Chandra, *Efficient Projections onto the l1-Ball*, 2008.
+    .. [DSSC08] Duchi, Shalev-Shwartz, Singer and Chandra, *Efficient Projections onto the l1-Ball*, 2008.
     """
     given = checked_values(vector, "vector")
     # Less a constant the projection is the same, and 1 is not lost among large numbers; 1 below the largest it is 0.

@@ -63,7 +63,7 @@ def normal(spread: Spread, confidence: float) -> float:
 
 
 def hoeffding(spread: Spread, confidence: float) -> float:
-    r"""By Hoeffding's inequality [1]_: at least the confidence at any number of rows, whatever the labels.
+    r"""By Hoeffding's inequality ([H63]_): at least the confidence at any number of rows, whatever the labels.
 
     .. math:: \mathrm{width} \sqrt{\ln(2 / \delta) / 2 N}, \qquad \delta = 1 - \mathrm{confidence}.
 
@@ -74,13 +74,13 @@ def hoeffding(spread: Spread, confidence: float) -> float:
 
     References
     ----------
-    .. [1] Hoeffding, *Probability Inequalities for Sums of Bounded Random Variables*, 1963, Theorem 2.
+    .. [H63] Hoeffding, *Probability Inequalities for Sums of Bounded Random Variables*, 1963, Theorem 2.
     """
     return spread.width * math.sqrt(math.log(2 / (1 - confidence)) / (2 * spread.size))
 
 
 def empirical_bernstein(spread: Spread, confidence: float) -> float:
-    r"""By the empirical Bernstein bound [1]_: as honest as Hoeffding's, narrower where the range is rarely used.
+    r"""By the empirical Bernstein bound ([MP09]_): as honest as Hoeffding's, narrower where the range is rarely used.
 
     .. math:: \sqrt{2 V \ln(4 / \delta) / N} + \mathrm{width} \cdot 7 \ln(4 / \delta) / 3 (N - 1),
               \qquad \delta = 1 - \mathrm{confidence},
@@ -96,7 +96,7 @@ def empirical_bernstein(spread: Spread, confidence: float) -> float:
 
     References
     ----------
-    .. [1] Maurer and Pontil, *Empirical Bernstein Bounds and Sample-Variance Penalization*, 2009, Theorem 4.
+    .. [MP09] Maurer and Pontil, *Empirical Bernstein Bounds and Sample-Variance Penalization*, 2009, Theorem 4.
     """
     log = math.log(4 / (1 - confidence))
     return math.sqrt(2 * spread.sample_variance * log / spread.size) + 7 * spread.width * log / (3 * (spread.size - 1))
