@@ -1,0 +1,110 @@
+"""How the site is built: Markdown pages beside an API reference that is read from the docstrings."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.nodes import make_refnode
+
+import optrand
+
+project = "optrand"
+author = "optrand developers"
+project_copyright = "the optrand developers, Apache-2.0"
+release = version = optrand.__version__
+
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "sphinx.ext.viewcode", "myst_parser"]
+exclude_patterns = ["_build"]
+nitpicky = True
+
+html_theme = "furo"
+html_title = f"optrand {release}"
+html_show_sourcelink = False
+html_copy_source = False
+
+autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_typehints = "none"
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+
+myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_heading_anchors = 3
+
+CITED = re.compile(r"(\s*)\.\. \[(\w+)\] ")
+
+
+def cite(_app: Sphinx, _what: str, _name: str, _it: object, _options: object, lines: list[str]) -> None:
+    """Turn the citations that a docstring defines into citations of the page of references.
+
+    ``help()`` shows a docstring alone, so each names its papers; on the site that would be one definition too many.
+    """
+    for i, line in enumerate(lines):
+        lines[i] = CITED.sub(r"\1* [\2]_ ", line)
+        if lines[i] != line and i and lines[i - 1].strip() and not CITED.match(lines[i - 1]):
+            lines[i] = f"\n{lines[i]}"
+    lines[:] = "\n".join(lines).split("\n")
+
+
+def known(target: str, module: str | None, owner: str | None) -> str | None:
+    """The full name of what a reference means, seen from the module that it stands in; None if there is no such thing.
+
+    What is imported from elsewhere, as all of ``optrand`` is, goes by the name of the module that defines it.
+    """
+    for prefix in (f"{module}.{owner}", module, None):
+        *path, last = (f"{prefix}.{target}" if prefix else target).split(".")
+        for cut in range(len(path), 0, -1):
+            try:
+                it: Any = importlib.import_module(".".join(path[:cut]))
+                for part in path[cut:]:
+                    it = getattr(it, part)
+            except (ImportError, AttributeError):
+                continue
+            if last in getattr(it, "__annotations__", {}):
+                return ".".join((*path, last))
+            if not hasattr(it, last):
+                continue
+            it = getattr(it, last)
+            home, name = getattr(it, "__module__", None), getattr(it, "__qualname__", None)
+            return f"{home}.{name}" if home and name else ".".join((*path, last))
+    try:
+        return target if importlib.util.find_spec(target) else None
+    except ModuleNotFoundError:
+        return None
+
+
+def unlink(_app: Sphinx, tree: nodes.document) -> None:
+    """Types in docstrings are words, of which those that name a class of ours are links and no others."""
+    for node in list(tree.findall(addnodes.pending_xref)):
+        if node.get("refspecific"):
+            name = known(node["reftarget"], node.get("py:module"), node.get("py:class")) or ""
+            if name.startswith("optrand.") and node["reftarget"][:1].isupper():
+                node["refspecific"], node["reftarget"] = False, name
+            else:
+                node.replace_self(node.children)
+
+
+def link(app: Sphinx, env: BuildEnvironment, node: nodes.Element, text: nodes.Element) -> nodes.Element | None:
+    """Link what is named by a shorter name than its own; leave unlinked what exists but is on no page."""
+    if node.get("refdomain") != "py":
+        return None
+    name = known(node["reftarget"], node.get("py:module"), node.get("py:class"))
+    if name is None:
+        return None
+    entry = env.domains["py"].data["objects"].get(name)
+    if entry is None:
+        return text
+    return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, [text], name)
+
+
+def setup(app: Sphinx) -> None:
+    """Connect all three, citations before napoleon reads the sections of a docstring."""
+    app.connect("autodoc-process-docstring", cite, priority=400)
+    app.connect("doctree-read", unlink)
+    app.connect("missing-reference", link)
