@@ -130,7 +130,7 @@ def records(k: int, meshes: Sequence[int], limit: float) -> Iterator[dict[str, A
                 found = measure(worker, solver, problem, rehearsal=rehearsal, limit=limit)
                 if not found.times:
                     late[method] = f"{found.error} at mesh {mesh:,}"
-            yield judged(method, mesh, found)
+            yield judged(method, mesh, found) | {"limit": limit}
     for method, solver in OFF_GRIDS.items():
         problem, rehearsal = (weeks_problem(None, size) for size in (k, 3))
         if method == BINS:

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from benchmarks import exactness, frontier, labels, lp1, mesh, priors, speed, structure
+from benchmarks import exactness, frontier, labels, libqif, lp1, mesh, priors, readme, speed, structure
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.clock import Reading, clocked, peak_memory
 from benchmarks.harness import print_table
@@ -75,6 +75,36 @@ def test_every_benchmark_ends_well_and_prints_a_table(runs, name):
     assert run.returncode == 0, run.stderr
     assert run.stdout.count("┏") >= 1
     assert "Traceback" not in run.stderr
+
+
+def test_the_pictures_of_the_readme_are_small_and_of_proven_answers(runs):
+    rows = rows_of("readme", runs)
+    folder = runs("readme")[1] / "readme-smoke"
+    assert [row["picture"] for row in rows] == ["shape", "proof", "time"]
+    for row in rows:
+        assert row["right"], row
+        assert row["gap"] <= mesh.OUR_GAP, row
+        path = folder / f"{row['picture']}.png"
+        assert path.read_bytes().startswith(b"\x89PNG")
+        assert path.stat().st_size == row["bytes"] <= readme.LARGEST
+    # Those in the README were made by the same command.
+    assert {path.stem for path in readme.IMAGES.glob("*.png")} >= {row["picture"] for row in rows}
+    assert all((readme.IMAGES / f"{row['picture']}.png").stat().st_size <= readme.LARGEST for row in rows)
+
+
+def test_a_picture_of_something_unproven_or_too_large_for_the_readme_fails_the_run(tmp_path, monkeypatch):
+    row = {"method": mesh.LINE, "mesh": None, "seconds": 0.1, "exact_gap": 1e-15}
+    late = {"method": "column generation", "mesh": 8, "seconds": None, "limit": 1.0}
+    path = tmp_path / "mesh-smoke.json"
+    path.write_text(json.dumps({"rows": [row, late]}), encoding="utf-8")
+    arguments = ["--smoke", "--results", str(tmp_path)]
+    assert readme.main(arguments) == 0
+    for gap in (1e-3, None):
+        path.write_text(json.dumps({"rows": [row | {"exact_gap": gap}, late]}), encoding="utf-8")
+        assert readme.main(arguments) == 1
+    path.write_text(json.dumps({"rows": [row, late]}), encoding="utf-8")
+    monkeypatch.setattr(readme, "LARGEST", 10)
+    assert readme.main(arguments) == 1
 
 
 def test_lp1_proves_the_closed_form_and_certifies_every_program(runs):
@@ -422,3 +452,20 @@ def test_the_names_of_benchmarks_are_listed_and_an_unknown_one_is_refused(capsys
     assert all(name in listed for name in BENCHMARKS)
     assert main(["no such name"]) == 2
     assert "no such name" in capsys.readouterr().err
+
+
+def test_libqif_is_judged_by_the_certificate(runs, monkeypatch):
+    rows = rows_of("libqif", runs)
+    assert {row["loss"] for row in rows} == {"zero_one", "squared"}
+    assert all(row["gap"] <= libqif.OUR_GAP for row in rows)
+    problem = classification([0.5, 0.3, 0.2], 1.0)
+    tables = {
+        "private; within": rr_with_prior(problem.prior, 1.0).randomizer.matrix.tolist(),
+        "not 1-DP": np.eye(3).tolist(),
+        "row": [[0.5, 0.3, 0.3]] * 3,
+    }
+    for words, table in tables.items():
+        monkeypatch.setattr(libqif, "ask", lambda *_, **__: {"seconds": 1.0, "version": "0", "matrix": table})  # noqa: B023
+        record = libqif.compared("zero_one", problem, 1.0)
+        assert words in record["verdict"], record
+        assert (record["their_gap"] <= 1e-9) == (words == "private; within")

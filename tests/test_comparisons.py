@@ -19,6 +19,7 @@ from optrand.closed_forms import debiased_rr, rr_top_k, rr_with_prior
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.plotting.comparisons import frontier_figure, moments_figure, rr_with_prior_figure, times_figure
 from optrand.plotting.comparisons.curves import MARKERS, looks
+from optrand.plotting.comparisons.times import RISE
 from optrand.solution import Solution
 from optrand.sweeps import Sweep
 
@@ -265,6 +266,17 @@ def test_times_are_drawn_by_size_and_what_was_given_up_has_an_arrow() -> None:
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("mesh size", "solving (s)")
     assert list(texts(figure)) == ["program", "other", "line", "given up: took longer"]
     assert figure.get_suptitle() == "On one core"
+
+
+def test_an_arrow_stands_at_the_limit_that_its_row_names() -> None:
+    rows = [{**row, "limit": 60.0} if row["seconds"] is None and row["mesh"] == 400 else row for row in ROWS]
+    (axes,) = times_figure(rows, size="mesh", series="method").axes
+    heights = [line.get_ydata()[0] for line in axes.lines if line.get_marker() == r"$\uparrow$"]
+    assert heights == [60.0, 60.0 * RISE]
+    # At two sizes nothing is hidden: both stand at their limit.
+    rows[4] = {**rows[4], "mesh": 800}
+    (axes,) = times_figure(rows, size="mesh", series="method").axes
+    assert [line.get_ydata()[0] for line in axes.lines if line.get_marker() == r"$\uparrow$"] == [60.0, 60.0]
 
 
 def test_times_against_labels_as_the_benchmark_leaves_them() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,9 @@ NAMES = {"k": "labels", "mesh": "mesh size"}
 WIDTH = 100
 """How many letters of a title fit on a line."""
 
+RISE = 1.6
+"""By what factor an arrow stands above all times, and above another arrow of its size."""
+
 ARROW: Any = {"linestyle": "", "marker": r"$\uparrow$", "markersize": 10}
 
 Row = Mapping[str, Any]
@@ -35,7 +39,8 @@ def times_figure(rows: Iterable[Row], *, size: str, series: str, title: str = ""
     ----------
     rows : iterable of mappings
         Of a benchmark: `seconds`, and the two columns below. Without `seconds` (None) the solve was given up: an arrow
-        above all times stands at the first such size. Without a size (None) a method needs none: a horizontal line.
+        above all times, and no lower than the row's `limit` if it has one, stands at the first such size. Without a
+        size (None) a method needs none: a horizontal line.
     size : str
         The column of sizes, such as ``"mesh"`` or ``"k"``.
     series : str
@@ -68,12 +73,15 @@ def times_figure(rows: Iterable[Row], *, size: str, series: str, title: str = ""
     with matplotlib.rc_context(CURVES):
         figure = Figure(figsize=(6.4, 3.8), layout="constrained")
         axes = figure.subplots()
+        arrows = Counter[float]()
         for look, (name, curve) in zip(looks(curves, "series"), curves.items(), strict=True):
             _draw(axes, name, curve, size, look)
             if any(_given_up(row, size) for row in curve):
+                first = min((row for row in curve if _given_up(row, size)), key=lambda row: row[size])
                 # One above the other: several may have been given up at one size.
-                top *= 1.6
-                _draw_given_up(axes, curve, size, top, look)
+                height = max(RISE * top, first.get("limit", 0.0)) * RISE ** arrows[first[size]]
+                arrows[first[size]] += 1
+                _draw_given_up(axes, curve, size, (first[size], height), look)
         axes.set(xlabel=NAMES.get(size, size), ylabel="solving (s)")
         logarithmic(axes)
         logarithmic(axes, y=True)
@@ -95,13 +103,15 @@ def _draw(axes: Axes, name: str, curve: Sequence[Row], size: str, look: dict[str
     axes.plot(*_points(curve, size), label="_sizes" if free else name, **look)
 
 
-def _draw_given_up(axes: Axes, curve: Sequence[Row], size: str, top: float, look: dict[str, Any]) -> None:
+def _draw_given_up(
+    axes: Axes, curve: Sequence[Row], size: str, place: tuple[float, float], look: dict[str, Any]
+) -> None:
     """An arrow at the first size without a time, and a dotted line to it from the last one with a time before."""
-    missed = min(row[size] for row in curve if _given_up(row, size))
+    missed, height = place
     sizes, seconds = _points([row for row in curve if row[size] is not None and row[size] < missed], size)
     line: Any = {"color": look["color"], "linestyle": ":", "linewidth": 0.8}
-    axes.plot([*sizes[-1:], missed], [*seconds[-1:], top], label="_to the limit", **line)
-    axes.plot(missed, top, label="_given up", color=look["color"], **ARROW)
+    axes.plot([*sizes[-1:], missed], [*seconds[-1:], height], label="_to the limit", **line)
+    axes.plot(missed, height, label="_given up", color=look["color"], **ARROW)
 
 
 def _points(curve: Sequence[Row], size: str) -> tuple[list[float], list[float]]:
