@@ -8,19 +8,16 @@ keeps its row, with the error.
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import subprocess
-import sys
 from collections.abc import Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.harness import RESULTS, machine, median_seconds, print_table, rate, use_one_core
+from benchmarks.environments import ask, set_up
+from benchmarks.harness import machine, median_seconds, print_table, rate, use_one_core
 from optrand.exact import privacy_ratio
 from optrand.sampling import Sampler
 
@@ -35,8 +32,6 @@ PEERS = {
 }
 OURS = "operating system; exact integers"
 COLUMNS = ("who", "version", "one by one /s", "in batches /s", "batch", "kept", "randomness; arithmetic")
-HERE = Path(__file__).parent / "peers"
-ENVIRONMENTS = RESULTS / "peers"
 PEER_TIMEOUT = 600
 
 
@@ -103,54 +98,6 @@ def measure(sampler: Sampler, size: int, repeats: int) -> dict[str, Any]:
     }
 
 
-def python_of(peer: str) -> Path:
-    """The interpreter of a peer's environment."""
-    return ENVIRONMENTS / peer / "bin" / "python"
-
-
-def log_of(peer: str) -> Path:
-    """What the installation of a peer printed."""
-    return ENVIRONMENTS / f"{peer}.log"
-
-
-def set_up(peer: str) -> None:
-    """Make the environment of a peer anew; what fails is left in its log, for the table to name."""
-    ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
-    print(f"installing {peer} ...", flush=True)
-    commands = (
-        [sys.executable, "-m", "venv", "--clear", str(ENVIRONMENTS / peer)],
-        [str(python_of(peer)), "-m", "pip", "install", "--quiet", "--requirement", str(HERE / f"{peer}.txt")],
-    )
-    with log_of(peer).open("w") as log:
-        for command in commands:
-            if subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False).returncode:
-                print(f"{peer} could not be installed: see {log_of(peer)}")
-                return
-
-
-def last_line(text: str) -> str:
-    """The line of an error output that names the error."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = [line for line in lines if "Error" in line or "ERROR" in line]
-    return (errors or lines or ["no output"])[-1]
-
-
-def run_peer(peer: str, size: int, seconds: float) -> dict[str, Any]:
-    """What the peer's own process measured, or the error that stopped it."""
-    if not python_of(peer).exists():
-        return {"error": "not installed: python -m benchmarks sampling --setup-peers"}
-    command = [str(python_of(peer)), str(HERE / "run.py"), peer, str(LABELS), str(EPSILON), str(size), str(seconds)]
-    try:
-        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PEER_TIMEOUT)
-    except subprocess.TimeoutExpired:
-        return {"error": f"over the limit of {PEER_TIMEOUT} s"}
-    if run.returncode:
-        log = log_of(peer).read_text() if log_of(peer).exists() else ""
-        return {"error": last_line(log if "ERROR" in log else run.stderr)}
-    result: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
-    return result
-
-
 def row(who: str, found: dict[str, Any], note: str) -> list[str]:
     """A row of the table."""
     if "error" in found:
@@ -181,7 +128,10 @@ def main(arguments: Sequence[str]) -> int:
         row("optrand", measure(response, size, repeats), OURS),
         row(f"optrand, unbiased {LABELS} x {unbiased.outputs.size}", measure(unbiased, size, repeats), OURS),
     ]
-    rows += [row(peer, run_peer(peer, size, seconds), note) for peer, note in PEERS.items()]
+    asked = (str(LABELS), str(EPSILON), str(size), str(seconds))
+    for peer, note in PEERS.items():
+        found = ask(peer, "run.py", (peer, *asked), benchmark="sampling", limit=PEER_TIMEOUT)
+        rows.append(row(peer, found, note))
     share = math.exp(EPSILON) / (math.exp(EPSILON) + LABELS - 1)
     title = f"Labels a second on one core: {LABELS} labels, epsilon {EPSILON:g}, which keeps {share:.4f} of them"
     print_table(f"{title}\n{machine()}", COLUMNS, rows)

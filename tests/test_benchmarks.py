@@ -454,18 +454,23 @@ def test_the_names_of_benchmarks_are_listed_and_an_unknown_one_is_refused(capsys
     assert "no such name" in capsys.readouterr().err
 
 
-def test_libqif_is_judged_by_the_certificate(runs, monkeypatch):
+def test_libqif_solves_what_we_prove(runs):
     rows = rows_of("libqif", runs)
     assert {row["loss"] for row in rows} == {"zero_one", "squared"}
     assert all(row["gap"] <= libqif.OUR_GAP for row in rows)
-    problem = classification([0.5, 0.3, 0.2], 1.0)
-    tables = {
-        "private; within": rr_with_prior(problem.prior, 1.0).randomizer.matrix.tolist(),
-        "not 1-DP": np.eye(3).tolist(),
-        "row": [[0.5, 0.3, 0.3]] * 3,
-    }
-    for words, table in tables.items():
-        monkeypatch.setattr(libqif, "ask", lambda *_, **__: {"seconds": 1.0, "version": "0", "matrix": table})  # noqa: B023
-        record = libqif.compared("zero_one", problem, 1.0)
-        assert words in record["verdict"], record
-        assert (record["their_gap"] <= 1e-9) == (words == "private; within")
+
+
+@pytest.mark.parametrize(
+    ("table", "verdict"),
+    [
+        (rr_with_prior([0.36, 0.33, 0.31], 1.0).randomizer.matrix.tolist(), "private; within"),
+        (np.eye(3).tolist(), "not 1-DP"),
+        ([[0.5, 0.3, 0.3]] * 3, "sum"),
+        ([[0.5, 0.5]] * 3, "shape"),
+    ],
+)
+def test_what_libqif_answers_is_judged_by_the_certificate(table, verdict, monkeypatch):
+    monkeypatch.setattr(libqif, "ask", lambda *_, **__: {"seconds": 1.0, "version": "0", "matrix": table})
+    record = libqif.compared("zero_one", classification([0.36, 0.33, 0.31], 1.0), 1.0)
+    assert verdict in record["verdict"], record
+    assert (record["their_gap"] <= 1e-9) == (verdict == "private; within")
