@@ -1,7 +1,11 @@
 """[G21]: randomized response with a prior, learning with it, and its analysis."""
 
-from optrand.theory.claim import Claim
+from optrand.theory.g21 import programs, relaxation, response
 
 __all__ = ["CLAIMS"]
 
-CLAIMS: tuple[Claim, ...] = ()
+CLAIMS = (
+    *response.CLAIMS,
+    *programs.CLAIMS,
+    *relaxation.CLAIMS,
+)
