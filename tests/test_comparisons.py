@@ -12,12 +12,20 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import StepPatch
 
 import optrand
 from optrand.baselines import Moments
 from optrand.closed_forms import debiased_rr, rr_top_k, rr_with_prior
+from optrand.entropy import SeededEntropy
 from optrand.errors import Infeasible, InvalidInput, NotCertified
-from optrand.plotting.comparisons import frontier_figure, moments_figure, rr_with_prior_figure, times_figure
+from optrand.plotting.comparisons import (
+    frontier_figure,
+    moments_figure,
+    rr_with_prior_figure,
+    shares_figure,
+    times_figure,
+)
 from optrand.plotting.comparisons.curves import MARKERS, looks
 from optrand.plotting.comparisons.times import RISE
 from optrand.solution import Solution
@@ -304,3 +312,35 @@ def test_rows_of_another_benchmark_are_refused() -> None:
         times_figure(ROWS, size="k", series="prior")
     with pytest.raises(InvalidInput, match=r"^0 series"):
         times_figure([], size="k", series="prior")
+
+
+# Shares
+
+
+def test_shares_stand_in_the_band_of_their_errors_beside_their_projection_and_the_truth() -> None:
+    mechanism = optrand.tabulate(optrand.debiased_rr(LABELS, 1.0))
+    found = optrand.estimate.histogram(mechanism.sample(np.zeros(1000), source=SeededEntropy(4)), mechanism)
+    assert found.shares.min() < 0
+    figure = shares_figure(found, truth=[1, 0, 0, 0])
+    (axes,) = figure.axes
+    band, middle = [patch for patch in axes.patches if isinstance(patch, StepPatch)]
+    np.testing.assert_allclose(middle.get_data().values, found.shares)
+    np.testing.assert_allclose(band.get_data().values - found.shares, 2 * found.noise_errors)
+    np.testing.assert_allclose(found.shares - band.get_data().baseline, 2 * found.noise_errors)
+    bottom, top = axes.get_ylim()
+    assert bottom < (found.shares - 2 * found.noise_errors).min()
+    assert top > (found.shares + 2 * found.noise_errors).max()
+    np.testing.assert_allclose(points(axes, "nearest without negative shares")[:, 1], found.projected)
+    np.testing.assert_allclose(points(axes, "the table's own"), np.stack((LABELS, [1, 0, 0, 0]), axis=1))
+    assert list(texts(figure)) == ["± 2 noise errors", "unbiased", "nearest without negative shares", "the table's own"]
+    assert figure.get_suptitle().startswith("Shares of 4 labels from 1,000 released values, ε = 1: noise error at most")
+    assert "the table's own" not in list(texts(shares_figure(found)))
+
+
+def test_shares_of_something_else_are_refused() -> None:
+    mechanism = optrand.tabulate(optrand.debiased_rr(LABELS, 1.0))
+    found = optrand.estimate.histogram(mechanism.sample(LABELS), mechanism)
+    with pytest.raises(InvalidInput, match="histogram is of type ndarray"):
+        shares_figure(found.shares)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="prior"):
+        shares_figure(found, truth=PRIOR[:3])

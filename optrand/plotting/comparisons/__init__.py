@@ -1,11 +1,12 @@
 """Pictures that compare: many randomizers, many problems, many runs, in one figure each.
 
-============================  ====================================================================================
+============================  =========================================================================================
 :func:`frontier_figure`       the least variance for every bias, from a :class:`optrand.Sweep`
 :func:`moments_figure`        loss, variance and bias against epsilon for several randomizers ([B23]_, Figure 4(a))
 :func:`rr_with_prior_figure`  what RRWithPrior gains by each `k`, and which `k` it chooses ([G21]_, Algorithm 2)
+:func:`shares_figure`         the shares of the labels behind a release, their errors, and the truth where it is known
 :func:`times_figure`          solve time against mesh size or the number of labels, from rows of benchmarks
-============================  ====================================================================================
+============================  =========================================================================================
 
 Each takes records and draws them: what is compared is computed elsewhere.
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 from optrand.plotting.comparisons.frontier import frontier_figure
 from optrand.plotting.comparisons.kept import rr_with_prior_figure
 from optrand.plotting.comparisons.moments import moments_figure
+from optrand.plotting.comparisons.shares import shares_figure
 from optrand.plotting.comparisons.times import times_figure
 
-__all__ = ["frontier_figure", "moments_figure", "rr_with_prior_figure", "times_figure"]
+__all__ = ["frontier_figure", "moments_figure", "rr_with_prior_figure", "shares_figure", "times_figure"]
