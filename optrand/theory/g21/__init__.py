@@ -1,6 +1,6 @@
 """[G21]: randomized response with a prior, learning with it, and its analysis."""
 
-from optrand.theory.g21 import programs, relaxation, response
+from optrand.theory.g21 import parallel, programs, relaxation, response
 
 __all__ = ["CLAIMS"]
 
@@ -8,4 +8,5 @@ CLAIMS = (
     *response.CLAIMS,
     *programs.CLAIMS,
     *relaxation.CLAIMS,
+    *parallel.CLAIMS,
 )

@@ -95,7 +95,8 @@ class Task:
         """A number that no feasible point of LP2 exceeds, whatever the multipliers are: no entry is above 1."""
         total = sum(self.multipliers)
         reach = (mu + (total - mu) / self.ratio for mu in self.multipliers)
-        return total + sum(max(Fraction(0), p - at) for p, at in zip(self.prior, reach, strict=True))
+        excess = (max(Fraction(0), p - at) for p, at in zip(self.prior, reach, strict=True))
+        return sum(excess, total)
 
     @property
     def _problem(self) -> Problem:
