@@ -35,6 +35,7 @@ __all__ = [
     "positions",
     "rows",
     "sealed",
+    "stated_format",
     "unsealed",
 ]
 
@@ -123,6 +124,27 @@ def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = (), *, k
     except RecursionError:
         raise InvalidFile("the file nests lists or objects too deeply to be a mechanism") from None
     return {name: document[name] for name in names}
+
+
+def stated_format(data: bytes) -> str | None:
+    """The format that a file says it has, unverified; None where it says nothing.
+
+    Raises
+    ------
+    InvalidFile
+        Not UTF-8, or not JSON.
+
+    Examples
+    --------
+    >>> stated_format(b'{"format": "optrand.mechanism"}'), stated_format(b"[1.0]")
+    ('optrand.mechanism', None)
+    """
+    try:
+        document = _parse(data)
+    except RecursionError:
+        return None
+    said = document.get("format") if isinstance(document, dict) else None
+    return said if isinstance(said, str) else None
 
 
 def _parse(data: bytes) -> object:

@@ -6,6 +6,7 @@ import errno
 import json
 import math
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 from optrand import rr, strict_json
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
 from optrand.certificate import certify
-from optrand.cli import FAILED, WRONG_INPUT, app
+from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
 from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism import load
@@ -442,6 +443,9 @@ def test_the_command_with_exact_noise_clipped(name):
     assert result.exit_code == 0, result.stderr
     told, noise = facts(result), load_randomizer("out.csv.randomizer.json")
     assert noise.clip == Interval(-1, 3)
+    verified = CliRunner().invoke(app, ["verify", "out.csv.randomizer.json"])
+    assert (verified.exit_code, verified.stdout.splitlines()[-1]) == (0, "verified")
+    assert facts(verified)["clipped to"] == "-1.0 to 3.0"
     assert told["outputs"] == "anywhere from -1.0 to 3.0, in steps of 1.0"
     assert told["privacy"].startswith("exact")
     assert told["saved"] == "out.csv.randomizer.json"
@@ -464,6 +468,21 @@ def test_the_command_refuses_floating_point_noise_or_says_plainly_what_it_is_wor
     assert told["privacy"].startswith("holds for real numbers ONLY")
     assert told["realised epsilon"] == "1.0 (at most, for real numbers)"
     assert load_randomizer("out.csv.randomizer.json").exact is False
+    verified = CliRunner().invoke(app, ["verify", "out.csv.randomizer.json"])
+    assert (verified.exit_code, verified.stdout.splitlines()[-1]) == (0, "verified, for real numbers only")
+
+
+@pytest.mark.usefixtures("here")
+def test_saved_noise_that_was_edited_is_not_verified_and_has_no_gap():
+    assert randomized("discrete-laplace").exit_code == 0
+    path = Path("out.csv.randomizer.json")
+    asked = CliRunner().invoke(app, ["verify", str(path), "--gap", "1e-6"])
+    assert asked.exit_code == WRONG_INPUT
+    assert "leave out --gap" in one_line(asked)
+    path.write_text(path.read_text().replace('"epsilon":1.0', '"epsilon":0.5'))
+    edited = CliRunner().invoke(app, ["verify", str(path)])
+    assert edited.exit_code == UNVERIFIED
+    assert "digest" in one_line(edited)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ A thin skin: every command reads its options, calls the library, prints what cam
 the standard error and an exit code; never a traceback, which could show a private label.
 
 ==============================  ==================================================
-:mod:`~optrand.cli.commands`    solve, verify, randomize, plot
+:mod:`~optrand.cli.commands`    solve, randomize, plot
+:mod:`~optrand.cli.verifying`   verify
 :mod:`~optrand.cli.sweeping`    sweep
 :mod:`~optrand.cli.gallery`     gallery
 :mod:`~optrand.cli.report`      report
@@ -27,6 +28,7 @@ from optrand.cli.gallery import gallery
 from optrand.cli.report import report
 from optrand.cli.reporting import EXIT_CODES, FAILED, UNVERIFIED, WRONG_INPUT
 from optrand.cli.theory import theory
+from optrand.cli.verifying import verify
 
 __all__ = ["FAILED", "UNVERIFIED", "WRONG_INPUT", "app", "main"]
 
@@ -41,7 +43,7 @@ app = typer.Typer(
 
 _ABOUT_MECHANISMS = (
     commands.solve,
-    commands.verify,
+    verify,
     commands.randomize,
     sweeping.sweep,
     commands.plot,

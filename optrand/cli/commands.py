@@ -1,8 +1,7 @@
-"""Four commands: solve, verify, randomize, plot."""
+"""Three commands: solve, randomize, plot."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,20 +16,18 @@ from optrand.cli.options import (
     Prior,
     Saved,
     read_epsilon,
-    read_gap,
     read_penalty,
 )
 from optrand.cli.questions import answered, read_mechanism, read_problem
 from optrand.cli.reporting import progress, reported, show, told_gap
+from optrand.cli.verifying import proven
 from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from optrand.certificate import Certificate
-    from optrand.mechanism import Mechanism
     from optrand.release.baseline_job import BaselineSummary
     from optrand.release.job import Summary
 
-__all__ = ["plot", "randomize", "solve", "verify"]
+__all__ = ["plot", "randomize", "solve"]
 
 
 @reported
@@ -57,44 +54,7 @@ def solve(
     with progress() as announce:
         mechanism, proof = answered(problem, announce)
     mechanism.save(output, overwrite=force)
-    show({**_proven(mechanism, proof), "mechanism": output})
-
-
-def _proven(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
-    from optrand.release.outputs import in_words
-
-    return {
-        "labels": mechanism.labels.size,
-        "outputs": f"{mechanism.outputs.size}, {in_words(mechanism.problem.outputs)}",
-        "realised epsilon": f"{proof.epsilon!r} of {proof.asked!r} (verified in integers)",
-        "largest bias": f"{proof.bias:.3g}",
-        "verified gap": told_gap(proof.gap),
-        "optimal value": f"between {proof.lower:.10g} and {proof.upper:.10g}",
-    }
-
-
-@reported
-def verify(
-    mechanism: Saved,
-    gap: Annotated[
-        str | None, typer.Option("--gap", metavar="SHARE", help="Fail unless the verified gap is at most this.")
-    ] = None,
-) -> None:
-    """Prove a saved mechanism private and near optimal.
-
-    Nothing but the file is trusted, and all of it is checked in exact arithmetic. `python -m optrand.checker` does the
-    same with none of this code.
-    """
-    from optrand.certificate import certify
-
-    required = math.inf if gap is None else read_gap(gap)
-    loaded = read_mechanism(mechanism)
-    with progress() as announce:
-        announce("proving")
-        proof = certify(loaded, exact=True)
-    show({**_proven(loaded, proof), "digest": loaded.digest})
-    proof.require(gap=required)
-    typer.echo("verified")
+    show({**proven(mechanism, proof), "mechanism": output})
 
 
 @reported

@@ -21,7 +21,7 @@ from optrand.outputs import Interval
 from optrand.strict_json import Document, fields, integer, number, numbers
 from optrand.validation import Floats
 
-__all__ = ["KINDS", "finite_moments", "load_randomizer", "save_randomizer"]
+__all__ = ["KINDS", "finite_moments", "holds_noise", "load_randomizer", "save_randomizer"]
 
 FORMAT = "optrand.randomizer"
 FIELDS = ("kind", "labels", "epsilon", "sensitivity", "clip", "parameters", "exact", "moments")
@@ -105,6 +105,19 @@ def _document(randomizer: Additive, labels: Floats) -> Document:
         "exact": randomizer.exact,
         "moments": {"biases": moments.biases.tolist(), "variances": moments.variances.tolist()},
     }
+
+
+def holds_noise(path: str | os.PathLike[str]) -> bool:
+    """Whether a file says that it holds additive noise, rather than a mechanism or anything else.
+
+    Raises
+    ------
+    InvalidFile
+        The file is no JSON at all.
+    OSError
+        The file cannot be read.
+    """
+    return strict_json.stated_format(Path(path).read_bytes()) == FORMAT
 
 
 def load_randomizer(path: str | os.PathLike[str]) -> Additive:

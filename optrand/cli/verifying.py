@@ -1,0 +1,80 @@
+"""``optrand verify``: a saved mechanism or saved noise, of which nothing is believed."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from optrand.cli.options import read_gap
+from optrand.cli.questions import read_mechanism
+from optrand.cli.reporting import progress, reported, show, told_gap
+from optrand.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from optrand.certificate import Certificate
+    from optrand.mechanism import Mechanism
+
+__all__ = ["proven", "verify"]
+
+
+@reported
+def verify(
+    saved: Annotated[Path, typer.Argument(metavar="FILE", help="A saved mechanism, or saved additive noise.")],
+    gap: Annotated[
+        str | None, typer.Option("--gap", metavar="SHARE", help="Fail unless the verified gap is at most this.")
+    ] = None,
+) -> None:
+    """Prove a saved mechanism private and near optimal, or saved noise private.
+
+    Nothing but the file is trusted. A mechanism is checked in exact arithmetic, and `python -m optrand.checker` does
+    the same with none of this code. Of noise the parameters are checked; nobody claims that it is optimal.
+    """
+    from optrand.certificate import certify
+    from optrand.release.randomizer_file import holds_noise
+
+    required = math.inf if gap is None else read_gap(gap)
+    if saved.is_file() and holds_noise(saved):
+        if gap is not None:
+            raise InvalidInput(f"{saved} holds additive noise, which nobody claims to be optimal: leave out --gap")
+        _verify_noise(saved)
+        return
+    loaded = read_mechanism(saved)
+    with progress() as announce:
+        announce("proving")
+        proof = certify(loaded, exact=True)
+    show({**proven(loaded, proof), "digest": loaded.digest})
+    proof.require(gap=required)
+    typer.echo("verified")
+
+
+def _verify_noise(path: Path) -> None:
+    from optrand.release.randomizer_file import KINDS, load_randomizer
+
+    noise = load_randomizer(path)
+    facts: dict[str, object] = {
+        "noise": next(name for name, kind in KINDS.items() if type(noise) is kind),
+        "epsilon": f"{noise.epsilon!r} for labels that differ by at most {noise.sensitivity!r}",
+        "clipped to": "nothing" if noise.clip is None else f"{noise.clip.low!r} to {noise.clip.high!r}",
+        "privacy": "exact: drawn with the very probabilities that are proven private"
+        if noise.exact
+        else "holds for real numbers ONLY: the noise is drawn in floats, so that epsilon is not guaranteed",
+    }
+    show(facts)
+    typer.echo("verified" if noise.exact else "verified, for real numbers only")
+
+
+def proven(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
+    """What a proof says of a mechanism, as facts to be printed."""
+    from optrand.release.outputs import in_words
+
+    return {
+        "labels": mechanism.labels.size,
+        "outputs": f"{mechanism.outputs.size}, {in_words(mechanism.problem.outputs)}",
+        "realised epsilon": f"{proof.epsilon!r} of {proof.asked!r} (verified in integers)",
+        "largest bias": f"{proof.bias:.3g}",
+        "verified gap": told_gap(proof.gap),
+        "optimal value": f"between {proof.lower:.10g} and {proof.upper:.10g}",
+    }
