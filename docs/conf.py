@@ -36,6 +36,8 @@ napoleon_use_rtype = False
 
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
+# What GitHub shows as a formula is one here.
+myst_fence_as_directive = ["math"]
 
 CITED = re.compile(r"(\s*)\.\. \[(\w+)\] ")
 

@@ -1,0 +1,209 @@
+"""The pages for people: what they link to and name exists, and what they show is what comes out."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+import optrand
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+LINK = re.compile(r"\[((?:`[^`]*`|[^\]`])*)\]\(([^)\s]+)\)")
+CODE = re.compile(r"`([^`\n]+)`")
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+OURS = re.compile(r"\boptrand(?:\.[a-z_]\w*)+", re.IGNORECASE)
+FILES = {".py", ".md", ".toml", ".csv", ".gz", ".json", ".png", ".html", ".txt", ".cff", ".ipynb"}
+
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+# -------------------------------------------------------------------------------------------- what is linked and named
+
+
+@cache
+def defined(path: Path) -> frozenset[str]:
+    """Every function, class, method and constant of a module, methods as ``Class.method``."""
+    names = set[str]()
+
+    def visit(body: list[ast.stmt], prefix: str) -> None:
+        for node in body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                names.add(prefix + node.name)
+            if isinstance(node, ast.ClassDef):
+                visit(node.body, f"{prefix}{node.name}.")
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            names.update(prefix + target.id for target in targets if isinstance(target, ast.Name))
+
+    visit(ast.parse(path.read_text()).body, "")
+    return frozenset(names)
+
+
+@cache
+def anchors(path: Path) -> frozenset[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", path.read_text()), re.MULTILINE)
+    return frozenset(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings)
+
+
+def broken_links(page: Path) -> list[str]:
+    """Links to files or headings that are not there, and names that their modules do not define."""
+    broken = []
+    for text, target in LINK.findall(FENCE.sub("", page.read_text())):
+        where, _, anchor = target.partition("#")
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        path = (page.parent / where).resolve() if where else page
+        name = text.strip("`")
+        if not path.exists() or (anchor and path.suffix == ".md" and anchor not in anchors(path)):
+            broken.append(target)
+        elif path.suffix == ".py" and text.startswith("`") and "/" not in name and name != path.name:
+            stem = path.parent.name if path.name == "__init__.py" else path.stem
+            if name.removeprefix(f"{stem}.") not in defined(path):
+                broken.append(f"{name} in {target}")
+    return broken
+
+
+def exists(dotted: str) -> bool:
+    """Whether a dotted name is a module of ours, or something in one."""
+    parts = dotted.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError as error:
+            if error.name and error.name.startswith("optrand"):
+                continue
+            raise
+        for part in parts[cut:]:
+            if part not in getattr(found, "__annotations__", {}) and not hasattr(found, part):
+                return False
+            found = getattr(found, part, None)
+        return True
+    return False
+
+
+@cache
+def known_tests() -> frozenset[str]:
+    """The names of all test functions and modules."""
+    files = sorted((ROOT / "tests").glob("*.py"))
+    return frozenset().union(*map(defined, files), {file.stem for file in files})
+
+
+def unknown_names(page: Path) -> list[str]:
+    """Names of ours, tests and files that a page mentions and nobody has ever defined."""
+    text = page.read_text()
+    mentioned = " ".join([*CODE.findall(FENCE.sub("", text)), *FENCE.findall(text)])
+    dotted = {name for name in OURS.findall(mentioned) if f".{name.rsplit('.', 1)[1]}" not in FILES}
+    named = set(re.findall(r"\btest_\w+", mentioned))
+    paths = set(re.findall(r"(?<![\w/.])(?:optrand|tests|benchmarks|docs|notebooks)/[\w/.]*\w", mentioned))
+    return sorted(
+        [name for name in dotted if not exists(name)]
+        + [name for name in named if name not in known_tests()]
+        + [path for path in paths if not (ROOT / path).exists() and not path.startswith("docs/_build")]
+    )
+
+
+@pages
+def test_what_is_linked_is_there(page: Path) -> None:
+    assert broken_links(page) == []
+
+
+@pages
+def test_what_is_named_exists(page: Path) -> None:
+    assert unknown_names(page) == []
+
+
+FAULTS = {
+    "[x](nowhere.md)": "nowhere.md",
+    "[x](here.md#no-such-heading)": "here.md#no-such-heading",
+    "[`certificate.no_such`](optrand/certificate.py)": "certificate.no_such in optrand/certificate.py",
+    "[`Certificate.no_such`](optrand/certificate.py)": "Certificate.no_such in optrand/certificate.py",
+    "`optrand.no_such`": "optrand.no_such",
+    "`optrand.Certificate.no_such`": "optrand.Certificate.no_such",
+    "```python\noptrand.certificate.no_such(1)\n```": "optrand.certificate.no_such",
+    "`test_that_is_not_there`": "test_that_is_not_there",
+    "`optrand/no_such.py`": "optrand/no_such.py",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_are_found(tmp_path: Path, fault: str) -> None:
+    (tmp_path / "optrand").symlink_to(ROOT / "optrand")
+    page = tmp_path / "here.md"
+    page.write_text(
+        "# A heading, here\n\n[x](#a-heading-here) `optrand.certify` `test_what_is_named_exists` "
+        "[`certificate.Certificate.require`](optrand/certificate.py) [`errors.py`](optrand/errors.py)\n"
+    )
+    assert (broken_links(page), unknown_names(page)) == ([], [])
+    page.write_text(f"# Here\n\n{fault}\n")
+    assert broken_links(page) + unknown_names(page) == [FAULTS[fault]]
+
+
+# ------------------------------------------------------------------------------------------------- what is shown to run
+
+
+@pages
+def test_what_is_shown_is_what_comes_out(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All examples of a page, one after the other; the fences around them are not output."""
+    text = re.sub(r"^ *```.*$", "", page.read_text(), flags=re.MULTILINE)
+    examples = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+    told: list[str] = []
+    monkeypatch.chdir(tmp_path)
+    results = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(examples, out=told.append)
+    assert results.failed == 0, "".join(told)
+
+
+# -------------------------------------------------------------------------------------------------------- the reference
+
+
+def documented() -> set[str]:
+    """The modules whose members the reference shows."""
+    found = set[str]()
+    for page in (ROOT / "docs" / "api").glob("*.rst"):
+        found |= set(re.findall(r"^\.\. automodule:: (\S+)\n(?!   :no-members:)", page.read_text(), re.MULTILINE))
+    return found
+
+
+PACKAGES = [
+    "optrand",
+    "optrand.baselines",
+    "optrand.closed_forms",
+    "optrand.estimate",
+    "optrand.grids",
+    "optrand.losses",
+]
+PACKAGES += ["optrand.plotting", "optrand.programs", "optrand.sampling", "optrand.solvers", "optrand.theory"]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_is_in_the_reference(package: str) -> None:
+    module = importlib.import_module(package)
+    homes = {name: getattr(getattr(module, name), "__module__", "") for name in module.__all__}
+    hidden = {name: home for name, home in homes.items() if home.startswith("optrand") and home not in documented()}
+    assert hidden == {}
+
+
+# ------------------------------------------------------------------------------------------------------------- citation
+
+
+def test_the_citation_file_is_of_this_version() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert cited["cff-version"] == "1.2.0"
+    assert cited["version"] == optrand.__version__
+    assert cited["license"] == "Apache-2.0"
+    assert {"message", "title", "authors", "abstract"} <= set(cited)
+    assert len(cited["references"]) == 4
+    assert all({"type", "title", "authors", "year"} <= set(reference) for reference in cited["references"])
+
+
+def test_the_changelog_knows_this_version() -> None:
+    changelog = (ROOT / "docs" / "CHANGELOG.md").read_text()
+    assert re.search(rf"^## \[{re.escape(optrand.__version__)}\]", changelog, re.MULTILINE)
