@@ -1,6 +1,6 @@
 """[G21]: randomized response with a prior, learning with it, and its analysis."""
 
-from optrand.theory.g21 import parallel, programs, relaxation, response
+from optrand.theory.g21 import gradients, learning, parallel, programs, relaxation, response
 
 __all__ = ["CLAIMS"]
 
@@ -9,4 +9,6 @@ CLAIMS = (
     *programs.CLAIMS,
     *relaxation.CLAIMS,
     *parallel.CLAIMS,
+    *learning.CLAIMS,
+    *gradients.CLAIMS,
 )
