@@ -1,7 +1,7 @@
 """[E22]: label privacy by clusters, with a curator and among peers."""
 
-from optrand.theory.claim import Claim
+from optrand.theory.e22 import curator, losses, matrices
 
 __all__ = ["CLAIMS"]
 
-CLAIMS: tuple[Claim, ...] = ()
+CLAIMS = (*curator.CLAIMS, *matrices.CLAIMS, *losses.CLAIMS)
