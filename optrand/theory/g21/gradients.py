@@ -98,7 +98,8 @@ class Gradients:
 
     def bound(self, *, factor: int = 36, power: int = 2) -> Fraction:
         """``factor * K**power * L**2 / epsilon**2``, or hardly less."""
-        return factor * self.k**power * self.squared_lipschitz / log_bracket(self.ratio)[1] ** 2
+        highest = log_bracket(self.ratio)[1]
+        return Fraction(factor * self.k**power) * self.squared_lipschitz / (highest * highest)
 
 
 def _squared(vector: Vector) -> Fraction:
@@ -163,7 +164,7 @@ def _as_weighed(given: Gradients, total: Fraction | None) -> Comparison:
     labels = np.arange(given.k)
     gradients = np.array([[float(entry) for entry in vector] for vector in given.vectors])
     wanted = [given.estimate(noisy, total=total) for noisy in range(given.k)]
-    scale = 2 * max(1, *(abs(entry) for vector in wanted for entry in vector))
+    scale = 2 * max(Fraction(1), *map(abs, itertools.chain(*wanted)))
     tables: tuple[Floats, ...] = (
         loss_weights(tabulate(rr(labels, epsilon))),
         top_k_loss_weights(labels, np.ones(given.k, dtype=bool), epsilon),

@@ -56,7 +56,7 @@ class _Run:
 
     def law(self, labels: tuple[int, ...]) -> dict[Path, Fraction]:
         """The probability of each sequence of iterates, on rows with these labels."""
-        chances = {(Fraction(1),): Fraction(1)}
+        chances: dict[Path, Fraction] = {(Fraction(1),): Fraction(1)}
         table = response_rows(len(self.centres), self.ratio)
         for t, label in enumerate(labels * self.passes, start=1):
             after: dict[Path, Fraction] = {}

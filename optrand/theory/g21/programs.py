@@ -88,12 +88,12 @@ class Task:
         for v in range(self.size):
             costs = [mu - (self.prior[y] if y == v else 0) for y, mu in enumerate(self.multipliers)]
             least = min(least, sum(costs) + (self.ratio - 1) * sum(min(cost, Fraction(0)) for cost in costs))
-        return sum(self.multipliers) - least
+        return sum(self.multipliers, -least)
 
     @cached_property
     def bound_of_lp2(self) -> Fraction:
         """A number that no feasible point of LP2 exceeds, whatever the multipliers are: no entry is above 1."""
-        total = sum(self.multipliers)
+        total = sum(self.multipliers, Fraction(0))
         reach = (mu + (total - mu) / self.ratio for mu in self.multipliers)
         excess = (max(Fraction(0), p - at) for p, at in zip(self.prior, reach, strict=True))
         return sum(excess, total)
