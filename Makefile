@@ -5,12 +5,15 @@ VENV ?= .venv
 RUN := $(VENV)/bin/
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test lint format types bench-smoke system-deps clean
+.PHONY: help setup demo test lint format types docs notebooks bench-smoke system-deps clean
 
 help:
 	@echo "make demo         release the bundled table of weeks worked, with its proof, into demo/"
-	@echo "make test         format, lint, types, and all tests"
-	@echo "make lint         format and lint only"
+	@echo "make test         format, lint, types, the documentation and all tests"
+	@echo "make setup        what all of these need, in $(VENV)/"
+	@echo "make lint         look at format and lint only; make format mends them"
+	@echo "make docs         build the documentation into docs/_build, warnings are errors"
+	@echo "make notebooks    open the first notebook"
 	@echo "make bench-smoke  every benchmark, small"
 	@echo "make system-deps  chromium, in which a test opens a report: as root, or with sudo"
 
@@ -19,13 +22,15 @@ $(STAMP): pyproject.toml constraints.txt
 	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
+setup: $(STAMP)
+
 demo: $(STAMP)
 	mkdir -p demo
 	$(RUN)optrand randomize optrand/data/weeks_worked.csv.gz demo/weeks.csv --label weeks --labels 0:52 --epsilon 1 --force
 	$(RUN)optrand verify demo/weeks.csv.mechanism.json --gap 1e-12
 	$(RUN)optrand plot demo/weeks.csv.mechanism.json -o demo/weeks.png --force
 
-test: lint types
+test: lint types docs
 	$(RUN)python -m pytest -n 2 --dist worksteal
 
 lint: $(STAMP)
@@ -38,6 +43,13 @@ types: $(STAMP)
 format: $(STAMP)
 	$(RUN)ruff format .
 	$(RUN)ruff check --fix .
+
+docs: $(STAMP)
+	$(RUN)python -m sphinx -W --keep-going -q -b html docs docs/_build
+
+notebooks: $(STAMP)
+	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[notebooks]'
+	$(RUN)python -m jupyter lab notebooks/1_shapes.ipynb
 
 bench-smoke: $(STAMP)
 	$(RUN)python -m benchmarks bins --smoke
@@ -63,4 +75,4 @@ system-deps:
 		echo "chromium could not be installed: run make system-deps as root, or with sudo" >&2; exit 1; }
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
