@@ -1,7 +1,29 @@
 """[Z25]: labels as vectors of bits, and what is learned from them."""
 
-from optrand.theory.claim import Claim
+from optrand.theory.z25 import (
+    bits,
+    crowds,
+    deviation,
+    neighbours,
+    networks,
+    rates,
+    records,
+    retention,
+    risk,
+    soft_labels,
+)
 
 __all__ = ["CLAIMS"]
 
-CLAIMS: tuple[Claim, ...] = ()
+CLAIMS = (
+    *records.CLAIMS,
+    *bits.CLAIMS,
+    *risk.CLAIMS,
+    *retention.CLAIMS,
+    *soft_labels.CLAIMS,
+    *crowds.CLAIMS,
+    *neighbours.CLAIMS,
+    *deviation.CLAIMS,
+    *rates.CLAIMS,
+    *networks.CLAIMS,
+)
