@@ -181,6 +181,7 @@ def the_route_is_within_a_logarithm(route: _Route) -> Comparison:
 
     Tried is the paper's proof, with a constant of 1/100 and ``sqrt(log(2 / epsilon))``: what it gives is at least that,
     and at most what randomized response attains.
+    For larger epsilon the budget for empirical risk is above 1, and the proof leaves the bound without privacy.
     """
     return worst(
         at_most(route.population.claimed(ROUTED_CONSTANT) / math.sqrt(route.logarithm), route.bound),
