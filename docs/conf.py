@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -39,6 +40,7 @@ myst_heading_anchors = 3
 # What GitHub shows as a formula is one here.
 myst_fence_as_directive = ["math"]
 
+PACKAGE = Path(optrand.__file__).parent
 CITED = re.compile(r"(\s*)\.\. \[(\w+)\] ")
 
 
@@ -92,6 +94,20 @@ def unlink(_app: Sphinx, tree: nodes.document) -> None:
                 node.replace_self(node.children)
 
 
+def refer(app: Sphinx, tree: nodes.document) -> None:
+    """Lead links to our source files, which a reader of the repository follows, to the reference instead."""
+    for node in list(tree.findall(addnodes.download_reference)):
+        path = (Path(app.env.doc2path(app.env.docname)).parent / node["reftarget"]).resolve()
+        if path.suffix != ".py" or PACKAGE not in path.parents:
+            continue
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        module, name = ".".join(parts).removesuffix(".__init__"), node.astext()
+        full = module if name == path.name else f"{module}.{name.removeprefix(parts[-1] + '.')}"
+        xref = addnodes.pending_xref("", refdomain="py", reftype="obj", reftarget=full, refdoc=app.env.docname)
+        xref.extend(node.children)
+        node.replace_self(xref)
+
+
 def link(app: Sphinx, env: BuildEnvironment, node: nodes.Element, text: nodes.Element) -> nodes.Element | None:
     """Link what is named by a shorter name than its own; leave unlinked what exists but is on no page."""
     if node.get("refdomain") != "py":
@@ -106,7 +122,8 @@ def link(app: Sphinx, env: BuildEnvironment, node: nodes.Element, text: nodes.El
 
 
 def setup(app: Sphinx) -> None:
-    """Connect all three, citations before napoleon reads the sections of a docstring."""
+    """Connect all of these, citations before napoleon reads the sections of a docstring."""
     app.connect("autodoc-process-docstring", cite, priority=400)
     app.connect("doctree-read", unlink)
+    app.connect("doctree-read", refer)
     app.connect("missing-reference", link)
