@@ -1,0 +1,395 @@
+"""What is proven of labels that peers exchange, beside exact binomial privacy ([E22]_, Lemmas 8 and 9).
+
+References
+----------
+.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from random import Random
+
+import numpy as np
+from scipy.stats import binom
+
+from optrand.baselines import PeerToPeer
+from optrand.exact import exp_bracket
+from optrand.theory.claim import Budget, Claim
+from optrand.theory.comparison import Comparison, at_most, equal
+
+__all__ = ["CLAIMS", "Peers", "bounds"]
+
+TOLERANCE = 1e-9
+"""Of binomial sums in floats."""
+
+LEAST_DELTA = 1e-20
+"""Smaller deltas are not tried: what binomial sums leave out would begin to count."""
+
+
+@dataclass(frozen=True)
+class _Power:
+    """A number `x` by its power `x**a`, a fraction; `a` is 1 or 1/2."""
+
+    power: Fraction
+    root: bool
+    sign: int
+
+    @property
+    def x(self) -> Fraction:
+        """At least 2."""
+        return self.power**2 if self.root else self.power
+
+    def __str__(self) -> str:
+        return f"x = {self.x}, s = {self.sign}, a = {'1/2' if self.root else 1}"
+
+
+def _powers(budget: Budget) -> Iterator[_Power]:
+    random = Random(2)  # noqa: S311
+    whole = [*range(2, 30), 100, 500]
+    found = [Fraction(n) for n in whole]
+    found += [
+        Fraction(random.randint(2 * q, 60 * q), q) for q in (2, 3, 5, 7) for _ in range(budget.pick(quick=10, full=200))
+    ]
+    for power, root, sign in product(found, (False, True), (-1, 1)):
+        yield _Power(power, root, sign)
+    for sign in (-1, 1):
+        yield _Power(Fraction(3, 2), True, sign)
+
+
+def powers_are_within_three(power: _Power) -> Comparison:
+    """(1 + s/x)**(s x**a) is at most e**(2a - 1) + 3 / x**a, for x of 2 and more; compared in whole powers."""
+    return _powered(power, Fraction(3))
+
+
+def powers_are_within_two_and_a_half(power: _Power) -> Comparison:
+    """The same with 5/2 for 3."""
+    return _powered(power, Fraction(5, 2))
+
+
+def _powered(power: _Power, constant: Fraction) -> Comparison:
+    base, r = 1 + power.sign / power.x, power.power
+    limit = Fraction(1) if power.root else exp_bracket(1.0)[0]
+    return at_most(base ** (power.sign * r.numerator), (limit + constant / r) ** r.denominator)
+
+
+@dataclass(frozen=True)
+class Peers:
+    """Algorithm 2 in one cluster, and how far Lemma 9's `xi` reaches.
+
+    Attributes
+    ----------
+    size : int
+        `s`.
+    flip, rate : Fraction
+        `alpha` and `theta`.
+    reach : Fraction
+        `xi` as a share of the largest that the lemma allows.
+    """
+
+    size: int
+    flip: Fraction
+    rate: Fraction
+    reach: Fraction
+
+    @property
+    def mechanism(self) -> PeerToPeer:
+        """The mechanism."""
+        return PeerToPeer(float(self.flip), float(self.rate))
+
+    def xi(self, flip: Fraction) -> float:
+        """The `xi` of the lemma for a flip."""
+        return 3 * float(self.reach * flip) * math.sqrt(float(self.rate * self.size * (1 - flip)))
+
+    def delta(self, epsilon: float) -> float:
+        """The exact delta for the worst labels of the others, up to 1e-29."""
+        return self.mechanism.delta(epsilon, self.size).delta
+
+    def __str__(self) -> str:
+        return f"s = {self.size}, alpha = {self.flip}, theta = {self.rate}, xi at {self.reach} of its range"
+
+
+def bounds(size: float, flip: float, rate: float, xi: float) -> tuple[float, float]:
+    """Epsilon and delta of Lemma 9, as printed.
+
+    Examples
+    --------
+    >>> epsilon, delta = bounds(3, 0.99, 1.0, 0.25)
+    >>> round(epsilon, 3), round(delta, 3)
+    (1.567, 0.31)
+    """
+    spread = math.sqrt(rate) * xi * math.log1p(3 / math.sqrt(size * flip))
+    delta = math.exp(-flip * xi**2 / (4 * (flip + 1 / size) * (1 - flip)))
+    return rate * math.log(math.e + 3 / (size * flip)) + spread, delta
+
+
+def _peers(budget: Budget) -> Iterator[Peers]:
+    """Small clusters with rare and frequent flips, then larger ones."""
+    reaches = (Fraction(1, 2), Fraction(1), Fraction(1, 10))
+    cases = product((3, 5, 10, 20), ("99/100", "1/2", "9/10", "1/5", "2/5"), ("1", "1/10"), reaches)
+    sizes = [(60, "1/10"), (100, "1/5"), *budget.pick(quick=[], full=[(128, "1/2"), (1_000, "3/10"), (2_000, "1/5")])]
+    cases_of_many = product(sizes, budget.pick(quick=("1",), full=("1", "1/3")), (Fraction(3, 10), Fraction(1)))
+    found = [(size, flip, rate, reach) for size, flip, rate, reach in cases]
+    found += [(size, flip, rate, reach) for (size, flip), rate, reach in cases_of_many]
+    for size, flip, rate, reach in found:
+        peers = Peers(size, Fraction(flip), Fraction(rate), reach)
+        delta = bounds(size, float(peers.flip), float(peers.rate), peers.xi(peers.flip))[1]
+        if size * peers.flip >= 2 and delta >= LEAST_DELTA:
+            yield peers
+
+
+def peers_are_private(peers: Peers) -> Comparison:
+    """With s of at least 2 / alpha, peers are private at the epsilon and delta of Lemma 9, whatever the flip alpha."""
+    epsilon, delta = bounds(peers.size, float(peers.flip), float(peers.rate), peers.xi(peers.flip))
+    return at_most(peers.delta(epsilon), delta)
+
+
+def peers_that_flip_less_than_half_are_private(peers: Peers) -> Comparison:
+    """The same for flips of at most 1/2; where labels are flipped more often, with 1 - alpha for alpha.
+
+    Clusters of fewer than 2 / min(alpha, 1 - alpha) users are promised nothing.
+    """
+    flip = min(peers.flip, 1 - peers.flip)
+    if peers.size * flip < 2:
+        return at_most(peers.delta(0.1), 1)
+    epsilon, delta = bounds(peers.size, float(flip), float(peers.rate), peers.xi(flip))
+    return at_most(peers.delta(epsilon), delta)
+
+
+def peers_are_private_without_roots(peers: Peers) -> Comparison:
+    """The same for flips of at most 1/2 with epsilon = sqrt(theta) xi log(1 + 1 / (s alpha)): less, and once."""
+    flip = min(peers.flip, 1 - peers.flip)
+    if peers.size * flip < 2:
+        return at_most(peers.delta(0.1), 1)
+    xi = peers.xi(flip)
+    epsilon = math.sqrt(peers.rate) * xi * math.log1p(1 / float(peers.size * flip))
+    return at_most(peers.delta(epsilon), bounds(peers.size, float(flip), float(peers.rate), xi)[1])
+
+
+@dataclass(frozen=True)
+class _Draws:
+    """The proof's model: `t` independent draws, and one of `n` labels that changes from 0 to 1.
+
+    Attributes
+    ----------
+    n, t : int
+    ones : int
+        The draws are 1 with probability `p = ones / n`, or `p' = (ones + 1) / n`.
+    low : int
+        `alpha` times `n`; both probabilities lie between `alpha` and `1 - alpha`.
+    square : Fraction
+        The square of `xi`.
+    """
+
+    n: int
+    t: int
+    ones: int
+    low: int
+    square: Fraction
+
+    @property
+    def p(self) -> Fraction:
+        """The probability of a 1."""
+        return Fraction(self.ones, self.n)
+
+    @property
+    def after(self) -> Fraction:
+        """The same after the change."""
+        return self.p + Fraction(1, self.n)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Of Lemma 9, with `s = n`."""
+        return bounds(self.n, self.low / self.n, self.t / self.n, math.sqrt(self.square))
+
+    def delta(self, epsilon: float) -> float:
+        """The delta between the two binomials at an epsilon."""
+        k = np.arange(self.t + 1)
+        one, two = (binom.pmf(k, self.t, float(p)) for p in (self.p, self.after))
+        ratio = math.exp(epsilon)
+        return float(max(np.maximum(one - ratio * two, 0).sum(), np.maximum(two - ratio * one, 0).sum()))
+
+    def beyond(self, centre: Fraction) -> Fraction:
+        """The probability, after the change, of more than the centre plus `xi sqrt(t p)` ones."""
+        p, reach = self.after, self.square * self.t * self.p
+        counts = (k for k in range(self.t + 1) if k > centre and (k - centre) ** 2 > reach)
+        return sum((math.comb(self.t, k) * p**k * (1 - p) ** (self.t - k) for k in counts), Fraction(0))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.t} draws at {self.p} or {self.after}, n = {self.n}, alpha = {Fraction(self.low, self.n)}, "
+            f"xi**2 = {self.square}"
+        )
+
+
+def _draws(budget: Budget) -> Iterator[_Draws]:
+    for n in (*range(5, 15), 20, 30, *budget.pick(quick=(), full=(40, 60, 100, 150))):
+        for t in {n, n // 2}:
+            for low in {2, n // 4, n // 2}:
+                for ones in sorted({low, n // 2, n - low - 1}):
+                    if 2 <= low <= ones < n - low:
+                        most = Fraction(9 * low**2 * t * (n - low), n**3)
+                        yield from (_Draws(n, t, ones, low, most * part**2) for part in (Fraction(1, 3), Fraction(1)))
+
+
+def draws_are_private(draws: _Draws) -> Comparison:
+    """Of theta n independent draws at p or p + 1/n, as in the proof, delta at Lemma 9's epsilon is at most its own."""
+    epsilon, delta = draws.bounds
+    return at_most(draws.delta(epsilon), delta, tolerance=TOLERANCE)
+
+
+def draws_are_private_on_average(draws: _Draws) -> Comparison:
+    """The same without the second term of epsilon, which pays for counts far from their mean."""
+    rate, least = draws.t / draws.n, draws.low
+    return at_most(draws.delta(rate * math.log(math.e + 3 / least)), draws.bounds[1], tolerance=TOLERANCE)
+
+
+def counts_are_centred_where_they_were(draws: _Draws) -> Comparison:
+    """After the change, counts beyond t p + xi sqrt(t p) are no likelier than counts beyond t p' + xi sqrt(t p)."""
+    return at_most(draws.beyond(draws.t * draws.p), draws.beyond(draws.t * draws.after))
+
+
+def counts_beyond_are_rare(draws: _Draws) -> Comparison:
+    """After the change, counts beyond t p + xi sqrt(t p) are no likelier than Lemma 9's delta."""
+    return at_most(float(draws.beyond(draws.t * draws.p)), draws.bounds[1])
+
+
+def counts_beyond_are_normal(draws: _Draws) -> Comparison:
+    """The same with the square of that delta, as if binomial tails were as thin as normal ones."""
+    return at_most(float(draws.beyond(draws.t * draws.p)), draws.bounds[1] ** 2)
+
+
+def variances_grow(draws: _Draws) -> Comparison:
+    """The variance of a draw does not fall when p rises by 1/n: p (1 - p) is at most p' (1 - p')."""
+    return at_most(draws.p * (1 - draws.p), draws.after * (1 - draws.after))
+
+
+def variances_hardly_fall(draws: _Draws) -> Comparison:
+    """The variance of a draw falls by at most max(0, p + p' - 1) / n when p rises by 1/n."""
+    fall = max(Fraction(0), draws.p + draws.after - 1) / draws.n
+    return at_most(draws.p * (1 - draws.p), draws.after * (1 - draws.after) + fall)
+
+
+def variances_fall(draws: _Draws) -> Comparison:
+    """The variance of a draw does not rise when p rises by 1/n."""
+    return at_most(draws.after * (1 - draws.after), draws.p * (1 - draws.p))
+
+
+@dataclass(frozen=True)
+class _Copies:
+    """A cluster of which every user sends a copy: Algorithm 2 without subsampling."""
+
+    labels: tuple[int, ...]
+    flip: Fraction
+
+    @property
+    def mean(self) -> Fraction:
+        """The probability that a copy is 1."""
+        return sum((self.flip if y == 0 else 1 - self.flip for y in self.labels), Fraction(0)) / len(self.labels)
+
+    @cached_property
+    def variance(self) -> Fraction:
+        """The variance of the number of ones, over all flips and all choices of users."""
+        n = len(self.labels)
+        first = second = Fraction(0)
+        for flips in product((0, 1), repeat=n):
+            mass = math.prod((self.flip if f else 1 - self.flip for f in flips), start=Fraction(1, n**n))
+            for chosen in product(range(n), repeat=n):
+                ones = sum(self.labels[user] ^ flips[user] for user in chosen)
+                first, second = first + mass * ones, second + mass * ones**2
+        return second - first**2
+
+    def __str__(self) -> str:
+        return f"labels {', '.join(map(str, self.labels))}, alpha = {self.flip}"
+
+
+def _copies(budget: Budget) -> Iterator[_Copies]:
+    for n in budget.pick(quick=(1, 2, 3), full=(1, 2, 3, 4, 5)):
+        for ones in range(n // 2 + 1):
+            for flip in ("1/4", "1/10", "0", "1/2"):
+                yield _Copies((1,) * ones + (0,) * (n - ones), Fraction(flip))
+
+
+def copies_are_independent(copies: _Copies) -> Comparison:
+    """The ones among t copies are binomial, with the variance t p (1 - p)."""
+    return equal(copies.variance, len(copies.labels) * copies.mean * (1 - copies.mean))
+
+
+def copies_of_one_label_agree(copies: _Copies) -> Comparison:
+    """The variance of the ones among t copies is t p (1 - p) + t (t - 1) alpha (1 - alpha) / n: some copy the same."""
+    t = len(copies.labels)
+    shared = (t - 1) * copies.flip * (1 - copies.flip)
+    return equal(copies.variance, t * copies.mean * (1 - copies.mean) + shared)
+
+
+def copies_agree_as_if_labels_did(copies: _Copies) -> Comparison:
+    """The variance of the ones among t copies is t p (1 - p) (1 + (t - 1) / n), what it is where all labels agree."""
+    t = len(copies.labels)
+    return equal(copies.variance, (2 * t - 1) * copies.mean * (1 - copies.mean))
+
+
+MODEL = "n = s users, alpha <= p < p + 1/n <= 1 - alpha, xi up to its limit"
+
+CLAIMS = (
+    Claim(
+        paper="E22",
+        number="Lemma 8",
+        hypothesis="x of 2 and more, s of -1 or 1, a of 1/2 or 1",
+        instances=_powers,
+        printed=powers_are_within_three,
+        false=powers_are_within_two_and_a_half,
+    ),
+    Claim(
+        paper="E22",
+        number="Lemma 9",
+        hypothesis="clusters of at least 2 / alpha users, xi up to 3 alpha sqrt(theta s (1 - alpha))",
+        instances=_peers,
+        printed=peers_are_private,
+        corrected=peers_that_flip_less_than_half_are_private,
+        false=peers_are_private_without_roots,
+    ),
+    Claim(
+        paper="E22",
+        number="Lemma 9",
+        part="independent draws",
+        hypothesis=MODEL,
+        instances=_draws,
+        printed=draws_are_private,
+        false=draws_are_private_on_average,
+    ),
+    Claim(
+        paper="E22",
+        number="Lemma 9",
+        part="number of ones",
+        hypothesis="every user of the cluster sends a copy",
+        instances=_copies,
+        printed=copies_are_independent,
+        corrected=copies_of_one_label_agree,
+        false=copies_agree_as_if_labels_did,
+    ),
+    Claim(
+        paper="E22",
+        number="Lemma 9",
+        part="upper tail",
+        hypothesis=MODEL,
+        instances=_draws,
+        printed=counts_are_centred_where_they_were,
+        corrected=counts_beyond_are_rare,
+        false=counts_beyond_are_normal,
+    ),
+    Claim(
+        paper="E22",
+        number="Lemma 9",
+        part="variances",
+        hypothesis=MODEL,
+        instances=_draws,
+        printed=variances_grow,
+        corrected=variances_hardly_fall,
+        false=variances_fall,
+    ),
+)
