@@ -1,14 +1,12 @@
 """What private algorithms lose at least on labels that are signs ([G21]_, Proposition 13).
 
 No algorithm correlates better than by the root mean square of what it knows of each sign (its mean, given what is put
-out), and what it knows of one sign is at most what the most telling (epsilon, delta)-DP channel of a bit says: that
-shows the bit with probability delta and else keeps it with odds ``exp(epsilon)``; all other channels are made from it
-[KOV15]_. This argues about all algorithms at once, and is not the paper's argument.
+out), and of one sign nobody knows more than :func:`known_of_a_sign` says. This argues about all algorithms at once; it
+is not the paper's argument, and its bound is sharper.
 
 References
 ----------
 .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
-.. [KOV15] Kairouz, Oh, Viswanath, *The Composition Theorem for Differential Privacy*, 2015, Theorem 3.
 """
 
 from __future__ import annotations
@@ -32,7 +30,22 @@ def known_of_a_sign(ratio: Fraction, delta: Fraction) -> Fraction:
     r"""The mean square of what any (epsilon, delta)-DP algorithm knows of a fair sign; at most 1.
 
     .. math:: \max E\left[ E[s \mid \mathrm{output}]^2 \right]
-              = \delta + (1 - \delta) \left( \frac{E - 1}{E + 1} \right)^2
+              = \delta + (1 - \delta) t^2, \qquad t = \frac{E - 1}{E + 1}
+
+    Parameters
+    ----------
+    ratio : Fraction
+        ``E = exp(epsilon)``.
+    delta : Fraction
+        From 1 on the sign is known.
+
+    Notes
+    -----
+    An output of probabilities `p` and `q` under the two signs adds ``f(p, q) = (p - q)^2 / (2 (p + q))``, which is
+    convex and homogeneous, so at most the sum over any two parts of the pair. Where ``p > E q`` the parts ``(p - E q,
+    0)`` and ``(E q, q)`` have ``(p - E q) / 2`` and ``t^2 (E q + q) / 2``; likewise where ``q > E p``; elsewhere `f` is
+    at most ``t^2 (p + q) / 2``. All ``p - E q`` above 0 sum to at most delta, and so do all ``q - E p``. Attained where
+    the sign is shown with probability delta, and kept with odds `E` else.
 
     Examples
     --------

@@ -2,12 +2,11 @@
 
 The population risk of the uniform distribution on a data set is its empirical risk, so an algorithm for populations
 minimises empirical risk as well if it is given draws with replacement. What that costs in privacy is how often one
-example is drawn.
+example is drawn. (The argument is from Bassily, Feldman, Talwar and Guha Thakurta, 2019, for ordinary privacy.)
 
 References
 ----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021; the proof is that of Bassily et al.,
-   *Private Stochastic Convex Optimization with Optimal Rates*, 2019, Appendix D.
+.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations
