@@ -118,7 +118,7 @@ def _as_counted(crowd: Crowd, expected: float) -> Comparison:
     draws = 20_000
     noisy = Alibi(crowd.k, crowd.epsilon).sample(np.zeros(draws, dtype=np.intp), source=SeededEntropy(crowd.k))
     counts = (noisy[:, 1:] >= noisy[:, :1]).sum(axis=1)
-    error = STANDARD_ERRORS * float(counts.std()) / math.sqrt(draws)
+    error = STANDARD_ERRORS * math.sqrt(max(float(counts.var()), expected) / draws)
     return equal(float(counts.mean()), expected, tolerance=error / max(float(counts.mean()), expected))
 
 

@@ -1,0 +1,269 @@
+"""The checks of [Z25]: what they compute, against other ways to it, and the counterexamples that they rest on."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from optrand.baselines import Alibi, UnaryBits
+from optrand.entropy import SeededEntropy
+from optrand.theory import Claim, Verdict, check, find
+from optrand.theory.z25.bits import law
+from optrand.theory.z25.crowds import Crowd
+from optrand.theory.z25.deviation import Constant, Slope
+from optrand.theory.z25.neighbours import Coins, Neighbours, Sample
+from optrand.theory.z25.networks import Bit, Excess
+from optrand.theory.z25.rates import Scale
+from optrand.theory.z25.records import Learning
+from optrand.theory.z25.retention import Split
+from optrand.theory.z25.risk import Task
+from optrand.theory.z25.soft_labels import Noisy
+from optrand.theory.z25.soft_moments import SoftMoments
+from optrand.theory.z25.votes import Votes
+
+F = Fraction
+DRAWS = 40_000
+STANDARD_ERRORS = 5
+
+
+def claim(name: str) -> Claim:
+    (found,) = find(number=f"Z25 {name}")
+    return found
+
+
+def near(values: np.ndarray, expected: float) -> bool:
+    return abs(values.mean() - expected) <= STANDARD_ERRORS * values.std() / math.sqrt(values.size)
+
+
+SLIPS = {
+    "Z25 Section 1: harmless errors",
+    "Z25 Section 2: retention",
+    "Z25 Equation 30",
+    "Z25 Equation 33",
+    "Z25 Appendix B.2: decay",
+    "Z25 Appendix B.2: performance",
+    "Z25 Appendix C.1: radius",
+    "Z25 Appendix C.1: ties",
+}
+
+
+def test_the_slips_are_those_that_are_written_down() -> None:
+    with_slips = {each.name for each in find(paper="Z25") if check(each).verdict is Verdict.CORRECTED}
+    assert with_slips == SLIPS
+
+
+def test_only_rates_and_nearness_are_left_open() -> None:
+    assert {each.name for each in find(paper="Z25") if not each.decidable} == {
+        "Z25 Appendix C.1: rate",
+        "Z25 Appendix C.1: rate with a margin",
+        "Z25 Equation 42",
+    }
+
+
+def test_laws_of_vectors_are_products_and_sum_to_one() -> None:
+    assert sum(law(1, 5, F(7, 3)).values()) == 1
+    assert law(0, 2, F(2))[1, 0] / law(1, 2, F(2))[1, 0] == 4  # both bits right against both wrong: exp(epsilon)
+    assert law(0, 2, F(2))[1, 1] == law(1, 2, F(2))[1, 1]
+
+
+def test_laws_of_vectors_are_those_of_draws() -> None:
+    randomizer = UnaryBits(3, 1.0)
+    drawn = randomizer.sample(np.full(DRAWS, 2), source=SeededEntropy(5))
+    for bits, chance in law(2, 3, randomizer.odds).items():
+        assert near((drawn == bits).all(axis=1), float(chance))
+
+
+def test_a_learner_of_two_records_by_hand() -> None:
+    keeps = ((F(2, 3), F(1, 3)), (F(1, 3), F(2, 3)))
+    learning = Learning(keeps, 2, (((0, 0), F(1)), ((1, 1), F(1, 2))))
+    assert learning.answers[0, 1] == (F(2, 9) + F(1, 9), F(2, 3))
+    assert learning.ratio == 2
+    assert learning.worst_ratio(1) == F(9, 6)  # yes: 1/2 at (0, 0), 1/3 at (0, 1) and 1/3 at (1, 1)
+
+
+def one_point(eta: tuple[Fraction, ...], output: tuple[Fraction, ...]) -> Task:
+    return Task((F(1),), (eta,), F(2), ((F(1), (output,)),))
+
+
+def test_theorem_2_is_attained_by_two_classes_that_look_alike() -> None:
+    # At exp(epsilon/2) = 2 bits have the means 1/3 + eta/3: 7/15 and 8/15. Outputs 1/2 are 1/30 off, times 3: 1/10.
+    task = one_point((F(2, 5), F(3, 5)), (F(1, 2), F(1, 2)))
+    assert task.points[0].error == F(1, 10)
+    assert task.excess == F(1, 5) == 2 * task.points[0].error
+    assert not claim("Section 1").printed(task).holds
+
+
+def test_ties_of_the_best_classes_cost_something() -> None:
+    task = one_point((F(1, 5), F(2, 5), F(2, 5)), (F(13, 30),) * 3)
+    assert (task.excess, task.points[0].runner_up, task.points[0].next_below) == (F(1, 5), F(2, 5), F(1, 5))
+    said = claim("Appendix C.1: ties").printed(task)
+    assert (said.left, said.right) == (F(1, 5), 0)
+
+
+def test_risks_are_those_of_models_weighted_by_their_chance() -> None:
+    etas = ((F(1), F(0)), (F(1, 4), F(3, 4)))
+    right, wrong = ((F(1), F(0)), (F(0), F(1))), ((F(1), F(0)), (F(1), F(0)))
+    task = Task((F(1, 3), F(2, 3)), etas, F(2), ((F(3, 4), right), (F(1, 4), wrong)))
+    assert task.excess == F(1, 4) * F(2, 3) * F(1, 2)
+
+
+def test_a_class_more_need_not_cost_retention() -> None:
+    split = Split((F(9, 10), F(1, 10)), F(1, 2), 1.0)  # always saying 0 is best: e / (e + 1) < 9/10
+    assert [proof.upper for proof in split.best] == pytest.approx([0.9, 0.9], abs=1e-12)
+    before, after = Split((F(1, 2), F(1, 2)), F(1, 2), 1.0).best
+    assert before.lower == pytest.approx(math.e / (math.e + 1))
+    assert after.lower == pytest.approx(math.e / (math.e + 2))  # of two classes alone: three quarters of the above
+
+
+@pytest.mark.parametrize(("k", "epsilon"), [(2, 1.0), (3, 4.0), (10, 4.0), (40, 1.0)])
+def test_moments_of_soft_labels_are_those_of_draws(k: int, epsilon: float) -> None:
+    alibi, moments = Alibi(k, epsilon), SoftMoments(k, epsilon)
+    soft = alibi.soft_labels(alibi.sample(np.zeros(DRAWS, dtype=np.intp), source=SeededEntropy(k)))
+    apart = soft[:, 0] - soft[:, 1]
+    assert near(soft[:, 0], moments.truth)
+    assert near(soft[:, 1], moments.other)
+    assert near((apart - apart.mean()) ** 2, ((moments.truth - moments.other) / moments.separation) ** 2)
+
+
+def test_the_limit_of_the_separation_is_that_of_one_class_against_another() -> None:
+    epsilon = 2.0
+
+    def moment(n: int, centre: int) -> float:
+        def density(o: float) -> float:
+            return math.exp(n * epsilon * min(max(o, 0), 1) - abs(o - centre) * epsilon / 2) * epsilon / 4
+
+        return sum(quad(density, a, b, epsabs=1e-12)[0] for a, b in ((-math.inf, 0), (0, 1), (1, math.inf)))
+
+    variance = moment(2, 1) - moment(1, 1) ** 2 + moment(2, 0) - moment(1, 0) ** 2
+    assert SoftMoments(3, epsilon).limit == pytest.approx((moment(1, 1) - moment(1, 0)) / math.sqrt(variance), rel=1e-9)
+
+
+def test_rivals_as_high_are_counted_by_an_integral() -> None:
+    epsilon = 3.0
+
+    def above(w: float) -> float:
+        tail = math.exp(-abs(1 + w) * epsilon / 2) / 2
+        return (tail if w > -1 else 1 - tail) * math.exp(-abs(w) * epsilon / 2) * epsilon / 4
+
+    one = sum(quad(above, a, b)[0] for a, b in ((-math.inf, -1), (-1, 0), (0, math.inf)))
+    assert SoftMoments(8, epsilon).as_high == pytest.approx(7 * one, rel=1e-9)
+
+
+def test_one_over_the_mean_is_no_bound_above_epsilon_8() -> None:
+    # For many classes truth * as_high tends to (1 + 2 r^3)(1 + epsilon/4) / (6 r^3), which is 1 at about epsilon = 8.
+    below, above = SoftMoments(100_000, 7.5), SoftMoments(100_000, 8.5)
+    assert below.truth * below.as_high < 1 < above.truth * above.as_high
+    r = math.exp(8.5 / 2)
+    assert above.truth * above.as_high == pytest.approx((1 + 2 * r**3) * (1 + 8.5 / 4) / (6 * r**3), rel=2e-3)
+
+
+def test_what_tells_the_truth_hardly_decays_while_soft_labels_do() -> None:
+    few, many = SoftMoments(2, 1.0), SoftMoments(100_000, 1.0)
+    assert many.truth < few.truth / 40_000
+    assert many.separation > 0.99 * few.separation
+    bits = math.sinh(0.25) * math.sqrt(2)  # of unary bits: (r - 1) / sqrt(2 r), whatever K
+    assert many.separation == pytest.approx(0.926 * bits, rel=1e-3)
+
+
+def test_vectors_of_bits_decay_as_soft_labels_do() -> None:
+    # The posterior of the truth, averaged over the label's own vectors, has the same bounds as ALIBI's soft label.
+    for k in (2, 4, 8):
+        laws = [law(y, k, F(2)) for y in range(k)]
+        truth = sum(chance**2 / sum(each[bits] for each in laws) for bits, chance in laws[0].items())
+        assert F(1, k) < truth < F(4, 4 + k - 1)
+        assert float(truth) <= Crowd(k, 2 * math.log(2)).posterior
+
+
+def test_a_lone_truth_divides_by_zero() -> None:
+    noisy = Noisy((F(1), F(0)), 1.0)
+    assert not claim("Equation 30").printed(noisy).holds
+    assert noisy.soft[0] == pytest.approx(math.e / (math.e + 1))
+    assert noisy.fits == (0, -2)
+
+
+def test_perfect_outputs_are_far_from_the_class() -> None:
+    # At exp(epsilon/2) = 2 the bit of a sure class is 1 two times in three; eq. 33 as printed says that 2/3 is near 1.
+    found = Neighbours((F(1), F(2), F(3)), F(1), (F(1),) * 3, (1, 1, 0), F(2))
+    assert (found.noise, found.slope) == (0, 0)
+    printed, form = claim("Equation 33").printed(found), claim("Equation 33").corrected
+    assert (printed.left, printed.right) == (F(1, 3), 0)
+    assert form is not None
+    assert form(found).left == 0
+
+
+def test_chances_of_sums_of_bits() -> None:
+    assert Coins((F(1, 2),) * 3, F(1, 4)).chances == [F(1, 8), F(3, 8), F(3, 8), F(1, 8)]
+    assert Coins((F(1, 3), F(1, 2)), F(1, 4)).chances == [F(1, 3), F(1, 2), F(1, 6)]
+    assert Coins((F(1, 2),) * 2, F(1, 4)).beyond(F(99, 100)) == F(1, 2)  # half off: 1/4 * 4 > 0.99
+    assert Coins((F(1, 2),) * 2, F(1, 4)).beyond(F(1)) == 0
+
+
+def test_balls_are_short_of_records() -> None:
+    assert Sample(1, 10).short == F(8, 10) ** 10
+    assert Sample(1, 2).short == 0  # the ball holds everything
+    assert Sample(2, 6).short == F(1, 3) ** 6 + 6 * F(2, 3) * F(1, 3) ** 5
+
+
+def test_errors_of_neighbours_are_those_of_draws() -> None:
+    slope, draws = Slope(40, 10, 0.5, 2.0, 0.5), 4_000
+    generator = np.random.default_rng(36)
+    features = np.sort(generator.random((draws, slope.size)), axis=1)[:, : slope.k]
+    labels = np.where(generator.random(features.shape) < 0.5 + slope.slope * features, 0, 1)
+    outputs = UnaryBits(2, slope.epsilon).sample(labels, source=SeededEntropy(36)).mean(axis=1)
+    for allowed in (0.1, 0.2, 0.3):
+        assert near((np.abs(outputs - 0.5) > allowed + 1e-9).any(axis=1), slope.exceeds(allowed + 1e-6))
+
+
+def test_errors_of_many_classes_are_those_of_one_many_times() -> None:
+    one, two = (Constant(classes, 3, 2.0, 0.1).exceeds(0.25) for classes in (1, 2))
+    right = 1 / (1 + math.exp(-1))
+    # Three bits: of 0, 1, 2 or 3 ones, 2/3 alone is within 0.25 of 0.731; 3/3 is 0.269 off.
+    assert one == pytest.approx(1 - 3 * right**2 * (1 - right))
+    assert two == pytest.approx(1 - (1 - one) ** 2)
+
+
+def test_votes_are_those_of_all_labels_and_bits() -> None:
+    votes = Votes(3, 1.0)
+    assert votes.k == 2
+    randomizer = UnaryBits(2, 1.0)
+    laws = [{bits: float(chance) for bits, chance in law(y, 2, randomizer.odds).items()} for y in (0, 1)]
+
+    def eta(place: float) -> float:
+        return min(1.0, max(0.0, 0.5 + (place - 0.5) * (2 if place > 0.5 else 1)))
+
+    def second(place: float) -> float:
+        nearest = sorted((1 / 6, 1 / 2, 5 / 6), key=lambda record: abs(record - place))[:2]
+        total = 0.0
+        for labels in product((0, 1), repeat=2):
+            drawn = math.prod(eta(x) if y == 0 else 1 - eta(x) for x, y in zip(nearest, labels, strict=True))
+            for one, other in product(laws[0], repeat=2):
+                if one[1] + other[1] > one[0] + other[0]:
+                    total += drawn * laws[labels[0]][one] * laws[labels[1]][other]
+        return total
+
+    places = [(i + 0.5) / 100 for i in range(100)]
+    lost = [abs(2 * eta(x) - 1) * (second(x) if eta(x) >= 0.5 else 1 - second(x)) for x in places]
+    assert votes.excess == pytest.approx(sum(lost) / 100, rel=1e-9)
+
+
+def test_the_radius_holds_twice_the_neighbours() -> None:
+    scale = Scale(2, 1e4, 0.5)
+    assert (2 * scale.radius(50)) ** 2 == pytest.approx(2 * 50 / 1e4)
+    assert scale.bias(50) == pytest.approx(math.tanh(0.125) * scale.radius(50))
+
+
+def test_cross_entropy_of_a_bit() -> None:
+    bit = Bit((F(1),), (F(1, 4),), F(3))  # the bit's mean is 1/4 + 1/2 * 1/4 = 3/8
+    assert bit.means == (F(3, 8),)
+    assert bit.loss(0, F(1, 5)) == pytest.approx(-3 / 8 * math.log(1 / 5) - 5 / 8 * math.log(4 / 5))
+
+
+def test_a_spike_is_continuous_and_of_small_mean() -> None:
+    spike = Excess((F(1), *(F(0),) * 500))
+    assert (spike.mean, spike.slope) == (F(1, 1_000), 500)
+    assert spike.values[0] ** 2 == 2 * spike.slope * spike.mean  # the bound is attained at an end
