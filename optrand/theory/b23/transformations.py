@@ -1,0 +1,335 @@
+"""How any randomizer becomes one of staircase columns, and these are put in order ([B23]_, Claims 12 and 13).
+
+References
+----------
+.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from random import Random
+
+from optrand.theory.b23.columns import Column, Cost, Members, absolute, best_on_line, half_square
+from optrand.theory.b23.structure import favouring
+from optrand.theory.claim import Budget, Claim
+from optrand.theory.comparison import Comparison, at_most, equal, none, worst
+from optrand.theory.instances import Setting, label_set, listed, prior
+
+__all__ = ["CLAIMS", "Channel", "staircases"]
+
+FLOATS = 1e-8
+"""What optima of cone programs in floats are forgiven, relatively."""
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A randomizer, unbiased or not, whose ratios are at most `E`.
+
+    Attributes
+    ----------
+    setting : Setting
+    outputs : tuple of Fraction
+        Increasing.
+    rows : tuple of tuples of Fraction
+        What each label's probabilities are.
+    """
+
+    setting: Setting
+    outputs: tuple[Fraction, ...]
+    rows: tuple[tuple[Fraction, ...], ...]
+
+    def __str__(self) -> str:
+        rows = "; ".join(listed(row) for row in self.rows)
+        return f"{self.setting}, outputs {listed(self.outputs)}, rows {rows}"
+
+    @property
+    def means(self) -> list[Fraction]:
+        """The expected output of each label."""
+        return [_dot(row, self.outputs) for row in self.rows]
+
+    def loss(self, cost: Cost) -> Fraction:
+        """The expected loss."""
+        losses = [[cost(output, y) for output in self.outputs] for y in self.setting.labels]
+        return _dot(self.setting.prior, [_dot(*pair) for pair in zip(self.rows, losses, strict=True)])
+
+    @cached_property
+    def merged(self) -> list[Column]:
+        """One output for each staircase column: the mean of the outputs where the column is used."""
+        masses: Counter[Members] = Counter()
+        moments: Counter[Members] = Counter()
+        for i, output in enumerate(self.outputs):
+            for members, mass in staircases([row[i] for row in self.rows], self.setting.ratio):
+                masses[members] += mass  # type: ignore[assignment]  # a counter of fractions
+                moments[members] += mass * output  # type: ignore[assignment]
+        made = [Column(members, Fraction(moments[members]) / mass, mass) for members, mass in masses.items()]
+        return sorted(made, key=lambda column: column.output)
+
+    @cached_property
+    def remade(self) -> Channel:
+        """The randomizer of the merged columns."""
+        ratio = self.setting.ratio
+        rows = (
+            tuple(Fraction(column.mass) * (ratio if column.members[y] else 1) for column in self.merged)
+            for y in range(self.setting.k)
+        )
+        return Channel(self.setting, tuple(Fraction(column.output) for column in self.merged), tuple(rows))
+
+
+def staircases(column: list[Fraction], ratio: Fraction) -> list[tuple[Members, Fraction]]:
+    """A column as a sum of staircase columns, layer by layer: sets of labels, none empty or full, and their masses.
+
+    What all labels have in common is spread over the columns that favour one label. A single label has no staircase
+    columns: nothing is returned.
+
+    Examples
+    --------
+    >>> [(members, str(mass)) for members, mass in staircases([Fraction(1), Fraction(3)], Fraction(3))]
+    [((False, True), '1')]
+    """
+    k = len(column)
+    if k == 1:
+        return []
+    made = []
+    rest = min(column)
+    for low, high in pairwise(sorted(set(column))):
+        mass = (high - low) / (ratio - 1)
+        made.append((tuple(entry >= high for entry in column), mass))
+        rest -= mass
+    if rest:
+        made += [(tuple(i == y for i in range(k)), rest / (ratio + k - 1)) for y in range(k)]
+    return made
+
+
+def _dot(first: tuple[Fraction, ...], second: tuple[Fraction, ...] | list[Fraction]) -> Fraction:
+    return sum((a * b for a, b in zip(first, second, strict=True)), Fraction(0))
+
+
+def _channels(budget: Budget) -> Iterator[Channel]:
+    one = Fraction(1)
+    yield Channel(Setting((Fraction(0),), (one,), Fraction(2)), (Fraction(0),), ((one,),))
+    halves = (one / 2, one / 2)
+    yield Channel(Setting((-one, one), halves, Fraction(2)), (Fraction(0),), ((one,), (one,)))
+    random = Random(12)  # noqa: S311
+    for _ in range(budget.pick(quick=60, full=2_000)):
+        yield _channel(random, random.randint(2, 5), prior)
+
+
+def _channel(random: Random, k: int, shares: Callable[[Random, int], tuple[Fraction, ...]]) -> Channel:
+    """Random shares as prior and as rows; the rows are mixed with equal ones until no ratio exceeds `E`."""
+    n = random.randint(2, 6)
+    ratio = 1 + Fraction(random.randint(1, 99), random.choice((1, 10, 100)))
+    setting = Setting(label_set(random, k), shares(random, k), ratio)
+    part = (setting.ratio - 1) / (setting.ratio - 1 + n)
+    rows = tuple(tuple((1 - part) / n + part * share for share in shares(random, n)) for _ in range(k))
+    span = setting.labels[-1] - setting.labels[0]
+    outputs = sorted(setting.labels[0] + span * Fraction(random.randint(-20, 40), 20) for _ in range(n))
+    return Channel(setting, tuple(outputs), rows)
+
+
+def _positive(random: Random, k: int) -> tuple[Fraction, ...]:
+    """Shares without zeros, none of them tiny."""
+    weights = [random.randint(1, 50) for _ in range(k)]
+    return tuple(Fraction(weight, sum(weights)) for weight in weights)
+
+
+def _kept(channel: Channel, *costs: Cost) -> Comparison:
+    """Rows still sum to 1, no mean moves, no loss grows."""
+    before, after = channel, channel.remade
+    return worst(
+        *(equal(sum(row, Fraction(0)), 1) for row in after.rows),
+        *(equal(*pair) for pair in zip(after.means, before.means, strict=True)),
+        *(at_most(after.loss(cost), before.loss(cost)) for cost in costs),
+    )
+
+
+def columns_merge(channel: Channel) -> Comparison:
+    """At the same means and no larger convex loss at most `2^k` outputs have a staircase column of their own each.
+
+    The outputs are a set of numbers.
+    """
+    outputs = Counter(column.output for column in channel.merged)
+    shared = sum(count > 1 for count in outputs.values())
+    without = int(not outputs)
+    return worst(none(without or shared), *([] if without else [_kept(channel, half_square, absolute)]))
+
+
+def columns_merge_in_a_sequence(channel: Channel) -> Comparison:
+    """From two labels on, so do at most `2^k - 2` outputs, some of which may be the same number.
+
+    The outputs are a sequence: the same number comes twice where two of its columns are no staircase together.
+    """
+    k = channel.setting.k
+    if k == 1:
+        return none(0)
+    return worst(at_most(len(channel.merged), 2**k - 2), _kept(channel, half_square, absolute))
+
+
+def columns_merge_at_any_loss(channel: Channel) -> Comparison:
+    """From two labels on, so do at most `2^k - 2` outputs at any loss, also at one that is not convex.
+
+    Tried with minus the squared distance.
+    """
+    return none(0) if channel.setting.k == 1 else _kept(channel, lambda v, y: -half_square(v, y))
+
+
+@dataclass(frozen=True)
+class _Ordered:
+    """A channel of other means than its labels, merged; and the best randomizer on the line that has its means."""
+
+    channel: Channel
+
+    def __str__(self) -> str:
+        return str(self.channel)
+
+    @cached_property
+    def best(self) -> tuple[float, list[Column]]:
+        """Its loss and its columns, in the order of their outputs."""
+        return best_on_line(self.channel.setting, self.channel.means)
+
+    @property
+    def rows(self) -> list[list[int]]:
+        """Which outputs favour each label."""
+        return favouring(self.best[1], self.channel.setting.k)
+
+
+def _ordered(budget: Budget) -> Iterator[_Ordered]:
+    random = Random(13)  # noqa: S311
+    for number in range(budget.pick(quick=80, full=1_500)):
+        channel = _channel(random, 2 + number % 4, _positive)
+        if channel.setting.ratio >= Fraction(11, 10) and len(set(channel.means)) > 1:
+            yield _Ordered(channel)
+
+
+def _no_worse(ordered: _Ordered) -> Comparison:
+    return at_most(ordered.best[0], ordered.channel.remade.loss(half_square), tolerance=FLOATS)
+
+
+def rows_are_runs(ordered: _Ordered) -> Comparison:
+    """At the same means and no larger loss each label is favoured by outputs in a row, and by one at least."""
+    broken = sum(not row or row[-1] - row[0] + 1 != len(row) for row in ordered.rows)
+    return worst(_no_worse(ordered), at_most(float(broken), 0.0))
+
+
+def rows_are_single(ordered: _Ordered) -> Comparison:
+    """At the same means and no larger loss each label is favoured by one output."""
+    return worst(_no_worse(ordered), at_most(float(sum(len(row) != 1 for row in ordered.rows)), 0.0))
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Three labels, three outputs, and one label, of some prior, whose probabilities move to the middle output."""
+
+    labels: tuple[Fraction, ...]
+    outputs: tuple[Fraction, ...]
+    label: Fraction
+    prior: Fraction
+    square: bool
+
+    def __str__(self) -> str:
+        loss = "halved squared" if self.square else "absolute"
+        return (
+            f"labels {listed(self.labels)}, outputs {listed(self.outputs)}, {loss} loss, "
+            f"label {self.label} of prior {self.prior}"
+        )
+
+    def moved(self, by: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+        """What the three probabilities change by, in units of eta."""
+        return (by[1] - by[2], by[2] - by[0], by[0] - by[1])
+
+    @property
+    def change(self) -> Fraction:
+        """Of the loss, in units of eta, where the distances of the outputs are used."""
+        cost = half_square if self.square else absolute
+        return self.prior * _dot(self.moved(self.outputs), [cost(output, self.label) for output in self.outputs])
+
+
+def _steps(budget: Budget) -> Iterator[_Step]:
+    random = Random(14)  # noqa: S311
+    numbers = tuple(map(Fraction, (0, 1, 3)))
+    yield _Step((*numbers[:2], Fraction(2)), tuple(map(Fraction, (0, 1, 2))), Fraction(1), Fraction(1, 3), square=True)
+    yield _Step(numbers, tuple(map(Fraction, (-1, 0, 4))), Fraction(1), Fraction(1, 3), square=True)
+    yield _Step(numbers, tuple(map(Fraction, (-1, 0, 4))), Fraction(1), Fraction(0), square=True)
+    yield _Step(numbers, tuple(map(Fraction, (4, 5, 6))), Fraction(1), Fraction(1, 3), square=False)
+    for number in range(budget.pick(quick=200, full=5_000)):
+        labels, outputs = label_set(random, 3), label_set(random, 3)
+        yield _Step(labels, outputs, random.choice(labels), Fraction(random.randint(0, 3), 4), square=bool(number % 2))
+
+
+def labels_weigh_the_step(step: _Step) -> Comparison:
+    """Moving probability to the middle output by the distances of three labels leaves the mean of the row as it is."""
+    return equal(_dot(step.moved(step.labels), step.outputs), 0)
+
+
+def outputs_weigh_the_step(step: _Step) -> Comparison:
+    """Moving probability to the middle output by the distances of the three outputs leaves the mean of the row."""
+    return equal(_dot(step.moved(step.outputs), step.outputs), 0)
+
+
+def equal_weights(step: _Step) -> Comparison:
+    """Moving as much from the lowest output as from the highest leaves the mean of the row."""
+    return equal(step.outputs[1] * 2 - step.outputs[0] - step.outputs[2], 0)
+
+
+def the_step_always_gains(step: _Step) -> Comparison:
+    """Moving probability to the middle output makes any convex loss smaller."""
+    return none(int(step.change >= 0))
+
+
+def the_step_never_loses(step: _Step) -> Comparison:
+    """Moving probability to the middle output makes no convex loss larger.
+
+    It makes it smaller if the loss is strictly convex and the prior of the label is positive.
+    """
+    return none(int(step.change >= 0)) if step.prior and step.square else at_most(step.change, 0)
+
+
+def the_step_never_gains(step: _Step) -> Comparison:
+    """Moving probability to the middle output makes no convex loss smaller."""
+    return at_most(0, step.change)
+
+
+CLAIMS = (
+    Claim(
+        paper="B23",
+        number="Claim 12",
+        hypothesis="any randomizer with finitely many outputs and ratios at most exp(epsilon)",
+        instances=_channels,
+        printed=columns_merge,
+        corrected=columns_merge_in_a_sequence,
+        false=columns_merge_at_any_loss,
+    ),
+    Claim(
+        paper="B23",
+        number="Claim 13",
+        hypothesis="at least two labels, halved squared loss, a prior without zeros; means need not be the labels",
+        instances=_ordered,
+        printed=rows_are_runs,
+        false=rows_are_single,
+    ),
+    Claim(
+        paper="B23",
+        number="Claim 13",
+        part="step",
+        hypothesis="a label favoured by the first and the last of three outputs, and not by the middle one",
+        instances=_steps,
+        printed=labels_weigh_the_step,
+        corrected=outputs_weigh_the_step,
+        false=equal_weights,
+    ),
+    Claim(
+        paper="B23",
+        number="Claim 13",
+        part="strict decrease",
+        hypothesis="the same, with distances of outputs",
+        instances=_steps,
+        printed=the_step_always_gains,
+        corrected=the_step_never_loses,
+        false=the_step_never_gains,
+    ),
+)
