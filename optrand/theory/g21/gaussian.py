@@ -93,7 +93,7 @@ def _budgets(budget: Budget) -> Iterator[_Budget]:
             yield _Budget(constant, epsilon, short)
         for power in (3, 5, 9, 12):
             yield _Budget(constant, epsilon, 1 - 10.0**-power)
-        yield _Budget(constant, epsilon, (epsilon / (7 * constant)) ** 2)
+        yield _Budget(constant, epsilon, (epsilon / (10 * constant)) ** 2)
     random = Random(12)  # noqa: S311
     for _ in range(budget.pick(quick=300, full=30_000)):
         yield _Budget(CLASSICAL * random.uniform(1, 3), random.uniform(0.001, 0.999), random.random())

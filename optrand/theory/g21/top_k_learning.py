@@ -173,7 +173,7 @@ class _Sampler:
         mixed = zip(
             *([share * chance for chance in response(v)] for v, share in enumerate(drawn) if share), strict=True
         )
-        stranger = tuple(map(sum, mixed))
+        stranger = tuple(sum(chances, Fraction(0)) for chances in mixed)
         return tuple(response(y) if y in kept else stranger for y in range(self.setting.k))
 
 

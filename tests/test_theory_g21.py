@@ -1,0 +1,221 @@
+"""What the claims of [G21] up to Proposition 11 are tried on, against derivations by other means."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from random import Random
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import linprog
+from scipy.stats import norm
+
+from optrand.closed_forms import rr_top_k, rr_with_prior
+from optrand.theory import Verdict, check, find
+from optrand.theory.g21 import descent, gaussian, gradients, learning, parallel, programs, relaxation, response
+from optrand.theory.g21.descent import Descent, cited_bound, with_gaussian_noise, with_responses
+from optrand.theory.g21.gradients import Gradients
+from optrand.theory.g21.top_k_learning import Replaced
+from optrand.theory.instances import RATIOS, prior, settings
+
+THIRD = Fraction(1, 3)
+
+
+def uniform(k: int) -> tuple[Fraction, ...]:
+    return (Fraction(1, k),) * k
+
+
+def response_table(k: int, epsilon: float) -> np.ndarray:
+    return np.array(gradients.response_rows(k, Fraction(math.exp(epsilon))), dtype=float)
+
+
+def test_the_tables_are_those_of_the_closed_forms() -> None:
+    for setting in settings(40, most=7, seed=21):
+        floats, epsilon = [float(p) for p in setting.prior], math.log(setting.ratio)
+        for k in range(1, setting.k + 1):
+            kept = response.kept_labels(setting.prior, k)
+            rows = np.array(response.top_k_rows(setting.prior, k, setting.ratio), dtype=float)
+            assert np.allclose(rows[:, kept], rr_top_k(floats, k, epsilon).randomizer.matrix, rtol=1e-12, atol=0)
+            assert not np.delete(rows, kept, axis=1).any()
+
+
+def test_an_output_that_only_some_labels_give_has_an_infinite_ratio() -> None:
+    one, zero = Fraction(1), Fraction(0)
+    assert response.largest_ratio(((one, zero), (one, zero))) == 1
+    assert response.largest_ratio(((one, zero), (zero, one))) == math.inf
+
+
+def test_of_equally_likely_labels_all_are_kept_so_that_one_stage_is_randomized_response() -> None:
+    assert all(response.best_k(uniform(k), ratio) == k for k in range(1, 8) for ratio in RATIOS)
+
+
+def lp1_by_scipy(task: programs.Task) -> float:
+    """The rows of LP1 one by one, with `q[v, y]` at ``v * K + y``."""
+    k = task.size
+    rows = []
+    for v, y, z in itertools.product(range(k), repeat=3):
+        row = np.zeros(k * k)
+        row[v * k + y] += 1
+        row[v * k + z] -= float(task.ratio)
+        rows.append(row)
+    cost = np.zeros(k * k)
+    cost[:: k + 1] = [-float(p) for p in task.prior]
+    return -linprog(cost, A_ub=rows, b_ub=np.zeros(k**3), A_eq=np.tile(np.eye(k), k), b_eq=np.ones(k)).fun
+
+
+def test_lp1_written_row_by_row_has_the_optimum_of_the_subsets() -> None:
+    random = Random(22)
+    for k, ratio in itertools.product((2, 3, 5), RATIOS[:5]):
+        task = programs.Task(prior(random, k), ratio)
+        assert lp1_by_scipy(task) == pytest.approx(float(task.best_subset), rel=1e-8)
+
+
+def test_whatever_the_multipliers_nothing_exceeds_the_bounds() -> None:
+    random = Random(23)
+    for _ in range(300):
+        task = programs.Task(prior(random, 4), random.choice(RATIOS))
+        task.__dict__["multipliers"] = tuple(Fraction(random.randint(0, 40), 100) for _ in range(4))
+        assert task.bound >= task.best_subset
+        assert task.bound_of_lp2 >= task.best_subset
+
+
+def test_lp2_has_a_vertex_for_each_subset_and_without_a_budget_only_one_for_each_label() -> None:
+    assert [len(relaxation.vertices_of_lp2(k, Fraction(3))) for k in (1, 2, 3, 4)] == [2, 4, 8, 16]
+    assert [len(relaxation.vertices_of_lp2(k, Fraction(1))) for k in (1, 2, 3, 4)] == [2, 3, 4, 5]
+
+
+def test_an_optimal_solution_of_lp2_that_is_no_vertex() -> None:
+    """Of priors 2/3 and 1/3 at E = 2: the point between `(1, 0)` and `(2/3, 2/3)`."""
+    point = (Fraction(5, 6), THIRD)
+    assert max(point[0] + point[1] / 2, point[1] + point[0] / 2) == 1
+    assert 2 * THIRD * point[0] + THIRD * point[1] == programs.Task((2 * THIRD, THIRD), Fraction(2)).best_subset
+    assert point not in relaxation.vertices_of_lp2(2, Fraction(2))
+    finding = check(find(number="G21 Theorem 3: optima at vertices")[0])
+    assert finding.verdict is Verdict.CORRECTED
+    assert finding.printed.broken is not None
+    assert finding.printed.broken.instance == "prior 2/3, 1/3, E = 2"
+
+
+@pytest.mark.parametrize("coins", [False, True])
+def test_all_that_training_can_release_has_probability_one(coins: bool) -> None:
+    training = parallel.Training(3, Fraction(4, 3), ((1,), (0, 2)), "arbitrary", coins)
+    assert sum(training.law((2, 0, 1)).values()) == 1
+
+
+def test_a_label_that_is_asked_twice_of_all_labels_costs_epsilon_twice() -> None:
+    """The second prior is 1/3 and 2/3, of which randomized response at E = 5 keeps both."""
+    assert parallel.Training(2, Fraction(5), ((0,), (0,))).largest_ratio == 25
+
+
+def test_moments_of_the_estimate_are_those_of_a_scaled_gradient() -> None:
+    r"""With `g` the gradient of the noisy label, the variance is that of `g` times ``((E + K - 1) / (E - 1))**2``."""
+    random = Random(24)
+    for _ in range(50):
+        k, size = random.randint(2, 5), random.randint(1, 3)
+        given = Gradients(
+            tuple(tuple(Fraction(random.randint(-5, 5)) for _ in range(size)) for _ in range(k)), Fraction(9, 4)
+        )
+        vectors, scale = np.array(given.vectors, dtype=float), (1.25 + k) / 1.25
+        chances = np.array(gradients.response_rows(k, given.ratio), dtype=float)
+        spread = chances @ (vectors**2).sum(axis=1) - ((chances @ vectors) ** 2).sum(axis=1)
+        variance, mean_square = given.moments
+        assert float(variance) == pytest.approx(scale**2 * spread.max(), abs=1e-9)
+        assert float(mean_square) == pytest.approx((scale**2 * spread + (vectors**2).sum(axis=1)).max(), abs=1e-9)
+
+
+def test_the_variance_is_at_most_a_36th_of_its_bound() -> None:
+    """For two labels ``1 / sinh(epsilon / 2)**2``; and for more ``1 + K / (E - 1) <= K / epsilon``."""
+    for k, ratio in itertools.product((2, 3, 4, 7), gradients.SMALL_RATIOS):
+        for signs in itertools.product((Fraction(1), Fraction(-1)), repeat=k):
+            given = Gradients(tuple((sign,) for sign in signs), ratio)
+            assert given.moments[0] <= given.bound(factor=1)
+
+
+def test_the_first_step_by_hand() -> None:
+    """At the upper end both gradients are 1, so that eq. (7) is 1 whatever the noisy label is."""
+    first = Descent((0.0, 1.0), (1.0, 0.0), 1)
+    assert with_responses(first, response_table(2, 0.99), 0.99).mean == pytest.approx(1 - 0.99 / 12, rel=1e-14)
+    assert with_gaussian_noise(first, 0.0, runs=3).mean == 0
+
+
+def test_descents_that_are_drawn_are_those_that_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    short = Descent((0.0, 1.0, 0.5), (0.5, 0.3, 0.2), 6)
+    table = response_table(3, 0.9)
+    followed = with_responses(short, table, 0.9)
+    monkeypatch.setattr(descent, "MOST_PATHS", 0)
+    drawn = with_responses(short, table, 0.9, runs=20_000, seed=5)
+    assert followed.error == 0 < drawn.error
+    assert abs(drawn.mean - followed.mean) < 5 * drawn.error
+
+
+def test_from_two_steps_on_the_cited_bound_is_a_multiple_of_the_rate() -> None:
+    two = Descent((0.0,), (1.0,), 2)
+    assert cited_bound(two, 1.0) == pytest.approx(2 * (2 + math.log(3)) / math.sqrt(3), rel=1e-14)
+    n = np.arange(2, 100_000)
+    multiple = (2 + np.log(n + 1)) / np.sqrt(n + 1) / (np.log(n) / np.sqrt(n))
+    assert learning.FROM_TWO_STEPS - 0.01 < multiple[0] <= learning.FROM_TWO_STEPS
+    assert (np.diff(multiple) < 0).all()
+
+
+@pytest.mark.parametrize(("centres", "diameter"), [((0, 1, 2), 3), ((0, 0, 4), 4), ((1, 3, 2), 5)])
+def test_breakpoints_are_enough(centres: tuple[int, ...], diameter: int) -> None:
+    """On a fine mesh nothing is larger than at the breakpoints."""
+    mass = np.array([0.5, 0.25, 0.25])
+    given = Replaced(
+        (tuple(map(Fraction, mass)),), (tuple(map(Fraction, centres)),), ((0, 2),), Fraction(diameter), Fraction(3)
+    )
+    distances = 3 * np.abs(np.linspace(0, diameter, 60 * diameter + 1)[:, np.newaxis] - np.array(centres))
+    risks, replaced = distances @ mass, distances @ [0.625, 0, 0.375]
+    gaps = risks - replaced
+    assert float(given.largest_change) == pytest.approx(np.ptp(gaps), abs=1e-12)
+    assert float(given.largest_loss) == pytest.approx(np.max(gaps) - risks.min() + replaced.min(), abs=1e-12)
+
+
+@pytest.mark.parametrize(("sigma", "epsilon"), [(0.3, 0.99), (1.0, 0.5), (4.0, 0.1), (0.7, 0.0)])
+def test_what_a_gaussian_reaches_is_the_mass_above_exp_epsilon(sigma: float, epsilon: float) -> None:
+    def above(x: float) -> float:
+        return max(0.0, norm.pdf(x, 1, sigma) - math.exp(epsilon) * norm.pdf(x, -1, sigma))
+
+    crossing = epsilon * sigma**2 / 2
+    mass, _ = quad(above, crossing, 1 + 12 * sigma, epsabs=1e-13, limit=200)
+    assert gaussian.delta_of_gaussian(2.0, sigma, epsilon) == pytest.approx(mass, abs=1e-10)
+
+
+@pytest.mark.parametrize("constant", [0.5, 1.0, 2 * math.sqrt(2), 30.0, 1e3, 1e4])
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 0.999])
+def test_no_constant_makes_the_printed_noise_private_for_all_delta(constant: float, epsilon: float) -> None:
+    short = (epsilon / (10 * constant)) ** 2
+    sigma = constant * math.sqrt(-math.log1p(-short)) / epsilon
+    mu = 2 / sigma
+    hidden = norm.cdf(epsilon / mu - mu / 2) + math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+    assert hidden < short / 100, "what is short of 1 in the delta that is reached"
+
+
+def test_the_printed_noise_of_the_usual_constant_at_delta_099() -> None:
+    finding = check(find(number="G21 Proposition 11: privacy")[0])
+    assert finding.verdict is Verdict.CORRECTED
+    assert finding.printed.broken is not None
+    assert finding.printed.broken.left == pytest.approx(0.99921869, abs=1e-8)
+    assert finding.printed.broken.right == 0.99
+
+
+@pytest.mark.parametrize("number", ["G21 Theorem 9: rate", "G21 Corollary 10: rate", "G21 Proposition 11: rate"])
+def test_one_step_is_not_free(number: str) -> None:
+    """Where ``log(n)`` is 0, no constant makes the printed rate true."""
+    (claim,) = find(paper="G21", number=number)
+    finding = check(claim)
+    assert finding.verdict is Verdict.UNDECIDED
+    assert not finding.printed.stands
+    assert finding.corrected is not None
+    assert finding.corrected.stands
+    assert any(left > 0 == right for left, right in finding.printed.sides)
+
+
+def test_the_value_of_the_closed_form_at_three_labels() -> None:
+    """Priors 1/2, 1/3, 1/6 at E = 3: `w` is 1/2, 5/8, 3/5."""
+    task = programs.Task((Fraction(1, 2), THIRD, Fraction(1, 6)), Fraction(3))
+    assert task.best_subset == Fraction(5, 8)
+    assert rr_with_prior([1 / 2, 1 / 3, 1 / 6], math.log(3)).value == pytest.approx(5 / 8, rel=1e-14)
