@@ -2,6 +2,7 @@
 
 A data set small enough for all its label vectors, and all that training can release, to be written down: the noisy
 labels and the models of every stage. Training itself is anything at all. Here a model is the prior that it predicts.
+The histograms of groups of Algorithm 4 are the other use of parallel composition.
 
 References
 ----------
@@ -11,12 +12,17 @@ References
 from __future__ import annotations
 
 import itertools
+import math
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from random import Random
 
+import numpy as np
+
+from optrand.baselines.groups import Groups
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
 from optrand.theory.g21.response import Rows, best_k, top_k_rows
@@ -166,6 +172,60 @@ def overlapping_stages_cost_epsilon_once(training: Training) -> Comparison:
     return at_most(again.largest_ratio, training.ratio)
 
 
+@dataclass(frozen=True)
+class _Grouped:
+    """Rows in public groups, whose histograms get noise that is ``root`` times less likely with each step from 0."""
+
+    k: int
+    root: Fraction
+    ids: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.k} labels, E = {self.root**2}, groups of rows {self.ids}"
+
+    def largest_ratio(self, root: Fraction) -> Fraction:
+        """Of two probabilities of the same noisy histograms, on data sets that differ in one label.
+
+        Counts have noise of their own, so that the largest ratio is the product of those of single counts.
+        """
+        groups = Groups.of_ids(self.ids)
+        tables = {
+            labels: groups.histograms(np.array(labels), self.k).ravel().tolist()
+            for labels in itertools.product(range(self.k), repeat=len(self.ids))
+        }
+        seen = range(-1, len(self.ids) + 2)
+        return max(
+            math.prod(
+                (
+                    max(root ** (abs(x - other) - abs(x - count)) for x in seen)
+                    for count, other in zip(one, another, strict=True)
+                ),
+                start=Fraction(1),
+            )
+            for (labels, one), (others, another) in itertools.product(tables.items(), repeat=2)
+            if sum(map(operator.ne, labels, others)) <= 1
+        )
+
+
+def _grouped(budget: Budget) -> Iterator[_Grouped]:
+    ids = ((0,), (0, 0), (0, 1), (0, 1, 0), *budget.pick(quick=(), full=((0, 1, 1, 0), (0, 1, 2, 3))))
+    roots = tuple(map(Fraction, ("2", "11/10", "1001/1000")))
+    return (_Grouped(k, root, each) for k, root, each in itertools.product((2, 3), roots, ids))
+
+
+def groups_cost_epsilon_once(grouped: _Grouped) -> Comparison:
+    """Histograms of the labels of disjoint groups, all with noise for half the epsilon, are epsilon-LabelDP together.
+
+    The half is what Algorithm 4 prints: a label that is replaced changes two counts of its group.
+    """
+    return at_most(grouped.largest_ratio(grouped.root), grouped.root**2)
+
+
+def groups_cost_epsilon_with_half_the_noise(grouped: _Grouped) -> Comparison:
+    """The same with noise for all of epsilon, as if a label that is replaced changed one count."""
+    return at_most(grouped.largest_ratio(grouped.root**2), grouped.root**2)
+
+
 CLAIMS = (
     Claim(
         paper="G21",
@@ -174,5 +234,14 @@ CLAIMS = (
         instances=_trainings,
         printed=stages_cost_epsilon_once,
         false=overlapping_stages_cost_epsilon_once,
+    ),
+    Claim(
+        paper="G21",
+        number="Observation 4",
+        part="groups",
+        hypothesis="groups chosen without a look at labels, at least two labels, epsilon above 0",
+        instances=_grouped,
+        printed=groups_cost_epsilon_once,
+        false=groups_cost_epsilon_with_half_the_noise,
     ),
 )
