@@ -171,7 +171,7 @@ class _Route:
 
 
 def _routes(budget: Budget) -> Iterator[_Route]:
-    directions = budget.pick(quick=(1, 10, 100), full=(1, 2, 5, 10, 30, 100, 300, 1_000))
+    directions = budget.pick(quick=(100, 300, 1_000), full=(100, 200, 300, 500, 1_000, 3_000))
     for epsilon in ("1/20", "3/80", "1/40", "1/60", "1/100", "1/300"):
         yield from (_Route(Fraction(epsilon), each) for each in directions)
 

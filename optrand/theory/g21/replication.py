@@ -178,6 +178,7 @@ CLAIMS = (
     Claim(
         paper="G21",
         number="Lemma 15",
+        part="with constants",
         hypothesis="epsilon at most 1, delta at most epsilon / 10; all (epsilon, delta)-LabelDP algorithms",
         instances=_with_examples,
         printed=few_examples_are_enough,
