@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.nodes import make_refnode
+from sphinx.writers.html5 import HTML5Translator
 
 import optrand
 
@@ -20,11 +22,14 @@ author = "optrand developers"
 project_copyright = "the optrand developers, Apache-2.0"
 release = version = optrand.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "sphinx.ext.viewcode", "myst_parser"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "myst_parser"]
 exclude_patterns = ["_build"]
 nitpicky = True
 
 html_theme = "furo"
+html_math_renderer = "mathml"
+html_static_path = ["_static"]
+html_css_files = ["formulas.css"]
 html_title = f"optrand {release}"
 html_show_sourcelink = False
 html_copy_source = False
@@ -40,6 +45,15 @@ myst_heading_anchors = 3
 # What GitHub shows as a formula is one here.
 myst_fence_as_directive = ["math"]
 
+# Formulas as docutils reads them: it knows no sizes of parentheses and no space around a logarithm, and takes two
+# digits for one argument.
+TEX = {
+    r"\\[bB]ig(?![a-zA-Z])": "",
+    r"\\dots(?![a-zA-Z])": r"\\ldots",
+    r"\\([lr])brace(?![a-zA-Z])": lambda side: {"l": r"\{", "r": r"\}"}[side[1]],
+    r"\\log(?![a-zA-Z_])": r"\\,\\log\\,",
+    r"(frac|[\^_]) ?(\d)(?=\d)": r"\1{\2}",
+}
 PACKAGE = Path(optrand.__file__).parent
 CITED = re.compile(r"(\s*)\.\. \[(\w+)\] ")
 
@@ -121,9 +135,19 @@ def link(app: Sphinx, env: BuildEnvironment, node: nodes.Element, text: nodes.El
     return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, [text], name)
 
 
+def formula(translator: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
+    """Write a formula in the browser's own language, so that the site needs nothing from elsewhere."""
+    tex = node.astext()
+    for written, read in TEX.items():
+        tex = re.sub(written, read, tex)
+    translator.body.append(tex2mathml(tex, as_block=isinstance(node, nodes.math_block)))
+    raise nodes.SkipNode
+
+
 def setup(app: Sphinx) -> None:
     """Connect all of these, citations before napoleon reads the sections of a docstring."""
     app.connect("autodoc-process-docstring", cite, priority=400)
     app.connect("doctree-read", unlink)
     app.connect("doctree-read", refer)
     app.connect("missing-reference", link)
+    app.add_html_math_renderer("mathml", (formula, None), (formula, None))
