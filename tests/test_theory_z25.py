@@ -24,6 +24,7 @@ from optrand.theory.z25.retention import Split
 from optrand.theory.z25.risk import Task
 from optrand.theory.z25.soft_labels import Noisy
 from optrand.theory.z25.soft_moments import SoftMoments
+from optrand.theory.z25.ties import Ties
 from optrand.theory.z25.votes import Votes
 
 F = Fraction
@@ -249,6 +250,36 @@ def test_votes_are_those_of_all_labels_and_bits() -> None:
     places = [(i + 0.5) / 100 for i in range(100)]
     lost = [abs(2 * eta(x) - 1) * (second(x) if eta(x) >= 0.5 else 1 - second(x)) for x in places]
     assert votes.excess == pytest.approx(sum(lost) / 100, rel=1e-9)
+
+
+def test_ties_are_those_of_all_labels_and_bits() -> None:
+    ties = Ties(3, 1.0)
+    assert ties.k == 2
+    laws = [law(y, 3, UnaryBits(3, 1.0).odds) for y in range(3)]
+    pairs = [
+        [
+            sum(
+                float(p * q)
+                for (z, p), (v, q) in product(one.items(), other.items())
+                if z[2] + v[2] > max(z[0] + v[0], z[1] + v[1])
+            )
+            for other in laws
+        ]
+        for one in laws
+    ]
+    total = 0.0
+    for root in ((i + 0.5) / 100 for i in range(100)):
+        nearest = sorted((1 / 6, 1 / 2, 5 / 6), key=lambda record: abs(record - root**2))[:2]
+        shares = [(a, a, 1 - 2 * a) for a in (min(1 / 3 + x, 0.5) for x in nearest)]
+        third = sum(shares[0][y] * shares[1][z] * pairs[y][z] for y, z in product(range(3), repeat=2))
+        total += 2 * root / 100 * (3 * min(1 / 3 + root**2, 0.5) - 1) * third
+    assert ties.excess == pytest.approx(total, rel=1e-9)
+
+
+def test_where_classes_tie_excess_risk_falls_with_the_gap_to_the_third() -> None:
+    # The margin condition as printed admits any power of N; the excess risk falls as N to the -2/3.
+    few, many = Ties(4_096, 1.0), Ties(16_384, 1.0)
+    assert few.excess / many.excess == pytest.approx(4 ** (2 / 3), rel=0.02)
 
 
 def test_the_radius_holds_twice_the_neighbours() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from optrand.validation import Floats
 
-__all__ = ["Votes"]
+__all__ = ["Votes", "neighbours_of"]
 
 PLACES = 100
 """Where the excess risk is computed: in the middle of so many parts of the unit interval."""
@@ -47,8 +47,8 @@ class Votes:
 
     @property
     def k(self) -> int:
-        """The number of neighbours: ``(N / epsilon)**(2/3)``, as the paper has it, rounded."""
-        return round(math.pow(self.size / self.epsilon, 2 / 3))
+        """The number of neighbours."""
+        return neighbours_of(self.size, self.epsilon)
 
     @cached_property
     def excess(self) -> float:
@@ -75,6 +75,17 @@ class Votes:
 
     def __str__(self) -> str:
         return f"N = {self.size}, epsilon = {self.epsilon}, k = {self.k}"
+
+
+def neighbours_of(size: int, epsilon: float) -> int:
+    """The number of neighbours in one dimension: ``(N / epsilon)**(2/3)``, as the paper has it, rounded.
+
+    Examples
+    --------
+    >>> neighbours_of(1_000, 1.0)
+    100
+    """
+    return round(math.pow(size / epsilon, 2 / 3))
 
 
 def _firsts(places: Floats) -> Floats:
