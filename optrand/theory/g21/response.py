@@ -35,7 +35,8 @@ Rows = tuple[tuple[Fraction, ...], ...]
 ROUNDING = 1e-9
 """What the integer tables of the package may differ from the printed probabilities, as a share of the largest."""
 
-SMALLEST_BUDGET = Fraction(999, 1000)
+SLIGHTLY_LESS = Fraction(999, 1000)
+"""Of the distance of the ratio from 1, what the false variants allow."""
 
 
 def kept_labels(prior: Sequence[Fraction], k: int) -> tuple[int, ...]:
@@ -153,7 +154,7 @@ def top_k_table_is_private(kept: _Kept) -> Comparison:
 
 def top_k_table_is_private_below(kept: _Kept) -> Comparison:
     """The same at a ratio whose distance from 1 is a thousandth less."""
-    return worst(_private(kept.mechanism, share=SMALLEST_BUDGET), *_alike(kept.mechanism, kept.rows))
+    return worst(_private(kept.mechanism, share=SLIGHTLY_LESS), *_alike(kept.mechanism, kept.rows))
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,7 @@ def with_prior_table_is_private(chosen: _Chosen) -> Comparison:
 
 def with_prior_table_is_private_below(chosen: _Chosen) -> Comparison:
     """The same at a ratio whose distance from 1 is a thousandth less."""
-    return worst(_private(chosen.mechanism, share=SMALLEST_BUDGET), _as_good(chosen))
+    return worst(_private(chosen.mechanism, share=SLIGHTLY_LESS), _as_good(chosen))
 
 
 def _floats(prior: tuple[Fraction, ...]) -> list[float]:
