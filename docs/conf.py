@@ -37,7 +37,8 @@ html_copy_source = False
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "none"
 napoleon_google_docstring = False
-napoleon_use_ivar = True
+# Fields of dataclasses are documented together, several on one line where they belong together.
+napoleon_custom_sections = [("Attributes", "params_style")]
 napoleon_use_rtype = False
 
 myst_enable_extensions = ["dollarmath", "amsmath"]

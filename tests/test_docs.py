@@ -191,6 +191,11 @@ def test_every_public_name_is_in_the_reference(package: str) -> None:
     assert hidden == {}
 
 
+def test_the_reference_begins_with_every_name_of_the_package() -> None:
+    listed = re.findall(r":py:obj:`~optrand\.(\w+)`", (ROOT / "docs" / "api" / "index.rst").read_text())
+    assert sorted(listed) == sorted(optrand.__all__)
+
+
 # ------------------------------------------------------------------------------------------------------------- citation
 
 
