@@ -23,6 +23,9 @@ class Comparison:
         Whether the sides are claimed equal; if not, the left one is claimed to be at most the right one.
     tolerance : float
         What floats are forgiven, as a share of the larger side.
+    scale : int, float or Fraction
+        For sides near zero: the size of the numbers that they are differences of, which then stands for the larger
+        side, if it is larger.
 
     Examples
     --------
@@ -36,6 +39,7 @@ class Comparison:
     right: Number
     alike: bool = False
     tolerance: float = 0.0
+    scale: Number = 0
 
     @property
     def exact(self) -> bool:
@@ -57,7 +61,7 @@ class Comparison:
             room = 1.0 if self.left < self.right else -1.0
         else:
             left, right = Fraction(self.left), Fraction(self.right)
-            room = float((right - left) / max(abs(left), abs(right)))
+            room = float((right - left) / max(abs(left), abs(right), Fraction(self.scale)))
         return -abs(room) if self.alike else room
 
     @property
@@ -82,14 +86,14 @@ def equal(left: Number, right: Number, *, tolerance: float = 0.0, scale: Number 
     tolerance : float
         What floats are forgiven, as a share of the larger side or of `scale`.
     scale : int, float or Fraction
-        For sides near zero: the size of the numbers that they are differences of. It is added to both.
+        For sides near zero: the size of the numbers that they are differences of.
 
     Examples
     --------
     >>> equal(1e-17, 0.0, tolerance=1e-12, scale=1.0).holds, equal(1e-17, 0.0, tolerance=1e-12).holds
     (True, False)
     """
-    return Comparison(left + scale, right + scale, alike=True, tolerance=tolerance)
+    return Comparison(left, right, alike=True, tolerance=tolerance, scale=scale)
 
 
 def none(found: int) -> Comparison:
@@ -109,6 +113,6 @@ def worst(*comparisons: Comparison) -> Comparison:
     Examples
     --------
     >>> worst(at_most(1, 2), at_most(9, 10), at_most(0, 1))
-    Comparison(left=9, right=10, alike=False, tolerance=0.0)
+    Comparison(left=9, right=10, alike=False, tolerance=0.0, scale=0)
     """
     return min(comparisons, key=lambda each: (each.holds, each.margin + each.tolerance))
