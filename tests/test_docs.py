@@ -11,13 +11,16 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.main import get_command
 
 import optrand
+from benchmarks.__main__ import BENCHMARKS
+from optrand.cli import app
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-LINK = re.compile(r"\[((?:`[^`]*`|[^\]`])*)\]\(([^)\s]+)\)")
+LINK = re.compile(r"\[((?:`[^`]*`|[^\]`])*)\](?:\(([^)\s]+)\)|: (\S+)$)", re.MULTILINE)
 CODE = re.compile(r"`([^`\n]+)`")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 OURS = re.compile(r"\boptrand(?:\.[a-z_]\w*)+", re.IGNORECASE)
@@ -57,7 +60,8 @@ def anchors(path: Path) -> frozenset[str]:
 def broken_links(page: Path) -> list[str]:
     """Links to files or headings that are not there, and names that their modules do not define."""
     broken = []
-    for text, target in LINK.findall(FENCE.sub("", page.read_text())):
+    for text, *targets in LINK.findall(FENCE.sub("", page.read_text())):
+        target = "".join(targets)
         where, _, anchor = target.partition("#")
         if "://" in target or target.startswith("mailto:"):
             continue
@@ -124,6 +128,7 @@ def test_what_is_named_exists(page: Path) -> None:
 FAULTS = {
     "[x](nowhere.md)": "nowhere.md",
     "[x](here.md#no-such-heading)": "here.md#no-such-heading",
+    "[x]: nowhere.md": "nowhere.md",
     "[`certificate.no_such`](optrand/certificate.py)": "certificate.no_such in optrand/certificate.py",
     "[`Certificate.no_such`](optrand/certificate.py)": "Certificate.no_such in optrand/certificate.py",
     "`optrand.no_such`": "optrand.no_such",
@@ -147,6 +152,35 @@ def test_faults_are_found(tmp_path: Path, fault: str) -> None:
     assert broken_links(page) + unknown_names(page) == [FAULTS[fault]]
 
 
+def commands(page: Path) -> dict[str, set[str]]:
+    """The targets of make, the benchmarks and the commands of the command line that a page tells people to use."""
+    text = page.read_text()
+    lines = [*CODE.findall(FENCE.sub("", text)), *"\n".join(FENCE.findall(text)).splitlines()]
+    lines += re.findall(r"^ {4}(.*)$", text, re.MULTILINE)
+    told = "\n".join(line.split("  #")[0].strip() for line in lines)
+    patterns = {
+        "make": r"^make ([a-z-]+)",
+        "benchmarks": r"python -m benchmarks ([a-z]\w*)",
+        "optrand": r"^optrand (\w+)",
+    }
+    return {kind: set(re.findall(pattern, told, re.MULTILINE)) for kind, pattern in patterns.items()}
+
+
+@pages
+def test_commands_exist(page: Path) -> None:
+    told = commands(page)
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert told["make"] <= set(targets)
+    assert told["benchmarks"] <= set(BENCHMARKS)
+    assert told["optrand"] <= set(get_command(app).commands)
+
+
+def test_commands_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("`make a`\n\n    make b    # c\n    optrand d e\n\n```sh\npython -m benchmarks f --smoke\n```\n")
+    assert commands(page) == {"make": {"a", "b"}, "benchmarks": {"f"}, "optrand": {"d"}}
+
+
 # ------------------------------------------------------------------------------------------------- what is shown to run
 
 
@@ -159,6 +193,14 @@ def test_what_is_shown_is_what_comes_out(page: Path, tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     results = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(examples, out=told.append)
     assert results.failed == 0, "".join(told)
+
+
+@pages
+def test_programs_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python without prompts."""
+    monkeypatch.chdir(tmp_path)
+    for program in re.findall(r"^```python\n((?!>>>).*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
+        exec(compile(program, page.name, "exec"), {})  # noqa: S102
 
 
 # -------------------------------------------------------------------------------------------------------- the reference
