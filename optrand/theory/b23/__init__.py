@@ -1,6 +1,19 @@
 """[B23]: optimal unbiased randomizers, their structure, and what grids and estimated priors cost."""
 
-from optrand.theory.b23 import attained, bayes, grids, structure, table, transformations
+from optrand.theory.b23 import (
+    attained,
+    bayes,
+    descent,
+    extremes,
+    feasibility,
+    grids,
+    mesh,
+    noise,
+    priors,
+    structure,
+    table,
+    transformations,
+)
 
 __all__ = ["CLAIMS"]
 
@@ -11,4 +24,10 @@ CLAIMS = (
     *attained.CLAIMS,
     *transformations.CLAIMS,
     *grids.CLAIMS,
+    *feasibility.CLAIMS,
+    *mesh.CLAIMS,
+    *extremes.CLAIMS,
+    *priors.CLAIMS,
+    *descent.CLAIMS,
+    *noise.CLAIMS,
 )

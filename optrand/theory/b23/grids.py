@@ -1,4 +1,4 @@
-"""Grids of outputs on which an unbiased randomizer exists, and what a grid costs ([B23]_, Proposition 7 and Lemma 8).
+"""Grids of outputs on which an unbiased randomizer exists ([B23]_, Proposition 7).
 
 References
 ----------

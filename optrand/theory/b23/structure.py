@@ -31,7 +31,7 @@ from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
 from optrand.theory.instances import RATIOS, Setting, label_set, prior, settings
 
-__all__ = ["CLAIMS", "OnLine", "favouring", "places"]
+__all__ = ["CLAIMS", "OnLine", "favouring", "places", "response_loss"]
 
 PROVEN = 1e-9
 """The largest relative gap of an optimum that counts as proven."""
@@ -151,10 +151,10 @@ def _no_worse(line: OnLine) -> Comparison:
     """Than the randomizer with two outputs, and than debiased randomized response."""
     setting = line.setting
     loss = two_end_loss(setting, *response_ends(setting.labels, setting.ratio))
-    return at_most(line.found[0], min(loss, _response_loss(setting)), tolerance=FLOATS)
+    return at_most(line.found[0], min(loss, response_loss(setting)), tolerance=FLOATS)
 
 
-def _response_loss(setting: Setting) -> Fraction:
+def response_loss(setting: Setting) -> Fraction:
     """Of debiased randomized response, whose outputs are `y + (k y - t) / (E - 1)` with `t` the sum of the labels."""
     total, gain = sum(setting.labels, Fraction(0)), setting.ratio - 1
     outputs = [y + (setting.k * y - total) / gain for y in setting.labels]
