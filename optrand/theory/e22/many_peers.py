@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from optrand.baselines.peer_accounting import PeerPair
 from optrand.baselines.peer_bounds import theorem3_flip
@@ -49,14 +50,22 @@ class ManyPeers:
         root = self.constant * math.log(self.size) / self.flip
         return root * root / self.size
 
-    def delta(self, epsilon: float, flip: float) -> float:
-        """The exact delta where all other users have the label 0, or half of them."""
-        others = (0, (self.size - 1) // 2)
-        pairs = (PeerPair.of(self.size, min(flip, 1 - flip), self.rate, ones=ones) for ones in others)
-        return max(pair.delta(epsilon)[1] for pair in pairs)
+    def delta(self, epsilon: float, flip: float) -> tuple[float, float]:
+        """Two numbers between which delta lies where all other users have the label 0, or half of them.
+
+        A bound that is below the first is broken; one that is above the second holds for these labels.
+        """
+        pairs = _pairs(self.size, min(flip, 1 - flip), self.rate)
+        lows, highs = zip(*(pair.delta(epsilon) for pair in pairs), strict=True)
+        return max(lows), max(highs)
 
     def __str__(self) -> str:
         return f"s = {self.size}, C = {self.constant:.6g}, alpha = {self.flip:.6g}, theta = {self.rate:.6g}"
+
+
+@lru_cache(maxsize=8)
+def _pairs(size: int, flip: float, rate: float) -> tuple[PeerPair, ...]:
+    return tuple(PeerPair.of(size, flip, rate, ones=ones) for ones in (0, (size - 1) // 2))
 
 
 def theorem3_epsilon(size: int, rate: float) -> float:
@@ -90,19 +99,19 @@ def many_peers_are_private(peers: ManyPeers) -> Comparison:
     """
     size, rate = peers.size, peers.rate
     order = rate + rate**1.5 / math.sqrt(size * math.log(size)) + rate**0.75 / size**0.25
-    return at_most(peers.delta(10 * order, peers.flip), 1 / size**2)
+    return at_most(peers.delta(10 * order, peers.flip)[0], 1 / size**2)
 
 
 def many_peers_that_flip_less_than_half_are_private(peers: ManyPeers) -> Comparison:
     """The same for the least of 1/2 and that alpha at C = 4 sqrt(2), at the epsilon in the last line of the proof."""
     epsilon = theorem3_epsilon(peers.size, peers.rate)
-    return at_most(peers.delta(epsilon, _proven_flip(peers)), 1 / peers.size**2)
+    return at_most(peers.delta(epsilon, _proven_flip(peers))[1], 1 / peers.size**2)
 
 
 def many_peers_are_as_private_as_their_mean(peers: ManyPeers) -> Comparison:
     """The same at an epsilon of theta / sqrt(s): the deviations that delta leaves to epsilon are forgotten."""
     epsilon = peers.rate / math.sqrt(peers.size)
-    return at_most(peers.delta(epsilon, _proven_flip(peers)), 1 / peers.size**2)
+    return at_most(peers.delta(epsilon, _proven_flip(peers))[0], 1 / peers.size**2)
 
 
 def _proven_flip(peers: ManyPeers) -> float:

@@ -1,0 +1,180 @@
+"""Claims of [E22]: what their checks compute, against counts by hand, simulations and other programs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from optrand.baselines import ClusterRR, PeerToPeer, UniformRR
+from optrand.baselines.peer_bounds import lemma9, theorem3, theorem3_flip
+from optrand.estimate import resampling_loss_weights
+from optrand.exact import privacy_ratio
+from optrand.theory.e22.association import Association, found
+from optrand.theory.e22.budgets import LabelsAlone
+from optrand.theory.e22.curator import Curator
+from optrand.theory.e22.deviations import deviation
+from optrand.theory.e22.distortion import distortion
+from optrand.theory.e22.losses import Population
+from optrand.theory.e22.many_peers import PAPERS_CONSTANT, ManyPeers, theorem3_epsilon
+from optrand.theory.e22.matrices import Randomization
+from optrand.theory.e22.noise import channel, law_of_distributions
+from optrand.theory.e22.peers import Peers, bounds
+
+TOLERANCE = 1e-9
+"""Of sums in floats."""
+
+HALF = Fraction(1, 2)
+
+
+def algorithm_1(counts, threshold, scale, draws):
+    """Lines 1 to 20 with Laplace noise, in floats."""
+    shares = np.array(counts) / sum(counts)
+    noisy = np.random.default_rng(22).laplace(0, scale / sum(counts), (draws, len(counts)))
+    clipped = np.clip(shares + noisy, threshold, 1)
+    missing = 1 - clipped.sum(axis=1, keepdims=True)
+    room = np.where(missing < 0, clipped - threshold, 1 - clipped)
+    return clipped + room / room.sum(axis=1, keepdims=True) * missing
+
+
+def within_five_errors(hits, expected):
+    return abs(hits.mean() - expected) <= 5 * hits.std() / math.sqrt(hits.size)
+
+
+class TestCurator:
+    def test_the_counterexample_to_theorem_1_by_hand(self):
+        # Three rows, tau = 1/3: the noisy distribution is (2/3, 1/3) where both counts are off by a row, or by two.
+        curator = Curator((0, 2), 1, noise=Fraction(3, 2), resampling=Fraction(99, 100))
+        label = (Fraction(1, 100) + Fraction(99, 100) * Fraction(2, 3)) / (Fraction(99, 100) * Fraction(2, 3))
+        assert curator.corners == Fraction(9, 4) * label
+        assert curator.corners > curator.noise * curator.labels_alone
+        # And so does the law of what the package draws.
+        assert curator.whole_rows > curator.noise * curator.labels_alone
+
+    def test_corners_are_as_likely_as_counted(self):
+        curator = Curator((2, 3), 1, noise=Fraction(2), resampling=HALF)
+        drawn = algorithm_1((3, 3), 1 / 6, 1 / math.log(2), 200_000)
+        for top in (0, 1):
+            hits = np.isclose(drawn[:, top], 5 / 6)
+            assert within_five_errors(hits, float(curator._mass((3, 3), top)))
+
+    def test_laws_of_distributions_are_laws(self):
+        law = law_of_distributions((2, 1, 0), Fraction(1, 5), Fraction(3, 2))
+        assert sum(law.values()) == 1
+        assert all(sum(q) == 1 and min(q) >= Fraction(1, 5) for q in law)
+        assert channel(0, 0, (HALF, HALF), HALF) == Fraction(3, 4)
+
+    @pytest.mark.parametrize("k", [2, 3, 7])
+    def test_what_the_package_spends_is_what_the_corollaries_say(self, k):
+        assert UniformRR(k, 0.7).channel.ratio == privacy_ratio(0.7)
+        assert ClusterRR.corollary2(k, 0.7, heterogeneity=0.1).epsilon == pytest.approx(2.1, abs=TOLERANCE)
+
+    def test_zeros_alone_are_bracketed(self):
+        labels = LabelsAlone(6, 0.5, 0.25)
+        share = 1 / (1 + math.expm1(0.5) * 0.25)
+        q = algorithm_1((4, 2), 0.25, 2.0, 200_000)[:, 0]
+        zeros = (1 - share + share * q) ** 4 * (share * q) ** 2
+        low, high = labels._zeros(2, low=True), labels._zeros(2, low=False)
+        assert low < high < 1.02 * low
+        assert within_five_errors(zeros, (low + high) / 2)
+
+
+class TestLosses:
+    @pytest.mark.parametrize("beta", ["1/2", "999/1000"])
+    def test_singular_values_of_a_sure_distribution(self, beta):
+        # Two of them are not 1 - beta; their product is, and their squares sum to 2 (1 - beta) + beta**2 K.
+        given = Randomization((Fraction(1), *[Fraction(0)] * 4), Fraction(beta))
+        total = 2 * float(given.kept) + 5 * float(given.beta) ** 2
+        smallest = math.sqrt((total - math.sqrt(total**2 - 4 * float(given.kept) ** 2)) / 2)
+        singular = np.linalg.svd(np.array(given.matrix, dtype=float), compute_uv=False)
+        assert singular[-1] == pytest.approx(smallest, rel=1e-6)
+        assert given.strays == 0
+
+    def test_modified_losses_are_those_of_the_package(self):
+        third = Fraction(1, 3)
+        losses = ((Fraction(1), third, Fraction(0)),)
+        labels = ((third, third, third),)
+        population = Population((Fraction(1),), (0,), labels, losses, 1, third / 2, Fraction(2), HALF, HALF)
+        q = (HALF, third, HALF - third)
+        weights = resampling_loss_weights([0, 1, 2], [float(share) for share in q], resampling=0.5)
+        expected = weights @ np.array(losses[0], dtype=float)
+        assert [float(population.modified_loss(0, v, q)) for v in range(3)] == pytest.approx(expected)
+
+    def test_distortion_without_noise_and_with_it(self):
+        # One label has all: the others rise to tau and the first falls by as much.
+        assert distortion(np.array([1.0, 0, 0]), 0.2, 1e-9) == pytest.approx(0.8, rel=1e-6)
+        drawn = algorithm_1((3, 2, 1), 0.1, 1.0, 100_000)
+        apart = np.abs(drawn - np.array([3, 2, 1]) / 6).sum(axis=1).mean()
+        assert distortion(np.array([3, 2, 1]) / 6, 0.1, 1 / 6) == pytest.approx(apart, rel=0.01)
+
+    def test_deviations_are_quantiles(self):
+        # Four coins: 0, 1/4, 1/2 from their mean with probabilities 6/16, 8/16, 2/16.
+        assert [deviation(4, 0.5, gamma) for gamma in (0.7, 0.625, 0.6, 0.125, 0.1)] == [0, 0, 0.25, 0.25, 0.5]
+
+
+class TestPeers:
+    def test_the_counterexample_to_lemma_9_by_hand(self):
+        # Three users, alpha = 99/100, each sends a copy: all flips, and the binomial copies of each, in fractions.
+        flip = Fraction(99, 100)
+        laws = []
+        for label in (0, 1):
+            law = [Fraction(0)] * 4
+            for flips in itertools.product((0, 1), repeat=3):
+                share = Fraction(sum(y ^ f for y, f in zip((label, 0, 0), flips, strict=True)), 3)
+                mass = math.prod(flip if f else 1 - flip for f in flips)
+                for j in range(4):
+                    law[j] += mass * math.comb(3, j) * share**j * (1 - share) ** (3 - j)
+            laws.append(law)
+        peers = Peers(3, flip, Fraction(1), HALF)
+        epsilon, delta = bounds(3, 0.99, 1.0, peers.xi(flip))
+        both = (
+            sum(max(0.0, float(a) - math.exp(epsilon) * float(b)) for a, b in zip(p, q, strict=True))
+            for p, q in (laws, laws[::-1])
+        )
+        assert max(both) == pytest.approx(peers.delta(epsilon), abs=TOLERANCE)
+        assert peers.delta(epsilon) > 2 * delta
+
+    def test_bounds_are_those_of_the_package(self):
+        epsilon, delta = bounds(1_000, 0.2, 0.5, 3.0)
+        assert lemma9(PeerToPeer(0.2, 0.5), delta, 1_000) == pytest.approx(epsilon)
+        size = 20_000
+        assert theorem3(PeerToPeer(theorem3_flip(size, 1.0), 1.0), size) <= theorem3_epsilon(size, 1.0)
+
+    def test_sure_flips_hide_nobody(self):
+        # The others' labels all become 1; the one user's 0 is seen unless none of the copies that are sent is of it.
+        for size in (100, 500):
+            peers = ManyPeers(size, 1.0, 1.0)
+            unseen = (1 - peers.rate / size) ** size
+            low, high = peers.delta(20.0, 1.0)
+            assert low <= (1 - unseen) * (1 + TOLERANCE)
+            assert 1 - unseen <= high * (1 + TOLERANCE) <= 1.05 * low
+        assert ManyPeers(20_000, PAPERS_CONSTANT, theorem3_flip(20_000, 0.9)).rate == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(("k", "size"), [(3, 1), (4, 2)])
+def test_no_mechanism_finds_more_labels(k, size):
+    # All mechanisms, from sets of labels to sets of named labels, as one linear program: the most of found labels less
+    # a price for each that is named. It is attained by sets of one size.
+    ratio, tables = 3, list(itertools.combinations(range(k), size))
+    named = [s for count in range(k + 1) for s in itertools.combinations(range(k), count)]
+    columns = {(d, s): i for i, (d, s) in enumerate(itertools.product(tables, named))}
+    rows = []
+    for one, two in itertools.permutations(tables, 2):
+        if len(set(one) & set(two)) == size - 1:
+            for s in named:
+                row = np.zeros(len(columns))
+                row[columns[one, s]], row[columns[two, s]] = 1, -ratio
+                rows.append(row)
+    sums = np.array([[float(d == table) for d, _ in columns] for table in tables])
+    for price in (0.1, 0.4, 0.6, 0.9):
+        gains = [(len(set(d) & set(s)) - price * len(s)) / len(tables) for d, s in columns]
+        answer = linprog(
+            -np.array(gains), A_ub=np.array(rows), b_ub=np.zeros(len(rows)), A_eq=sums, b_eq=np.ones(len(tables))
+        )
+        problem = Association(k, size, Fraction(ratio))
+        best = max(float(found(problem, count)) - price * count for count in range(k + 1))
+        assert -answer.fun == pytest.approx(best, abs=1e-8)
