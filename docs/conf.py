@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 from sphinx.writers.html5 import HTML5Translator
 
@@ -141,7 +143,10 @@ def formula(translator: HTML5Translator, node: nodes.math | nodes.math_block) ->
     tex = node.astext()
     for written, read in TEX.items():
         tex = re.sub(written, read, tex)
-    translator.body.append(tex2mathml(tex, as_block=isinstance(node, nodes.math_block)))
+    try:
+        translator.body.append(tex2mathml(tex, as_block=isinstance(node, nodes.math_block)))
+    except MathError as error:
+        logging.getLogger(__name__).warning("a formula cannot be read (%s): %s", error, tex, location=node)
     raise nodes.SkipNode
 
 
