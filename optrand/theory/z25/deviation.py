@@ -18,6 +18,7 @@ import numpy as np
 
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
+from optrand.theory.z25.bit_sums import bit_sums
 from optrand.validation import Floats
 
 __all__ = ["CLAIMS", "Constant", "Slope"]
@@ -27,17 +28,6 @@ NODES = 200
 
 ROUNDING = 1e-9
 """What floats are forgiven, and how much an error must be above a bound to count: ties count as errors."""
-
-
-def binomial(count: int, chance: float) -> Floats:
-    """The probabilities of ``0 ... count`` successes.
-
-    Examples
-    --------
-    >>> binomial(2, 0.5).tolist()
-    [0.25, 0.5, 0.25]
-    """
-    return np.array([math.comb(count, n) * chance**n * (1 - chance) ** (count - n) for n in range(count + 1)])
 
 
 @dataclass(frozen=True)
@@ -61,7 +51,7 @@ class Constant:
         """The probability that some class has a larger error: the bits of different classes are independent."""
         right = 1 / (1 + math.exp(-self.epsilon / 2))
         off = np.abs(np.arange(self.k + 1) / self.k - right) > allowed * (1 - ROUNDING)
-        one = min(1.0, float(binomial(self.k, right)[off].sum()))
+        one = min(1.0, float(bit_sums(np.full(self.k, right))[off].sum()))
         return 1.0 if one == 1 else -math.expm1(self.classes * math.log1p(-one))
 
     def __str__(self) -> str:
@@ -100,7 +90,7 @@ class Slope:
         for firsts, chance in enumerate(self._firsts()):
             near = 1.0
             for own in (firsts, self.k - firsts):
-                ones = np.convolve(binomial(own, right), binomial(self.k - own, 1 - right))
+                ones = bit_sums(np.repeat([right, 1 - right], [own, self.k - own]))
                 middle = 1 - right + centre
                 near *= float(ones[np.abs(np.arange(self.k + 1) / self.k - middle) <= allowed * (1 - ROUNDING)].sum())
             error += float(chance) * (1 - near)
@@ -114,8 +104,9 @@ class Slope:
         density = order * last ** (self.k - 1) * (1 - last) ** (self.size - self.k)
         total = np.zeros(self.k + 1)
         for x, weight in zip(last, weights / 2 * density, strict=True):
-            at_the_end = 0.5 + self.slope * x
-            total += weight * np.convolve(binomial(self.k - 1, 0.5 + self.slope * x / 2), [1 - at_the_end, at_the_end])
+            firsts = np.full(self.k, 0.5 + self.slope * x / 2)
+            firsts[-1] = 0.5 + self.slope * x
+            total += weight * bit_sums(firsts)
         return total
 
     def __str__(self) -> str:

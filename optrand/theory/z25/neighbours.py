@@ -15,10 +15,13 @@ from functools import cached_property
 from itertools import product
 from random import Random
 
+import numpy as np
+
 from optrand.exact import exp_bracket, log_bracket
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
 from optrand.theory.instances import listed
+from optrand.theory.z25.bit_sums import bit_sums
 from optrand.theory.z25.bits import bit_mean, gain
 
 __all__ = ["CLAIMS"]
@@ -130,13 +133,7 @@ class Coins:
     @cached_property
     def chances(self) -> list[Fraction]:
         """The probability of each number of ones."""
-        known = [Fraction(1)]
-        for mean in self.means:
-            known = [
-                (known[ones] * (1 - mean) if ones < len(known) else Fraction(0))
-                + (known[ones - 1] * mean if ones else 0)
-                for ones in range(len(known) + 1)
-            ]
+        known: list[Fraction] = bit_sums(np.array(self.means, dtype=object)).tolist()
         return known
 
     def beyond(self, logarithm: Fraction) -> Fraction:

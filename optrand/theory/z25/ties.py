@@ -20,6 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
+from optrand.theory.z25.bit_sums import binomials, bit_sums
 from optrand.theory.z25.votes import neighbours_of
 from optrand.validation import Floats
 
@@ -64,7 +65,7 @@ class Ties:
             first = int(np.searchsorted(records, place)) - self.k
             window = records[max(0, first) : max(0, first) + 2 * self.k]
             nearest = np.sort(np.abs(window - place).argsort(kind="stable")[: self.k])
-            thirds = _sums(1 - 2 * _tied(window[nearest]))
+            thirds = bit_sums(1 - 2 * _tied(window[nearest]))
             total += weight * (3 * float(_tied(np.array(place))) - 1) * float(thirds @ self._third)
         return total
 
@@ -72,14 +73,13 @@ class Ties:
     def _third(self) -> Floats:
         """The probability that the third class is named, for each number of neighbours that are of it."""
         k, right = self.k, 1 / (1 + math.exp(-self.epsilon / 2))
-        own, other = _binomials(k, right), _binomials(k, 1 - right)
-        outputs = np.array([np.convolve(own[m, : m + 1], other[k - m, : k - m + 1]) for m in range(k + 1)])
+        own, other, halves = (binomials(k, chance) for chance in (right, 1 - right, 0.5))
+        outputs = np.array([np.convolve(own[m], other[k - m]) for m in range(k + 1)])
         below = np.cumsum(outputs, axis=1) - outputs
-        halves = _binomials(k, 0.5)
         named = np.empty(k + 1)
         for thirds in range(k + 1):
             rest = k - thirds
-            both = halves[rest, : rest + 1] @ (below[: rest + 1] * below[rest::-1])
+            both = halves[rest] @ (below[: rest + 1] * below[rest::-1])
             named[thirds] = outputs[thirds] @ both
         return named
 
@@ -90,23 +90,3 @@ class Ties:
 def _tied(places: Floats) -> Floats:
     """The probability of either of the first two classes."""
     return np.minimum(1 / 3 + places, 0.5)
-
-
-def _sums(chances: Floats) -> Floats:
-    """The probabilities of each number of ones, of independent bits."""
-    known = np.zeros(chances.size + 1)
-    known[0] = 1
-    for chance in chances:
-        known[1:] = known[1:] * (1 - chance) + known[:-1] * chance
-        known[0] *= 1 - chance
-    return known
-
-
-def _binomials(k: int, chance: float) -> Floats:
-    """A row for each number of bits up to `k`: the probabilities of each number of ones."""
-    rows = np.zeros((k + 1, k + 1))
-    rows[0, 0] = 1
-    for bits in range(1, k + 1):
-        rows[bits] = rows[bits - 1] * (1 - chance)
-        rows[bits, 1:] += rows[bits - 1, :-1] * chance
-    return rows
