@@ -205,6 +205,7 @@ def test_every_claim_is_found_by_its_names_and_all_names_differ() -> None:
     assert len({claim.key for claim in known}) == len(known)
     for claim in known:
         assert claim in find(number=claim.number)
+        assert claim in find(paper=claim.paper, number=f"{claim.number}: {claim.part}")
         assert find(number=claim.name) == find(paper=claim.paper, number=claim.name)
         assert claim in find(paper=claim.paper.lower(), number=claim.key)
         assert claim.statement.endswith(".")

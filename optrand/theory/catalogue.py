@@ -38,7 +38,8 @@ def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim,
     paper : str, optional
         A key of :data:`PAPERS`, in either case.
     number : str, optional
-        As printed (``"Lemma 8"``), with the paper before it or without, or the key of one part (``"b23-lemma-8"``).
+        As printed (``"Lemma 8"``), with or without the paper before it and the part after it, or the key of one part
+        (``"b23-lemma-8"``).
 
     Returns
     -------
@@ -71,7 +72,8 @@ def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim,
 
 
 def _names(claim: Claim) -> set[str]:
-    return {_plain(text) for text in (claim.number, f"{claim.paper} {claim.number}", claim.name, claim.key)}
+    number, part = claim.number, claim.name.removeprefix(f"{claim.paper} ")
+    return {_plain(text) for text in (number, part, f"{claim.paper} {number}", claim.name, claim.key)}
 
 
 def _plain(text: str) -> str:
