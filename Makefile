@@ -58,9 +58,11 @@ bench-smoke: $(STAMP)
 	$(RUN)python -m benchmarks figures --smoke
 	$(RUN)python -m benchmarks frontier --smoke
 	$(RUN)python -m benchmarks labels --smoke
+	$(RUN)python -m benchmarks libqif --smoke
 	$(RUN)python -m benchmarks lp1 --smoke
 	$(RUN)python -m benchmarks mesh --smoke
 	$(RUN)python -m benchmarks randomizers --smoke
+	$(RUN)python -m benchmarks readme --smoke
 	$(RUN)python -m benchmarks sampling --smoke
 	$(RUN)python -m benchmarks speed --smoke
 	$(RUN)python -m benchmarks structure --smoke

@@ -24,9 +24,6 @@ from optrand.solvers.minimax_polish import used
 
 __all__ = ["MinimaxFlow"]
 
-import os
-
-DEBUG = os.environ.get("DEBUG")
 FEWEST = 64
 """Up to so many labels all intervals are arcs."""
 
