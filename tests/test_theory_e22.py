@@ -129,7 +129,7 @@ class TestPeers:
                 for j in range(4):
                     law[j] += mass * math.comb(3, j) * share**j * (1 - share) ** (3 - j)
             laws.append(law)
-        peers = Peers(3, flip, Fraction(1), HALF)
+        peers = Peers(3, flip, Fraction(1), HALF, 3)
         epsilon, delta = bounds(3, 0.99, 1.0, peers.xi(flip))
         both = (
             sum(max(0.0, float(a) - math.exp(epsilon) * float(b)) for a, b in zip(p, q, strict=True))

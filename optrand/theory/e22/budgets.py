@@ -57,7 +57,7 @@ class _Uniform:
 
 def _uniforms(budget: Budget) -> Iterator[_Uniform]:
     random = Random(11)  # noqa: S311
-    for k in (2, 3, 10, *budget.pick(quick=(), full=(30, 60))):
+    for k in (2, 3, 10, *budget.pick(quick=(), full=(20, 30))):
         for ratio in RATIOS:
             yield _Uniform(k, ratio, prior(random, k))
             yield _Uniform(k, ratio, tuple(Fraction(random.randint(-30, 30), 10) for _ in range(k)))

@@ -240,7 +240,7 @@ CLAIMS = (
     Claim(
         paper="E22",
         number="Theorem 1",
-        hypothesis="continuous noise; one cluster, of which the noisy distribution and the labels are released",
+        hypothesis="continuous noise; beta above 0, so that the modified loss tells the noisy distribution",
         instances=_curators,
         printed=the_noise_is_paid_once,
         corrected=the_noise_is_paid_twice,
@@ -250,7 +250,7 @@ CLAIMS = (
         paper="E22",
         number="Theorem 1",
         part="noise in whole rows",
-        hypothesis="geometric noise; one cluster, of which the noisy distribution and the labels are released",
+        hypothesis="geometric noise; beta above 0, so that the modified loss tells the noisy distribution",
         instances=_curators,
         printed=whole_rows_are_paid_once,
         corrected=whole_rows_are_paid_twice,

@@ -46,9 +46,9 @@ class ManyPeers:
 
     @property
     def rate(self) -> float:
-        """`theta`, up to 1 where the flip is large enough."""
+        """`theta`; the flip is such that it is at most 1 but for rounding."""
         root = self.constant * math.log(self.size) / self.flip
-        return root * root / self.size
+        return min(1.0, root * root / self.size)
 
     def delta(self, epsilon: float, flip: float) -> tuple[float, float]:
         """Two numbers between which delta lies where all other users have the label 0, or half of them.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -79,17 +79,20 @@ class Peers:
     Attributes
     ----------
     size : int
-        `s`.
+        `s`, that all clusters have at least.
     flip, rate : Fraction
         `alpha` and `theta`.
     reach : Fraction
         `xi` as a share of the largest that the lemma allows.
+    users : int
+        Of the cluster.
     """
 
     size: int
     flip: Fraction
     rate: Fraction
     reach: Fraction
+    users: int
 
     @property
     def mechanism(self) -> PeerToPeer:
@@ -102,10 +105,11 @@ class Peers:
 
     def delta(self, epsilon: float) -> float:
         """The exact delta for the worst labels of the others, up to 1e-29."""
-        return self.mechanism.delta(epsilon, self.size).delta
+        return self.mechanism.delta(epsilon, self.users).delta
 
     def __str__(self) -> str:
-        return f"s = {self.size}, alpha = {self.flip}, theta = {self.rate}, xi at {self.reach} of its range"
+        setting = f"alpha = {self.flip}, theta = {self.rate}, xi at {self.reach} of its range"
+        return f"{self.users} users, s = {self.size}, {setting}"
 
 
 def bounds(size: float, flip: float, rate: float, xi: float) -> tuple[float, float]:
@@ -131,10 +135,12 @@ def _peers(budget: Budget) -> Iterator[Peers]:
     found = [(size, flip, rate, reach) for size, flip, rate, reach in cases]
     found += [(size, flip, rate, reach) for (size, flip), rate, reach in cases_of_many]
     for size, flip, rate, reach in found:
-        peers = Peers(size, Fraction(flip), Fraction(rate), reach)
+        peers = Peers(size, Fraction(flip), Fraction(rate), reach, size)
         delta = bounds(size, float(peers.flip), float(peers.rate), peers.xi(peers.flip))[1]
         if size * peers.flip >= 2 and delta >= LEAST_DELTA:
             yield peers
+            if size <= budget.pick(quick=5, full=20):
+                yield replace(peers, users=2 * size + 1)
 
 
 def peers_are_private(peers: Peers) -> Comparison:
