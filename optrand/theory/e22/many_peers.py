@@ -92,10 +92,9 @@ def _many(budget: Budget) -> Iterator[ManyPeers]:
 
 
 def many_peers_are_private(peers: ManyPeers) -> Comparison:
-    """With alpha = C log(s) / sqrt(theta s) delta is at most 1/s**2 at an epsilon of order theta.
+    """Delta is at most 1/s**2 at an epsilon of order theta + theta**(3/2) / sqrt(s log s) + theta**(3/4) / s**(1/4).
 
-    Theorem 3 with tenfold the constants of its proof: at ten times (theta + theta**(3/2) / sqrt(s log s) +
-    theta**(3/4) / s**(1/4)).
+    For some C. Tried at ten times that sum; where alpha is 1 no multiple of it would do, whatever C.
     """
     size, rate = peers.size, peers.rate
     order = rate + rate**1.5 / math.sqrt(size * math.log(size)) + rate**0.75 / size**0.25

@@ -144,7 +144,10 @@ def _peers(budget: Budget) -> Iterator[Peers]:
 
 
 def peers_are_private(peers: Peers) -> Comparison:
-    """With s of at least 2 / alpha, peers are private at the epsilon and delta of Lemma 9, whatever the flip alpha."""
+    """Delta is at most exp(-alpha xi**2 / (4 (alpha + 1/s) (1 - alpha))) at Lemma 9's epsilon, whatever the flip alpha.
+
+    This epsilon is theta log(e + 3 / (s alpha)) + sqrt(theta) xi log(1 + 3 / sqrt(s alpha)).
+    """
     epsilon, delta = bounds(peers.size, float(peers.flip), float(peers.rate), peers.xi(peers.flip))
     return at_most(peers.delta(epsilon), delta)
 
@@ -162,7 +165,7 @@ def peers_that_flip_less_than_half_are_private(peers: Peers) -> Comparison:
 
 
 def peers_are_private_without_roots(peers: Peers) -> Comparison:
-    """The same for flips of at most 1/2 with epsilon = sqrt(theta) xi log(1 + 1 / (s alpha)): less, and once."""
+    """The same for flips of at most 1/2 with no more than epsilon = sqrt(theta) xi log(1 + 1 / (s alpha))."""
     flip = min(peers.flip, 1 - peers.flip)
     if peers.size * flip < 2:
         return at_most(peers.delta(0.1), 1)

@@ -71,7 +71,7 @@ def _residuals_at_a_budget(budget: Budget) -> Iterator[_Residual]:
 
 
 def bias_is_heterogeneity_and_threshold(residual: _Residual) -> Comparison:
-    """With any number of rows, the excess risk is at most 8 K abs(beta - lambda) / (1 - beta) (phi + K tau).
+    """With any number of rows, the excess risk is at most 8 K |beta - lambda| / (1 - beta) (phi + K tau).
 
     The constant is that of the proof; its equations 20 to 22 drop the factor abs(beta - lambda).
     """
@@ -79,7 +79,7 @@ def bias_is_heterogeneity_and_threshold(residual: _Residual) -> Comparison:
 
 
 def bias_is_the_threshold(residual: _Residual) -> Comparison:
-    """The same without phi: "debiased" as if clusters were of one kind."""
+    """The same without phi, as if all examples of a cluster were of one kind."""
     return at_most(residual.excess, _factor(residual) * _floor(residual))
 
 
@@ -92,15 +92,15 @@ def _floor(residual: _Residual) -> Fraction:
 
 
 def clusters_cost_their_heterogeneity(residual: _Residual) -> Comparison:
-    """In the end the excess risk is at most C K**2 phi / (1 + (exp(epsilon) - 1) phi) with Corollary 2's parameters.
+    """Excess risk is at most C (K sqrt(dim log(1/gamma) / n) + K**2 phi / (1 + (exp(epsilon) - 1) phi)).
 
-    Tried with C = 16 and the least of phi and 1/K as the threshold, on so many rows that the other term is 0.
+    Tried with C = 16 and the least of phi and 1/K as the threshold, on so many rows that the first summand is 0.
     """
     return at_most(residual.excess, 16 * residual.contest.k**2 * _spread(residual))
 
 
 def clusters_cost_half_their_heterogeneity(residual: _Residual) -> Comparison:
-    """The same without 16 K**2 and with half of phi."""
+    """With so many rows the excess risk is at most phi / 2 / (1 + (exp(epsilon) - 1) phi)."""
     return at_most(residual.excess, _spread(residual) / 2)
 
 

@@ -31,9 +31,9 @@ def _low_budgets(budget: Budget) -> Iterator[Response]:
 
 
 def responses_are_learned_from(response: Response) -> Comparison:
-    """With probability 1 - gamma the excess risk is at most C K / (1 - beta) sqrt(dim log(1/gamma) / n).
+    """Excess risk is at most C K (sqrt(dim log(1/gamma) / n) + |beta - lambda| (phi + K sigma/s + K tau)) / (1 - beta).
 
-    In the case beta = lambda its second term is 0. Tried with uniform randomized response of two labels, on two
+    With probability 1 - gamma. With beta = lambda the second summand is 0. Tried with uniform randomized response of two labels, on two
     hypotheses, at a dimension of 1, C = 1 and gamma of at most 1/2.
     """
     return _learned(response, 2 / (1 - response.beta))
