@@ -33,8 +33,8 @@ def _low_budgets(budget: Budget) -> Iterator[Response]:
 def responses_are_learned_from(response: Response) -> Comparison:
     """Excess risk is at most C K (sqrt(dim log(1/gamma) / n) + |beta - lambda| (phi + K sigma/s + K tau)) / (1 - beta).
 
-    With probability 1 - gamma. With beta = lambda the second summand is 0. Tried with uniform randomized response of two labels, on two
-    hypotheses, at a dimension of 1, C = 1 and gamma of at most 1/2.
+    With probability 1 - gamma. With beta = lambda the second summand is 0. Tried with uniform randomized response of
+    two labels, on two hypotheses, at a dimension of 1, C = 1 and gamma of at most 1/2.
     """
     return _learned(response, 2 / (1 - response.beta))
 
