@@ -126,6 +126,15 @@ def _nearly_free(each: Any) -> bool:
     return bool(each.n == 2 and each.ratio == Fraction(1_000_001, 1_000_000) and each.delta == Fraction(1, 2))
 
 
+def test_what_the_parameter_zero_loses_on_copies_by_hand() -> None:
+    """At epsilon = 1/2: one direction twice, whose risk is least at distance 1/2; the same and a zero; ten, twice each."""
+    copied = {each.n: each for each in instances("Lemma 15: with constants") if str(each.copies) == "epsilon 1/2"}
+    assert copied[2].ignorant == pytest.approx(1 / 2, rel=1e-14)
+    assert copied[3].ignorant == pytest.approx(1 / 3, rel=1e-14)
+    assert copied[20].ignorant == pytest.approx(math.sqrt(10) / 20, rel=1e-14)
+    assert all(each.least < each.ignorant for each in copied.values())
+
+
 # Populations
 
 

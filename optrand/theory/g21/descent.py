@@ -73,8 +73,8 @@ class Descent:
     lipschitz: float = 1.0
 
     def __str__(self) -> str:
-        of = "" if (self.diameter, self.lipschitz) == (1, 1) else f", D = {self.diameter}, L = {self.lipschitz}"
-        return f"centres {self.centres} of labels of law {self.law}, n = {self.steps}{of}"
+        labels = f"losses L abs(w - D c) with c = {self.centres} of labels of law {self.law}"
+        return f"{labels}, D = {self.diameter:g}, L = {self.lipschitz:g}, n = {self.steps} from D"
 
     def losses(self, w: Floats) -> Floats:
         """Of each point, a column a label."""

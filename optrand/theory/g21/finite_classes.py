@@ -81,7 +81,7 @@ def noisy_risks_are_near_risks(learning: Learning) -> Comparison:
     But for probability beta; ``slope = L (1 + k p) / (1 - k p)``, and ``outside`` is the probability of a label that is
     not kept. Compared are the probability that some risk is further off, and beta.
     """
-    bound = learning.bound(spread=Fraction(1), outside=learning.outside, root=Fraction(1, 2))
+    bound = learning.bound(spread=Fraction(1), outside=learning.outside)
     return at_most(exceeded(learning.deviations, bound), learning.beta)
 
 
@@ -90,13 +90,13 @@ def noisy_risks_are_within_their_spread(learning: Learning) -> Comparison:
 
     Then one example moves an average of them by no more than that over `n`, which is what the proof of Lemma 21 needs.
     """
-    bound = learning.bound(spread=learning.responses[0].spread, outside=learning.outside, root=Fraction(1, 2))
+    bound = learning.bound(spread=learning.responses[0].spread, outside=learning.outside)
     return at_most(exceeded(learning.deviations, bound), learning.beta)
 
 
 def labels_outside_cost_nothing(learning: Learning) -> Comparison:
     """The same with that factor, and without the probability of a label that is not kept."""
-    bound = learning.bound(spread=learning.responses[0].spread, outside=Fraction(0), root=Fraction(1, 2))
+    bound = learning.bound(spread=learning.responses[0].spread, outside=Fraction(0))
     return at_most(exceeded(learning.deviations, bound), learning.beta)
 
 
@@ -148,27 +148,6 @@ def _small(budget: Budget) -> Iterator[Learning]:
         yield _random(random)
 
 
-def the_bounds_combine(learning: Learning) -> Comparison:
-    """Equations 24, 26 and 27, with the root ``sqrt(log(2 / beta) / n)`` of Lemma 21, add up to equation 18 or less."""
-    return _combined(learning, root=Fraction(1))
-
-
-def the_bounds_combine_with_half_the_root(learning: Learning) -> Comparison:
-    """The same with ``sqrt(log(2 / beta) / (2 n))``, which Lemma 21 allows too."""
-    return _combined(learning, root=Fraction(1, 2))
-
-
-def the_bounds_combine_with_two_thirds(learning: Learning) -> Comparison:
-    """The same with ``sqrt(2 log(2 / beta) / (3 n))``."""
-    return _combined(learning, root=Fraction(2, 3))
-
-
-def _combined(learning: Learning, *, root: Fraction) -> Comparison:
-    derived = learning.bound(spread=Fraction(1), outside=learning.outside, root=root)
-    stated = learning.bound(spread=Fraction(1), outside=learning.outside, root=Fraction(1, 2))
-    return at_most(derived.value, stated.value)
-
-
 CLAIMS = (
     Claim(
         paper="G21",
@@ -197,15 +176,5 @@ CLAIMS = (
         instances=_small,
         printed=debiased_losses_are_hardly_more_complex,
         false=debiased_losses_are_no_more_complex,
-    ),
-    Claim(
-        paper="G21",
-        number="Theorem 17",
-        part="last step",
-        hypothesis="losses in [0, 1], L-Lipschitz in the prediction; finite classes and finitely many features",
-        instances=_small,
-        printed=the_bounds_combine,
-        corrected=the_bounds_combine_with_half_the_root,
-        false=the_bounds_combine_with_two_thirds,
     ),
 )

@@ -126,10 +126,10 @@ class Learning:
         )
         return 1 - inside
 
-    def bound(self, *, spread: Fraction, outside: Fraction, root: Fraction) -> Bound:
-        """The sum of ``2 slope R``, what is given for labels outside, and ``spread sqrt(root log(2 / beta) / n)``."""
+    def bound(self, *, spread: Fraction, outside: Fraction) -> Bound:
+        """The sum of ``2 slope R``, what is given for labels outside, and ``spread sqrt(log(2 / beta) / (2 n))``."""
         offset = 2 * self.slope * self.complexity + outside
-        return Bound.failing(self.beta, offset=offset, size=self.size / (2 * root * spread**2))
+        return Bound.failing(self.beta, offset=offset, size=self.size / spread**2)
 
     def __str__(self) -> str:
         """Only what is needed to rebuild it."""

@@ -16,12 +16,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from random import Random
+from typing import TypeVar
 
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
 from optrand.theory.instances import RATIOS
 
 __all__ = ["CLAIMS", "group_delta", "likeliest"]
+
+Real = TypeVar("Real", Fraction, float)
 
 
 def likeliest(event: Fraction, ratio: Fraction, *, delta: Fraction) -> Fraction:
@@ -50,7 +53,7 @@ def likeliest(event: Fraction, ratio: Fraction, *, delta: Fraction) -> Fraction:
     return min(ratio * event + delta, 1 - (1 - event - delta) / ratio, Fraction(1))
 
 
-def group_delta(ratio: Fraction, delta: Fraction, *, labels: int) -> Fraction:
+def group_delta(ratio: Real, delta: Real, *, labels: int) -> Real:
     """What Fact 14 adds for that many changed labels: ``delta (E^k - 1) / (E - 1)``."""
     return delta * (ratio**labels - 1) / (ratio - 1)
 

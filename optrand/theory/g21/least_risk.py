@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import TypeVar
 
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, worst
@@ -25,8 +26,10 @@ __all__ = ["CLAIMS", "known_of_a_sign"]
 
 TOLERANCE = 1e-12
 
+Real = TypeVar("Real", Fraction, float)
 
-def known_of_a_sign(ratio: Fraction, delta: Fraction) -> Fraction:
+
+def known_of_a_sign(ratio: Real, delta: Real) -> Real:
     r"""The mean square of what any (epsilon, delta)-DP algorithm knows of a fair sign; at most 1.
 
     .. math:: \max E\left[ E[s \mid \mathrm{output}]^2 \right]
@@ -34,9 +37,9 @@ def known_of_a_sign(ratio: Fraction, delta: Fraction) -> Fraction:
 
     Parameters
     ----------
-    ratio : Fraction
+    ratio : Fraction or float
         ``E = exp(epsilon)``.
-    delta : Fraction
+    delta : Fraction or float
         From 1 on the sign is known.
 
     Notes
@@ -52,8 +55,9 @@ def known_of_a_sign(ratio: Fraction, delta: Fraction) -> Fraction:
     >>> known_of_a_sign(Fraction(3), Fraction(0)), known_of_a_sign(Fraction(3), Fraction(1, 3))
     (Fraction(1, 4), Fraction(1, 2))
     """
-    shown = min(delta, Fraction(1))
-    return shown + (1 - shown) * ((ratio - 1) / (ratio + 1)) ** 2
+    if delta >= 1:
+        return type(delta)(1)
+    return delta + (1 - delta) * ((ratio - 1) / (ratio + 1)) ** 2
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class _Private:
         The parameter is the sum of the directions by what is known of their signs, on the sphere. With `R` labels shown
         the correlation is the root of ``(R + (n - R) t^2) / n``, where ``t = (E - 1) / (E + 1)``.
         """
-        told, delta = float(known_of_a_sign(self.ratio, Fraction(0))), float(self.delta)
+        told, delta = known_of_a_sign(float(self.ratio), 0.0), float(self.delta)
         return math.fsum(
             math.comb(self.n, shown)
             * delta**shown

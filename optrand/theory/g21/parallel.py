@@ -142,7 +142,7 @@ def _respond(predicted: Prior, ratio: Fraction) -> Rows:
     return top_k_rows(predicted, best_k(predicted, ratio), ratio)
 
 
-SPLITS = (((0,),), ((0,), (1,)), ((0, 1),), ((1,), (0, 2)), ((0,), (1,), (2,)))
+SPLITS = (((0,),), ((0,), (1,)), ((0, 1),), ((), (0, 1)), ((1,), (0, 2)), ((0,), (1,), (2,)))
 
 
 def _trainings(budget: Budget) -> Iterator[Training]:
@@ -237,8 +237,7 @@ CLAIMS = (
     ),
     Claim(
         paper="G21",
-        number="Observation 4",
-        part="groups",
+        number="Algorithm 4",
         hypothesis="groups chosen without a look at labels, at least two labels, epsilon above 0",
         instances=_grouped,
         printed=groups_cost_epsilon_once,

@@ -23,6 +23,8 @@ import numpy as np
 
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, worst
+from optrand.theory.g21.groups import group_delta
+from optrand.theory.g21.least_risk import known_of_a_sign
 from optrand.validation import Floats
 
 __all__ = ["CLAIMS"]
@@ -34,6 +36,9 @@ ROUTED_CONSTANT = Fraction(1, 100)
 """The same of the paper's way over empirical risk, beside one root of a logarithm."""
 
 TOLERANCE = 1e-9
+
+LARGEST_EXPONENT = 600
+"""Of a budget; beyond it, what is known of a sign is 1 in floats."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +63,9 @@ class _Population:
     @property
     def least(self) -> float:
         """What every algorithm loses at least, by what it knows of a sign in the mean over its occurrences."""
-        spent = np.minimum(np.arange(self.n + 1) * float(self.epsilon), 700.0)
-        shown = np.minimum(float(self.delta) * np.expm1(spent) / math.expm1(self.epsilon), 1.0)
-        known = shown + (1 - shown) * np.tanh(spent / 2) ** 2
+        ratio, delta = math.exp(self.epsilon), float(self.delta)
+        labels = np.minimum(np.arange(self.n + 1), math.floor(LARGEST_EXPONENT / self.epsilon)).tolist()
+        known = [known_of_a_sign(ratio**j, group_delta(ratio, delta, labels=j)) for j in labels]
         return (1 - math.sqrt(min(float(self.occurrences @ known), 1.0))) / (2 * math.sqrt(self.directions))
 
     @cached_property
