@@ -5,9 +5,7 @@ from optrand.theory.z25 import (
     crowds,
     deviation,
     neighbours,
-    networks,
     rates,
-    records,
     retention,
     risk,
     soft_labels,
@@ -16,7 +14,6 @@ from optrand.theory.z25 import (
 __all__ = ["CLAIMS"]
 
 CLAIMS = (
-    *records.CLAIMS,
     *bits.CLAIMS,
     *risk.CLAIMS,
     *retention.CLAIMS,
@@ -25,5 +22,4 @@ CLAIMS = (
     *neighbours.CLAIMS,
     *deviation.CLAIMS,
     *rates.CLAIMS,
-    *networks.CLAIMS,
 )

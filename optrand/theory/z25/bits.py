@@ -1,4 +1,4 @@
-"""Labels as vectors of random bits: privacy, and what the bits say on average ([Z25]_, Theorem 1 and eq. 24).
+"""Labels as vectors of random bits: privacy, and what the bits say on average ([Z25]_, Theorem 1, eqs. 24 and 44).
 
 Every law here is written out, vector by vector, from the probabilities of single bits, and compared in fractions.
 
@@ -17,8 +17,6 @@ from functools import cached_property
 from itertools import permutations, product
 from random import Random
 
-from optrand.baselines import UnaryBits
-from optrand.exact import exp_bracket
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
 from optrand.theory.instances import RATIOS, listed, prior
@@ -28,7 +26,10 @@ __all__ = ["CLAIMS", "Bits", "bit_mean", "gain", "law"]
 Law = dict[tuple[int, ...], Fraction]
 
 ROUNDING = 1e-12
-"""What the package's floats are forgiven."""
+"""What floats are forgiven."""
+
+OUTPUTS = tuple(Fraction(n, 12) for n in range(1, 12))
+"""What a model may say of a bit, beside what it should say."""
 
 
 def law(y: int, k: int, odds: Fraction) -> Law:
@@ -81,6 +82,15 @@ class Bits:
         """One for each label."""
         return tuple(law(y, self.k, self.odds) for y in range(self.k))
 
+    def loss(self, output: Fraction) -> float:
+        """The expected cross entropy of an output for the bit of the first class, summed over labels and vectors."""
+        of_bit = -math.log(1 - output), -math.log(output)
+        return math.fsum(
+            float(p * chance) * of_bit[z[0]]
+            for p, each in zip(self.eta, self.laws, strict=True)
+            for z, chance in each.items()
+        )
+
     def __str__(self) -> str:
         return f"K = {self.k}, eta = {listed(self.eta)}, exp(epsilon/2) = {self.odds}"
 
@@ -116,72 +126,6 @@ def changing_the_label_costs_one_bit(bits: Bits) -> Comparison:
     return at_most(largest_ratio(squared), bits.odds**2)
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """The package's randomizer at some budget."""
-
-    randomizer: UnaryBits
-
-    @cached_property
-    def laws(self) -> tuple[Law, ...]:
-        """Of the coins that are thrown."""
-        return tuple(law(y, self.randomizer.k, self.randomizer.odds) for y in range(self.randomizer.k))
-
-    def __str__(self) -> str:
-        return str(self.randomizer)
-
-
-def _drawn(budget: Budget) -> Iterator[Drawn]:
-    for k in budget.pick(quick=(2, 3, 4), full=(2, 3, 4, 5, 6, 7)):
-        for epsilon in (1.0, 0.5, 1e-6, 2.0, math.log(2), 8.0, 40.0, 1e-12, 300.0):
-            yield Drawn(UnaryBits(k, epsilon))
-
-
-def what_is_drawn_is_private(drawn: Drawn) -> Comparison:
-    """The coins of :class:`optrand.baselines.UnaryBits`, which are rational, make no ratio above ``exp(epsilon)``.
-
-    That is compared with a rational just below it.
-    """
-    return at_most(largest_ratio(drawn.laws), exp_bracket(drawn.randomizer.epsilon)[0])
-
-
-def what_is_drawn_spends_less(drawn: Drawn) -> Comparison:
-    """The same coins spend a hundredth less than epsilon."""
-    return at_most(largest_ratio(drawn.laws), exp_bracket(drawn.randomizer.epsilon * 0.99)[0])
-
-
-def what_is_drawn_is_debiased(drawn: Drawn) -> Comparison:
-    """``((1 + r) Z(j) - 1) / (r - 1)`` has the mean ``[j = y]`` and, for any label, the variance ``r / (r - 1)**2``.
-
-    Eq. 24 solved for ``eta``, as :class:`optrand.baselines.UnaryBits` does it; the truth is summed over all vectors.
-    """
-    return worst(
-        *(
-            comparison
-            for y, j in product(range(drawn.randomizer.k), repeat=2)
-            for mean, variance in [_of_one_bit(drawn, drawn.laws[y], j)]
-            for comparison in (
-                equal(mean, Fraction(j == y), tolerance=ROUNDING, scale=Fraction(drawn.randomizer.estimates[1])),
-                equal(variance, drawn.randomizer.variance, tolerance=ROUNDING),
-            )
-        )
-    )
-
-
-def the_label_adds_no_variance(drawn: Drawn) -> Comparison:
-    """The variance is ``r / (r - 1)**2`` also if the label is drawn: uniformly, say."""
-    k = drawn.randomizer.k
-    mixed = {bits: sum((each[bits] for each in drawn.laws), Fraction(0)) / k for bits in drawn.laws[0]}
-    return equal(_of_one_bit(drawn, mixed, 0)[1], drawn.randomizer.variance, tolerance=ROUNDING)
-
-
-def _of_one_bit(drawn: Drawn, chances: Law, j: int) -> tuple[Fraction, Fraction]:
-    """Mean and variance of the debiased bit `j`, with the two values that the package gives it."""
-    values = tuple(map(Fraction, drawn.randomizer.estimates))
-    mean = sum((chance * values[bits[j]] for bits, chance in chances.items()), Fraction(0))
-    return mean, sum((chance * (values[bits[j]] - mean) ** 2 for bits, chance in chances.items()), Fraction(0))
-
-
 def bits_tell_the_class(bits: Bits) -> Comparison:
     """Bit ``j`` is 1 with probability ``1 / (1 + r) + eta_j (r - 1) / (r + 1)``, where ``r = exp(epsilon / 2)``."""
     return _means_are(bits, gain(bits.odds))
@@ -212,6 +156,32 @@ def _means_are(bits: Bits, slope: Fraction) -> Comparison:
     )
 
 
+def cross_entropy_is_least_at_the_mean(bits: Bits) -> Comparison:
+    """The expected cross entropy of an output `u` for a bit of mean `m` is ``-m ln u - (1 - m) ln(1 - u)``.
+
+    And it is least at ``u = m``. Compared with the sum over all labels and vectors, for the first class.
+    """
+    return _least_at(bits, bit_mean(bits.eta[0], bits.odds))
+
+
+def cross_entropy_is_least_at_the_class(bits: Bits) -> Comparison:
+    """The same with the probability of the class in place of the mean of its bit."""
+    return _least_at(bits, bits.eta[0])
+
+
+def _least_at(bits: Bits, mean: Fraction) -> Comparison:
+    outputs = [*OUTPUTS, *(u for u in (mean, mean * Fraction(99, 100)) if 0 < u < 1)]
+    least = _cross_entropy(mean, mean)
+    return worst(
+        *(equal(bits.loss(u), _cross_entropy(mean, u), tolerance=ROUNDING) for u in outputs),
+        *(at_most(least, bits.loss(u), tolerance=ROUNDING) for u in outputs),
+    )
+
+
+def _cross_entropy(mean: Fraction, output: Fraction) -> float:
+    return -sum(float(share) * math.log(said) for share, said in ((mean, output), (1 - mean, 1 - output)) if share)
+
+
 CLAIMS = (
     Claim(
         paper="Z25",
@@ -223,15 +193,6 @@ CLAIMS = (
     ),
     Claim(
         paper="Z25",
-        number="Theorem 1",
-        part="as drawn",
-        hypothesis="the coins of this package",
-        instances=_drawn,
-        printed=what_is_drawn_is_private,
-        false=what_is_drawn_spends_less,
-    ),
-    Claim(
-        paper="Z25",
         number="Equation 24",
         hypothesis="any distribution of the label, any epsilon above 0",
         instances=_bits,
@@ -240,11 +201,10 @@ CLAIMS = (
     ),
     Claim(
         paper="Z25",
-        number="Equation 24",
-        part="debiased",
-        hypothesis="the coins and estimates of this package",
-        instances=_drawn,
-        printed=what_is_drawn_is_debiased,
-        false=the_label_adds_no_variance,
+        number="Equation 44",
+        hypothesis="any distribution of the label, any epsilon above 0; least: as said just after it",
+        instances=_bits,
+        printed=cross_entropy_is_least_at_the_mean,
+        false=cross_entropy_is_least_at_the_class,
     ),
 )

@@ -1,4 +1,4 @@
-"""How often a randomized label is still the label, with more and more classes ([Z25]_, Section 2 and Appendix B.1).
+"""How often a randomized label is still the label, with more and more classes ([Z25]_, Appendix B.1).
 
 References
 ----------
@@ -7,23 +7,16 @@ References
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from random import Random
 
-from optrand.certificate import Certificate, certify
-from optrand.closed_forms import rr_with_prior
 from optrand.theory.claim import Budget, Claim
-from optrand.theory.comparison import Comparison, at_most, none
-from optrand.theory.instances import RATIOS, listed, prior
+from optrand.theory.comparison import Comparison, at_most
+from optrand.theory.instances import RATIOS, listed
 
 __all__ = ["CLAIMS"]
-
-CLOSED = 1e-12
-"""How near the two ends of a certificate are, of closed forms in floats."""
 
 
 @dataclass(frozen=True)
@@ -90,91 +83,7 @@ def retention_falls_faster(channel: Channel) -> Comparison:
     return at_most(channel.retained, channel.ratio / (channel.ratio + channel.k))
 
 
-@dataclass(frozen=True)
-class Split:
-    """A prior, and the same with one class split in two.
-
-    Attributes
-    ----------
-    before : tuple of Fraction
-        The prior.
-    share : Fraction
-        Of the last class, what becomes a class of its own.
-    epsilon : float
-    """
-
-    before: tuple[Fraction, ...]
-    share: Fraction
-    epsilon: float
-
-    @property
-    def after(self) -> tuple[Fraction, ...]:
-        """The prior with one class more."""
-        *others, last = self.before
-        return *others, last * (1 - self.share), last * self.share
-
-    @cached_property
-    def best(self) -> tuple[Certificate, Certificate]:
-        """The largest probability of keeping the label that any randomizer has, before and after, with its proof."""
-        before, after = (certify(rr_with_prior(_floats(p), self.epsilon)) for p in (self.before, self.after))
-        before.require(gap=CLOSED), after.require(gap=CLOSED)
-        return before, after
-
-    def __str__(self) -> str:
-        return f"prior {listed(self.before)}, then {listed(self.after)}, epsilon = {self.epsilon}"
-
-
-def _floats(shares: tuple[Fraction, ...]) -> list[float]:
-    return list(map(float, shares))
-
-
-def _splits(budget: Budget) -> Iterator[Split]:
-    half = Fraction(1, 2)
-    for first in (half, Fraction(9, 10)):
-        for epsilon in (1.0, 0.1, 4.0):
-            yield Split((first, 1 - first), half, epsilon)
-    random = Random(4)  # noqa: S311
-    for _ in range(budget.pick(quick=120, full=2_000)):
-        shares = prior(random, random.randint(2, 12))
-        yield Split(shares, Fraction(random.randint(1, 9), 10), random.choice((0.1, 0.5, 1.0, 2.0, math.log(3), 5.0)))
-
-
-def more_classes_keep_less(split: Split) -> Comparison:
-    """With one class more, the best randomizer keeps the label less often.
-
-    Under the prior of the labels, which is what the paper's Section 2 speaks of.
-    """
-    before, after = split.best
-    return none(int(after.lower >= before.upper * (1 - CLOSED)))
-
-
-def more_classes_keep_no_more(split: Split) -> Comparison:
-    """With one class more, the best randomizer keeps the label no more often.
-
-    For whoever keeps two halves of a class apart keeps the class.
-    """
-    before, after = split.best
-    return at_most(after.lower, before.upper, tolerance=CLOSED)
-
-
-def more_classes_keep_in_proportion(split: Split) -> Comparison:
-    """With one class more, the best randomizer keeps the label less often by the factor ``K / (K + 1)`` at least."""
-    before, after = split.best
-    k = len(split.before)
-    return at_most(after.lower, before.upper * k / (k + 1), tolerance=CLOSED)
-
-
 CLAIMS = (
-    Claim(
-        paper="Z25",
-        number="Section 2",
-        part="retention",
-        hypothesis="any prior, the best epsilon-DP randomizer for it; a class is split in two",
-        instances=_splits,
-        printed=more_classes_keep_less,
-        corrected=more_classes_keep_no_more,
-        false=more_classes_keep_in_proportion,
-    ),
     Claim(
         paper="Z25",
         number="Appendix B.1",

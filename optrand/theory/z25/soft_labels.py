@@ -17,7 +17,7 @@ from random import Random
 
 from optrand.baselines import Alibi
 from optrand.theory.claim import Budget, Claim
-from optrand.theory.comparison import Comparison, at_most, equal, none, worst
+from optrand.theory.comparison import Comparison, at_most, equal, worst
 from optrand.theory.instances import listed
 
 __all__ = ["CLAIMS"]
@@ -112,30 +112,17 @@ def _are_posteriors(noisy: Noisy, scores: tuple[Fraction, ...]) -> Comparison:
 def truth_has_rivals(noisy: Noisy) -> Comparison:
     """The soft label of the truth is at most one over the number of other classes that fit as well.
 
-    And that is at most one over the number of other classes whose noisy coordinate is as high. Where there is none, one
-    is divided by zero: that counts as a failure.
+    And that is at most one over the number of other classes whose noisy coordinate is as high. Both without dividing,
+    for there may be none.
     """
     fit, high = noisy.at_least_the_truth(noisy.fits), noisy.at_least_the_truth(noisy.coordinates)
-    if not high:
-        return none(1)
-    return worst(
-        at_most(noisy.soft[0], Fraction(1, fit), tolerance=ROUNDING), at_most(Fraction(1, fit), Fraction(1, high))
-    )
-
-
-def truth_is_one_of_its_rivals(noisy: Noisy) -> Comparison:
-    """The same with one more than these numbers: the truth fits as well as itself."""
-    fit, high = noisy.at_least_the_truth(noisy.fits), noisy.at_least_the_truth(noisy.coordinates)
-    return worst(
-        at_most(noisy.soft[0], Fraction(1, 1 + fit), tolerance=ROUNDING),
-        at_most(Fraction(1, 1 + fit), Fraction(1, 1 + high)),
-    )
+    return worst(at_most(noisy.soft[0] * fit, 1, tolerance=ROUNDING), at_most(high, fit))
 
 
 def whoever_fits_is_high(noisy: Noisy) -> Comparison:
     """The same, the second step the other way round: who fits as well is as high."""
     fit, high = noisy.at_least_the_truth(noisy.fits), noisy.at_least_the_truth(noisy.coordinates)
-    return at_most(Fraction(1, 1 + high), Fraction(1, 1 + fit))
+    return worst(at_most(noisy.soft[0] * fit, 1, tolerance=ROUNDING), at_most(fit, high))
 
 
 CLAIMS = (
@@ -150,10 +137,9 @@ CLAIMS = (
     Claim(
         paper="Z25",
         number="Equation 30",
-        hypothesis="a uniform prior, any noisy vector",
+        hypothesis="a uniform prior, any noisy vector; one over none is infinite",
         instances=_noisy,
         printed=truth_has_rivals,
-        corrected=truth_is_one_of_its_rivals,
         false=whoever_fits_is_high,
     ),
 )
