@@ -3,7 +3,9 @@
 from optrand.theory.b23 import (
     attained,
     bayes,
+    budgets,
     descent,
+    exchange,
     extremes,
     feasibility,
     grids,
@@ -23,11 +25,13 @@ CLAIMS = (
     *structure.CLAIMS,
     *attained.CLAIMS,
     *transformations.CLAIMS,
+    *exchange.CLAIMS,
     *grids.CLAIMS,
     *feasibility.CLAIMS,
     *mesh.CLAIMS,
     *extremes.CLAIMS,
     *priors.CLAIMS,
+    *budgets.CLAIMS,
     *descent.CLAIMS,
     *noise.CLAIMS,
 )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
 
-from optrand.theory.b23.columns import half_square, response_ends
+from optrand.theory.b23.columns import dot, half_square, response_ends
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, equal, none
 from optrand.theory.instances import Setting, label_set, listed, prior
@@ -62,7 +62,7 @@ class Noise:
     @property
     def biases(self) -> list[Fraction]:
         """``E[M(y)] - y``."""
-        return [_dot(row, self.outputs) - y for row, y in zip(self.rows, self.setting.labels, strict=True)]
+        return [dot(row, self.outputs) - y for row, y in zip(self.rows, self.setting.labels, strict=True)]
 
     @property
     def largest_bias(self) -> Fraction:
@@ -82,7 +82,7 @@ class Noise:
         weights = [times if output > self.setting.labels[-1] else 1 for output in self.outputs]
         moves = []
         for example in self.examples:
-            seen = [_dot(example, column) for column in zip(*self.rows, strict=True)]
+            seen = [dot(example, column) for column in zip(*self.rows, strict=True)]
             noisy = _least([share * weight for share, weight in zip(seen, weights, strict=True)], self.outputs, slope)
             moves.append(abs(noisy - _least(example, self.setting.labels, slope)))
         return max(moves)
@@ -90,20 +90,16 @@ class Noise:
     def expected(self, loss: Callable[[Fraction, Fraction, Fraction], Fraction], prediction: Fraction) -> Fraction:
         """The mean of a function of prediction, noisy label and label under the prior."""
         means = (
-            _dot(row, [loss(prediction, output, y) for output in self.outputs])
+            dot(row, [loss(prediction, output, y) for output in self.outputs])
             for row, y in zip(self.rows, self.setting.labels, strict=True)
         )
-        return _dot(self.setting.prior, list(means))
+        return dot(self.setting.prior, list(means))
 
 
 def _least(shares: Shares, values: Shares, slope: Slope) -> Fraction:
     """Where a loss is least whose slope is a straight line: one secant step from 1 and 2 is exact."""
-    one, two = (_dot(shares, [slope(Fraction(at), value) for value in values]) for at in (1, 2))
+    one, two = (dot(shares, [slope(Fraction(at), value) for value in values]) for at in (1, 2))
     return 1 - one / (two - one)
-
-
-def _dot(first: Shares, second: Shares) -> Fraction:
-    return sum((a * b for a, b in zip(first, second, strict=True)), Fraction(0))
 
 
 def _noises(budget: Budget) -> Iterator[Noise]:
@@ -158,12 +154,12 @@ def poisson_moves_by_the_bias(noise: Noise) -> Comparison:
 
 def the_average_bias_is_enough(noise: Noise) -> Comparison:
     """The most that the best predictor for squared loss moves is the bias on average over the prior."""
-    return equal(noise.moved(_slope_of_squares), abs(_dot(noise.setting.prior, noise.biases)))
+    return equal(noise.moved(_slope_of_squares), abs(dot(noise.setting.prior, noise.biases)))
 
 
 def the_average_bias_is_enough_for_poisson(noise: Noise) -> Comparison:
     """The most that the best predictor for Poisson loss moves is the bias on average over the prior."""
-    return equal(noise.moved(_slope_of_poisson), abs(_dot(noise.setting.prior, noise.biases)))
+    return equal(noise.moved(_slope_of_poisson), abs(dot(noise.setting.prior, noise.biases)))
 
 
 def the_loss_of_labels_decides(noise: Noise) -> Comparison:
@@ -197,11 +193,11 @@ class _Counts:
     @property
     def mean(self) -> Fraction:
         """Of the labels."""
-        return _dot(self.shares, self.labels)
+        return dot(self.shares, self.labels)
 
     def slope(self, output: Fraction) -> Fraction:
         """Of the Poisson loss at an output above 0."""
-        return _dot(self.shares, [_slope_of_poisson(output, label) for label in self.labels])
+        return dot(self.shares, [_slope_of_poisson(output, label) for label in self.labels])
 
 
 def _counts(budget: Budget) -> Iterator[_Counts]:

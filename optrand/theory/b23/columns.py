@@ -26,6 +26,7 @@ __all__ = [
     "absolute",
     "best_on_grid",
     "best_on_line",
+    "dot",
     "grid",
     "half_square",
     "response_ends",
@@ -66,6 +67,11 @@ def sets(k: int) -> list[Members]:
     (6, 0)
     """
     return [members for members in product((False, True), repeat=k) if 0 < sum(members) < k]
+
+
+def dot(first: Sequence[Fraction], second: Sequence[Fraction]) -> Fraction:
+    """The sum of products."""
+    return sum((a * b for a, b in zip(first, second, strict=True)), Fraction(0))
 
 
 def half_square(output: Fraction, label: Fraction) -> Fraction:

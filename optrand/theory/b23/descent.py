@@ -112,9 +112,9 @@ def _descents(budget: Budget) -> Iterator[Descent]:
     yield from (Descent(one, 2 * one, zero, 3 * one, steps, zero) for steps in (1, 2, 10, 30))
     random = Random(81)  # noqa: S311
     for (total, sigma, root), curved, away in product(TRIPLES, (False, True), (False, True)):
-        for _ in range(budget.pick(quick=3, full=12)):
+        for _ in range(budget.pick(quick=3, full=8)):
             bias = Fraction(random.randint(0, 4 * total - 1), 4)
-            steps = random.randint(1, budget.pick(quick=3, full=5) if sigma else 12)
+            steps = random.randint(1, budget.pick(quick=3, full=4) if sigma else 12)
             target = Fraction(random.randint(0, 4), 4)
             rest = (Fraction(sigma), Fraction(root), steps, target)
             yield Descent(total - bias, bias, *rest, curved=curved, away=away)

@@ -1,4 +1,4 @@
-"""The prior that is estimated with noise, its error, and what it costs ([B23]_, Algorithms 3 and 4, Appendix C).
+"""The prior that is estimated with noise, its privacy and its error ([B23]_, Algorithm 4 and Appendix C).
 
 References
 ----------
@@ -19,12 +19,10 @@ import numpy as np
 
 from optrand.entropy import SeededEntropy
 from optrand.priors import private_prior
-from optrand.theory.b23.columns import best_on_grid, grid, half_square
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, equal, none, worst
-from optrand.theory.instances import Setting
 
-__all__ = ["CLAIMS"]
+__all__ = ["CLAIMS", "Neighbours", "neighbours"]
 
 RUNS = 60
 """How often the noise is drawn."""
@@ -33,7 +31,7 @@ STANDARD_ERRORS = 5
 
 
 @dataclass(frozen=True)
-class _Neighbours:
+class Neighbours:
     """Counts, and the two labels between which one person moves."""
 
     counts: tuple[int, ...]
@@ -62,23 +60,24 @@ class _Neighbours:
         return most
 
 
-def _neighbours(budget: Budget) -> Iterator[_Neighbours]:
-    yield _Neighbours((1, 0), 0, 1)
+def neighbours(budget: Budget) -> Iterator[Neighbours]:
+    """Two counts, then random ones."""
+    yield Neighbours((1, 0), 0, 1)
     random = Random(71)  # noqa: S311
     for _ in range(budget.pick(quick=100, full=2_000)):
         k = random.randint(2, 8)
         counts = [random.randint(0, 50) for _ in range(k)]
         source, target = random.sample(range(k), 2)
         counts[source] += 1
-        yield _Neighbours(tuple(counts), source, target)
+        yield Neighbours(tuple(counts), source, target)
 
 
-def noise_of_scale_two_is_enough(neighbours: _Neighbours) -> Comparison:
+def noise_of_scale_two_is_enough(neighbours: Neighbours) -> Comparison:
     """Laplace noise of scale 2 / epsilon makes the histogram epsilon-DP: logarithms of densities differ by epsilon."""
     return at_most(neighbours.distance / 2, 1)
 
 
-def noise_of_scale_one_is_enough(neighbours: _Neighbours) -> Comparison:
+def noise_of_scale_one_is_enough(neighbours: Neighbours) -> Comparison:
     """Laplace noise of scale 1 / epsilon makes the histogram epsilon-DP."""
     return at_most(neighbours.distance, 1)
 
@@ -168,7 +167,7 @@ class _Estimated:
 
     @property
     def expected_noise(self) -> float:
-        """Of all counts together, over `n`: each has discrete Laplace noise, whose ``E|x|`` is ``1 / sinh(epsilon / 2)``."""
+        """Of all counts together, over `n`: ``E|x| = 1 / sinh(epsilon / 2)`` of discrete Laplace noise."""
         return len(self.counts) / (math.sinh(self.epsilon / 2) * sum(self.counts))
 
 
@@ -193,116 +192,13 @@ def the_error_is_smaller(estimated: _Estimated) -> Comparison:
     return at_most(mean - STANDARD_ERRORS * error, bound)
 
 
-@dataclass(frozen=True)
-class _TwoLabels:
-    """Two labels, of which the optimal unbiased randomizer is the same for all priors; `n = k / root**2` people."""
-
-    root: Fraction
-    epsilon: Fraction
-    other: Fraction
-
-    def __str__(self) -> str:
-        n = 2 / self.root**2
-        return f"labels 0 and 1, n = {n}, epsilon = {self.epsilon}, epsilon_1 = {self.root} or {self.other}"
-
-    def loss(self, first: Fraction) -> float:
-        """Of debiased randomized response, the optimum, with the rest of the budget."""
-        gain = math.expm1(float(self.epsilon - first))
-        return (gain + 1) / gain**2 / 2
-
-    def bound(self, first: Fraction) -> Fraction:
-        """What the loss is bounded by, up to factors: what the labels lose, and the error of the prior, `k / (n e)`."""
-        return first + self.root**2 / first
-
-
-def _two_labels(budget: Budget) -> Iterator[_TwoLabels]:
-    for root in (Fraction(1, 10), Fraction(1, 50), Fraction(1, 250)):
-        for epsilon in (Fraction(1, 2), Fraction(1), Fraction(4)):
-            others = budget.pick(quick=(2, 3), full=range(2, 40))
-            yield from (_TwoLabels(root, epsilon, root / i) for i in others)
-            yield from (_TwoLabels(root, epsilon, root * i / (i - 1)) for i in others)
-
-
-def the_root_is_best(two: _TwoLabels) -> Comparison:
-    """No other budget of the prior leaves less expected loss than epsilon_1 = sqrt(k / n)."""
-    return at_most(two.loss(two.root), two.loss(two.other))
-
-
-def the_root_is_best_for_the_bound(two: _TwoLabels) -> Comparison:
-    """No other budget of the prior makes the bound epsilon_1 + k / (n epsilon_1) smaller than sqrt(k / n) does."""
-    return at_most(two.bound(two.root), two.bound(two.other))
-
-
-def the_square_is_best_for_the_bound(two: _TwoLabels) -> Comparison:
-    """No other budget of the prior makes the bound epsilon_1 + k / (n epsilon_1) smaller than k / n does."""
-    return at_most(two.bound(two.root**2), two.bound(two.other))
-
-
-@dataclass(frozen=True)
-class _Composed:
-    """One person's label changes: what the noisy histogram and the person's own noisy label tell of it."""
-
-    neighbours: _Neighbours
-    first: Fraction
-    second: Fraction
-
-    def __str__(self) -> str:
-        return f"{self.neighbours}, exp(epsilon_1) = {self.first}, exp(epsilon_2) = {self.second}"
-
-    @cached_property
-    def ratio(self) -> Fraction:
-        """The largest ratio of densities of both together, each at its worst place."""
-        counts = self.neighbours.moved
-        prior = tuple(Fraction(count, sum(counts)) for count in counts)
-        setting = Setting(tuple(map(Fraction, range(len(counts)))), prior, self.second)
-        _, columns = best_on_grid(setting, grid(setting, 5), half_square)
-        source, target = self.neighbours.source, self.neighbours.target
-        outputs = {column.output for column in columns}
-        row = [
-            [
-                sum(Fraction(c.mass) * (self.second if c.members[y] else 1) for c in columns if c.output == v)
-                for y in (source, target)
-            ]
-            for v in outputs
-        ]
-        own = max(Fraction(b) / a for a, b in row)
-        # The distance of the histograms is whole; epsilon_1 is spent on two units of it.
-        return own * self.first ** int(self.neighbours.distance / 2)
-
-
-def _composed(budget: Budget) -> Iterator[_Composed]:
-    random = Random(72)  # noqa: S311
-    for neighbours in list(_neighbours(budget))[: budget.pick(quick=15, full=200)]:
-        if len(neighbours.counts) <= 4:
-            yield _Composed(neighbours, *(1 + Fraction(random.randint(1, 40), 10) for _ in range(2)))
-
-
-def budgets_add_up(composed: _Composed) -> Comparison:
-    """The histogram and the noisy labels together are (epsilon_1 + epsilon_2)-DP."""
-    return at_most(composed.ratio, composed.first * composed.second)
-
-
-def the_larger_budget_counts(composed: _Composed) -> Comparison:
-    """The histogram and the noisy labels together are max(epsilon_1, epsilon_2)-DP."""
-    return at_most(composed.ratio, max(composed.first, composed.second))
-
-
 CLAIMS = (
-    Claim(
-        paper="B23",
-        number="Algorithm 3",
-        part="privacy",
-        hypothesis="two histograms that differ in one label; an optimal randomizer of a grid for the noisy prior",
-        instances=_composed,
-        printed=budgets_add_up,
-        false=the_larger_budget_counts,
-    ),
     Claim(
         paper="B23",
         number="Algorithm 4",
         part="privacy",
         hypothesis="two histograms that differ in one label",
-        instances=_neighbours,
+        instances=neighbours,
         printed=noise_of_scale_two_is_enough,
         false=noise_of_scale_one_is_enough,
     ),
@@ -334,15 +230,5 @@ CLAIMS = (
         printed=the_error_is_small,
         false=the_error_is_smaller,
         quantifier="the paper says small and names no distance: the one tried is ours",
-    ),
-    Claim(
-        paper="B23",
-        number="Appendix C",
-        part="split",
-        hypothesis="two labels",
-        instances=_two_labels,
-        printed=the_root_is_best,
-        corrected=the_root_is_best_for_the_bound,
-        false=the_square_is_best_for_the_bound,
     ),
 )

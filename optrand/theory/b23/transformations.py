@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import pairwise
 from random import Random
 
-from optrand.theory.b23.columns import Column, Cost, Members, absolute, best_on_line, half_square
+from optrand.theory.b23.columns import Column, Cost, Members, absolute, best_on_line, dot, half_square
 from optrand.theory.b23.structure import favouring
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, equal, none, worst
@@ -51,12 +51,12 @@ class Channel:
     @property
     def means(self) -> list[Fraction]:
         """The expected output of each label."""
-        return [_dot(row, self.outputs) for row in self.rows]
+        return [dot(row, self.outputs) for row in self.rows]
 
     def loss(self, cost: Cost) -> Fraction:
         """The expected loss."""
         losses = [[cost(output, y) for output in self.outputs] for y in self.setting.labels]
-        return _dot(self.setting.prior, [_dot(*pair) for pair in zip(self.rows, losses, strict=True)])
+        return dot(self.setting.prior, [dot(*pair) for pair in zip(self.rows, losses, strict=True)])
 
     @cached_property
     def merged(self) -> list[Column]:
@@ -104,10 +104,6 @@ def staircases(column: list[Fraction], ratio: Fraction) -> list[tuple[Members, F
     if rest:
         made += [(tuple(i == y for i in range(k)), rest / (ratio + k - 1)) for y in range(k)]
     return made
-
-
-def _dot(first: tuple[Fraction, ...], second: tuple[Fraction, ...] | list[Fraction]) -> Fraction:
-    return sum((a * b for a, b in zip(first, second, strict=True)), Fraction(0))
 
 
 def _channels(budget: Budget) -> Iterator[Channel]:
@@ -221,79 +217,6 @@ def rows_are_single(ordered: _Ordered) -> Comparison:
     return worst(_no_worse(ordered), at_most(float(sum(len(row) != 1 for row in ordered.rows)), 0.0))
 
 
-@dataclass(frozen=True)
-class _Step:
-    """Three labels, three outputs, and one label, of some prior, whose probabilities move to the middle output."""
-
-    labels: tuple[Fraction, ...]
-    outputs: tuple[Fraction, ...]
-    label: Fraction
-    prior: Fraction
-    square: bool
-
-    def __str__(self) -> str:
-        loss = "halved squared" if self.square else "absolute"
-        return (
-            f"labels {listed(self.labels)}, outputs {listed(self.outputs)}, {loss} loss, "
-            f"label {self.label} of prior {self.prior}"
-        )
-
-    def moved(self, by: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
-        """What the three probabilities change by, in units of eta."""
-        return (by[1] - by[2], by[2] - by[0], by[0] - by[1])
-
-    @property
-    def change(self) -> Fraction:
-        """Of the loss, in units of eta, where the distances of the outputs are used."""
-        cost = half_square if self.square else absolute
-        return self.prior * _dot(self.moved(self.outputs), [cost(output, self.label) for output in self.outputs])
-
-
-def _steps(budget: Budget) -> Iterator[_Step]:
-    random = Random(14)  # noqa: S311
-    numbers = tuple(map(Fraction, (0, 1, 3)))
-    yield _Step((*numbers[:2], Fraction(2)), tuple(map(Fraction, (0, 1, 2))), Fraction(1), Fraction(1, 3), square=True)
-    yield _Step(numbers, tuple(map(Fraction, (-1, 0, 4))), Fraction(1), Fraction(1, 3), square=True)
-    yield _Step(numbers, tuple(map(Fraction, (-1, 0, 4))), Fraction(1), Fraction(0), square=True)
-    yield _Step(numbers, tuple(map(Fraction, (4, 5, 6))), Fraction(1), Fraction(1, 3), square=False)
-    for number in range(budget.pick(quick=200, full=5_000)):
-        labels, outputs = label_set(random, 3), label_set(random, 3)
-        yield _Step(labels, outputs, random.choice(labels), Fraction(random.randint(0, 3), 4), square=bool(number % 2))
-
-
-def labels_weigh_the_step(step: _Step) -> Comparison:
-    """Moving probability to the middle output by the distances of three labels leaves the mean of the row as it is."""
-    return equal(_dot(step.moved(step.labels), step.outputs), 0)
-
-
-def outputs_weigh_the_step(step: _Step) -> Comparison:
-    """Moving probability to the middle output by the distances of the three outputs leaves the mean of the row."""
-    return equal(_dot(step.moved(step.outputs), step.outputs), 0)
-
-
-def equal_weights(step: _Step) -> Comparison:
-    """Moving as much from the lowest output as from the highest leaves the mean of the row."""
-    return equal(step.outputs[1] * 2 - step.outputs[0] - step.outputs[2], 0)
-
-
-def the_step_always_gains(step: _Step) -> Comparison:
-    """Moving probability to the middle output makes any convex loss smaller."""
-    return none(int(step.change >= 0))
-
-
-def the_step_never_loses(step: _Step) -> Comparison:
-    """Moving probability to the middle output makes no convex loss larger.
-
-    It makes it smaller if the loss is strictly convex and the prior of the label is positive.
-    """
-    return none(int(step.change >= 0)) if step.prior and step.square else at_most(step.change, 0)
-
-
-def the_step_never_gains(step: _Step) -> Comparison:
-    """Moving probability to the middle output makes no convex loss smaller."""
-    return at_most(0, step.change)
-
-
 CLAIMS = (
     Claim(
         paper="B23",
@@ -311,25 +234,5 @@ CLAIMS = (
         instances=_ordered,
         printed=rows_are_runs,
         false=rows_are_single,
-    ),
-    Claim(
-        paper="B23",
-        number="Claim 13",
-        part="step",
-        hypothesis="a label favoured by the first and the last of three outputs, and not by the middle one",
-        instances=_steps,
-        printed=labels_weigh_the_step,
-        corrected=outputs_weigh_the_step,
-        false=equal_weights,
-    ),
-    Claim(
-        paper="B23",
-        number="Claim 13",
-        part="strict decrease",
-        hypothesis="the same, with distances of outputs",
-        instances=_steps,
-        printed=the_step_always_gains,
-        corrected=the_step_never_loses,
-        false=the_step_never_gains,
     ),
 )

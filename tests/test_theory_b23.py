@@ -1,0 +1,300 @@
+"""What the checks of [B23] compute, against derivations of their own; the counterexamples, by hand.
+
+References
+----------
+.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import pairwise, product
+from random import Random
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import optrand
+from optrand.errors import Infeasible, InvalidInput
+from optrand.theory import Budget, check
+from optrand.theory.b23 import CLAIMS, bayes, mesh
+from optrand.theory.b23.attained import AbsoluteLoss, Part
+from optrand.theory.b23.bayes import Noise
+from optrand.theory.b23.columns import best_on_grid, best_on_line, grid, half_square, response_ends, sets, two_end_loss
+from optrand.theory.b23.descent import Descent
+from optrand.theory.b23.feasibility import smallest_ratio
+from optrand.theory.b23.mesh import Mesh, weeks_loss
+from optrand.theory.b23.noise import Stairs, Steps
+from optrand.theory.b23.simplex import minimise
+from optrand.theory.b23.structure import response_loss
+from optrand.theory.b23.table import Example
+from optrand.theory.b23.transformations import Channel, staircases
+from optrand.theory.instances import Setting, label_set, prior
+
+ONE, HALF = Fraction(1), Fraction(1, 2)
+SEEDS = range(12)
+
+
+def numbers(*texts: str | int) -> tuple[Fraction, ...]:
+    return tuple(map(Fraction, texts))
+
+
+def drawn(seed: int, most: int = 4) -> Setting:
+    random = Random(seed)
+    k = random.randint(2, most)
+    return Setting(label_set(random, k), prior(random, k), 1 + Fraction(random.randint(5, 60), 10))
+
+
+def test_the_names_of_all_claims_differ() -> None:
+    assert len({claim.key for claim in CLAIMS}) == len(CLAIMS)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_exact_programs_have_the_optimum_of_a_solver_in_floats(seed: int) -> None:
+    random = Random(seed)
+    rows, count = random.randint(1, 4), random.randint(4, 9)
+    columns = [[Fraction(random.randint(-3, 5)) for _ in range(rows)] for _ in range(count)]
+    costs = [Fraction(random.randint(0, 9)) for _ in range(count)]
+    right = [sum((column[i] for column in columns[: rows + 1]), Fraction(0)) for i in range(rows)]
+    vertex = minimise(costs, columns, right)
+    answer = linprog(np.array(costs, float), A_eq=np.array(columns, float).T, b_eq=np.array(right, float))
+    assert float(vertex.value) == pytest.approx(answer.fun, abs=1e-9)
+    assert all(
+        sum(x * column[i] for x, column in zip(vertex.amounts, columns, strict=True)) == right[i] for i in range(rows)
+    )
+    assert sum(x > 0 for x in vertex.amounts) <= rows
+
+
+def test_programs_without_a_point_or_without_an_optimum_are_refused() -> None:
+    with pytest.raises(Infeasible, match="allow more columns"):
+        minimise([ONE], [[ONE]], [-ONE])
+    with pytest.raises(InvalidInput, match="no lower bound"):
+        minimise([-2 * ONE, ONE], [[ONE], [-ONE]], [ONE])
+
+
+def test_a_row_that_repeats_another_is_no_hindrance() -> None:
+    assert minimise([ONE, 2 * ONE], [[ONE, 2 * ONE], [ONE, 2 * ONE]], [ONE, 2 * ONE]).value == 1
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_optimum_on_a_grid_is_that_of_the_program_as_printed(seed: int) -> None:
+    setting = drawn(seed)
+    outputs = grid(setting, 6)
+    wider = [outputs[0] - 1, *outputs, outputs[-1] + 1]
+    problem = optrand.unbiased_regression(
+        [float(y) for y in setting.labels],
+        [float(p) for p in setting.prior],
+        math.log(setting.ratio),
+        outputs=[float(v) for v in wider],
+    )
+    found = optrand.solve(problem, solver=optrand.solvers.LinearProgram(optrand.programs.Pairwise()))
+    assert float(best_on_grid(setting, wider, half_square)[0]) == pytest.approx(found.value, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_optimum_on_the_line_of_all_columns_is_the_certified_one(seed: int) -> None:
+    random = Random(seed)
+    k = random.randint(2, 5)
+    weights = [random.randint(1, 9) for _ in range(k)]
+    setting = Setting(label_set(random, k), tuple(Fraction(w, sum(weights)) for w in weights), Fraction(3))
+    problem = optrand.unbiased_regression(
+        [float(y) for y in setting.labels], [float(p) for p in setting.prior], math.log(3)
+    )
+    proof = optrand.certify(optrand.tabulate(optrand.solve(problem))).require(1e-9)
+    assert best_on_line(setting)[0] == pytest.approx(proof.upper, rel=1e-8)
+
+
+def test_losses_in_closed_form_are_those_of_the_package() -> None:
+    setting = Setting(numbers(0, 1, 5), numbers("1/2", "1/3", "1/6"), Fraction(4))
+    solution = optrand.debiased_rr([0, 1, 5], math.log(4), prior=[1 / 2, 1 / 3, 1 / 6])
+    assert float(response_loss(setting)) == pytest.approx(solution.value, rel=1e-12)
+    two = Setting(numbers(0, 1), (HALF, HALF), Fraction(3))
+    # Outputs -1/2 and 3/2: (3/2)(1/2) / 2 for either label.
+    assert two_end_loss(two, *response_ends(two.labels, two.ratio)) == response_loss(two) == Fraction(3, 8)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_there_are_two_to_the_k_less_two_staircase_columns(k: int) -> None:
+    assert len(set(sets(k))) == 2**k - 2
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_columns_are_the_sums_of_their_staircases(seed: int) -> None:
+    random = Random(seed)
+    ratio = Fraction(random.randint(11, 40), 10)
+    column = [1 + (ratio - 1) * Fraction(random.randint(0, 6), 6) for _ in range(random.randint(2, 6))]
+    made = staircases(column, ratio)
+    assert all(mass > 0 and 0 < sum(members) < len(column) for members, mass in made)
+    assert column == [sum(mass * (ratio if members[y] else 1) for members, mass in made) for y in range(len(column))]
+
+
+def test_what_is_always_released_alike_needs_one_number_twice() -> None:
+    # Claim 12 as printed: labels -1 and 1 released as 0. No variance may come in, so every output is 0, and its
+    # column is constant: no multiple of (E, 1) or (1, E).
+    setting = Setting(numbers(-1, 1), (HALF, HALF), Fraction(2))
+    channel = Channel(setting, numbers(0), ((ONE,), (ONE,)))
+    assert [column.output for column in channel.merged] == [0, 0]
+    assert channel.remade.loss(half_square) == channel.loss(half_square) == HALF
+
+
+def test_of_absolute_loss_there_may_be_no_optimum() -> None:
+    # Theorem 6 as printed. No reach of the outputs has the least loss, and any loss above it is reached.
+    posed = AbsoluteLoss(Setting(numbers(0, 1, 2), numbers("5/11", "5/11", "1/11"), Fraction(2)))
+    assert posed.infimum == Fraction(82, 33)
+    assert posed.lost == [Part((False, False, True), Fraction(2), 1)]
+    within = [posed.loss_within(Fraction(reach)) for reach in (2, 20, 200, 2_000)]
+    assert all(coarse > fine > posed.infimum for coarse, fine in pairwise(within))
+    assert within[-1] - posed.infimum < Fraction(1, 1_000)
+
+
+def test_of_absolute_loss_and_two_labels_there_is_an_optimum() -> None:
+    posed = AbsoluteLoss(Setting(numbers(0, 1), (HALF, HALF), Fraction(2)))
+    # Outputs -1 and 2, each label's own with probability 2/3: 2/3 + 2/3.
+    assert not posed.lost
+    assert posed.infimum == posed.loss_within(ONE) == Fraction(4, 3)
+
+
+def test_table_one_by_hand() -> None:
+    example = Example()
+    rise = math.exp(0.5)
+    low, high = 0.55 / (0.6 * rise + 0.4), 0.55 * rise / (0.4 * rise + 0.6)
+    zero, others = (rise * low + high) / (rise + 1), (low + rise * high) / (rise + 1)
+    noisy = {"a": 0.7 * zero + 0.3 * others, "b": 0.5 * zero + 0.5 * others}
+    assert example.bins == (0, 1, 1)
+    assert [float(v) for v in example.outputs(example.bins, example.prior)] == pytest.approx([low, high])
+    assert {kind: float(v) for kind, v in example.predictor(noisy=True).items()} == pytest.approx(noisy)
+    # Variances 0.44 at a and 0.61 at b, half of all examples each; then the squared moves of the predictor.
+    assert float(example.loss_of_predictor(noisy=False)) == pytest.approx((0.44 + 0.61) / 4)
+    moves = (noisy["a"] - 0.4) ** 2 + (noisy["b"] - 0.7) ** 2
+    assert float(example.loss_of_predictor(noisy=True)) == pytest.approx((0.44 + 0.61 + moves) / 4)
+
+
+def test_the_bins_of_table_one_are_those_of_the_solver() -> None:
+    found = optrand.rr_on_bins([0, 1, 2], [0.6, 0.25, 0.15], 0.5)
+    assert float(Example().loss(Example().bins)) == pytest.approx(found.value, rel=1e-12)
+
+
+def test_squared_loss_breaks_the_triangle_inequality() -> None:
+    # Equation 1: labels 1 and 3 released as 2, all predicted to be 1; the prior is all on 3.
+    setting = Setting(numbers(1, 3), numbers(0, 1), Fraction(2))
+    noise = Noise(setting, numbers(2), ((ONE,), (ONE,)), (setting.prior,))
+    said = bayes.squares_obey_the_triangle(noise)
+    assert (said.left, said.right, said.holds) == (2, 1, False)
+    assert bayes.squares_obey_it_twice(noise).margin == 0
+
+
+def test_the_hypothesis_of_theorem_five_is_about_labels_only() -> None:
+    # Label 1 becomes 0 with probability 2/3, else 3. If 3, above all labels, counts twice, the best prediction
+    # is (2/3 * 0 + 2/3 * 3) / (4/3) = 3/2 and not 1.
+    setting = Setting(numbers(1, 2), (HALF, HALF), Fraction(2))
+    rows = (numbers("2/3", "1/3"), numbers("1/3", "2/3"))
+    noise = Noise(setting, numbers(0, 3), rows, (numbers(1, 0),))
+    assert noise.largest_bias == 0
+    assert bayes.the_loss_of_labels_decides(noise).left == HALF
+    assert bayes.the_loss_of_outputs_decides(noise).holds
+
+
+@pytest.mark.parametrize("curved", [False, True])
+@pytest.mark.parametrize("away", [False, True])
+def test_descent_by_its_paths_one_by_one(curved: bool, away: bool) -> None:
+    descent = Descent(2 * ONE, ONE, 4 * ONE, 5 * ONE, 2, Fraction(1, 4), curved, away)
+    losses = []
+    for noises in product((-4, 4), repeat=3):
+        places = [descent.start]
+        for noise in noises:
+            moved = places[-1] - descent.step * (descent.gradient(places[-1]) + noise)
+            places.append(min(max(moved, Fraction(0)), ONE))
+        losses.append(descent.loss(sum(places, Fraction(0)) / 4))
+    assert descent.step == Fraction(1, 10)
+    assert descent.excess == sum(losses, Fraction(0)) / 8
+
+
+def test_descent_that_a_bias_turns_round_never_arrives() -> None:
+    # Slope 1, bias 2: it walks to the wrong end and stays, however long.
+    assert Descent(ONE, 2 * ONE, Fraction(0), 3 * ONE, 30, Fraction(0)).excess == 1
+
+
+@pytest.mark.parametrize(("length", "rise"), [(1, 1), (2, 1), (5, 3)])
+def test_stairs_sum_to_one_term_by_term(length: int, rise: int) -> None:
+    stairs = Stairs(length, rise, Fraction(2))
+    assert float(sum(stairs.probability(i) for i in range(-60 * length, 60 * length + 1))) == pytest.approx(
+        1, abs=1e-12
+    )
+    assert stairs.total(HALF) == 1
+
+
+def test_steps_of_a_staircase_are_as_high_as_defined() -> None:
+    steps = Steps(Fraction(2), HALF, Fraction(3))
+    # (1 - 1/3) / (4 (1/2 + 1/6)) = 1/4 on [0, 1), a third of it on [1, 3), a ninth on [3, 5).
+    assert [steps.density(Fraction(x)) * 4 for x in (0, -1, 2, 3)] == [
+        1,
+        Fraction(1, 3),
+        Fraction(1, 3),
+        Fraction(1, 9),
+    ]
+    assert steps.total == 1
+
+
+def test_outputs_closer_than_needed_take_a_larger_ratio() -> None:
+    labels = numbers(0, 1)
+    assert smallest_ratio(labels, *response_ends(labels, Fraction(5))) == 5
+    assert smallest_ratio(labels, Fraction(-1, 4), Fraction(3)) == 5
+    assert smallest_ratio(labels, Fraction(0), Fraction(3)) == math.inf
+
+
+def test_one_more_output_may_cost() -> None:
+    # Appendix G.3: labels 0, 1, 2, all equally likely, E = 3: 7/4 with three outputs, 131/72 with four.
+    posed = Mesh(Setting(numbers(0, 1, 2), (Fraction(1, 3),) * 3, Fraction(3)), 3)
+    said = mesh.one_more_output_helps(posed)
+    assert (said.left, said.right) == (Fraction(131, 72), Fraction(7, 4))
+
+
+def test_weeks_worked_lose_what_was_measured_before() -> None:
+    # Found by column generation and by the flow solver when the package was designed.
+    assert weeks_loss(52) == pytest.approx(1348.3746, abs=1e-4)
+    assert weeks_loss(416) == pytest.approx(1278.5386, abs=1e-4)
+
+
+def test_labels_that_never_occur_keep_debiased_response_from_being_optimal() -> None:
+    # Labels 0 and 2 alone: a wrong output at distance 2 with probability 1/E; with 1 among the outputs there is one
+    # more at distance 1: (4 + 1) / 4 of the loss, as E grows.
+    setting = Setting(numbers(0, 1, 2), (HALF, Fraction(0), HALF), Fraction(10**7))
+    ends = Setting(numbers(0, 2), (HALF, HALF), setting.ratio)
+    assert float(response_loss(setting) / response_loss(ends)) == pytest.approx(5 / 4, abs=1e-6)
+
+
+def test_the_same_instances_every_time() -> None:
+    for claim in CLAIMS:
+        first, second = (list(map(str, claim.instances(Budget.QUICK))) for _ in range(2))
+        assert first == second, claim.name
+
+
+def test_known_slips_are_found() -> None:
+    corrected = {claim.name.removeprefix("B23 ") for claim in CLAIMS if claim.corrected}
+    assert corrected == {
+        "Equation 1",
+        "Theorem 5: hypothesis",
+        "Theorem 5: Poisson loss at 0",
+        "Table 1: losses",
+        "Theorem 6: existence",
+        "Claim 12",
+        "Claim 13: step",
+        "Claim 13: strict decrease",
+        "Proposition 7: last step",
+        "Algorithm 2: in floats",
+        "Algorithm 3",
+        "Lemma 8: order",
+        "Appendix G.3: monotone",
+        "Section 3.1: large epsilon",
+        "Section 3.1: small epsilon",
+        "Algorithm 4: distribution",
+        "Appendix C: split",
+        "Lemma 15: tightness",
+    }
+
+
+def test_a_counterexample_is_as_small_as_it_is_told() -> None:
+    finding = check(next(claim for claim in CLAIMS if claim.name == "B23 Lemma 15: tightness"))
+    assert str(finding.printed.broken) == "alpha = 1, R = 1, w = 0: 0.25 <= 0"
