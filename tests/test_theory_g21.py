@@ -15,8 +15,8 @@ from scipy.stats import norm
 
 from optrand.closed_forms import rr_top_k, rr_with_prior
 from optrand.theory import Verdict, check, find
-from optrand.theory.g21 import descent, gaussian, gradients, learning, parallel, programs, relaxation, response
-from optrand.theory.g21.descent import Descent, cited_bound, with_gaussian_noise, with_responses
+from optrand.theory.g21 import descent, gaussian, gradients, parallel, programs, relaxation, response
+from optrand.theory.g21.descent import Descent, with_gaussian_noise, with_responses
 from optrand.theory.g21.gradients import Gradients
 from optrand.theory.g21.top_k_learning import Replaced
 from optrand.theory.instances import RATIOS, prior, settings
@@ -149,15 +149,6 @@ def test_descents_that_are_drawn_are_those_that_are_followed(monkeypatch: pytest
     drawn = with_responses(short, table, 0.9, runs=20_000, seed=5)
     assert followed.error == 0 < drawn.error
     assert abs(drawn.mean - followed.mean) < 5 * drawn.error
-
-
-def test_from_two_steps_on_the_cited_bound_is_a_multiple_of_the_rate() -> None:
-    two = Descent((0.0,), (1.0,), 2)
-    assert cited_bound(two, 1.0) == pytest.approx(2 * (2 + math.log(3)) / math.sqrt(3), rel=1e-14)
-    n = np.arange(2, 100_000)
-    multiple = (2 + np.log(n + 1)) / np.sqrt(n + 1) / (np.log(n) / np.sqrt(n))
-    assert learning.FROM_TWO_STEPS - 0.01 < multiple[0] <= learning.FROM_TWO_STEPS
-    assert (np.diff(multiple) < 0).all()
 
 
 @pytest.mark.parametrize(("centres", "diameter"), [((0, 1, 2), 3), ((0, 0, 4), 4), ((1, 3, 2), 5)])

@@ -127,7 +127,7 @@ def _nearly_free(each: Any) -> bool:
 
 
 def test_what_the_parameter_zero_loses_on_copies_by_hand() -> None:
-    """At epsilon = 1/2: one direction twice, whose risk is least at distance 1/2; the same and a zero; ten, twice each."""
+    """At epsilon = 1/2: one direction twice, whose least risk is -1/2; the same with a zero vector; ten, twice each."""
     copied = {each.n: each for each in instances("Lemma 15: with constants") if str(each.copies) == "epsilon 1/2"}
     assert copied[2].ignorant == pytest.approx(1 / 2, rel=1e-14)
     assert copied[3].ignorant == pytest.approx(1 / 3, rel=1e-14)

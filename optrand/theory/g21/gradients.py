@@ -127,7 +127,8 @@ def _gradients(ratios: tuple[Fraction, ...], count: int) -> Iterator[Gradients]:
 
 
 def _any_gradients(budget: Budget) -> Iterator[Gradients]:
-    return _gradients(RATIOS, budget.pick(quick=100, full=3_000))
+    yield from _gradients(RATIOS, budget.pick(quick=100, full=3_000))
+    yield from (Gradients(((Fraction(1),),), ratio) for ratio in RATIOS)
 
 
 def _bounded_gradients(budget: Budget) -> Iterator[Gradients]:

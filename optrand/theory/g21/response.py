@@ -125,9 +125,9 @@ class _Kept:
 
 def _kept(budget: Budget) -> Iterator[_Kept]:
     yield _Kept((Fraction(1),), Fraction(2), 1)
-    yield from (_Kept(WITHOUT_BUDGET.prior, WITHOUT_BUDGET.ratio, k) for k in range(1, WITHOUT_BUDGET.k + 1))
     for setting in settings(budget.pick(quick=60, full=1_500), most=9):
         yield from (_Kept(setting.prior, setting.ratio, k) for k in range(1, setting.k + 1))
+    yield from (_Kept(WITHOUT_BUDGET.prior, WITHOUT_BUDGET.ratio, k) for k in range(1, WITHOUT_BUDGET.k + 1))
 
 
 def _tabulated(budget: Budget) -> Iterator[_Kept]:
@@ -189,8 +189,8 @@ class _Chosen:
 
 
 def _chosen(budget: Budget) -> Iterator[_Chosen]:
-    yield _Chosen(WITHOUT_BUDGET)
     yield from map(_Chosen, settings(budget.pick(quick=200, full=5_000), most=9, seed=2))
+    yield _Chosen(WITHOUT_BUDGET)
 
 
 def _chosen_tables(budget: Budget) -> Iterator[_Chosen]:
