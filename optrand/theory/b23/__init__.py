@@ -15,6 +15,7 @@ from optrand.theory.b23 import (
     structure,
     table,
     transformations,
+    walks,
 )
 
 __all__ = ["CLAIMS"]
@@ -33,5 +34,6 @@ CLAIMS = (
     *priors.CLAIMS,
     *budgets.CLAIMS,
     *descent.CLAIMS,
+    *walks.CLAIMS,
     *noise.CLAIMS,
 )
