@@ -174,9 +174,7 @@ def excess_falls_with_a_larger_margin(growth: Growth) -> Comparison:
     return growth.falls(1.0)
 
 
-TWO_CLASSES = (
-    "two classes, one feature, records evenly spread, probabilities with a kink where the classes are as likely"
-)
+TWO_CLASSES = "records evenly spread on [0, 1]; two classes, eta_1 = x up to 1/2, then min(2 x - 1/2, 1)"
 
 CLAIMS = (
     Claim(
@@ -203,7 +201,7 @@ CLAIMS = (
         paper="Z25",
         number="Appendix C.1",
         part="rate with a margin",
-        hypothesis=f"{TWO_CLASSES}; or three classes of which two are always as likely, and likelier than the third",
+        hypothesis=f"{TWO_CLASSES}; or three classes, eta_1 = eta_2 = min(1/3 + x, 1/2)",
         instances=_growths_and_ties,
         printed=excess_falls_with_the_margin,
         corrected=excess_falls_with_the_margin_to_other_classes,

@@ -123,7 +123,7 @@ class Task:
 def _tasks(budget: Budget) -> Iterator[Task]:
     one = (Fraction(1),)
     for eta in (_shares(2, 3), _shares(1, 1), _shares(1, 2, 2), _shares(1, 3, 2), _shares(0, 1)):
-        for odds in (Fraction(2), Fraction(3), Fraction(11, 10)):
+        for odds in map(Fraction, ("2", "3", "11/10", "1000001/1000000", "10000000000")):
             for error in map(Fraction, ("1/10", "3/20", "0", "1/20", "1/2")):
                 yield Task(one, (eta,), odds, ((Fraction(1), (_misled(eta, odds, error),)),))
     random = Random(2)  # noqa: S311

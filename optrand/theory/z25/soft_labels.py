@@ -71,7 +71,7 @@ def _noisy(budget: Budget) -> Iterator[Noisy]:
     levels = tuple(map(Fraction, ("0", "1", "2", "-1", "1/2")))
     for k in (2, 3):
         for coordinates in product(levels, repeat=k):
-            for epsilon in (1.0, 8.0):
+            for epsilon in (1.0, 1e-6, 100.0):
                 yield Noisy(coordinates, epsilon)
     random = Random(29)  # noqa: S311
     for _ in range(budget.pick(quick=300, full=10_000)):
