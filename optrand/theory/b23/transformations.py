@@ -156,9 +156,9 @@ def columns_merge(channel: Channel) -> Comparison:
 
 
 def columns_merge_in_a_sequence(channel: Channel) -> Comparison:
-    """From two labels on, so do at most `2^k - 2` outputs, some of which may be the same number.
+    """At the same means and no larger convex loss a sequence of `2^k - 2` outputs is enough, a column of its own each.
 
-    The outputs are a sequence: the same number comes twice where two of its columns are no staircase together.
+    From two labels on; the same number comes twice where two of its columns are no staircase together.
     """
     k = channel.setting.k
     if k == 1:
@@ -167,7 +167,7 @@ def columns_merge_in_a_sequence(channel: Channel) -> Comparison:
 
 
 def columns_merge_at_any_loss(channel: Channel) -> Comparison:
-    """From two labels on, so do at most `2^k - 2` outputs at any loss, also at one that is not convex.
+    """At the same means a sequence of `2^k - 2` outputs is enough for no larger loss of any kind, convex or not.
 
     Tried with minus the squared distance.
     """
