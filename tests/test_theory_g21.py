@@ -48,8 +48,10 @@ def test_an_output_that_only_some_labels_give_has_an_infinite_ratio() -> None:
     assert response.largest_ratio(((one, zero), (zero, one))) == math.inf
 
 
-def test_of_equally_likely_labels_all_are_kept_so_that_one_stage_is_randomized_response() -> None:
-    assert all(response.best_k(uniform(k), ratio) == k for k in range(1, 8) for ratio in RATIOS)
+def test_of_equally_likely_labels_all_are_kept_and_of_others_none() -> None:
+    """So one stage is randomized response, and RRTop-k is RRWithPrior for a prior that is flat on the `k` labels."""
+    for k, others, ratio in itertools.product(range(1, 8), (0, 1, 3), RATIOS):
+        assert response.best_k((*uniform(k), *(Fraction(0),) * others), ratio) == k
 
 
 def lp1_by_scipy(task: programs.Task) -> float:

@@ -99,7 +99,7 @@ def _draws(budget: Budget) -> Iterator[_Drawn]:
     deltas = ("49/100", "1/10", "1/1000", "1/1000000")
     for n in budget.pick(quick=(1, 2, 3, 10, 300), full=(1, 2, 3, 4, 5, 10, 30, 100, 300, 1_000, 3_000)):
         for delta in deltas:
-            yield from (_Drawn(n, epsilon, Fraction(delta)) for epsilon in (1.0, 0.01, 0.3, 3.0, 10.0))
+            yield from (_Drawn(n, epsilon, Fraction(delta)) for epsilon in (1.0, 1e-6, 0.01, 0.3, 3.0, 10.0, 50.0))
 
 
 def resampling_is_private(drawn: _Drawn) -> Comparison:
