@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from optrand.exact import privacy_ratio
+from optrand.exact import exp_bracket, privacy_ratio
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, worst
 from optrand.theory.g21.groups import group_delta
@@ -74,9 +74,9 @@ class _Copies:
         return math.floor(1 / self.epsilon)
 
     @cached_property
-    def grown(self) -> float:
+    def grown(self) -> Fraction:
         """The delta of as many changed labels as there are copies, of 1 for a single label."""
-        return float(group_delta(self.ratio, Fraction(1), labels=self.number))
+        return group_delta(self.ratio, Fraction(1), labels=self.number)
 
     def __str__(self) -> str:
         return f"epsilon {self.epsilon}"
@@ -133,20 +133,20 @@ def copies_share_a_budget(copies: _Copies) -> Comparison:
     n)`` into ``1 / sqrt(n)``. A delta of ``C epsilon`` becomes one of at most ``(e - 1) C``: that is meant by the last
     line of the proof, which has ``C / epsilon``.
     """
-    return _shared(copies, grown=math.e - 1)
+    return _shared(copies, grown=exp_bracket(1.0)[0] - 1)
 
 
 def copies_cost_nothing(copies: _Copies) -> Comparison:
     """The same with a growth of delta by ``1 / epsilon``, the number of copies."""
-    return _shared(copies, grown=1.0)
+    return _shared(copies, grown=Fraction(1))
 
 
-def _shared(copies: _Copies, *, grown: float) -> Comparison:
+def _shared(copies: _Copies, *, grown: Fraction) -> Comparison:
     together = copies.number * copies.epsilon
     return worst(
         at_most(Fraction(1, 2), together),
         at_most(together, 1),
-        at_most(copies.grown, grown / float(copies.epsilon), tolerance=TOLERANCE),
+        at_most(copies.grown, grown / copies.epsilon),
     )
 
 
