@@ -22,7 +22,7 @@ from optrand.theory.comparison import Comparison, at_most, worst
 from optrand.theory.g21.groups import group_delta
 from optrand.theory.g21.least_risk import known_of_a_sign
 
-__all__ = ["CLAIMS", "CONSTANT", "least_excess"]
+__all__ = ["CLAIMS", "least_excess"]
 
 CONSTANT = Fraction(1, 10)
 """What stands for the constant of Lemma 15; delta is at most this share of epsilon."""
