@@ -139,7 +139,8 @@ def _conserved(k: int, first: Indices, end: Indices, wanted: list[int]) -> list[
     """Masses next to the wanted ones such that what enters a node leaves it.
 
     From left to right: the heaviest arc that leaves a node makes up the difference, and where it would turn negative,
-    the next one. No mass is ever negative, and each changes by what the nodes before it were off in total.
+    the next one. Arcs that lead nowhere come to nothing. No mass is ever negative, and none changes by more than what
+    the inner nodes were off in total.
     """
     leaving: list[list[int]] = [[] for _ in range(k)]
     for j in np.argsort(first, kind="stable")[::-1].tolist():

@@ -42,7 +42,7 @@ from optrand import (
 from optrand.arcs import Arcs
 from optrand.exact import exp_bracket
 from optrand.solvers import BinPath, ColumnGeneration, Flow, LinearProgram, Solver
-from optrand.staircase import decompose
+from optrand.staircase import Staircase, decompose
 
 PROVEN = 1e-8
 """The relative gap within which an answer counts as proven."""
@@ -328,6 +328,24 @@ class Merged:
         outputs = np.bincount(which, columns.masses * columns.outputs) / masses
         apart = columns.outputs - outputs[which]
         return cls(np.where(sets, ratio, 1.0) * masses, outputs, float(columns.masses @ apart**2))
+
+
+@pytest.mark.parametrize("make", [unbiased, priced])
+@seeds
+def test_columns_in_use_are_at_right_angles_to_shifts_and_stretches(make: Make, seed: int) -> None:
+    """On the line, so that of their totals and first moments no more than ``2 k - 2`` are independent."""
+    solution = proven(make(seed))[0]
+    assert solution.dual is not None
+    problem, arcs = solution.problem, arcs_of(solution)
+    pull = solution.dual.beta + problem.prior * problem.labels
+    ground = solution.dual.alpha - problem.prior * problem.labels**2 / 2
+    members = Staircase.of_arcs(arcs).members
+    columns = np.where(members, 1.0, math.exp(-problem.epsilon))
+    used = np.vstack((columns, columns * arcs.outputs))
+    for one, other in ((pull, -problem.prior), (2 * ground, pull)):
+        turned = np.concatenate((one, other))
+        assert turned @ used == pytest.approx(0.0, abs=1e-7 * float((np.abs(turned) @ np.abs(used)).max()))
+    assert (members.all(axis=0) <= (arcs.n == 1)).all()
 
 
 @seeds

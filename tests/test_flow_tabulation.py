@@ -15,7 +15,7 @@ from optrand import Interval, Mechanism, Problem, Randomizer
 from optrand.arcs import Arcs
 from optrand.arcs.integers import IntegerArcs
 from optrand.exact import privacy_ratio
-from optrand.flow_tabulation import rounded_flow, tabulated_flow
+from optrand.flow_tabulation import _conserved, rounded_flow, tabulated_flow
 from optrand.staircase import decompose
 
 EPSILONS = (0.01, 0.1, 1.0, 4.0, 8.0, 12.0)
@@ -77,6 +77,26 @@ def test_flows_become_unbiased_to_the_rounding_of_their_outputs(epsilon: float) 
             assert sum(flow.masses.tolist()) < 2**61
             rounding = np.spacing(np.abs(outputs).max())
             assert max(map(abs, brute_biases(problem, outputs, flow))) <= rounding
+
+
+def test_no_mass_moves_by_more_than_the_nodes_were_off() -> None:
+    """Of flows that are broken at every node, dead ends among them, whose arcs come to nothing."""
+    rng = np.random.default_rng(14)
+    emptied = 0
+    for _ in range(2_000):
+        k = int(rng.integers(1, 6))
+        arcs = [(a, b) for a in range(k) for b in range(a + 1, k + 1) if rng.random() < 0.5] or [(0, k)]
+        first, end = (np.array(side) for side in zip(*arcs, strict=True))
+        wanted = rng.integers(0, 6, len(arcs))
+        masses = np.array(_conserved(k, first, end, wanted.tolist()))
+        assert (masses >= 0).all()
+        entering, leaving = (
+            [np.bincount(side, amounts, k + 1)[1:k] for amounts in (wanted, masses)] for side in (end, first)
+        )
+        assert entering[1].tolist() == leaving[1].tolist()
+        assert np.abs(masses - wanted).max() <= np.abs(entering[0] - leaving[0]).sum()
+        emptied += bool(((masses == 0) & (wanted > 0)).any())
+    assert emptied > 500
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])

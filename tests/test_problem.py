@@ -10,6 +10,7 @@ import pytest
 from conftest import label_sets, priors
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import optimize
 
 from optrand import Grid, Interval, Line, Randomizer, classification, losses, regression, unbiased_regression
 from optrand.errors import Infeasible, InvalidInput
@@ -223,6 +224,32 @@ def test_two_ends_are_unbiased_and_private_exactly_from_the_range_on(labels, eps
     # From an end inside the range the coin needs more, at one label or another.
     assert ratio(low + 0.1 * (labels[0] - low), high) > math.exp(epsilon) * (1 + 1e-6)
     assert ratio(low, high - 0.1 * (high - labels[-1])) > math.exp(epsilon) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
+def test_no_private_table_is_unbiased_within_less(epsilon):
+    """A linear program over tables that knows privacy by its definition only: every ratio within a column."""
+    labels, n = np.array([0.0, 1.0, 3.0]), 12
+    low, high = unbiased_range(labels, epsilon)
+    for start, end, feasible in (
+        (low - 1e-6, high + 1e-6, True),
+        (low + 1e-3, high + 9, False),
+        (low - 9, high - 1e-3, False),
+    ):
+        outputs = np.linspace(start, end, n)
+        pairs = np.array(
+            [np.eye(3)[i] - math.exp(epsilon) * np.eye(3)[j] for i in range(3) for j in range(3) if i != j]
+        )
+        means = np.kron(np.eye(3), np.vstack((np.ones(n), outputs)))
+        answer = optimize.linprog(
+            np.zeros(3 * n),
+            A_ub=np.kron(pairs, np.eye(n)),
+            b_ub=np.zeros(6 * n),
+            A_eq=means,
+            b_eq=np.column_stack((np.ones(3), labels)).ravel(),
+        )
+        # 2 stands for an infeasible program.
+        assert answer.status == (0 if feasible else 2)
 
 
 def test_one_label_is_unbiased_wherever_the_outputs_are_around_it():
