@@ -4,8 +4,9 @@ One dimension is enough for the rates of [G21]_, and small enough to be exact: o
 labels are followed with their probabilities. Of many steps many descents are drawn, with a seed.
 
 The rates have constants that are not named. Their proofs rest on [SZ13]_, Theorem 2: with gradient estimates of second
-moment ``G**2`` and steps ``D / (G sqrt(t))`` it is ``2 D G (2 + log(n + 1)) / sqrt(n + 1)`` after `n` steps. That is
-above ``D L``, and says nothing, up to a hundred thousand steps. So the constant that is tried is 1.
+moment ``G**2`` and steps ``D / (G sqrt(t))`` it is ``2 D G (2 + log(n + 1)) / sqrt(n + 1)`` after `n` steps. With
+randomized response that is above ``D L``, and says nothing, up to a hundred thousand steps: so the constant that is
+tried is 1.
 
 References
 ----------
