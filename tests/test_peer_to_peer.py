@@ -175,6 +175,14 @@ def test_lemma_9_is_the_printed_formula():
     assert lemma9(PeerToPeer(0.6, 1.0), 1e-6, 1000) == math.inf
 
 
+def test_lemma_9_reaches_as_far_as_its_proof():
+    # s = 20, alpha = 0.4, theta = 1: xi goes up to 1.2 sqrt(12) = 4.157, beyond 1.2 sqrt(20) 0.6 = 3.22.
+    mechanism = PeerToPeer(0.4, 1.0)
+    at, beyond = (math.exp(-0.4 * xi**2 / (4 * 0.45 * 0.6)) for xi in (4.15, 4.16))
+    assert lemma9(mechanism, beyond, 20) == math.inf
+    assert mechanism.delta(lemma9(mechanism, at, 20), 20).delta <= at
+
+
 def test_theorem_3_is_lemma_9_at_its_own_xi():
     size = 20_000
     flip = theorem3_flip(size, 1.0)

@@ -36,8 +36,8 @@ def lemma9(mechanism: PeerToPeer, delta: float, size: int) -> float:
 
     Notes
     -----
-    Hypotheses: :math:`s \alpha \geq 2` and :math:`\xi \leq 3 \alpha \sqrt{\theta s} (1 - \alpha)`, with
-    :math:`\alpha \leq 1/2`.
+    Hypotheses: :math:`s \alpha \geq 2` and :math:`\xi \leq 3 \alpha \sqrt{\theta s (1 - \alpha)}`; also
+    :math:`\alpha \leq 1/2`, which the proof needs and the lemma does not say.
 
     References
     ----------
@@ -50,7 +50,7 @@ def lemma9(mechanism: PeerToPeer, delta: float, size: int) -> float:
     if not 2 / s <= alpha <= 1 / 2:
         return math.inf
     xi = math.sqrt(-4 * (alpha + 1 / s) * (1 - alpha) * math.log(target) / alpha)
-    return _lemma9(mechanism, xi, s) if xi <= 3 * alpha * math.sqrt(theta * s) * (1 - alpha) else math.inf
+    return _lemma9(mechanism, xi, s) if xi <= 3 * alpha * math.sqrt(theta * s * (1 - alpha)) else math.inf
 
 
 def theorem3(mechanism: PeerToPeer, size: int) -> float:
