@@ -87,9 +87,15 @@ def test_integers_beyond_floats_are_compared_exactly() -> None:
 def test_of_several_comparisons_one_that_fails_is_the_worst() -> None:
     failing = at_most(1.0 + 1e-3, 1.0)
     near = equal(1.0, 1.0 + 1e-2, tolerance=0.1)
-    assert worst(near, failing) == failing
-    assert worst(failing, near) == failing
+    for one in (worst(near, failing), worst(failing, near)):
+        assert (one.left, one.right, one.holds) == (failing.left, failing.right, False)
     assert not worst(none(0), none(1), at_most(0, 5)).holds
+
+
+def test_several_comparisons_are_exact_only_if_all_are() -> None:
+    assert worst(at_most(1, 2), none(0)).exact
+    assert not worst(at_most(1, 2), at_most(0.5, 9.0)).exact
+    assert not worst(at_most(9, 10), equal(Fraction(1), Fraction(1), tolerance=1e-9)).exact
 
 
 def numbers(_: Budget) -> Iterator[int]:

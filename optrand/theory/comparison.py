@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 __all__ = ["Comparison", "Number", "at_most", "equal", "none", "worst"]
@@ -26,6 +26,8 @@ class Comparison:
     scale : int, float or Fraction
         For sides near zero: the size of the numbers that they are differences of, which then stands for the larger
         side, if it is larger.
+    beside_floats : bool
+        Whether it is the worst of several comparisons of which some are not exact.
 
     Examples
     --------
@@ -40,11 +42,13 @@ class Comparison:
     alike: bool = False
     tolerance: float = 0.0
     scale: Number = 0
+    beside_floats: bool = False
 
     @property
     def exact(self) -> bool:
         """Whether no float and no tolerance is involved."""
-        return not self.tolerance and not isinstance(self.left, float) and not isinstance(self.right, float)
+        floats = isinstance(self.left, float) or isinstance(self.right, float)
+        return not (self.tolerance or floats or self.beside_floats)
 
     @property
     def margin(self) -> float:
@@ -113,6 +117,9 @@ def worst(*comparisons: Comparison) -> Comparison:
     Examples
     --------
     >>> worst(at_most(1, 2), at_most(9, 10), at_most(0, 1))
-    Comparison(left=9, right=10, alike=False, tolerance=0.0, scale=0)
+    Comparison(left=9, right=10, alike=False, tolerance=0.0, scale=0, beside_floats=False)
+    >>> worst(at_most(9, 10), at_most(0.1, 1.0)).exact
+    False
     """
-    return min(comparisons, key=lambda each: (each.holds, each.margin + each.tolerance))
+    least = min(comparisons, key=lambda each: (each.holds, each.margin + each.tolerance))
+    return replace(least, beside_floats=not all(each.exact for each in comparisons))
