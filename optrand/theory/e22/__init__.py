@@ -8,6 +8,7 @@ from optrand.theory.e22 import (
     distortion,
     distributions,
     draws,
+    labels_alone,
     losses,
     many_peers,
     matrices,
@@ -21,6 +22,7 @@ __all__ = ["CLAIMS"]
 
 CLAIMS = (
     *curator.CLAIMS,
+    *labels_alone.CLAIMS,
     *distributions.CLAIMS,
     *budgets.CLAIMS,
     *matrices.CLAIMS,

@@ -18,6 +18,7 @@ import numpy as np
 
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
+from optrand.theory.e22.noise import renormalized
 from optrand.validation import Floats
 
 __all__ = ["CLAIMS", "distortion"]
@@ -69,11 +70,7 @@ def distortion(shares: Floats, threshold: float, scale: float) -> float:
     noise = -scale * np.sign(levels) * np.log1p(-2 * np.abs(levels))
     grid = np.stack(np.meshgrid(*[noise] * k, indexing="ij"), axis=-1).reshape(-1, k)
     clipped = np.clip(shares + grid, threshold, 1)
-    missing = 1 - clipped.sum(axis=1, keepdims=True)
-    room = np.where(missing < 0, clipped - threshold, 1 - clipped)
-    total = room.sum(axis=1, keepdims=True)
-    made = clipped + room * np.divide(missing, total, out=np.zeros_like(missing), where=total > 0)
-    return float(np.abs(made - shares).sum(axis=1).mean())
+    return float(np.abs(renormalized(clipped, threshold) - shares).sum(axis=1).mean())
 
 
 def _noisy(budget: Budget) -> Iterator[_Noisy]:

@@ -18,7 +18,7 @@ from optrand.baselines import LabelRandomization
 from optrand.baselines.cluster import cluster_distribution
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, equal, none, worst
-from optrand.theory.e22.noise import Distribution, channel
+from optrand.theory.e22.noise import Distribution, channel, label_ratio
 from optrand.theory.instances import listed, prior
 
 __all__ = ["CLAIMS"]
@@ -38,10 +38,8 @@ class _Resampling:
 
     @cached_property
     def ratio(self) -> Fraction:
-        """The largest of two probabilities of one noisy label, label by label."""
-        labels = range(len(self.distribution))
-        law = [[channel(out, true, self.distribution, self.resampling) for out in labels] for true in labels]
-        return max(law[a][out] / law[b][out] for a, b, out in product(labels, repeat=3))
+        """The largest of two probabilities of one noisy label."""
+        return label_ratio(self.distribution, self.resampling)
 
     def __str__(self) -> str:
         return f"q = {listed(self.distribution)}, lambda = {self.resampling}"
@@ -107,10 +105,10 @@ def distributions_are_well_defined(given: _Shares) -> Comparison:
 
 
 def dividing_by_the_sum_is_well_defined(given: _Shares) -> Comparison:
-    """The same where clipped shares are divided by their sum."""
+    """The same where clipped shares are divided by their sum, or shares are equal if all are 0."""
     clipped = [max(given.threshold, min(Fraction(1), share)) for share in given.shares]
     total = sum(clipped, Fraction(0))
-    return _well_defined(given, tuple(q / total for q in clipped) if total else tuple(clipped))
+    return _well_defined(given, tuple(q / total if total else Fraction(1, len(clipped)) for q in clipped))
 
 
 def _well_defined(given: _Shares, distribution: Distribution) -> Comparison:

@@ -11,18 +11,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-
-import numpy as np
-from scipy.stats import binom
+from functools import cached_property
+from itertools import product
 
 from optrand.theory.claim import Budget, Claim
-from optrand.theory.comparison import Comparison, at_most
+from optrand.theory.comparison import Comparison, at_most, equal
 from optrand.theory.e22.peers import bounds
 
 __all__ = ["CLAIMS"]
-
-TOLERANCE = 1e-9
-"""Of binomial sums in floats."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +57,6 @@ class _Draws:
         """Of Lemma 9, with `s = n`."""
         return bounds(self.n, self.low / self.n, self.t / self.n, math.sqrt(self.square))
 
-    def delta(self, epsilon: float) -> float:
-        """The delta between the two binomials at an epsilon."""
-        k = np.arange(self.t + 1)
-        one, two = (binom.pmf(k, self.t, float(p)) for p in (self.p, self.after))
-        ratio = math.exp(epsilon)
-        return float(max(np.maximum(one - ratio * two, 0).sum(), np.maximum(two - ratio * one, 0).sum()))
-
     def beyond(self, centre: Fraction) -> Fraction:
         """The probability, after the change, of more than the centre plus `xi sqrt(t p)` ones."""
         p, reach = self.after, self.square * self.t * self.p
@@ -91,18 +80,6 @@ def _draws(budget: Budget) -> Iterator[_Draws]:
                         yield from (_Draws(n, t, ones, low, most * part**2) for part in (Fraction(1, 3), Fraction(1)))
 
 
-def draws_are_private(draws: _Draws) -> Comparison:
-    """Of theta n independent draws at p or p + 1/n, as in the proof, delta at Lemma 9's epsilon is at most its own."""
-    epsilon, delta = draws.bounds
-    return at_most(draws.delta(epsilon), delta, tolerance=TOLERANCE)
-
-
-def draws_are_private_on_average(draws: _Draws) -> Comparison:
-    """The same without the second term of epsilon, which pays for counts far from their mean."""
-    rate, least = draws.t / draws.n, draws.low
-    return at_most(draws.delta(rate * math.log(math.e + 3 / least)), draws.bounds[1], tolerance=TOLERANCE)
-
-
 def counts_are_centred_where_they_were(draws: _Draws) -> Comparison:
     """After the change, counts beyond t p + xi sqrt(t p) are no likelier than counts beyond t p' + xi sqrt(t p)."""
     return at_most(draws.beyond(draws.t * draws.p), draws.beyond(draws.t * draws.after))
@@ -118,52 +95,78 @@ def counts_beyond_are_normal(draws: _Draws) -> Comparison:
     return at_most(float(draws.beyond(draws.t * draws.p)), draws.bounds[1] ** 2)
 
 
-def variances_grow(draws: _Draws) -> Comparison:
-    """The variance of a draw does not fall when p rises by 1/n: p (1 - p) is at most p' (1 - p')."""
-    return at_most(draws.p * (1 - draws.p), draws.after * (1 - draws.after))
+@dataclass(frozen=True)
+class _Copies:
+    """A cluster of which every user sends a copy: Algorithm 2 without subsampling."""
+
+    labels: tuple[int, ...]
+    flip: Fraction
+
+    @property
+    def mean(self) -> Fraction:
+        """The probability that a copy is 1."""
+        return sum((self.flip if y == 0 else 1 - self.flip for y in self.labels), Fraction(0)) / len(self.labels)
+
+    @cached_property
+    def variance(self) -> Fraction:
+        """The variance of the number of ones, over all flips and all choices of users."""
+        n = len(self.labels)
+        first = second = Fraction(0)
+        for flips in product((0, 1), repeat=n):
+            mass = math.prod((self.flip if f else 1 - self.flip for f in flips), start=Fraction(1, n**n))
+            for chosen in product(range(n), repeat=n):
+                ones = sum(self.labels[user] ^ flips[user] for user in chosen)
+                first, second = first + mass * ones, second + mass * ones**2
+        return second - first**2
+
+    def __str__(self) -> str:
+        return f"labels {', '.join(map(str, self.labels))}, alpha = {self.flip}"
 
 
-def variances_hardly_fall(draws: _Draws) -> Comparison:
-    """The variance of a draw falls by at most max(0, p + p' - 1) / n when p rises by 1/n."""
-    fall = max(Fraction(0), draws.p + draws.after - 1) / draws.n
-    return at_most(draws.p * (1 - draws.p), draws.after * (1 - draws.after) + fall)
+def _copies(budget: Budget) -> Iterator[_Copies]:
+    for n in budget.pick(quick=(1, 2, 3), full=(1, 2, 3, 4, 5)):
+        for ones in range(n // 2 + 1):
+            for flip in ("1/4", "1/10", "0", "1/2"):
+                yield _Copies((1,) * ones + (0,) * (n - ones), Fraction(flip))
 
 
-def variances_fall(draws: _Draws) -> Comparison:
-    """The variance of a draw does not rise when p rises by 1/n."""
-    return at_most(draws.after * (1 - draws.after), draws.p * (1 - draws.p))
+def copies_are_independent(copies: _Copies) -> Comparison:
+    """The ones among t copies are binomial, with the variance t p (1 - p)."""
+    return equal(copies.variance, len(copies.labels) * copies.mean * (1 - copies.mean))
 
 
-MODEL = "n = s users, alpha <= p < p + 1/n <= 1 - alpha, xi up to its limit"
+def copies_of_one_label_agree(copies: _Copies) -> Comparison:
+    """The variance of the ones among t copies is t p (1 - p) + t (t - 1) alpha (1 - alpha) / n: some copy the same."""
+    t = len(copies.labels)
+    shared = (t - 1) * copies.flip * (1 - copies.flip)
+    return equal(copies.variance, t * copies.mean * (1 - copies.mean) + shared)
+
+
+def copies_agree_as_if_labels_did(copies: _Copies) -> Comparison:
+    """The variance of the ones among t copies is t p (1 - p) (1 + (t - 1) / n), what it is where all labels agree."""
+    t = len(copies.labels)
+    return equal(copies.variance, (2 * t - 1) * copies.mean * (1 - copies.mean))
+
 
 CLAIMS = (
     Claim(
         paper="E22",
         number="Lemma 9",
-        part="independent draws",
-        hypothesis=MODEL,
-        instances=_draws,
-        printed=draws_are_private,
-        false=draws_are_private_on_average,
+        part="number of ones",
+        hypothesis="every user of the cluster sends a copy",
+        instances=_copies,
+        printed=copies_are_independent,
+        corrected=copies_of_one_label_agree,
+        false=copies_agree_as_if_labels_did,
     ),
     Claim(
         paper="E22",
         number="Lemma 9",
         part="upper tail",
-        hypothesis=MODEL,
+        hypothesis="n = s users, alpha <= p < p + 1/n <= 1 - alpha, xi up to its limit",
         instances=_draws,
         printed=counts_are_centred_where_they_were,
         corrected=counts_beyond_are_rare,
         false=counts_beyond_are_normal,
-    ),
-    Claim(
-        paper="E22",
-        number="Lemma 9",
-        part="variances",
-        hypothesis=MODEL,
-        instances=_draws,
-        printed=variances_grow,
-        corrected=variances_hardly_fall,
-        false=variances_fall,
     ),
 )

@@ -142,11 +142,6 @@ def losses_are_bounded_by_root_2_k(randomization: Randomization) -> Comparison:
     return _bounded(randomization, Fraction(2 * randomization.k**2))
 
 
-def losses_are_bounded_by_k(randomization: Randomization) -> Comparison:
-    """The modified loss is at most K / (1 - beta) in absolute value, as the sketch of Theorem 2 has it."""
-    return _bounded(randomization, Fraction(randomization.k**2))
-
-
 def losses_are_bounded_as_for_equal_shares(randomization: Randomization) -> Comparison:
     """The modified loss is at most (1 - beta / K) / (1 - beta), what it is where all labels are drawn alike."""
     return _bounded(randomization, (1 - randomization.beta / randomization.k) ** 2)
@@ -186,15 +181,6 @@ CLAIMS = (
         hypothesis=ANY + ", losses from 0 to 1",
         instances=_randomizations,
         printed=losses_are_bounded_by_root_2_k,
-        false=losses_are_bounded_as_for_equal_shares,
-    ),
-    Claim(
-        paper="E22",
-        number="Lemma 4",
-        part="equation 1",
-        hypothesis=ANY + ", losses from 0 to 1",
-        instances=_randomizations,
-        printed=losses_are_bounded_by_k,
         false=losses_are_bounded_as_for_equal_shares,
     ),
 )

@@ -18,9 +18,12 @@ from fractions import Fraction
 from functools import cache
 from itertools import product
 
-from optrand.baselines.cluster import cluster_distribution
+import numpy as np
 
-__all__ = ["Distribution", "channel", "histograms", "law_of_distributions"]
+from optrand.baselines.cluster import cluster_distribution
+from optrand.validation import Floats
+
+__all__ = ["Distribution", "channel", "histograms", "label_ratio", "law_of_distributions", "renormalized"]
 
 Distribution = tuple[Fraction, ...]
 
@@ -72,9 +75,44 @@ def _at_most(x: int, ratio: Fraction) -> Fraction:
     return ratio**x * ratio / (1 + ratio) if x < 0 else 1 - ratio**-x / (1 + ratio)
 
 
+def renormalized(clipped: Floats, threshold: float) -> Floats:
+    """Clipped shares as distributions, in floats and many at a time: lines 9 to 19 of Algorithm 1.
+
+    Parameters
+    ----------
+    clipped : (..., K) array
+        From the threshold to 1.
+    threshold : float
+        `tau`.
+
+    Examples
+    --------
+    >>> renormalized(np.array([[1.0, 1.0], [0.5, 0.25]]), 0.25).tolist()
+    [[0.5, 0.5], [0.6, 0.4]]
+    """
+    missing = 1 - clipped.sum(axis=-1, keepdims=True)
+    room = np.where(missing < 0, clipped - threshold, 1 - clipped)
+    total = room.sum(axis=-1, keepdims=True)
+    step: Floats = np.divide(missing, total, out=np.zeros_like(missing), where=total > 0)
+    return clipped + room * step
+
+
 def channel(out: int, true: int, distribution: Distribution, resampling: Fraction) -> Fraction:
     """The probability of a noisy label, given the true one and the distribution of its cluster."""
     return (1 - resampling) * (out == true) + resampling * distribution[out]
+
+
+def label_ratio(distribution: Distribution, resampling: Fraction) -> Fraction:
+    """The largest ratio of two probabilities of one noisy label, where the distribution is public; label by label.
+
+    Examples
+    --------
+    >>> label_ratio((Fraction(1, 3), Fraction(2, 3)), Fraction(1, 2))
+    Fraction(4, 1)
+    """
+    labels = range(len(distribution))
+    law = [[channel(out, true, distribution, resampling) for out in labels] for true in labels]
+    return max(law[a][out] / law[b][out] for a, b, out in product(labels, repeat=3))
 
 
 def histograms(k: int, size: int) -> Iterator[tuple[int, ...]]:

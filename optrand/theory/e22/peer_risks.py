@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from random import Random
 
 import numpy as np
@@ -25,6 +26,9 @@ __all__ = ["CLAIMS"]
 
 TOLERANCE = 1e-9
 """Of sums and roots in floats."""
+
+HUNDRED = 100
+"""What "of the order of" is allowed to hide."""
 
 
 @dataclass(frozen=True)
@@ -153,29 +157,32 @@ class _Combined:
 
 
 def _combined(budget: Budget) -> Iterator[_Combined]:
-    shares = [Fraction(1, n) for n in budget.pick(quick=(4, 16, 2, 100), full=tuple(range(2, 200, 3)))]
-    return (_Combined(epsilon, phi) for epsilon in shares for phi in shares)
+    shares = [Fraction(1, n) for n in (4, 100, 2, *budget.pick(quick=(), full=tuple(range(5, 200, 3))))]
+    for epsilon, phi in product(shares, [*shares, Fraction(1, 10**6), Fraction(1, 10**9)]):
+        yield _Combined(epsilon, phi)
 
 
 def clusters_of_one_over_phi_epsilon_squared(combined: _Combined) -> Comparison:
-    """From s = 1 / (phi epsilon**2) on, theta = epsilon makes Theorem 3's flip of order phi, but for its logarithm.
+    """From s = 1 / (phi epsilon**2) on, theta = epsilon makes Theorem 3's flip of order phi: at most a hundred times.
 
-    Compared in squares, with C log s left out.
+    Compared in squares. C log s, above 1, is left out, which favours the claim.
     """
-    size = 1 / (combined.heterogeneity * combined.epsilon**2)
-    return at_most(combined.flip_squared(size), combined.heterogeneity**2)
+    return _of_order_phi(combined, 1 / (combined.heterogeneity * combined.epsilon**2))
 
 
 def clusters_of_one_over_phi_squared_epsilon(combined: _Combined) -> Comparison:
-    """From s = 1 / (phi**2 epsilon) on, theta = epsilon makes Theorem 3's flip of order phi, but for its logarithm."""
+    """From s = 1 / (phi**2 epsilon) on, theta = epsilon makes Theorem 3's flip of order phi, but for C log s."""
     size = 1 / (combined.heterogeneity**2 * combined.epsilon)
     return at_most(combined.flip_squared(size), combined.heterogeneity**2)
 
 
 def clusters_of_one_over_phi_epsilon(combined: _Combined) -> Comparison:
-    """From s = 1 / (phi epsilon) on, theta = epsilon makes Theorem 3's flip of order phi, but for its logarithm."""
-    size = 1 / (combined.heterogeneity * combined.epsilon)
-    return at_most(combined.flip_squared(size), combined.heterogeneity**2)
+    """From s = 1 / (phi epsilon) on, theta = epsilon makes Theorem 3's flip of order phi, but for C log s."""
+    return _of_order_phi(combined, 1 / (combined.heterogeneity * combined.epsilon))
+
+
+def _of_order_phi(combined: _Combined, size: Fraction) -> Comparison:
+    return at_most(combined.flip_squared(size), (HUNDRED * combined.heterogeneity) ** 2)
 
 
 CLAIMS = (

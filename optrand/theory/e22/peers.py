@@ -11,14 +11,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from itertools import product
 from random import Random
 
 from optrand.baselines import PeerToPeer
 from optrand.exact import exp_bracket
 from optrand.theory.claim import Budget, Claim
-from optrand.theory.comparison import Comparison, at_most, equal
+from optrand.theory.comparison import Comparison, at_most
 
 __all__ = ["CLAIMS", "Peers", "bounds"]
 
@@ -99,9 +98,15 @@ class Peers:
         """The mechanism."""
         return PeerToPeer(float(self.flip), float(self.rate))
 
-    def xi(self, flip: Fraction) -> float:
-        """The `xi` of the lemma for a flip."""
-        return 3 * float(self.reach * flip) * math.sqrt(float(self.rate * self.size * (1 - flip)))
+    @property
+    def xi(self) -> float:
+        """The `xi` of the lemma."""
+        return 3 * float(self.reach * self.flip) * math.sqrt(float(self.rate * self.size * (1 - self.flip)))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """What the lemma promises."""
+        return bounds(self.size, float(self.flip), float(self.rate), self.xi)
 
     def delta(self, epsilon: float) -> float:
         """The exact delta for the worst labels of the others, up to 1e-29."""
@@ -117,9 +122,9 @@ def bounds(size: float, flip: float, rate: float, xi: float) -> tuple[float, flo
 
     Examples
     --------
-    >>> epsilon, delta = bounds(3, 0.99, 1.0, 0.25)
-    >>> round(epsilon, 3), round(delta, 3)
-    (1.568, 0.311)
+    >>> epsilon, delta = bounds(20, 0.4, 1.0, 3.7)
+    >>> round(epsilon, 3), round(delta, 4)
+    (3.804, 0.0063)
     """
     spread = math.sqrt(rate) * xi * math.log1p(3 / math.sqrt(size * flip))
     delta = math.exp(-flip * xi**2 / (4 * (flip + 1 / size) * (1 - flip)))
@@ -127,104 +132,33 @@ def bounds(size: float, flip: float, rate: float, xi: float) -> tuple[float, flo
 
 
 def _peers(budget: Budget) -> Iterator[Peers]:
-    """Small clusters with rare and frequent flips, then larger ones."""
+    """Small clusters with all flips that the lemma allows, then larger ones."""
     reaches = (Fraction(1, 2), Fraction(1), Fraction(1, 10))
-    cases = product((3, 5, 10, 20), ("99/100", "1/2", "9/10", "1/5", "2/5"), ("1", "1/10"), reaches)
+    cases = product((4, 5, 10, 20), ("2/5", "1/2", "1/5", "1/3", "9/20"), ("1", "1/10"), reaches)
     sizes = [(60, "1/10"), (100, "1/5"), *budget.pick(quick=[], full=[(128, "1/2"), (1_000, "3/10"), (2_000, "1/5")])]
     cases_of_many = product(sizes, budget.pick(quick=("1",), full=("1", "1/3")), (Fraction(3, 10), Fraction(1)))
     found = [(size, flip, rate, reach) for size, flip, rate, reach in cases]
     found += [(size, flip, rate, reach) for (size, flip), rate, reach in cases_of_many]
     for size, flip, rate, reach in found:
         peers = Peers(size, Fraction(flip), Fraction(rate), reach, size)
-        delta = bounds(size, float(peers.flip), float(peers.rate), peers.xi(peers.flip))[1]
-        if size * peers.flip >= 2 and delta >= LEAST_DELTA:
+        if size * peers.flip >= 2 and peers.bounds[1] >= LEAST_DELTA:
             yield peers
             if size <= budget.pick(quick=5, full=20):
                 yield replace(peers, users=2 * size + 1)
 
 
 def peers_are_private(peers: Peers) -> Comparison:
-    """Delta is at most exp(-alpha xi**2 / (4 (alpha + 1/s) (1 - alpha))) at Lemma 9's epsilon, whatever the flip alpha.
+    """Delta is at most exp(-alpha xi**2 / (4 (alpha + 1/s) (1 - alpha))) at Lemma 9's epsilon.
 
     This epsilon is theta log(e + 3 / (s alpha)) + sqrt(theta) xi log(1 + 3 / sqrt(s alpha)).
     """
-    epsilon, delta = bounds(peers.size, float(peers.flip), float(peers.rate), peers.xi(peers.flip))
-    return at_most(peers.delta(epsilon), delta)
-
-
-def peers_that_flip_less_than_half_are_private(peers: Peers) -> Comparison:
-    """The same for flips of at most 1/2; where labels are flipped more often, with 1 - alpha for alpha.
-
-    Clusters of fewer than 2 / min(alpha, 1 - alpha) users are promised nothing.
-    """
-    flip = min(peers.flip, 1 - peers.flip)
-    if peers.size * flip < 2:
-        return at_most(peers.delta(0.1), 1)
-    epsilon, delta = bounds(peers.size, float(flip), float(peers.rate), peers.xi(flip))
-    return at_most(peers.delta(epsilon), delta)
+    return at_most(peers.delta(peers.bounds[0]), peers.bounds[1])
 
 
 def peers_are_private_without_roots(peers: Peers) -> Comparison:
-    """The same for flips of at most 1/2 with no more than epsilon = sqrt(theta) xi log(1 + 1 / (s alpha))."""
-    flip = min(peers.flip, 1 - peers.flip)
-    if peers.size * flip < 2:
-        return at_most(peers.delta(0.1), 1)
-    xi = peers.xi(flip)
-    epsilon = math.sqrt(peers.rate) * xi * math.log1p(1 / float(peers.size * flip))
-    return at_most(peers.delta(epsilon), bounds(peers.size, float(flip), float(peers.rate), xi)[1])
-
-
-@dataclass(frozen=True)
-class _Copies:
-    """A cluster of which every user sends a copy: Algorithm 2 without subsampling."""
-
-    labels: tuple[int, ...]
-    flip: Fraction
-
-    @property
-    def mean(self) -> Fraction:
-        """The probability that a copy is 1."""
-        return sum((self.flip if y == 0 else 1 - self.flip for y in self.labels), Fraction(0)) / len(self.labels)
-
-    @cached_property
-    def variance(self) -> Fraction:
-        """The variance of the number of ones, over all flips and all choices of users."""
-        n = len(self.labels)
-        first = second = Fraction(0)
-        for flips in product((0, 1), repeat=n):
-            mass = math.prod((self.flip if f else 1 - self.flip for f in flips), start=Fraction(1, n**n))
-            for chosen in product(range(n), repeat=n):
-                ones = sum(self.labels[user] ^ flips[user] for user in chosen)
-                first, second = first + mass * ones, second + mass * ones**2
-        return second - first**2
-
-    def __str__(self) -> str:
-        return f"labels {', '.join(map(str, self.labels))}, alpha = {self.flip}"
-
-
-def _copies(budget: Budget) -> Iterator[_Copies]:
-    for n in budget.pick(quick=(1, 2, 3), full=(1, 2, 3, 4, 5)):
-        for ones in range(n // 2 + 1):
-            for flip in ("1/4", "1/10", "0", "1/2"):
-                yield _Copies((1,) * ones + (0,) * (n - ones), Fraction(flip))
-
-
-def copies_are_independent(copies: _Copies) -> Comparison:
-    """The ones among t copies are binomial, with the variance t p (1 - p)."""
-    return equal(copies.variance, len(copies.labels) * copies.mean * (1 - copies.mean))
-
-
-def copies_of_one_label_agree(copies: _Copies) -> Comparison:
-    """The variance of the ones among t copies is t p (1 - p) + t (t - 1) alpha (1 - alpha) / n: some copy the same."""
-    t = len(copies.labels)
-    shared = (t - 1) * copies.flip * (1 - copies.flip)
-    return equal(copies.variance, t * copies.mean * (1 - copies.mean) + shared)
-
-
-def copies_agree_as_if_labels_did(copies: _Copies) -> Comparison:
-    """The variance of the ones among t copies is t p (1 - p) (1 + (t - 1) / n), what it is where all labels agree."""
-    t = len(copies.labels)
-    return equal(copies.variance, (2 * t - 1) * copies.mean * (1 - copies.mean))
+    """The same with no more than epsilon = sqrt(theta) xi log(1 + 1 / (s alpha))."""
+    epsilon = math.sqrt(peers.rate) * peers.xi * math.log1p(1 / float(peers.size * peers.flip))
+    return at_most(peers.delta(epsilon), peers.bounds[1])
 
 
 CLAIMS = (
@@ -239,20 +173,9 @@ CLAIMS = (
     Claim(
         paper="E22",
         number="Lemma 9",
-        hypothesis="clusters of at least 2 / alpha users, xi up to 3 alpha sqrt(theta s (1 - alpha))",
+        hypothesis="2 / s <= alpha <= 1/2, clusters of s users and more, xi <= 3 alpha sqrt(theta s (1 - alpha))",
         instances=_peers,
         printed=peers_are_private,
-        corrected=peers_that_flip_less_than_half_are_private,
         false=peers_are_private_without_roots,
-    ),
-    Claim(
-        paper="E22",
-        number="Lemma 9",
-        part="number of ones",
-        hypothesis="every user of the cluster sends a copy",
-        instances=_copies,
-        printed=copies_are_independent,
-        corrected=copies_of_one_label_agree,
-        false=copies_agree_as_if_labels_did,
     ),
 )
