@@ -18,7 +18,7 @@ from optrand.theory.b23.columns import Members, absolute, best_on_grid, response
 from optrand.theory.b23.simplex import minimise
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, none
-from optrand.theory.instances import Setting, label_set, prior
+from optrand.theory.instances import RATIOS, Setting, label_set, prior
 
 __all__ = ["CLAIMS", "AbsoluteLoss", "Part"]
 
@@ -121,11 +121,12 @@ class AbsoluteLoss:
 
 def _settings(budget: Budget) -> Iterator[Setting]:
     three = tuple(map(Fraction, range(3)))
-    yield Setting(three[:2], (Fraction(1, 2),) * 2, Fraction(2))
-    for weights in ((1, 1, 1), (5, 5, 1), (1, 1, 0)):
-        yield Setting(three, tuple(Fraction(weight, sum(weights)) for weight in weights), Fraction(2))
+    for ratio in (Fraction(2), min(RATIOS), max(RATIOS)):
+        for weights in ((1, 1), (0, 1), (1, 1, 1), (5, 5, 1), (1, 1, 0), (0, 1, 0)):
+            shares = tuple(Fraction(weight, sum(weights)) for weight in weights)
+            yield Setting(three[: len(weights)], shares, ratio)
     random = Random(2)  # noqa: S311
-    for _ in range(budget.pick(quick=25, full=400)):
+    for _ in range(budget.pick(quick=12, full=400)):
         k = random.randint(2, 4)
         yield Setting(label_set(random, k), prior(random, k), 1 + Fraction(random.randint(1, 60), 10))
 
@@ -147,9 +148,9 @@ def there_is_one_in_a_box(posed: AbsoluteLoss) -> Comparison:
     return at_most(posed.outputs_in_box, 2 * posed.setting.k)
 
 
-def fewer_outputs_than_labels(posed: AbsoluteLoss) -> Comparison:
-    """Of absolute loss in such a box, `k - 1` outputs are enough."""
-    return at_most(posed.outputs_in_box, posed.setting.k - 1)
+def there_is_an_optimum_if_all_labels_occur(posed: AbsoluteLoss) -> Comparison:
+    """Of absolute loss an optimal unbiased randomizer exists if no label has the prior 0."""
+    return none(len(posed.lost) if all(posed.setting.prior) else 0)
 
 
 CLAIMS = (
@@ -161,6 +162,6 @@ CLAIMS = (
         instances=_instances,
         printed=there_is_an_optimum,
         corrected=there_is_one_in_a_box,
-        false=fewer_outputs_than_labels,
+        false=there_is_an_optimum_if_all_labels_occur,
     ),
 )

@@ -16,7 +16,7 @@ from itertools import product
 from random import Random
 
 from optrand.theory.claim import Budget, Claim
-from optrand.theory.comparison import Comparison, at_most, equal, worst
+from optrand.theory.comparison import Comparison, at_most
 
 __all__ = ["CLAIMS", "Descent"]
 
@@ -130,22 +130,6 @@ def descent_forgets_the_bias(descent: Descent) -> Comparison:
     return at_most(descent.excess, descent.rate)
 
 
-def _bound(descent: Descent, step: Fraction) -> Fraction:
-    """What the proof has before a step size is chosen: ``R**2 / (2 eta T) + eta ((L + alpha)**2 + sigma**2) / 2``."""
-    return descent.reach**2 / (2 * step * descent.steps**2) + step * descent.root**2 / 2
-
-
-def the_printed_step_is_best(descent: Descent) -> Comparison:
-    """The printed step size makes the first term of the bound what it is printed to be, and no other a smaller one."""
-    others = (at_most(descent.rate, _bound(descent, descent.step * factor)) for factor in (Fraction(1, 2), 2))
-    return worst(equal(_bound(descent, descent.step), descent.rate), *others)
-
-
-def half_the_step_is_best(descent: Descent) -> Comparison:
-    """Half the printed step size makes the first term of the bound what it is printed to be."""
-    return equal(_bound(descent, descent.step / 2), descent.rate)
-
-
 @dataclass(frozen=True)
 class _Place:
     """A place on ``[0, R]``, where ``alpha w / 2`` and ``-alpha w / 2`` are to be made small."""
@@ -194,15 +178,6 @@ CLAIMS = (
         instances=_descents,
         printed=descent_comes_near,
         false=descent_forgets_the_bias,
-    ),
-    Claim(
-        paper="B23",
-        number="Lemma 15",
-        part="step size",
-        hypothesis="the bound of the standard analysis, for any step size",
-        instances=_descents,
-        printed=the_printed_step_is_best,
-        false=half_the_step_is_best,
     ),
     Claim(
         paper="B23",

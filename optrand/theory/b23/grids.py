@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
 
+from optrand.theory.b23.columns import response_ends
+from optrand.theory.b23.feasibility import smallest_ratio
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
 from optrand.theory.instances import Setting, settings
@@ -29,26 +31,18 @@ def two_ends_are_enough(setting: Setting) -> Comparison:
     With two outputs `L < U` there is only one unbiased randomizer: `U` with probability `(y - L) / (U - L)`. Its ratios
     are largest between the two end labels.
     """
-    return _ratio_between(setting, *_ends(setting, reach=setting.ratio - 1))
+    return _carry(setting, *response_ends(setting.labels, setting.ratio))
 
 
 def nearer_ends_are_enough(setting: Setting) -> Comparison:
     """The same with both ends a tenth nearer to the labels."""
-    return _ratio_between(setting, *_ends(setting, reach=(setting.ratio - 1) * Fraction(10, 9)))
+    low, high = response_ends(setting.labels, setting.ratio)
+    first, last = setting.labels[0], setting.labels[-1]
+    return _carry(setting, low + (first - low) / 10, high - (high - last) / 10)
 
 
-def _ends(setting: Setting, *, reach: Fraction) -> tuple[Fraction, Fraction]:
-    low, high = setting.labels[0], setting.labels[-1]
-    return (
-        low - sum((y - low for y in setting.labels), Fraction(0)) / reach,
-        high + sum((high - y for y in setting.labels), Fraction(0)) / reach,
-    )
-
-
-def _ratio_between(setting: Setting, lowest: Fraction, highest: Fraction) -> Comparison:
-    """The larger of the two ratios against the one that is allowed."""
-    low, high = setting.labels[0], setting.labels[-1]
-    return at_most(max((highest - low) / (highest - high), (high - lowest) / (low - lowest)), setting.ratio)
+def _carry(setting: Setting, low: Fraction, high: Fraction) -> Comparison:
+    return at_most(smallest_ratio(setting.labels, low, high), setting.ratio)
 
 
 @dataclass(frozen=True)

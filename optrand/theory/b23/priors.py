@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
 from random import Random
 
 import numpy as np
@@ -20,7 +19,7 @@ import numpy as np
 from optrand.entropy import SeededEntropy
 from optrand.priors import private_prior
 from optrand.theory.claim import Budget, Claim
-from optrand.theory.comparison import Comparison, at_most, equal, none, worst
+from optrand.theory.comparison import Comparison, at_most
 
 __all__ = ["CLAIMS", "Neighbours", "neighbours"]
 
@@ -83,70 +82,6 @@ def noise_of_scale_one_is_enough(neighbours: Neighbours) -> Comparison:
 
 
 @dataclass(frozen=True)
-class _Noisy:
-    """Counts and what noise adds to them."""
-
-    counts: tuple[int, ...]
-    noise: tuple[int, ...]
-
-    def __str__(self) -> str:
-        return f"counts {', '.join(map(str, self.counts))}, noise {', '.join(map(str, self.noise))}"
-
-    @property
-    def noisy(self) -> list[int]:
-        """The sums."""
-        return [count + shift for count, shift in zip(self.counts, self.noise, strict=True)]
-
-    @property
-    def shares(self) -> list[Fraction]:
-        """Clipped and normalised; nothing where all are clipped."""
-        clipped = [max(count, 0) for count in self.noisy]
-        return [Fraction(count, sum(clipped)) for count in clipped] if any(clipped) else []
-
-    @property
-    def estimate(self) -> list[Fraction]:
-        """The shares, equal ones where all counts are clipped."""
-        return self.shares or [Fraction(1, len(self.counts))] * len(self.counts)
-
-    @property
-    def distance(self) -> Fraction:
-        """Total variation between the estimate and the shares of the counts."""
-        true = [Fraction(count, sum(self.counts)) for count in self.counts]
-        return sum((abs(a - b) for a, b in zip(self.estimate, true, strict=True)), Fraction(0)) / 2
-
-
-def _noisy(budget: Budget) -> Iterator[_Noisy]:
-    reach = budget.pick(quick=3, full=6)
-    for counts in ((1, 1), (0, 3), (2, 1, 0), (1, 1, 1)):
-        yield from (_Noisy(counts, noise) for noise in product(range(-reach, reach + 1), repeat=len(counts)))
-
-
-def the_estimate_is_a_distribution(noisy: _Noisy) -> Comparison:
-    """Whatever the noise, clipped and normalised counts are a distribution."""
-    return equal(sum(noisy.shares, Fraction(0)), 1)
-
-
-def the_estimate_may_be_uniform(noisy: _Noisy) -> Comparison:
-    """Whatever the noise, clipped and normalised counts are a distribution; equal shares where all are clipped."""
-    return worst(equal(sum(noisy.estimate, Fraction(0)), 1), at_most(0, min(noisy.estimate)))
-
-
-def clipping_is_not_needed(noisy: _Noisy) -> Comparison:
-    """Whatever the noise, normalised counts are a distribution without being clipped."""
-    return worst(at_most(0, min(noisy.noisy)), none(int(sum(noisy.noisy) == 0)))
-
-
-def the_noise_bounds_the_error(noisy: _Noisy) -> Comparison:
-    """The total variation between the estimate and the shares is at most the noise, summed over labels, over `n`."""
-    return at_most(noisy.distance, Fraction(sum(map(abs, noisy.noise)), sum(noisy.counts)))
-
-
-def half_the_noise_bounds_the_error(noisy: _Noisy) -> Comparison:
-    """The total variation between the estimate and the shares is at most half that noise, over `n`."""
-    return at_most(noisy.distance, Fraction(sum(map(abs, noisy.noise)), 2 * sum(noisy.counts)))
-
-
-@dataclass(frozen=True)
 class _Estimated:
     """Counts, and a budget for their prior."""
 
@@ -201,25 +136,6 @@ CLAIMS = (
         instances=neighbours,
         printed=noise_of_scale_two_is_enough,
         false=noise_of_scale_one_is_enough,
-    ),
-    Claim(
-        paper="B23",
-        number="Algorithm 4",
-        part="distribution",
-        hypothesis="any counts and any noise",
-        instances=_noisy,
-        printed=the_estimate_is_a_distribution,
-        corrected=the_estimate_may_be_uniform,
-        false=clipping_is_not_needed,
-    ),
-    Claim(
-        paper="B23",
-        number="Appendix C",
-        part="error of one draw",
-        hypothesis="any counts and any noise; equal shares where all counts are clipped",
-        instances=_noisy,
-        printed=the_noise_bounds_the_error,
-        false=half_the_noise_bounds_the_error,
     ),
     Claim(
         paper="B23",
