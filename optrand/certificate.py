@@ -22,7 +22,7 @@ So 2k numbers prove optimality over all outputs, whatever solver named them. Thi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import overload
 
 import numpy as np
@@ -36,7 +36,7 @@ from optrand.pricing import price
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution
-from optrand.validation import SMALLEST_NORMAL
+from optrand.validation import MAX_EPSILON, SMALLEST_NORMAL
 
 __all__ = ["Certificate", "certify", "lower_bound"]
 
@@ -185,6 +185,10 @@ def certify(
         facts = Measurements.of_randomizer(problem, answer)
     value = math.inf if facts.findings else facts.value
     charges = 0.0 if dual is None or facts.findings else facts.charged(problem, dual)
+    if dual is not None and not facts.findings and facts.overspends(problem):
+        # Of the larger budget that was really spent the same multipliers prove less.
+        spent = replace(problem, epsilon=min(facts.epsilon, MAX_EPSILON))
+        charges += max(0.0, bound - lower_bound(spent, dual, exact=exact))
     if charges:
         value = math.nextafter(value + charges, math.inf)
     maximised = problem.sign < 0

@@ -26,6 +26,9 @@ __all__ = ["TOLERANCE", "Measurements"]
 TOLERANCE = 1e-9
 """A float matrix counts as feasible while rows, means and ratios are off by at most this share of their scale."""
 
+ROUNDING = 2.0**-48
+"""A share of a ratio that may be rounding: of two probabilities, of their quotient, and of its logarithm."""
+
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
@@ -53,6 +56,12 @@ class Measurements:
     def bias(self) -> float:
         """The largest one, whatever its sign."""
         return float(np.abs(self.biases).max())
+
+    def overspends(self, problem: Problem) -> bool:
+        """Whether the budget is exceeded by more than a ratio of two floats may be off by rounding."""
+        # Of epsilon itself the last digit is a share of the ratio that grows with it.
+        rounding = ROUNDING * (1 + problem.epsilon) * math.exp(problem.epsilon)
+        return math.expm1(self.epsilon) > math.expm1(problem.epsilon) + rounding
 
     def charged(self, problem: Problem, dual: Dual) -> float:
         """What the multipliers charge for rows that miss 1, and for biases where none is allowed: at least that much.

@@ -12,7 +12,9 @@ from optrand import (
     Interval,
     Randomizer,
     certify,
+    classification,
     regression,
+    rr_with_prior,
     solve,
     tabulate,
     unbiased_range,
@@ -91,6 +93,21 @@ def test_a_deficit_of_the_reduced_dual_costs_no_more_among_more_labels():
     claim = type(found)(found.problem, found.randomizer, lowered, found.stats)
     after = lower_bound(problem, reduction.extend(claim).dual)
     assert before * (1 - 1e-12) <= after < found.value
+
+
+@pytest.mark.parametrize("excess", [1e-12, 1e-10, 0.9e-9])
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 8.0])
+def test_a_budget_that_is_exceeded_a_little_is_charged(epsilon, excess):
+    """A table that spends a billionth too much may be better than the best that keeps the budget."""
+    problem = classification([0.5, 0.5], epsilon)
+    dual = rr_with_prior(problem.prior, epsilon).dual
+    kept = 1 / (1 + math.exp(-epsilon * (1 + excess)))
+    spent = Randomizer([0, 1], [0, 1], [[kept, 1 - kept], [1 - kept, kept]], epsilon)
+    proof = certify(problem, spent, dual)
+    assert proof.findings == ()
+    assert kept > 1 / (1 + math.exp(-epsilon))
+    assert proof.lower <= proof.upper
+    assert proof.gap <= 1e-9 + excess
 
 
 @pytest.mark.parametrize("error", [1e-10, -1e-10])
