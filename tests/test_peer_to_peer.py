@@ -14,7 +14,7 @@ from scipy import stats
 
 from optrand.baselines.groups import Groups
 from optrand.baselines.peer_accounting import OFFSETS, SINGLE, PeerPair
-from optrand.baselines.peer_bounds import lemma9, peer_to_peer_table, theorem3, theorem3_flip
+from optrand.baselines.peer_bounds import lemma9, lemma9_at, peer_to_peer_table, theorem3, theorem3_flip
 from optrand.baselines.peer_to_peer import PeerToPeer
 from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidInput
@@ -169,6 +169,7 @@ def test_lemma_9_is_the_printed_formula():
     xi = math.sqrt(4 * 0.101 * 0.9 * math.log(1e6) / 0.1)
     expected = math.log(math.e + 0.03) + xi * math.log(1.3)
     assert lemma9(PeerToPeer(0.1, 1.0), 1e-6, 1000) == pytest.approx(expected)
+    assert lemma9_at(PeerToPeer(0.1, 1.0), xi, 1000) == pytest.approx((expected, 1e-6))
     # Its hypotheses: s alpha >= 2, xi not too large, alpha at most 1/2.
     assert lemma9(PeerToPeer(0.1, 1.0), 0.5, 19) == math.inf
     assert lemma9(PeerToPeer(0.1, 1.0), 1e-6, 100) == math.inf

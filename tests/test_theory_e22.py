@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from optrand.baselines import ClusterRR, PeerToPeer, UniformRR
-from optrand.baselines.peer_bounds import lemma9, theorem3, theorem3_flip
+from optrand.baselines import ClusterRR, UniformRR
 from optrand.estimate import resampling_loss_weights
 from optrand.exact import privacy_ratio
 from optrand.theory.e22.association import Association, found
@@ -20,10 +19,9 @@ from optrand.theory.e22.deviations import deviation
 from optrand.theory.e22.distortion import distortion
 from optrand.theory.e22.labels_alone import LabelsAlone
 from optrand.theory.e22.losses import Population
-from optrand.theory.e22.many_peers import ManyPeers, theorem3_epsilon
 from optrand.theory.e22.matrices import Randomization
 from optrand.theory.e22.noise import channel, law_of_distributions
-from optrand.theory.e22.peers import Peers, bounds
+from optrand.theory.e22.peers import Peers
 from optrand.theory.e22.risks import NoisyChoice
 
 TOLERANCE = 1e-9
@@ -138,23 +136,13 @@ class TestPeers:
                     law[j] += mass * math.comb(3, j) * share**j * (1 - share) ** (3 - j)
             laws.append(law)
         peers = Peers(3, flip, Fraction(1), HALF, 3)
-        epsilon, delta = bounds(3, 0.99, 1.0, peers.xi)
+        epsilon, delta = peers.bounds
         both = (
             sum(max(0.0, float(a) - math.exp(epsilon) * float(b)) for a, b in zip(p, q, strict=True))
             for p, q in (laws, laws[::-1])
         )
         assert max(both) == pytest.approx(peers.delta(epsilon), abs=TOLERANCE)
         assert peers.delta(epsilon) > 2 * delta
-
-    def test_bounds_are_those_of_the_package(self):
-        epsilon, delta = bounds(1_000, 0.2, 0.5, 3.0)
-        assert lemma9(PeerToPeer(0.2, 0.5), delta, 1_000) == pytest.approx(epsilon)
-        size = 20_000
-        assert theorem3(PeerToPeer(theorem3_flip(size, 1.0), 1.0), size) <= theorem3_epsilon(size, 1.0)
-
-    def test_rates_follow_from_flips(self):
-        assert ManyPeers(20_000, theorem3_flip(20_000, 0.9)).rate == pytest.approx(0.9)
-        assert ManyPeers(20_000, theorem3_flip(20_000, 1.0)).rate == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(("k", "size"), [(3, 1), (4, 2)])

@@ -16,7 +16,7 @@ from optrand.baselines.peer_to_peer import PeerToPeer
 from optrand.errors import InvalidInput
 from optrand.validation import real
 
-__all__ = ["PeerToPeerRow", "lemma9", "peer_to_peer_table", "theorem3", "theorem3_flip"]
+__all__ = ["PeerToPeerRow", "lemma9", "lemma9_at", "peer_to_peer_table", "theorem3", "theorem3_flip"]
 
 
 def lemma9(mechanism: PeerToPeer, delta: float, size: int) -> float:
@@ -50,7 +50,36 @@ def lemma9(mechanism: PeerToPeer, delta: float, size: int) -> float:
     if not 2 / s <= alpha <= 1 / 2:
         return math.inf
     xi = math.sqrt(-4 * (alpha + 1 / s) * (1 - alpha) * math.log(target) / alpha)
-    return _lemma9(mechanism, xi, s) if xi <= 3 * alpha * math.sqrt(theta * s * (1 - alpha)) else math.inf
+    return lemma9_at(mechanism, xi, s)[0] if xi <= 3 * alpha * math.sqrt(theta * s * (1 - alpha)) else math.inf
+
+
+def lemma9_at(mechanism: PeerToPeer, xi: float, size: int) -> tuple[float, float]:
+    r"""Epsilon and delta of [E22]_, Lemma 9, at a :math:`\xi`, whether or not its hypotheses hold.
+
+    Parameters
+    ----------
+    mechanism : PeerToPeer
+        With a flip above 0 and below 1.
+    xi : float
+        At least 0; the larger, the larger is epsilon, and the smaller delta.
+    size : int
+        `s`, the size of the smallest cluster.
+
+    Examples
+    --------
+    >>> epsilon, delta = lemma9_at(PeerToPeer(0.4, 1.0), 3.7, 20)
+    >>> round(epsilon, 3), round(delta, 4)
+    (3.804, 0.0063)
+
+    References
+    ----------
+    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Lemma 9.
+    """
+    flip, rate = mechanism.flip, mechanism.rate
+    least = size * flip
+    spread = math.sqrt(rate) * xi * math.log1p(3 / math.sqrt(least))
+    delta = math.exp(-flip * xi**2 / (4 * (flip + 1 / size) * (1 - flip)))
+    return rate * math.log(math.e + 3 / least) + spread, delta
 
 
 def theorem3(mechanism: PeerToPeer, size: int) -> float:
@@ -70,13 +99,7 @@ def theorem3(mechanism: PeerToPeer, size: int) -> float:
     s = checked_count(size, "the size of a cluster", 2)
     if not theorem3_flip(s, mechanism.rate) <= mechanism.flip <= 1 / 2:
         return math.inf
-    return _lemma9(mechanism, 4 * math.sqrt(math.log(s)), s)
-
-
-def _lemma9(mechanism: PeerToPeer, xi: float, s: int) -> float:
-    least = s * mechanism.flip
-    mean = mechanism.rate * math.log(math.e + 3 / least)
-    return mean + math.sqrt(mechanism.rate) * xi * math.log1p(3 / math.sqrt(least))
+    return lemma9_at(mechanism, 4 * math.sqrt(math.log(s)), s)[0]
 
 
 @dataclass(frozen=True)

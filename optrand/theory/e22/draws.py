@@ -14,9 +14,10 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import product
 
+from optrand.baselines import PeerToPeer
+from optrand.baselines.peer_bounds import lemma9_at
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, equal
-from optrand.theory.e22.peers import bounds
 
 __all__ = ["CLAIMS"]
 
@@ -53,9 +54,9 @@ class _Draws:
         return self.p + Fraction(1, self.n)
 
     @property
-    def bounds(self) -> tuple[float, float]:
+    def delta(self) -> float:
         """Of Lemma 9, with `s = n`."""
-        return bounds(self.n, self.low / self.n, self.t / self.n, math.sqrt(self.square))
+        return lemma9_at(PeerToPeer(self.low / self.n, self.t / self.n), math.sqrt(self.square), self.n)[1]
 
     def beyond(self, centre: Fraction) -> Fraction:
         """The probability, after the change, of more than the centre plus `xi sqrt(t p)` ones."""
@@ -87,12 +88,12 @@ def counts_are_centred_where_they_were(draws: _Draws) -> Comparison:
 
 def counts_beyond_are_rare(draws: _Draws) -> Comparison:
     """After the change, counts beyond t p + xi sqrt(t p) are no likelier than Lemma 9's delta."""
-    return at_most(float(draws.beyond(draws.t * draws.p)), draws.bounds[1])
+    return at_most(float(draws.beyond(draws.t * draws.p)), draws.delta)
 
 
 def counts_beyond_are_normal(draws: _Draws) -> Comparison:
     """The same with the square of that delta, as if binomial tails were as thin as normal ones."""
-    return at_most(float(draws.beyond(draws.t * draws.p)), draws.bounds[1] ** 2)
+    return at_most(float(draws.beyond(draws.t * draws.p)), draws.delta**2)
 
 
 @dataclass(frozen=True)

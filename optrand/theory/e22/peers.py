@@ -15,11 +15,12 @@ from itertools import product
 from random import Random
 
 from optrand.baselines import PeerToPeer
+from optrand.baselines.peer_bounds import lemma9_at
 from optrand.exact import exp_bracket
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
 
-__all__ = ["CLAIMS", "Peers", "bounds"]
+__all__ = ["CLAIMS", "Peers"]
 
 LEAST_DELTA = 1e-20
 """Smaller deltas are not tried: what binomial sums leave out would begin to count."""
@@ -106,29 +107,15 @@ class Peers:
     @property
     def bounds(self) -> tuple[float, float]:
         """What the lemma promises."""
-        return bounds(self.size, float(self.flip), float(self.rate), self.xi)
+        return lemma9_at(self.mechanism, self.xi, self.size)
 
     def delta(self, epsilon: float) -> float:
-        """The exact delta for the worst labels of the others, up to 1e-29."""
+        """The exact delta for the worst labels of the others; of more than 128 users, for the worst that are tried."""
         return self.mechanism.delta(epsilon, self.users).delta
 
     def __str__(self) -> str:
         setting = f"alpha = {self.flip}, theta = {self.rate}, xi at {self.reach} of its range"
         return f"{self.users} users, s = {self.size}, {setting}"
-
-
-def bounds(size: float, flip: float, rate: float, xi: float) -> tuple[float, float]:
-    """Epsilon and delta of Lemma 9, as printed.
-
-    Examples
-    --------
-    >>> epsilon, delta = bounds(20, 0.4, 1.0, 3.7)
-    >>> round(epsilon, 3), round(delta, 4)
-    (3.804, 0.0063)
-    """
-    spread = math.sqrt(rate) * xi * math.log1p(3 / math.sqrt(size * flip))
-    delta = math.exp(-flip * xi**2 / (4 * (flip + 1 / size) * (1 - flip)))
-    return rate * math.log(math.e + 3 / (size * flip)) + spread, delta
 
 
 def _peers(budget: Budget) -> Iterator[Peers]:
