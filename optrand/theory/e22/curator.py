@@ -106,8 +106,8 @@ class Curator:
 
     def __str__(self) -> str:
         return (
-            f"other rows {listed_counts(self.others)}, tau = {self.threshold}, exp(1 / sigma) = {self.noise}, lambda = "
-            f"{self.resampling}"
+            f"one row 0 or 1, others of each label: {listed_counts(self.others)}; tau = {self.threshold}, "
+            f"exp(1 / sigma) = {self.noise}, lambda = {self.resampling}"
         )
 
 

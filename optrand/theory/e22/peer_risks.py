@@ -208,7 +208,7 @@ CLAIMS = (
         paper="E22",
         number="Theorem 4",
         part="with Theorem 3",
-        hypothesis="epsilon and phi below 1, theta = epsilon",
+        hypothesis="epsilon and phi below 1, theta = epsilon, as many rows as one likes",
         instances=_combined,
         printed=clusters_of_one_over_phi_epsilon_squared,
         corrected=clusters_of_one_over_phi_squared_epsilon,

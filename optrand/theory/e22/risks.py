@@ -183,7 +183,10 @@ def _noisy_choices(budget: Budget) -> Iterator[NoisyChoice]:
 
 
 def means_are_bounded_by_means(choice: NoisyChoice) -> Comparison:
-    """Mean excess risk is at most twice the largest difference of a risk and the average mean modified loss."""
+    """Mean excess risk is at most twice the largest difference of a risk and the average mean modified loss.
+
+    So with beta = lambda, where what is added for a bias has the factor abs(beta - lambda) = 0.
+    """
     return at_most(choice.excess, 2 * choice.largest_of_means)
 
 
