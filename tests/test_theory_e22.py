@@ -13,6 +13,7 @@ from scipy.optimize import linprog
 from optrand.baselines import ClusterRR, UniformRR
 from optrand.estimate import resampling_loss_weights
 from optrand.exact import privacy_ratio
+from optrand.theory import find
 from optrand.theory.e22.association import Association, found
 from optrand.theory.e22.curator import Curator
 from optrand.theory.e22.deviations import deviation
@@ -42,6 +43,12 @@ def algorithm_1(counts, threshold, scale, draws):
 
 def within_five_errors(hits, expected):
     return abs(hits.mean() - expected) <= 5 * hits.std() / math.sqrt(hits.size)
+
+
+def test_only_unnamed_constants_and_limits_are_left_open():
+    assert {each.name for each in find(paper="E22") if not each.decidable} == {
+        f"E22 {number}" for number in ("Lemma 7", "Theorem 2", "Corollary 1", "Corollary 2", "Theorem 4", "Theorem 5")
+    }
 
 
 class TestCurator:
