@@ -63,6 +63,16 @@ def test_without_rounds_or_time_the_multipliers_stay_or_get_better(stop):
     assert lower_bound(problem, repair(problem, arcs, worse, gap=0.0, **stop)) >= lower_bound(problem, worse)
 
 
+def test_what_is_no_randomizer_leaves_the_multipliers():
+    # Hardly any mass at outputs far away: what an engine in floats made of labels 0 to 3, prior 0, 0.2, 0.3, 0.5 and
+    # epsilon 24.
+    problem = priced(2, k=9)
+    nothing = Staircase(np.eye(9, dtype=bool), 1e20 * np.arange(9.0), np.full(9, 1e-30))
+    dual = Dual(np.zeros(9), np.zeros(9))
+    assert gap_left(problem, nothing, dual) > 0.1
+    assert repair(problem, nothing, dual, gap=1e-10) is dual
+
+
 def test_rows_are_sums_over_columns_of_any_set_of_labels():
     problem = priced(0, k=9)
     rng = np.random.default_rng(1)

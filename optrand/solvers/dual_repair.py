@@ -90,7 +90,10 @@ def repair(
         arcs = Staircase.of_arcs(arcs)
     if not problem.unbiased:
         dual = Dual(dual.alpha, -problem.bias_weights * randomizer.biases)
-    cuts = _Cuts(problem, arcs.only(arcs.masses * math.exp(problem.epsilon) > NEGLIGIBLE), dual, unit)
+    support = arcs.only(arcs.masses * math.exp(problem.epsilon) > NEGLIGIBLE)
+    if not support.masses.size:  # No randomizer: an engine out of digits has left nothing.
+        return best
+    cuts = _Cuts(problem, support, dual, unit)
     for _ in range(rounds):
         found = [(candidate, lower_bound(problem, candidate)) for candidate in cuts.candidates]
         best, bound = max([(best, bound), *found], key=lambda pair: pair[1])
