@@ -126,7 +126,7 @@ def _settings(budget: Budget) -> Iterator[Setting]:
             shares = tuple(Fraction(weight, sum(weights)) for weight in weights)
             yield Setting(three[: len(weights)], shares, ratio)
     random = Random(2)  # noqa: S311
-    for _ in range(budget.pick(quick=12, full=400)):
+    for _ in range(budget.pick(quick=12, full=200)):
         k = random.randint(2, 4)
         yield Setting(label_set(random, k), prior(random, k), 1 + Fraction(random.randint(1, 60), 10))
 

@@ -230,7 +230,7 @@ def _on_grid(budget: Budget) -> Iterator[_OnGrid]:
             shares = tuple(Fraction(weight, sum(weights)) for weight in weights)
             setting = Setting(tuple(map(Fraction, range(len(weights)))), shares, ratio)
             yield from (_OnGrid(setting, 5, square) for square in (True, False))
-    for i in range(budget.pick(quick=20, full=600)):
+    for i in range(budget.pick(quick=20, full=400)):
         k = random.randint(3, 4)
         ratio = 1 + Fraction(random.randint(1, 99), random.choice((1, 10, 100)))
         setting = Setting(label_set(random, k), prior(random, k), ratio)
