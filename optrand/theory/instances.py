@@ -6,12 +6,12 @@ equal priors, zeros, a spike; two labels; ratios from hardly more than 1 to abou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
 
-__all__ = ["RATIOS", "Setting", "label_set", "listed", "prior", "settings"]
+__all__ = ["RATIOS", "Setting", "label_set", "listed", "prior", "settings", "shares"]
 
 RATIOS = tuple(
     Fraction(text) for text in ("2", "11/10", "4/3", "272/100", "10", "1000001/1000000", "3000", "235385266837019985")
@@ -65,7 +65,7 @@ def settings(count: int, *, most: int = 12, seed: int = 0) -> Iterator[Setting]:
     for k in range(2, min(most, 4) + 1):
         for ratio in RATIOS:
             for weights in ([1] * k, [1] + [0] * (k - 1), [10**9] + [1] * (k - 1), list(range(k, 0, -1))):
-                yield Setting(tuple(map(Fraction, range(k))), _shares(weights), ratio)
+                yield Setting(tuple(map(Fraction, range(k))), shares(weights), ratio)
     random = Random(seed)  # noqa: S311
     for _ in range(count):
         k = random.randint(2, most)
@@ -87,13 +87,13 @@ def prior(random: Random, k: int) -> tuple[Fraction, ...]:
     """A prior over `k` labels: flat, rough, with zeros, or almost all on one label."""
     kind = random.randrange(4)
     if kind == 0:
-        return _shares([1] * k)
+        return shares([1] * k)
     weights = [random.randint(1, 100) for _ in range(k)]
     if kind == 2:
         weights = [weight * random.randint(0, 1) for weight in weights]
     if kind == 3:
         weights[random.randrange(k)] *= 10**6
-    return _shares(weights if any(weights) else [1] * k)
+    return shares(weights if any(weights) else [1] * k)
 
 
 def listed(numbers: tuple[Fraction, ...]) -> str:
@@ -107,5 +107,12 @@ def listed(numbers: tuple[Fraction, ...]) -> str:
     return ", ".join(map(str, numbers))
 
 
-def _shares(weights: list[int]) -> tuple[Fraction, ...]:
+def shares(weights: Sequence[int]) -> tuple[Fraction, ...]:
+    """Weights as parts of their sum.
+
+    Examples
+    --------
+    >>> listed(shares((1, 0, 3)))
+    '1/4, 0, 3/4'
+    """
     return tuple(Fraction(weight, sum(weights)) for weight in weights)

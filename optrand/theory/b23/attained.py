@@ -18,7 +18,7 @@ from optrand.theory.b23.columns import Members, absolute, best_on_grid, response
 from optrand.theory.b23.simplex import minimise
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, none
-from optrand.theory.instances import RATIOS, Setting, label_set, prior
+from optrand.theory.instances import RATIOS, Setting, label_set, prior, shares
 
 __all__ = ["CLAIMS", "AbsoluteLoss", "Part"]
 
@@ -123,8 +123,7 @@ def _settings(budget: Budget) -> Iterator[Setting]:
     three = tuple(map(Fraction, range(3)))
     for ratio in (Fraction(2), min(RATIOS), max(RATIOS)):
         for weights in ((1, 1), (0, 1), (1, 1, 1), (5, 5, 1), (1, 1, 0), (0, 1, 0)):
-            shares = tuple(Fraction(weight, sum(weights)) for weight in weights)
-            yield Setting(three[: len(weights)], shares, ratio)
+            yield Setting(three[: len(weights)], shares(weights), ratio)
     random = Random(2)  # noqa: S311
     for _ in range(budget.pick(quick=12, full=200)):
         k = random.randint(2, 4)

@@ -8,7 +8,7 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -19,7 +19,7 @@ from optrand.theory.b23.columns import two_end_loss
 from optrand.theory.b23.structure import response_loss
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, equal
-from optrand.theory.instances import Setting, label_set
+from optrand.theory.instances import Setting, label_set, shares
 
 __all__ = ["CLAIMS"]
 
@@ -55,22 +55,18 @@ class _Solved:
         return Setting(labels, prior, self.setting.ratio)
 
 
-def _shares(weights: Sequence[int]) -> tuple[Fraction, ...]:
-    return tuple(Fraction(weight, sum(weights)) for weight in weights)
-
-
 def _large(budget: Budget) -> Iterator[_Solved]:
     """The two end labels occur; priors of others are zero or not small, and labels are not far from even."""
     three = tuple(map(Fraction, range(3)))
-    yield _Solved(Setting(three, _shares((1, 1, 1)), LARGE))
-    yield _Solved(Setting(three, _shares((1, 0, 1)), LARGE))
+    yield _Solved(Setting(three, shares((1, 1, 1)), LARGE))
+    yield _Solved(Setting(three, shares((1, 0, 1)), LARGE))
     random = Random(51)  # noqa: S311
     for _ in range(budget.pick(quick=25, full=600)):
         k = random.randint(2, 8)
         weights = [random.randint(1, 9), *(random.randint(0, 9) for _ in range(k - 2)), random.randint(1, 9)]
         steps = [Fraction(random.randint(2, 4), 2) for _ in range(k)]
         labels = tuple(sum(steps[:i], Fraction(0)) for i in range(k))
-        yield _Solved(Setting(labels, _shares(weights), LARGE))
+        yield _Solved(Setting(labels, shares(weights), LARGE))
 
 
 def response_is_approached(solved: _Solved) -> Comparison:
@@ -98,13 +94,13 @@ def _small(budget: Budget) -> Iterator[_Solved]:
     ratios = (Fraction(101, 100), Fraction(11, 10), Fraction(27, 10))
     three = tuple(map(Fraction, range(3)))
     yield from (
-        _Solved(Setting(three, _shares(w), ratio)) for ratio in ratios for w in ((1, 1, 1), (0, 1, 0), (1, 0, 0))
+        _Solved(Setting(three, shares(w), ratio)) for ratio in ratios for w in ((1, 1, 1), (0, 1, 0), (1, 0, 0))
     )
     random = Random(52)  # noqa: S311
     for number in range(budget.pick(quick=25, full=600)):
         k = random.randint(2, 8)
         weights = [random.randint(0, 9) for _ in range(k)]
-        yield _Solved(Setting(label_set(random, k), _shares(weights if any(weights) else [1] * k), ratios[number % 3]))
+        yield _Solved(Setting(label_set(random, k), shares(weights if any(weights) else [1] * k), ratios[number % 3]))
 
 
 def _excess(solved: _Solved) -> float:

@@ -111,7 +111,7 @@ def _meshes(budget: Budget, *, most: int, quick: int, full: int) -> Iterator[Mes
 @lru_cache(maxsize=2)
 def _exact(budget: Budget) -> tuple[Mesh, ...]:
     """Shared by several claims, which so find each optimum once."""
-    return tuple(_meshes(budget, most=4, quick=25, full=800))
+    return tuple(_meshes(budget, most=4, quick=25, full=400))
 
 
 def _refined(budget: Budget) -> Iterator[Mesh]:

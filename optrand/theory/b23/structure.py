@@ -29,7 +29,7 @@ from optrand.theory.b23.columns import (
 )
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
-from optrand.theory.instances import RATIOS, Setting, label_set, prior, settings
+from optrand.theory.instances import RATIOS, Setting, label_set, prior, settings, shares
 
 __all__ = ["CLAIMS", "OnLine", "favouring", "places", "response_loss"]
 
@@ -67,8 +67,7 @@ def _certified(budget: Budget) -> Iterator[_Certified]:
         k = random.randint(2, 12)
         weights = [random.randint(-4, 20) for _ in range(k)]
         weights = [max(weight, 0) for weight in weights] if max(weights) > 0 else [1] * k
-        shares = tuple(Fraction(weight, sum(weights)) for weight in weights)
-        yield _Certified(Setting(label_set(random, k), shares, random.choice(RATIOS[:-1])))
+        yield _Certified(Setting(label_set(random, k), shares(weights), random.choice(RATIOS[:-1])))
 
 
 def _at_most(certified: _Certified, outputs: int) -> Comparison:
@@ -97,8 +96,9 @@ def positive(budget: Budget, *, seed: int, quick: int = 60) -> Iterator[Setting]
     for _ in range(budget.pick(quick=quick, full=20 * quick)):
         k = random.randint(2, 5)
         weights = [random.randint(1, 50) for _ in range(k)]
-        shares = tuple(Fraction(weight, sum(weights)) for weight in weights)
-        yield Setting(label_set(random, k), shares, 1 + Fraction(random.randint(1, 99), random.choice((1, 10))))
+        yield Setting(
+            label_set(random, k), shares(weights), 1 + Fraction(random.randint(1, 99), random.choice((1, 10)))
+        )
 
 
 @dataclass(frozen=True)
@@ -227,8 +227,7 @@ def _on_grid(budget: Budget) -> Iterator[_OnGrid]:
     random = Random(5)  # noqa: S311
     for ratio in (Fraction(2), min(RATIOS), max(RATIOS)):
         for weights in ((1, 1), (0, 1), (1, 1, 1), (1, 0, 1), (0, 1, 0)):
-            shares = tuple(Fraction(weight, sum(weights)) for weight in weights)
-            setting = Setting(tuple(map(Fraction, range(len(weights)))), shares, ratio)
+            setting = Setting(tuple(map(Fraction, range(len(weights)))), shares(weights), ratio)
             yield from (_OnGrid(setting, 5, square) for square in (True, False))
     for i in range(budget.pick(quick=20, full=400)):
         k = random.randint(3, 4)

@@ -20,7 +20,7 @@ from optrand.theory.b23.columns import Column, Cost, Members, absolute, best_on_
 from optrand.theory.b23.structure import favouring
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
-from optrand.theory.instances import RATIOS, Setting, label_set, listed, prior
+from optrand.theory.instances import RATIOS, Setting, label_set, listed, prior, shares
 
 __all__ = ["CLAIMS", "Channel", "staircases"]
 
@@ -119,12 +119,12 @@ def _some_ratio(random: Random) -> Fraction:
     return 1 + Fraction(random.randint(1, 99), random.choice((1, 10, 100)))
 
 
-def _channel(random: Random, k: int, shares: Callable[[Random, int], tuple[Fraction, ...]], ratio: Fraction) -> Channel:
+def _channel(random: Random, k: int, draw: Callable[[Random, int], tuple[Fraction, ...]], ratio: Fraction) -> Channel:
     """Random shares as prior and as rows; the rows are mixed with equal ones until no ratio exceeds `ratio`."""
     n = random.randint(2, 6)
-    setting = Setting(label_set(random, k), shares(random, k), ratio)
+    setting = Setting(label_set(random, k), draw(random, k), ratio)
     part = (setting.ratio - 1) / (setting.ratio - 1 + n)
-    rows = tuple(tuple((1 - part) / n + part * share for share in shares(random, n)) for _ in range(k))
+    rows = tuple(tuple((1 - part) / n + part * share for share in draw(random, n)) for _ in range(k))
     span = setting.labels[-1] - setting.labels[0]
     outputs = sorted(setting.labels[0] + span * Fraction(random.randint(-20, 40), 20) for _ in range(n))
     return Channel(setting, tuple(outputs), rows)
@@ -132,8 +132,7 @@ def _channel(random: Random, k: int, shares: Callable[[Random, int], tuple[Fract
 
 def _positive(random: Random, k: int) -> tuple[Fraction, ...]:
     """Shares without zeros, none of them tiny."""
-    weights = [random.randint(1, 50) for _ in range(k)]
-    return tuple(Fraction(weight, sum(weights)) for weight in weights)
+    return shares([random.randint(1, 50) for _ in range(k)])
 
 
 def _kept(channel: Channel, *costs: Cost) -> Comparison:
