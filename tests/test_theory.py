@@ -307,7 +307,7 @@ def test_a_number_of_jobs_without_meaning_is_refused() -> None:
 
 def test_findings_in_words() -> None:
     findings = [check(claim) for claim in FIRST_TWO]
-    assert tally(findings) == "2 claims: 1 holds, 1 holds as corrected"
+    assert tally(findings) == "2 checks of 1 numbered claim: 1 holds, 1 holds as corrected"
     assert "holds as corrected" in one_line(findings[1])
     text = details(FIRST_TWO[1], findings[1])
     assert "a = 1, b = 1, c = 2" in text
@@ -337,7 +337,7 @@ def test_the_command_tells_all_there_is_to_say_of_one_claim() -> None:
     code, output = run_theory("--paper", "b23", "--claim", "Proposition 7")
     assert code == 0
     assert "counterexample" in output
-    assert "2 claims: 1 holds, 1 holds as corrected" in output
+    assert "2 checks of 1 numbered claim: 1 holds, 1 holds as corrected" in output
 
 
 def test_the_command_writes_a_page_and_pictures_and_refuses_to_replace_them(tmp_path: Path) -> None:
@@ -391,7 +391,7 @@ def test_the_command_goes_on_without_an_extra_unless_asked_for_that_claim(monkey
     code, output = run_theory()
     assert code == 0
     assert "not tried: B23 Lemma 98 needs sklearn" in output
-    assert "1 claim: 1 holds as corrected" in output
+    assert "1 check of 1 numbered claim: 1 holds as corrected" in output
     code, output = run_theory("--claim", "Lemma 98")
     assert code == 1
 

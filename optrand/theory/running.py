@@ -103,7 +103,8 @@ def _on_processes(names: Sequence[str], budget: Budget, workers: int) -> Iterato
             for future in futures:
                 yield future.result()
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            # Of a run that ends early nothing more is begun.
+            pool.shutdown(cancel_futures=True)
 
 
 def _end_quietly() -> None:

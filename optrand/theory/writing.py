@@ -17,16 +17,18 @@ def one_line(finding: Finding) -> str:
 
 
 def tally(findings: Sequence[Finding]) -> str:
-    """How many findings have which verdict.
+    """How many findings have which verdict; a numbered claim may be several checks.
 
     Examples
     --------
     >>> tally([])
-    '0 claims'
+    '0 checks of 0 numbered claims'
     """
     counts = {verdict: sum(finding.verdict is verdict for finding in findings) for verdict in Verdict}
     told = [f"{count} {verdict.value}" for verdict, count in counts.items() if count]
-    return f"{len(findings)} claim{'s' * (len(findings) != 1)}" + (f": {', '.join(told)}" if told else "")
+    numbered = len({finding.claim.split(":")[0] for finding in findings})
+    checks = f"{_counted(len(findings), 'check')} of {_counted(numbered, 'numbered claim')}"
+    return checks + (f": {', '.join(told)}" if told else "")
 
 
 def details(claim: Claim, finding: Finding) -> str:
@@ -113,7 +115,11 @@ def _findings(finding: Finding) -> dict[str, str]:
 
 
 def _tried(evidence: Evidence) -> str:
-    return f"{evidence.tried:,} instance{'s' * (evidence.tried > 1)}, {'exact' if evidence.exact else 'in floats'}"
+    return f"{_counted(evidence.tried, 'instance')}, {'exact' if evidence.exact else 'in floats'}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def _cell(text: str) -> str:
