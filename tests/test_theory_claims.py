@@ -94,6 +94,7 @@ HOLD = {
         "Table 1: bins",
         "Table 1: predictors",
         "Figure 2",
+        "Algorithm 1",
         "Theorem 6: outputs",
         "Claim 11: on the line",
         "Claim 11: on a grid",

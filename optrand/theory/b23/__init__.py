@@ -11,6 +11,7 @@ from optrand.theory.b23 import (
     grids,
     mesh,
     noise,
+    printed_program,
     priors,
     structure,
     table,
@@ -23,6 +24,7 @@ __all__ = ["CLAIMS"]
 CLAIMS = (
     *bayes.CLAIMS,
     *table.CLAIMS,
+    *printed_program.CLAIMS,
     *structure.CLAIMS,
     *attained.CLAIMS,
     *transformations.CLAIMS,
