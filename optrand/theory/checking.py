@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ MOST_SIDES = 400
 
 
 class BlindCheck(OptrandError):
-    """A check did not refute the false variant of its claim: what it says of the claim means nothing."""
+    """A check compares what is no number, or does not refute the false variant of its claim: it means nothing."""
 
 
 def check(claim: Claim, budget: Budget = Budget.QUICK) -> Finding:
@@ -42,7 +43,7 @@ def check(claim: Claim, budget: Budget = Budget.QUICK) -> Finding:
     MissingExtra
         An optional dependency that the claim needs is not installed.
     BlindCheck
-        The false variant of the claim was not refuted.
+        The false variant of the claim was not refuted, or a side is no number: that would refute anything.
 
     Notes
     -----
@@ -100,8 +101,11 @@ class _Tally:
     def ask(self, instance: object) -> None:
         """Hear what the form says of an instance."""
         said = self.form(instance)
+        sides = _float(said.left), _float(said.right)
+        if any(map(math.isnan, sides)):
+            raise BlindCheck(f"{words(self.form)!r} compares what is no number, at {instance}; the check sees nothing")
         self.exact &= said.exact
-        self.sides.append((_float(said.left), _float(said.right)))
+        self.sides.append(sides)
         rank = (said.holds, said.margin)
         if self.worst is None or rank < self.least:
             self.least, self.worst = rank, _case(instance, said)

@@ -100,5 +100,7 @@ class Claim:
 
 def words(form: Form) -> str:
     """The first paragraph of a form's docstring, on one line."""
-    text = inspect.cleandoc(form.__doc__ or "")
+    if form.__doc__ is None:
+        return "(The wording is a docstring, which Python drops under -OO.)"
+    text = inspect.cleandoc(form.__doc__)
     return " ".join(text.split("\n\n")[0].split())

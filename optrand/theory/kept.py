@@ -63,7 +63,8 @@ def kept_findings(path: str | os.PathLike[str], budget: Budget) -> dict[str, Fin
     if source.is_symlink() or not source.is_file():
         raise InvalidInput(f"{source} is not a plain file: name another one for the findings")
     lines = source.read_bytes().splitlines(keepends=True)
-    if not lines or lines[0] != HEADER:
+    # An empty one may be what a full disk left of an earlier run.
+    if lines and lines[0] != HEADER:
         raise InvalidInput(f"{source} is not a file of findings: name another one, or delete it")
     found: dict[str, Finding] = {}
     for line in lines[1:]:
