@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from optrand.cli import UNVERIFIED, WRONG_INPUT, app
+from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
 from optrand.errors import InvalidInput, MissingExtra
 from optrand.theory import (
     BlindCheck,
@@ -200,6 +200,23 @@ def test_a_check_that_does_not_refute_the_false_variant_is_no_check() -> None:
         check(dataclasses.replace(made(), instances=lambda _: iter(())))
 
 
+def no_number(number: int) -> Comparison:
+    """A number is at most what is none."""
+    return at_most(number, math.nan)
+
+
+@pytest.mark.parametrize("claim", [made(printed=no_number), made(false=no_number), made(corrected=no_number)])
+def test_what_is_no_number_refutes_no_form(claim: Claim) -> None:
+    with pytest.raises(BlindCheck, match=r"'A number is at most what is none\.' compares what is no number, at 1"):
+        check(claim)
+
+
+def test_a_claim_without_docstrings_says_so() -> None:
+    code = "import optrand.theory as t; print(t.find(number='Fact 14')[0].statement)"
+    told = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "(The wording is a docstring, which Python drops under -OO.)\n"
+
+
 def test_a_claim_that_lacks_an_extra_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking, "find_spec", lambda _: None)
     with pytest.raises(MissingExtra, match=r"B23 Lemma 99 needs sklearn: pip install 'optrand\[clusters\]'"):
@@ -247,16 +264,58 @@ def test_what_is_kept_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.Mon
     file = tmp_path / "kept.jsonl"
     first = list(running.run(FIRST_TWO, jobs=1, kept=file))
 
-    def refuse(*_: object) -> None:
-        raise AssertionError("tried again")
+    tried = []
+
+    def refuse(claim: Claim, *_: object) -> None:
+        tried.append(claim)
+        raise BlindCheck("tried again")
 
     monkeypatch.setattr(running, "check", refuse)
     assert list(running.run(FIRST_TWO, jobs=1, kept=file)) == first
-    with pytest.raises(AssertionError, match="tried again"):
-        list(running.run(FIRST_TWO, Budget.FULL, jobs=1, kept=file))
+    assert not tried
+    list(running.run(FIRST_TWO, Budget.FULL, jobs=1, kept=file))
+    assert tried == list(FIRST_TWO)
     monkeypatch.setattr(kept, "code_digest", lambda: "other code")
-    with pytest.raises(AssertionError, match="tried again"):
-        list(running.run(FIRST_TWO, jobs=1, kept=file))
+    list(running.run(FIRST_TWO, jobs=1, kept=file))
+    assert tried == [*FIRST_TWO, *FIRST_TWO]
+
+
+def divided_by_zero(number: int) -> Comparison:
+    """One over what is zero is at most the number."""
+    return at_most(1 // (number - number), number)
+
+
+def test_a_check_that_breaks_off_takes_no_other_with_it() -> None:
+    broken = made(printed=divided_by_zero)
+    first, last = running.run([broken, FIRST_TWO[0]], jobs=1)
+    assert isinstance(first, running.NotFound)
+    assert first.failed
+    assert "its check broke off, ZeroDivisionError in test_theory.py:" in first.reason
+    assert isinstance(last, Finding)
+
+
+def end_the_second(name: str, budget: Budget) -> running.Outcome:
+    """What a worker does that is killed at the second claim."""
+    if name == FIRST_TWO[1].name:
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return check(FIRST_TWO[0], budget)
+
+
+def test_a_process_that_is_killed_takes_no_finding_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "_named", end_the_second)
+    finding, killed = running.run(FIRST_TWO, jobs=2)
+    assert isinstance(finding, Finding)
+    assert isinstance(killed, running.NotFound)
+    assert killed.failed
+    assert "was ended from outside" in killed.reason
+
+
+def test_an_empty_file_is_begun(tmp_path: Path) -> None:
+    file = tmp_path / "kept.jsonl"
+    file.touch()
+    findings = list(running.run(FIRST_TWO, jobs=1, kept=file))
+    assert kept.kept_findings(file, Budget.QUICK) == dict(zip([each.name for each in FIRST_TWO], findings, strict=True))
 
 
 def test_infinities_are_kept(tmp_path: Path) -> None:
@@ -360,9 +419,16 @@ def test_the_command_writes_a_page_and_pictures_and_refuses_to_replace_them(tmp_
         (("--budget", "huge"), "expected quick or full"),
         (("--claim", "b23-proposition-7", "--page", "/nowhere/page.md"), "is not a folder"),
         (("--claim", "b23-proposition-7", "--pictures", "/nowhere/at/all"), "cannot be made a folder"),
+        (("--claim", "b23-proposition-7", "--page", ".", "--force"), "a folder or a device"),
+        (("--claim", "b23-proposition-7", "--keep", "/nowhere/kept.jsonl"), "is not a folder"),
+        (("--claim", "b23-proposition-7", "--keep", "same", "--page", "./same"), "both the page and the file"),
     ],
 )
-def test_the_command_refuses_what_it_cannot_do(arguments: tuple[str, ...], words: str) -> None:
+def test_the_command_refuses_what_it_cannot_do(
+    arguments: tuple[str, ...], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(running, "check", lambda *_: pytest.fail("tried"))
     code, output = run_theory(*arguments)
     assert code == WRONG_INPUT
     assert words in output
@@ -380,6 +446,18 @@ def test_the_command_fails_on_a_check_that_sees_nothing(monkeypatch: pytest.Monk
     code, output = run_theory()
     assert code == UNVERIFIED
     assert "the check sees nothing" in output
+
+
+def test_the_command_fails_where_a_check_breaks_off_and_publishes_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(catalogue, "claims", lambda: (made(printed=divided_by_zero), FIRST_TWO[0]))
+    monkeypatch.setattr(running.os, "cpu_count", lambda: 1)
+    code, output = run_theory("--budget", "QUICK", "--page", str(tmp_path / "page.md"))
+    assert code == FAILED
+    assert "not tried: its check broke off, ZeroDivisionError" in output
+    assert "1 check of 1 numbered claim: 1 holds" in output
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_command_goes_on_without_an_extra_unless_asked_for_that_claim(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optrand.cli.options import Force
-from optrand.cli.reporting import UNVERIFIED, progress, reported
+from optrand.cli.reporting import FAILED, UNVERIFIED, progress, reported
 from optrand.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
@@ -66,16 +66,17 @@ def theory(
     from optrand.theory.running import run
     from optrand.theory.writing import details, one_line, tally
 
-    if budget not in [each.value for each in Budget]:
+    if budget.lower() not in [each.value for each in Budget]:
         raise InvalidInput(f"the budget is {budget!r}, expected quick or full")
     chosen = find(paper=paper, number=claim)
     if listed:
         typer.echo("\n".join(f"{each.name}: {each.statement}" for each in chosen))
         return
-    amount = Budget(budget)
+    amount = Budget(budget.lower())
     kept = KEPT if keep is None and amount is Budget.FULL else keep
     _refuse(chosen, page, pictures, overwrite=force)
     if kept is not None:
+        _refuse_kept(kept, page)
         typer.echo(f"note: findings are kept in {kept}: the same command goes on from there", err=True)
     outcomes: list[Outcome] = []
     with progress() as announce:
@@ -92,8 +93,9 @@ def theory(
                 typer.echo(f"{each.name:<42} not tried: {outcome.reason}")
     findings = [outcome for outcome in outcomes if isinstance(outcome, Finding)]
     typer.echo(tally(findings))
-    _publish(chosen, findings, page, pictures, overwrite=force)
+    # Of a run in which a check failed nothing is published: a page would leave out the claim.
     _judge(outcomes, asked_for_one=claim is not None)
+    _publish(chosen, findings, page, pictures, overwrite=force)
 
 
 def _refuse(chosen: Sequence[Claim], page: Path | None, pictures: Path | None, *, overwrite: bool) -> None:
@@ -102,6 +104,8 @@ def _refuse(chosen: Sequence[Claim], page: Path | None, pictures: Path | None, *
 
     if page is not None:
         refuse_target(page, overwrite=overwrite)
+        if page.exists() and not page.is_file():
+            raise InvalidInput(f"{page} is a folder or a device: choose another name for the page")
         if not page.parent.is_dir():
             raise InvalidInput(f"{page.parent} is not a folder: choose another name for the page")
     if pictures is not None:
@@ -109,6 +113,13 @@ def _refuse(chosen: Sequence[Claim], page: Path | None, pictures: Path | None, *
             raise InvalidInput(f"{pictures} cannot be made a folder: choose another name for the pictures")
         for claim in chosen:
             refuse_target(pictures / f"{claim.key}.png", overwrite=overwrite)
+
+
+def _refuse_kept(kept: Path, page: Path | None) -> None:
+    if not kept.parent.is_dir():
+        raise InvalidInput(f"{kept.parent} is not a folder: choose another name for the findings")
+    if page is not None and page.resolve() == kept.resolve():
+        raise InvalidInput(f"{page} is both the page and the file of findings: choose another name for one of them")
 
 
 def _publish(
@@ -131,11 +142,13 @@ def _publish(
 
 
 def _judge(outcomes: Sequence[Outcome], *, asked_for_one: bool) -> None:
-    """End with an error where a check sees nothing, or where what was asked for could not be tried."""
+    """End with an error where a check sees nothing or broke off, or where what was asked for could not be tried."""
     from optrand.theory.running import NotFound
 
     missing = [outcome for outcome in outcomes if isinstance(outcome, NotFound)]
     if any(outcome.blind for outcome in missing):
         raise typer.Exit(UNVERIFIED)
+    if any(outcome.failed for outcome in missing):
+        raise typer.Exit(FAILED)
     if missing and asked_for_one:
         raise MissingExtra(missing[0].reason)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from pathlib import Path
 
 from optrand.errors import InvalidInput, MissingExtra
 from optrand.theory.catalogue import claims
@@ -28,14 +31,17 @@ class NotFound:
     claim : str
         Its name.
     reason : str
-        What to install, or that its check sees nothing.
+        What to install, that its check sees nothing, or where it broke off.
     blind : bool
         Whether the check did not refute the false variant of the claim.
+    failed : bool
+        Whether the check broke off: an error that it does not know, or a process that was ended.
     """
 
     claim: str
     reason: str
-    blind: bool
+    blind: bool = False
+    failed: bool = False
 
 
 Outcome = Finding | NotFound
@@ -100,11 +106,20 @@ def _on_processes(names: Sequence[str], budget: Budget, workers: int) -> Iterato
     with ProcessPoolExecutor(workers, mp_context=fresh, initializer=_end_quietly) as pool:
         futures: list[Future[Outcome]] = [pool.submit(_named, name, budget) for name in names]
         try:
-            for future in futures:
-                yield future.result()
+            for name, future in zip(names, futures, strict=True):
+                yield _result(name, future)
         finally:
             # Of a run that ends early nothing more is begun.
             pool.shutdown(cancel_futures=True)
+
+
+def _result(name: str, future: Future[Outcome]) -> Outcome:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        # What other processes had found by then is still handed on.
+        reason = "a process was ended from outside, or for want of memory: try again, with less beside it"
+        return NotFound(name, reason, failed=True)
 
 
 def _end_quietly() -> None:
@@ -121,3 +136,8 @@ def _outcome(claim: Claim, budget: Budget) -> Outcome:
         return check(claim, budget)
     except (BlindCheck, MissingExtra) as error:
         return NotFound(claim.name, str(error), blind=isinstance(error, BlindCheck))
+    except Exception as error:
+        # One check that breaks off takes no other with it.
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        told = f"{type(error).__name__} in {Path(where.filename).name}:{where.lineno}: {error}"
+        return NotFound(claim.name, f"its check broke off, {' '.join(told.split())}", failed=True)
