@@ -311,6 +311,23 @@ def test_a_process_that_is_killed_takes_no_finding_with_it(monkeypatch: pytest.M
     assert "was ended from outside" in killed.reason
 
 
+def test_no_process_outlives_the_one_that_it_works_for() -> None:
+    code = """
+from optrand.theory import find
+from optrand.theory.running import run
+if __name__ == "__main__":
+    outcomes = run(find(paper="E22"), jobs=2)
+    print(next(outcomes), flush=True)
+    input()
+"""
+    run = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert run.stdout is not None
+    assert run.stdout.readline().startswith(b"Finding")
+    run.kill()
+    # Processes that are left would hold the other end of the pipe open.
+    run.communicate(timeout=60)
+
+
 def test_an_empty_file_is_begun(tmp_path: Path) -> None:
     file = tmp_path / "kept.jsonl"
     file.touch()

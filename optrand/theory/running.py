@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -103,7 +104,7 @@ def run(
 def _on_processes(names: Sequence[str], budget: Budget, workers: int) -> Iterator[Outcome]:
     # A fresh interpreter each: one that was copied from a program with threads may hang.
     fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=fresh, initializer=_end_quietly) as pool:
+    with ProcessPoolExecutor(workers, mp_context=fresh, initializer=_end_in_time) as pool:
         futures: list[Future[Outcome]] = [pool.submit(_named, name, budget) for name in names]
         try:
             for name, future in zip(names, futures, strict=True):
@@ -122,9 +123,20 @@ def _result(name: str, future: Future[Outcome]) -> Outcome:
         return NotFound(name, reason, failed=True)
 
 
-def _end_quietly() -> None:
-    """An interrupt ends a worker at once; the process that it works for tells the user."""
+def _end_in_time() -> None:
+    """An interrupt ends a worker at once, and so does the end of the process that it works for, which tells the user.
+
+    A worker whose employer was killed would else wait for its next claim for ever.
+    """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_end_with_employer, daemon=True).start()
+
+
+def _end_with_employer() -> None:
+    employer = multiprocessing.parent_process()
+    if employer is not None:
+        employer.join()
+        os._exit(1)
 
 
 def _named(name: str, budget: Budget) -> Outcome:

@@ -76,10 +76,12 @@ _INTRODUCTION = """\
 
 This page is written by `optrand theory --budget full --page docs/theory.md`. A claim says of each instance that one
 number is at most another, or equal to it; the margin is what is left between them, as a share of the larger one, where
-it is smallest. *Holds* means: no instance that was tried contradicts it. *Holds as corrected* means that the printed
-form is contradicted and a corrected one is not; both stand below the table, and [the errata](errata.md) say why.
-*Undecided* is a claim with a quantifier that no finite computation settles: what can be computed of it was, and it is
-never counted as holding. Every check has also refuted a deliberately false variant of its claim."""
+it is smallest; where something is claimed not to exist, the left side counts what was found of it. In floats a margin
+may lie below 0 by the tolerance of its check: rounding, or what a trend is forgiven. *Holds* means: no instance that
+was tried contradicts it. *Holds as corrected* means that the printed form is contradicted and a corrected one is not;
+both stand below the table, and [the errata](errata.md) say why. *Undecided* is a claim with a quantifier that no finite
+computation settles: what can be computed of it was, and it is never counted as holding. Every check has also refuted a
+deliberately false variant of its claim."""
 
 
 def _row(claim: Claim, finding: Finding) -> str:
