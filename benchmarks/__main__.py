@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print("usage: python -m benchmarks NAME [--smoke] [options]\n")
         for name, benchmark in BENCHMARKS.items():
-            print(f"  {name:10}{benchmark.summary}")
+            print(f"  {name:12}{benchmark.summary}")
         return 0
     name, *rest = arguments
     if name not in BENCHMARKS:

@@ -13,6 +13,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.ext.napoleon.docstring import NumpyDocstring
 from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 from sphinx.writers.html5 import HTML5Translator
@@ -55,8 +56,13 @@ TEX = {
     r"\\dots(?![a-zA-Z])": r"\\ldots",
     r"\\([lr])brace(?![a-zA-Z])": lambda side: {"l": r"\{", "r": r"\}"}[side[1]],
     r"\\log(?![a-zA-Z_])": r"\\,\\log\\,",
+    # The sign that it stands for is in few fonts.
+    r"\\setminus(?![a-zA-Z])": r"\\smallsetminus",
     r"(frac|[\^_]) ?(\d)(?=\d)": r"\1{\2}",
 }
+# "The objective: derived, never stored" is a sentence; napoleon would take the part before the colon for a type.
+NumpyDocstring._consume_inline_attribute = lambda self: ("", self._consume_to_end())
+
 PACKAGE = Path(optrand.__file__).parent
 CITED = re.compile(r"(\s*)\.\. \[(\w+)\] ")
 

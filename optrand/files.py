@@ -16,7 +16,7 @@ _NO_DIRECTORY_SYNC = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP}
 
 
 def refuse_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Raise if `path` must not be written: a symbolic link, or something that exists and may not be overwritten.
+    """Raise if `path` must not be written: a link, a folder, a device, or a file that may not be overwritten.
 
     A courtesy to the caller, who learns it before the work and not after; :func:`publish` decides for itself.
 
@@ -27,8 +27,10 @@ def refuse_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> N
     target = Path(path)
     if target.is_symlink():
         raise InvalidInput(f"{target} is a symbolic link: name the file itself")
+    if target.exists() and not target.is_file():
+        raise InvalidInput(f"{target} is a folder or a device, not a file: choose another name")
     if not overwrite and target.exists():
-        raise InvalidInput(f"{target} exists: choose another name, or ask for it to be overwritten")
+        raise InvalidInput(f"{target} exists: choose another name, or overwrite it (--force, or overwrite=True)")
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes, *, overwrite: bool = False) -> None:

@@ -243,6 +243,16 @@ def test_others_may_read_what_the_umask_lets_them(tmp_path):
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
+def test_a_folder_and_a_pipe_are_no_targets(tmp_path, overwrite):
+    os.mkfifo(tmp_path / "pipe")
+    for target in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(InvalidInput, match="a folder or a device"):
+            files.write_atomically(target, b"content", overwrite=overwrite)
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_symbolic_link_is_no_target(tmp_path, exists, overwrite):
     if exists:

@@ -35,7 +35,10 @@ def theory(
         ),
     ] = None,
     budget: Annotated[
-        str, typer.Option("--budget", metavar="quick|full", help="How much is tried: a minute or two, or much more.")
+        str,
+        typer.Option(
+            "--budget", metavar="quick|full", help="How much is tried: for half a minute at most, or some minutes."
+        ),
     ] = "quick",
     keep: Annotated[
         Path | None,
@@ -51,6 +54,9 @@ def theory(
     pictures: Annotated[
         Path | None,
         typer.Option("--pictures", metavar="DIR", help="Draw each claim: what is true against what is claimed."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", metavar="N", help="So many processes; by default one a processor.")
     ] = None,
     listed: Annotated[
         bool, typer.Option("--list", help="Name the claims and say what they state; try nothing.")
@@ -80,7 +86,7 @@ def theory(
         typer.echo(f"note: findings are kept in {kept}: the same command goes on from there", err=True)
     outcomes: list[Outcome] = []
     with progress() as announce:
-        made = run(chosen, amount, kept=kept)
+        made = run(chosen, amount, jobs=jobs, kept=kept)
         for each in chosen:
             announce(f"{each.name} ({len(outcomes) + 1} of {len(chosen)})")
             outcome = next(made)
@@ -104,8 +110,6 @@ def _refuse(chosen: Sequence[Claim], page: Path | None, pictures: Path | None, *
 
     if page is not None:
         refuse_target(page, overwrite=overwrite)
-        if page.exists() and not page.is_file():
-            raise InvalidInput(f"{page} is a folder or a device: choose another name for the page")
         if not page.parent.is_dir():
             raise InvalidInput(f"{page.parent} is not a folder: choose another name for the page")
     if pictures is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from optrand.theory.catalogue import PAPERS
@@ -9,6 +10,9 @@ from optrand.theory.claim import Claim
 from optrand.theory.finding import Evidence, Finding, Verdict
 
 __all__ = ["details", "one_line", "page", "tally"]
+
+LONGEST = 600
+"""Characters that a page spends on one fact; `optrand theory --claim` tells all of it."""
 
 
 def one_line(finding: Finding) -> str:
@@ -100,7 +104,8 @@ def _note(claim: Claim, finding: Finding) -> str:
     name = claim.name.removeprefix(f"{claim.paper} ")
     facts = {"hypothesis": claim.hypothesis, **_findings(finding)}
     facts["false variant"] = f"{finding.false.wording} Refuted by: {finding.false.broken}."
-    return f"* **{name}.** " + " ".join(f"*{_capital(about)}*: {_stop(fact)}" for about, fact in facts.items())
+    told = (f"*{_capital(about)}*: {_prose(_stop(_shortened(fact)))}" for about, fact in facts.items())
+    return f"* **{name}.** " + " ".join(told)
 
 
 def _findings(finding: Finding) -> dict[str, str]:
@@ -125,7 +130,18 @@ def _counted(count: int, what: str) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    return _prose(text).replace("|", "\\|")
+
+
+def _prose(text: str) -> str:
+    """A text as Markdown: a star outside of code is a star."""
+    parts = re.split(r"(`+[^`]+`+)", text)
+    return "".join(part if part.startswith("`") else part.replace("*", "\\*") for part in parts)
+
+
+def _shortened(text: str) -> str:
+    """The beginning and the end of a text that is mostly digits of large fractions."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} [...] {text[-LONGEST // 4 :]}"
 
 
 def _capital(text: str) -> str:
