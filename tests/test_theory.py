@@ -506,3 +506,15 @@ def test_a_full_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert before
     chosen = [claim for claim in find(paper="B23") if claim.name in before]
     assert list(running.run(chosen, Budget.FULL, kept=file)) == [before[claim.name] for claim in chosen]
+
+
+def test_a_reader_that_has_read_enough_is_no_error() -> None:
+    command = [sys.executable, "-m", "optrand", "theory", "--paper", "B23", "--jobs", "1"]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert run.stdout is not None
+    assert run.stderr is not None
+    assert run.stdout.readline().startswith(b"B23")
+    run.stdout.close()
+    assert run.stderr.read() == b""
+    assert run.wait() == 1
+    run.stderr.close()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
+import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,6 +59,10 @@ def reported(command: Command) -> Command:
             _stop(str(error), FAILED)
         except MemoryError:
             _stop("not enough memory", FAILED)
+        except BrokenPipeError:
+            # Whoever reads the output has read enough, as `head` does. What is left in the buffer goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(FAILED) from None
         except OSError as error:
             where = f" ({error.filename})" if error.filename else ""
             _stop(f"{error.strerror or type(error).__name__}{where}", FAILED)
