@@ -55,6 +55,7 @@ HOLD = {
         "Lemma 22",
     ),
     "E22": (
+        "Theorem 1: as the package has it",
         "Theorem 1: resampling",
         "Theorem 6",
         "Corollary 1: privacy",

@@ -29,7 +29,7 @@ def tally(findings: Sequence[Finding]) -> str:
     '0 checks of 0 numbered claims'
     """
     counts = {verdict: sum(finding.verdict is verdict for finding in findings) for verdict in Verdict}
-    told = [f"{count} {verdict.value}" for verdict, count in counts.items() if count]
+    told = [f"{count} {_of_several(verdict, count)}" for verdict, count in counts.items() if count]
     numbered = len({finding.claim.split(":")[0] for finding in findings})
     checks = f"{_counted(len(findings), 'check')} of {_counted(numbered, 'numbered claim')}"
     return checks + (f": {', '.join(told)}" if told else "")
@@ -123,6 +123,10 @@ def _findings(finding: Finding) -> dict[str, str]:
 
 def _tried(evidence: Evidence) -> str:
     return f"{_counted(evidence.tried, 'instance')}, {'exact' if evidence.exact else 'in floats'}"
+
+
+def _of_several(verdict: Verdict, count: int) -> str:
+    return verdict.value if count == 1 else verdict.value.replace("holds", "hold")
 
 
 def _counted(count: int, what: str) -> str:

@@ -16,11 +16,15 @@ from fractions import Fraction
 from functools import cached_property
 from random import Random
 
+from optrand.baselines import ClusterRR
 from optrand.theory.claim import Budget, Claim
-from optrand.theory.comparison import Comparison, at_most
+from optrand.theory.comparison import Comparison, at_most, equal
 from optrand.theory.e22.noise import Distribution, channel, histograms, law_of_distributions
 
 __all__ = ["CLAIMS", "Curator", "largest_ratio"]
+
+STATED = 1e-9
+"""What an epsilon in floats is forgiven, as a share."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,12 @@ class Curator:
         """What the noisy labels cost where the distribution is public, as a ratio."""
         return 1 + (1 - self.resampling) / (self.resampling * self.threshold)
 
+    @cached_property
+    def stated(self) -> float:
+        """The epsilon that the package's curator states."""
+        scale = 1 / math.log(self.noise)
+        return ClusterRR(self.k, noise_scale=scale, threshold=self.threshold, resampling=self.resampling).epsilon
+
     def __str__(self) -> str:
         return (
             f"one row 0 or 1, others of each label: {listed_counts(self.others)}; tau = {self.threshold}, "
@@ -172,6 +182,16 @@ def the_threshold_is_equal_shares(curator: Curator) -> Comparison:
     return at_most(curator.largest, curator.noise**2 * ratio)
 
 
+def the_package_states_it(curator: Curator) -> Comparison:
+    """The package's curator states an epsilon of 2 / sigma + log(1 + (1 - lambda) / (lambda tau))."""
+    return equal(math.log(curator.noise**2 * curator.labels_alone), curator.stated, tolerance=STATED)
+
+
+def the_package_states_what_is_printed(curator: Curator) -> Comparison:
+    """The same with 1 / sigma for 2 / sigma."""
+    return equal(math.log(curator.noise * curator.labels_alone), curator.stated, tolerance=STATED)
+
+
 CLAIMS = (
     Claim(
         paper="E22",
@@ -181,5 +201,14 @@ CLAIMS = (
         printed=the_noise_is_paid_once,
         corrected=the_noise_is_paid_twice,
         false=the_threshold_is_equal_shares,
+    ),
+    Claim(
+        paper="E22",
+        number="Theorem 1",
+        part="as the package has it",
+        hypothesis="the same",
+        instances=_curators,
+        printed=the_package_states_it,
+        false=the_package_states_what_is_printed,
     ),
 )
