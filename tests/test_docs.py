@@ -8,6 +8,7 @@ import importlib
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -195,12 +196,25 @@ def test_what_is_shown_is_what_comes_out(page: Path, tmp_path: Path, monkeypatch
     assert results.failed == 0, "".join(told)
 
 
-@pages
-def test_programs_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def programs(page: Path) -> list[str]:
     """Python without prompts."""
+    return re.findall(r"^```python\n((?!>>>).*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def test_the_program_of_the_readme_ends_with_a_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for program in re.findall(r"^```python\n((?!>>>).*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
-        exec(compile(program, page.name, "exec"), {})  # noqa: S102
+    (program,) = programs(ROOT / "README.md")
+    names: dict[str, Any] = {}
+    exec(compile(program, "README.md", "exec"), names)  # noqa: S102
+    assert names["proof"].findings == ()
+    assert names["proof"].gap <= 1e-9
+    assert names["noisy"].shape == (4,)
+    assert (tmp_path / "labels.json").is_file()
+
+
+@pages
+def test_other_pages_have_examples_with_prompts_which_are_compared(page: Path) -> None:
+    assert page.name == "README.md" or programs(page) == []
 
 
 # -------------------------------------------------------------------------------------------------------- the reference

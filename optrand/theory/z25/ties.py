@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from optrand.theory.z25.bit_sums import binomials, bit_sums
-from optrand.theory.z25.votes import neighbours_of
+from optrand.theory.z25.votes import Records
 from optrand.validation import Floats
 
 __all__ = ["Ties"]
@@ -31,14 +31,8 @@ PLACES = 100
 
 
 @dataclass(frozen=True)
-class Ties:
-    """Records evenly spread on the unit interval, and bits instead of labels.
-
-    Parameters
-    ----------
-    size : int
-        The number of records.
-    epsilon : float
+class Ties(Records):
+    """Records of which the first two classes are as likely everywhere, and more so than the third but at 0.
 
     Examples
     --------
@@ -47,19 +41,11 @@ class Ties:
     (40, 0.0185)
     """
 
-    size: int
-    epsilon: float
-
-    @property
-    def k(self) -> int:
-        """The number of neighbours."""
-        return neighbours_of(self.size, self.epsilon)
-
     @cached_property
     def excess(self) -> float:
         """The probability of naming a class, less the least there is; in case of a tie not the third."""
         roots = (np.arange(PLACES) + 0.5) / PLACES
-        records = (np.arange(self.size) + 0.5) / self.size
+        records = self.places
         total = 0.0
         for place, weight in zip((roots**2).tolist(), (2 * roots / PLACES).tolist(), strict=True):
             first = int(np.searchsorted(records, place)) - self.k

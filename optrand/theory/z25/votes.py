@@ -14,7 +14,7 @@ import numpy as np
 
 from optrand.validation import Floats
 
-__all__ = ["Votes", "neighbours_of"]
+__all__ = ["Records", "Votes", "neighbours_of"]
 
 PLACES = 100
 """Where the excess risk is computed: in the middle of so many parts of the unit interval."""
@@ -24,22 +24,14 @@ LEFT, RIGHT = 1.0, 2.0
 
 
 @dataclass(frozen=True)
-class Votes:
+class Records:
     """Records evenly spread on the unit interval, and bits instead of labels.
-
-    The first class has probability 1/2 in the middle, less to the left, more to the right.
 
     Parameters
     ----------
     size : int
         The number of records.
     epsilon : float
-
-    Examples
-    --------
-    >>> votes = Votes(256, 1.0)
-    >>> votes.k, round(votes.excess, 4)
-    (40, 0.0437)
     """
 
     size: int
@@ -50,13 +42,30 @@ class Votes:
         """The number of neighbours."""
         return neighbours_of(self.size, self.epsilon)
 
+    @property
+    def places(self) -> Floats:
+        """Where the records are."""
+        places: Floats = (np.arange(self.size) + 0.5) / self.size
+        return places
+
+
+@dataclass(frozen=True)
+class Votes(Records):
+    """Records of which the first class has probability 1/2 in the middle, less to the left, more to the right.
+
+    Examples
+    --------
+    >>> votes = Votes(256, 1.0)
+    >>> votes.k, round(votes.excess, 4)
+    (40, 0.0437)
+    """
+
     @cached_property
     def excess(self) -> float:
         """The probability of naming a class, less the least there is; equal votes are for the first class."""
         places = (np.arange(PLACES) + 0.5) / PLACES
-        records = (np.arange(self.size) + 0.5) / self.size
-        nearest = np.argsort(np.abs(records - places[:, np.newaxis]), axis=1, kind="stable")[:, : self.k]
-        eta, second = _firsts(places), self._seconds(_firsts(records[nearest]))
+        nearest = np.argsort(np.abs(self.places - places[:, np.newaxis]), axis=1, kind="stable")[:, : self.k]
+        eta, second = _firsts(places), self._seconds(_firsts(self.places[nearest]))
         return float((np.abs(2 * eta - 1) * np.where(eta >= 0.5, second, 1 - second)).mean())
 
     def _seconds(self, firsts: Floats) -> Floats:
