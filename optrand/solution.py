@@ -9,7 +9,7 @@ import numpy as np
 from optrand.errors import InvalidInput
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
-from optrand.validation import Floats, frozen
+from optrand.validation import Floats, frozen, real
 
 __all__ = ["Dual", "Solution", "Stats"]
 
@@ -24,19 +24,23 @@ class Dual:
         Of ``sum_i M[y, i] = 1``; in units of the loss.
     beta : (k,) array
         Of ``E[M(y)] = y`` (or of the definition of the bias, at a finite penalty); loss per unit of the label. Zero
-        where there is no care for bias.
+        where bias is free.
+    origin : float
+        The output from which `beta` is measured: far from zero, floats hold good multipliers only near the labels.
 
     Notes
     -----
-    The sign is that of a minimisation: ``h_y(v) = p_y g(v, y) - alpha_y - beta_y v`` is the reduced cost. Any numbers
-    whatever give a true bound (:mod:`optrand.certificate`); good ones give a good bound.
+    The sign is that of a minimisation: ``h_y(v) = p_y g(v, y) - alpha_y - beta_y (v - origin)`` is the reduced cost. Any
+    numbers whatever give a true bound (:mod:`optrand.certificate`); good ones give a good bound.
     """
 
     alpha: Floats
     beta: Floats
+    origin: float = 0.0
 
     def __post_init__(self) -> None:
         """Freeze, and refuse NaN or two lengths."""
+        object.__setattr__(self, "origin", real(self.origin, "origin") + 0.0)
         object.__setattr__(self, "alpha", frozen(self.alpha))
         object.__setattr__(self, "beta", frozen(self.beta))
         if self.alpha.ndim != 1 or self.alpha.shape != self.beta.shape:
