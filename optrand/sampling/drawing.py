@@ -160,7 +160,7 @@ class LabelSampler(ABC, Generic[Tables]):
         Raises
         ------
         InvalidInput
-            Values that are no numbers, or no labels; the message counts them and repeats none.
+            Values that are no numbers, or no labels; the message tells neither which nor how many.
         """
         if source is None:
             source = SystemEntropy()
@@ -170,14 +170,15 @@ class LabelSampler(ABC, Generic[Tables]):
             return self._sample_number(number, tables, source)
         array = np.asarray(values)
         if array.size and (array.dtype.kind not in "iuf" or array.dtype.itemsize > np.float64().itemsize):
-            raise InvalidInput(f"values are of type {array.dtype}, expected integers or floats of at most 64 bits")
+            raise InvalidInput(
+                f"values are of type {array.dtype.type.__name__}, expected integers or floats of at most 64 bits"
+            )
         flat = array.reshape(-1)
         drawn = np.empty(flat.size)
         for block in blocks(flat.size):
             rows = self._index.find(flat[block])
             if rows.min() < 0:
-                strangers = sum(int((self._index.find(flat[other]) < 0).sum()) for other in blocks(flat.size))
-                raise self._unknown(strangers, flat.size)
+                raise self._unknown()
             self._draw(rows, tables, source, drawn[block])
         return drawn.reshape(array.shape)
 
@@ -194,17 +195,18 @@ class LabelSampler(ABC, Generic[Tables]):
     def _index(self) -> LabelIndex:
         return LabelIndex(self.labels)
 
-    def _unknown(self, count: int, size: int) -> InvalidInput:
+    def _unknown(self) -> InvalidInput:
+        # How many, let alone which, would be an exact figure of private labels.
         return InvalidInput(
-            f"{count} of {size} value(s) are not among the {self.labels.size} labels: "
-            "declare them as labels, clip them, or leave them out"
+            f"at least one value is not among the {self.labels.size} labels: "
+            "declare all that may occur, clip the values, or leave out those that are no labels"
         )
 
     def _sample_number(self, value: float, tables: Tables, source: EntropySource) -> np.float64:
         """The same draw as in a batch of one, without the price of arrays."""
         row = self._index.rows.get(value)
         if row is None:
-            raise self._unknown(1, 1)
+            raise self._unknown()
         drawn: np.float64 = self.outputs[self._draw_one(row, tables, source)]
         return drawn
 
