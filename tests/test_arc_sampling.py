@@ -242,10 +242,10 @@ def test_single_numbers(value):
 
 def test_bad_values_are_neither_counted_nor_named():
     sampler = sampler_of(COIN, Fraction(3))
-    with pytest.raises(InvalidInput, match="^at least one value is not among the 2 labels") as caught:
+    with pytest.raises(InvalidInput, match="at least one value is not among the 2 labels") as caught:
         sampler.sample([0, 123.456, 1, math.nan])
     assert "123" not in str(caught.value)
-    with pytest.raises(InvalidInput, match="^at least one value"):
+    with pytest.raises(InvalidInput, match="at least one value"):
         sampler.sample(123.456)
     with pytest.raises(InvalidInput, match="values are of type"):
         sampler.sample(["1"])

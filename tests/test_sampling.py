@@ -299,10 +299,10 @@ def test_labels_find_their_rows_exactly(labels):
     outside = [math.nextafter(label, sign * math.inf) for label in labels for sign in (-1, 1)]
     outside += [math.nan, math.inf, -math.inf, 0.5, labels[0] - 7, labels[-1] * 2 + 1, 1e308, -1e308]
     outside = [value for value in outside if value not in labels]
-    with pytest.raises(InvalidInput, match="^at least one value is not among"):
+    with pytest.raises(InvalidInput, match="at least one value is not among"):
         sampler.sample([*outside, *labels])
     for value in outside:
-        with pytest.raises(InvalidInput, match="^at least one value is not among"):
+        with pytest.raises(InvalidInput, match="at least one value is not among"):
             sampler.sample(value)
 
 
@@ -320,7 +320,7 @@ def test_what_lies_between_integer_labels_is_no_label(dtype):
     sampler = Sampler([0, 1, 3], [0, 1, 2], [[1, 0, 0], [0, 1, 0], [0, 0, 1]], 1)
     assert sampler.sample(np.array([3, -0.0, 1], dtype=dtype)).tolist() == [2, 0, 1]
     for stranger in (0.5, 1.5, 2, 2.998):
-        with pytest.raises(InvalidInput, match="^at least one value is not among"):
+        with pytest.raises(InvalidInput, match="at least one value is not among"):
             sampler.sample(np.array([1, stranger, 3], dtype=dtype))
 
 
@@ -329,17 +329,17 @@ def test_integers_too_large_for_floats():
     sampler = Sampler([0, big], [0, 1], [[1, 0], [0, 1]], 1)
     assert sampler.sample(np.array([0, big])).tolist() == [0, 1]
     for dtype in (np.int64, np.uint64):
-        with pytest.raises(InvalidInput, match="^at least one value is not among"):
+        with pytest.raises(InvalidInput, match="at least one value is not among"):
             sampler.sample(np.array([big, big + 1], dtype=dtype))
-    with pytest.raises(InvalidInput, match="^at least one value is not among"):
+    with pytest.raises(InvalidInput, match="at least one value is not among"):
         sampler.sample(big + 1)
     narrow = Sampler([big - 1, big], [0, 1], [[1, 0], [0, 1]], 1)
-    with pytest.raises(InvalidInput, match="^at least one value is not among"):
+    with pytest.raises(InvalidInput, match="at least one value is not among"):
         narrow.sample(np.array([big, big + 1]))
     far = Sampler([-(2.0**62), 2.0**62], [0, 1], [[1, 0], [0, 1]], 1)
     assert far.sample(np.array([2**62, -(2**62)])).tolist() == [1, 0]
     for stranger in (2**62 + 1, -(2**63)):
-        with pytest.raises(InvalidInput, match="^at least one value is not among"):
+        with pytest.raises(InvalidInput, match="at least one value is not among"):
             far.sample(np.array([2**62, stranger]))
 
 
@@ -347,15 +347,15 @@ def test_small_floats_are_not_rounded_into_the_range():
     """As 32-bit floats 2**24 + 1 is 2**24, which is no label here: the bounds must not be rounded either."""
     sampler = Sampler([2**24 + 1, 2**24 + 2], [0, 1], [[1, 0], [0, 1]], 1)
     assert sampler.sample(np.array([2**24 + 2], dtype=np.float32)).tolist() == [1]
-    with pytest.raises(InvalidInput, match="^at least one value is not among"):
+    with pytest.raises(InvalidInput, match="at least one value is not among"):
         sampler.sample(np.array([2**24], dtype=np.float32))
     above = Sampler([2**24, 2**24 + 3], [0, 1], [[1, 0], [0, 1]], 1)
-    with pytest.raises(InvalidInput, match="^at least one value is not among"):
+    with pytest.raises(InvalidInput, match="at least one value is not among"):
         above.sample(np.array([2**24 + 4], dtype=np.float32))
     tenth = Sampler([0.1, 0.5], [0, 1], [[1, 0], [0, 1]], 1)
-    with pytest.raises(InvalidInput, match="^at least one value is not among"):
+    with pytest.raises(InvalidInput, match="at least one value is not among"):
         tenth.sample(np.array([0.1, 0.5], dtype=np.float32))
-    with pytest.raises(InvalidInput, match="^at least one value is not among"):
+    with pytest.raises(InvalidInput, match="at least one value is not among"):
         tenth.sample(np.float32(0.1))
 
 
@@ -365,7 +365,7 @@ def test_bad_values_are_neither_counted_nor_named():
     for places in ([5], [BLOCK + 5], [-1], [5, BLOCK + 5, -1]):
         values = np.zeros(2 * BLOCK + 10)
         values[places] = [123.456, np.nan, 7][: len(places)]
-        with pytest.raises(InvalidInput, match="^at least one value is not among the 2 labels") as caught:
+        with pytest.raises(InvalidInput, match="at least one value is not among the 2 labels") as caught:
             table([[1, 0], [0, 1]]).sample(values)
         messages.add(str(caught.value))
     assert len(messages) == 1

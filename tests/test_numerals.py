@@ -1,0 +1,98 @@
+"""Numerals that are rounded in a stated direction."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from optrand.numerals import shown_above, shown_below
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+DIGITS = st.integers(1, 40)
+EXTREME = [0.0, -0.0, 5e-324, -5e-324, 1.7976931348623157e308, 2.2250738585072014e-308, 9.995, 99999.5, 1e16, 0.0001]
+
+
+def _digits(numeral: str) -> int:
+    return len(Decimal(numeral).normalize().as_tuple().digits)
+
+
+def _unit(numeral: str, digits: int) -> Fraction:
+    """One in the last place that `digits` digits reach."""
+    return Fraction(10) ** (Decimal(numeral).adjusted() - digits + 1)
+
+
+@given(FINITE, DIGITS)
+@example(5e-324, 1)
+@example(-5e-324, 20)
+@example(1.7976931348623157e308, 2)
+@example(0.0999, 2)
+@example(-0.0999, 2)
+def test_a_numeral_is_on_its_side_and_as_near_as_its_digits_allow(x, digits):
+    below, above = shown_below(x, digits), shown_above(x, digits)
+    assert Fraction(below) <= Fraction(x) <= Fraction(above)
+    assert max(_digits(below), _digits(above)) <= digits
+    if Fraction(below) != Fraction(x):
+        # One step towards x passes it. At a power of ten the step is that of the side on which x lies.
+        assert Fraction(x) < Fraction(below) + _unit(above if x < 0 else below, digits)
+        assert Fraction(above) - _unit(above if x < 0 else below, digits) < Fraction(x)
+        assert Fraction(below) < Fraction(x) < Fraction(above)
+
+
+@given(FINITE.filter(bool), st.integers(1, 17))
+def test_the_look_is_that_of_format_and_the_nearest_is_one_of_the_two(x, digits):
+    assert f"{x:.{digits}g}" in {shown_below(x, digits), shown_above(x, digits)}
+
+
+@given(FINITE, DIGITS)
+def test_one_direction_is_the_mirror_of_the_other(x, digits):
+    mirrored = shown_above(-x, digits)
+    assert shown_below(x, digits) == (mirrored[1:] if mirrored.startswith("-") else f"-{mirrored}" if x else "0")
+
+
+@given(FINITE)
+@example(0.1)
+@example(0.3)
+@example(9007199254740993.0)
+def test_without_digits_a_numeral_reads_back_and_none_shorter_does(x):
+    for shown in (shown_below, shown_above):
+        numeral = shown(x)
+        assert float(numeral) == x
+        assert _digits(numeral) <= 19
+        assert all(float(shown(x, fewer)) != x for fewer in range(1, _digits(numeral)))
+    assert Fraction(shown_below(x)) <= Fraction(x) <= Fraction(shown_above(x))
+
+
+@pytest.mark.parametrize("x", EXTREME)
+def test_numbers_at_the_ends_of_the_floats(x):
+    for digits in (1, 3, 17, None):
+        assert Fraction(shown_below(x, digits)) <= Fraction(x) <= Fraction(shown_above(x, digits))
+        assert not shown_below(abs(x), digits).startswith("-")
+
+
+@pytest.mark.parametrize("shown", [shown_below, shown_above])
+@pytest.mark.parametrize("digits", [3, None])
+def test_what_is_no_finite_number_is_named(shown, digits):
+    assert [shown(x, digits) for x in (math.inf, -math.inf, math.nan, 0.0, -0.0)] == ["inf", "-inf", "nan", "0", "0"]
+
+
+@pytest.mark.parametrize(
+    ("x", "digits", "below", "above"),
+    [
+        # 9.999 has 9.99 below it and 10 above: the exponent is that of the numeral and not of the number.
+        (9.999, 3, "9.99", "10"),
+        (999.9, 3, "999", "1e+03"),
+        (-999.9, 3, "-1e+03", "-999"),
+        (0.00012345, 2, "0.00012", "0.00013"),
+        (0.000012345, 2, "1.2e-05", "1.3e-05"),
+        (1277.8781, 6, "1277.87", "1277.88"),
+        (1280.0, 6, "1280", "1280"),
+        (1e22, 3, "1e+22", "1e+22"),
+    ],
+)
+def test_examples_by_hand(x, digits, below, above):
+    assert (shown_below(x, digits), shown_above(x, digits)) == (below, above)
