@@ -13,7 +13,7 @@ PACKAGE = Path(optrand.__file__).parent
 
 FLOORS = [
     {"errors"},
-    {"validation", "exact", "strict_json"},
+    {"validation", "exact", "numerals", "strict_json"},
     {"dyadic", "entropy", "files", "losses", "outputs", "privacy", "data"},
     {"arcs"},
     {"discrete_noise", "randomizer", "rounding", "sampling"},
