@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -36,9 +37,30 @@ def cases(draw):
 @given(cases())
 def test_the_lowest_price_is_that_of_every_output_for_every_label(case):
     problem, dual = case
-    ratio = Fraction(27, 10)
-    expected = exact._lowest_on_grid(problem, dual, ratio, problem.outputs.values)
-    assert exact._lowest_of_classes(problem, dual, ratio, problem.outputs.values) == expected
+    assert exact.lower_bound(problem, dual) == exact._of_any_loss(problem, dual, problem.outputs.values)
+
+
+@given(cases())
+def test_a_table_of_the_same_losses_has_the_same_bound(case):
+    problem, dual = case
+    table = losses.Tabulated(problem.loss_table(problem.outputs.values))
+    assert exact.lower_bound(replace(problem, loss=table), dual) == exact.lower_bound(problem, dual)
+
+
+@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.5]), st.sampled_from([1e-6, 1.0, 40.0]))
+def test_a_table_is_evaluated_as_it_is_defined(seed, penalty, epsilon):
+    """Losses of any sign and size, multipliers of bias measured from anywhere: equal to the definition in fractions."""
+    rng = np.random.default_rng(seed)
+    k, n = rng.integers(1, 7, 2)
+    table = losses.Tabulated(rng.normal(size=(k, n)) * 10.0 ** rng.integers(-20, 20))
+    grid = Grid(rng.normal(size=n) * 10.0 ** rng.integers(-9, 9))
+    problem = Problem(np.arange(float(k)), np.full(k, 1 / k), epsilon, table, penalty, grid)
+    alpha, beta = rng.normal(size=(2, k)) * np.abs(table.entries).max()
+    dual = Dual(alpha, beta * (penalty > 0), float(rng.choice([0.0, 3.0, 1e9])))
+    expected = exact._of_any_loss(problem, dual, grid.values)
+    found = exact.lower_bound(problem, dual)
+    assert found <= expected
+    assert expected - found <= Fraction(1, 10**9) * (abs(expected) + Fraction(float((beta**2).sum())))
 
 
 @given(st.integers(0, 2**32), st.booleans())

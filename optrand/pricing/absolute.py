@@ -1,11 +1,11 @@
 r"""The cheapest column and the bound of a dual for absolute loss, in integers alone.
 
-On either side of its label :math:`h_y(v) = p_y |v - y| - \alpha_y - \beta_y v` is straight, so :math:`\min(h_y, 0)`
-and :math:`f` (:mod:`optrand.pricing`) are concave between neighbouring labels. Off a grid, where multipliers of bias
-must be zero, :math:`f` does not fall beyond the last label on either side: it is least at a label or at an end of the
-allowed outputs. At those points, or at every value of a grid, it is a running total over the sides of all labels, and
-over the ranges in which they are negative. Nothing is rounded but :math:`E = e^\epsilon`, upward, and what a finite
-bias penalty charges.
+On either side of its label :math:`h_y(v) = p_y |v - y| - \alpha_y - \beta_y (v - o)` is straight, so
+:math:`\min(h_y, 0)` and :math:`f` (:mod:`optrand.pricing`) are concave between neighbouring labels. Off a grid, where
+multipliers of bias must be zero, :math:`f` does not fall beyond the last label on either side: it is least at a label
+or at an end of the allowed outputs. At those points, or at every value of a grid, it is a running total over the sides
+of all labels, and over the ranges in which they are negative. Nothing is rounded but :math:`E = e^\epsilon`, upward,
+and what a finite bias penalty charges.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from optrand.dyadic import places, quotient, scaled
 from optrand.outputs import Grid
-from optrand.pricing.bound import assembled, excess_above, multipliers_below
+from optrand.pricing.bound import assembled, excess_above, measured, multipliers_below
 from optrand.problem import Problem
 from optrand.solution import Dual
 from optrand.validation import Floats
@@ -80,12 +80,13 @@ def _prices(problem: Problem, dual: Dual) -> tuple[Floats, list[int], int]:
     """Candidate outputs, :math:`f` there in units of ``2**-(digits + s)``, ``s`` as in `excess_above`, and `digits`."""
     more, shift = excess_above(problem.epsilon)
     outputs = _candidates(problem)
-    line = max(places(problem.labels), places(outputs))
+    line = max(map(places, (problem.labels, outputs, np.array([dual.origin]))))
     mass = max(places(problem.prior), places(dual.alpha) - line, places(dual.beta))
-    points = scaled(outputs, line)
+    points = measured(outputs, dual, line)
     slopes, levels = [0] * (len(points) + 1), [0] * (len(points) + 1)
-    columns = (problem.labels, line), (problem.prior, mass), (dual.alpha, mass + line), (dual.beta, mass)
-    for y, p, alpha, beta in zip(*(scaled(*column) for column in columns), strict=True):
+    columns = (problem.prior, mass), (dual.alpha, mass + line), (dual.beta, mass)
+    labels = measured(problem.labels, dual, line)
+    for y, p, alpha, beta in zip(labels, *(scaled(*column) for column in columns), strict=True):
         middle = bisect_left(points, y)
         left, right = (-p - beta, p * y - alpha), (p - beta, -p * y - alpha)
         for (slope, level), start, end in ((left, 0, middle), (right, middle, len(points))):

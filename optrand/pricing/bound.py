@@ -13,12 +13,15 @@ from __future__ import annotations
 from fractions import Fraction
 from operator import mul
 
+import numpy as np
+
 from optrand.dyadic import places, scaled
 from optrand.exact import exp_bracket
 from optrand.problem import Problem
 from optrand.solution import Dual
+from optrand.validation import Floats
 
-__all__ = ["assembled", "excess_above", "multipliers_below"]
+__all__ = ["assembled", "excess_above", "measured", "multipliers_below"]
 
 BITS = 128
 """Binary digits that ``exp(epsilon) - 1`` keeps."""
@@ -60,10 +63,25 @@ def assembled(base: int, lowest: int, k: int, *, excess: tuple[int, int], digits
     return Fraction(base * mass + lowest * share, mass << digits)
 
 
+def measured(numbers: Floats, dual: Dual, digits: int) -> list[int]:
+    """The integers ``(numbers - origin) * 2**digits``: squared and absolute loss know places by their distance only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> measured(np.array([3.0, 0.5]), Dual([0.0], [0.0], origin=2.5), 1)
+    [1, -4]
+    """
+    (origin,) = scaled(np.array([dual.origin]), digits)
+    return [number - origin for number in scaled(numbers, digits)]
+
+
 def multipliers_below(problem: Problem, dual: Dual, digits: int) -> int:
     r"""The part of the bound that needs no column, rounded down.
 
-    .. math:: \sum_y \alpha_y + \sum_y \beta_y y - \sum_y \frac{\beta_y^2}{2 \lambda p_y}
+    .. math:: \sum_y \alpha_y + \sum_y \beta_y (y - o) - \sum_y \frac{\beta_y^2}{2 \lambda p_y}
+
+    with the dual's origin :math:`o`.
 
     Parameters
     ----------
@@ -71,11 +89,11 @@ def multipliers_below(problem: Problem, dual: Dual, digits: int) -> int:
     dual : Dual
         Zero where ``bias_penalty * prior`` is.
     digits : int
-        The part is in units of ``2**-digits``: no fewer than ``alpha`` and ``beta * y`` have.
+        The part is in units of ``2**-digits``: no fewer than ``alpha`` and ``beta * (y - origin)`` have.
     """
-    line, mass = places(problem.labels), places(problem.prior)
+    line, mass = places(np.append(problem.labels, dual.origin)), places(problem.prior)
     slopes = scaled(dual.beta, digits - line)
-    part: int = sum(scaled(dual.alpha, digits)) + sum(map(mul, slopes, scaled(problem.labels, line)))
+    part: int = sum(scaled(dual.alpha, digits)) + sum(map(mul, slopes, measured(problem.labels, dual, line)))
     if problem.unbiased:
         return part
     above, below = problem.bias_penalty.as_integer_ratio()

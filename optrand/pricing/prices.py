@@ -1,8 +1,8 @@
 r"""The best staircase column for given multipliers: the step that both prices columns and proves optimality.
 
-For multipliers :math:`\alpha, \beta` write :math:`h_y(v) = p_y g(v, y) - \alpha_y - \beta_y v`. Every column of an
-epsilon-DP table is a multiple of some :math:`s \in [1, E]^k`, :math:`E = e^\epsilon`, and the cheapest one at output
-:math:`v` costs
+For multipliers :math:`\alpha, \beta` write :math:`h_y(v) = p_y g(v, y) - \alpha_y - \beta_y (v - o)`, where :math:`o`
+is the origin of the dual. Every column of an epsilon-DP table is a multiple of some :math:`s \in [1, E]^k`, :math:`E =
+e^\epsilon`, and the cheapest one at output :math:`v` costs
 
 .. math:: f(v) = \min_s \sum_y s_y h_y(v) = \sum_y \big( h_y(v) + (E - 1) \min(h_y(v), 0) \big),
 
@@ -229,7 +229,7 @@ def _reduced(problem: Problem, dual: Dual, outputs: Floats) -> tuple[Floats, Flo
     with np.errstate(over="ignore", invalid="ignore"):
         prior = problem.prior[:, np.newaxis]
         weighted = np.where(prior > 0, prior * problem.loss_table(outputs), 0.0)
-        slopes = dual.beta[:, np.newaxis] * outputs
+        slopes = dual.beta[:, np.newaxis] * (outputs - dual.origin)
         sizes = np.abs(weighted) + np.abs(alpha) + np.abs(slopes)
         if problem.loss == losses.poisson_log:
             # Its two terms may cancel: |y log v| is at most |v - y log v| + v.

@@ -1,6 +1,7 @@
 r"""The cheapest column and the bound of a dual for squared loss, in integers alone.
 
-With :math:`h_y` and :math:`f` as in :mod:`optrand.pricing`, twice :math:`h_y` is the quadratic
+With :math:`h_y` and :math:`f` as in :mod:`optrand.pricing`, and places measured from the origin of the dual, twice
+:math:`h_y` is the quadratic
 
 .. math:: p_y v^2 - 2 (p_y y + \beta_y) v + (p_y y^2 - 2 \alpha_y),
 
@@ -26,7 +27,7 @@ import numpy as np
 
 from optrand.dyadic import places, quotient, scaled
 from optrand.outputs import Grid
-from optrand.pricing.bound import assembled, excess_above, multipliers_below
+from optrand.pricing.bound import assembled, excess_above, measured, multipliers_below
 from optrand.problem import Problem
 from optrand.solution import Dual
 from optrand.validation import Floats
@@ -48,6 +49,8 @@ class _Scaled:
     ----------
     labels, prior, alpha, beta : list of int
         In units of ``2**-line``, ``2**-mass``, ``2**-(mass + 2 line)`` and ``2**-(mass + line)``.
+    origin : int
+        That of the dual, in units of ``2**-line``; `labels`, `low` and `high` are measured from it.
     low, high : int or float
         Ends of the allowed outputs, in units of ``2**-line``; floats where they are infinite.
     grid : list of float
@@ -60,6 +63,7 @@ class _Scaled:
     prior: list[int]
     alpha: list[int]
     beta: list[int]
+    origin: int
     low: int | float
     high: int | float
     grid: list[float]
@@ -73,17 +77,19 @@ class _Scaled:
         """Choose the units: fine enough for every number at hand, and for roots that are as good as exact."""
         excess, shift = excess_above(problem.epsilon)
         ends = np.array([x for x in (problem.outputs.low, problem.outputs.high) if math.isfinite(x)])
-        spread = float(np.ptp(problem.labels)) or abs(float(problem.labels[0])) or 1.0
+        origin = np.array([dual.origin])
+        spread = float(np.ptp(problem.labels)) or abs(float(problem.labels[0]) - dual.origin) or 1.0
         finer = BITS + max(0, excess.bit_length() - shift) - math.frexp(spread)[1]
         grid = problem.outputs.values if isinstance(problem.outputs, Grid) else ends
-        line = max(finer, places(problem.labels), places(grid))
+        line = max(finer, places(problem.labels), places(grid), places(origin))
         mass = max(places(problem.prior), places(dual.beta) - line, places(dual.alpha) - 2 * line)
-        low, high = scaled(ends, line) if ends.size else (-math.inf, math.inf)
+        low, high = measured(ends, dual, line) if ends.size else (-math.inf, math.inf)
         return cls(
-            labels=scaled(problem.labels, line),
+            labels=measured(problem.labels, dual, line),
             prior=scaled(problem.prior, mass),
             alpha=scaled(dual.alpha, mass + 2 * line),
             beta=scaled(dual.beta, mass + line),
+            origin=scaled(origin, line)[0],
             low=low,
             high=high,
             grid=grid.tolist() if grid is not ends else [],
@@ -92,6 +98,11 @@ class _Scaled:
             line=line,
             mass=mass,
         )
+
+    def place(self, value: float) -> int:
+        """A value of the grid in integers, measured from the origin."""
+        above, below = value.as_integer_ratio()
+        return (above << self.line) // below - self.origin
 
     def quadratics(self) -> Iterator[Quadratic]:
         """Twice each :math:`h_y`, in units of ``2**-(mass + 2 line)``."""
@@ -157,11 +168,11 @@ class _Sweep:
             yield from (self._on_grid(*piece) if self.case.grid else [_minimum(*piece)])
 
     def _on_grid(self, curve: Quadratic, start: int | float, end: int | float) -> Iterator[tuple[tuple[int, int], int]]:
-        grid, digits = self.case.grid, self.case.line
+        grid = self.case.grid
         vertex = min(max(curve[1] // curve[0], start), end)
-        after = bisect_right(grid, vertex, key=lambda value: _integer(value, digits))
+        after = bisect_right(grid, vertex, key=self.case.place)
         for value in grid[max(after - 1, 0) : after + 1]:
-            place = _integer(value, digits)
+            place = self.case.place(value)
             if start <= place <= end:
                 yield (place, 1), _at(curve, place)
 
@@ -216,7 +227,7 @@ def local_minima(problem: Problem, dual: Dual) -> tuple[Floats, Floats, float]:
     case = _Scaled.of(problem, dual)
     sweep = _Sweep.of(case)
     places_least, least = zip(*sweep.minima(), strict=True)
-    outputs = [quotient(above, below << case.line) for above, below in places_least]
+    outputs = [quotient(above + case.origin * below, below << case.line) for above, below in places_least]
     unit = 1 << (case.mass + 2 * case.line + case.shift + 1)
     limits = max(problem.outputs.low, -np.finfo(float).max), min(problem.outputs.high, np.finfo(float).max)
     costs = np.array([quotient(value, unit) for value in least])
@@ -234,11 +245,6 @@ def _roots(a: int, b: int, c: int) -> tuple[int | float, int | float] | None:
     if b == 0:
         return (-math.inf, math.inf) if c < 0 else None
     return (c // (2 * b), math.inf) if b > 0 else (-math.inf, -(-c // (2 * b)))
-
-
-def _integer(number: float, digits: int) -> int:
-    above, below = number.as_integer_ratio()
-    return (above << digits) // below
 
 
 def _at(curve: Quadratic, v: int) -> int:
