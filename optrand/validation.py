@@ -123,7 +123,12 @@ def prior(given: ArrayLike | Sequence[object], size: int | None = None) -> Float
         raise InvalidInput("prior is all zeros, expected probabilities that sum to 1")
     if ((array > 0) & (array < SMALLEST_NORMAL)).any():
         raise InvalidInput("prior has entries too small for a normal float: set them to zero")
-    total = math.fsum(array)
+    try:
+        total = math.fsum(array)
+    except OverflowError:
+        raise InvalidInput(
+            "prior sums to more than any float, expected 1: divide it by its largest entry, then by its sum"
+        ) from None
     if abs(total - 1) > PRIOR_SUM_TOLERANCE:
         raise InvalidInput(f"prior sums to {total:.10g}, expected 1: pass prior / prior.sum()")
     return array
