@@ -21,6 +21,7 @@ __all__ = [
     "NotCertified",
     "OptrandError",
     "SolverFailed",
+    "SpentNote",
 ]
 
 
@@ -69,3 +70,12 @@ class NotCertified(OptrandError):
         super().__init__(message)
         self.certificate = certificate
         self.solution = solution
+
+
+class SpentNote(str):
+    """A note on an error: what of a privacy budget had been spent before it.
+
+    A type of its own, so that it can be told from the notes of others, which may repeat a label.
+    """
+
+    __slots__ = ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -169,26 +170,36 @@ def private_histogram(counts: ArrayLike, epsilon: float, *, source: EntropySourc
     return tuple(count + shift for count, shift in zip(array.tolist(), noise, strict=True))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class EstimatedPrior:
     """A prior estimated from private labels; safe to publish for the budget that it names.
 
     Attributes
     ----------
-    probabilities : (k,) array
+    counts : tuple of int
+        The noisy histogram, clipped at zero.
     epsilon : float
         What the estimate spent, in nats.
-    uniform : bool
-        Whether every noisy count was at most zero, so that nothing was learned and the prior is uniform.
     """
 
-    probabilities: Floats
+    counts: tuple[int, ...]
     epsilon: float
-    uniform: bool
 
-    def __post_init__(self) -> None:
-        """Freeze the array."""
-        object.__setattr__(self, "probabilities", frozen(self.probabilities))
+    @property
+    def uniform(self) -> bool:
+        """Whether every noisy count was at most zero, so that nothing was learned and the prior is uniform."""
+        return not any(self.counts)
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """The counts, normalised, shape ``(k,)``."""
+        total = sum(self.counts)
+        if total == 0:
+            return frozen(np.full(len(self.counts), 1 / len(self.counts)))
+        # Division of Python integers is correctly rounded at any size. A share too small for a normal float is no
+        # prior.
+        shares = (count / total for count in self.counts)
+        return frozen(np.array([share if share >= SMALLEST_NORMAL else 0.0 for share in shares]))
 
 
 def private_prior(counts: ArrayLike, epsilon: float, *, source: EntropySource | None = None) -> EstimatedPrior:
@@ -218,12 +229,5 @@ def private_prior(counts: ArrayLike, epsilon: float, *, source: EntropySource | 
     ----------
     .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
-    clipped = [max(count, 0) for count in private_histogram(counts, epsilon, source=source)]
-    total = sum(clipped)
-    if total == 0:
-        return EstimatedPrior(np.full(len(clipped), 1 / len(clipped)), float(epsilon), uniform=True)
-    # Division of Python integers is correctly rounded at any size. A share too small for a normal float is no prior.
-    shares = (count / total for count in clipped)
-    return EstimatedPrior(
-        np.array([share if share >= SMALLEST_NORMAL else 0.0 for share in shares]), float(epsilon), uniform=False
-    )
+    noisy = private_histogram(counts, epsilon, source=source)
+    return EstimatedPrior(tuple(max(count, 0) for count in noisy), float(epsilon))

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -342,9 +343,74 @@ def test_randomize_clips_when_asked(here):
     before = listing(here)
     refused = randomized()
     assert refused.exit_code == WRONG_INPUT
-    assert "2 of 2 labels are not in the declared set of 3" in one_line(refused)
+    assert "at least one label is not among the 3 declared ones" in one_line(refused)
     assert listing(here) == before
     assert randomized("--clip").exit_code == 0
+
+
+@pytest.mark.parametrize("more", [[], ["--randomizer", "rr"]], ids=["optimal", "rr"])
+def test_the_owner_may_have_what_is_wrong_counted_on_the_standard_error(here, more, monkeypatch):
+    monkeypatch.setattr(optrand.release.job, "private_prior", None)
+    (here / "in.csv").write_text(f"id,y\n1,{HIDDEN}\n2,-{HIDDEN}\n3,\n4,1\n5,x\n6,0.5\n")
+    before = listing(here)
+    found = randomized("--diagnose", *more)
+    assert (found.exit_code, found.stdout) == (WRONG_INPUT, "")
+    assert "these counts are facts about the TRUE labels" in found.stderr
+    assert "Do not share them" in found.stderr
+    lines = dict(line.split("  ", 1) for line in found.stderr.splitlines() if "  " in line)
+    assert {name: line.split()[0] for name, line in lines.items()} == {
+        "rows": "6",
+        "missing": "1",
+        "no numbers": "1",
+        "not declared": "3",
+    }
+    assert HIDDEN not in found.stderr
+    clipped = randomized("--diagnose", "--clip", *more)
+    assert "not declared  1 (not among the 3 labels)" in clipped.stderr
+    (here / "in.csv").write_text("id,y\n1,2\n")
+    fine = randomized("--diagnose", *more)
+    assert (fine.exit_code, fine.stdout) == (0, "")
+    assert "nothing was released and nothing spent" in fine.stderr
+    assert set(listing(here)) == set(before)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_run_that_breaks_off_keeps_the_prior_for_the_next(monkeypatch):
+    def no_answer(_):
+        raise SolverFailed("no answer that could be read")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(optrand.release.job, "solve", no_answer)
+        failed = randomized()
+    assert failed.exit_code == FAILED
+    message = one_line(failed)
+    spent = "the prior was drawn before this and has spent 0.05 of the budget of 1.0"
+    assert message.startswith(f"error: no answer that could be read; {spent}")
+    assert "it is kept in out.csv.prior.csv: a retry with --paid-prior out.csv.prior.csv" in message
+    again = randomized("--force")
+    assert again.exit_code == WRONG_INPUT
+    assert "out.csv.prior.csv exists, a prior that an earlier run has paid for" in one_line(again)
+    assert randomized("--paid-prior", "out.csv.prior.csv", epsilon="2").exit_code == WRONG_INPUT
+    assert randomized("--paid-prior", "prior.csv").exit_code == WRONG_INPUT
+    assert randomized("--paid-prior", "out.csv.prior.csv", "--randomizer", "rr").exit_code == WRONG_INPUT
+    done = randomized("--paid-prior", "out.csv.prior.csv")
+    assert done.exit_code == 0, done.stderr
+    assert facts(done)["prior"] == "estimated privately in an earlier run, epsilon 0.05 spent then"
+    assert facts(done)["budget"] == "1.0: prior 0.05, labels 0.95"
+    assert 0.99 < float(facts(done)["realised epsilon"].split()[0]) <= 1.0
+
+
+@pytest.mark.usefixtures("here")
+def test_notes_of_others_are_not_printed(monkeypatch):
+    def no_answer(_):
+        error = RuntimeError(HIDDEN)
+        error.add_note(HIDDEN)
+        raise error
+
+    monkeypatch.setattr(optrand.release.job, "solve", no_answer)
+    failed = randomized("--public-prior", "prior.csv")
+    assert failed.exit_code == FAILED
+    assert "internal error: RuntimeError" in one_line(failed)
 
 
 def test_force_replaces_what_exists(here):
@@ -483,14 +549,14 @@ def test_a_prior_without_meaning_is_refused(here, content, message):
         (f"id,x\n1,{HIDDEN}\n", "has no column 'y'"),
         (f"{HIDDEN},1\n2,3\n", "has no column 'y'"),
         (f"y,y\n1,{HIDDEN}\n", "2 columns named 'y'"),
-        (f"y\n{HIDDEN}x\n1\n", "1 of 2 labels in column 'y' are not numbers"),
-        (f"id,y\n1,\n2,{HIDDEN}\n", "1 of 2 labels in column 'y' are missing"),
+        (f"y\n{HIDDEN}x\n1\n", "at least one label in column 'y' is missing or no finite number"),
+        (f"id,y\n1,\n2,{HIDDEN}\n", "at least one label in column 'y' is missing or no finite number"),
         ("id,y\n", "no rows"),
         ("", "is empty"),
-        (f"id,y\n1,{HIDDEN},2\n", "1 row(s) with more or fewer cells"),
+        (f"id,y\n1,{HIDDEN},2\n", "at least one row with more or fewer cells"),
         (f'id,y\n"1,{HIDDEN}\n', "never closed"),
-        (f"id,y\n1,{HIDDEN}\n2,1\n", "1 of 2 labels are not in the declared set"),
-        ("id,y\n1,0.5\n2,1\n", "1 of 2 labels are not in the declared set"),
+        (f"id,y\n1,{HIDDEN}\n2,1\n", "at least one label is not among the 3 declared ones"),
+        ("id,y\n1,0.5\n2,1\n", "at least one label is not among the 3 declared ones"),
     ],
 )
 def test_a_table_without_meaning_is_refused(here, content, message):
@@ -695,6 +761,7 @@ def test_errors_of_a_run_are_one_line_without_secrets(here, monkeypatch, error, 
     result = randomized()
     assert result.exit_code == code
     assert message in one_line(result)
+    (here / "out.csv.prior.csv").unlink()
     assert listing(here) == before
 
 
@@ -704,12 +771,12 @@ def test_a_full_disk_ends_with_one(here, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     before = listing(here)
-    for result in (
-        randomized(),
-        run("solve", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", "1", "-o", "m.json"),
-    ):
+    released = randomized()
+    for result in (released, solved()):
         assert result.exit_code == FAILED
-        assert one_line(result) == "error: No space left on device\n"
+        assert one_line(result).startswith("error: No space left on device")
+    assert "has spent 0.05 of the budget of 1.0; it was not kept" in released.stderr
+    assert "spent" not in solved().stderr
     assert listing(here) == before
 
 
@@ -728,7 +795,7 @@ def test_the_module_runs_and_reports_without_a_traceback(here):
     assert result.stdout == ""
 
 
-def test_a_disk_that_is_really_full_leaves_nothing(here):
+def test_a_disk_that_is_really_full_leaves_nothing_but_the_prior(here):
     """A limit on the size of files, which the operating system enforces, in place of a full disk."""
     (here / "in.csv").write_text("note,y\n" + f"{'x' * 100},1\n" * 5000)
     before = listing(here)
@@ -739,9 +806,11 @@ def test_a_disk_that_is_really_full_leaves_nothing(here):
     arguments = ["in.csv", "out.csv", "--label", "y", "--labels", "0:2", "--epsilon", "1"]
     result = module("randomize", *arguments, cwd=here, preexec_fn=limit)
     assert result.returncode == FAILED
-    assert result.stderr == "error: File too large\n"
-    assert listing(here) == before
-    assert module("randomize", *arguments, cwd=here).returncode == 0
+    assert result.stderr.startswith("error: File too large; the prior was drawn before this and has spent 0.024")
+    assert result.stderr.count("\n") == 1
+    assert set(listing(here)) - set(before) == {Path("out.csv.prior.csv")}
+    again = [*arguments, "--paid-prior", "out.csv.prior.csv"]
+    assert module("randomize", *again, cwd=here).returncode == 0
 
 
 def test_the_bundled_table_is_released_with_a_proof(here):

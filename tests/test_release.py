@@ -17,22 +17,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import optrand.release.atomic
 import optrand.release.job
 from optrand import Grid, Interval, feasible_output_set, regression, solve
 from optrand.certificate import certify
 from optrand.data import WEEKS_LABEL, weeks_worked_counts_path, weeks_worked_path
 from optrand.entropy import SeededEntropy
-from optrand.errors import Infeasible, InvalidInput
+from optrand.errors import Infeasible, InvalidInput, SolverFailed, SpentNote
 from optrand.mechanism import Mechanism, load
-from optrand.priors import PRIOR_SHARE, EstimatedPrior, private_prior
+from optrand.priors import PRIOR_SHARE, EstimatedPrior, private_prior, split_at
 from optrand.release.atomic import check_target, new_file
 from optrand.release.csv_table import CsvTable
 from optrand.release.declared import PublicPrior, parse_labels, read_prior
+from optrand.release.diagnosis import Diagnosis
 from optrand.release.job import LabelJob
 from optrand.release.outputs import Mesh, in_words, parse_outputs
+from optrand.release.paid_prior import PaidPrior, load_paid_prior
 from optrand.release.table import read_table
-from optrand.release.table_job import TableJob, mechanism_path
+from optrand.release.table_job import TableJob, mechanism_path, paid_prior_path
 
 GAP = 1e-9
 """What every job inside the solved range must verify."""
@@ -237,7 +242,7 @@ def test_the_prior_is_the_private_one_and_the_labels_are_drawn_from_the_mechanis
 
 def test_nothing_that_is_told_depends_on_the_true_labels_but_through_the_prior(monkeypatch):
     """With the noisy prior held fixed, two tables of the same number of rows give the same report and mechanism."""
-    fixed = EstimatedPrior(np.array([0.5, 0.25, 0.25]), 0.05, uniform=False)
+    fixed = EstimatedPrior((50, 25, 25), 0.05)
     monkeypatch.setattr(optrand.release.job, "private_prior", lambda *_, **__: fixed)
     job = LabelJob(labels=np.arange(3), epsilon=1.0, clip=True)
     first, second = (job.run(values) for values in ([0.0] * 50, [2.0, 1.0, 99.0, -5.0, 0.0] * 10))
@@ -246,18 +251,37 @@ def test_nothing_that_is_told_depends_on_the_true_labels_but_through_the_prior(m
     assert first.summary.private
 
 
-def test_labels_outside_the_declared_set_stop_the_job_and_are_counted_but_not_named():
+def refusal(job, values):
+    with pytest.raises(InvalidInput) as caught:
+        job.run(values)
+    assert not hasattr(caught.value, "__notes__")
+    return str(caught.value)
+
+
+def test_labels_outside_the_declared_set_stop_the_job_and_are_neither_counted_nor_named():
     job = LabelJob(labels=np.arange(3), epsilon=1.0)
-    with pytest.raises(InvalidInput, match=r"^3 of 5 labels are not in the declared set of 3") as caught:
-        job.run([0, 1, 71.5, -71.5, 0.715])
-    assert "71" not in str(caught.value)
+    messages = {refusal(job, values) for values in ([0, 1, 71.5, -71.5, 0.715], [71.5], [0] * 70 + [1.5, 3])}
+    assert len(messages) == 1
+    assert messages.pop().startswith("at least one label is not among the 3 declared ones; nothing was written")
+
+
+def test_the_owner_may_have_what_is_wrong_counted_and_nothing_is_spent(monkeypatch):
+    monkeypatch.setattr(optrand.release.job, "private_prior", None)
+    job = LabelJob(labels=np.arange(3), epsilon=1.0)
+    values = [0, 2, 71.5, -71.5, 0.715, None, None, math.nan, "x", True, 2**53 + 1]
+    assert job.diagnose(values) == Diagnosis(rows=11, missing=2, not_numbers=4, undeclared=3)
+    assert replace(job, clip=True).diagnose(values) == Diagnosis(rows=11, missing=2, not_numbers=4, undeclared=1)
+    assert not job.diagnose([0, 7]).fine
+    assert job.diagnose([[0, 1], [2, 2]]) == Diagnosis(rows=4, missing=0, not_numbers=0, undeclared=0)
+    assert job.diagnose([0, 1]).fine
+    assert job.diagnose([None]) == Diagnosis(rows=1, missing=1, not_numbers=0, undeclared=0)
 
 
 def test_clipping_moves_labels_to_the_ends_and_no_further():
     job = LabelJob(labels=np.arange(3), epsilon=1.0, clip=True)
     clipped = job.run([-5.0, 1.0, 9.0], source=SeededEntropy(1))
     assert clipped.values.tolist() == job.run([0.0, 1.0, 2.0], source=SeededEntropy(1)).values.tolist()
-    with pytest.raises(InvalidInput, match=r"^1 of 3 labels.*round them first"):
+    with pytest.raises(InvalidInput, match=r"at least one label .*: round them first"):
         job.run([-5.0, 0.715, 9.0])
 
 
@@ -419,9 +443,9 @@ def test_a_table_is_released_with_its_mechanism_beside_it(table, tmp_path):
 def test_a_table_comes_in_gzipped_and_goes_out_plain_and_the_other_way(table, tmp_path):
     packed, again = tmp_path / "packed.csv.gz", tmp_path / "again.csv"
     table_job().run(table, packed)
-    labels = ",".join(map(repr, load(mechanism_path(packed)).outputs.tolist()))
     assert gzip.decompress(packed.read_bytes()).startswith(b"id,y,note\n000,")
-    table_job(labels=parse_labels(labels)).run(packed, again)
+    table.write_bytes(gzip.compress(table.read_bytes()))
+    table_job().run(table, again)
     assert again.read_bytes().startswith(b"id,y,note\n000,")
 
 
@@ -496,47 +520,189 @@ def full_disk(*_, **__):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def no_answer(_):
+    raise SolverFailed("no answer that could be read")
+
+
 def full_after_a_while(_, stream, __):
     stream.write(b"id,y,note\n000,")
     full_disk()
 
 
-@pytest.mark.parametrize(
-    ("owner", "name", "failure"),
-    [
-        (CsvTable, "_write", full_after_a_while),
-        (Mechanism, "save", full_disk),
-        (os, "fsync", full_disk),
-        (os, "link", full_disk),
-    ],
-    ids=["while writing", "while saving the mechanism", "while flushing", "while renaming"],
-)
-def test_a_full_disk_leaves_nothing_behind(table, tmp_path, monkeypatch, owner, name, failure):
+SOLVING = (optrand.release.job, "solve", no_answer)
+WRITING = (CsvTable, "_write", full_after_a_while)
+SAVING = (Mechanism, "save", full_disk)
+RENAMING = (optrand.release.atomic, "publish", full_disk)
+
+
+def broken_off(patch, job, table, output, failure):
+    """What a job leaves that breaks off after the prior was drawn: the prior, and a note on the error that says so."""
+    before = listing(table.parent)
+    with patch.context() as broken:
+        broken.setattr(*failure)
+        with pytest.raises((OSError, SolverFailed)) as caught:
+            job.run(table, output)
+    (note,) = caught.value.__notes__
+    left = listing(table.parent)
+    kept = paid_prior_path(output)
+    assert isinstance(note, SpentNote)
+    assert "has spent 0.05 of the budget of 1.0" in note
+    assert f"a retry with --paid-prior {kept}" in note
+    assert {name: data for name, data in left.items() if name != kept.relative_to(table.parent)} == before
+    return kept
+
+
+@pytest.mark.parametrize("failure", [SOLVING, WRITING, SAVING, RENAMING], ids=lambda failure: failure[1])
+def test_what_breaks_off_leaves_the_prior_alone_and_a_retry_does_not_pay_again(table, tmp_path, monkeypatch, failure):
+    output = tmp_path / "out.csv"
+    kept = broken_off(monkeypatch, table_job(), table, output, failure)
+    with pytest.raises(InvalidInput, match=r"prior\.csv exists, a prior that an earlier run has paid for"):
+        table_job(overwrite=True).run(table, output)
+    paid = load_paid_prior(kept)
+    monkeypatch.setattr(optrand.release.job, "private_prior", None)
+    summary = table_job(paid_prior=paid).run(table, output)
+    assert summary.prior == "estimated privately in an earlier run, epsilon 0.05 spent then"
+    assert (summary.split.prior, summary.split.labels) == (0.05, 0.95)
+    assert 0.99 < summary.realised_epsilon <= 1.0
+    assert load(mechanism_path(output)).problem.prior.tolist() == paid.estimate.probabilities.tolist()
+    assert read_table(output, "y").labels.size == 200
+
+
+def test_a_prior_that_was_paid_for_is_a_file_of_labels_and_counts(table, tmp_path, monkeypatch):
+    kept = broken_off(monkeypatch, table_job(), table, tmp_path / "out.csv", SOLVING)
+    paid = load_paid_prior(kept)
+    assert kept.read_text().startswith("label,noisy count (prior epsilon 0.05 of 1.0 for 200 rows)\n0.0,")
+    assert (paid.labels.tolist(), paid.epsilon, paid.rows, paid.split) == ([0, 1, 2], 1.0, 200, split_at(1.0, 0.05))
+    assert read_prior(kept, np.arange(3.0)).probabilities.tolist() == paid.estimate.probabilities.tolist()
+
+
+def test_a_failure_before_the_prior_is_drawn_has_spent_nothing_and_says_nothing_of_it(table, tmp_path, monkeypatch):
+    monkeypatch.setattr(optrand.release.job, "private_prior", None)
+    table.write_text(table.read_text() + "200,7,n\n")
+    before = listing(tmp_path)
+    with pytest.raises(InvalidInput, match="nothing was written and nothing spent") as caught:
+        table_job().run(table, tmp_path / "out.csv")
+    assert not hasattr(caught.value, "__notes__")
+    with pytest.raises(InvalidInput, match="too close for floats to tell apart"):
+        table_job(labels=[0, 1e-15, 1])
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(InvalidInput, match="you may not write to"):
+        table_job().run(table, tmp_path / "out.csv")
+    assert listing(tmp_path) == before
+
+
+@pytest.mark.parametrize("options", [{"public_prior": PublicPrior(np.array([0.5, 0.25, 0.25]))}, {"paid": True}])
+def test_a_run_that_paid_for_no_prior_says_nothing_of_it(table, tmp_path, monkeypatch, options):
+    if options.pop("paid", False):
+        kept = broken_off(monkeypatch, table_job(), table, tmp_path / "first.csv", SOLVING)
+        options["paid_prior"] = load_paid_prior(kept)
+    before = listing(tmp_path)
+    monkeypatch.setattr(*SAVING)
+    with pytest.raises(OSError, match="No space left") as caught:
+        table_job(**options).run(table, tmp_path / "out.csv")
+    assert not hasattr(caught.value, "__notes__")
+    assert listing(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["fsync", "link"])
+def test_a_disk_that_cannot_even_keep_the_prior_leaves_nothing_behind(table, tmp_path, monkeypatch, name):
     before = listing(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(owner, name, failure)
-        with pytest.raises(OSError, match="No space left"):
+        patch.setattr(os, name, full_disk)
+        with pytest.raises(OSError, match="No space left") as caught:
             table_job().run(table, tmp_path / "out.csv")
+    assert "has spent 0.05 of the budget of 1.0; it was not kept" in caught.value.__notes__[0]
     assert listing(tmp_path) == before
     table_job().run(table, tmp_path / "out.csv")
 
 
-def test_a_rename_that_fails_takes_the_mechanism_back(table, tmp_path, monkeypatch):
-    before = listing(tmp_path)
-    monkeypatch.setattr("optrand.release.atomic.publish", full_disk)
-    with pytest.raises(OSError, match="No space left"):
-        table_job().run(table, tmp_path / "out.csv")
-    assert listing(tmp_path) == before
+def test_on_arrays_the_prior_is_handed_over_as_soon_as_it_is_paid_for(monkeypatch):
+    job, values = LabelJob(labels=np.arange(3), epsilon=1.0), [0, 1, 2, 0] * 50
+    kept = []
+    with monkeypatch.context() as patch:
+        patch.setattr(*SOLVING)
+        with pytest.raises(SolverFailed) as caught:
+            job.run(values)
+        assert "has spent 0.05 of the budget of 1.0; it was not kept" in caught.value.__notes__[0]
+        with pytest.raises(SolverFailed):
+            job.run(values, keep=kept.append)
+    (paid,) = kept
+    release = replace(job, paid_prior=paid).run(values)
+    assert release.mechanism.problem.prior.tolist() == paid.estimate.probabilities.tolist()
+    with pytest.raises(InvalidInput, match="paid for with 200 labels and there are 4"):
+        replace(job, paid_prior=paid).run([0, 1, 2, 0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"labels": np.arange(4)}, "other declared labels"),
+        ({"labels": np.arange(3) / 2}, "other declared labels"),
+        ({"epsilon": 2.0}, "give the same budget"),
+        ({"prior_epsilon": 0.1}, "give the same budget"),
+        ({"public_prior": PublicPrior(np.array([0.5, 0.25, 0.25]))}, "not both"),
+        ({"outputs": Interval(0, 2)}, "or further would do"),
+    ],
+)
+def test_a_prior_is_used_only_with_the_labels_and_the_budget_that_paid_for_it(options, message):
+    paid = PaidPrior(np.arange(3), EstimatedPrior((3, 0, 4), 0.05), 1.0, 7)
+    given = {"labels": np.arange(3), "epsilon": 1.0, "paid_prior": paid}
+    assert LabelJob(**given, prior_epsilon=0.05).paid_prior is paid
+    with pytest.raises(InvalidInput, match=message):
+        LabelJob(**{**given, **options})
+
+
+def test_a_paid_prior_of_zeros_is_uniform_when_it_is_read_again(tmp_path):
+    PaidPrior(np.arange(2), EstimatedPrior((0, 0), 0.05), 1.0, 7).save(tmp_path / "p.csv")
+    paid = load_paid_prior(tmp_path / "p.csv")
+    assert paid.estimate.probabilities.tolist() == [0.5, 0.5]
+    release = LabelJob(labels=[0, 1], epsilon=1.0, paid_prior=paid).run([0] * 7)
+    assert release.summary.prior.endswith("spent then; the noise left no count above 0, so it is uniform")
+
+
+@given(
+    labels=st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=9, unique=True),
+    budget=st.tuples(st.floats(1e-3, 100.0), st.floats(1e-3, 0.9)),
+    data=st.data(),
+)
+def test_a_paid_prior_is_read_as_it_was_written(tmp_path_factory, labels, budget, data):
+    whole, share = budget
+    counts = data.draw(st.lists(st.integers(0, 10**30), min_size=len(labels), max_size=len(labels)))
+    paid = PaidPrior(np.array(labels) + 0.0, EstimatedPrior(tuple(counts), whole * share), whole, 7)
+    path = tmp_path_factory.mktemp("paid") / "p.csv"
+    paid.save(path)
+    again = load_paid_prior(path)
+    assert again.labels.tolist() == paid.labels.tolist()
+    assert (again.estimate, again.epsilon, again.rows) == (paid.estimate, paid.epsilon, paid.rows)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "label,count\n0,3\n1,4\n",
+        "label,noisy count (prior epsilon 0.05 of 1.0 for 7 rows)\n0,3\n1,-4\n",
+        "label,noisy count (prior epsilon 0.05 of 1.0 for 7 rows)\n0,3\n0,4\n",
+        "label,noisy count (prior epsilon 0.05 of 1.0 for 7 rows)\n1,3\n0,4\n",
+        "label,noisy count (prior epsilon 0.05 of 1.0 for 7 rows)\n0,3\nx,4\n",
+        "label,noisy count (prior epsilon 0.05 of 1.0 for 7 rows)\n",
+        "label,noisy count (prior epsilon 0.0 of 1.0 for 7 rows)\n0,3\n1,4\n",
+        "label,noisy count (prior epsilon 1.0 of 1.0 for 7 rows)\n0,3\n1,4\n",
+        "label,noisy count (prior epsilon nan of 1.0 for 7 rows)\n0,3\n1,4\n",
+        None,
+    ],
+)
+def test_what_no_job_has_left_is_no_paid_prior(tmp_path, content):
+    if content is not None:
+        (tmp_path / "p.csv").write_text(content)
+    with pytest.raises(InvalidInput, match="no prior that was paid for"):
+        load_paid_prior(tmp_path / "p.csv")
 
 
 def test_a_failure_leaves_what_was_there_before(table, tmp_path, monkeypatch):
     output = tmp_path / "out.csv"
     table_job().run(table, output)
-    before = listing(tmp_path)
-    monkeypatch.setattr(CsvTable, "_write", full_after_a_while)
-    with pytest.raises(OSError, match="No space left"):
-        table_job(overwrite=True).run(table, output)
-    assert listing(tmp_path) == before
+    broken_off(monkeypatch, table_job(overwrite=True), table, output, WRITING)
 
 
 def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path):
@@ -572,16 +738,16 @@ job.run(Path(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
-def test_a_killed_process_leaves_nothing_under_the_final_names(table, tmp_path):
+def test_a_killed_process_leaves_the_prior_and_nothing_under_the_final_names(table, tmp_path):
     output = tmp_path / "out.csv"
     with subprocess.Popen([sys.executable, "-c", HALF_WAY, table, output], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"half way\n"
         process.send_signal(signal.SIGKILL)
-    left = {path.name for path in tmp_path.iterdir()} - {"in.csv"}
+    left = {path.name for path in tmp_path.iterdir()} - {"in.csv", "out.csv.prior.csv"}
     assert len(left) == 1
     assert left.pop().startswith(".out.csv.")
-    table_job().run(table, output)
+    table_job(paid_prior=load_paid_prior(paid_prior_path(output))).run(table, output)
     assert read_table(output, "y").labels.size == 200
 
 
@@ -606,7 +772,7 @@ def test_what_is_not_yet_released_is_readable_by_its_owner_alone(tmp_path):
     assert (tmp_path / "out.csv").stat().st_mode & 0o777 == 0o666 & ~mask
 
 
-def test_a_request_to_terminate_leaves_nothing(table, tmp_path):
+def test_a_request_to_terminate_leaves_the_prior_and_says_so(table, tmp_path):
     script = (
         "import os, signal, sys\n"
         "from optrand.release import csv_table\n"
@@ -618,4 +784,5 @@ def test_a_request_to_terminate_leaves_nothing(table, tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1, done.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+    assert done.stderr.startswith("note: the prior was drawn before this and has spent 0.05 of the budget of 1.0;")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "out.csv.prior.csv"]

@@ -19,7 +19,7 @@ from optrand.cli.options import (
     read_penalty,
 )
 from optrand.cli.questions import answered, read_mechanism, read_problem
-from optrand.cli.reporting import progress, reported, show, told_gap
+from optrand.cli.reporting import progress, reported, show, tell_diagnosis, told_gap
 from optrand.cli.verifying import proven
 from optrand.errors import InvalidInput
 
@@ -80,6 +80,14 @@ def randomize(
             help="A prior that spends nothing and is TRUSTED to be public. Two columns: label, count or probability.",
         ),
     ] = None,
+    paid_prior: Annotated[
+        Path | None,
+        typer.Option(
+            "--paid-prior",
+            metavar="FILE",
+            help="The prior that a run which broke off has paid for, OUT.prior.csv: it is not paid for again.",
+        ),
+    ] = None,
     outputs: Outputs = "line",
     bias_penalty: BiasPenalty = "inf",
     clip: Annotated[
@@ -108,18 +116,29 @@ def randomize(
             "--allow-inexact", help="Let noise be drawn in floats, whose privacy holds for real numbers ONLY."
         ),
     ] = False,
+    diagnose: Annotated[
+        bool,
+        typer.Option(
+            "--diagnose",
+            help="Only count, for the owner of the labels, how many are missing, no numbers or not declared. The "
+            "counts are NOT private. Nothing is released and nothing spent.",
+        ),
+    ] = False,
     force: Force = False,
 ) -> None:
     """Replace every label of a table by a private one.
 
     The mechanism is saved beside OUT, as OUT.mechanism.json; additive noise, as OUT.randomizer.json. Every other column
-    is copied as it is: drop columns that were computed from the labels. Nothing that is printed or saved is computed
-    from the true labels, but for the prior, which is paid for, and the number of rows, which is public. Every run
-    spends the budget again: a second release of the same labels, or what a killed run left behind, adds to the first.
+    is copied as it is: drop columns that were computed from the labels. Nothing that is printed or saved, whether the
+    run ends well or not, is computed from the true labels, but for the prior, which is paid for, the number of rows,
+    which is public, and whether all labels are declared; --diagnose alone tells more. Every run spends the budget
+    again: a second release of the same labels, or what a killed run left behind, adds to the first. A prior that was
+    paid for before a run broke off is kept as OUT.prior.csv, from which --paid-prior goes on.
     """
     from optrand.release.declared import parse_labels, read_prior
     from optrand.release.job import LabelJob
     from optrand.release.outputs import parse_outputs
+    from optrand.release.paid_prior import load_paid_prior
     from optrand.release.table_job import TableJob
 
     names, budget = parse_labels(labels), read_epsilon(epsilon)
@@ -130,6 +149,7 @@ def randomize(
         for_the_optimal_one = {
             "--prior-epsilon": prior_epsilon is not None,
             "--public-prior": public_prior is not None,
+            "--paid-prior": paid_prior is not None,
             "--outputs": outputs != "line",
             "--bias-penalty": bias_penalty != "inf",
         }
@@ -138,6 +158,9 @@ def randomize(
         interval = None if clip_outputs is None else parse_clip(clip_outputs)
         named = named_randomizer(randomizer, names, epsilon=budget, clip_outputs=interval)
         baseline = BaselineJob(labels=names, randomizer=named, clip=clip, allow_inexact=allow_inexact)
+        if diagnose:
+            tell_diagnosis(TableJob(job=baseline, column=label).diagnose(source), names.size)
+            return
         with progress() as announce:
             plain = TableJob(job=baseline, column=label, overwrite=force)
             told = plain.run(source, target, announce=announce)
@@ -150,10 +173,14 @@ def randomize(
         epsilon=budget,
         prior_epsilon=None if prior_epsilon is None else read_epsilon(prior_epsilon, "--prior-epsilon"),
         public_prior=None if public_prior is None else read_prior(public_prior, names),
+        paid_prior=None if paid_prior is None else load_paid_prior(paid_prior),
         outputs=parse_outputs(outputs),
         bias_penalty=read_penalty(bias_penalty),
         clip=clip,
     )
+    if diagnose:
+        tell_diagnosis(TableJob(job=job, column=label).diagnose(source), names.size)
+        return
     with progress() as announce:
         best = TableJob(job=job, column=label, overwrite=force)
         summary = best.run(source, target, announce=announce)

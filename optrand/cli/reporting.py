@@ -6,7 +6,7 @@ import functools
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,10 +15,11 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from optrand.errors import InvalidFile, InvalidInput, NotCertified, OptrandError
+from optrand.errors import InvalidFile, InvalidInput, NotCertified, OptrandError, SpentNote
 
 if TYPE_CHECKING:
     from optrand.release.declared import PublicPrior
+    from optrand.release.diagnosis import Diagnosis
 
 __all__ = [
     "EXIT_CODES",
@@ -28,6 +29,7 @@ __all__ = [
     "progress",
     "reported",
     "show",
+    "tell_diagnosis",
     "tell_prior",
     "told_gap",
 ]
@@ -51,33 +53,44 @@ def reported(command: Command) -> Command:
     def wrapper(*args: Any, **options: Any) -> None:
         try:
             command(*args, **options)
-        except (InvalidFile, NotCertified) as error:
-            _stop(str(error), UNVERIFIED)
-        except InvalidInput as error:
-            _stop(str(error), WRONG_INPUT)
-        except OptrandError as error:
-            _stop(str(error), FAILED)
-        except MemoryError:
-            _stop("not enough memory", FAILED)
+        except (typer.Exit, typer.Abort):
+            raise
         except BrokenPipeError:
             # Whoever reads the output has read enough, as `head` does. What is left in the buffer goes nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(FAILED) from None
-        except OSError as error:
-            where = f" ({error.filename})" if error.filename else ""
-            _stop(f"{error.strerror or type(error).__name__}{where}", FAILED)
-        except (typer.Exit, typer.Abort, KeyboardInterrupt):
-            raise
         except Exception as error:
-            # The message of an error that nobody foresaw may hold a label; where it happened does not.
-            _stop(f"internal error: {type(error).__name__} in {_origin(error)}; please report it", FAILED)
+            message, code = _judged(error)
+            typer.echo(f"error: {' '.join('; '.join((message, *_spent(error))).split())}", err=True)
+            raise typer.Exit(code) from None
+        except BaseException as error:
+            for note in _spent(error):
+                typer.echo(f"note: {note}", err=True)
+            raise
 
     return wrapper  # type: ignore[return-value]
 
 
-def _stop(message: str, code: int) -> None:
-    typer.echo(f"error: {' '.join(message.split())}", err=True)
-    raise typer.Exit(code)
+def _judged(error: Exception) -> tuple[str, int]:
+    """What is said of an error, and the exit code."""
+    if isinstance(error, (InvalidFile, NotCertified)):
+        return str(error), UNVERIFIED
+    if isinstance(error, InvalidInput):
+        return str(error), WRONG_INPUT
+    if isinstance(error, OptrandError):
+        return str(error), FAILED
+    if isinstance(error, MemoryError):
+        return "not enough memory", FAILED
+    if isinstance(error, OSError):
+        where = f" ({error.filename})" if error.filename else ""
+        return f"{error.strerror or type(error).__name__}{where}", FAILED
+    # The message of an error that nobody foresaw may hold a label; where it happened does not.
+    return f"internal error: {type(error).__name__} in {_origin(error)}; please report it", FAILED
+
+
+def _spent(error: BaseException) -> list[str]:
+    """What our own notes say; those of others may hold a label."""
+    return [note for note in getattr(error, "__notes__", ()) if isinstance(note, SpentNote)]
 
 
 def _origin(error: Exception) -> str:
@@ -97,11 +110,11 @@ def progress() -> Iterator[Callable[[str], None]]:
         yield lambda stage: bar.update(task, description=stage)
 
 
-def show(facts: dict[str, object]) -> None:
-    """Print facts, one a line, under one another."""
+def show(facts: Mapping[str, object], *, err: bool = False) -> None:
+    """Print facts, one a line, under one another; on the standard error if asked."""
     width = max(len(name) for name in facts)
     for name, fact in facts.items():
-        typer.echo(f"{name:<{width}}  {fact}")
+        typer.echo(f"{name:<{width}}  {fact}", err=err)
 
 
 def tell_prior(path: Path, prior: PublicPrior) -> None:
@@ -109,6 +122,23 @@ def tell_prior(path: Path, prior: PublicPrior) -> None:
     typer.echo(f"note: {path} is taken as public; if it was computed from private labels, use `optrand randomize`")
     if prior.absent:
         typer.echo(f"note: {prior.absent} label(s) are not in {path}: their prior is 0")
+
+
+def tell_diagnosis(found: Diagnosis, declared: int) -> None:
+    """Tell the owner of the labels, on the standard error, what a release would refuse; end with 2 if anything."""
+    from optrand.release.diagnosis import WARNING
+
+    typer.echo(f"note: {WARNING}", err=True)
+    facts = {
+        "rows": found.rows,
+        "missing": found.missing,
+        "no numbers": found.not_numbers,
+        "not declared": f"{found.undeclared} (not among the {declared} labels)",
+    }
+    show(facts, err=True)
+    typer.echo("nothing was released and nothing spent", err=True)
+    if not found.fine:
+        raise typer.Exit(WRONG_INPUT)
 
 
 def told_gap(gap: float) -> str:

@@ -24,6 +24,8 @@ def check_target(path: Path, source: Path, *, overwrite: bool = False) -> None:
     """
     if not path.parent.is_dir():
         raise InvalidInput(f"{path.parent} is not a folder: make it first, or write elsewhere")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise InvalidInput(f"{path.parent} is a folder that you may not write to: write elsewhere")
     if path.is_symlink():
         raise InvalidInput(f"{path} is a symbolic link: name the file itself")
     if path.exists():

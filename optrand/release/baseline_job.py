@@ -15,7 +15,8 @@ from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
 from optrand.mechanism import Mechanism
 from optrand.outputs import Line
-from optrand.release.job import Announce, declared_places, silent
+from optrand.release.diagnosis import Diagnosis, Readings, declared_places
+from optrand.release.job import Announce, Keep, silent
 from optrand.release.outputs import in_words
 from optrand.release.randomizer_file import KINDS, finite_moments, save_randomizer
 from optrand.validation import Floats, frozen
@@ -155,8 +156,25 @@ class BaselineJob:
         """A mechanism is saved as one; noise, which has no table, in a file of another kind."""
         return ".mechanism.json" if isinstance(self.randomizer, Mechanism) else ".randomizer.json"
 
+    @property
+    def buys_a_prior(self) -> bool:
+        """Never: no prior is needed."""
+        return False
+
+    def diagnose(self, values: ArrayLike) -> Diagnosis:
+        """Count exactly which labels :meth:`run` would refuse, for the owner of the labels alone.
+
+        Releases nothing; what it returns is a fact about the true labels, and not to be shared.
+        """
+        return Diagnosis.of(Readings.of_array(values), self.labels, clip=self.clip)
+
     def run(
-        self, values: ArrayLike, *, source: EntropySource | None = None, announce: Announce | None = None
+        self,
+        values: ArrayLike,
+        *,
+        source: EntropySource | None = None,
+        announce: Announce | None = None,
+        keep: Keep | None = None,  # noqa: ARG002 - as every job
     ) -> BaselineRelease:
         """Replace every label.
 
@@ -168,6 +186,8 @@ class BaselineJob:
             The operating system by default, the only choice for a release.
         announce : callable, optional
             Told of each stage as it begins.
+        keep : callable, optional
+            Never called: there is no prior to keep.
 
         Returns
         -------
@@ -176,7 +196,7 @@ class BaselineJob:
         Raises
         ------
         InvalidInput
-            No labels, or labels outside the declared set: the message says how many, never which.
+            No labels, or labels outside the declared set: the message says neither which nor how many.
 
         Notes
         -----

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from optrand.errors import InvalidInput
+from optrand.release.diagnosis import Readings
 from optrand.validation import Floats
 
 __all__ = ["CsvTable"]
@@ -61,20 +62,14 @@ class CsvTable:
     @classmethod
     def read(cls, path: Path, label: str) -> CsvTable:
         """See :func:`optrand.release.table.read_table`."""
-        data = _contents(path)
-        if _WELL_QUOTED.fullmatch(data) is None:
-            # Read on regardless, the text up to the next quote would become one public cell, labels and all.
-            raise InvalidInput(
-                f"{path.name} has a quoted cell that is never closed, or that goes on after its closing quote: write a "
-                'quote inside a quoted cell as ""'
-            )
-        records = _parsed(data, path.name)
-        header = [column[0].as_py() for column in records.columns]
-        cells = records.slice(1)
-        column = _position(label, header, path.name)
-        if cells.num_rows == 0:
-            raise InvalidInput(f"{path.name} has a header and no rows: there is nothing to randomize")
-        return cls(_numbers(cells.column(column), label), header, column, cells)
+        header, column, cells = _opened(path, label)
+        return cls(_readings(cells.column(column)).whole(label), header, column, cells)
+
+    @staticmethod
+    def readings(path: Path, label: str) -> Readings:
+        """See :func:`optrand.release.table.read_column`."""
+        _, column, cells = _opened(path, label)
+        return _readings(cells.column(column))
 
     def write(self, stream: BinaryIO, values: Floats, *, compress: bool = False) -> None:
         """Write the table with `values` in place of the labels, each as the shortest text that reads back the same."""
@@ -96,6 +91,24 @@ class CsvTable:
             stream.write(b"\n".join(lines) + b"\n")
 
 
+def _opened(path: Path, label: str) -> tuple[list[bytes | None], int, Any]:
+    """The header, where the labels stand, and all cells below the header."""
+    data = _contents(path)
+    if _WELL_QUOTED.fullmatch(data) is None:
+        # Read on regardless, the text up to the next quote would become one public cell, labels and all.
+        raise InvalidInput(
+            f"{path.name} has a quoted cell that is never closed, or that goes on after its closing quote: write a "
+            'quote inside a quoted cell as ""'
+        )
+    records = _parsed(data, path.name)
+    header = [column[0].as_py() for column in records.columns]
+    cells = records.slice(1)
+    column = _position(label, header, path.name)
+    if cells.num_rows == 0:
+        raise InvalidInput(f"{path.name} has a header and no rows: there is nothing to randomize")
+    return header, column, cells
+
+
 def _contents(path: Path) -> bytes:
     data = path.read_bytes()
     if data.startswith(GZIP_MAGIC):
@@ -113,11 +126,11 @@ def _contents(path: Path) -> bytes:
 
 def _parsed(data: bytes, name: str) -> Any:
     """All records, the header included, as columns of bytes."""
-    ragged = 0
+    ragged = False
 
     def skip(_: object) -> str:
         nonlocal ragged
-        ragged += 1
+        ragged = True
         return "skip"
 
     read = pa.csv.ReadOptions(autogenerate_column_names=True, block_size=BLOCK_SIZE)
@@ -135,15 +148,15 @@ def _parsed(data: bytes, name: str) -> Any:
             quoted_strings_can_be_null=False,
             check_utf8=False,
         )
-        ragged = 0
+        ragged = False
         records = pa.csv.read_csv(pa.BufferReader(data), read, parse(len(names)), convert)
     except pa.ArrowInvalid:
         # pyarrow's own message quotes the row.
         raise InvalidInput(f"{name} cannot be read as CSV: expected comma-separated text with a header") from None
     if ragged:
         raise InvalidInput(
-            f"{name} has {ragged} row(s) with more or fewer cells than its header, which has {len(names)}: quote cells "
-            "that hold commas"
+            f"{name} has at least one row with more or fewer cells than its header, which has {len(names)}: quote "
+            "cells that hold commas"
         )
     return records
 
@@ -161,24 +174,15 @@ def _position(label: str, header: list[bytes | None], name: str) -> int:
     return header.index(wanted)
 
 
-def _numbers(column: Any, label: str) -> Floats:
-    rows = len(column)
-    missing = rows - _count(pc.match_substring_regex(column, r"[^ \t]"))
-    if missing:
-        raise InvalidInput(f"{missing} of {rows} labels in column {label!r} are missing: drop these rows or fill them")
-    odd = rows - _count(pc.match_substring_regex(column, _NUMBER))
-    if odd:
-        raise InvalidInput(f"{odd} of {rows} labels in column {label!r} are not numbers, such as 7, -0.5 or 1e3")
-    texts = pc.utf8_trim(column.cast(pa.string()), characters=" \t")
+def _readings(column: Any) -> Readings:
+    present = column.filter(_where(column, r"[^ \t]"))
+    texts = pc.utf8_trim(present.filter(_where(present, _NUMBER)).cast(pa.string()), characters=" \t")
     numbers: Floats = texts.cast(pa.float64()).to_numpy() + 0.0
-    huge = rows - int(np.isfinite(numbers).sum())
-    if huge:
-        raise InvalidInput(f"{huge} of {rows} labels in column {label!r} are beyond the range of floats: rescale them")
-    return numbers
+    return Readings(numbers[np.isfinite(numbers)], len(column), len(column) - len(present))
 
 
-def _count(found: Any) -> int:
-    return int(pc.sum(found).as_py() or 0)
+def _where(column: Any, pattern: str) -> Any:
+    return pc.fill_null(pc.match_substring_regex(column, pattern), False)
 
 
 def _quoted(cells: Any) -> Any:

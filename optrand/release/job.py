@@ -34,18 +34,24 @@ from optrand.outputs import Line
 from optrand.priors import BudgetSplit, private_prior, split_at, split_budget
 from optrand.problem import Problem, regression
 from optrand.release.declared import PublicPrior
+from optrand.release.diagnosis import Diagnosis, Readings, declared_places
 from optrand.release.outputs import DeclaredOutputs, allowed_outputs, in_words
-from optrand.solvers import solve
+from optrand.release.paid_prior import PaidPrior
+from optrand.solvers import Flow, solve
+from optrand.solvers.flow import CLOSEST
 from optrand.tabulation import tabulate
 from optrand.validation import Floats, frozen
 from optrand.validation import epsilon as checked_epsilon
 from optrand.validation import labels as checked_labels
 from optrand.validation import values as checked_values
 
-__all__ = ["Announce", "Job", "LabelJob", "Release", "Released", "Summary", "declared_places", "silent"]
+__all__ = ["Announce", "Job", "Keep", "LabelJob", "Release", "Released", "Summary", "silent"]
 
 Announce = Callable[[str], object]
 """Told what a job does next, in a few words."""
+
+Keep = Callable[[PaidPrior], object]
+"""Given the prior as soon as it is drawn and paid for, before anything else can fail."""
 
 
 def silent(_: str) -> None:
@@ -78,50 +84,35 @@ class Job(Protocol[Told]):
     """A way to replace labels by private ones."""
 
     @property
+    def labels(self) -> Floats:
+        """The declared set, increasing."""
+        ...
+
+    @property
+    def clip(self) -> bool:
+        """Whether labels beyond the ends of the declared set count as the nearest end."""
+        ...
+
+    @property
     def ending(self) -> str:
         """What the file of the randomizer adds to the name of the table that it is beside."""
         ...
 
+    @property
+    def buys_a_prior(self) -> bool:
+        """Whether a part of the budget goes to a prior that is estimated from the labels."""
+        ...
+
     def run(
-        self, values: ArrayLike, *, source: EntropySource | None = None, announce: Announce | None = None
+        self,
+        values: ArrayLike,
+        *,
+        source: EntropySource | None = None,
+        announce: Announce | None = None,
+        keep: Keep | None = None,
     ) -> Released[Told]:
         """Replace every label."""
         ...
-
-
-def declared_places(values: Floats, labels: Floats, *, clip: bool) -> NDArray[np.intp]:
-    """Where in the declared set each private label stands.
-
-    Parameters
-    ----------
-    values : (rows,) array
-        Private.
-    labels : (k,) array
-        The declared set, increasing.
-    clip : bool
-        Whether labels beyond its ends count as the nearest end.
-
-    Raises
-    ------
-    InvalidInput
-        Labels outside the set; the message says how many, never which.
-
-    Examples
-    --------
-    >>> declared_places(np.array([7.0, -1.0, 2.0]), np.array([0.0, 2.0, 5.0]), clip=True).tolist()
-    [2, 0, 1]
-    """
-    if clip:
-        values = np.clip(values, labels[0], labels[-1])
-    places = np.minimum(np.searchsorted(labels, values), labels.size - 1)
-    outside = int((labels[places] != values).sum())
-    if outside:
-        remedy = "round them first" if clip else "declare them, or clip those beyond its ends"
-        raise InvalidInput(
-            f"{outside} of {values.size} labels are not in the declared set of {labels.size}; nothing was "
-            f"written: {remedy}"
-        )
-    return places
 
 
 @dataclass(frozen=True)
@@ -204,6 +195,8 @@ class LabelJob:
         What the prior may spend of it; by default see :func:`~optrand.priors.split_budget`.
     public_prior : PublicPrior, optional
         A prior that spends nothing and is trusted to be public.
+    paid_prior : PaidPrior, optional
+        What an earlier run with the same labels and the same budget has paid for before it broke off.
     outputs : Line, Interval, Grid or Mesh
         Where noisy labels may lie; the real line by default.
     bias_penalty : float
@@ -233,6 +226,7 @@ class LabelJob:
     epsilon: float
     prior_epsilon: float | None = None
     public_prior: PublicPrior | None = None
+    paid_prior: PaidPrior | None = None
     outputs: DeclaredOutputs = field(default_factory=Line)
     bias_penalty: float = math.inf
     clip: bool = False
@@ -242,6 +236,11 @@ class LabelJob:
         """A mechanism is saved beside the table."""
         return ".mechanism.json"
 
+    @property
+    def buys_a_prior(self) -> bool:
+        """Whether a part of the budget goes to a prior that is estimated from the labels."""
+        return self.public_prior is None and self.paid_prior is None and self.labels.size > 1
+
     def __post_init__(self) -> None:
         """Sort the labels and check every option before a private label is read."""
         object.__setattr__(self, "labels", frozen(np.sort(checked_labels(self.labels))))
@@ -250,9 +249,25 @@ class LabelJob:
             raise InvalidInput("a public prior spends nothing: give either it or a budget for the prior, not both")
         # Whatever the number of rows, the labels get no more than this.
         most = self.epsilon if self.prior_epsilon is None else split_at(self.epsilon, self.prior_epsilon).labels
+        if self.paid_prior is not None:
+            self._check_paid(self.paid_prior)
+            most = self.paid_prior.split.labels
         question = self._question(most)
+        _check_apart(question)
         if self.public_prior is not None:
             replace(question, prior=self.public_prior.probabilities)
+
+    def _check_paid(self, paid: PaidPrior) -> None:
+        if self.public_prior is not None:
+            raise InvalidInput("a prior is either public or was paid for in an earlier run: give one of them, not both")
+        if not np.array_equal(paid.labels, self.labels):
+            raise InvalidInput("the prior was paid for with other declared labels: declare the same ones again")
+        part = paid.split.prior if self.prior_epsilon is None else self.prior_epsilon
+        if (self.epsilon, part) != (paid.epsilon, paid.split.prior):
+            raise InvalidInput(
+                f"the prior was paid for with {paid.split.prior!r} of a budget of {paid.epsilon!r}, not with "
+                f"{'a part' if self.prior_epsilon is None else repr(part)} of {self.epsilon!r}: give the same budget"
+            )
 
     def _question(self, epsilon: float) -> Problem:
         """The problem whose answer the labels are drawn from, but for its prior."""
@@ -260,8 +275,20 @@ class LabelJob:
         outputs = allowed_outputs(self.outputs, self.labels, epsilon)
         return regression(self.labels, np.full(k, 1 / k), epsilon, bias_penalty=self.bias_penalty, outputs=outputs)
 
+    def diagnose(self, values: ArrayLike) -> Diagnosis:
+        """Count exactly which labels :meth:`run` would refuse, for the owner of the labels alone.
+
+        Spends nothing and releases nothing; what it returns is a fact about the true labels, and not to be shared.
+        """
+        return Diagnosis.of(Readings.of_array(values), self.labels, clip=self.clip)
+
     def run(
-        self, values: ArrayLike, *, source: EntropySource | None = None, announce: Announce | None = None
+        self,
+        values: ArrayLike,
+        *,
+        source: EntropySource | None = None,
+        announce: Announce | None = None,
+        keep: Keep | None = None,
     ) -> Release:
         """Replace every label.
 
@@ -273,6 +300,9 @@ class LabelJob:
             The operating system by default, the only choice for a release.
         announce : callable, optional
             Told of each stage as it begins.
+        keep : callable, optional
+            Given the prior as soon as it is paid for. Should anything fail later, a job with it as `paid_prior` does
+            not pay again.
 
         Returns
         -------
@@ -281,10 +311,12 @@ class LabelJob:
         Raises
         ------
         InvalidInput
-            No labels, or labels outside the declared set: the message says how many, never which. Or outputs that
-            admit no unbiased randomizer with what the prior leaves of the budget; then nothing is spent.
+            No labels, or labels outside the declared set: the message says neither which nor how many. Or outputs that
+            admit no unbiased randomizer with what the prior leaves of the budget; or a number of rows that is not that
+            of the prior paid for. In all these cases nothing is spent.
         NotCertified
-            The solver's answer could not be proven to be any good.
+            The solver's answer could not be proven to be any good. A note says what the prior has spent by then, as
+            with every error that comes after it.
 
         Notes
         -----
@@ -299,13 +331,23 @@ class LabelJob:
         split = self._split(places.size)
         question = self._question(split.labels)
         tell("estimating the prior")
-        prior, words = self._prior(places, split.prior, entropy)
-        tell("solving")
-        mechanism = tabulate(solve(replace(question, prior=prior)))
-        tell("proving")
-        proof = certify(mechanism, exact=True).require(gap=math.inf)
-        tell("drawing labels")
-        noisy = mechanism.sample(self.labels[places], source=entropy).reshape(given.shape)
+        bought = self._bought(places, split, entropy)
+        try:
+            if bought is not None and keep is not None:
+                keep(bought)
+            prior, words = self._prior(bought)
+            tell("solving")
+            mechanism = tabulate(solve(replace(question, prior=prior)))
+            tell("proving")
+            proof = certify(mechanism, exact=True).require(gap=math.inf)
+            tell("drawing labels")
+            noisy = mechanism.sample(self.labels[places], source=entropy).reshape(given.shape)
+            loss = certify(replace(mechanism.problem, bias_penalty=0.0), mechanism, exact=True).upper
+        except BaseException as error:
+            # Whoever keeps the prior says where.
+            if bought is not None and keep is None:
+                error.add_note(bought.spent(None))
+            raise
         summary = Summary(
             rows=places.size,
             labels=self.labels.size,
@@ -317,31 +359,56 @@ class LabelJob:
             gap=proof.gap,
             bias=proof.bias,
             realised_epsilon=float_above(Fraction(split.prior) + Fraction(proof.epsilon)),
-            noisy_label_loss=certify(replace(mechanism.problem, bias_penalty=0.0), mechanism, exact=True).upper,
+            noisy_label_loss=loss,
             private=entropy.private,
         )
         return Release(noisy, mechanism, summary)
 
     def _split(self, rows: int) -> BudgetSplit:
         """What the prior may spend, and what is left for the labels: both are public, for the number of rows is."""
-        if self.public_prior is not None or self.labels.size == 1:
+        if self.paid_prior is not None:
+            if rows != self.paid_prior.rows:
+                raise InvalidInput(
+                    f"the prior was paid for with {self.paid_prior.rows} labels and there are {rows}: give the same "
+                    "table, or leave out the prior and pay for another one"
+                )
+            return self.paid_prior.split
+        if not self.buys_a_prior:
             return BudgetSplit(0.0, self.epsilon)
         if self.prior_epsilon is not None:
             return split_at(self.epsilon, self.prior_epsilon)
         return split_budget(self.epsilon, self.labels.size, rows)
 
-    def _prior(self, places: NDArray[np.intp], budget: float, entropy: EntropySource) -> tuple[Floats, str]:
+    def _bought(self, places: NDArray[np.intp], split: BudgetSplit, entropy: EntropySource) -> PaidPrior | None:
+        """A prior drawn from the private labels, if one is needed."""
+        if not self.buys_a_prior:
+            return None
+        counts = np.bincount(places, minlength=self.labels.size)
+        estimate = private_prior(counts, split.prior, source=entropy)
+        return PaidPrior(self.labels, estimate, self.epsilon, places.size)
+
+    def _prior(self, bought: PaidPrior | None) -> tuple[Floats, str]:
         """The prior, and where it came from in words."""
-        k = self.labels.size
+        paid = bought or self.paid_prior
+        if paid is not None:
+            words = "estimated privately"
+            if bought is None:
+                words += f" in an earlier run, epsilon {paid.split.prior!r} spent then"
+            if paid.estimate.uniform:
+                words += "; the noise left no count above 0, so it is uniform"
+            return paid.estimate.probabilities, words
         if self.public_prior is not None:
             words = "public: trusted as given, nothing spent on it"
             if self.public_prior.absent:
                 words += f"; {self.public_prior.absent} label(s) that it does not list have prior 0"
             return self.public_prior.probabilities, words
-        if k == 1:
-            return np.ones(1), "none: a single label has nothing to hide"
-        estimate = private_prior(np.bincount(places, minlength=k), budget, source=entropy)
-        words = "estimated privately"
-        if estimate.uniform:
-            words += "; the noise left no count above 0, so it is uniform"
-        return estimate.probabilities, words
+        return np.ones(1), "none: a single label has nothing to hide"
+
+
+def _check_apart(question: Problem) -> None:
+    """Refuse labels that the solver would refuse, before anything is paid."""
+    if Flow().accepts(question) and np.diff(question.labels).min() < CLOSEST * np.ptp(question.labels):
+        raise InvalidInput(
+            f"two labels are less than {CLOSEST:g} of the labels' range apart, too close for floats to tell apart in a "
+            "solution: merge them"
+        )

@@ -12,10 +12,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet
 
 from optrand.errors import InvalidInput
+from optrand.release.diagnosis import Readings
 from optrand.validation import MAX_INTEGER, Floats
 
 __all__ = ["ParquetTable"]
@@ -40,18 +40,14 @@ class ParquetTable:
     @classmethod
     def read(cls, path: Path, label: str) -> ParquetTable:
         """See :func:`optrand.release.table.read_table`."""
-        try:
-            with pa.parquet.ParquetFile(path) as file:
-                columns = file.read()
-        except (pa.ArrowException, OSError):
-            raise InvalidInput(f"{path.name} cannot be read as Parquet: it is damaged or of another kind") from None
-        found = columns.column_names.count(label)
-        if found != 1:
-            raise InvalidInput(f"{path.name} has {found} columns named {label!r}, expected one")
-        if columns.num_rows == 0:
-            raise InvalidInput(f"{path.name} has no rows: there is nothing to randomize")
-        column = columns.column_names.index(label)
-        return cls(_numbers(columns.column(column), label), column, columns)
+        column, columns = _opened(path, label)
+        return cls(_readings(columns.column(column), label).whole(label), column, columns)
+
+    @staticmethod
+    def readings(path: Path, label: str) -> Readings:
+        """See :func:`optrand.release.table.read_column`."""
+        column, columns = _opened(path, label)
+        return _readings(columns.column(column), label)
 
     def write(self, stream: BinaryIO, values: Floats, *, compress: bool = False) -> None:
         """Write the table with `values` in place of the labels, as a column of floats."""
@@ -62,28 +58,35 @@ class ParquetTable:
         pa.parquet.write_table(noisy.replace_schema_metadata(None), stream)
 
 
-def _numbers(column: Any, label: str) -> Floats:
+def _opened(path: Path, label: str) -> tuple[int, Any]:
+    """Where the labels stand, and all columns."""
+    try:
+        with pa.parquet.ParquetFile(path) as file:
+            columns = file.read()
+    except (pa.ArrowException, OSError):
+        raise InvalidInput(f"{path.name} cannot be read as Parquet: it is damaged or of another kind") from None
+    found = columns.column_names.count(label)
+    if found != 1:
+        raise InvalidInput(f"{path.name} has {found} columns named {label!r}, expected one")
+    if columns.num_rows == 0:
+        raise InvalidInput(f"{path.name} has no rows: there is nothing to randomize")
+    return columns.column_names.index(label), columns
+
+
+def _readings(column: Any, label: str) -> Readings:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         raise InvalidInput(f"column {label!r} is of type {kind}, expected numbers")
-    rows = len(column)
-    if column.null_count:
-        raise InvalidInput(
-            f"{column.null_count} of {rows} labels in column {label!r} are missing: drop these rows or fill them"
-        )
+    present = column.drop_null()
+    if pa.types.is_integer(kind):
+        integers = present.to_numpy()
+        # Floats cannot tell larger ones apart.
+        numbers: Floats = integers[(integers >= -MAX_INTEGER) & (integers <= MAX_INTEGER)].astype(np.float64)
+        return Readings(numbers, len(column), column.null_count)
     if kind in (pa.float16(), pa.float32()):
         # Through the shortest text: 0.1 was meant, not the double nearest to the float nearest to it.
-        column = column.cast(pa.string())
-    numbers: Floats = column.cast(pa.float64(), safe=False).to_numpy() + 0.0
-    if pa.types.is_integer(kind) and max(abs(end.as_py()) for end in pc.min_max(column).values()) > MAX_INTEGER:
-        raise InvalidInput(
-            f"column {label!r} holds integers beyond 2**53, which floats cannot tell apart: rescale them"
-        )
-    odd = rows - int(np.isfinite(numbers).sum())
-    if odd:
-        raise InvalidInput(
-            f"{odd} of {rows} labels in column {label!r} are NaN or infinite: drop these rows or fill them"
-        )
-    return numbers
+        present = present.cast(pa.string())
+    numbers = present.cast(pa.float64(), safe=False).to_numpy() + 0.0
+    return Readings(numbers[np.isfinite(numbers)], len(column), column.null_count)

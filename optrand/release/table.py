@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from optrand.errors import InvalidInput
+from optrand.release.diagnosis import Readings
 from optrand.validation import Floats
 
-__all__ = ["SUFFIXES", "Table", "read_table", "suffix_of"]
+if TYPE_CHECKING:
+    from optrand.release.csv_table import CsvTable
+    from optrand.release.parquet_table import ParquetTable
+
+__all__ = ["SUFFIXES", "Table", "read_column", "read_table", "suffix_of"]
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 """The kinds of file, by the end of their names."""
@@ -72,7 +77,7 @@ def read_table(path: str | os.PathLike[str], label: str) -> Table:
     ------
     InvalidInput
         No such file, another kind of file, a damaged one, one without rows, or one whose label column is missing,
-        repeated, or not made of finite numbers throughout.
+        repeated, or not made of finite numbers throughout: then neither how many are not is said nor which.
 
     Examples
     --------
@@ -82,13 +87,34 @@ def read_table(path: str | os.PathLike[str], label: str) -> Table:
     (20000, np.float64(52.0))
     """
     source = Path(path)
+    return _kind_of(source).read(source, label)
+
+
+def read_column(path: str | os.PathLike[str], label: str) -> Readings:
+    """What stands in the column of private labels, numbers or not; for the owner of the labels alone.
+
+    Parameters
+    ----------
+    path, label
+        As in :func:`read_table`.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`read_table`, but for what the cells of the column hold.
+    """
+    source = Path(path)
+    return _kind_of(source).readings(source, label)
+
+
+def _kind_of(source: Path) -> type[CsvTable | ParquetTable]:
     suffix = suffix_of(source)
     if not source.is_file():
         raise InvalidInput(f"{source} is {'not a regular file' if source.exists() else 'not there'}: expected a table")
     if suffix == ".parquet":
         from optrand.release.parquet_table import ParquetTable
 
-        return ParquetTable.read(source, label)
+        return ParquetTable
     from optrand.release.csv_table import CsvTable
 
-    return CsvTable.read(source, label)
+    return CsvTable

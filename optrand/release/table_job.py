@@ -10,10 +10,12 @@ from typing import Generic, TypeVar
 from optrand.entropy import EntropySource
 from optrand.errors import InvalidInput
 from optrand.release.atomic import check_target, new_file
-from optrand.release.job import Announce, Job, silent
-from optrand.release.table import read_table, suffix_of
+from optrand.release.diagnosis import Diagnosis
+from optrand.release.job import Announce, Job, Released, silent
+from optrand.release.paid_prior import PaidPrior
+from optrand.release.table import Table, read_column, read_table, suffix_of
 
-__all__ = ["TableJob", "mechanism_path", "randomizer_path"]
+__all__ = ["TableJob", "mechanism_path", "paid_prior_path", "randomizer_path"]
 
 Told = TypeVar("Told")
 """The type of what may be told about a release."""
@@ -39,6 +41,17 @@ def randomizer_path(target: str | os.PathLike[str]) -> Path:
     'census.noisy.csv.randomizer.json'
     """
     return _beside(target, ".randomizer.json")
+
+
+def paid_prior_path(target: str | os.PathLike[str]) -> Path:
+    """Where a prior that was paid for is kept until the release is complete: ``.prior.csv`` added to the table's name.
+
+    Examples
+    --------
+    >>> paid_prior_path("out/census.noisy.csv").name
+    'census.noisy.csv.prior.csv'
+    """
+    return _beside(target, ".prior.csv")
 
 
 def _beside(target: str | os.PathLike[str], ending: str) -> Path:
@@ -84,12 +97,16 @@ class TableJob(Generic[Told]):
         InvalidInput
             A file or a label that cannot be used, or a source that is not private. Targets are checked before the table
             is read. A mechanism and another randomizer beside one table would contradict each other: the old
-            one is never replaced by another kind.
+            one is never replaced by another kind. A prior that is still beside the output was paid for: it is used, or
+            moved away, before another one is.
         OSError
-            The disk is full, the folder is read-only, ...
+            The disk is full, the folder is read-only, ... If the prior had been paid for by then, a note says so.
 
         Notes
         -----
+        A prior that is estimated from the labels is written beside the output, as :func:`paid_prior_path`, as soon as
+        it is drawn, and removed when all else is done: whatever ends the job in between, what was paid for is there.
+
         The table is written to a temporary file and flushed to the disk; then the mechanism appears under its name,
         then the table under its own. Whatever fails before, neither appears. A process that is killed between the two
         leaves the mechanism alone, which tells no more than the prior that was paid for.
@@ -104,20 +121,55 @@ class TableJob(Generic[Told]):
         packed = suffix_of(output)
         if (suffix_of(path) == ".parquet") != (packed == ".parquet"):
             raise InvalidInput("input and output must both be CSV or both be Parquet: cells are copied, not converted")
-        beside = self.beside(output)
+        self._check_targets(path, output)
+        tell("reading the table")
+        table = read_table(path, self.column)
+        kept, bought = paid_prior_path(output), None
+
+        def keep(prior: PaidPrior) -> None:
+            nonlocal bought
+            bought = prior
+            prior.save(kept)
+
+        try:
+            release = self.job.run(table.labels, source=entropy, announce=announce, keep=keep)
+            tell("writing")
+            self._write(release, table, output, compress=packed == ".csv.gz")
+        except BaseException as error:
+            if bought is not None:
+                error.add_note(bought.spent(kept if kept.exists() else None))
+            raise
+        if bought is not None:
+            kept.unlink(missing_ok=True)
+        return release.summary
+
+    def diagnose(self, source: str | os.PathLike[str]) -> Diagnosis:
+        """Count exactly which labels :meth:`run` would refuse, for the owner of the labels alone.
+
+        Spends nothing and releases nothing; what it returns is a fact about the true labels, and not to be shared.
+        """
+        return Diagnosis.of(read_column(source, self.column), self.job.labels, clip=self.job.clip)
+
+    def _check_targets(self, path: Path, output: Path) -> None:
+        """Refuse what could not be written, or would stand beside files of another release."""
+        beside, kept = self.beside(output), paid_prior_path(output)
         for written in (output, beside):
             check_target(written, path, overwrite=self.overwrite)
         for stale in {mechanism_path(output), randomizer_path(output)} - {beside}:
             if stale.exists() or stale.is_symlink():
                 raise InvalidInput(f"{stale} exists and would speak for labels that it did not draw: move it away")
-        tell("reading the table")
-        table = read_table(path, self.column)
-        release = self.job.run(table.labels, source=entropy, announce=announce)
-        tell("writing")
+        if self.job.buys_a_prior and (kept.exists() or kept.is_symlink()):
+            raise InvalidInput(
+                f"{kept} exists, a prior that an earlier run has paid for: go on from it (--paid-prior {kept}), or "
+                "move it away and pay again"
+            )
+
+    def _write(self, release: Released[Told], table: Table, output: Path, *, compress: bool) -> None:
+        beside = self.beside(output)
         replaced, saved = beside.exists(), False
         try:
             with new_file(output, overwrite=self.overwrite) as stream:
-                table.write(stream, release.values, compress=packed == ".csv.gz")
+                table.write(stream, release.values, compress=compress)
                 stream.flush()
                 os.fsync(stream.fileno())
                 release.save(beside, overwrite=self.overwrite)
@@ -126,4 +178,3 @@ class TableJob(Generic[Told]):
             if saved and not replaced:
                 beside.unlink(missing_ok=True)
             raise
-        return release.summary
