@@ -123,7 +123,7 @@ class ContinuousMechanism:
         Raises
         ------
         InvalidInput
-            Values outside the interval; the message counts them and repeats none.
+            Values outside the interval; the message tells neither which nor how many.
 
         Notes
         -----

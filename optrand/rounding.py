@@ -111,8 +111,8 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
     Raises
     ------
     InvalidInput
-        Knots out of order; values that are no numbers or lie outside the knots. The message counts them and repeats
-        none.
+        Knots out of order; values that are no numbers or lie outside the knots. The message tells neither which
+        nor how many.
 
     Notes
     -----
@@ -148,19 +148,18 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
 
 
 def _checked_values(array: NDArray[Any], knots: Floats) -> Floats:
-    """The values as floats, refused unless all lie between the ends; no message repeats one."""
+    """The values as floats, refused unless all lie between the ends; no message repeats or counts any."""
     if array.size and (array.dtype.kind not in "iuf" or array.dtype.itemsize > np.float64().itemsize):
-        raise InvalidInput(f"values are of type {array.dtype}, expected integers or floats of at most 64 bits")
-    if array.dtype.kind in "iu":
-        large = int(((array > MAX_INTEGER) | (array < -MAX_INTEGER)).sum())
-        if large:
-            raise InvalidInput(f"{large} of {array.size} value(s) are integers beyond 2**53: rescale them")
-    floats = array.astype(np.float64)
-    strangers = int((~((floats >= knots[0]) & (floats <= knots[-1]))).sum())
-    if strangers:
         raise InvalidInput(
-            f"{strangers} of {array.size} value(s) do not lie between {knots[0]:g} and {knots[-1]:g}, the ends of the "
-            "knots: clip them, or choose knots that reach further"
+            f"values are of type {array.dtype.type.__name__}, expected integers or floats of at most 64 bits"
+        )
+    if array.dtype.kind in "iu" and ((array > MAX_INTEGER) | (array < -MAX_INTEGER)).any():
+        raise InvalidInput("at least one value is an integer beyond 2**53: rescale the values")
+    floats = array.astype(np.float64)
+    if not ((floats >= knots[0]) & (floats <= knots[-1])).all():
+        raise InvalidInput(
+            f"at least one value does not lie between {knots[0]:g} and {knots[-1]:g}, the ends of the knots: clip the "
+            "values, or choose knots that reach further"
         )
     return floats
 

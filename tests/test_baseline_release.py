@@ -113,7 +113,7 @@ def test_the_lattice_has_the_longest_step_on_which_all_labels_are(labels, step):
     noise = named_randomizer("discrete-laplace", np.array(labels), epsilon=1.0)
     assert noise.step == step
     noisy = noise.sample(labels, source=SeededEntropy(0))
-    assert np.abs(noise.positions(noisy, "value(s)")).max() < 1e3
+    assert np.abs(noise.positions(noisy, "value")).max() < 1e3
 
 
 def test_labels_on_no_lattice_of_floats_are_refused():
@@ -210,9 +210,7 @@ def test_nothing_that_is_told_depends_on_the_labels(name):
 @pytest.mark.parametrize("clip", [False, True])
 def test_labels_outside_the_declared_set_are_counted_but_not_named(name, clip):
     values = [0.0, 5.0, 3.9173] if clip else [0.0, 9173.0, 3.9173]
-    with pytest.raises(
-        InvalidInput, match="at least one label is not among the 6 declared ones"
-    ) as caught:
+    with pytest.raises(InvalidInput, match="at least one label is not among the 6 declared ones") as caught:
         job_of(name, clip=clip).run(values)
     assert HIDDEN not in str(caught.value)
 

@@ -129,8 +129,8 @@ def test_samples_have_the_shape_of_the_labels(mechanism):
     assert np.isin(drawn, mechanism.mechanism.outputs).all()
 
 
-def test_labels_outside_are_counted_and_never_repeated(mechanism):
-    with pytest.raises(InvalidInput, match=r"1 of 2 value\(s\) do not lie between 0 and 8") as caught:
+def test_labels_outside_are_neither_counted_nor_repeated(mechanism):
+    with pytest.raises(InvalidInput, match="at least one value does not lie between 0 and 8") as caught:
         mechanism.sample([1.0, 8.7654321])
     assert "765" not in str(caught.value)
 

@@ -133,9 +133,9 @@ def test_rounding_moves_weight_and_keeps_the_mean(knots, seed):
     assert moved @ ordered**2 == pytest.approx(second, rel=1e-10, abs=1e-9)
 
 
-def test_values_outside_are_counted_and_never_repeated():
+def test_values_outside_are_neither_counted_nor_repeated():
     for strangers in ([7.654321], [math.nan], [-0.0078125], [math.inf]):
-        with pytest.raises(InvalidInput, match=r"1 of 3 value\(s\) do not lie between 0 and 5") as caught:
+        with pytest.raises(InvalidInput, match="at least one value does not lie between 0 and 5") as caught:
             unbiased_rounding([1.0, *strangers, 2.0], [0, 5])
         assert "654" not in str(caught.value)
         assert "0078" not in str(caught.value)
@@ -144,11 +144,11 @@ def test_values_outside_are_counted_and_never_repeated():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (["1"], "type <U1"),
+        (["1"], "type str_"),
         ([True], "type bool"),
         ([None], "type object"),
         (np.array([1j]), "type complex"),
-        ([2**53 + 1], r"1 of 1 value\(s\) are integers beyond 2\*\*53"),
+        ([2**53 + 1], r"at least one value is an integer beyond 2\*\*53"),
     ],
 )
 def test_values_that_are_no_numbers_are_refused(values, message):

@@ -463,7 +463,7 @@ def test_meaningless_sizes_and_budgets_are_refused(kind, k, epsilon, match):
 )
 def test_strangers_are_counted_and_never_repeated(randomizer, values):
     for call in (randomizer.sample, randomizer.moments):
-        with pytest.raises(InvalidInput, match=r"1 of . value") as caught:
+        with pytest.raises(InvalidInput, match="at least one value") as caught:
             call(values)
         assert all(told not in str(caught.value) for told in ("47", "4.7", "nan", "inf", "184467"))
 

@@ -139,10 +139,10 @@ class Additive(ABC):
         -------
         Moments
         """
-        places = self.positions(self._within(checked_values(labels, "labels")), "label(s)")
+        places = self.positions(self._within(checked_values(labels, "labels")), "label")
         if self.clip is None:
             return Moments(np.zeros(places.size), np.full(places.size, self.noise.variance * self.unit * self.unit))
-        low, high = self.positions(np.array([self.clip.low, self.clip.high]), "end(s) of clip")
+        low, high = self.positions(np.array([self.clip.low, self.clip.high]), "end of clip")
         mean_above, square_above = self._towards(high - places)
         mean_below, square_below = self._towards(places - low)
         biases = mean_above - mean_below
@@ -179,8 +179,8 @@ class Additive(ABC):
             raise InvalidInput(
                 f"outputs from {columns[0]:g} to {columns[-1]:g} reach beyond the interval that releases are clipped to"
             )
-        places = self.positions(self._within(rows), "label(s)")[:, np.newaxis]
-        edges = np.concatenate(([-np.inf], self.cuts(self.positions(columns, "output(s)")), [np.inf]))
+        places = self.positions(self._within(rows), "label")[:, np.newaxis]
+        edges = np.concatenate(([-np.inf], self.cuts(self.positions(columns, "output")), [np.inf]))
         low, high = np.broadcast_arrays(edges[:-1] - places, edges[1:] - places)
         return Randomizer(rows, columns, self.noise.mass(low, high), self.epsilon)
 
@@ -190,12 +190,11 @@ class Additive(ABC):
         return halfway
 
     def _within(self, values: Floats) -> Floats:
-        """The values, refused unless all are between the ends of the labels; no message repeats one."""
-        outside = int((~((values >= self.labels.low) & (values <= self.labels.high))).sum())
-        if outside:
+        """The values, refused unless all are between the ends of the labels; no message repeats or counts any."""
+        if not ((values >= self.labels.low) & (values <= self.labels.high)).all():
             raise InvalidInput(
-                f"{outside} of {values.size} value(s) lie outside the declared labels, from {self.labels.low:g} to "
-                f"{self.labels.high:g}: clip them, or declare a wider range"
+                f"at least one value lies outside the declared labels, from {self.labels.low:g} to "
+                f"{self.labels.high:g}: clip the values, or declare a wider range"
             )
         return values
 
@@ -203,7 +202,9 @@ class Additive(ABC):
         """Private labels as floats, of any shape."""
         array = np.asarray(values)
         if array.size and (array.dtype.kind not in "iuf" or array.dtype.itemsize > np.float64().itemsize):
-            raise InvalidInput(f"values are of type {array.dtype}, expected integers or floats of at most 64 bits")
+            raise InvalidInput(
+                f"values are of type {array.dtype.type.__name__}, expected integers or floats of at most 64 bits"
+            )
         return self._within(array.astype(np.float64))
 
 

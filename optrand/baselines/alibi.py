@@ -115,7 +115,7 @@ class Alibi:
         Raises
         ------
         InvalidInput
-            Values that are no classes; the message counts them and repeats none.
+            Values that are no classes; the message tells neither which nor how many.
         """
         classes = checked_classes(values, self.k)
         words = SystemEntropy() if source is None else source

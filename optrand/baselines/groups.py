@@ -210,7 +210,7 @@ def checked_count(given: object, name: str, least: int = 1) -> int:
 
 
 def checked_labels(given: ArrayLike, k: int, *, groups: Groups | None = None) -> Indices:
-    """Labels ``0 ... k-1``, one for each row of the groups; no message repeats one.
+    """Labels ``0 ... k-1``, one for each row of the groups; no message repeats or counts any.
 
     Examples
     --------
@@ -219,15 +219,17 @@ def checked_labels(given: ArrayLike, k: int, *, groups: Groups | None = None) ->
     """
     array = np.asarray(given)
     if array.size and array.dtype.kind not in "iu":
-        raise InvalidInput(f"labels are of type {array.dtype}, expected integers from 0 to {k - 1}")
+        raise InvalidInput(f"labels are of type {array.dtype.type.__name__}, expected integers from 0 to {k - 1}")
     if groups is not None and array.shape != (groups.n,):
         raise InvalidInput(
             f"labels have shape {array.shape} where {groups.n} row(s) have a group: expected one label and one group "
             "id for every row"
         )
-    outside = int(((array < 0) | (array >= k)).sum())
-    if outside:
-        raise InvalidInput(f"{outside} of {array.size} label(s) are not among the integers from 0 to {k - 1}")
+    if ((array < 0) | (array >= k)).any():
+        raise InvalidInput(
+            f"at least one label is not among the integers from 0 to {k - 1}: number the labels from 0, and leave out "
+            "what is none"
+        )
     return array.astype(np.intp)
 
 

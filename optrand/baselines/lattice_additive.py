@@ -62,7 +62,7 @@ class LatticeAdditive(Additive):
         if steps > MAX_STEPS:
             raise InvalidInput(f"sensitivity is {self.sensitivity:g} and more than 2**50 steps: take a longer step")
         declared = [self.labels.low, self.labels.high] if isinstance(labels, Interval) else labels
-        places = self.positions(np.asarray(declared, dtype=np.float64), "label(s)")
+        places = self.positions(np.asarray(declared, dtype=np.float64), "label")
         # Where floats are sparser than the lattice a label may stand for a place further up than it is written.
         if int(places.max()) > self.steps:
             raise InvalidInput(
@@ -70,7 +70,7 @@ class LatticeAdditive(Additive):
                 f"{self.steps}: take the lowest label from all others first, or choose a longer step"
             )
         if clip is not None:
-            self.positions(np.array([clip.low, clip.high]), "end(s) of clip")
+            self.positions(np.array([clip.low, clip.high]), "end of clip")
 
     @property
     def unit(self) -> float:
@@ -101,13 +101,11 @@ class LatticeAdditive(Additive):
         array of floats on the lattice, of the shape of `values`
         """
         array = self._private(values)
-        places = self.positions(array.reshape(-1), "value(s)").astype(np.int64).tolist()
+        places = self.positions(array.reshape(-1), "value").astype(np.int64).tolist()
         noise = self._draw(array.size, SystemEntropy() if source is None else source)
         noisy = [place + shift for place, shift in zip(places, noise, strict=True)]
         if self.clip is not None:
-            low, high = (
-                int(end) for end in self.positions(np.array([self.clip.low, self.clip.high]), "end(s) of clip")
-            )
+            low, high = (int(end) for end in self.positions(np.array([self.clip.low, self.clip.high]), "end of clip"))
             noisy = [min(max(place, low), high) for place in noisy]
         return np.array(self._named(noisy), dtype=np.float64).reshape(array.shape)
 
@@ -130,7 +128,7 @@ class LatticeAdditive(Additive):
         """
         if self.clip is None:
             raise InvalidInput("without clip= there are infinitely many releases: use discretised(labels, outputs)")
-        low, high = (int(end) for end in self.positions(np.array([self.clip.low, self.clip.high]), "end(s) of clip"))
+        low, high = (int(end) for end in self.positions(np.array([self.clip.low, self.clip.high]), "end of clip"))
         return self.discretised(labels, self._named(range(low, high + 1)))
 
     def positions(self, values: Floats, name: str) -> Floats:
@@ -139,11 +137,10 @@ class LatticeAdditive(Additive):
             places = np.rint((values - self.labels.low) / self.step)
         places = np.where(np.abs(places) <= MAX_INTEGER, places, 0.0)
         distinct, where = np.unique(places, return_inverse=True)
-        strangers = int((np.array(self._named(distinct.astype(np.int64).tolist()))[where] != values).sum())
-        if strangers:
+        if (np.array(self._named(distinct.astype(np.int64).tolist()))[where] != values).any():
             raise InvalidInput(
-                f"{strangers} of {values.size} {name} are no whole number of steps of {self.step:g} from "
-                f"{self.labels.low:g}: round them first, or choose a step that fits"
+                f"at least one {name} is no whole number of steps of {self.step:g} from {self.labels.low:g}: round "
+                "them first, or choose a step that fits"
             )
         return frozen(places)
 

@@ -162,7 +162,7 @@ class LabelRandomization:
         Raises
         ------
         InvalidInput
-            Values that are no such labels; the message counts them and repeats none.
+            Values that are no such labels; the message tells neither which nor how many.
 
         Examples
         --------

@@ -36,7 +36,7 @@ MIN_EPSILON = 1e-140
 
 
 def checked_classes(values: ArrayLike, k: int) -> NDArray[np.intp]:
-    """Values as class numbers ``0 ... k-1``, of their shape; the message of a refusal counts them and repeats none.
+    """Values as class numbers ``0 ... k-1``, of their shape; a refusal tells neither which are none nor how many.
 
     Examples
     --------
@@ -45,16 +45,15 @@ def checked_classes(values: ArrayLike, k: int) -> NDArray[np.intp]:
     >>> checked_classes([0, 1, 3], 3)
     Traceback (most recent call last):
         ...
-    optrand.errors.InvalidInput: 1 of 3 value(s) are not among the classes 0 to 2: number the classes from 0, or leave
-    the strangers out
+    optrand.errors.InvalidInput: at least one value is not among the classes 0 to 2: number the classes from 0, or
+    leave the strangers out
     """
     array = np.asarray(values)
     if array.size and array.dtype.kind not in "iuf":
-        raise InvalidInput(f"values are of type {array.dtype}, expected class numbers from 0 to {k - 1}")
-    strangers = int(np.count_nonzero(~((array >= 0) & (array < k) & (array == np.floor(array)))))
-    if strangers:
+        raise InvalidInput(f"values are of type {array.dtype.type.__name__}, expected class numbers from 0 to {k - 1}")
+    if not ((array >= 0) & (array < k) & (array == np.floor(array))).all():
         raise InvalidInput(
-            f"{strangers} of {array.size} value(s) are not among the classes 0 to {k - 1}: "
+            f"at least one value is not among the classes 0 to {k - 1}: "
             "number the classes from 0, or leave the strangers out"
         )
     return array.astype(np.intp)
@@ -173,7 +172,7 @@ class UnaryBits:
         Raises
         ------
         InvalidInput
-            Values that are no classes; the message counts them and repeats none.
+            Values that are no classes; the message tells neither which nor how many.
         """
         return self.unpacked(self.sample_packed(values, source=source))
 

@@ -123,7 +123,7 @@ class RRWithPriorBatch:
         Raises
         ------
         InvalidInput
-            Labels of a wrong number or type, or outside ``0 ... K-1``; the message counts them and repeats none.
+            Labels of a wrong number or type, or outside ``0 ... K-1``; the message tells neither which nor how many.
 
         Notes
         -----
@@ -154,12 +154,11 @@ class RRWithPriorBatch:
         array = np.asarray(labels)
         if array.dtype.kind not in "iu" or array.shape != (len(self),):
             raise InvalidInput(
-                f"labels have type {array.dtype} and shape {array.shape}, expected integers of shape ({len(self)},): "
-                "one label for each prior"
+                f"labels have type {array.dtype.type.__name__} and shape {array.shape}, expected integers of shape "
+                f"({len(self)},): one label for each prior"
             )
-        outside = int(((array < 0) | (array >= self.k)).sum())
-        if outside:
-            raise InvalidInput(f"{outside} of {array.size} labels are outside 0 ... {self.k - 1}")
+        if ((array < 0) | (array >= self.k)).any():
+            raise InvalidInput(f"at least one label is outside 0 ... {self.k - 1}: number the classes from 0")
         return array.astype(np.int64)
 
 
