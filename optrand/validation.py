@@ -75,7 +75,7 @@ def values(given: ArrayLike | Sequence[object], name: str) -> Floats:
         # Of a list its own elements are looked at: numpy would turn booleans and large integers into floats.
         elements = list(given) if isinstance(given, (list, tuple)) else array.tolist()
         if not all(isinstance(x, Real) and not isinstance(x, bool) for x in elements):
-            raise InvalidInput(f"{name} holds values of type {array.dtype}, expected numbers")
+            raise InvalidInput(f"{name} holds values of type {array.dtype.type.__name__}, expected numbers")
         large = any(isinstance(x, Integral) and abs(int(x)) > MAX_INTEGER for x in elements)
     else:
         large = array.dtype.kind in "iu" and bool(((array > MAX_INTEGER) | (array < -MAX_INTEGER)).any())

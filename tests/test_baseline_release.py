@@ -19,6 +19,7 @@ from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
 from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism import load
+from optrand.numerals import shown_spent
 from optrand.outputs import Interval
 from optrand.release.baseline_job import BaselineJob
 from optrand.release.job import LabelJob
@@ -427,7 +428,7 @@ def test_the_command_with_a_finite_mechanism(name):
     assert told["budget"] == "1.0: all of it for the labels, no prior is needed"
     assert told["privacy"].startswith("exact")
     assert told["saved"] == "out.csv.mechanism.json"
-    assert told["realised epsilon"] == f"{mechanism.realised_epsilon!r} (at most)"
+    assert told["realised epsilon"] == f"{shown_spent(mechanism.realised_epsilon, mechanism.epsilon)} (at most)"
     assert float(told["largest bias"]) == pytest.approx(mechanism.bias, rel=1e-2, abs=1e-12)
     assert set(read_table("out.csv", "y").labels) <= set(mechanism.outputs)
     verified = CliRunner().invoke(app, ["verify", "out.csv.mechanism.json"])

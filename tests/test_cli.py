@@ -12,6 +12,7 @@ import resource
 import subprocess
 import sys
 from dataclasses import replace
+from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
 from optrand.data import weeks_worked_counts_path, weeks_worked_path
 from optrand.errors import InvalidFile, NotCertified, SolverFailed
 from optrand.mechanism import load
+from optrand.numerals import shown_above
 from optrand.release.table import read_table
 from optrand.sweeps import Sweep
 
@@ -125,6 +127,33 @@ def test_randomize_then_verify_then_plot(here):
     drawn = run("plot", "out.csv.mechanism.json", "-o", "m.png")
     assert drawn.exit_code == 0, drawn.stderr
     assert (here / "m.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "0.3", "1", "2.7"])
+def test_numbers_are_rounded_to_the_side_on_which_they_are_true(here, epsilon):
+    told = facts(solved("--bias-penalty", "1", epsilon=epsilon))
+    assert facts(run("verify", "m.json")).items() >= {name: told[name] for name in told if name != "mechanism"}.items()
+    proof = optrand.certificate.certify(load(here / "m.json"), exact=True)
+    low, high = re.fullmatch("between (.*) and (.*)", told["optimal value"]).groups()
+    assert Fraction(low) <= Fraction(proof.lower) <= Fraction(proof.upper) <= Fraction(high)
+    assert float(high) - float(low) <= (proof.upper - proof.lower) + 3e-9 * proof.upper
+    assert Fraction(told["verified gap"]) >= Fraction(proof.gap)
+    assert Fraction(told["largest bias"]) >= Fraction(proof.bias)
+    spent, asked = re.match("(.*) of (.*) \\(", told["realised epsilon"]).groups()
+    assert asked == repr(float(epsilon))
+    assert Fraction(spent) >= Fraction(proof.epsilon) or spent == asked
+
+
+def test_a_table_of_rows_rounds_what_is_proven_up(here):
+    result = swept("--bias-penalty", "0.1,1,inf", "-o", "rows.csv", epsilon="0.3,1,3")
+    lines = result.stdout.splitlines()
+    with (here / "rows.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    printed = [line.split() for line in lines[-len(rows) :]]
+    for cells, row in zip(printed, rows, strict=True):
+        for cell, name in zip(cells[2:6], ("value", "gap", "variance", "squared_bias"), strict=True):
+            assert Fraction(cell) >= Fraction(float(row[name]))
+            assert float(cell) <= float(row[name]) * (1 + 2e-5)
 
 
 def test_solve_says_that_it_takes_the_prior_as_public(here):
@@ -239,7 +268,7 @@ def test_sweep_prints_a_row_for_every_pair_and_saves_all_columns(here):
     assert [(float(row["epsilon"]), float(row["bias_penalty"])) for row in saved] == expected
     assert tuple(saved[0]) == Sweep(()).columns
     assert all(row["status"] == "certified" and float(row["gap"]) <= GAP for row in saved)
-    values = [f"{float(row['value']):.6g}" for row in saved]
+    values = [shown_above(float(row["value"]), 6) for row in saved]
     assert [line.split()[2] for line in lines] == values
     problem = unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 2.0)
     assert float(saved[-1]["value"]) == pytest.approx(solve(problem).value, rel=GAP)

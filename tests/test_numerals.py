@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from optrand.numerals import shown_above, shown_below
+from optrand.numerals import shown_above, shown_below, shown_spent
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 DIGITS = st.integers(1, 40)
@@ -96,3 +96,12 @@ def test_what_is_no_finite_number_is_named(shown, digits):
 )
 def test_examples_by_hand(x, digits, below, above):
     assert (shown_below(x, digits), shown_above(x, digits)) == (below, above)
+
+
+@given(st.floats(1e-300, 700), st.floats(1e-300, 700))
+@example(0.1, 0.1)
+@example(0.1, 1.0)
+def test_what_is_spent_is_rounded_up_or_named_as_what_was_asked_for(epsilon, asked):
+    assert Fraction(shown_spent(epsilon, asked)) >= Fraction(epsilon) or epsilon == asked
+    assert shown_spent(asked, asked) == repr(asked)
+    assert float(shown_spent(epsilon, asked)) == epsilon

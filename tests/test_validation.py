@@ -47,7 +47,7 @@ BAD_PRIORS = [
     ([0.5, 0.5 + 2e-9], "expected 1: pass prior / prior.sum"),
     ([[0.5, 0.5]], "prior has 2 dimensions, expected one"),
     ([True, False], "prior holds values of type bool, expected numbers"),
-    (["0.5", "0.5"], "prior holds values of type <U3, expected numbers"),
+    (["0.5", "0.5"], "prior holds values of type str_, expected numbers"),
     (0.5, "prior has 0 dimensions, expected one"),
 ]
 

@@ -22,6 +22,7 @@ from optrand.cli.questions import answered, read_mechanism, read_problem
 from optrand.cli.reporting import progress, reported, show, tell_diagnosis, told_gap
 from optrand.cli.verifying import proven
 from optrand.errors import InvalidInput
+from optrand.numerals import shown_above, shown_spent
 
 if TYPE_CHECKING:
     from optrand.release.baseline_job import BaselineSummary
@@ -195,10 +196,11 @@ def _told(summary: Summary) -> dict[str, object]:
         "prior": summary.prior,
         "budget": f"{summary.epsilon!r}: prior {split.prior!r}, labels {split.labels!r}",
         "outputs": f"{summary.outputs}, {summary.allowed}",
-        "largest bias": f"{summary.bias:.3g}",
+        "largest bias": shown_above(summary.bias, 3),
         "verified gap": told_gap(summary.gap),
-        "realised epsilon": f"{summary.realised_epsilon!r} (prior and labels together, rounded up)",
-        "noisy label loss": f"{summary.noisy_label_loss:.6g} (expected, under the prior above)",
+        "realised epsilon": f"{shown_spent(summary.realised_epsilon, summary.epsilon)} "
+        "(prior and labels together, rounded up)",
+        "noisy label loss": f"{shown_above(summary.noisy_label_loss, 6)} (expected, under the prior above)",
     }
 
 
@@ -215,11 +217,13 @@ def _told_without_prior(summary: BaselineSummary) -> dict[str, object]:
         "labels": f"{summary.labels} declared",
         "budget": f"{summary.epsilon!r}: all of it for the labels, no prior is needed",
         "outputs": summary.outputs,
-        "largest bias": f"{summary.bias:.3g}",
-        "largest variance": f"{summary.variance:.6g}",
+        "largest bias": shown_above(summary.bias, 3),
+        "largest variance": shown_above(summary.variance, 6),
         "privacy": privacy,
-        "realised epsilon": f"{summary.realised_epsilon!r} (at most{'' if summary.exact else ', for real numbers'})",
-        "noisy label loss": f"{summary.noisy_label_loss:.6g} (expected, were all declared labels equally frequent)",
+        "realised epsilon": f"{shown_spent(summary.realised_epsilon, summary.epsilon)} "
+        f"(at most{'' if summary.exact else ', for real numbers'})",
+        "noisy label loss": f"{shown_above(summary.noisy_label_loss, 6)} "
+        "(expected, were all declared labels equally frequent)",
     }
 
 

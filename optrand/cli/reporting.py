@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from optrand.errors import InvalidFile, InvalidInput, NotCertified, OptrandError, SpentNote
+from optrand.numerals import shown_above
 
 if TYPE_CHECKING:
     from optrand.release.declared import PublicPrior
@@ -142,5 +143,5 @@ def tell_diagnosis(found: Diagnosis, declared: int) -> None:
 
 
 def told_gap(gap: float) -> str:
-    """A verified gap in words."""
-    return f"{gap:.3g}" if math.isfinite(gap) else "unknown: no bound was proven"
+    """A verified gap in words, rounded up."""
+    return shown_above(gap, 3) if math.isfinite(gap) else "unknown: no bound was proven"

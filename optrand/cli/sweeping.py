@@ -13,6 +13,7 @@ import typer
 from optrand.cli.options import Force, Labels, Outputs, Prior, read_epsilon, read_penalty, read_several
 from optrand.cli.reporting import reported, tell_prior
 from optrand.errors import NotCertified
+from optrand.numerals import shown_above
 
 if TYPE_CHECKING:
     from optrand.sweeps import Sweep
@@ -21,6 +22,8 @@ __all__ = ["sweep"]
 
 COLUMNS = ("epsilon", "bias_penalty", "value", "gap", "variance", "squared_bias", "outputs", "seconds", "status")
 """What is printed; the file holds every column."""
+
+ROUNDED_UP = ("value", "gap", "variance", "squared_bias")
 
 SEVERAL = "One or more: a list such as 0.5,1,2 or LOW:HIGH:N for N evenly spaced ones, or both."
 
@@ -73,7 +76,7 @@ def sweep(
 
 def _print(table: Sweep) -> None:
     rows = [[name.replace("_", " ") for name in COLUMNS]]
-    rows += [[_cell(getattr(row, name)) for name in COLUMNS] for row in table]
+    rows += [[_cell(name, getattr(row, name)) for name in COLUMNS] for row in table]
     widths = [max(len(cells[i]) for cells in rows) for i in range(len(COLUMNS))]
     for cells in rows:
         typer.echo("  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)))
@@ -82,8 +85,10 @@ def _print(table: Sweep) -> None:
             typer.echo(f"note: epsilon {row.epsilon:g}, bias penalty {row.bias_penalty:g}: {row.reason}")
 
 
-def _cell(fact: object) -> str:
-    return f"{fact:.6g}" if isinstance(fact, float) else str(fact)
+def _cell(name: str, fact: object) -> str:
+    if not isinstance(fact, float):
+        return str(fact)
+    return shown_above(fact, 6) if name in ROUNDED_UP else f"{fact:.6g}"
 
 
 def _csv(table: Sweep) -> str:

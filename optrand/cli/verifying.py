@@ -12,6 +12,7 @@ from optrand.cli.options import read_gap
 from optrand.cli.questions import read_mechanism
 from optrand.cli.reporting import progress, reported, show, told_gap
 from optrand.errors import InvalidInput
+from optrand.numerals import shown_above, shown_below, shown_spent
 
 if TYPE_CHECKING:
     from optrand.certificate import Certificate
@@ -73,8 +74,8 @@ def proven(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
     return {
         "labels": mechanism.labels.size,
         "outputs": f"{mechanism.outputs.size}, {in_words(mechanism.problem.outputs)}",
-        "realised epsilon": f"{proof.epsilon!r} of {proof.asked!r} (verified in integers)",
-        "largest bias": f"{proof.bias:.3g}",
+        "realised epsilon": f"{shown_spent(proof.epsilon, proof.asked)} of {proof.asked!r} (verified in integers)",
+        "largest bias": shown_above(proof.bias, 3),
         "verified gap": told_gap(proof.gap),
-        "optimal value": f"between {proof.lower:.10g} and {proof.upper:.10g}",
+        "optimal value": f"between {shown_below(proof.lower, 10)} and {shown_above(proof.upper, 10)}",
     }

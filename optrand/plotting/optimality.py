@@ -12,6 +12,7 @@ from optrand import losses
 from optrand.certificate import certify
 from optrand.errors import InvalidInput
 from optrand.mechanism import Mechanism
+from optrand.numerals import shown_above
 from optrand.path_decomposition import decompose_paths
 from optrand.plotting.dual import draw_dual
 from optrand.plotting.flow import draw_flow
@@ -76,7 +77,7 @@ def _squared_error(problem: Problem, subject: Mechanism | Solution) -> str:
     proof = certify(asked, subject if isinstance(subject, Mechanism) else subject.randomizer)
     if proof.findings:
         return "mean squared error not verified"
-    return f"mean squared error {2 * proof.upper:.6g}"
+    return f"mean squared error {shown_above(2 * proof.upper, 6)}"
 
 
 def flow_figure(subject: Randomizer | HasRandomizer) -> Figure:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
 import numpy as np
 from matplotlib.colors import LogNorm
 from numpy.typing import NDArray
 
+from optrand.numerals import shown_above, shown_below
 from optrand.validation import Floats
 
 __all__ = [
@@ -133,23 +133,22 @@ def number_texts(numbers: Floats) -> list[str]:
 
 
 def below(number: float, digits: int) -> str:
-    """A number rounded down, so that what is at least it is at least what is printed.
+    """A number rounded down as :func:`~optrand.numerals.shown_below` does, in exactly so many digits.
 
     Examples
     --------
-    >>> below(2.71828, 3), above(2.71828, 3), below(-1e-17, 2), above(1348.3746, 7)
-    ('2.71', '2.72', '−1.1e-17', '1348.375')
+    >>> below(2.71828, 3), above(2.71828, 3), below(-1e-17, 2), above(1348.3746, 7), above(0.5, 3)
+    ('2.71', '2.72', '−1.1e-17', '1348.375', '0.500')
     """
-    return _rounded(number, digits, ROUND_FLOOR)
+    return _typeset(shown_below(number, digits), digits)
 
 
 def above(number: float, digits: int) -> str:
     """A number rounded up, so that what is at most it is at most what is printed."""
-    return _rounded(number, digits, ROUND_CEILING)
+    return _typeset(shown_above(number, digits), digits)
 
 
-def _rounded(number: float, digits: int, direction: str) -> str:
-    if not number:
-        return "0"
-    rounded = float(Context(prec=digits, rounding=direction).create_decimal_from_float(number))
-    return f"{rounded:#.{digits}g}".replace("-", "\N{MINUS SIGN}", 1 if rounded < 0 else 0)
+def _typeset(numeral: str, digits: int) -> str:
+    """With zeros up to so many digits, at most 15 of which survive the way through a float, and a typeset minus."""
+    rounded = float(numeral)
+    return f"{rounded:#.{digits}g}".replace("-", "\N{MINUS SIGN}", 1 if rounded < 0 else 0) if rounded else "0"

@@ -12,6 +12,7 @@ from optrand import losses
 from optrand.certificate import Certificate
 from optrand.exact import float_above
 from optrand.mechanism import Mechanism
+from optrand.numerals import shown_above, shown_below, shown_spent
 from optrand.plotting.style import above, number_texts, spread
 from optrand.problem import Problem
 from optrand.release.outputs import in_words
@@ -53,7 +54,11 @@ def verdict(proof: Certificate) -> tuple[bool, str]:
 def certificate_facts(mechanism: Mechanism, proof: Certificate) -> Facts:
     """What was asked, and what is proven of the answer."""
     problem = mechanism.problem
-    optimum = f"between {proof.lower!r} and {proof.upper!r}" if math.isfinite(proof.gap) else "no range was proven"
+    optimum = (
+        f"between {shown_below(proof.lower)} and {shown_above(proof.upper)}"
+        if math.isfinite(proof.gap)
+        else "no range was proven"
+    )
     found = [
         ("Labels", f"{problem.k:,}, from {problem.labels[0]:g} to {problem.labels[-1]:g}"),
         ("Outputs", f"{mechanism.outputs.size:,}, {in_words(problem.outputs)}"),
@@ -83,7 +88,10 @@ def budget_facts(mechanism: Mechanism) -> Facts:
     digits = Context(prec=20, rounding=ROUND_CEILING).divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
     return [
         ("ε asked for", f"{mechanism.epsilon!r} nats"),
-        ("ε realised", f"{mechanism.realised_epsilon!r} nats, rounded up; verified in integers"),
+        (
+            "ε realised",
+            f"{shown_spent(mechanism.realised_epsilon, mechanism.epsilon)} nats, rounded up; verified in integers",
+        ),
         ("Largest ratio", f"{digits}, rounded up: of two labels, how much likelier one of them makes an output"),
         ("δ", "0: the promise has no exceptions"),
     ]
