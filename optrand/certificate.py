@@ -22,21 +22,19 @@ So 2k numbers prove optimality over all outputs, whatever solver named them. Thi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import overload
 
-import numpy as np
-
 from optrand.errors import InvalidInput, NotCertified
-from optrand.exact import float_below
+from optrand.exact import float_above, float_below
 from optrand.measurements import Measurements
 from optrand.mechanism import Mechanism
+from optrand.numerals import shown_above, shown_below
 from optrand.pricing import exact as exact_pricing
-from optrand.pricing import price
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution
-from optrand.validation import MAX_EPSILON, SMALLEST_NORMAL
 
 __all__ = ["Certificate", "certify", "lower_bound"]
 
@@ -48,9 +46,9 @@ class Certificate:
     Attributes
     ----------
     lower, upper : float
-        The optimal value of the problem lies between them. One end is the value of the randomizer at hand (only if it
-        is feasible), and what the multipliers charge for the bias that rounding has left; the other the bound that its
-        dual proves; infinite where there is none.
+        The optimal value of the problem lies between them. One end is the exact loss of the mechanism at hand, or of
+        the exact repair of a randomizer in floats, and knows no dual; the other is the bound that the dual proves.
+        Rounded outward; infinite where there is none.
     asked : float
         The budget of the problem, in nats.
     epsilon : float
@@ -58,9 +56,8 @@ class Certificate:
     bias : float
         The largest ``|E[M(y)] - y|`` over the labels, in units of the labels.
     exact : bool
-        Whether all of the statement was computed in exact arithmetic, roundings in the safe direction: of a mechanism
-        that was asked for so, and always for squared and absolute loss. Never of a randomizer in floats, which is
-        forgiven its own rounding; its bound may be exact all the same. The privacy and bias of a mechanism always are.
+        Whether all of the statement is about the very numbers at hand, in exact arithmetic: of a mechanism. A
+        randomizer in floats is checked to a tolerance, and its loss is that of its repair; the bound is exact.
     findings : tuple of str
         What keeps the randomizer from being a feasible answer; empty if nothing does.
 
@@ -84,12 +81,11 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """``upper - lower`` relative to the value of the randomizer, absolute where that is 0."""
+        """``upper - lower`` relative to the value of the randomizer, absolute where that is 0; rounded up."""
         value = self.lower if self.maximised else self.upper
-        width = self.upper - self.lower
-        if not math.isfinite(width):
+        if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
             return math.inf
-        return max(0.0, width) / (abs(value) or 1.0)
+        return float_above((Fraction(self.upper) - Fraction(self.lower)) / (abs(Fraction(value)) or 1))
 
     def require(self, gap: float = 1e-9) -> Certificate:
         """Return this certificate, or raise if it does not prove feasibility and a relative gap of at most `gap`.
@@ -103,8 +99,8 @@ class Certificate:
             raise NotCertified("; ".join(self.findings), certificate=self)
         if not self.gap <= gap:
             raise NotCertified(
-                f"the verified gap is {self.gap:.3g}, more than the {gap:.3g} that was required: the optimum lies "
-                f"between {self.lower:.10g} and {self.upper:.10g}",
+                f"the verified gap is {shown_above(self.gap, 3)}, more than the {gap:.3g} that was required: the "
+                f"optimum lies between {shown_below(self.lower, 10)} and {shown_above(self.upper, 10)}",
                 certificate=self,
             )
         return self
@@ -113,8 +109,9 @@ class Certificate:
         """One line for people."""
         verdict = "not feasible: " + "; ".join(self.findings) if self.findings else "feasible"
         return (
-            f"optimum in [{self.lower:.10g}, {self.upper:.10g}], gap {self.gap:.2g}; realised epsilon "
-            f"{self.epsilon:.10g} of {self.asked:g}; largest bias {self.bias:.2g}; {verdict}"
+            f"optimum in [{shown_below(self.lower, 10)}, {shown_above(self.upper, 10)}], "
+            f"gap {shown_above(self.gap, 2)}; realised epsilon {shown_above(self.epsilon, 10)} of {self.asked:g}; "
+            f"largest bias {shown_above(self.bias, 2)}; {verdict}"
         )
 
 
@@ -130,7 +127,7 @@ def certify(
     /,
     dual: Dual | None = None,
     *,
-    exact: bool = False,
+    exact: bool = False,  # noqa: ARG001
 ) -> Certificate:
     """Verify privacy, unbiasedness and optimality, trusting nothing but the numbers at hand.
 
@@ -145,9 +142,7 @@ def certify(
     dual : Dual, optional
         Only with a problem: the multipliers of the bound. Without one only feasibility is stated.
     exact : bool
-        Compute the bound, and the value of a mechanism, in rational arithmetic with every rounding in the safe
-        direction. In floats the rounding errors are estimated and allowed for. For squared and absolute loss exact
-        arithmetic costs next to nothing, and is always used.
+        Of no effect any more: bounds and losses are computed in exact arithmetic whatever is passed.
 
     Returns
     -------
@@ -177,35 +172,26 @@ def certify(
             raise InvalidInput("this brings its own problem and dual: pass certify(problem, randomizer, dual) instead")
         problem, dual = subject.problem, subject.dual
         answer = subject.randomizer if isinstance(subject, Solution) else subject
-    exact = exact or exact_pricing.cheap(problem)
-    bound = -math.inf if dual is None else lower_bound(problem, dual, exact=exact)
+    bound = -math.inf if dual is None else lower_bound(problem, dual)
     if isinstance(answer, Mechanism):
-        facts = Measurements.of_mechanism(problem, answer, exact=exact)
+        facts = Measurements.of_mechanism(problem, answer)
     else:
         facts = Measurements.of_randomizer(problem, answer)
-    value = math.inf if facts.findings else facts.value
-    charges = 0.0 if dual is None or facts.findings else facts.charged(problem, dual)
-    if dual is not None and not facts.findings and facts.overspends(problem):
-        # Of the larger budget that was really spent the same multipliers prove less.
-        spent = replace(problem, epsilon=min(facts.epsilon, MAX_EPSILON))
-        charges += max(0.0, bound - lower_bound(spent, dual, exact=exact))
-    if charges:
-        value = math.nextafter(value + charges, math.inf)
     maximised = problem.sign < 0
     return Certificate(
-        lower=float(-value if maximised else bound),
-        upper=float(-bound if maximised else value),
+        lower=float(-facts.value if maximised else bound),
+        upper=float(-bound if maximised else facts.value),
         asked=problem.epsilon,
         epsilon=facts.epsilon,
         bias=facts.bias,
-        exact=exact and isinstance(answer, Mechanism),
+        exact=isinstance(answer, Mechanism),
         findings=facts.findings,
         maximised=maximised,
     )
 
 
-def lower_bound(problem: Problem, dual: Dual, *, exact: bool = False) -> float:
-    """The least loss that the multipliers allow to any epsilon-DP randomizer with allowed outputs.
+def lower_bound(problem: Problem, dual: Dual, *, exact: bool = True) -> float:  # noqa: ARG001
+    """The least loss that the multipliers allow to any epsilon-DP randomizer with allowed outputs, rounded down.
 
     Parameters
     ----------
@@ -213,8 +199,7 @@ def lower_bound(problem: Problem, dual: Dual, *, exact: bool = False) -> float:
     dual : Dual
         Any multipliers.
     exact : bool
-        In rational arithmetic rather than in floats with an allowance for rounding. For squared and absolute loss it
-        always is.
+        Of no effect any more: the bound is computed in exact arithmetic whatever is passed.
 
     Returns
     -------
@@ -232,24 +217,6 @@ def lower_bound(problem: Problem, dual: Dual, *, exact: bool = False) -> float:
     """
     if dual.alpha.size != problem.k:
         raise InvalidInput(f"the dual has {dual.alpha.size} entries for {problem.k} labels")
-    weights = problem.bias_weights
-    if (dual.beta[weights == 0] != 0).any():
+    if (dual.beta[problem.bias_weights == 0] != 0).any():
         return -math.inf
-    if exact or exact_pricing.cheap(problem):
-        return float_below(exact_pricing.lower_bound(problem, dual))
-    # A product of penalty and prior that has lost digits to underflow proves nothing.
-    charged = weights >= SMALLEST_NORMAL
-    if (dual.beta[~charged] != 0).any():
-        return -math.inf
-    with np.errstate(over="ignore"):
-        quadratic = dual.beta[charged] / weights[charged] * dual.beta[charged] / 2
-    terms = np.concatenate((dual.alpha, dual.beta * problem.labels, -quadratic))
-    lowest = price(problem, dual).lowest
-    ratio = math.exp(problem.epsilon)
-    excess = lowest * problem.k / (ratio + problem.k - 1) if lowest < 0 else lowest / ratio
-    if not (math.isfinite(excess) and np.isfinite(terms).all()):
-        return -math.inf
-    sizes = float(np.abs(terms).sum()) + abs(excess)
-    # Below the normal floats rounding is no share of what is rounded, but up to some units of 2**-1074 a label.
-    rounding = 4 * np.finfo(float).eps * sizes + (problem.k * 2.0**-1068 if sizes else 0.0)
-    return float(math.fsum(terms) + excess - rounding)
+    return float_below(exact_pricing.lower_bound(problem, dual))

@@ -120,17 +120,21 @@ def _read_outputs(document: object) -> OutputSet:
 
 
 def dual_document(dual: Dual | None) -> Document | None:
-    """A dual as plain JSON values."""
-    return None if dual is None else {"alpha": dual.alpha.tolist(), "beta": dual.beta.tolist()}
+    """A dual as plain JSON values; where its origin is not 0 the file needs schema 2."""
+    if dual is None:
+        return None
+    origin = {"origin": dual.origin} if dual.origin else {}
+    return {"alpha": dual.alpha.tolist(), "beta": dual.beta.tolist(), **origin}
 
 
-def read_dual(document: object) -> Dual | None:
+def read_dual(document: object, *, schema: int = 1) -> Dual | None:
     """The dual that :func:`dual_document` wrote; :class:`InvalidFile` if it is none."""
     if document is None:
         return None
-    parts = fields(document, "dual", ["alpha", "beta"])
+    parts = fields(document, "dual", ["alpha", "beta", *(["origin"] if schema > 1 else [])])
+    origin = number(parts["origin"], "dual.origin") if schema > 1 else 0.0
     try:
-        return Dual(*(numbers(parts[name], f"dual.{name}") for name in ("alpha", "beta")))  # type: ignore[arg-type]
+        return Dual(*(numbers(parts[name], f"dual.{name}") for name in ("alpha", "beta")), origin)  # type: ignore[arg-type]
     except InvalidInput as error:
         raise InvalidFile(f"the file's dual has no meaning: {error}") from error
 

@@ -5,21 +5,21 @@ nodes :math:`0 \ldots k`. Every label is covered by the same mass if and only if
 :math:`0 < i < k` as leaves it, and then all rows of the integer table have one total: privacy and normalisation are
 integer identities with nothing to repair.
 
-What rounding can spoil is the bias. It is computed in integers, and the change of outputs that removes it at the least
-cost is found in floats, again and again until nothing shrinks:
+What rounding can spoil is the bias. The change of outputs that removes it at the least cost is found in floats, from
+residuals that are exact, again and again until nothing shrinks:
 
 .. math:: \min \tfrac12 \sum_j P_j c_j \, \Delta v_j^2 \quad \text{such that all means are right}, \qquad
           P_j = \sum_y s_j(y) \, p_y.
 
 It keeps optimal outputs optimal. Where outputs alone do not reach, because they lie on a grid or on the ends of an
 interval or are fewer than the labels, masses change as well, at the cost :math:`\Delta c_j^2 / 2 c_j`. The equations
-are those of :mod:`optrand.flow_equations`.
+are those of :mod:`optrand.flow_equations`. The last bits are set right by exact moments (:mod:`optrand.exact_flow`).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -32,12 +32,13 @@ from optrand.arcs import Arcs, Indices
 from optrand.arcs.integers import IntegerArcs
 from optrand.errors import NotCertified
 from optrand.exact import common_scale, privacy_ratio
+from optrand.exact_flow import ExactFlow, in_order
 from optrand.flow_equations import column_weights, least_change, node_equations
 from optrand.outputs import Grid
 from optrand.problem import Problem
 from optrand.validation import Floats
 
-__all__ = ["rounded_flow", "tabulated_flow"]
+__all__ = ["exact_flow", "rounded_flow", "tabulated_flow"]
 
 BITS = 60
 """Masses are integers that sum to about ``2**BITS``: their sums fit in the words of a sampler."""
@@ -90,17 +91,54 @@ def tabulated_flow(problem: Problem, arcs: Arcs) -> tuple[Floats, IntegerArcs, F
     >>> outputs.round(6).tolist(), len(set(flow.masses.tolist())), flow.total(ratio) > 0
     ([-1.74593, 1.0, 3.74593], 1, True)
     """
+    return *exact_flow(problem, arcs).in_floats(), privacy_ratio(problem.epsilon)
+
+
+def exact_flow(problem: Problem, arcs: Arcs, *, corrected: bool = True) -> ExactFlow:
+    """The exact columns nearest to some arcs; where the problem asks for it, unbiased to the last bit.
+
+    Parameters
+    ----------
+    problem : Problem
+    arcs : Arcs
+        With rows that sum to 1 but for rounding.
+    corrected : bool
+        Whether biases are first taken out at the least cost, in floats: not needed where they are rounding.
+
+    Raises
+    ------
+    NotCertified
+        If labels are not covered equally by more than rounding, or no outputs that the problem allows make the means
+        right.
+    """
     ratio = privacy_ratio(problem.epsilon)
-    outputs, flow = rounded_flow(problem.epsilon, arcs)
-    if problem.unbiased:
-        table = _Table(problem, outputs, flow, ratio).unbiased()
-        outputs, flow = table.outputs, table.flow
-    masses = flow.masses.tolist()
-    return *_in_order(flow.k, flow.first, flow.last, outputs[flow.at], masses), ratio
+    origin = problem.origin
+    offsets, flow = rounded_flow(problem.epsilon, arcs, origin)
+    if problem.unbiased and corrected:
+        table = _Table(problem, offsets, flow, ratio, origin).unbiased()
+        offsets, flow = table.offsets, table.flow
+    ends = flow.first.tolist(), flow.last.tolist()
+    found = ExactFlow.of(problem, *ends, flow.masses.tolist(), offsets[flow.at], ratio, origin)
+    if not problem.unbiased or not any(found.biases):
+        return found
+    unbiased = found.unbiased(problem)
+    if unbiased is None:
+        raise NotCertified(
+            f"no mechanism near this randomizer is unbiased: its largest bias is "
+            f"{float(max(map(abs, found.biases))):.3g}, and the allowed outputs, from {problem.outputs.low:g} to "
+            f"{problem.outputs.high:g}, leave no room to take it out; let them reach a little further"
+        )
+    return unbiased
 
 
-def rounded_flow(epsilon: float, arcs: Arcs) -> tuple[Floats, IntegerArcs]:
+def rounded_flow(epsilon: float, arcs: Arcs, origin: float = 0.0) -> tuple[Floats, IntegerArcs]:
     """Integer masses, proportional to those of some arcs but for rounding, that cover every label equally.
+
+    Returns
+    -------
+    offsets : (n,) array
+        The distinct outputs less the origin.
+    flow : IntegerArcs
 
     Raises
     ------
@@ -117,7 +155,7 @@ def rounded_flow(epsilon: float, arcs: Arcs) -> tuple[Floats, IntegerArcs]:
     kept = np.maximum(arcs.masses, 0.0)
     wanted = np.rint(kept / kept.sum() * 2.0**BITS).astype(np.int64).tolist()
     masses = _conserved(arcs.k, arcs.first, arcs.last + 1, wanted)
-    return _in_order(arcs.k, arcs.first, arcs.last, arcs.outputs, masses)
+    return in_order(arcs.k, arcs.first, arcs.last, arcs.offsets(origin), masses)
 
 
 def _check(epsilon: float, arcs: Arcs) -> None:
@@ -162,28 +200,20 @@ def _conserved(k: int, first: Indices, end: Indices, wanted: list[int]) -> list[
     return masses
 
 
-def _in_order(k: int, first: Indices, last: Indices, outputs: Floats, masses: list[int]) -> tuple[Floats, IntegerArcs]:
-    """Distinct outputs and the arcs that have a mass, in the order of their outputs; all arguments are one an arc."""
-    order = np.lexsort((last, first, outputs))
-    order = order[[masses[j] > 0 for j in order.tolist()]]
-    distinct, at = np.unique(outputs[order], return_inverse=True)
-    kept = np.array([masses[j] for j in order.tolist()], dtype=object)
-    return distinct, IntegerArcs(k, first[order], last[order], at, kept)
-
-
 @dataclass(frozen=True, eq=False)
 class _Table:
     """A flow and its outputs, whose biases are to vanish."""
 
     problem: Problem
-    outputs: Floats
+    offsets: Floats
     flow: IntegerArcs
     ratio: Fraction
+    origin: float
 
     def unbiased(self) -> _Table:
         """Means right to a rounding of the outputs, by moving outputs if that is enough."""
         table = self.refined(masses=False) if self.movable.all() else self
-        rounding = float(np.spacing(np.abs(table.outputs).max()))
+        rounding = float(np.spacing(np.abs(table.offsets).max()))
         return table if table.bias <= rounding else min(table, table.refined(masses=True), key=_bias)
 
     def refined(self, *, masses: bool) -> _Table:
@@ -205,11 +235,13 @@ class _Table:
     @cached_property
     def moments(self) -> tuple[list[int], int]:
         """The bias of each label, and what to divide it by: integers."""
-        scale = common_scale([*self.outputs.tolist(), *self.problem.labels.tolist()])
-        values, labels = (_times(array, scale) for array in (self.outputs, self.problem.labels))
+        scale = common_scale([*self.offsets.tolist(), *self.problem.labels.tolist(), self.origin])
+        values, labels, (zero,) = (
+            _times(array, scale) for array in (self.offsets, self.problem.labels, np.array([self.origin]))
+        )
         amounts = [mass * values[at] for mass, at in zip(self.flow.masses.tolist(), self.flow.at.tolist(), strict=True)]
         means = self.flow.row_sums(self.ratio, amounts)
-        return [mean - self.total * y for mean, y in zip(means, labels, strict=True)], self.total * scale
+        return [mean - self.total * (y - zero) for mean, y in zip(means, labels, strict=True)], self.total * scale
 
     @cached_property
     def bias(self) -> float:
@@ -218,17 +250,22 @@ class _Table:
         return max(map(abs, biases)) / unit
 
     @cached_property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the allowed outputs, less the origin."""
+        return self.problem.outputs.low - self.origin, self.problem.outputs.high - self.origin
+
+    @cached_property
     def movable(self) -> NDArray[np.bool_]:
         """Which outputs lie strictly inside the allowed interval; on a grid, none."""
-        allowed = self.problem.outputs
-        inside: NDArray[np.bool_] = (self.outputs > allowed.low) & (self.outputs < allowed.high)
-        return inside & (not isinstance(allowed, Grid))
+        low, high = self.ends
+        inside: NDArray[np.bool_] = (self.offsets > low) & (self.offsets < high)
+        return inside & (not isinstance(self.problem.outputs, Grid))
 
     def corrected(self, *, masses: bool) -> _Table:
         """The same with the outputs, or the masses as well, changed at the least cost."""
         problem, flow = self.problem, self.flow
-        free = self.movable
-        width = float(max(self.outputs[-1] - problem.labels[0], problem.labels[-1] - self.outputs[0])) or 1.0
+        free, labels = self.movable, problem.labels - self.origin
+        width = float(max(self.offsets[-1] - labels[0], labels[-1] - self.offsets[0])) or 1.0
         probable = np.array([mass * self.ratio.numerator / self.total for mass in flow.masses.tolist()])
         nodes = node_equations(flow.k, flow.first, flow.last, problem.epsilon) @ sparse.diags_array(probable)
         to_output = sparse.csr_array((np.ones(flow.at.size), (np.arange(flow.at.size), flow.at)))
@@ -236,20 +273,21 @@ class _Table:
         reach = 1 / np.bincount(flow.at, probable * weights)[free]
         system, residual = (nodes @ to_output)[:, free], self._residual() / width
         if masses:
-            pulls = nodes @ sparse.diags_array((self.outputs[flow.at] - self.outputs.mean()) / width)
+            pulls = nodes @ sparse.diags_array((self.offsets[flow.at] - self.offsets.mean()) / width)
             system = sparse.block_array([[nodes, None], [pulls, system]])
             residual = np.concatenate((np.zeros(problem.k), residual))
             reach = np.concatenate((1 / probable, reach))
         change = least_change(sparse.csr_array(system), reach, residual)
-        outputs = self.outputs.copy()
-        outputs[free] += width * change[change.size - int(free.sum()) :]
-        outputs = np.clip(outputs, problem.outputs.low, problem.outputs.high)
+        offsets = self.offsets.copy()
+        offsets[free] += width * change[change.size - int(free.sum()) :]
+        offsets = np.clip(offsets, *self.ends)
         if not masses:
-            return _Table(problem, outputs, flow, self.ratio)
+            return replace(self, offsets=offsets)
         shares = np.clip(change[: flow.at.size], -0.5, 1.0).tolist()
         wanted = [mass + round(mass * share) for mass, share in zip(flow.masses.tolist(), shares, strict=True)]
         conserved = _conserved(flow.k, flow.first, flow.last + 1, wanted)
-        return _Table(problem, *_in_order(flow.k, flow.first, flow.last, outputs[flow.at], conserved), self.ratio)
+        offsets, flow = in_order(flow.k, flow.first, flow.last, offsets[flow.at], conserved)
+        return replace(self, offsets=offsets, flow=flow)
 
     def _residual(self) -> Floats:
         """What the first mean lacks, then what each mean lacks less what the one before it does."""

@@ -14,10 +14,8 @@ from typing import overload
 
 import numpy as np
 
-from optrand import losses
-from optrand.arcs.channel import IntervalChannel
+from optrand import exact_loss, losses
 from optrand.certificate import Certificate, certify
-from optrand.dyadic import places, scaled
 from optrand.errors import InvalidInput
 from optrand.exact import float_above, float_below
 from optrand.mechanism import Mechanism
@@ -41,7 +39,7 @@ def label_losses(problem: Problem, answer: Randomizer | Mechanism) -> Floats:
     Returns
     -------
     (k,) array
-        Of a mechanism, computed in integers and rounded up.
+        Of a mechanism, exact but for being rounded up.
 
     Examples
     --------
@@ -54,29 +52,13 @@ def label_losses(problem: Problem, answer: Randomizer | Mechanism) -> Floats:
         raise InvalidInput(f"{problem.loss.name} is no loss of this function, expected squared loss")
     penalty = 0.0 if problem.unbiased else problem.bias_penalty
     if isinstance(answer, Mechanism):
-        exact = [error / 2 for error in _exact_errors(answer)]
-        if penalty:
-            charges = [Fraction(penalty) * bias**2 / 2 for bias in answer.exact_biases]
-            exact = [loss + charge for loss, charge in zip(exact, charges, strict=True)]
-        return np.array([float_above(loss) for loss in exact])
+        return np.array([float_above(loss) for loss in exact_loss.as_it_is(problem, answer)])
     if answer.intervals is not None:
         errors = np.array([float(error) for error in answer.intervals.squared_errors])
     else:
         errors = np.einsum("ki,ki->k", answer.matrix, (answer.outputs - answer.labels[:, np.newaxis]) ** 2)
     found: Floats = errors / 2 + penalty * answer.biases**2 / 2
     return found
-
-
-def _exact_errors(mechanism: Mechanism) -> list[Fraction]:
-    """``E[(v - y)**2]`` of each label."""
-    arcs, outputs, labels = mechanism.arcs, mechanism.outputs, mechanism.labels
-    if arcs is not None:
-        intervals, masses = (arcs.first, arcs.last), arcs.masses.tolist()
-        return IntervalChannel.of_integers(labels, outputs[arcs.at], intervals, masses, mechanism.ratio).squared_errors
-    digits = max(places(labels), places(outputs))
-    rows, columns = (np.array(scaled(x, digits), dtype=object) for x in (labels, outputs))
-    errors = (mechanism.weights * (columns - rows[:, np.newaxis]) ** 2).sum(axis=1)
-    return [Fraction(error, mechanism.total << (2 * digits)) for error in errors.tolist()]
 
 
 @overload
@@ -135,9 +117,9 @@ def certify_largest_loss(
             raise InvalidInput("this brings its own problem and dual: pass a problem, a randomizer and a dual instead")
         problem, proof = subject.problem, certify(subject)
         answer = subject.randomizer if isinstance(subject, Solution) else subject
-    found = label_losses(problem, answer)
+    found = None if proof.findings else exact_loss.of_each_label(problem, answer)
     lower = proof.lower
     if math.isfinite(lower):
         lower = float_below(Fraction(lower) / sum(map(Fraction, problem.prior.tolist())))
-    upper = math.inf if proof.findings else float(found.max())
+    upper = math.inf if found is None else float_above(max(found))
     return replace(proof, lower=lower, upper=upper)

@@ -1,142 +1,116 @@
 """What can be measured of a randomizer without multipliers: privacy, rows, biases, allowed outputs and its loss.
 
-A design in floats is forgiven its own rounding, within :data:`TOLERANCE`; the privacy, rows and biases of a mechanism
-are exact.
+A float randomizer is checked to :data:`TOLERANCE`; the privacy, rows and biases of a mechanism are exact. The loss is
+that of an exactly feasible mechanism (:mod:`optrand.exact_loss`), whatever was forgiven.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from optrand import exact_loss
 from optrand.exact import exp_bracket, float_above, log_above
 from optrand.mechanism import Mechanism
+from optrand.numerals import shown_above
 from optrand.outputs import Grid
-from optrand.pricing import exact as exact_pricing
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
-from optrand.solution import Dual
 from optrand.validation import Floats
 
-__all__ = ["TOLERANCE", "Measurements"]
+__all__ = ["ROUNDED", "TOLERANCE", "Measurements"]
 
 TOLERANCE = 1e-9
-"""A float matrix counts as feasible while rows, means and ratios are off by at most this share of their scale."""
+"""A float randomizer counts as feasible while rows, means and ratios are off by at most this share of their scale."""
 
-ROUNDING = 2.0**-48
-"""A share of a ratio that may be rounding: of two probabilities, of their quotient, and of its logarithm."""
+ROUNDED = 2.0**-40
+"""A mechanism counts as unbiased while no bias exceeds this share of the labels' range: outputs rounded to floats."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Measurements:
     """What was measured of one randomizer, in the light of a problem.
 
     Attributes
     ----------
     value : float
-        The objective of the minimisation; infinite if anything was found.
+        The objective of the minimisation, of the randomizer or its exact repair, rounded up; infinite if anything was
+        found.
     epsilon : float
         The privacy loss, rounded up.
-    biases, rows : (k,) arrays
-        ``E[M(y)] - y``, and what each row sums to, less 1.
+    bias : float
+        The largest ``|E[M(y)] - y|``, rounded up.
     findings : tuple of str
         What keeps it from being a feasible answer.
     """
 
     value: float
     epsilon: float
-    biases: Floats
-    rows: Floats
+    bias: float
     findings: tuple[str, ...]
-
-    @property
-    def bias(self) -> float:
-        """The largest one, whatever its sign."""
-        return float(np.abs(self.biases).max())
-
-    def overspends(self, problem: Problem) -> bool:
-        """Whether the budget is exceeded by more than a ratio of two floats may be off by rounding."""
-        # Of epsilon itself the last digit is a share of the ratio that grows with it.
-        rounding = ROUNDING * (1 + problem.epsilon) * math.exp(problem.epsilon)
-        return math.expm1(self.epsilon) > math.expm1(problem.epsilon) + rounding
-
-    def charged(self, problem: Problem, dual: Dual) -> float:
-        """What the multipliers charge for rows that miss 1, and for biases where none is allowed: at least that much.
-
-        A randomizer that is feasible but for rounding may lose less than any that is feasible: by this at most.
-        """
-        charges = np.abs(dual.alpha) * np.abs(self.rows)
-        if problem.unbiased:
-            charges = charges + np.abs(dual.beta) * np.abs(self.biases)
-        return float(charges.sum()) * (1 + TOLERANCE)
 
     @classmethod
     def refused(cls, finding: str) -> Measurements:
         """Nothing was measured."""
-        return cls(math.inf, math.inf, np.array([math.inf]), np.array([math.inf]), (finding,))
+        return cls(math.inf, math.inf, math.inf, (finding,))
 
     @classmethod
     def of_randomizer(cls, problem: Problem, randomizer: Randomizer) -> Measurements:
-        """Measure a design in floats: residuals within :data:`TOLERANCE` of their scale are forgiven, and no more."""
+        """Measure a float randomizer: residuals within :data:`TOLERANCE` of their scale are repaired, and no more."""
         if not np.array_equal(problem.labels, randomizer.labels):
             return cls.refused("the randomizer's labels are not those of the problem")
-        ratio = randomizer.realised_ratio
-        realised = math.inf if ratio == math.inf else log_above(Fraction(ratio) * (1 + Fraction(1, 2**51)))
+        ratio = randomizer.ratio_above
+        realised = math.inf if ratio is None else log_above(ratio)
         with np.errstate(over="ignore", invalid="ignore"):
-            biases, rows = randomizer.biases, randomizer.rows - 1
-            worst = float(np.abs(rows).max())
+            bias = float(np.abs(randomizer.biases).max())
+            worst = float(np.abs(randomizer.rows - 1).max())
         least = randomizer.extremes[0].min()
         findings = []
         if not least >= 0:
             findings.append(f"a probability is negative ({least:.3g})")
         if not worst <= TOLERANCE:
-            findings.append(f"a row sums to 1 only within {worst:.3g}")
+            findings.append(f"a row sums to 1 only within {shown_above(worst, 3)}")
         if realised > problem.epsilon * (1 + TOLERANCE) + TOLERANCE * 1e-6:
-            findings.append(f"not {problem.epsilon:g}-DP: the realised epsilon is {realised:.10g}")
-        findings += _bias_findings(problem, biases, randomizer.outputs)
+            findings.append(f"not {problem.epsilon:g}-DP: the realised epsilon is {shown_above(realised, 10)}")
+        findings += _bias_findings(problem, bias, TOLERANCE)
         findings += _output_findings(problem, randomizer.outputs)
-        value = math.inf
-        if not findings:
-            value, overflows = _value(problem, randomizer)
-            findings += overflows
-        return cls(value, realised, biases, rows, tuple(findings))
+        return cls._with_value(realised, bias, findings, lambda: exact_loss.of_randomizer(problem, randomizer))
 
     @classmethod
-    def of_mechanism(cls, problem: Problem, mechanism: Mechanism, *, exact: bool) -> Measurements:
-        """Measure an integer table: rows and ratios without rounding."""
+    def of_mechanism(cls, problem: Problem, mechanism: Mechanism) -> Measurements:
+        """Measure an integer table: everything without rounding."""
         if not np.array_equal(problem.labels, mechanism.problem.labels):
             return cls.refused("the mechanism's labels are not those of the problem")
         ratio = mechanism.realised_ratio
         private = ratio <= exp_bracket(problem.epsilon)[0]
-        biases = np.array([float_above(abs(bias)) for bias in mechanism.exact_biases])
         findings = [] if private else [f"not {problem.epsilon:g}-DP in exact arithmetic"]
-        findings += _bias_findings(problem, biases, mechanism.outputs)
+        findings += _bias_findings(problem, mechanism.bias, ROUNDED)
         findings += _output_findings(problem, mechanism.outputs)
-        value = math.inf
-        if not findings and exact:
-            value = float_above(exact_pricing.value(problem, mechanism))
-        elif not findings:
-            value, overflows = _value(problem, mechanism.randomizer)
-            findings += overflows
-        return cls(value, log_above(ratio), biases, np.zeros(problem.k), tuple(findings))
+        value = lambda: exact_loss.of_mechanism(problem, mechanism)  # noqa: E731
+        return cls._with_value(log_above(ratio), mechanism.bias, findings, value)
+
+    @classmethod
+    def _with_value(
+        cls, epsilon: float, bias: float, findings: list[str], value: Callable[[], Fraction | None]
+    ) -> Measurements:
+        """The value is asked for only where nothing was found."""
+        if findings:
+            return cls(math.inf, epsilon, bias, tuple(findings))
+        exact = value()
+        if exact is None:
+            return cls(math.inf, epsilon, bias, ("the allowed outputs leave no room to make its rows and means exact",))
+        above = float_above(exact)
+        return cls(above, epsilon, bias, () if above < math.inf else ("its loss overflows in floats",))
 
 
-def _value(problem: Problem, randomizer: Randomizer) -> tuple[float, list[str]]:
-    """The value of the minimisation in floats, and the finding that floats cannot hold it."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        value = problem.sign * problem.value(randomizer)
-    return (value, []) if math.isfinite(value) else (math.inf, ["its loss overflows in floats"])
-
-
-def _bias_findings(problem: Problem, biases: Floats, outputs: Floats) -> list[str]:
-    bias = float(np.abs(biases).max())
+def _bias_findings(problem: Problem, bias: float, tolerance: float) -> list[str]:
     scale = float(np.ptp(problem.labels)) or abs(float(problem.labels[0])) or 1.0
-    # Outputs are floats: far from 0 they cannot make means any better.
-    if problem.unbiased and not bias <= TOLERANCE * scale + 4 * float(np.spacing(np.abs(outputs).max())):
-        return [f"biased by up to {bias:.3g} where no bias is allowed"]
+    if problem.unbiased and not bias <= tolerance * scale:
+        return [f"biased by up to {shown_above(bias, 3)} where no bias is allowed"]
     return []
 
 

@@ -21,9 +21,11 @@ from numpy.typing import ArrayLike
 from optrand import documents, strict_json
 from optrand.arcs import Arcs
 from optrand.arcs.integers import IntegerArcs
+from optrand.dyadic import quotient
 from optrand.entropy import EntropySource
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.exact import common_scale, float_above, log_above
+from optrand.exact_flow import ExactFlow
 from optrand.files import write_atomically
 from optrand.outputs import Grid
 from optrand.privacy import LARGEST, Integers, checked_integers, verified_ratio, verified_total
@@ -178,11 +180,32 @@ class Mechanism:
         if self.arcs is None:
             matrix = (self.weights / self.total).astype(np.float64)
             return Randomizer(self.labels, self.outputs, matrix, self.epsilon)
-        masses = (self.arcs.masses * self.ratio.denominator / self.total).astype(np.float64)
-        arcs = Arcs(self.arcs.k, self.arcs.first, self.arcs.last, self.outputs[self.arcs.at], masses)
+        return self._channel(self.arcs, self.outputs)
+
+    @property
+    def design(self) -> Randomizer:
+        """The same before columns were split between neighbouring floats: for pictures, where such outputs are one."""
+        return self.randomizer if self.arcs is None else self._channel(*self.unsplit.rounded()[::-1])
+
+    def _channel(self, flow: IntegerArcs, outputs: Floats) -> Randomizer:
+        masses = np.array([quotient(mass * self.ratio.denominator, self.total) for mass in flow.masses.tolist()])
+        arcs = Arcs(flow.k, flow.first, flow.last, outputs[flow.at], masses)
         logarithm = log_above(self.ratio)
         claimed = self.epsilon if math.isclose(logarithm, self.epsilon, rel_tol=2**-49) else logarithm
         return Randomizer.of_arcs(self.labels, arcs, claimed)
+
+    @cached_property
+    def unsplit(self) -> ExactFlow:
+        """The columns of :attr:`arcs`, with outputs that are exact where floats are split.
+
+        Raises
+        ------
+        InvalidInput
+            Of a table.
+        """
+        if self.arcs is None:
+            raise InvalidInput("the mechanism is a table: only interval columns are split between neighbouring floats")
+        return ExactFlow.of_integers(self.labels, self.outputs, self.arcs, self.ratio)
 
     @cached_property
     def sampler(self) -> Sampler | ArcSampler:
@@ -221,7 +244,8 @@ class Mechanism:
                 "ratio": {"numerator": str(self.ratio.numerator), "denominator": str(self.ratio.denominator)},
                 "total": str(self.total),
                 **documents.table_document(self.table),
-            }
+            },
+            schema=2 if self.dual is not None and self.dual.origin else 1,
         )
 
     @property
@@ -299,7 +323,7 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     """
     content = strict_json.unsealed(Path(path).read_bytes(), FIELDS, documents.TABLES)
     problem = documents.read_problem(content["problem"])
-    dual = documents.read_dual(content["dual"])
+    dual = documents.read_dual(content["dual"], schema=content["schema"])
     outputs = strict_json.numbers(content["outputs"], "outputs")
     ratio = _read_ratio(content["ratio"])
     try:

@@ -26,6 +26,9 @@ from optrand.validation import prior as checked_prior
 
 __all__ = ["Problem", "classification", "regression", "unbiased_range", "unbiased_regression"]
 
+FAR = 16.0
+"""Labels further from zero than this, in their own range, are measured from one of them."""
+
 
 def unbiased_range(labels: ArrayLike, epsilon: float) -> tuple[float, float]:
     """The largest low end and the smallest high end between which an unbiased epsilon-DP randomizer exists.
@@ -146,6 +149,19 @@ class Problem:
     def k(self) -> int:
         """The number of labels."""
         return self.labels.size
+
+    @property
+    def origin(self) -> float:
+        """From where labels are measured without loss: 0, or a label in their middle where they lie far from zero.
+
+        If all labels are within a factor of two of each other the difference of any two is a float ([Sterbenz]_).
+
+        References
+        ----------
+        .. [Sterbenz] Sterbenz, *Floating-Point Computation*, 1974, Theorem 4.3.1.
+        """
+        far = max(abs(self.labels[0]), abs(self.labels[-1])) > FAR * (self.labels[-1] - self.labels[0])
+        return float(self.labels[self.k // 2]) if far and self.k > 1 else 0.0
 
     @property
     def unbiased(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -163,7 +164,18 @@ class Randomizer:
     @cached_property
     def extremes(self) -> tuple[Floats, Floats]:
         """The smallest and the largest probability of each output, shape ``(n,)`` each."""
-        return (self.matrix.min(axis=0), self.matrix.max(axis=0)) if self.intervals is None else self.intervals.extremes
+        if self.arcs is None or self.intervals is None or self.arcs.rests.any():
+            return self.matrix.min(axis=0), self.matrix.max(axis=0)
+        return self.intervals.extremes
+
+    @property
+    def ratio_above(self) -> Fraction | None:
+        """At least the largest ratio of two probabilities of one output, exact for arcs; None where it is infinite."""
+        if self.intervals is not None:
+            return self.intervals.largest_ratio
+        ratio = self.realised_ratio
+        # The quotient of two floats, subnormal ones too, is off by half a unit in the last place.
+        return None if ratio == math.inf else Fraction(ratio) * (1 + Fraction(1, 2**52))
 
     @property
     def realised_ratio(self) -> float:

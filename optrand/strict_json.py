@@ -42,7 +42,8 @@ __all__ = [
 Document = dict[str, Any]
 
 FORMAT = "optrand.mechanism"
-SCHEMA = 1
+SCHEMA = 2
+"""The newest schema that is read; a file is written by the oldest one that can say what it holds."""
 
 MAX_DIGITS = 4000
 """Longest integer of a file; Python itself stops converting at 4,300 digits."""
@@ -68,15 +69,15 @@ def digest(document: Document) -> str:
     return "sha256:" + hashlib.sha256(canonical(content)).hexdigest()
 
 
-def sealed(content: Document, *, kind: str = FORMAT) -> Document:
-    """The content under a format of this package and its schema, with its digest.
+def sealed(content: Document, *, kind: str = FORMAT, schema: int = 1) -> Document:
+    """The content under a format of this package and a schema, with its digest.
 
     Examples
     --------
     >>> sorted(sealed({"outputs": [0.0, 1.0]}))
     ['digest', 'format', 'outputs', 'schema']
     """
-    document = {**content, "format": kind, "schema": SCHEMA}
+    document = {**content, "format": kind, "schema": schema}
     return {**document, "digest": digest(document)}
 
 
@@ -97,7 +98,7 @@ def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = (), *, k
     Returns
     -------
     dict
-        The content without ``format``, ``schema`` and ``digest``.
+        The content without ``format`` and ``digest``.
 
     Raises
     ------
@@ -123,7 +124,7 @@ def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = (), *, k
             )
     except RecursionError:
         raise InvalidFile("the file nests lists or objects too deeply to be a mechanism") from None
-    return {name: document[name] for name in names}
+    return {name: document[name] for name in ["schema", *names]}
 
 
 def stated_format(data: bytes) -> str | None:
@@ -165,11 +166,11 @@ def _parse(data: bytes) -> object:
 
 
 def _without_duplicates(pairs: list[tuple[str, object]]) -> Document:
-    document = dict(pairs)
-    if len(document) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidFile(f"the field {twice[:40]!r} is given twice, expected once")
+    document: Document = {}
+    for name, value in pairs:
+        if name in document:
+            raise InvalidFile(f"the field {name[:40]!r} is given twice, expected once")
+        document[name] = value
     return document
 
 

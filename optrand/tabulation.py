@@ -9,7 +9,8 @@ Whatever the integers are, every column ratio lies between :math:`1/R` and :math
 of row :math:`y` is :math:`d \sum_j C_j + q \sum_{j : y \in S_j} C_j`, so the rows have one total as soon as every label
 is *covered* equally; rounding leaves labels short by a few units of 2\ :sup:`-100`, and singletons :math:`\{y\}` make
 up for them. What is left is the bias. Outputs that may move are moved, by exact residuals; where they may not, on a
-grid, the masses are refined by exact residuals before they are rounded.
+grid, the masses are refined by exact residuals before they are rounded. A share of two outputs takes out the last bits
+(:mod:`optrand.completion`).
 
 A randomizer that is made of arcs is never written out as a table: :mod:`optrand.flow_tabulation`.
 """
@@ -24,6 +25,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand.completion import Completion
 from optrand.errors import InvalidInput, NotCertified
 from optrand.exact import common_scale, privacy_ratio
 from optrand.flow_tabulation import tabulated_flow
@@ -73,7 +75,8 @@ def tabulate(
     Raises
     ------
     NotCertified
-        If the table is not private by more than rounding.
+        If the table is not private by more than rounding, or if bias is not allowed and the allowed outputs leave no
+        room to take it out.
 
     Notes
     -----
@@ -102,12 +105,12 @@ def tabulate(
     _check_private(problem, randomizer)
     arcs = _Arcs.of(problem, randomizer)
     if not problem.unbiased:
-        outputs, weights = arcs.covered().table()
-    elif isinstance(problem.outputs, Grid):
+        return Mechanism(problem, dual, *arcs.covered().table(), arcs.ratio)
+    if isinstance(problem.outputs, Grid):
         outputs, weights = _refined(problem, arcs).covered().table()
     else:
         outputs, weights = _unbiased_outputs(problem, arcs)
-    return Mechanism(problem, dual, outputs, weights, arcs.ratio)
+    return Mechanism(problem, dual, *_completed(problem, outputs, weights, arcs.ratio), arcs.ratio)
 
 
 def _check_private(problem: Problem, randomizer: Randomizer) -> None:
@@ -241,16 +244,44 @@ def _unbiased_outputs(problem: Problem, arcs: _Arcs) -> tuple[Floats, Integers]:
     return _merged(best, weights)
 
 
+def _completed(problem: Problem, outputs: Floats, weights: Integers, ratio: Fraction) -> tuple[Floats, Integers]:
+    """The same with means that are right to the last bit."""
+    biases = _fractions(problem, outputs, weights)
+    if not any(biases):
+        return outputs, weights
+    middle = Fraction(float(problem.labels[problem.k // 2]))
+    labels = [Fraction(y) - middle for y in problem.labels.tolist()]
+    means = [y + bias for y, bias in zip(labels, biases, strict=True)]
+    ends = problem.outputs.low, problem.outputs.high
+    found = Completion.of(ends, labels, [Fraction(1)] * problem.k, means, ratio, origin=middle)
+    if found is None:
+        raise NotCertified(
+            f"no mechanism near this table is unbiased: its largest bias is {float(max(map(abs, biases))):.3g}, and "
+            f"the allowed outputs, from {problem.outputs.low:g} to {problem.outputs.high:g}, leave no room to take it "
+            "out; let them reach a little further"
+        )
+    kept = found.kept / int(weights[0].sum())
+    unit = math.lcm(kept.denominator, *(chance.denominator for chance in [*found.at_low, *found.at_high]))
+    at_ends = [[int(unit * chance) for chance in chances] for chances in (found.at_low, found.at_high)]
+    columns = np.hstack((weights * int(unit * kept), np.array(at_ends, dtype=object).T))
+    return _merged(np.append(outputs, [found.low, found.high]), columns)
+
+
 def _exact_biases(problem: Problem, outputs: Floats, weights: Integers) -> Floats:
     """``E[M(y)] - y`` from exact sums, each rounded once.
 
     Rows of `weights` may have different totals: what is summed is ``weights * (output - label)``.
     """
+    return np.array([float(bias) for bias in _fractions(problem, outputs, weights)])
+
+
+def _fractions(problem: Problem, outputs: Floats, weights: Integers) -> list[Fraction]:
+    """The same without any rounding."""
     scale = common_scale([*outputs, *problem.labels])
     values, labels = (
         np.array([int(Fraction(x) * scale) for x in array.tolist()], dtype=object)
         for array in (outputs, problem.labels)
     )
     totals = weights.sum(axis=1)
-    biases: Floats = ((weights @ values - totals * labels) / (totals * scale)).astype(np.float64)
-    return biases
+    sums = zip((weights @ values - totals * labels).tolist(), (totals * scale).tolist(), strict=True)
+    return [Fraction(moment, unit) for moment, unit in sums]

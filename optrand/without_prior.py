@@ -28,6 +28,7 @@ from optrand.solution import Solution
 from optrand.solvers.dispatch import USEFUL_GAP, solve
 from optrand.solvers.minimax import MinimaxFlow
 from optrand.tabulation import tabulate
+from optrand.translation import near_zero
 from optrand.validation import Floats
 from optrand.validation import labels as checked_labels
 
@@ -138,7 +139,7 @@ def minimax(
     if not problem.bias_penalty:
         raise InvalidInput("bias_penalty is 0, expected a number above 0 or math.inf")
     try:
-        answer = Minimax(solve(problem) if problem.k == 1 else MinimaxFlow()(problem))
+        answer = Minimax(solve(problem) if problem.k == 1 else near_zero(problem, MinimaxFlow()))
     except SolverFailed as error:
         raise NotCertified(f"no solution: {error}") from error
     proof = answer.certificate

@@ -39,6 +39,8 @@ class Arcs:
         What each arc produces; arcs may share an output.
     masses : (n,) array
         Its probability for the labels that it does not favour; not negative.
+    rests : (n,) array, optional
+        What each output exceeds its float by, where labels lie so far from zero that floats lack digits.
 
     Raises
     ------
@@ -59,6 +61,7 @@ class Arcs:
     last: Indices
     outputs: Floats
     masses: Floats
+    rests: Floats = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         """Freeze the arrays and check that they fit together."""
@@ -66,9 +69,10 @@ class Arcs:
         object.__setattr__(self, "last", _indices(self.last))
         object.__setattr__(self, "outputs", frozen(self.outputs))
         object.__setattr__(self, "masses", frozen(self.masses))
-        shapes = {array.shape for array in (self.first, self.last, self.outputs, self.masses)}
+        object.__setattr__(self, "rests", frozen(np.zeros(self.outputs.shape) if self.rests is None else self.rests))
+        shapes = {array.shape for array in (self.first, self.last, self.outputs, self.masses, self.rests)}
         if len(shapes) != 1 or self.first.ndim != 1:
-            raise InvalidInput(f"arcs need four vectors of one length, not of shapes {sorted(shapes)}")
+            raise InvalidInput(f"arcs need vectors of one length, not of shapes {sorted(shapes)}")
         if ((self.first < 0) | (self.first > self.last) | (self.last >= self.k)).any():
             raise InvalidInput(f"every arc must favour an interval of the labels 0 ... {self.k - 1}")
 
@@ -76,6 +80,11 @@ class Arcs:
     def n(self) -> int:
         """The number of arcs."""
         return self.first.size
+
+    def offsets(self, origin: float) -> Floats:
+        """The outputs less a number near them."""
+        offsets: Floats = (self.outputs - origin) + self.rests
+        return offsets
 
     def inside(self, weights: Floats) -> Floats:
         """The sum of some weights of the labels, shape ``(k,)``, over the interval of each arc."""
@@ -96,7 +105,8 @@ class Arcs:
 
     def only(self, kept: NDArray[np.bool_]) -> Arcs:
         """Some of the arcs."""
-        return Arcs(self.k, self.first[kept], self.last[kept], self.outputs[kept], self.masses[kept])
+        parts = (self.first, self.last, self.outputs, self.masses, self.rests)
+        return Arcs(self.k, *(part[kept] for part in parts))
 
     def table(self, ratio: float) -> tuple[Floats, Floats]:
         """Distinct outputs in increasing order, and the dense ``(k, n)`` table of their probabilities."""

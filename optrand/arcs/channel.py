@@ -13,8 +13,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import accumulate, groupby
-from operator import itemgetter, mul
+from operator import add, itemgetter, mul
 
 import numpy as np
 
@@ -79,11 +80,11 @@ class IntervalChannel:
     @classmethod
     def of_floats(cls, labels: Floats, arcs: Arcs, ratio: float) -> IntervalChannel:
         """Of arcs in floats, which may have any masses, and the float that stands for ``exp(epsilon)``."""
-        digits, finer = max(places(labels), places(arcs.outputs)), places(arcs.masses)
+        digits, finer = max(map(places, (labels, arcs.outputs, arcs.rests))), places(arcs.masses)
         high, low = ratio.as_integer_ratio()
         return cls(
             labels=scaled(labels, digits),
-            outputs=scaled(arcs.outputs, digits),
+            outputs=list(map(add, scaled(arcs.outputs, digits), scaled(arcs.rests, digits))),
             first=arcs.first.tolist(),
             last=arcs.last.tolist(),
             masses=scaled(arcs.masses, finer),
@@ -176,10 +177,21 @@ class IntervalChannel:
 
     @property
     def extremes(self) -> tuple[Floats, Floats]:
-        """The smallest and the largest probability of each output, in increasing order of outputs.
+        """The smallest and the largest probability of each output, in increasing order of outputs."""
+        bottoms, tops = self._extremes
+        return _quotients(bottoms, self.total), _quotients(tops, self.total)
 
-        The arcs of an output are swept from end to end, labels are not: cost ``O(n log n)``.
-        """
+    @property
+    def largest_ratio(self) -> Fraction | None:
+        """The largest ratio of two probabilities of one output; None if it is infinite, or if one is negative."""
+        columns = [(bottom, top) for bottom, top in zip(*self._extremes, strict=True) if (bottom, top) != (0, 0)]
+        if any(bottom <= 0 for bottom, _ in columns):
+            return None
+        return max((Fraction(top, bottom) for bottom, top in columns), default=Fraction(1))
+
+    @cached_property
+    def _extremes(self) -> tuple[list[int], list[int]]:
+        """The arcs of an output are swept from end to end, labels are not: cost ``O(n log n)``."""
         bottoms, tops = list[int](), list[int]()
         columns = sorted(zip(self.outputs, self.first, self.last, self.masses, strict=True))
         for _, arcs in groupby(columns, key=itemgetter(0)):
@@ -191,7 +203,7 @@ class IntervalChannel:
             favoured = list(accumulate(steps[y] for y in sorted(steps)))[:-1]
             bottoms.append(self.low * base + self.more * min(favoured))
             tops.append(self.low * base + self.more * max(favoured))
-        return _quotients(bottoms, self.total), _quotients(tops, self.total)
+        return bottoms, tops
 
 
 def _quotients(numerators: list[int], denominator: int) -> Floats:

@@ -31,6 +31,7 @@ from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution, Stats
 from optrand.solvers.bin_dual import bin_dual
 from optrand.solvers.bin_graph import BinGraph
+from optrand.translation import near_zero
 
 __all__ = ["BinPath", "rr_on_bins"]
 
@@ -187,4 +188,4 @@ def rr_on_bins(
     .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023,
        Appendix F.
     """
-    return BinPath()(regression(labels, prior, epsilon, loss=loss, outputs=outputs))
+    return near_zero(regression(labels, prior, epsilon, loss=loss, outputs=outputs), BinPath())

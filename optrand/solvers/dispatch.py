@@ -14,6 +14,7 @@ from optrand.solvers.closed_form import ClosedForm
 from optrand.solvers.column_generation import ColumnGeneration
 from optrand.solvers.flow import Flow
 from optrand.solvers.linear_program import LinearProgram
+from optrand.translation import near_zero
 
 __all__ = ["USEFUL_GAP", "Solver", "choose", "solve"]
 
@@ -67,8 +68,9 @@ def solve(problem: Problem, solver: Solver | None = None) -> Solution:
     ----------
     problem : Problem
     solver : Solver, optional
-        One of :mod:`optrand.solvers`; by default :func:`~optrand.solvers.dispatch.choose` picks it. Labels of prior
-        zero are left to :mod:`optrand.presolve` first.
+        One of :mod:`optrand.solvers`; by default :func:`~optrand.solvers.dispatch.choose` picks it. First
+        :mod:`optrand.translation` measures labels far from zero from one of them, and :mod:`optrand.presolve` takes
+        those of prior zero out.
 
     Returns
     -------
@@ -89,13 +91,10 @@ def solve(problem: Problem, solver: Solver | None = None) -> Solution:
     >>> proof.gap < 1e-9, round(solution.value, 6)
     (True, 1.945447)
     """
-    reduction = Reduction(problem)
-    reduced = reduction.reduced
     try:
-        found = (solver or choose(reduced))(reduced)
+        solution = near_zero(problem, lambda centred: _reduced_and_solved(centred, solver))
     except SolverFailed as error:
         raise NotCertified(f"no solution: {error}") from error
-    solution = reduction.extend(found)
     proof = certify(solution)
     if proof.findings or not proof.gap <= USEFUL_GAP:
         reason = "; ".join(proof.findings) or f"the verified gap is {proof.gap:.3g}"
@@ -105,3 +104,9 @@ def solve(problem: Problem, solver: Solver | None = None) -> Solution:
             solution=solution,
         )
     return solution
+
+
+def _reduced_and_solved(problem: Problem, solver: Solver | None) -> Solution:
+    """Solved without its idle labels, which are then given rows."""
+    reduction = Reduction(problem)
+    return reduction.extend((solver or choose(reduction.reduced))(reduction.reduced))

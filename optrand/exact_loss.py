@@ -1,0 +1,290 @@
+"""The exact loss of a mechanism that is feasible, or of the exact repair of a randomizer that rounding keeps from it.
+
+This is the upper end of a certificate. It knows no multipliers: it is what one private, normalised and (where the
+problem asks for it) unbiased mechanism loses, in rational arithmetic, rounded up where a loss is irrational. What a
+repair costs is thereby counted. Three forms, three repairs:
+
+* interval columns, whose masses become integers that conserve flow and whose moments become exact
+  (:mod:`optrand.exact_flow`): private and normalised by construction;
+* a table in integers, private and normalised already, whose means a share of two outputs makes right
+  (:mod:`optrand.completion`);
+* a table in floats, whose columns are lifted until they keep within the ratio, and completed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from operator import mul
+
+import numpy as np
+
+from optrand import losses
+from optrand.arcs import Arcs
+from optrand.arcs.channel import IntervalChannel
+from optrand.arcs.integers import IntegerArcs
+from optrand.completion import Completion
+from optrand.dyadic import places, scaled
+from optrand.errors import NotCertified
+from optrand.exact import log_bracket, privacy_ratio
+from optrand.exact_flow import ExactFlow
+from optrand.flow_tabulation import exact_flow
+from optrand.mechanism import Mechanism
+from optrand.privacy import Integers
+from optrand.problem import Problem
+from optrand.randomizer import Randomizer
+from optrand.validation import Floats
+
+__all__ = ["as_it_is", "of_each_label", "of_mechanism", "of_randomizer"]
+
+
+def of_mechanism(problem: Problem, mechanism: Mechanism) -> Fraction | None:
+    """The objective of the minimisation at a mechanism, or at its repair; None where it cannot be repaired.
+
+    Outputs that were split between neighbouring floats count as what they are on average: with them the mechanism is as
+    private and as unbiased, and it is what the floats stand for.
+    """
+    arcs = mechanism.arcs
+    if arcs is not None and problem.loss == losses.squared:
+        flow = _repaired(problem, mechanism.unsplit)
+        return None if flow is None else flow.squared_error(problem.prior) / 2 + _charge(problem, flow.biases)
+    biases = mechanism.exact_biases
+    if problem.unbiased and any(biases):
+        return _Table.of_mechanism(problem, mechanism).completed(problem)
+    expected = _expected(problem, mechanism.outputs, mechanism.table, mechanism.ratio)
+    return expected / mechanism.total + _charge(problem, biases)
+
+
+def of_randomizer(problem: Problem, randomizer: Randomizer) -> Fraction | None:
+    """The same of a randomizer in floats that is feasible within rounding."""
+    if randomizer.arcs is None:
+        return _Table.of_floats(problem, randomizer).completed(problem)
+    flow = _flow_of(problem, randomizer.arcs)
+    if flow is None:
+        return None
+    if problem.loss == losses.squared:
+        return flow.squared_error(problem.prior) / 2 + _charge(problem, flow.biases)
+    outputs, integers = flow.in_floats()
+    expected = _expected(problem, outputs, integers, flow.ratio)
+    return expected / integers.total(flow.ratio) + _charge(problem, flow.biases)
+
+
+def of_each_label(problem: Problem, answer: Randomizer | Mechanism) -> list[Fraction] | None:
+    """What each label loses, half its squared error and the penalty on its bias; None where there is no repair."""
+    if answer.arcs is None:
+        table = _Table.of_mechanism if isinstance(answer, Mechanism) else _Table.of_floats
+        return table(problem, answer).of_each_label(problem)  # type: ignore[arg-type]
+    flow = _repaired(problem, answer.unsplit) if isinstance(answer, Mechanism) else _flow_of(problem, answer.arcs)
+    return None if flow is None else _each(problem, flow.squared_errors(), flow.biases)
+
+
+def as_it_is(problem: Problem, mechanism: Mechanism) -> list[Fraction]:
+    """The same of a mechanism without any repair."""
+    if mechanism.arcs is not None:
+        return _each(problem, mechanism.unsplit.squared_errors(), mechanism.exact_biases)
+    table = _Table(mechanism.outputs, mechanism.weights, mechanism.total, mechanism.ratio)
+    return _each(problem, table.moments(problem, 2), mechanism.exact_biases)
+
+
+def _flow_of(problem: Problem, arcs: Arcs) -> ExactFlow | None:
+    try:
+        return exact_flow(problem, arcs, corrected=False)
+    except NotCertified:
+        return None
+
+
+def _repaired(problem: Problem, flow: ExactFlow) -> ExactFlow | None:
+    """Exact columns without bias where none is allowed."""
+    return flow.unbiased(problem) if problem.unbiased and any(flow.biases) else flow
+
+
+def _each(problem: Problem, errors: Sequence[Fraction], biases: Sequence[Fraction]) -> list[Fraction]:
+    """Half of squared errors, and what biases cost."""
+    penalty = Fraction(0 if problem.unbiased else problem.bias_penalty)
+    return [(error + penalty * bias**2) / 2 for error, bias in zip(errors, biases, strict=True)]
+
+
+def _charge(problem: Problem, biases: Sequence[Fraction]) -> Fraction:
+    """The bias penalty; nothing where it is infinite, for there all biases are 0."""
+    if problem.unbiased or not problem.bias_penalty:
+        return Fraction(0)
+    charges = zip(map(Fraction, problem.prior.tolist()), biases, strict=True)
+    return Fraction(problem.bias_penalty) * sum((p * b * b for p, b in charges), Fraction(0)) / 2
+
+
+def _expected(problem: Problem, outputs: Floats, table: IntegerArcs | Integers, ratio: Fraction) -> Fraction:
+    """The expected loss times the row total, rounded up where it is not rational.
+
+    Of arcs ``O(k + n log k)`` integer operations, and ``n`` logarithms for Poisson log loss; of tables, and of a loss
+    that is a table, ``O(k n)``.
+    """
+    if problem.loss == losses.zero_one:
+        kept = zip(map(Fraction, problem.prior.tolist()), _kept(problem.labels, outputs, table, ratio), strict=True)
+        return -sum((p * weight for p, weight in kept), Fraction(0))
+    if problem.loss == losses.poisson_log:
+        return _expected_poisson(problem, outputs, table, ratio)
+    if isinstance(table, IntegerArcs):
+        if problem.loss == losses.absolute:
+            ends, masses = (table.first, table.last), table.masses.tolist()
+            channel = IntervalChannel.of_integers(problem.labels, outputs[table.at], ends, masses, ratio)
+            return channel.absolute_error(problem.prior) * channel.total
+        if problem.loss == losses.squared:
+            flow = ExactFlow.of_integers(problem.labels, outputs, table, ratio)
+            return flow.squared_error(problem.prior) * flow.total / 2
+        table = table.table(ratio)
+    finer = places(problem.prior)
+    parts = scaled(problem.prior, finer)
+    if problem.loss in (losses.squared, losses.absolute):
+        digits = max(places(problem.labels), places(outputs))
+        rows, columns = (np.array(scaled(x, digits), dtype=object) for x in (problem.labels, outputs))
+        apart, power = columns - rows[:, np.newaxis], 2 if problem.loss == losses.squared else 1
+        sums = (table * (apart * apart if power == 2 else np.abs(apart))).sum(axis=1)
+        return Fraction(sum(map(mul, parts, sums.tolist())), power << (finer + power * digits))
+    entries = problem.loss_table(outputs)
+    digits = places(entries.ravel())
+    costs = np.array(scaled(entries.ravel(), digits), dtype=object).reshape(entries.shape)
+    return Fraction(sum(map(mul, parts, (table * costs).sum(axis=1).tolist())), 1 << (finer + digits))
+
+
+def _expected_poisson(problem: Problem, outputs: Floats, table: IntegerArcs | Integers, ratio: Fraction) -> Fraction:
+    """``v - y log v``: of each output its weight, and that weight times the label, are all that counts."""
+    finer, line = places(problem.prior), places(problem.labels)
+    parts = scaled(problem.prior, finer)
+    pulls = list(map(mul, parts, scaled(problem.labels, line)))
+    if isinstance(table, IntegerArcs):
+        low, more = ratio.denominator, ratio.numerator - ratio.denominator
+        weights, pulled = ([0] * outputs.size for _ in range(2))
+        sums = [list(accumulate(amounts, initial=0)) for amounts in (parts, pulls)]
+        columns = zip(table.first.tolist(), table.last.tolist(), table.at.tolist(), table.masses.tolist(), strict=True)
+        for first, last, at, mass in columns:
+            for into, running in zip((weights, pulled), sums, strict=True):
+                into[at] += mass * (low * running[-1] + more * (running[last + 1] - running[first]))
+    else:
+        weights, pulled = ((np.array(amounts, dtype=object) @ table).tolist() for amounts in (parts, pulls))
+    expected = Fraction(0)
+    for v, weight, pull in zip(map(Fraction, outputs.tolist()), weights, pulled, strict=True):
+        expected += v * weight - log_bracket(v)[0] * Fraction(pull, 1 << line)
+    return expected / (1 << finer)
+
+
+def _kept(labels: Floats, outputs: Floats, table: IntegerArcs | Integers, ratio: Fraction) -> list[int]:
+    """The weight of each label as its own output; 0 for labels that are none."""
+    where = np.minimum(np.searchsorted(labels, outputs), labels.size - 1)
+    kept = [0] * labels.size
+    if not isinstance(table, IntegerArcs):
+        for i in np.flatnonzero(labels[where] == outputs).tolist():
+            kept[where[i]] = table[where[i], i]
+        return kept
+    low, high = ratio.denominator, ratio.numerator
+    own, same = where[table.at], (labels[where] == outputs)[table.at]
+    favoured = (table.first <= own) & (own <= table.last)
+    for i in np.flatnonzero(same).tolist():
+        kept[own[i]] += (high if favoured[i] else low) * table.masses[i]
+    return kept
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """A table in integers whose columns keep within a ratio, and whose rows may miss their total.
+
+    Attributes
+    ----------
+    outputs : (n,) array
+    weights : (k, n) array of int
+    unit : int
+        What stands for probability 1.
+    ratio : Fraction
+    """
+
+    outputs: Floats
+    weights: Integers
+    unit: int
+    ratio: Fraction
+
+    @classmethod
+    def of_mechanism(cls, problem: Problem, mechanism: Mechanism) -> _Table:
+        """Of an exact mechanism, at the largest ratio that the budget allows."""
+        ratio = max(privacy_ratio(problem.epsilon), mechanism.ratio)
+        return cls(mechanism.outputs, mechanism.weights, mechanism.total, ratio)
+
+    @classmethod
+    def of_floats(cls, problem: Problem, randomizer: Randomizer) -> _Table:
+        """Of floats, as the rationals that they are; columns that exceed the ratio are lifted as a whole."""
+        used = randomizer.matrix.max(axis=0) > 0
+        matrix, ratio = randomizer.matrix[:, used], privacy_ratio(problem.epsilon)
+        digits, more = places(matrix.ravel()), ratio.numerator - ratio.denominator
+        weights = np.array(scaled(matrix.ravel(), digits), dtype=object).reshape(matrix.shape)
+        excess = weights.max(axis=0) * ratio.denominator - weights.min(axis=0) * ratio.numerator
+        lifted = weights * more + np.maximum(excess, 0)
+        return cls(randomizer.outputs[used], lifted, more << digits, ratio)
+
+    def completed(self, problem: Problem) -> Fraction | None:
+        """The objective with rows, and means where bias is not allowed, made right; None if they cannot be."""
+        found = self._completion(problem)
+        if found is None:
+            return None
+        expected = found.kept * _expected(problem, self.outputs, self.weights, self.ratio) / self.unit
+        expected += _lost(problem, found.low, found.at_low) + _lost(problem, found.high, found.at_high)
+        return expected + _charge(problem, self._biases_after(problem, found))
+
+    def of_each_label(self, problem: Problem) -> list[Fraction] | None:
+        """The same of each label, for squared loss."""
+        found = self._completion(problem)
+        if found is None:
+            return None
+        low, high = Fraction(found.low), Fraction(found.high)
+        labels = map(Fraction, problem.labels.tolist())
+        rows = zip(labels, self.moments(problem, 2), found.at_low, found.at_high, strict=True)
+        errors = [found.kept * error + u * (low - y) ** 2 + w * (high - y) ** 2 for y, error, u, w in rows]
+        return _each(problem, errors, self._biases_after(problem, found))
+
+    def moments(self, problem: Problem, power: int) -> list[Fraction]:
+        """The sum of ``weight * (output - label)**power`` of each label."""
+        digits = max(places(problem.labels), places(self.outputs))
+        rows, columns = (np.array(scaled(x, digits), dtype=object) for x in (problem.labels, self.outputs))
+        moments = (self.weights * (columns - rows[:, np.newaxis]) ** power).sum(axis=1)
+        return [Fraction(moment, self.unit << (power * digits)) for moment in moments.tolist()]
+
+    def _biases_after(self, problem: Problem, found: Completion) -> list[Fraction]:
+        low, high = Fraction(found.low), Fraction(found.high)
+        labels = map(Fraction, problem.labels.tolist())
+        rows = zip(labels, self.moments(problem, 1), found.at_low, found.at_high, strict=True)
+        return [found.kept * bias + u * (low - y) + w * (high - y) for y, bias, u, w in rows]
+
+    def _completion(self, problem: Problem) -> Completion | None:
+        rows = [Fraction(row, self.unit) for row in self.weights.sum(axis=1).tolist()]
+        if not problem.unbiased or (set(rows) == {1} and not any(self.moments(problem, 1))):
+            return self._with_rows(rows)
+        middle = Fraction(float(problem.labels[problem.k // 2]))
+        labels = [Fraction(y) - middle for y in problem.labels.tolist()]
+        parts = zip(self.moments(problem, 1), rows, labels, strict=True)
+        means = [bias + row * y for bias, row, y in parts]
+        ends = problem.outputs.low, problem.outputs.high
+        return Completion.of(ends, labels, rows, means, self.ratio, origin=middle)
+
+    def _with_rows(self, rows: list[Fraction]) -> Completion | None:
+        """What rows lack is given to the output that is likeliest of all; nothing where all lack the same."""
+        at = int(np.argmax(self.weights.max(axis=0)))
+        likeliest = float(self.outputs[at])
+        if len(set(rows)) == 1:
+            kept = 1 / rows[0]
+        else:
+            share = (max(rows) - min(rows)) / (self.ratio - 1)
+            kept = (1 - share) / max(Fraction(1), *rows)
+        missing = [1 - kept * row for row in rows]
+        if not (kept > 0 and min(missing) >= 0 and max(missing) <= self.ratio * min(missing)):
+            return None
+        return Completion(kept, likeliest, likeliest, missing, [Fraction(0)] * len(rows))
+
+
+def _lost(problem: Problem, output: float, chances: list[Fraction]) -> Fraction:
+    """What an output loses that labels get with some chances, rounded up."""
+    if isinstance(problem.loss, losses.Loss):
+        value = Fraction(output)
+        costs = [problem.loss.bracket(value, Fraction(y))[1] for y in problem.labels.tolist()]
+    else:
+        costs = [Fraction(cost) for cost in problem.loss_table(np.array([output]))[:, 0].tolist()]
+    parts = zip(map(Fraction, problem.prior.tolist()), chances, costs, strict=True)
+    return sum((p * chance * cost for p, chance, cost in parts), Fraction(0))
