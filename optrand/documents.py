@@ -120,19 +120,22 @@ def _read_outputs(document: object) -> OutputSet:
 
 
 def dual_document(dual: Dual | None) -> Document | None:
-    """A dual as plain JSON values; where its origin is not 0 the file needs schema 2."""
+    """A dual as plain JSON values, its origin only where it is not 0."""
     if dual is None:
         return None
     origin = {"origin": dual.origin} if dual.origin else {}
     return {"alpha": dual.alpha.tolist(), "beta": dual.beta.tolist(), **origin}
 
 
-def read_dual(document: object, *, schema: int = 1) -> Dual | None:
+def read_dual(document: object) -> Dual | None:
     """The dual that :func:`dual_document` wrote; :class:`InvalidFile` if it is none."""
     if document is None:
         return None
-    parts = fields(document, "dual", ["alpha", "beta", *(["origin"] if schema > 1 else [])])
-    origin = number(parts["origin"], "dual.origin") if schema > 1 else 0.0
+    moved = isinstance(document, dict) and "origin" in document
+    parts = fields(document, "dual", ["alpha", "beta", *(["origin"] if moved else [])])
+    origin = number(parts["origin"], "dual.origin") if moved else 0.0
+    if moved and not origin:
+        raise InvalidFile("dual.origin is 0.0, which is said by leaving it out")
     try:
         return Dual(*(numbers(parts[name], f"dual.{name}") for name in ("alpha", "beta")), origin)  # type: ignore[arg-type]
     except InvalidInput as error:

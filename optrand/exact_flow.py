@@ -77,7 +77,7 @@ class ExactFlow:
     >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.2)
     >>> near = ExactFlow.of(problem, [0, 1], [0, 1], [7, 7], np.array([-0.4, 1.4]), Fraction(3))
     >>> [str(bias) for bias in near.biases], [str(bias) for bias in near.unbiased(problem).biases]
-    (['225179981368525/4503599627370496', '-225179981368525/4503599627370496'], ['0', '0'])
+    (['1801439850948197/36028797018963968', '-1801439850948201/36028797018963968'], ['0', '0'])
     >>> [str(output) for output in near.unbiased(problem).outputs]
     ['-1/2', '3/2']
     """
@@ -107,20 +107,24 @@ class ExactFlow:
         Where means are to be made right, digits that only lengthen the integers are rounded off.
         """
         low, high = problem.outputs.low, problem.outputs.high
-        middle, ends = np.array([origin]), np.array([end for end in (low, high) if math.isfinite(end)])
+        middle, limits = np.array([origin]), np.array([end for end in (low, high) if math.isfinite(end)])
         finest = places(offsets)
         if problem.unbiased:
             reach = float(np.abs(offsets).max()) or 1.0
             finest = min(finest, max(0, FINER - math.frexp(reach)[1]))
-        digits = max(finest, *map(places, (problem.labels, middle, ends)))
+        digits = max(finest, *map(places, (problem.labels, middle, limits)))
         (zero,) = scaled(middle, digits)
         labels = [y - zero for y in scaled(problem.labels, digits)]
         below, above = (
             scaled(np.array([end]), digits)[0] - zero if math.isfinite(end) else end for end in (low, high)
         )
-        values = [min(max(_nearest(offset, digits), below), above) for offset in offsets.tolist()]
-        moments = [mass * int(value) for mass, value in zip(masses, values, strict=True)]
-        return cls(labels, first, last, masses, moments, ratio, digits, origin)
+        values = [int(min(max(_nearest(offset, digits), below), above)) for offset in offsets.tolist()]
+        together = dict[tuple[int, int, int], int]()
+        for a, b, value, mass in zip(first, last, values, masses, strict=True):
+            together[a, b, value] = together.get((a, b, value), 0) + mass
+        starts, ends, at = (list(column) for column in zip(*together, strict=True))
+        moments = [mass * value for mass, value in zip(together.values(), at, strict=True)]
+        return cls(labels, starts, ends, list(together.values()), moments, ratio, digits, origin)
 
     @classmethod
     def of_integers(cls, labels: Floats, outputs: Floats, arcs: IntegerArcs, ratio: Fraction) -> ExactFlow:

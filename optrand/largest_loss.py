@@ -48,8 +48,7 @@ def label_losses(problem: Problem, answer: Randomizer | Mechanism) -> Floats:
     >>> label_losses(coin.problem, coin.randomizer).round(12).tolist()
     [0.375, 0.375]
     """
-    if problem.loss != losses.squared:
-        raise InvalidInput(f"{problem.loss.name} is no loss of this function, expected squared loss")
+    _check_squared(problem)
     penalty = 0.0 if problem.unbiased else problem.bias_penalty
     if isinstance(answer, Mechanism):
         return np.array([float_above(loss) for loss in exact_loss.as_it_is(problem, answer)])
@@ -59,6 +58,11 @@ def label_losses(problem: Problem, answer: Randomizer | Mechanism) -> Floats:
         errors = np.einsum("ki,ki->k", answer.matrix, (answer.outputs - answer.labels[:, np.newaxis]) ** 2)
     found: Floats = errors / 2 + penalty * answer.biases**2 / 2
     return found
+
+
+def _check_squared(problem: Problem) -> None:
+    if problem.loss != losses.squared:
+        raise InvalidInput(f"{problem.loss.name} is no loss of this function, expected squared loss")
 
 
 @overload
@@ -117,6 +121,7 @@ def certify_largest_loss(
             raise InvalidInput("this brings its own problem and dual: pass a problem, a randomizer and a dual instead")
         problem, proof = subject.problem, certify(subject)
         answer = subject.randomizer if isinstance(subject, Solution) else subject
+    _check_squared(problem)
     found = None if proof.findings else exact_loss.of_each_label(problem, answer)
     lower = proof.lower
     if math.isfinite(lower):

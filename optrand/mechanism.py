@@ -230,7 +230,7 @@ class Mechanism:
         Raises
         ------
         InvalidInput
-            Values that are no labels; the message counts them and repeats none.
+            Values that are no labels; the message tells neither which nor how many.
         """
         return self.sampler.sample(values, source=source)
 
@@ -245,7 +245,6 @@ class Mechanism:
                 "total": str(self.total),
                 **documents.table_document(self.table),
             },
-            schema=2 if self.dual is not None and self.dual.origin else 1,
         )
 
     @property
@@ -323,7 +322,7 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     """
     content = strict_json.unsealed(Path(path).read_bytes(), FIELDS, documents.TABLES)
     problem = documents.read_problem(content["problem"])
-    dual = documents.read_dual(content["dual"], schema=content["schema"])
+    dual = documents.read_dual(content["dual"])
     outputs = strict_json.numbers(content["outputs"], "outputs")
     ratio = _read_ratio(content["ratio"])
     try:

@@ -270,7 +270,7 @@ def _places(flow: IntegerArcs) -> Iterator[tuple[int, int, int, int]]:
 
 def _flow(subject: Mechanism | Randomizer | HasRandomizer) -> tuple[Floats, IntegerArcs, Fraction]:
     if isinstance(subject, Mechanism) and subject.arcs is not None:
-        return subject.outputs, subject.arcs, subject.ratio
+        return *subject.unsplit.rounded(), subject.ratio
     randomizer = subject if isinstance(subject, Randomizer) else getattr(subject, "randomizer", None)
     if not isinstance(randomizer, Randomizer):
         raise InvalidInput(f"paths need a Mechanism, Randomizer or Solution, not a {type(subject).__name__}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike
 from optrand import losses
 from optrand.dyadic import quotient
 from optrand.errors import Infeasible, InvalidInput
+from optrand.exact import float_above, float_below, privacy_ratio
 from optrand.losses import Loss, Tabulated
 from optrand.outputs import Grid, Interval, Line, OutputSet, as_output_set
 from optrand.randomizer import Randomizer
@@ -31,10 +33,12 @@ FAR = 16.0
 
 
 def unbiased_range(labels: ArrayLike, epsilon: float) -> tuple[float, float]:
-    """The largest low end and the smallest high end between which an unbiased epsilon-DP randomizer exists.
+    """The narrowest ends between which there is an unbiased epsilon-DP randomizer, rounded outward.
 
     An unbiased randomizer with outputs in ``[low, high]`` exists if and only if ``low <= (E y_min - y_max) / (E - 1)``
-    and ``high >= (E y_max - y_min) / (E - 1)`` with ``E = exp(epsilon)``.
+    and ``high >= (E y_max - y_min) / (E - 1)`` with ``E = exp(epsilon)``. The ends returned are those for the rational
+    ratio just below ``E`` that exact mechanisms keep (:func:`optrand.exact.privacy_ratio`), so that there is such a
+    mechanism between them.
 
     *Proof.* Let ``w = v - low >= 0``. Privacy gives ``E[w | y_max] <= E * E[w | y_min]``, and unbiasedness turns this
     into ``y_max - low <= E (y_min - low)``; likewise at the other end. Conversely the two ends alone, drawn so that the
@@ -43,13 +47,13 @@ def unbiased_range(labels: ArrayLike, epsilon: float) -> tuple[float, float]:
     Examples
     --------
     >>> import math
-    >>> unbiased_range([0, 1], math.log(3))
-    (-0.5, 1.5)
+    >>> [round(end, 12) for end in unbiased_range([0, 1], math.log(3))]
+    [-0.5, 1.5]
     """
     array = checked_labels(labels)
-    low, high = float(array.min()), float(array.max())
-    overhang = (high - low) / math.expm1(checked_epsilon(epsilon))
-    return low - overhang, high + overhang
+    low, high = Fraction(float(array.min())), Fraction(float(array.max()))
+    overhang = (high - low) / (privacy_ratio(checked_epsilon(epsilon)) - 1)
+    return float_below(low - overhang), float_above(high + overhang)
 
 
 @dataclass(frozen=True)
@@ -130,8 +134,9 @@ class Problem:
 
     def _check_feasible(self) -> None:
         low, high = unbiased_range(self.labels, self.epsilon)
+        # What falls short by a few roundings of the formula is left to a proof.
         largest = max(abs(low), abs(high))
-        slack = 4 * math.ulp(largest) if math.isfinite(largest) else 0.0
+        slack = 8 * math.ulp(largest) if math.isfinite(largest) else 0.0
         if self.k == 1:
             low = high = float(self.labels[0])
         for side, label, have, need in (

@@ -42,8 +42,7 @@ __all__ = [
 Document = dict[str, Any]
 
 FORMAT = "optrand.mechanism"
-SCHEMA = 2
-"""The newest schema that is read; a file is written by the oldest one that can say what it holds."""
+SCHEMA = 1
 
 MAX_DIGITS = 4000
 """Longest integer of a file; Python itself stops converting at 4,300 digits."""
@@ -69,15 +68,15 @@ def digest(document: Document) -> str:
     return "sha256:" + hashlib.sha256(canonical(content)).hexdigest()
 
 
-def sealed(content: Document, *, kind: str = FORMAT, schema: int = 1) -> Document:
-    """The content under a format of this package and a schema, with its digest.
+def sealed(content: Document, *, kind: str = FORMAT) -> Document:
+    """The content under a format of this package and its schema, with its digest.
 
     Examples
     --------
     >>> sorted(sealed({"outputs": [0.0, 1.0]}))
     ['digest', 'format', 'outputs', 'schema']
     """
-    document = {**content, "format": kind, "schema": schema}
+    document = {**content, "format": kind, "schema": SCHEMA}
     return {**document, "digest": digest(document)}
 
 
@@ -98,7 +97,7 @@ def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = (), *, k
     Returns
     -------
     dict
-        The content without ``format`` and ``digest``.
+        The content without ``format``, ``schema`` and ``digest``.
 
     Raises
     ------
@@ -124,7 +123,7 @@ def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = (), *, k
             )
     except RecursionError:
         raise InvalidFile("the file nests lists or objects too deeply to be a mechanism") from None
-    return {name: document[name] for name in ["schema", *names]}
+    return {name: document[name] for name in names}
 
 
 def stated_format(data: bytes) -> str | None:

@@ -126,7 +126,9 @@ class TestRightInverse:
         labels = np.random.default_rng(3).integers(0, 100, size=5000)
         noisy = mechanism.sample(labels, source=SeededEntropy(3))
         found = estimate.histogram(noisy, mechanism)
-        frequencies = np.bincount(estimate.output_numbers(noisy, mechanism), minlength=k) / noisy.size
+        # An output between two floats is released as either.
+        whole = np.array([float(output) for output in mechanism.unsplit.outputs])
+        frequencies = np.bincount(np.abs(noisy[:, np.newaxis] - whole).argmin(axis=1), minlength=k) / noisy.size
         # The inverse of randomized response.
         expected = (frequencies * (math.expm1(epsilon) + k) - 1) / math.expm1(epsilon)
         assert np.abs(found.shares - expected).max() < 1e-12
@@ -303,7 +305,7 @@ class TestHistogram:
         assert (np.abs((shares - true).mean(axis=0)) < 4.5 * from_table / math.sqrt(runs)).all()
         before = np.linalg.norm(shares - true, axis=1)
         after = np.linalg.norm(np.array([h.projected for h in found]) - true, axis=1)
-        assert (after <= before).all()
+        assert (after <= before * (1 + 1e-12)).all()
 
     def test_blocks_of_labels_make_no_difference(self, weeks, monkeypatch):
         noisy = weeks.sample(np.tile(np.arange(8), 30), source=SeededEntropy(14))

@@ -62,7 +62,7 @@ def two_ends(labels: np.ndarray, epsilon: float, low: float, high: float) -> Arc
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_flows_become_unbiased_to_the_rounding_of_their_outputs(epsilon: float) -> None:
+def test_flows_become_unbiased_to_the_last_bit(epsilon: float) -> None:
     rng = np.random.default_rng(int(1000 * epsilon))
     for k in (2, 3, 5, 17, 60):
         for _ in range(8):
@@ -73,10 +73,9 @@ def test_flows_become_unbiased_to_the_rounding_of_their_outputs(epsilon: float) 
             arcs = Arcs(k, arcs.first, arcs.last, anywhere, arcs.masses)
             outputs, flow, _ = tabulated_flow(problem, arcs)
             assert len(set(flow.coverage)) == 1
-            assert flow.masses.size <= arcs.n
-            assert sum(flow.masses.tolist()) < 2**61
-            rounding = np.spacing(np.abs(outputs).max())
-            assert max(map(abs, brute_biases(problem, outputs, flow))) <= rounding
+            # Some columns lie between two floats, and are split between them.
+            assert flow.masses.size <= 2 * arcs.n
+            assert not any(brute_biases(problem, outputs, flow))
 
 
 def test_no_mass_moves_by_more_than_the_nodes_were_off() -> None:
@@ -186,11 +185,11 @@ def test_shared_outputs_move_together_and_masses_where_outputs_are_too_few() -> 
     arcs = Arcs(3, [0, 0, 1, 2], [0, 1, 2, 2], [-2.3, -2.3, 6.3, 6.3], np.array([0.25, 0.75, 0.25, 0.75]) * third)
     problem = optrand.unbiased_regression([0, 1, 4], [0.5, 0.0, 0.5], 1.0)
     outputs, flow, ratio = tabulated_flow(problem, arcs)
-    assert outputs.size == 2
-    assert max(map(abs, brute_biases(problem, outputs, flow))) <= 1e-15
+    assert not any(brute_biases(problem, outputs, flow))
     # At the exact ratio the outputs of debiased randomized response on 0 and 4.
     overhang = 4 / float(ratio - 1)
-    assert outputs.tolist() == pytest.approx([-overhang, 4 + overhang], rel=1e-14)
+    nearest = np.where(outputs < 2, -overhang, 4 + overhang)
+    assert outputs.tolist() == pytest.approx(nearest.tolist(), rel=1e-14)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])

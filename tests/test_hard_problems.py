@@ -97,7 +97,7 @@ def test_a_deficit_of_the_reduced_dual_costs_no_more_among_more_labels():
 
 @pytest.mark.parametrize("excess", [1e-12, 1e-10, 0.9e-9])
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 8.0])
-def test_a_budget_that_is_exceeded_a_little_is_charged(epsilon, excess):
+def test_a_budget_that_is_exceeded_a_little_is_repaired(epsilon, excess):
     """A table that spends a billionth too much may be better than the best that keeps the budget."""
     problem = classification([0.5, 0.5], epsilon)
     dual = rr_with_prior(problem.prior, epsilon).dual
@@ -111,7 +111,7 @@ def test_a_budget_that_is_exceeded_a_little_is_charged(epsilon, excess):
 
 
 @pytest.mark.parametrize("error", [1e-10, -1e-10])
-def test_what_rounding_forgives_is_charged_so_that_the_bounds_stay_in_order(error):
+def test_what_rounding_forgives_is_repaired_so_that_the_bounds_stay_in_order(error):
     """Means pulled inward by less than the tolerance make the loss smaller than any unbiased one's."""
     labels = np.arange(5.0)
     box = Interval(*unbiased_range(labels, 2.0))
@@ -123,6 +123,6 @@ def test_what_rounding_forgives_is_charged_so_that_the_bounds_stay_in_order(erro
     proof = certify(problem, shaken, best.dual)
     assert proof.findings == ()
     assert proof.lower <= proof.upper
-    charges = np.abs(best.dual.beta) @ np.abs(shaken.biases) + np.abs(best.dual.alpha) @ np.abs(shaken.rows - 1)
-    assert proof.upper == pytest.approx(problem.value(shaken) + charges, rel=1e-15)
     assert (problem.value(shaken) < proof.lower) == (error < 0)
+    # The dual has no say in it.
+    assert certify(problem, shaken).upper == proof.upper
