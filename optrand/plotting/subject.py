@@ -6,6 +6,7 @@ from typing import Protocol
 
 from optrand import losses
 from optrand.errors import InvalidInput
+from optrand.mechanism import Mechanism
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
 
@@ -22,8 +23,9 @@ class HasRandomizer(Protocol):
 
 
 def drawn_table(subject: Randomizer | HasRandomizer) -> Randomizer:
-    """The randomizer to draw, without the outputs that never occur."""
-    table = subject if isinstance(subject, Randomizer) else getattr(subject, "randomizer", None)
+    """The randomizer to draw, without the outputs that never occur, and columns split between floats as one."""
+    source = subject.design if isinstance(subject, Mechanism) else getattr(subject, "randomizer", None)
+    table = subject if isinstance(subject, Randomizer) else source
     if not isinstance(table, Randomizer):
         raise InvalidInput(
             f"a picture needs a Randomizer, or a mechanism or solution that has one, not a {type(subject).__name__}"

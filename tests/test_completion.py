@@ -1,0 +1,99 @@
+"""Completed tables: rows, means and privacy from their definitions, in fractions."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from optrand import Interval, Randomizer, certify, regression, unbiased_regression
+from optrand.completion import Completion
+
+LINE = (-math.inf, math.inf)
+small = st.fractions(-1, 1, max_denominator=10**6)
+
+
+@given(
+    st.lists(st.integers(-50, 50), min_size=1, max_size=6, unique=True),
+    st.fractions(Fraction(11, 10), 40, max_denominator=100),
+    st.integers(3, 40),
+    st.data(),
+)
+def test_a_completed_table_is_feasible(labels, ratio, digits, data) -> None:
+    labels = sorted(map(Fraction, labels))
+    noise = Fraction(1, 2**digits)
+    rows = [1 + noise * data.draw(small) for _ in labels]
+    means = [y + noise * data.draw(small) for y in labels]
+    found = Completion.of(LINE, labels, rows, means, ratio)
+    assume(found is not None)
+    assert 0 <= found.kept <= 1
+    for y, row, mean, u, w in zip(labels, rows, means, found.at_low, found.at_high, strict=True):
+        assert found.kept * row + u + w == 1
+        assert found.kept * mean + u * Fraction(found.low) + w * Fraction(found.high) == y
+    for chances in (found.at_low, found.at_high):
+        assert min(chances) > 0
+        assert max(chances) <= ratio * min(chances)
+
+
+def test_the_smaller_the_error_the_more_is_kept() -> None:
+    labels, ones = [Fraction(y) for y in range(4)], [Fraction(1)] * 4
+    for digits in (10, 20, 60, 200):
+        means = [y + (-1) ** i * Fraction(1, 2**digits) for i, y in enumerate(labels)]
+        found = Completion.of(LINE, labels, ones, means, Fraction(2))
+        assert found is not None
+        assert 1 - found.kept <= Fraction(64, 2**digits)
+
+
+def test_ends_without_room_are_not_completed_and_ends_at_the_limit_are_the_whole_answer() -> None:
+    labels, ones = [Fraction(0), Fraction(1)], [Fraction(1)] * 2
+    off = [Fraction(1, 1000), Fraction(1)]
+    assert Completion.of((-0.49, 1.5), labels, ones, off, Fraction(3)) is None
+    exact = Completion.of((-0.5, 1.5), labels, ones, off, Fraction(3))
+    assert exact is not None
+    assert exact.kept == 0
+    assert exact.at_high == [Fraction(1, 4), Fraction(3, 4)]
+
+
+def test_monotone_chances_are_sums_of_intervals() -> None:
+    labels, ones = [Fraction(0), Fraction(1, 10**6), Fraction(1)], [Fraction(1)] * 3
+    means = [Fraction(0), Fraction(1, 10**6) + Fraction(1, 10**4), Fraction(1)]
+    free, bound = (Completion.of(LINE, labels, ones, means, Fraction(3), monotone=flag) for flag in (False, True))
+    assert free is not None
+    assert bound is not None
+    assert not free.is_monotone()
+    assert bound.is_monotone()
+    assert bound.kept < free.kept
+
+
+def test_tables_in_floats_are_repaired_and_their_dual_has_no_say() -> None:
+    """Rows off by rounding, a ratio beyond the budget by less than the tolerance, means off by less than it."""
+    problem = unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=Interval(-3, 5))
+    rng = np.random.default_rng(1)
+    labels, low, high = np.arange(3.0), -2.0, 4.0
+    for _ in range(20):
+        chance = (labels - low) / (high - low)
+        table = np.stack([1 - chance, chance], axis=1) * (1 + 1e-11 * rng.normal(size=(3, 2)))
+        proof = certify(problem, Randomizer(labels, [low, high], table, 1.0))
+        assert proof.findings == ()
+        exact = float(
+            sum(
+                p * ((v - y) ** 2) * t
+                for p, y, row in zip(problem.prior, labels, table, strict=True)
+                for v, t in zip((low, high), row, strict=True)
+            )
+            / 2
+        )
+        assert proof.upper == pytest.approx(exact, rel=1e-8)
+
+
+def test_rows_that_miss_one_are_given_what_they_lack() -> None:
+    problem = regression([0, 1], [0.5, 0.5], 1.0)
+    for off in (1e-10, -1e-10):
+        table = np.array([[0.7 + off, 0.3], [0.3, 0.7]])
+        proof = certify(problem, Randomizer([0, 1], [0, 1], table, 1.0))
+        assert proof.findings == ()
+        assert proof.upper == pytest.approx(0.15, rel=1e-8)

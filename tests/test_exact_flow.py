@@ -1,0 +1,179 @@
+"""Exact moments: means that are right to the last bit, whatever the masses, and columns split between two floats."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from flows import arcs_of, forward, mixed
+from hypothesis import given
+from hypothesis import strategies as st
+
+import optrand
+from optrand import Interval
+from optrand.arcs import Arcs
+from optrand.arcs.integers import IntegerArcs
+from optrand.errors import NotCertified
+from optrand.exact import privacy_ratio
+from optrand.exact_flow import ExactFlow
+from optrand.flow_tabulation import exact_flow, rounded_flow
+from optrand.problem import Problem
+
+
+def rows_of(flow: ExactFlow) -> list[list[Fraction]]:
+    """The table of probabilities, a column for each interval column, from the definition."""
+    weights = [
+        [
+            mass * (flow.ratio if a <= y <= b else 1)
+            for a, b, mass in zip(flow.first, flow.last, flow.masses, strict=True)
+        ]
+        for y in range(flow.k)
+    ]
+    return [[weight / sum(row) for weight in row] for row in weights]
+
+
+def means_of(flow: ExactFlow) -> list[Fraction]:
+    return [sum(p * v for p, v in zip(row, flow.outputs, strict=True)) for row in rows_of(flow)]
+
+
+def rough(problem: Problem, arcs: Arcs) -> ExactFlow:
+    """Integer masses, and outputs as biased as they are."""
+    outputs, flow = rounded_flow(problem.epsilon, arcs)
+    ends = flow.first.tolist(), flow.last.tolist(), flow.masses.tolist()
+    return ExactFlow.of(problem, *ends, outputs[flow.at], privacy_ratio(problem.epsilon))
+
+
+@pytest.mark.parametrize("columns", [forward, mixed], ids=["forward", "nested"])
+@pytest.mark.parametrize("epsilon", [1e-3, 0.5, 3.0, 20.0])
+def test_moments_along_a_tree_make_all_means_right(columns, epsilon) -> None:
+    rng = np.random.default_rng(3)
+    for k in (1, 2, 3, 7, 20):
+        labels = np.cumsum(rng.exponential(size=k)) - 2
+        problem = optrand.unbiased_regression(labels, rng.dirichlet(np.ones(k)), epsilon)
+        shape = columns(rng, k) if columns is forward else columns(rng, k, 4)
+        near = rough(problem, arcs_of(problem, shape))
+        assert k == 1 or any(near.biases)
+        everything = near._along_a_tree(problem, [True] * len(near.first))
+        if columns is forward:
+            assert everything is not None
+        for flow in filter(None, (everything, near.unbiased(problem))):
+            assert means_of(flow) == [Fraction(y) for y in labels.tolist()]
+            assert not any(flow.biases)
+            assert all(mass > 0 for mass in flow.masses)
+            assert len({sum(row) for row in rows_of(flow)}) == 1
+
+
+def test_the_tree_and_the_path_are_all_that_moves() -> None:
+    rng = np.random.default_rng(5)
+    problem = optrand.unbiased_regression(np.arange(12.0), np.full(12, 1 / 12), 1.0)
+    near = rough(problem, arcs_of(problem, forward(rng, 12)))
+    movable = [True] * len(near.first)
+    tree, path = near._tree(movable), near._path(movable)
+    assert tree is not None
+    assert path is not None
+    assert sorted(node for node, _ in tree) == list(range(1, 12))
+    assert near.first[path[-1]] == 0
+    assert near.last[path[0]] == 11
+    assert all(near.last[j] + 1 == near.first[i] for i, j in pairwise(path))
+    moved = near._along_a_tree(problem, movable)
+    assert moved is not None
+    changed = {j for j, (v, w) in enumerate(zip(near.outputs, moved.outputs, strict=True)) if v != w}
+    assert changed <= {*path, *(j for _, j in tree)}
+
+
+def test_biases_that_are_rounding_cost_nothing_to_speak_of() -> None:
+    problem = optrand.unbiased_regression(np.arange(53.0), np.full(53, 1 / 53), 1.0)
+    solution = optrand.solve(problem)
+    assert solution.randomizer.arcs is not None
+    flow = exact_flow(problem, solution.randomizer.arcs, corrected=False)
+    assert float(flow.squared_error(problem.prior) / 2) == pytest.approx(solution.value, rel=1e-14)
+
+
+@pytest.mark.parametrize("room", [0.0, 1e-6, 0.1])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
+def test_ends_of_an_interval_stay_and_means_are_right(epsilon: float, room: float) -> None:
+    rng = np.random.default_rng(8)
+    labels = np.cumsum(rng.exponential(size=9))
+    low, high = optrand.unbiased_range(labels, epsilon)
+    box = Interval(low - room * (high - low), high + room * (high - low))
+    problem = optrand.unbiased_regression(labels, rng.dirichlet(np.ones(9)), epsilon, outputs=box)
+    mechanism = optrand.tabulate(optrand.solve(problem))
+    assert not any(mechanism.exact_biases)
+    assert box.low <= mechanism.outputs[0] <= mechanism.outputs[-1] <= box.high
+
+
+def test_outputs_that_leave_no_room_are_refused() -> None:
+    low, high = optrand.unbiased_range([0, 1, 2], 1.0)
+    short = Interval(math.nextafter(low, 0), math.nextafter(high, 0))
+    problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=short)
+    with pytest.raises(NotCertified, match="leave no room"):
+        optrand.solve(problem)
+    ends = Arcs(
+        3, [0, 0, 1, 2], [0, 1, 2, 2], [short.low, short.low, short.high, short.high], np.full(4, 1 / (2 + 2 * math.e))
+    )
+    with pytest.raises(NotCertified, match="leave no room to take it out; let them reach a little further"):
+        optrand.tabulate(problem, optrand.Randomizer.of_arcs([0, 1, 2], ends, 1.0))
+
+
+outputs_of_columns = st.lists(
+    st.fractions(-(10**6), 10**6, max_denominator=10**12), min_size=2, max_size=5, unique=True
+)
+
+
+@given(outputs_of_columns, st.sampled_from([Fraction(3), Fraction(3, 2), Fraction(10**9 + 1, 10**9)]))
+def test_a_split_column_keeps_privacy_and_means(values, ratio) -> None:
+    """Columns [0], [1], [0, 1] ... of any rational outputs, from the definition of Proposition 17."""
+    k, n = 2, len(values)
+    first, last = [j % 2 for j in range(n)], [1 - (j % 3 == 0 and j % 2 == 0) for j in range(n)]
+    last = [max(a, b) for a, b in zip(first, last, strict=True)]
+    digits = 80
+    masses = [v.denominator for v in values]
+    moments = [v.numerator << digits for v in values]
+    flow = ExactFlow([0, 1 << digits], first, last, masses, moments, ratio, digits, 0.0)
+    assert flow.outputs == values
+    outputs, arcs = flow.in_floats()
+    assert (np.diff(outputs) > 0).all()
+    table = arcs.table(ratio).tolist()
+    # Without equal coverage rows have totals of their own; column by column the split is the same for all labels.
+    for y in range(k):
+        weights = [mass * (ratio if a <= y <= b else 1) for a, b, mass in zip(first, last, masses, strict=True)]
+        total = Fraction(sum(table[y])) / ratio.denominator
+        scale = total / sum(weights)
+        assert sum(w * Fraction(v) for w, v in zip(table[y], outputs.tolist(), strict=True)) == scale * (
+            ratio.denominator * sum(w * v for w, v in zip(weights, values, strict=True))
+        )
+    for column in zip(*table, strict=True):
+        assert max(column) <= ratio * min(column)
+    for v in values:
+        nearest = float(v)
+        other = math.nextafter(nearest, math.inf if v > Fraction(nearest) else -math.inf)
+        assert {nearest, other if Fraction(nearest) != v else nearest} <= set(outputs.tolist())
+
+
+def test_what_was_split_is_joined_again() -> None:
+    problem = optrand.unbiased_regression(np.arange(6.0) + 1e15, np.full(6, 1 / 6), 1.0)
+    mechanism = optrand.tabulate(optrand.solve(problem))
+    assert mechanism.arcs is not None
+    whole = mechanism.unsplit
+    assert len(whole.first) < mechanism.arcs.first.size
+    assert not any(whole.biases)
+    assert any(v.denominator & (v.denominator - 1) for v in whole.outputs)
+    # A chain of neighbouring floats is one column; the next float but one is another.
+    ones = [0.0, math.nextafter(1, 0), 1.0, math.nextafter(1, 2), 1 + 2**-50]
+    arcs = IntegerArcs(1, [0] * 5, [0] * 5, [0, 1, 2, 3, 4], [1, 1, 2, 1, 4])
+    joined = ExactFlow.of_integers(np.zeros(1), np.array(ones), arcs, Fraction(2))
+    assert sorted(joined.masses) == [1, 4, 4]
+    assert (
+        sum(joined.moments)
+        == sum(m * Fraction(v) for m, v in zip([1, 1, 2, 1, 4], ones, strict=True)) * 2**joined.digits
+    )
+
+
+def test_squares_are_rounded_up_by_next_to_nothing() -> None:
+    flow = ExactFlow([0], [0, 0], [0, 0], [3, 1], [1, 0], Fraction(2), 0, 0.0)
+    exact = Fraction(3, 4) * Fraction(1, 9)
+    assert exact < flow.squared_error(np.ones(1)) <= exact + Fraction(1, 2**120)
+    assert flow.squared_errors() == [flow.squared_error(np.ones(1))]
