@@ -1,15 +1,21 @@
-"""Labels of prior zero: solve without them, then give them rows that cost nothing.
+"""Labels of no consequence: solve without them, then give them rows that cost nothing to speak of.
 
 A label of prior zero adds nothing to the loss, so the optimum without it is a lower bound of the optimum with it; and a
-row that is a mixture of its neighbours' rows is as private as they are. Where there is no care for bias any neighbour's
-row will do; an unbiased problem keeps its two end labels, and interior labels mix the rows of the kept labels around
-them, which is unbiased randomized rounding. Their multipliers are zero.
+row that is a mixture of its neighbours' rows is as private as they are. Where bias is allowed any neighbour's row will
+do; an unbiased problem keeps its two end labels, and interior labels mix the rows of the kept labels around them, which
+is unbiased randomized rounding. Their multipliers are zero.
+
+At a finite bias penalty the same is done with the thinnest tails of a prior: labels that, together, add no more than
+rounding to the loss, whatever their rows. Left in they do harm, since the multiplier of a bias is charged
+``beta**2 / (2 * bias_penalty * prior)``, in numbers too far apart for floats. What they do cost is in the value, and so
+in the gap of the certificate.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +25,29 @@ from optrand.arcs import Arcs
 from optrand.losses import Tabulated
 from optrand.pricing import price
 from optrand.problem import Problem
+from optrand.programs.scales import attainable_loss
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution
 from optrand.validation import Floats
 
 __all__ = ["Reduction"]
 
+NEGLIGIBLE = 0.0
+"""Labels that together add no more than about this share to the loss are of no consequence."""
+
+SPENT = 1e-10
+"""A larger share of the loss is of some."""
+
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """A problem without its idle labels, and the way back.
+    """A problem without its labels of no consequence, and the way back.
+
+    Parameters
+    ----------
+    problem : Problem
+    value : float, optional
+        About the least loss, a small share of which is of no consequence; by default what some closed form attains.
 
     Examples
     --------
@@ -39,16 +58,32 @@ class Reduction:
     """
 
     problem: Problem
+    value: float | None = None
 
-    @property
+    @cached_property
     def kept(self) -> NDArray[np.bool_]:
         """The labels that matter; in classification, whose outputs are the labels, all of them."""
-        kept = (self.problem.prior > 0) | (self.problem.loss == losses.zero_one)
+        kept = (self.problem.prior > 0) & ~self._negligible | (self.problem.loss == losses.zero_one)
         if self.problem.unbiased:
             kept[[0, -1]] = True
         return kept
 
     @property
+    def _negligible(self) -> NDArray[np.bool_]:
+        """The labels that hardly cost anything even at the output that suits all others."""
+        problem = self.problem
+        if problem.loss != losses.squared or problem.unbiased or not problem.bias_penalty:
+            return np.zeros(problem.k, dtype=bool)
+        unit = attainable_loss(problem) if self.value is None else self.value
+        apart = problem.labels - problem.labels[0]
+        squares = (apart - problem.prior @ apart) ** 2
+        costs = problem.prior * ((1 + problem.bias_penalty) * squares / 2 + unit)
+        order = np.argsort(costs)
+        negligible = np.zeros(problem.k, dtype=bool)
+        negligible[order] = np.cumsum(costs[order]) <= NEGLIGIBLE * unit
+        return negligible
+
+    @cached_property
     def reduced(self) -> Problem:
         """The problem on the kept labels."""
         problem, kept = self.problem, self.kept
@@ -56,6 +91,20 @@ class Reduction:
             return problem
         loss = Tabulated(problem.loss.entries[kept]) if isinstance(problem.loss, Tabulated) else problem.loss
         return replace(problem, labels=problem.labels[kept], prior=problem.prior[kept], loss=loss)
+
+    def closer(self, found: Solution, whole: Solution) -> Reduction | None:
+        """The reduction to try instead, where the labels that were left out cost more than they were thought to.
+
+        Parameters
+        ----------
+        found, whole : Solution
+            To the reduced problem, and to the whole one.
+        """
+        spent = whole.problem.sign * (whole.value - found.value)
+        if found.problem is self.problem or spent <= SPENT * abs(found.value):
+            return None
+        closer = Reduction(self.problem, found.value)
+        return closer if (closer.kept != self.kept).any() else None
 
     def extend(self, solution: Solution) -> Solution:
         """The answer to the whole problem, from one to the reduced problem."""

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optrand import certify, classification, losses, regression, solve, unbiased_regression
-from optrand.presolve import Reduction
+from optrand.presolve import NEGLIGIBLE, Reduction
 from optrand.solvers import choose
 
 GAP = 1e-6
@@ -31,6 +31,10 @@ def idle_problems(draw):
 def test_what_is_kept(problem):
     reduction = Reduction(problem)
     needed = problem.prior > 0
+    if 0 < problem.bias_penalty < math.inf:
+        gone = needed & ~reduction.kept
+        assert problem.prior[gone].sum() <= NEGLIGIBLE
+        needed &= ~gone
     if problem.unbiased:
         needed[0] = needed[-1] = True
     assert reduction.kept.tolist() == needed.tolist()

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from optrand.certificate import certify
 from optrand.errors import NotCertified, SolverFailed
+from optrand.merging import Merging
 from optrand.presolve import Reduction
 from optrand.problem import Problem
 from optrand.solution import Solution
@@ -69,8 +70,8 @@ def solve(problem: Problem, solver: Solver | None = None) -> Solution:
     problem : Problem
     solver : Solver, optional
         One of :mod:`optrand.solvers`; by default :func:`~optrand.solvers.dispatch.choose` picks it. First
-        :mod:`optrand.translation` measures labels far from zero from one of them, and :mod:`optrand.presolve` takes
-        those of prior zero out.
+        :mod:`optrand.translation` measures labels far from zero from one of them, :mod:`optrand.merging` makes one
+        label of those beyond an end of the outputs, and :mod:`optrand.presolve` takes those of no consequence out.
 
     Returns
     -------
@@ -107,6 +108,14 @@ def solve(problem: Problem, solver: Solver | None = None) -> Solution:
 
 
 def _reduced_and_solved(problem: Problem, solver: Solver | None) -> Solution:
-    """Solved without its idle labels, which are then given rows."""
-    reduction = Reduction(problem)
-    return reduction.extend((solver or choose(reduction.reduced))(reduction.reduced))
+    """Solved with labels beyond an end of the outputs as one, and without those of no consequence.
+
+    Once more with some of the latter where they turn out to be of some.
+    """
+    merging = Merging(problem)
+    reduction: Reduction | None = Reduction(merging.merged)
+    while reduction is not None:
+        found = (solver or choose(reduction.reduced))(reduction.reduced)
+        solution = reduction.extend(found)
+        reduction = reduction.closer(found, solution)
+    return merging.extend(solution)
