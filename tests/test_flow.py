@@ -143,11 +143,16 @@ def test_the_price_of_bias_and_its_derivative(make) -> None:
     def charge(at: np.ndarray) -> float:
         return float(multipliers(program, at)[1] ** 2 @ (1 / program.problem.bias_weights)) / 2
 
-    quadratic = program.build().quadratic.toarray()
-    full = quadratic + quadratic.T - np.diag(np.diag(quadratic))
-    x = np.append(at.ravel(), np.zeros(full.shape[0] - at.size))
-    assert x @ full @ x / 2 == pytest.approx(charge(at))
-    assert (full @ x)[: at.size] == pytest.approx(program.charge_gradient(at).ravel())
+    built = program.build()
+    rows, quadratic = built.equal.toarray(), built.quadratic.toarray()
+    assert not built.equal_to.any()
+    # The last variables are what the equations say of the potentials, and the only ones that are charged.
+    roots = -np.linalg.solve(rows[:, -program.k :], rows[:, : at.size])
+    x = roots @ at.ravel()
+    assert not quadratic[: -program.k].any()
+    assert quadratic[-program.k :, -program.k :].tolist() == np.eye(program.k).tolist()
+    assert x @ x / 2 == pytest.approx(charge(at))
+    assert roots.T @ x == pytest.approx(program.charge_gradient(at).ravel())
     assert beta == pytest.approx(program.slopes(at))
     assert not program_of(unbiased(5, 0.6, 7)).charge_gradient(at).any()
 

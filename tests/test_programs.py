@@ -87,8 +87,8 @@ def test_sizes_of_flows():
     conic = FlowProgram(boxed, *all_arcs(5)).build()
     assert (conic.cost.size, conic.cones.right.size, conic.less.shape) == (40, 45, (30, 40))
     priced = FlowProgram(regression(np.arange(5), np.full(5, 0.2), 1.0, bias_penalty=2.0), *all_arcs(5)).build()
-    assert priced.cost.size == 10
-    assert priced.quadratic.nnz > 0
+    # Beside the potentials what each label's bias is charged, which an equation ties to them.
+    assert (priced.cost.size, priced.equal.shape, priced.quadratic.nnz) == (15, (5, 15), 5)
 
 
 def test_sizes_of_linear_flows():

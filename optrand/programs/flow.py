@@ -50,6 +50,9 @@ from optrand.validation import Floats
 
 __all__ = ["FlowPoint", "FlowProgram"]
 
+FAINT = 1e-12
+"""Biases are charged as if no weight of one were smaller: potentials, which are sums, have no digits for less."""
+
 
 @dataclass(frozen=True, eq=False)
 class FlowPoint:
@@ -121,8 +124,8 @@ class FlowProgram(ArcProgram):
 
     @cached_property
     def charges(self) -> Floats | None:
-        """``1 / (bias_penalty * prior)`` for each label; None where bias is forbidden."""
-        return None if self.problem.unbiased else 1 / self.problem.bias_weights
+        """``1 / (bias_penalty * prior)`` for each label, up to a limit; None where bias is forbidden."""
+        return None if self.problem.unbiased else 1 / np.maximum(self.problem.bias_weights, FAINT)
 
     @cached_property
     def _moments(self) -> tuple[Floats, Floats, Floats]:
@@ -212,16 +215,18 @@ class FlowProgram(ArcProgram):
         """
         boxed = [(side, end) for side, end in ((1.0, self.box[0]), (-1.0, self.box[1])) if math.isfinite(end)]
         extra = len(boxed) * self.n
-        variables = 2 * self.k + extra
+        ends = 2 * self.k + extra
+        charged = 0 if self.charges is None else self.k
+        variables = ends + charged
         half = self.weights / 2
         right = np.stack((self.spreads + half, self.spreads - half, np.zeros(self.n)), axis=1)
         return ConicProgram(
-            quadratic=self._quadratic(variables),
-            cost=np.concatenate((-self.gain.ravel(), np.zeros(extra))),
-            equal=sparse.csc_array((0, variables)),
-            equal_to=np.zeros(0),
+            quadratic=sparse.csc_array(sparse.diags_array(np.repeat([0.0, 1.0], [ends, charged]))),
+            cost=np.concatenate((-self.gain.ravel(), np.zeros(extra + charged))),
+            equal=self._charging(variables),
+            equal_to=np.zeros(charged),
             less=sparse.csc_array(
-                (-np.ones(extra), (np.arange(extra), np.arange(2 * self.k, variables))), shape=(extra, variables)
+                (-np.ones(extra), (np.arange(extra), np.arange(2 * self.k, ends))), shape=(extra, variables)
             ),
             less_than=np.zeros(extra),
             cones=Cones(self._cone_rows(boxed, variables), right.ravel()),
@@ -251,29 +256,34 @@ class FlowProgram(ArcProgram):
         rows, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
         return sparse.csc_array((values, (rows, columns)), shape=(3 * self.n, variables))
 
-    def _quadratic(self, variables: int) -> sparse.csc_array:
+    def _charging(self, variables: int) -> sparse.csc_array:
+        """Rows that say what the last variables are: ``beta`` over the root of its weight, a label."""
         if self.charges is None:
-            return sparse.csc_array((variables, variables))
+            return sparse.csc_array((0, variables))
         node = np.arange(self.k)
         values = np.where(node < self.k - 1, 1.0, self.excess) / self.excess
-        ends = np.concatenate((values, np.full(self.k - 1, -1 / self.excess)))
-        where = np.concatenate((node, node[1:])), 2 * np.concatenate((node, node[:-1])) + 1
-        slopes = sparse.csr_array((ends, where), shape=(self.k, variables))
-        return sparse.csc_array(sparse.triu(slopes.T @ sparse.diags_array(self.charges) @ slopes))
+        entries = np.concatenate((values, np.full(self.k - 1, -1 / self.excess), -1 / np.sqrt(self.charges)))
+        rows = np.concatenate((node, node[1:], node))
+        columns = np.concatenate((2 * node + 1, 2 * node[:-1] + 1, variables - self.k + node))
+        return sparse.csc_array((entries, (rows, columns)), shape=(self.k, variables))
 
     def read(self, answer: ConicSolution) -> FlowPoint:
         """The engine's answer in these units; masses and slacks are kept above 0."""
         potentials = answer.x[: 2 * self.k].reshape(self.k, 2)
         high, low, side = answer.cone_slack.T
-        slacks = (high - np.hypot(low, side)) * (high + np.hypot(low, side)) / (2 * self.weights)
+        # At an epsilon of hundreds a weight may be next to nothing, and no cost too high.
+        with np.errstate(over="ignore"):
+            slacks = (high - np.hypot(low, side)) * (high + np.hypot(low, side)) / (2 * self.weights)
         masses = answer.cone_dual[:, 0] + answer.cone_dual[:, 1]
         tiny = np.finfo(float).tiny
-        return FlowPoint(potentials, np.maximum(masses, tiny), np.maximum(slacks, tiny))
+        return FlowPoint(potentials, np.maximum(masses, tiny), np.clip(slacks, tiny, 1 / tiny))
 
     def dual(self, potentials: Floats) -> Dual:
         """The multipliers in the units of the problem."""
         nodes = np.concatenate((np.zeros((1, 2)), potentials[:-1], self.excess * potentials[-1:]))
         alpha, beta = np.diff(nodes, axis=0).T / self.excess * np.array([[self.unit**2], [self.unit]])
+        if self.charges is not None:
+            beta *= self.problem.bias_weights * self.charges
         return Dual(alpha - beta * self.centre, beta)
 
     def arcs(self, point: FlowPoint) -> Arcs:

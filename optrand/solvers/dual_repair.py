@@ -53,6 +53,9 @@ LARGEST = 1 << 23
 FIRST_SLACK = 1e-9
 """How far, in units of the loss, multipliers may leave what slackness asks; widened when that is too little."""
 
+LEAST_STAKE = 1e-4
+"""Multipliers of labels that can cost less than a unit may leave it by less, down to this share."""
+
 
 def repair(
     problem: Problem, arcs: Staircase | Arcs, dual: Dual, *, gap: float, rounds: int = 40, seconds: float = math.inf
@@ -184,6 +187,8 @@ class _Cuts:
         singles = sparse.csr_array((values, where), shape=(label.size, k))
         right = sign * self._losses(support.outputs)[label, arc]
         rows, right = self._rows(singles, support.outputs[arc], right)
+        at_stake = np.clip(self._losses(support.outputs).max(axis=1), LEAST_STAKE, 1.0)
+        self.give = at_stake[label]
         if self.problem.loss != losses.squared or not self.problem.unbiased:
             return rows, right
         inside = (support.outputs > self.problem.outputs.low) & (support.outputs < self.problem.outputs.high)
@@ -192,6 +197,7 @@ class _Cuts:
         level = (self._steepness(members) * slopes).sum(axis=0) * self.width / self.unit
         flat = self._weighted(members)
         flat = sparse.hstack((sparse.csr_array(flat.shape), flat))
+        self.give = np.append(self.give, np.ones(2 * level.size))
         return sparse.csr_array(sparse.vstack((rows, flat, -flat))), np.concatenate((right, level, -level))
 
     @property
@@ -237,7 +243,7 @@ class _Cuts:
             equal=sparse.csc_array((0, gain.size + 1)),
             equal_to=np.zeros(0),
             less=sparse.csc_array(sparse.block_array(sides)),
-            less_than=np.concatenate((limits, [0.0], tight + self.slack)),
+            less_than=np.concatenate((limits, [0.0], tight + self.slack * self.give)),
         )
         try:
             answer = Clarabel().solve(program)

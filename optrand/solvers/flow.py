@@ -23,8 +23,10 @@ from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution, Stats
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.dual_repair import gap_left, repair
+from optrand.solvers.failures import solver_failures
 from optrand.solvers.levels import Intervals, all_arcs, coarsened, refined, united, widened
 from optrand.solvers.polish import used
+from optrand.solvers.primal_polish import settled_primal
 
 __all__ = ["Flow"]
 
@@ -111,6 +113,8 @@ class Flow:
         ------
         InvalidInput
             A problem that it does not accept, or labels too close together for floats to tell apart.
+        SolverFailed
+            Where floats give out.
         """
         if not self.accepts(problem):
             raise InvalidInput(
@@ -118,6 +122,10 @@ class Flow:
                 "use ColumnGeneration() for a grid and BinPath() where bias is free"
             )
         _check_apart(problem)
+        with solver_failures(self):
+            return self._solution(problem)
+
+    def _solution(self, problem: Problem) -> Solution:
         start = time.perf_counter()
         response = _debiased_response(problem)
         if response:
@@ -169,6 +177,8 @@ class Flow:
             arcs, dual = program.arcs(point), program.dual(point.potentials)
             candidates = [arcs, _on_the_ends(problem, arcs)] if isinstance(problem.outputs, Interval) else [arcs]
             arcs = _best(problem, dual, [balanced(problem, some) for some in candidates])
+            if not problem.unbiased:
+                arcs = settled_primal(problem, arcs)
             missing = lacking(program, point.potentials, VIOLATED)
             if not missing[0].size or calls >= self.rounds:
                 return arcs, dual, answer.status, calls

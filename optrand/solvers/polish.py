@@ -58,6 +58,11 @@ def used(program: FlowProgram, point: FlowPoint) -> tuple[FlowProgram, FlowPoint
 
     The engine's answer stays where nothing is better.
     """
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        return _used(program, point)
+
+
+def _used(program: FlowProgram, point: FlowPoint) -> tuple[FlowProgram, FlowPoint]:
     found, least = (program, point), _residual(program, point)
     for plausible in PLAUSIBLE:
         some, near = _only(program, point, plausible)
