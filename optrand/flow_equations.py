@@ -34,6 +34,9 @@ BALANCED = 1e-14
 ROUNDS = 3
 """Changes at most."""
 
+NOTHING = 1e-100
+"""Masses, times ``E``, below this are none: nothing that is known to sixteen digits depends on them."""
+
 
 def node_equations(k: int, first: Indices, last: Indices, epsilon: float) -> sparse.csr_array:
     """What leaves a node less what enters it, of an amount an arc; the first row is the sum at the first label.
@@ -103,7 +106,7 @@ def balanced(problem: Problem, arcs: Arcs) -> Arcs:
     [-0.5, 1.5]
     """
     best, least = arcs, np.inf
-    for _ in range(ROUNDS + 1):
+    for _ in range(ROUNDS + 1 if arcs.n else 0):
         error = imbalance(problem, arcs)
         if error < least:
             best, least = arcs, error
@@ -142,7 +145,7 @@ def _changed(problem: Problem, arcs: Arcs) -> Arcs:
 
     All at once where some outputs must stay: on an end of their interval, or on a grid.
     """
-    arcs = arcs.only(arcs.masses > 0)
+    arcs = arcs.only(math.exp(problem.epsilon) * arcs.masses > NOTHING)
     low, high = problem.outputs.low, problem.outputs.high
     free = (arcs.outputs > low) & (arcs.outputs < high) & (not isinstance(problem.outputs, Grid))
     rows, means = _residuals(problem, arcs)

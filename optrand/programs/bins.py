@@ -42,6 +42,9 @@ __all__ = ["BinCosts", "Starts", "bin_costs"]
 Starts = NDArray[np.intp]
 """A partition into bins: the first label of each, increasing from 0."""
 
+LEAST_SHARE = 1e-290
+"""Of the best constant output: no output of Poisson log loss is smaller, or quotients of outputs would vanish."""
+
 
 class BinCosts(Protocol):
     """What the shortest path and its dual ask of a loss."""
@@ -232,7 +235,11 @@ class _PoissonLog(_Bins):
     @cached_property
     def best(self) -> float:
         """The best constant output."""
-        return float(self.clipped(np.array(self.mean)))
+        return float(super().clipped(np.array(self.mean)))
+
+    def clipped(self, outputs: Floats) -> Floats:
+        """The nearest allowed outputs, above 0 also where a bin of the label 0 alone would like to have 0."""
+        return np.maximum(super().clipped(outputs), max(SMALLEST_NORMAL, LEAST_SHARE * self.best))
 
     @cached_property
     def least(self) -> float:

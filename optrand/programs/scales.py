@@ -17,7 +17,7 @@ def reach(problem: Problem) -> float:
     """About how far outputs lie from the middle of the labels: unbiased ones overhang them by up to ``1 / (E - 1)``."""
     overhang = 1 / math.expm1(problem.epsilon)
     penalty = problem.bias_penalty
-    willing = 1.0 if problem.unbiased else penalty / (penalty + overhang**2)
+    willing = 1.0 if problem.unbiased else penalty and penalty / (penalty + overhang**2)
     spread = float(np.ptp(problem.labels)) or 1.0
     return spread * (0.5 + overhang * willing)
 

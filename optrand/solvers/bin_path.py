@@ -31,6 +31,7 @@ from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution, Stats
 from optrand.solvers.bin_dual import bin_dual
 from optrand.solvers.bin_graph import BinGraph
+from optrand.solvers.failures import solver_failures
 from optrand.translation import near_zero
 
 __all__ = ["BinPath", "rr_on_bins"]
@@ -82,6 +83,10 @@ class BinPath:
                 "BinPath() takes a bias penalty of 0 with outputs on the line or an interval, and squared, absolute or "
                 "Poisson log loss: use solve(problem), which knows who takes what"
             )
+        with solver_failures(self):
+            return self._solution(problem)
+
+    def _solution(self, problem: Problem) -> Solution:
         start = time.perf_counter()
         kept = np.flatnonzero(problem.prior)
         total = math.fsum(problem.prior)

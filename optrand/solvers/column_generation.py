@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optrand import losses
 from optrand.arcs import Arcs
 from optrand.certificate import lower_bound
-from optrand.errors import InvalidInput
+from optrand.errors import InvalidInput, SolverFailed
 from optrand.flow_equations import balanced
 from optrand.losses import Tabulated
 from optrand.mending import mend_masses
@@ -27,6 +27,7 @@ from optrand.solvers.backends.base import Backend
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.highs import Highs
 from optrand.solvers.dual_repair import repair
+from optrand.solvers.failures import solver_failures
 from optrand.solvers.flow import Flow
 from optrand.staircase import Staircase
 from optrand.validation import Floats
@@ -91,8 +92,12 @@ class ColumnGeneration:
         """Solve `problem`; the answer is a claim, to be certified."""
         if not isinstance(problem.outputs, Grid):
             raise InvalidInput("ColumnGeneration() takes outputs on a grid: use Flow() for the line or an interval")
+        with solver_failures(self):
+            return self._solution(problem, problem.outputs.values)
+
+    def _solution(self, problem: Problem, grid: Floats) -> Solution:
         start = time.perf_counter()
-        columns, best = _first_columns(problem, problem.outputs.values), _Best(problem)
+        columns, best = _first_columns(problem, grid), _Best(problem)
         rounds, status = 0, ""
         for simplex, target in self._phases(problem):
             while rounds < self.rounds:
@@ -112,6 +117,8 @@ class ColumnGeneration:
                 if best.gap <= target or columns[1].size == before:
                     break
         arcs = best.arcs.only(best.arcs.masses * math.exp(problem.epsilon) > UNUSED)
+        if not arcs.masses.size:
+            raise SolverFailed("the last master uses no column: its coefficients are too far apart for floats")
         randomizer = _mended(problem, arcs)
         dual = repair(problem, arcs, best.dual, gap=max(self.gap, QUADRATIC_GAP))
         return Solution(problem, randomizer, dual, Stats(repr(self), time.perf_counter() - start, rounds, status))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from optrand import losses
+from optrand.errors import InvalidInput
 from optrand.mending import mend_masses
 from optrand.outputs import Grid
 from optrand.problem import Problem
@@ -18,6 +19,7 @@ from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution, Stats
 from optrand.solvers.backends.base import Backend
 from optrand.solvers.backends.highs import Highs
+from optrand.solvers.failures import solver_failures
 from optrand.staircase import decompose, rounding_noise
 
 __all__ = ["GridProgram", "LinearProgram"]
@@ -65,6 +67,15 @@ class LinearProgram:
 
     def __call__(self, problem: Problem) -> Solution:
         """Solve `problem`; the answer is a claim, to be certified."""
+        if not self.accepts(problem):
+            raise InvalidInput(
+                "LinearProgram() takes outputs on a grid and a bias penalty of 0 or infinity, with LP2 classification "
+                "only: use solve(problem), which knows who takes what"
+            )
+        with solver_failures(self):
+            return self._solution(problem)
+
+    def _solution(self, problem: Problem) -> Solution:
         start = time.perf_counter()
         answer = self.backend.solve(self.program.build(problem))
         randomizer, dual = self.program.read(problem, answer)

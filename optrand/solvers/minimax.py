@@ -19,6 +19,7 @@ from optrand.randomizer import Randomizer
 from optrand.solution import Solution, Stats
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.dual_repair import repair
+from optrand.solvers.failures import solver_failures
 from optrand.solvers.levels import Intervals, all_arcs, coarsened, refined, united, widened
 from optrand.solvers.minimax_polish import used
 
@@ -75,6 +76,10 @@ class MinimaxFlow:
                 "MinimaxFlow() takes two or more labels, squared loss with a bias penalty above 0, and outputs on the "
                 "line or an interval"
             )
+        with solver_failures(self):
+            return self._answered(problem)
+
+    def _answered(self, problem: Problem) -> Solution:
         start = time.perf_counter()
         levels = list(coarsened(problem, FEWEST))
         intervals = all_arcs(levels[-1][0].k if levels else problem.k)
