@@ -66,6 +66,7 @@ bench-smoke: $(STAMP)
 	$(RUN)python -m benchmarks sampling --smoke
 	$(RUN)python -m benchmarks speed --smoke
 	$(RUN)python -m benchmarks structure --smoke
+	$(RUN)python -m benchmarks thin_tails --smoke
 
 system-deps:
 	@if command -v chromium >/dev/null; then echo "chromium is installed"; exit; fi; \

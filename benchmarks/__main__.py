@@ -30,6 +30,7 @@ BENCHMARKS = {
     "sampling": Benchmark("benchmarks.sampling", "labels a second on one core, against other libraries"),
     "speed": Benchmark("benchmarks.speed", "solving and proving against written-down limits, on named priors"),
     "structure": Benchmark("benchmarks.structure", "what the best unbiased randomizers look like, on proven optima"),
+    "thin_tails": Benchmark("benchmarks.thin_tails", "priors that fade away, at every price of bias: what is proven"),
 }
 
 

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from benchmarks import exactness, frontier, labels, libqif, lp1, mesh, priors, readme, speed, structure
+from benchmarks import exactness, frontier, labels, libqif, lp1, mesh, priors, readme, speed, structure, thin_tails
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.clock import Reading, clocked, peak_memory
 from benchmarks.harness import print_table
@@ -305,6 +305,15 @@ def test_ends_of_a_frontier_that_are_none_are_found_out():
     assert [end["equal"] for end in frontier.ends(problem, rows[::-1])] == [False, False]
     assert [end["equal"] for end in frontier.ends(problem, [rows[0], rows[2], rows[2], rows[3]])] == [False, True]
     assert "NOT EQUAL" in frontier.end_row(next(frontier.ends(problem, rows[::-1])))[-1]
+
+
+def test_priors_that_fade_away_are_proven_at_every_price_of_bias(runs):
+    rows = rows_of("thin_tails", runs)
+    assert {(row["family"], row["place"]) for row in rows} == set(product(thin_tails.FAMILIES, thin_tails.PLACES))
+    for row in rows:
+        assert row["gap"] <= thin_tails.CLOSED, row
+    assert len(thin_tails.classes()) == 4 * 3 * 6 * 4
+    assert not thin_tails.closed(thin_tails.unanswered("poisson", "line", 1.0, 1.0))
 
 
 def test_random_mechanisms_of_every_class_keep_their_promises(runs):
