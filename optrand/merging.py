@@ -24,12 +24,13 @@ from numpy.typing import NDArray
 
 from optrand import losses
 from optrand.arcs import Arcs
+from optrand.pricing import price
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution
 from optrand.validation import Floats
 
-__all__ = ["Merging"]
+__all__ = ["Merging", "without_deficit"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +104,7 @@ class Merging:
         grouped = np.bincount(groups)[groups] > 1
         shares = problem.prior[grouped] / merged.prior[groups[grouped]]
         apart = problem.labels[grouped] - merged.labels[groups[grouped]]
+        dual = replace(dual, alpha=without_deficit(merged, dual))
         alpha, beta = dual.alpha[groups], dual.beta[groups]
         beta[grouped] = shares * beta[grouped] + problem.bias_penalty * problem.prior[grouped] * apart
         zeros = self._sign_changes(merged, dual)
@@ -122,3 +124,14 @@ class Merging:
         steps = np.where(curved, (pull + towards * np.sqrt(inside)) / weight, 0.0)
         zeros: Floats = np.clip(labels + steps, self.problem.outputs.low, self.problem.outputs.high)
         return zeros
+
+
+def without_deficit(problem: Problem, dual: Dual) -> Floats:
+    """`alpha` with the same bound and no price below zero, which would weigh more among more labels.
+
+    The bound takes a price ``m < 0`` times ``k / (E + k - 1)``; lowering each of the ``k`` multipliers by its share
+    costs as much, and raises the price of every non-empty set by at least ``-m``.
+    """
+    deficit = min(0.0, price(problem, dual).lowest)
+    alpha: Floats = dual.alpha + deficit / (math.expm1(problem.epsilon) + problem.k)
+    return alpha

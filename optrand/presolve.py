@@ -13,7 +13,6 @@ in the gap of the certificate.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from optrand import losses
 from optrand.arcs import Arcs
 from optrand.losses import Tabulated
-from optrand.pricing import price
+from optrand.merging import without_deficit
 from optrand.problem import Problem
 from optrand.programs.scales import attainable_loss
 from optrand.randomizer import Randomizer
@@ -93,15 +92,17 @@ class Reduction:
         return replace(problem, labels=problem.labels[kept], prior=problem.prior[kept], loss=loss)
 
     def closer(self, found: Solution, whole: Solution) -> Reduction | None:
-        """The reduction to try instead, where the labels that were left out cost more than they were thought to.
+        """What to try instead, once, where the labels that were left out cost more than they were thought to.
 
         Parameters
         ----------
         found, whole : Solution
             To the reduced problem, and to the whole one.
         """
-        spent = whole.problem.sign * (whole.value - found.value)
-        if found.problem is self.problem or spent <= SPENT * abs(found.value):
+        # Of labels next to the largest floats the value may overflow.
+        with np.errstate(over="ignore", invalid="ignore"):
+            spent = whole.problem.sign * (whole.value - found.value)
+        if self.value is not None or found.problem is self.problem or spent <= SPENT * abs(found.value):
             return None
         closer = Reduction(self.problem, found.value)
         return closer if (closer.kept != self.kept).any() else None
@@ -116,7 +117,7 @@ class Reduction:
         dual = None
         if solution.dual is not None:
             alpha, beta = np.zeros(self.problem.k), np.zeros(self.problem.k)
-            alpha[self.kept], beta[self.kept] = _without_deficit(solution.problem, solution.dual), solution.dual.beta
+            alpha[self.kept], beta[self.kept] = without_deficit(solution.problem, solution.dual), solution.dual.beta
             dual = Dual(alpha, beta)
         return replace(solution, problem=self.problem, randomizer=randomizer, dual=dual)
 
@@ -164,14 +165,3 @@ class Reduction:
         starts, ends, heights = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
         masses = np.repeat(arcs.masses, counts) * heights
         return Arcs(self.problem.k, starts, ends, np.repeat(arcs.outputs, counts), masses)
-
-
-def _without_deficit(problem: Problem, dual: Dual) -> Floats:
-    """`alpha` with the same bound and no price below zero, which would weigh more among more labels.
-
-    The bound takes a price ``m < 0`` times ``k / (E + k - 1)``; lowering each of the ``k`` multipliers by its share
-    costs as much, and raises the price of every non-empty set by at least ``-m``.
-    """
-    deficit = min(0.0, price(problem, dual).lowest)
-    alpha: Floats = dual.alpha + deficit / (math.expm1(problem.epsilon) + problem.k)
-    return alpha

@@ -12,6 +12,9 @@ from optrand.validation import Floats
 
 __all__ = ["attainable_largest_loss", "attainable_loss", "reach", "typical_loss"]
 
+LARGEST = 1e300
+"""About the largest loss that floats can state."""
+
 
 def reach(problem: Problem) -> float:
     """About how far outputs lie from the middle of the labels: unbiased ones overhang them by up to ``1 / (E - 1)``."""
@@ -45,14 +48,19 @@ def attainable_loss(problem: Problem) -> float:
     .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
     apart = problem.labels - problem.labels[0]
-    attained = min(float(problem.prior @ losses) for losses in _attained(problem, float(problem.prior @ apart)))
-    return max(attained, 1e-24 * (float(apart[-1]) or 1.0) ** 2)
+    # Of labels next to the largest floats some randomizers' losses overflow.
+    with np.errstate(over="ignore", invalid="ignore"):
+        losses = np.stack(_attained(problem, float(problem.prior @ apart)))
+        attained = np.nan_to_num(losses @ problem.prior, nan=LARGEST, posinf=LARGEST)
+    return max(float(attained.min()), 1e-24 * (float(apart[-1]) or 1.0) ** 2)
 
 
 def attainable_largest_loss(problem: Problem) -> float:
     """The same without a prior: the least of the largest losses over labels."""
     middle = float(np.ptp(problem.labels)) / 2
-    return min(float(losses.max()) for losses in _attained(problem, middle))
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = np.stack(_attained(problem, middle)).max(axis=1)
+    return float(np.nan_to_num(largest, nan=LARGEST, posinf=LARGEST).min())
 
 
 def _attained(problem: Problem, constant: float) -> list[Floats]:
