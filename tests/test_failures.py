@@ -1,0 +1,159 @@
+"""No error but optrand's own leaves a solver, whatever it was asked and on whatever machine."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import optrand
+from optrand import Grid, certify, losses, regression, solve, unbiased_regression
+from optrand.arcs import Arcs
+from optrand.errors import Infeasible, InvalidInput, NotCertified, SolverFailed
+from optrand.flow_equations import balanced, imbalance
+from optrand.outputs import Interval
+from optrand.problem import Problem
+from optrand.programs.scales import reach
+from optrand.solvers import ColumnGeneration, Flow, LinearProgram
+from optrand.solvers.failures import solver_failures
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError("x"), np.linalg.LinAlgError("x"), RuntimeError("x"), IndexError("x"), InvalidInput("x")]
+)
+def test_errors_of_libraries_become_the_solvers(error):
+    with pytest.raises(SolverFailed, match=r"Flow\(\) gave up in floats: \w+, x") as caught, solver_failures(Flow()):
+        raise error
+    assert caught.value.__cause__ is error
+
+
+@pytest.mark.parametrize("error", [Infeasible("x"), SolverFailed("x"), NotCertified("x"), TypeError("x")])
+def test_what_says_enough_or_is_a_mistake_of_ours_passes(error):
+    with pytest.raises(type(error), match=r"^x$") as caught, solver_failures(Flow()):
+        raise error
+    assert caught.value is error
+
+
+def test_overflow_is_silent_and_what_it_makes_is_refused_as_an_answer():
+    with pytest.raises(SolverFailed, match="finite multipliers"), solver_failures(Flow()):
+        optrand.Dual(np.array([1e308]) * 10, np.zeros(1))
+    with pytest.raises(RuntimeWarning):
+        np.array([1e308]) * 10
+
+
+class _Broken:
+    """A backend that fails like one."""
+
+    tolerance = time_limit = math.inf
+
+    def solve(self, _):
+        raise np.linalg.LinAlgError("SVD did not converge")
+
+
+@pytest.mark.parametrize("solver", [ColumnGeneration(backend=_Broken()), LinearProgram(backend=_Broken())])
+def test_a_backend_that_fails_is_not_the_callers_fault(solver):
+    problem = unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=[-2, 0, 1, 2, 4])
+    with pytest.raises(SolverFailed, match="SVD did not converge"):
+        solver(problem)
+    with pytest.raises(NotCertified, match=r"no solution: \w+\(\) gave up in floats: LinAlgError"):
+        solve(problem, solver)
+
+
+def test_a_bias_penalty_is_refused_by_a_linear_program():
+    with pytest.raises(InvalidInput, match="bias penalty of 0 or infinity"):
+        LinearProgram()(regression([0, 1], [0.5, 0.5], 1.0, bias_penalty=1.0, outputs=[0, 1]))
+
+
+EXTREME: dict[str, Problem] = {
+    "a grid where 1 / E vanishes squared": regression([0, 1, 2], [0.2, 0.5, 0.3], 600.0, outputs=Grid([0, 1, 2])),
+    "a column for nothing": regression(
+        np.array([1, 2, 3]) * 1e140,
+        [0.2, 0.5, 0.3],
+        1.0,
+        loss=losses.Tabulated(np.eye(3)),
+        bias_penalty=1.0,
+        outputs=np.array([1, 2, 3]) * 1e140,
+    ),
+    "weights of arcs that vanish": regression(
+        np.array([1, 2, 4]) * 1e140, [1 - 1e-200, 1e-200, 0.0], 700.0, bias_penalty=1e6, outputs=Interval(0.0, 1e141)
+    ),
+    "labels next to the largest": unbiased_regression(np.array([1, 2, 4]) * 1e149, [0.2, 0.5, 0.3], 2.0),
+    "a first output next to 0": regression(
+        [0.0, 1.0], [1e-250, 1 - 1e-250], 700.0, loss=losses.poisson_log, bias_penalty=0.0
+    ),
+    "absolute loss without bias": regression(
+        [0, 1, 5], [0.2, 0.5, 0.3], 300.0, loss=losses.absolute, bias_penalty=math.inf, outputs=np.linspace(0, 5, 11)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXTREME)
+def test_an_extreme_problem_is_proven_or_ends_in_an_error_of_ours(name):
+    problem = EXTREME[name]
+    try:
+        proof = certify(solve(problem))
+    except NotCertified:
+        return
+    assert proof.findings == ()
+    assert proof.lower <= proof.upper
+
+
+def drawn(number: int) -> Problem:
+    """Small, large, even, clustered and thin; an epsilon from next to nothing to the largest."""
+    rng = np.random.default_rng([31, number])
+    k = int(rng.choice([2, 3, 5, 9]))
+    labels = [np.arange(float(k)), np.cumsum(rng.choice([1.0, 1e-7, 20.0], k)), 8.0 ** np.arange(k)][number % 3]
+    labels = labels * 10.0 ** rng.choice([-140, 0, 140])
+    prior = rng.dirichlet(np.full(k, 0.5)) * 10.0 ** -rng.choice([0.0, 20.0, 200.0], k)
+    prior = np.where(rng.random(k) < 0.2, 0.0, np.maximum(prior, 1e-280))
+    prior = np.append(prior[:-1], max(prior[-1], 0.1))
+    epsilon = float(rng.choice([1e-6, 1e-3, 0.1, 1, 4, 20, 100, 600, 700]))
+    penalty = float(rng.choice([0.0, 1e-3, 1.0, 1e6]))
+    outputs = [None, Interval(labels[0], labels[-1]), np.linspace(labels[0], labels[-1], 5)][number // 3 % 3]
+    loss = losses.absolute if number % 7 == 0 and (not penalty or number // 3 % 3 == 2) else losses.squared
+    return regression(labels, prior / prior.sum(), epsilon, loss=loss, bias_penalty=penalty, outputs=outputs)
+
+
+@pytest.mark.parametrize("start", range(0, 200, 50))
+def test_nothing_but_an_answer_or_an_error_of_ours_comes_out(start):
+    answered = 0
+    for number in range(start, start + 50):
+        try:
+            proof = certify(solve(drawn(number)))
+        except (NotCertified, InvalidInput):
+            continue
+        else:
+            assert proof.lower <= proof.upper, number
+            answered += 1
+    assert answered >= 30
+
+
+@pytest.mark.parametrize("kernels", ["", "Haswell", "Nehalem"])
+def test_clustered_labels_are_proven_with_the_arithmetic_of_every_processor(kernels):
+    """The same 120 problems with the kernels of another processor, whose last digits differ."""
+    environment = os.environ | ({"OPENBLAS_CORETYPE": kernels} if kernels else {})
+    command = [sys.executable, "-W", "error", str(HERE / "clustered.py")]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == "120 of 120 proven\n"
+
+
+def test_masses_that_are_next_to_nothing_do_not_unbalance_a_flow():
+    problem = regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, bias_penalty=1.0)
+    even = 1 / (math.e + 2)
+    arcs = Arcs(3, [0, 1, 2, 0], [0, 1, 2, 1], [0.0, 1.0, 2.0, 3.0], [even, even, even * (1 + 1e-6), 1e-320])
+    assert imbalance(problem, balanced(problem, arcs)) <= 1e-14
+    none = arcs.only(np.zeros(4, dtype=bool))
+    assert balanced(problem, none) is none
+
+
+def test_how_far_outputs_reach_at_the_largest_epsilon():
+    for penalty in (0.0, 1.0):
+        assert reach(regression([0, 1], [0.5, 0.5], 700.0, bias_penalty=penalty, outputs=[0, 1])) == 0.5
