@@ -54,14 +54,20 @@ def test_it_is_short_and_needs_the_standard_library_only():
     assert "decimal" not in imported, "optrand's own brackets come from decimal: a second witness must not"
 
 
+def biases_of(report):
+    return tuple(Fraction(bias, report.scale) for bias in report.biases)
+
+
 def run(*arguments, cwd):
     return subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
 def coin():
-    """Labels -1, 1 at E = exp(1): the hand-made optimum of `by_hand` below, unbiased."""
-    return by_hand(math.inf, 1.0)
+    """Labels -1, 1 at E = 3 but for rounding: the optimum of `by_hand` below, with outputs -2, 2 and no bias at all."""
+    epsilon = math.log(3)
+    best = by_hand(math.inf, epsilon)
+    return response(best.problem, [-2.0, 2.0], ratio=Fraction(3), dual=best.dual)
 
 
 @pytest.mark.parametrize("start", [["-I", "-S", str(SOURCE)], ["-m", "optrand.checker"]])
@@ -73,8 +79,8 @@ def test_it_runs_alone_and_says_what_holds(coin, tmp_path, start):
     ended = run(*start, str(path), cwd=elsewhere)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     lines = dict(line.split(maxsplit=1) for line in ended.stdout.replace("largest ", "").splitlines())
-    assert lines["private"] == "proven, with epsilon 1.0"
-    assert float(lines["bias"]) < 1e-15
+    assert lines["private"] == f"proven, with epsilon {math.log(3)!r}"
+    assert lines["bias"] == "0.0"
     assert float(lines["value"]) == pytest.approx(coin.problem.value(coin.randomizer), rel=1e-14)
     assert abs(float(lines["gap"].split(",")[0])) < 1e-14
 
@@ -140,7 +146,7 @@ def test_it_agrees_with_the_package_on_every_figure(name, tmp_path):
     problem = mechanism.problem
     assert report.ratio == mechanism.realised_ratio == 2
     assert report.epsilon == mechanism.realised_epsilon
-    assert report.biases == mechanism.exact_biases
+    assert biases_of(report) == mechanism.exact_biases
     assert float(report.value) == pytest.approx(problem.value(mechanism.randomizer), rel=1e-14)
     assert report.maximised == name.startswith("classes")
     if name in WITHOUT_A_BOUND:
@@ -157,10 +163,12 @@ def test_without_multipliers_or_with_forbidden_bias_there_is_no_bound(tmp_path, 
     report = checker.check(text_of(without, tmp_path))
     assert (report.bound, report.gap) == (None, None)
     assert "no multipliers" in report.note
-    shifted = Mechanism(coin.problem, coin.dual, coin.outputs + 1e-8, coin.weights, coin.ratio)
+    assert checker.check(text_of(coin, tmp_path)).bound is not None
+    shifted = Mechanism(coin.problem, coin.dual, [-2.0, math.nextafter(2.0, 3)], coin.weights, coin.ratio)
     report = checker.check(text_of(shifted, tmp_path))
     assert report.bound is None
-    assert "bias is forbidden" in report.note
+    assert report.bias == Fraction(3, 4) / 2**51
+    assert report.note == f"bias is forbidden, and the largest is {float(report.bias)!r}"
 
 
 ODD = [
@@ -187,6 +195,100 @@ ODD = [
     "1e3",
 ]
 ODD += ["2", "3", "9" * 4001, [], {}, [1.0], [[]], ["1"], {"kind": "line"}, {"name": "squared"}, "squared", "absolute"]
+
+
+def with_fractions(text, outputs, origin=0.0):
+    """The file in schema 2, where outputs that no float holds are fractions."""
+    content = json.loads(text)
+    content["schema"] = 2
+    content["outputs"] = [float(v) if Fraction(float(v)) == v else f"{v.numerator}/{v.denominator}" for v in outputs]
+    if content["dual"]:
+        content["dual"]["origin"] = origin
+    return resealed(content)
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("4/2", "lowest terms"),
+        ("1/2", "that is none"),
+        ("-0/3", "outputs"),
+        ("1/0", "outputs"),
+        ("1/03", "outputs"),
+        ("+1/3", "outputs"),
+        ("1/3 ", "outputs"),
+        ("0.5", "outputs"),
+        ("5", "outputs"),
+        (f"1/{10**4000}", "outputs"),
+        (f"{3 * 10**308 + 1}/3", None),
+        (f"{6 * 10**308 + 1}/3", "range of floats"),
+        ("-7/3", "must increase"),
+        (f"{10**3999}/{10**3999 - 1}", None),
+    ],
+)
+def test_a_fraction_is_written_in_one_way(output, message, coin, tmp_path):
+    content = json.loads(with_fractions(text_of(coin, tmp_path), [-2.0, 2.0]))
+    content["outputs"][1] = output
+    if message:
+        with pytest.raises(checker.Refused, match=message):
+            checker.check(resealed(content))
+    else:
+        assert "bias is forbidden" in checker.check(resealed(content)).note
+    with pytest.raises(checker.Refused, match="outputs"):
+        checker.check(resealed({**content, "schema": 1, "dual": None}))
+
+
+def test_fractions_need_a_common_denominator_of_their_moments(tmp_path):
+    """Denominators 7^3000 and 11^3000 of 2,536 and 3,125 digits: too many together, unless the masses hold them."""
+    problem, each = regression([0, 1], [0.5, 0.5], 1.0), np.arange(2)
+    for masses, refused in (((1, 1), True), ((7**3000, 7**3000), False), ((11**3000, 11**3000), False)):
+        mechanism = Mechanism(problem, None, [0.0, 1.0], IntegerArcs(2, each, each, each, masses), Fraction(2))
+        text = with_fractions(text_of(mechanism, tmp_path), [Fraction(1, 11**3000), Fraction(1, 7**3000)])
+        if refused:
+            with pytest.raises(checker.Refused, match="common denominator"):
+                checker.check(text)
+        else:
+            assert biases_of(checker.check(text))[0] == (Fraction(2, 11**3000) + Fraction(1, 7**3000)) / 3
+
+
+def test_outputs_on_a_grid_are_floats(tmp_path):
+    text = with_fractions(text_of(FAMILIES["absolute grid"], tmp_path), [Fraction(1, 3), 1, 5])
+    with pytest.raises(checker.Refused, match="must be allowed"):
+        checker.check(text)
+
+
+@pytest.mark.parametrize("name", ["free", "penalised", "unbiased", "absolute", "absolute interval", "poisson"])
+def test_the_loss_of_fractions_is_rounded_up_and_hardly_so(name, tmp_path):
+    mechanism = FAMILIES[name]
+    outputs = [Fraction(v) + Fraction(1, 3) for v in mechanism.outputs.tolist()]
+    report = checker.check(with_fractions(text_of(mechanism, tmp_path), outputs))
+    problem, value = mechanism.problem, Fraction(0)
+    for y, p, row in zip(problem.labels.tolist(), problem.prior.tolist(), mechanism.weights.tolist(), strict=True):
+        brackets = [problem.loss.bracket(v, Fraction(y))[0] for v in outputs]
+        value += Fraction(p) * sum(w * g for w, g in zip(row, brackets, strict=True)) / mechanism.total
+        mean = sum(w * v for w, v in zip(row, outputs, strict=True)) / mechanism.total
+        if not problem.unbiased:
+            value += Fraction(p) * Fraction(problem.bias_penalty) * (mean - Fraction(y)) ** 2 / 2
+    assert value <= report.value <= value + Fraction(1, 10**25)
+
+
+@pytest.mark.parametrize("name", ["unbiased interval", "free", "absolute", "absolute grid", "poisson grid", "table"])
+def test_an_origin_is_a_change_of_the_constants(name, tmp_path):
+    """Multipliers of eighths and an origin of quarters: floats hold ``alpha - beta * origin`` exactly."""
+    mechanism = FAMILIES[name]
+    content = json.loads(text_of(mechanism, tmp_path))
+    used = mechanism.problem.bias_penalty > 0
+    alpha, beta, origin = [0.125, -0.5, 0.25], [0.5 * used, 0.0, -0.25 * used], -6.75
+    moved = [a - b * origin for a, b in zip(alpha, beta, strict=True)]
+    plain = checker.check(resealed({**content, "dual": {"alpha": moved, "beta": beta}}))
+    dual = {"alpha": alpha, "beta": beta, "origin": origin}
+    for schema in (1, 2):
+        report = checker.check(resealed({**content, "schema": schema, "dual": dual}))
+        assert abs(report.bound - plain.bound) < Fraction(1, 10**25)
+    zero = {"alpha": moved, "beta": beta, "origin": 0.0}
+    assert checker.check(resealed({**content, "schema": 2, "dual": zero})).bound == plain.bound
+    with pytest.raises(checker.Refused, match="origin of 0"):
+        checker.check(resealed({**content, "dual": zero}))
 
 
 def branches(content, path=()):
@@ -258,7 +360,7 @@ def test_it_agrees_with_load_on_thousands_of_edited_files(tmp_path):
     [
         (lambda text: text[:-5], "not JSON"),
         (lambda text: text.replace('"schema":1', '"schema":1,"schema":1'), "given twice"),
-        (lambda text: text.replace('"schema":1', '"schema":2'), "newer optrand"),
+        (lambda text: text.replace('"schema":1', '"schema":3'), "newer optrand"),
         (lambda text: text.replace("0.7", "NaN"), "not JSON of finite numbers"),
         (lambda text: text.replace("0.7", "1e999"), "not JSON of finite numbers"),
         (lambda text: text.replace('"sha256:', '"sha256:0'), "digest is not that"),
@@ -325,7 +427,8 @@ def test_arcs_and_their_table_have_one_report(tmp_path):
         for weights in (arcs, arcs.table(ratio)):
             mechanism = Mechanism(problem, dual, outputs, weights, ratio)
             reports.append(checker.check(text_of(mechanism, tmp_path)))
-            assert reports[-1].biases == mechanism.exact_biases
+            assert biases_of(reports[-1]) == mechanism.exact_biases
+            reports[-1].biases, reports[-1].scale = biases_of(reports[-1]), None
             assert reports[-1].ratio == mechanism.realised_ratio
         assert reports[0] == reports[1]
         assert float(reports[0].value) == pytest.approx(problem.value(mechanism.randomizer), rel=1e-12)
@@ -386,16 +489,18 @@ def test_ten_thousand_labels_are_checked_without_a_table(tmp_path):
     places, ratio = np.arange(k), privacy_ratio(12.0)
     problem = unbiased_regression(places, np.full(k, 1 / k), 12.0)
     arcs = IntegerArcs(k, places, places, places, [1] * k)
-    outputs = debiased(places.tolist(), ratio)
-    mechanism = Mechanism(problem, Dual(np.full(k, 1e-5), np.zeros(k)), outputs, arcs, ratio)
+    mechanism = Mechanism(problem, Dual(np.full(k, 1e-5), np.zeros(k)), debiased(places.tolist(), ratio), arcs, ratio)
     report = checker.check(text_of(mechanism, tmp_path))
     assert report.ratio == ratio
-    assert report.biases == mechanism.exact_biases
-    values = [Fraction(v) for v in outputs]
+    assert biases_of(report) == mechanism.exact_biases
+    values = [y + Fraction(k * y - k * (k - 1) // 2) / (ratio - 1) for y in range(k)]
+    report = checker.check(with_fractions(text_of(mechanism, tmp_path), values))
+    assert report.bias == 0
     first, second = sum(values), sum(v * v for v in values)
     excess = [(ratio - 1) * (v - y) ** 2 for y, v in enumerate(values)]
     squares = sum(second - 2 * y * first + k * y * y + more for y, more in enumerate(excess))
-    assert report.value == Fraction(1 / k) * squares / (2 * (ratio + k - 1))
+    value = Fraction(1 / k) * squares / (2 * (ratio + k - 1))
+    assert value <= report.value <= value * (1 + Fraction(1, 10**20))
     assert report.bound <= report.value
 
 
@@ -456,9 +561,13 @@ def by_hand(penalty, epsilon):
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 3.0, 8.0])
 @pytest.mark.parametrize("penalty", [0.0, 0.1, 1.0, 50.0, math.inf])
 def test_the_pencil_and_paper_optimum_is_certified(penalty, epsilon, tmp_path):
-    report = checker.check(text_of(by_hand(penalty, epsilon), tmp_path))
-    assert abs(report.gap) < 1e-12
-    assert report.bound <= report.value or penalty == math.inf
+    mechanism = by_hand(penalty, epsilon)
+    text, ratio = text_of(mechanism, tmp_path), mechanism.ratio
+    if penalty == math.inf:
+        text = with_fractions(text, [-(ratio + 1) / (ratio - 1), (ratio + 1) / (ratio - 1)])
+    report = checker.check(text)
+    assert report.bound <= report.value
+    assert 0 <= report.gap < 1e-12
 
 
 def test_the_bound_without_its_third_term_is_refuted(tmp_path):
@@ -679,8 +788,8 @@ def test_rounded_roots_never_overstate_the_least_column(loss, seed):
         labels, prior, alphas, betas = map(list, zip(*rows, strict=True))
         low = rng.randint(-6, 5)
         ends = rng.choice([(-math.inf, math.inf), (low, low + rng.randint(1, 4))])
-        case = SimpleNamespace(unit=unit, labels=labels, prior=prior, alpha=alphas, loss=loss, grid=[], ends=ends)
-        case.beta = betas
+        case = SimpleNamespace(unit=unit, labels=labels, prior=prior, loss=loss, grid=[], ends=ends, entries=[[]] * k)
+        case.alpha, case.beta = [unit * alpha for alpha in alphas], betas
         least = checker._least_column(case, one, more)
         first, last = ends if low == ends[0] else (-20, 20)
         for x in (Fraction(i, 8) for i in range(8 * first, 8 * last + 1)):

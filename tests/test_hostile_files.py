@@ -1,0 +1,301 @@
+"""Files that somebody has tampered with and sealed again: read or refused in words, soon, and alike by both readers."""
+
+import copy
+import decimal
+import itertools
+import json
+import math
+import random
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from tables import circulant, layered_arcs, resealed, response
+
+from optrand import checker, losses
+from optrand.errors import InvalidFile, InvalidInput
+from optrand.losses import Tabulated
+from optrand.mechanism import Mechanism, load
+from optrand.outputs import Interval
+from optrand.problem import classification, regression, unbiased_regression
+from optrand.solution import Dual
+
+PATIENCE = 20.0
+"""Seconds that a file of a megabyte may take: a hundred times less is usual, and all that grows faster takes longer."""
+
+LOADED_SCHEMAS = {1}
+"""Those that the package reads. Files of others are given to the checker alone."""
+
+NUMBERS = [0.0, -0.0, 1.0, -1.0, 0.5, 5e-324, -5e-324, 2.3e-308, 1e-300, 1e-150, 1e-9, 1.0 + 1e-9, 1e15, 2.0**53, 1e150]
+NUMBERS += [1.0000001e150, -1e150, 1e153, 1e308, -1e308, 1.7976931348623157e308, 700.0, 700.0000001, 0.7, 1e-16]
+NUMBERS += [math.nan, math.inf, -math.inf, 0, 1, -1, 2, 10**19, 10**25, 2**61 - 1, True, False, None]
+
+STRINGS = [
+    "",
+    "0",
+    "1",
+    "2",
+    "3",
+    "-1",
+    "01",
+    "+1",
+    "1.0",
+    "1e3",
+    " 1",
+    "1\n",
+    "1/2",
+    "1/3",
+    "-1/3",
+    "2/6",
+    "1/0",
+    "0/1",
+    "-0",
+]
+STRINGS += [
+    "9" * 4000,
+    "9" * 4001,
+    "9" * 5000,
+    "1" + "0" * 3999,
+    f"{10**3999}/{10**3999 + 1}",
+    "inf",
+    "NaN",
+    "\ud800",
+    "é",
+    "٣",
+]
+STRINGS += [
+    "line",
+    "grid",
+    "interval",
+    "squared",
+    "absolute",
+    "poisson_log",
+    "zero_one",
+    "tabulated",
+    "optrand.mechanism",
+]
+
+SHAPES = [[], {}, [[]], [1.0], ["1"], [None], {"kind": "line"}, {"name": "squared"}, {"\ud800": 1.0}, [[[[1.0]]]]]
+
+
+def originals():
+    """A mechanism for every loss, allowed set and price of bias, of tables and of arcs."""
+    labels, prior, epsilon, ratio = [0.0, 1.0, 2.5], [0.5, 0.25, 0.25], 0.7, Fraction(2)
+    dual, plain = Dual([0.1, -0.2, 0.3], [0.5, 0.0, -0.25], 1.5), Dual([0.1, -0.2, 0.3], [0.0] * 3)
+    grid, table = [0.25, 1.0, 1.5, 3.0], Tabulated([[0.0, 1.0, 4.0, 9.0], [1.0, 0.0, 1.0, 4.0], [4.0, 1.0, 0.0, 1.0]])
+    poisson, absolute = losses.poisson_log, losses.absolute
+    asked = [
+        (unbiased_regression(labels, prior, epsilon), dual),
+        (unbiased_regression(labels, prior, epsilon, outputs=Interval(-9, 9)), None),
+        (regression(labels, [0.5, 0.0, 0.5], epsilon, bias_penalty=0.5), Dual([0.1, -0.2, 0.3], [0.5, 0.0, 1.0])),
+        (regression(labels, prior, epsilon, outputs=grid), plain),
+        (regression(labels, prior, epsilon, loss=absolute), plain),
+        (regression(labels, prior, epsilon, loss=absolute, outputs=Interval(-3, 6)), None),
+        (regression(labels, prior, epsilon, loss=absolute, bias_penalty=1.0, outputs=grid), dual),
+        (regression(labels, prior, epsilon, loss=poisson), plain),
+        (regression(labels, prior, epsilon, loss=poisson, bias_penalty=3.0, outputs=grid), dual),
+        (regression(labels, prior, epsilon, loss=table, bias_penalty=1.0, outputs=grid), dual),
+        (classification(prior, epsilon), plain),
+    ]
+    rng = random.Random(1)
+    for problem, multipliers in asked:
+        outputs = problem.labels if problem.loss == losses.zero_one else np.array(grid)
+        arcs = layered_arcs(rng, 3, 3, outputs.size, 7)
+        for weights in (arcs, circulant(rng, 3, 1, ratio, 5)):
+            n = arcs.n if weights is arcs else 3
+            yield json.loads(bytes_of(Mechanism(problem, multipliers, outputs[:n], weights, ratio)))
+    yield json.loads(bytes_of(response(asked[0][0], [-9.0, 1.0, 4.0], ratio=ratio, dual=dual)))
+
+
+def bytes_of(mechanism):
+    return json.dumps(mechanism._document)
+
+
+ORIGINALS = list(originals())
+
+
+def places(content, path=()):
+    yield path
+    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    for name, value in items:
+        yield from places(value, (*path, name))
+
+
+def tampered(rng):
+    """One to three things changed in one of the files, and a fresh digest; now and then a field is given twice."""
+    content = copy.deepcopy(rng.choice(ORIGINALS))
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        *parents, last = rng.choice([path for path in places(content) if path and path[0] != "digest"])
+        target = content
+        for name in parents:
+            target = target[name]
+        edit(target, last, rng)
+    text = resealed(content)
+    if rng.random() < 0.02:
+        name = rng.choice(['"schema"', '"labels"', '"kind"', '"alpha"'])
+        text = text.replace(f"{name}:", f"{name}: 1.0, {name}:", 1)
+    return text
+
+
+def edit(target, place, rng):
+    change, value = rng.randrange(9), target[place]
+    if change == 0:
+        del target[place]
+    elif change == 1 and isinstance(target, list):
+        target.insert(place, copy.deepcopy(value))
+    elif change == 2 and isinstance(target, list):
+        del target[place:]
+    elif change == 3 and isinstance(target, list):
+        other = rng.randrange(len(target))
+        target[place], target[other] = target[other], value
+    elif change == 4 and isinstance(target, dict):
+        target[rng.choice(["origin", "remark", "weights", "arcs", "schema", "\udfff"])] = rng.choice(
+            [*NUMBERS, *SHAPES]
+        )
+    elif change <= 6 and isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 4000:
+        target[place] = str(int(value) * rng.choice([1, 1, 2]) + rng.choice([-1, 1]))
+    elif change <= 6 and type(value) is int:
+        target[place] = value + rng.choice([-1, 1])
+    elif change <= 6 and isinstance(value, float):
+        target[place] = rng.choice(
+            [value * (1 - 2**-53), value * (1 + 2**-52), -value, value * 2, value + 1, value / 3]
+        )
+    else:
+        target[place] = copy.deepcopy(rng.choice(rng.choice([NUMBERS, STRINGS, SHAPES])))
+
+
+def verdicts(text, path):
+    """Whether the package and the checker accept; anything but their own refusal is an error of the test."""
+    path.write_text(text)
+    loaded = checked = True
+    try:
+        load(path)
+    except InvalidFile:
+        loaded = False
+    try:
+        checker.check(text)
+    except checker.Refused:
+        checked = False
+    return loaded, checked
+
+
+def is_private(content):
+    """The promise, from the text of the file alone, in rationals: by no code of the package."""
+    ratio = Fraction(int(content["ratio"]["numerator"]), int(content["ratio"]["denominator"]))
+    with decimal.localcontext(prec=120):
+        below = Fraction(decimal.Decimal(content["problem"]["epsilon"]).exp()) * (1 - Fraction(1, 10**110))
+    k, n = len(content["problem"]["labels"]), len(content["outputs"])
+    if "weights" in content:
+        rows = [[Fraction(weight) for weight in row] for row in content["weights"]]
+    else:
+        rows = [[Fraction(0)] * n for _ in range(k)]
+        for first, last, at, mass in zip(*(content["arcs"][x] for x in ("first", "last", "at", "masses")), strict=True):
+            for y in range(k):
+                rows[y][at] += int(mass) * (ratio if first <= y <= last else 1) * ratio.denominator
+    columns = list(zip(*rows, strict=True))
+    return (
+        1 < ratio <= below
+        and {sum(row) for row in rows} == {int(content["total"])}
+        and all(0 < a <= ratio * b for column in columns for a, b in itertools.product(column, repeat=2))
+        and all(a < b for a, b in itertools.pairwise(content["outputs"]))
+    )
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_is_accepted_is_private_and_all_else_is_refused_in_words(seed, tmp_path):
+    rng = random.Random(seed)
+    counts, slowest = {True: 0, False: 0}, 0.0
+    for _ in range(500):
+        text = tampered(rng)
+        start = time.perf_counter()
+        loaded, checked = verdicts(text, tmp_path / "tampered.json")
+        slowest = max(slowest, time.perf_counter() - start)
+        if '"schema": 1,' in text or '"schema": 1}' in text or loaded:
+            assert loaded == checked, text
+        counts[loaded] += 1
+        if loaded or (checked and json.loads(text)["schema"] in LOADED_SCHEMAS):
+            assert is_private(json.loads(text)), text
+    assert min(counts.values()) > 20, f"both verdicts must occur: {counts}"
+    assert slowest < PATIENCE / 4
+
+
+def in_second_schema(rng):
+    """A file of schema 2 with outputs that are fractions, tampered with at a few of its numbers."""
+    content = copy.deepcopy(rng.choice(ORIGINALS))
+    content["schema"] = 2
+    if content["dual"]:
+        content["dual"]["origin"] = rng.choice([0.0, -3.5, 1e15, 1e308, 5e-324])
+    for i, v in enumerate(content["outputs"]):
+        if rng.random() < 0.6:
+            shift = Fraction(
+                rng.choice([1, -1]), rng.choice([3, 7, 10 ** rng.randrange(1, 1000), 3 ** rng.randrange(1, 2500)])
+            )
+            x = Fraction(v) + shift
+            content["outputs"][i] = f"{x.numerator}/{x.denominator}"
+    if rng.random() < 0.7:
+        *parents, last = rng.choice([path for path in places(content) if path and path[0] != "digest"])
+        target = content
+        for name in parents:
+            target = target[name]
+        edit(target, last, rng)
+    return resealed(content)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_files_of_the_second_schema_are_refused_in_words_too(seed):
+    rng = random.Random(seed)
+    counts = {True: 0, False: 0}
+    for _ in range(150):
+        text = in_second_schema(rng)
+        try:
+            report = checker.check(text)
+        except checker.Refused:
+            counts[False] += 1
+        else:
+            counts[True] += 1
+            assert report.bound is None or report.maximised or report.bound <= report.value, text
+    assert min(counts.values()) > 10, f"both verdicts must occur: {counts}"
+
+
+def large():
+    """Files of about a megabyte of something that a careless reader is slow at."""
+    content, table = (next(x for x in ORIGINALS if field in x) for field in ("arcs", "weights"))
+    k, low, asked = 20_000, 10**3900, content["problem"]
+    prior, each = np.full(k, 1 / k), list(range(k))
+    many = {"labels": np.arange(float(k)).tolist(), "prior": (prior / math.fsum(prior)).tolist()}
+    arcs = {"first": each, "last": each, "at": each, "masses": ["1"] * k}
+    wide = {**content, "dual": None, "problem": asked | many, "arcs": arcs, "outputs": many["labels"]}
+    long = {"ratio": {"numerator": str(low + 1), "denominator": str(low)}, "total": str(k * low + 1)}
+    grid = {"outputs": {"kind": "grid", "values": (np.arange(50_000) / 4 - 9).tolist()}, "bias_penalty": 0.0}
+    rows = {"weights": [[str(10**3999 + i) for i in range(80)]] * 3, "outputs": np.arange(80.0).tolist()}
+    repeated = ",".join(f'"field {i}": 1' for i in range(50_000))
+    return {
+        "fields": resealed({**content, **{f"field {i}": 1.0 for i in each}}),
+        "a field given twice": f'{{{repeated}, "field 49999": 2, {resealed(content)[1:]}',
+        "a prior beyond floats": resealed({**content, "problem": asked | many | {"prior": [1e308] * k}}),
+        "arcs": resealed({**wide, "total": str(k + 1)}),
+        "arcs of a long ratio": resealed({**wide, **long}),
+        "colliding positions": resealed({**wide, "arcs": arcs | {"at": [i * (2**61 - 1) for i in each]}}),
+        "weights of four thousand digits": resealed({**table, **rows}),
+        "a grid": resealed({**content, "problem": asked | grid, "dual": None}),
+        "a long number": resealed(content).replace("0.7", "0.7" + "0" * 1_000_000),
+        "depth": '{"a":' * 200_000,
+        "nested lists": resealed(content)[:-1] + ', "deep": ' + "[" * 400_000 + "]" * 400_000 + "}",
+    }
+
+
+LARGE = large()
+ACCEPTED = {"arcs", "arcs of a long ratio", "a grid", "a long number"}
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_a_megabyte_of_anything_is_read_or_refused_soon(kind, tmp_path):
+    start = time.perf_counter()
+    assert verdicts(LARGE[kind], tmp_path / "large.json") == (kind in ACCEPTED, kind in ACCEPTED)
+    assert time.perf_counter() - start < PATIENCE
+
+
+def test_a_prior_beyond_floats_is_refused_in_words():
+    with pytest.raises(InvalidInput, match="divide it by its largest entry, then by its sum"):
+        regression([0, 1, 2], [1e308] * 3, 1.0)
