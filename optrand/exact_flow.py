@@ -104,20 +104,19 @@ class ExactFlow:
     ) -> ExactFlow:
         """Of one float output an arc, less the origin.
 
-        Where means are to be made right, digits that only lengthen the integers are rounded off.
+        Where means are to be made right, digits that only lengthen the integers are rounded off; not on a grid, whose
+        values are what they are.
         """
         low, high = problem.outputs.low, problem.outputs.high
         middle, limits = np.array([origin]), np.array([end for end in (low, high) if math.isfinite(end)])
         finest = places(offsets)
-        if problem.unbiased:
+        if problem.unbiased and not isinstance(problem.outputs, Grid):
             reach = float(np.abs(offsets).max()) or 1.0
             finest = min(finest, max(0, FINER - math.frexp(reach)[1]))
         digits = max(finest, *map(places, (problem.labels, middle, limits)))
         (zero,) = scaled(middle, digits)
         labels = [y - zero for y in scaled(problem.labels, digits)]
-        below, above = (
-            scaled(np.array([end]), digits)[0] - zero if math.isfinite(end) else end for end in (low, high)
-        )
+        below, above = (scaled(np.array([end]), digits)[0] - zero if math.isfinite(end) else end for end in (low, high))
         values = [int(min(max(_nearest(offset, digits), below), above)) for offset in offsets.tolist()]
         together = dict[tuple[int, int, int], int]()
         for a, b, value, mass in zip(first, last, values, masses, strict=True):
@@ -127,24 +126,29 @@ class ExactFlow:
         return cls(labels, starts, ends, list(together.values()), moments, ratio, digits, origin)
 
     @classmethod
-    def of_integers(cls, labels: Floats, outputs: Floats, arcs: IntegerArcs, ratio: Fraction) -> ExactFlow:
-        """Of integer arcs, those of one interval at two neighbouring floats joined into the column that they split."""
+    def of_integers(
+        cls, labels: Floats, outputs: Floats, arcs: IntegerArcs, ratio: Fraction, *, joined: bool = True
+    ) -> ExactFlow:
+        """Of integer arcs, those of one interval at neighbouring floats joined into the column that they split.
+
+        Not `joined` they stay as they are: on a grid the mean of two outputs is none.
+        """
         digits = max(places(labels), places(outputs))
         values, floats = scaled(outputs, digits), outputs.tolist()
         first, last, at = (ends.tolist() for ends in (arcs.first, arcs.last, arcs.at))
         masses = arcs.masses.tolist()
-        joined = list[tuple[int, int, int, int]]()
+        columns = list[tuple[int, int, int, int]]()
         before: tuple[int, int, float] | None = None
         for j in np.lexsort((arcs.at, arcs.last, arcs.first)).tolist():
             a, b, output = first[j], last[j], floats[at[j]]
             mass, moment = masses[j], masses[j] * values[at[j]]
-            if before == (a, b, math.nextafter(output, -math.inf)):
-                *_, more, further = joined.pop()
+            if joined and before == (a, b, math.nextafter(output, -math.inf)):
+                *_, more, further = columns.pop()
                 mass, moment = mass + more, moment + further
-            joined.append((a, b, mass, moment))
+            columns.append((a, b, mass, moment))
             before = a, b, output
-        columns = [list(column) for column in zip(*joined, strict=True)]
-        return cls(scaled(labels, digits), *columns, ratio, digits, 0.0)
+        starts, ends, total, moments = (list(part) for part in zip(*columns, strict=True))
+        return cls(scaled(labels, digits), starts, ends, total, moments, ratio, digits, 0.0)
 
     @property
     def k(self) -> int:
@@ -164,8 +168,7 @@ class ExactFlow:
         """The output of each column."""
         zero = Fraction(self.origin)
         return [
-            zero + Fraction(moment, mass << self.digits)
-            for moment, mass in zip(self.moments, self.masses, strict=True)
+            zero + Fraction(moment, mass << self.digits) for moment, mass in zip(self.moments, self.masses, strict=True)
         ]
 
     @property
@@ -212,9 +215,7 @@ class ExactFlow:
         error = 0
         columns = zip(self.first, self.last, self.masses, self.moments, self._squares(), strict=True)
         for a, last, mass, moment, square in columns:
-            weight, pull, rest = (
-                low * sums[-1] + more * (sums[last + 1] - sums[a]) for sums in (zeroth, once, twice)
-            )
+            weight, pull, rest = (low * sums[-1] + more * (sums[last + 1] - sums[a]) for sums in (zeroth, once, twice))
             error += weight * square + ((mass * rest - 2 * moment * pull) << GUARD)
         return Fraction(error, self.total << (finer + 2 * self.digits + GUARD))
 
@@ -357,17 +358,17 @@ class ExactFlow:
         zero = Fraction(self.origin)
         pieces = list[tuple[float, float, int, int]]()
         finer = 0
-        for moment, mass in zip(self.moments, self.masses, strict=True):
-            where = zero * mass + Fraction(moment, 1 << self.digits)
+        for x, mass in zip(self.moments, self.masses, strict=True):
+            where = zero * mass + Fraction(x, 1 << self.digits)
             nearest = quotient(where.numerator, where.denominator * mass)
             left = where - mass * Fraction(nearest)
             if not left:
                 pieces.append((nearest, nearest, 0, 0))
                 continue
             below, above = sorted((nearest, math.nextafter(nearest, math.inf if left > 0 else -math.inf)))
-            up = (where - mass * Fraction(below)) / (Fraction(above) - Fraction(below))
-            finer = max(finer, _twos(up.denominator))
-            pieces.append((below, above, up.numerator, _twos(up.denominator)))
+            part = (where - mass * Fraction(below)) / (Fraction(above) - Fraction(below))
+            finer = max(finer, _twos(part.denominator))
+            pieces.append((below, above, part.numerator, _twos(part.denominator)))
         arcs = list[tuple[float, int, int, int]]()
         for (below, above, up, twos), a, b, mass in zip(pieces, self.first, self.last, self.masses, strict=True):
             high = up << (finer - twos)
@@ -376,9 +377,7 @@ class ExactFlow:
                 arcs.append((above, a, b, high))
         common = math.gcd(*(mass for *_, mass in arcs))
         outputs, first, last, masses = (list(column) for column in zip(*arcs, strict=True))
-        return in_order(
-            self.k, np.array(first), np.array(last), np.array(outputs), [mass // common for mass in masses]
-        )
+        return in_order(self.k, np.array(first), np.array(last), np.array(outputs), [mass // common for mass in masses])
 
     def rounded(self) -> tuple[Floats, IntegerArcs]:
         """The same with each output rounded to the nearest float: for pictures and tables, where no bit counts."""

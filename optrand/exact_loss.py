@@ -14,7 +14,7 @@ repair costs is thereby counted. Three forms, three repairs:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
 from operator import mul
@@ -22,16 +22,16 @@ from operator import mul
 import numpy as np
 
 from optrand import losses
-from optrand.arcs import Arcs
 from optrand.arcs.channel import IntervalChannel
 from optrand.arcs.integers import IntegerArcs
 from optrand.completion import Completion
 from optrand.dyadic import places, scaled
-from optrand.errors import NotCertified
+from optrand.errors import Infeasible, NotCertified
 from optrand.exact import log_bracket, privacy_ratio
 from optrand.exact_flow import ExactFlow
 from optrand.flow_tabulation import exact_flow
 from optrand.mechanism import Mechanism
+from optrand.outputs import Grid
 from optrand.privacy import Integers
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
@@ -43,12 +43,12 @@ __all__ = ["as_it_is", "of_each_label", "of_mechanism", "of_randomizer"]
 def of_mechanism(problem: Problem, mechanism: Mechanism) -> Fraction | None:
     """The objective of the minimisation at a mechanism, or at its repair; None where it cannot be repaired.
 
-    Outputs that were split between neighbouring floats count as what they are on average: with them the mechanism is as
-    private and as unbiased, and it is what the floats stand for.
+    Outputs that were split between neighbouring floats count as what they are on average, except on a grid: with them
+    the mechanism is as private and as unbiased, and it is what the floats stand for.
     """
     arcs = mechanism.arcs
     if arcs is not None and problem.loss == losses.squared:
-        flow = _repaired(problem, mechanism.unsplit)
+        flow = _repaired(problem, _columns(problem, mechanism))
         return None if flow is None else flow.squared_error(problem.prior) / 2 + _charge(problem, flow.biases)
     biases = mechanism.exact_biases
     if problem.unbiased and any(biases):
@@ -61,7 +61,7 @@ def of_randomizer(problem: Problem, randomizer: Randomizer) -> Fraction | None:
     """The same of a randomizer in floats that is feasible within rounding."""
     if randomizer.arcs is None:
         return _Table.of_floats(problem, randomizer).completed(problem)
-    flow = _flow_of(problem, randomizer.arcs)
+    flow = _flow_of(problem, randomizer)
     if flow is None:
         return None
     if problem.loss == losses.squared:
@@ -76,22 +76,36 @@ def of_each_label(problem: Problem, answer: Randomizer | Mechanism) -> list[Frac
     if answer.arcs is None:
         table = _Table.of_mechanism if isinstance(answer, Mechanism) else _Table.of_floats
         return table(problem, answer).of_each_label(problem)  # type: ignore[arg-type]
-    flow = _repaired(problem, answer.unsplit) if isinstance(answer, Mechanism) else _flow_of(problem, answer.arcs)
+    flow = _repaired(problem, _columns(problem, answer)) if isinstance(answer, Mechanism) else _flow_of(problem, answer)
     return None if flow is None else _each(problem, flow.squared_errors(), flow.biases)
 
 
 def as_it_is(problem: Problem, mechanism: Mechanism) -> list[Fraction]:
     """The same of a mechanism without any repair."""
     if mechanism.arcs is not None:
-        return _each(problem, mechanism.unsplit.squared_errors(), mechanism.exact_biases)
+        return _each(problem, _columns(problem, mechanism, joined=False).squared_errors(), mechanism.exact_biases)
     table = _Table(mechanism.outputs, mechanism.weights, mechanism.total, mechanism.ratio)
     return _each(problem, table.moments(problem, 2), mechanism.exact_biases)
 
 
-def _flow_of(problem: Problem, arcs: Arcs) -> ExactFlow | None:
+def _columns(problem: Problem, mechanism: Mechanism, *, joined: bool = True) -> ExactFlow:
+    """Those of a mechanism of arcs, neighbouring floats joined where what lies between them is allowed."""
+    arcs, joined = mechanism.arcs, joined and not isinstance(problem.outputs, Grid)
+    return ExactFlow.of_integers(
+        mechanism.labels,
+        mechanism.outputs,
+        arcs,  # type: ignore[arg-type]
+        mechanism.ratio,
+        joined=joined,
+    )
+
+
+def _flow_of(problem: Problem, randomizer: Randomizer) -> ExactFlow | None:
+    """The exact columns of a randomizer of arcs, whose rows are right at the budget that it claims."""
     try:
-        return exact_flow(problem, arcs, corrected=False)
-    except NotCertified:
+        problem = replace(problem, epsilon=min(problem.epsilon, randomizer.epsilon))
+        return exact_flow(problem, randomizer.arcs, corrected=False)  # type: ignore[arg-type]
+    except (Infeasible, NotCertified):
         return None
 
 
@@ -255,7 +269,7 @@ class _Table:
 
     def _completion(self, problem: Problem) -> Completion | None:
         rows = [Fraction(row, self.unit) for row in self.weights.sum(axis=1).tolist()]
-        if not problem.unbiased or (set(rows) == {1} and not any(self.moments(problem, 1))):
+        if not problem.unbiased or (len(set(rows)) == 1 and not any(self.moments(problem, 1))):
             return self._with_rows(rows)
         middle = Fraction(float(problem.labels[problem.k // 2]))
         labels = [Fraction(y) - middle for y in problem.labels.tolist()]

@@ -112,7 +112,8 @@ def exact_flow(problem: Problem, arcs: Arcs, *, corrected: bool = True) -> Exact
         right.
     """
     ratio = privacy_ratio(problem.epsilon)
-    origin = problem.origin
+    # Less an origin, not every value of a grid is a float.
+    origin = 0.0 if isinstance(problem.outputs, Grid) else problem.origin
     offsets, flow = rounded_flow(problem.epsilon, arcs, origin)
     if problem.unbiased and corrected:
         table = _Table(problem, offsets, flow, ratio, origin).unbiased()

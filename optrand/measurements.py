@@ -66,9 +66,8 @@ class Measurements:
         ratio = randomizer.ratio_above
         realised = math.inf if ratio is None else log_above(ratio)
         with np.errstate(over="ignore", invalid="ignore"):
-            bias = float(np.abs(randomizer.biases).max())
             worst = float(np.abs(randomizer.rows - 1).max())
-        least = randomizer.extremes[0].min()
+        least, bias = randomizer.extremes[0].min(), float_above(randomizer.largest_bias)
         findings = []
         if not least >= 0:
             findings.append(f"a probability is negative ({least:.3g})")

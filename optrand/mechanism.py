@@ -196,7 +196,7 @@ class Mechanism:
 
     @cached_property
     def unsplit(self) -> ExactFlow:
-        """The columns of :attr:`arcs`, with outputs that are exact where floats are split.
+        """The columns of :attr:`arcs`, with outputs that are exact where floats are split; on a grid none are.
 
         Raises
         ------
@@ -205,7 +205,8 @@ class Mechanism:
         """
         if self.arcs is None:
             raise InvalidInput("the mechanism is a table: only interval columns are split between neighbouring floats")
-        return ExactFlow.of_integers(self.labels, self.outputs, self.arcs, self.ratio)
+        joined = not isinstance(self.problem.outputs, Grid)
+        return ExactFlow.of_integers(self.labels, self.outputs, self.arcs, self.ratio, joined=joined)
 
     @cached_property
     def sampler(self) -> Sampler | ArcSampler:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.arcs import Arcs
 from optrand.arcs.channel import IntervalChannel
+from optrand.dyadic import places, scaled
 from optrand.errors import InvalidInput
 from optrand.validation import Floats, frozen
 from optrand.validation import epsilon as checked_epsilon
@@ -151,6 +152,19 @@ class Randomizer:
             return self.intervals.biases
         biases: Floats = np.einsum("ki,ki->k", self.matrix, self.outputs - self.labels[:, np.newaxis])
         return biases
+
+    @property
+    def largest_bias(self) -> Fraction:
+        """The largest ``|E[M(y)] - y|`` over the labels, exactly; integer operations, as many as the table has entries.
+
+        Far outputs whose pulls cancel leave nothing of it in floats.
+        """
+        if self.intervals is not None:
+            return self.intervals.largest_bias
+        digits, finer = max(map(places, (self.labels, self.outputs))), places(self.matrix.ravel())
+        labels, outputs = (np.array(scaled(x, digits), dtype=object) for x in (self.labels, self.outputs))
+        weights = np.array(scaled(self.matrix.ravel(), finer), dtype=object).reshape(self.matrix.shape)
+        return Fraction(np.abs(weights @ outputs - weights.sum(axis=1) * labels).max(), 1 << (digits + finer))
 
     @property
     def variances(self) -> Floats:

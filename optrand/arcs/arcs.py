@@ -12,7 +12,7 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,12 +40,14 @@ class Arcs:
     masses : (n,) array
         Its probability for the labels that it does not favour; not negative.
     rests : (n,) array, optional
-        What each output exceeds its float by, where labels lie so far from zero that floats lack digits.
+        What each output exceeds its float by, the nearest one, where labels lie so far from zero that floats lack
+        digits.
 
     Raises
     ------
     InvalidInput
-        Arrays of different lengths, or an interval that is empty or leaves the labels.
+        Arrays of different lengths, an interval that is empty or leaves the labels, or rests to which another float is
+        nearer.
 
     Examples
     --------
@@ -61,7 +63,7 @@ class Arcs:
     last: Indices
     outputs: Floats
     masses: Floats
-    rests: Floats = None  # type: ignore[assignment]
+    rests: Floats = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
         """Freeze the arrays and check that they fit together."""
@@ -69,12 +71,14 @@ class Arcs:
         object.__setattr__(self, "last", _indices(self.last))
         object.__setattr__(self, "outputs", frozen(self.outputs))
         object.__setattr__(self, "masses", frozen(self.masses))
-        object.__setattr__(self, "rests", frozen(np.zeros(self.outputs.shape) if self.rests is None else self.rests))
+        object.__setattr__(self, "rests", frozen(self.rests if self.rests.size else np.zeros(self.outputs.shape)))
         shapes = {array.shape for array in (self.first, self.last, self.outputs, self.masses, self.rests)}
         if len(shapes) != 1 or self.first.ndim != 1:
             raise InvalidInput(f"arcs need vectors of one length, not of shapes {sorted(shapes)}")
         if ((self.first < 0) | (self.first > self.last) | (self.last >= self.k)).any():
             raise InvalidInput(f"every arc must favour an interval of the labels 0 ... {self.k - 1}")
+        if (self.outputs + self.rests != self.outputs).any():
+            raise InvalidInput("rests of arcs are what rounding to a float took from their outputs, not more")
 
     @property
     def n(self) -> int:
@@ -105,8 +109,8 @@ class Arcs:
 
     def only(self, kept: NDArray[np.bool_]) -> Arcs:
         """Some of the arcs."""
-        parts = (self.first, self.last, self.outputs, self.masses, self.rests)
-        return Arcs(self.k, *(part[kept] for part in parts))
+        rests = self.rests[kept]
+        return Arcs(self.k, self.first[kept], self.last[kept], self.outputs[kept], self.masses[kept], rests)
 
     def table(self, ratio: float) -> tuple[Floats, Floats]:
         """Distinct outputs in increasing order, and the dense ``(k, n)`` table of their probabilities."""

@@ -121,9 +121,17 @@ class IntervalChannel:
     @property
     def biases(self) -> Floats:
         """The expectation of the output less the label, for each label."""
+        return _quotients(self._biases, self.total << self.digits)
+
+    @property
+    def largest_bias(self) -> Fraction:
+        """The largest of them, without its sign."""
+        return Fraction(max(map(abs, self._biases)), self.total << self.digits)
+
+    @property
+    def _biases(self) -> list[int]:
         moments, rows = self._rows(list(map(mul, self.masses, self.outputs))), self._rows(self.masses)
-        biases = [moment - row * y for moment, row, y in zip(moments, rows, self.labels, strict=True)]
-        return _quotients(biases, self.total << self.digits)
+        return [moment - row * y for moment, row, y in zip(moments, rows, self.labels, strict=True)]
 
     @property
     def variances(self) -> Floats:
