@@ -71,7 +71,7 @@ class Arcs:
         object.__setattr__(self, "last", _indices(self.last))
         object.__setattr__(self, "outputs", frozen(self.outputs))
         object.__setattr__(self, "masses", frozen(self.masses))
-        object.__setattr__(self, "rests", frozen(self.rests if self.rests.size else np.zeros(self.outputs.shape)))
+        object.__setattr__(self, "rests", frozen(self.rests if np.size(self.rests) else np.zeros(self.outputs.shape)))
         shapes = {array.shape for array in (self.first, self.last, self.outputs, self.masses, self.rests)}
         if len(shapes) != 1 or self.first.ndim != 1:
             raise InvalidInput(f"arcs need vectors of one length, not of shapes {sorted(shapes)}")
