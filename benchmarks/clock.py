@@ -101,7 +101,7 @@ def clocked(problems: Sequence[Problem], repeats: int, patience: float = math.in
             proof = certify(mechanism)
             spent += solved - start, worked - busy, made - solved
             gaps[place] = max(gaps[place], math.inf if proof.findings else proof.gap)
-            outputs[place] = mechanism.outputs.size
+            outputs[place] = mechanism.n
         runs.append(spent)
     seconds, processor, tabulating = (tuple(column) for column in np.transpose(runs).tolist())
     return Reading(seconds, processor, tabulating, tuple(gaps), tuple(outputs), peak_memory())

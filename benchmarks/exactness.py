@@ -42,7 +42,7 @@ NEARLY = 1e-6
 SHARE = 0.99
 """How many of each class must close."""
 
-LARGEST_BIAS = 1e-12
+LARGEST_BIAS = 0.0
 """Of the range of the labels."""
 
 COLUMNS = ("prior", "bias", "mechanisms", "private", "totals", "largest bias", "<= 1e-9", "<= 1e-6", "worst")
@@ -170,7 +170,7 @@ def examined(number: int, largest: int = LARGEST) -> dict[str, Any]:
         return record | {"error": f"{type(error).__name__}: {error}"}
     verdict = verified(mechanism)
     return record | {
-        "outputs": mechanism.outputs.size,
+        "outputs": mechanism.n,
         "arcs": None if mechanism.arcs is None else mechanism.arcs.at.size,
         "private": verdict.private,
         "totals": verdict.totals,

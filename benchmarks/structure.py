@@ -131,9 +131,9 @@ def intervals(mechanism: Mechanism) -> list[tuple[int, int]]:
     >>> intervals(tabulate(debiased_rr([0, 1, 2], 1.0)))
     [(0, 0), (1, 1), (2, 2)]
     """
-    arcs = mechanism.arcs
-    if arcs is None:
+    if mechanism.arcs is None:
         raise InvalidInput("the mechanism is a table, expected one that is made of arcs")
+    _, arcs = mechanism.unsplit.rounded()
     order = np.argsort(arcs.at, kind="stable")
     return list(zip(arcs.first[order].tolist(), arcs.last[order].tolist(), strict=True))
 
@@ -160,7 +160,7 @@ def examined(problem: Problem) -> dict[str, Any]:
     outside = max(grid.low - mechanism.outputs[0], mechanism.outputs[-1] - grid.high, 0.0)
     proven = gap <= required_gap(problem)
     return record | {
-        "outputs": mechanism.outputs.size,
+        "outputs": mechanism.n,
         **{name: steps.count(step) for step, name in STEPS.items()},
         "others": sum(step not in STEPS for step in steps),
         "from_first_to_last": (favoured[0], favoured[-1]) == ((0, 0), (problem.k - 1,) * 2),

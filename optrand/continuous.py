@@ -173,7 +173,7 @@ class ContinuousMechanism:
         """A line without the tables."""
         return (
             f"<ContinuousMechanism: labels from {self.low:g} to {self.high:g}, {self.knots.size} knots, "
-            f"{self.mechanism.outputs.size} outputs, epsilon {self.epsilon:g}>"
+            f"{self.mechanism.n} outputs, epsilon {self.epsilon:g}>"
         )
 
 

@@ -136,8 +136,9 @@ def read_dual(document: object) -> Dual | None:
     origin = number(parts["origin"], "dual.origin") if moved else 0.0
     if moved and not origin:
         raise InvalidFile("dual.origin is 0.0, which is said by leaving it out")
+    alpha, beta = (numbers(parts[name], f"dual.{name}") for name in ("alpha", "beta"))
     try:
-        return Dual(*(numbers(parts[name], f"dual.{name}") for name in ("alpha", "beta")), origin)  # type: ignore[arg-type]
+        return Dual(np.array(alpha), np.array(beta), origin)
     except InvalidInput as error:
         raise InvalidFile(f"the file's dual has no meaning: {error}") from error
 

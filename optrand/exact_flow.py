@@ -320,10 +320,10 @@ class ExactFlow:
         """Mixed with a mechanism of two outputs that takes the biases back (:mod:`optrand.completion`)."""
         labels, zero = [Fraction(y, 1 << self.digits) for y in self.labels], Fraction(self.origin)
         means = [y + bias for y, bias in zip(labels, self.biases, strict=True)]
-        rows, (low, high) = [Fraction(1)] * self.k, (problem.outputs.low, problem.outputs.high)
+        low, high = problem.outputs.low, problem.outputs.high
         if math.isinf(low):
             low, high = float_below(min(self.outputs)), float_above(max(self.outputs))
-        found = Completion.of((low, high), labels, rows, means, self.ratio, origin=zero, monotone=True)
+        found = Completion.of((low, high), labels, means, self.ratio, origin=zero, monotone=True)
         if found is None:
             return None
         total, more = self.total, self.ratio - 1

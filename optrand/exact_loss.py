@@ -8,7 +8,8 @@ repair costs is thereby counted. Three forms, three repairs:
   (:mod:`optrand.exact_flow`): private and normalised by construction;
 * a table in integers, private and normalised already, whose means a share of two outputs makes right
   (:mod:`optrand.completion`);
-* a table in floats, whose columns are lifted until they keep within the ratio, and completed.
+* a table in floats, whose columns are lifted until they keep within the ratio, whose rows are made even, and whose
+  means are then made right like those of the second.
 """
 
 from __future__ import annotations
@@ -201,20 +202,19 @@ def _kept(labels: Floats, outputs: Floats, table: IntegerArcs | Integers, ratio:
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """A table in integers whose columns keep within a ratio, and whose rows may miss their total.
+    """A table in integers whose columns keep within a ratio and whose rows have one total.
 
     Attributes
     ----------
     outputs : (n,) array
     weights : (k, n) array of int
-    unit : int
-        What stands for probability 1.
+    total : int
     ratio : Fraction
     """
 
     outputs: Floats
     weights: Integers
-    unit: int
+    total: int
     ratio: Fraction
 
     @classmethod
@@ -225,72 +225,70 @@ class _Table:
 
     @classmethod
     def of_floats(cls, problem: Problem, randomizer: Randomizer) -> _Table:
-        """Of floats, as the rationals that they are; columns that exceed the ratio are lifted as a whole."""
+        """Of floats, as the rationals that they are, columns that exceed the ratio lifted and rows made even."""
         used = randomizer.matrix.max(axis=0) > 0
         matrix, ratio = randomizer.matrix[:, used], privacy_ratio(problem.epsilon)
-        digits, more = places(matrix.ravel()), ratio.numerator - ratio.denominator
-        weights = np.array(scaled(matrix.ravel(), digits), dtype=object).reshape(matrix.shape)
+        weights = np.array(scaled(matrix.ravel(), places(matrix.ravel())), dtype=object).reshape(matrix.shape)
         excess = weights.max(axis=0) * ratio.denominator - weights.min(axis=0) * ratio.numerator
-        lifted = weights * more + np.maximum(excess, 0)
-        return cls(randomizer.outputs[used], lifted, more << digits, ratio)
+        lifted = weights * (ratio.numerator - ratio.denominator) + np.maximum(excess, 0)
+        even = _evened(lifted)
+        return cls(randomizer.outputs[used], even, int(even[0].sum()), ratio)
 
     def completed(self, problem: Problem) -> Fraction | None:
-        """The objective with rows, and means where bias is not allowed, made right; None if they cannot be."""
-        found = self._completion(problem)
+        """The objective, with means made right where bias is not allowed; None if they cannot be."""
+        expected = _expected(problem, self.outputs, self.weights, self.ratio) / self.total
+        biases = self.moments(problem, 1)
+        if not (problem.unbiased and any(biases)):
+            return expected + _charge(problem, biases)
+        found = self._completion(problem, biases)
         if found is None:
             return None
-        expected = found.kept * _expected(problem, self.outputs, self.weights, self.ratio) / self.unit
-        expected += _lost(problem, found.low, found.at_low) + _lost(problem, found.high, found.at_high)
-        return expected + _charge(problem, self._biases_after(problem, found))
+        return (
+            found.kept * expected + _lost(problem, found.low, found.at_low) + _lost(problem, found.high, found.at_high)
+        )
 
     def of_each_label(self, problem: Problem) -> list[Fraction] | None:
         """The same of each label, for squared loss."""
-        found = self._completion(problem)
+        errors, biases = self.moments(problem, 2), self.moments(problem, 1)
+        if not (problem.unbiased and any(biases)):
+            return _each(problem, errors, biases)
+        found = self._completion(problem, biases)
         if found is None:
             return None
         low, high = Fraction(found.low), Fraction(found.high)
-        labels = map(Fraction, problem.labels.tolist())
-        rows = zip(labels, self.moments(problem, 2), found.at_low, found.at_high, strict=True)
-        errors = [found.kept * error + u * (low - y) ** 2 + w * (high - y) ** 2 for y, error, u, w in rows]
-        return _each(problem, errors, self._biases_after(problem, found))
+        rows = zip(map(Fraction, problem.labels.tolist()), errors, found.at_low, found.at_high, strict=True)
+        return [(found.kept * error + u * (low - y) ** 2 + w * (high - y) ** 2) / 2 for y, error, u, w in rows]
 
     def moments(self, problem: Problem, power: int) -> list[Fraction]:
-        """The sum of ``weight * (output - label)**power`` of each label."""
+        """The expectation of ``(output - label)**power`` for each label."""
         digits = max(places(problem.labels), places(self.outputs))
         rows, columns = (np.array(scaled(x, digits), dtype=object) for x in (problem.labels, self.outputs))
         moments = (self.weights * (columns - rows[:, np.newaxis]) ** power).sum(axis=1)
-        return [Fraction(moment, self.unit << (power * digits)) for moment in moments.tolist()]
+        return [Fraction(moment, self.total << (power * digits)) for moment in moments.tolist()]
 
-    def _biases_after(self, problem: Problem, found: Completion) -> list[Fraction]:
-        low, high = Fraction(found.low), Fraction(found.high)
-        labels = map(Fraction, problem.labels.tolist())
-        rows = zip(labels, self.moments(problem, 1), found.at_low, found.at_high, strict=True)
-        return [found.kept * bias + u * (low - y) + w * (high - y) for y, bias, u, w in rows]
-
-    def _completion(self, problem: Problem) -> Completion | None:
-        rows = [Fraction(row, self.unit) for row in self.weights.sum(axis=1).tolist()]
-        if not problem.unbiased or (len(set(rows)) == 1 and not any(self.moments(problem, 1))):
-            return self._with_rows(rows)
+    def _completion(self, problem: Problem, biases: list[Fraction]) -> Completion | None:
         middle = Fraction(float(problem.labels[problem.k // 2]))
         labels = [Fraction(y) - middle for y in problem.labels.tolist()]
-        parts = zip(self.moments(problem, 1), rows, labels, strict=True)
-        means = [bias + row * y for bias, row, y in parts]
+        means = [y + bias for y, bias in zip(labels, biases, strict=True)]
         ends = problem.outputs.low, problem.outputs.high
-        return Completion.of(ends, labels, rows, means, self.ratio, origin=middle)
+        return Completion.of(ends, labels, means, self.ratio, origin=middle)
 
-    def _with_rows(self, rows: list[Fraction]) -> Completion | None:
-        """What rows lack is given to the output that is likeliest of all; nothing where all lack the same."""
-        at = int(np.argmax(self.weights.max(axis=0)))
-        likeliest = float(self.outputs[at])
-        if len(set(rows)) == 1:
-            kept = 1 / rows[0]
-        else:
-            share = (max(rows) - min(rows)) / (self.ratio - 1)
-            kept = (1 - share) / max(Fraction(1), *rows)
-        missing = [1 - kept * row for row in rows]
-        if not (kept > 0 and min(missing) >= 0 and max(missing) <= self.ratio * min(missing)):
-            return None
-        return Completion(kept, likeliest, likeliest, missing, [Fraction(0)] * len(rows))
+
+def _evened(weights: Integers) -> Integers:
+    """Rows raised to the largest of their totals, entry by entry, none beyond the largest of its column.
+
+    No ratio grows. There is room for it: the largest entries of all columns sum to at least the largest total.
+    """
+    rows, even = weights.sum(axis=1).tolist(), weights.copy()
+    for y in np.flatnonzero([row < max(rows) for row in rows]).tolist():
+        lack, room = max(rows) - rows[y], weights.max(axis=0) - weights[y]
+        for i in sorted(range(weights.shape[1]), key=room.__getitem__, reverse=True):
+            more = min(lack, room[i])
+            even[y, i] += more
+            lack -= more
+            if not lack:
+                break
+    return even
 
 
 def _lost(problem: Problem, output: float, chances: list[Fraction]) -> Fraction:

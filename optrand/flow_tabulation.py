@@ -68,19 +68,20 @@ def tabulated_flow(problem: Problem, arcs: Arcs) -> tuple[Floats, IntegerArcs, F
     outputs : (n,) array
         Strictly increasing.
     flow : IntegerArcs
-        Of at most as many arcs.
+        Of at most twice as many arcs.
     ratio : Fraction
         At most ``exp(epsilon)``.
 
     Raises
     ------
     NotCertified
-        If labels are not covered equally by more than rounding, so that the rows do not have one total.
+        If labels are not covered equally by more than rounding, so that the rows do not have one total, or no outputs
+        that the problem allows make the means right.
 
     Notes
     -----
-    Biases are exact, and no larger than the rounding of the outputs to floats makes them, as long as the arcs admit
-    means that are right. ``O(k + n)`` integers and a few sparse factorisations; nothing of size ``k n`` is made.
+    Where the problem asks for unbiased labels no mean is off by anything: outputs between two floats are split between
+    them. ``O(k + n)`` integers and a few sparse factorisations; nothing of size ``k n`` is made.
 
     Examples
     --------
@@ -88,7 +89,7 @@ def tabulated_flow(problem: Problem, arcs: Arcs) -> tuple[Floats, IntegerArcs, F
     >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
     >>> coins = Arcs(3, [0, 1, 2], [0, 1, 2], [-1.0, 1.0, 3.0], np.full(3, 1 / (2 + np.e)))
     >>> outputs, flow, ratio = tabulated_flow(problem, coins)
-    >>> outputs.round(6).tolist(), len(set(flow.masses.tolist())), flow.total(ratio) > 0
+    >>> sorted({round(output, 6) for output in outputs.tolist()}), len(set(flow.coverage)), flow.total(ratio) > 0
     ([-1.74593, 1.0, 3.74593], 1, True)
     """
     return *exact_flow(problem, arcs).in_floats(), privacy_ratio(problem.epsilon)

@@ -195,6 +195,11 @@ class Mechanism:
         return Randomizer.of_arcs(self.labels, arcs, claimed)
 
     @cached_property
+    def n(self) -> int:
+        """The number of outputs, two neighbouring floats that share a column counted as one."""
+        return self.outputs.size if self.arcs is None else len(set(self.unsplit.outputs))
+
+    @cached_property
     def unsplit(self) -> ExactFlow:
         """The columns of :attr:`arcs`, with outputs that are exact where floats are split; on a grid none are.
 
@@ -287,7 +292,7 @@ class Mechanism:
 
     def __repr__(self) -> str:
         """A line without the tables."""
-        return f"<Mechanism: {self.labels.size} labels, {self.outputs.size} outputs, epsilon {self.epsilon:g}>"
+        return f"<Mechanism: {self.labels.size} labels, {self.n} outputs, epsilon {self.epsilon:g}>"
 
 
 def load(path: str | os.PathLike[str]) -> Mechanism:

@@ -244,15 +244,15 @@ def _answer(problem: Problem, solver: Solver | None) -> SweepRow:
         known = error.certificate if isinstance(error, NotCertified) else None
         return replace(row, seconds=time.perf_counter() - start, **({} if known is None else _proven(known)))
     seconds = time.perf_counter() - start
-    randomizer = mechanism.randomizer
+    biases = np.array([float(bias) for bias in mechanism.exact_biases])
     return SweepRow(
         epsilon=problem.epsilon,
         bias_penalty=problem.bias_penalty,
         value=proof.lower if proof.maximised else proof.upper,
         **_proven(proof),
-        variance=float(problem.prior @ randomizer.variances),
-        squared_bias=float(problem.prior @ randomizer.biases**2),
-        outputs=mechanism.outputs.size,
+        variance=float(problem.prior @ mechanism.randomizer.variances),
+        squared_bias=float(problem.prior @ biases**2),
+        outputs=mechanism.n,
         seconds=seconds,
         status="certified",
         reason="",

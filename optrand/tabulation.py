@@ -253,7 +253,7 @@ def _completed(problem: Problem, outputs: Floats, weights: Integers, ratio: Frac
     labels = [Fraction(y) - middle for y in problem.labels.tolist()]
     means = [y + bias for y, bias in zip(labels, biases, strict=True)]
     ends = problem.outputs.low, problem.outputs.high
-    found = Completion.of(ends, labels, [Fraction(1)] * problem.k, means, ratio, origin=middle)
+    found = Completion.of(ends, labels, means, ratio, origin=middle)
     if found is None:
         raise NotCertified(
             f"no mechanism near this table is unbiased: its largest bias is {float(max(map(abs, biases))):.3g}, and "

@@ -24,6 +24,7 @@ def reference_bound(problem: Problem, dual: Dual, ratio: Fraction) -> Fraction:
     alpha, beta, prior, labels = (
         [Fraction(x) for x in array.tolist()] for array in (dual.alpha, dual.beta, problem.prior, problem.labels)
     )
+    alpha = [a - b * Fraction(dual.origin) for a, b in zip(alpha, beta, strict=True)]
     total = sum(alpha) + sum(b * y for b, y in zip(beta, labels, strict=True))
     if 0 < problem.bias_penalty < math.inf:
         total -= sum(b * b / (2 * Fraction(problem.bias_penalty) * p) for b, p in zip(beta, prior, strict=True) if b)
@@ -44,7 +45,9 @@ def _price_on_grid(problem, dual, i, ratio):
             loss = Fraction(problem.loss.entries[y, i])
         else:
             loss = exact_loss(problem.loss, Fraction(output), Fraction(label))
-        reduced = p * loss - Fraction(dual.alpha[y]) - Fraction(dual.beta[y]) * Fraction(output)
+        reduced = (
+            p * loss - Fraction(dual.alpha[y]) - Fraction(dual.beta[y]) * (Fraction(output) - Fraction(dual.origin))
+        )
         cost += reduced * (ratio if reduced < 0 else 1)
     return cost
 
@@ -70,6 +73,7 @@ def _least_on_line(problem, dual, steepness):
     """The least value of one staircase column over the line or the interval."""
     prior, labels = ([Fraction(x) for x in array.tolist()] for array in (problem.prior, problem.labels))
     alpha, beta = ([Fraction(x) for x in array.tolist()] for array in (dual.alpha, dual.beta))
+    alpha = [a - b * Fraction(dual.origin) for a, b in zip(alpha, beta, strict=True)]
     low, high = problem.outputs.low, problem.outputs.high
 
     def value(v):

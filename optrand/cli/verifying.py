@@ -73,7 +73,7 @@ def proven(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
 
     return {
         "labels": mechanism.labels.size,
-        "outputs": f"{mechanism.outputs.size}, {in_words(mechanism.problem.outputs)}",
+        "outputs": f"{mechanism.n}, {in_words(mechanism.problem.outputs)}",
         "realised epsilon": f"{shown_spent(proof.epsilon, proof.asked)} of {proof.asked!r} (verified in integers)",
         "largest bias": shown_above(proof.bias, 3),
         "verified gap": told_gap(proof.gap),

@@ -67,8 +67,8 @@ def unbiased_values(mechanism: Mechanism, functions: ArrayLike, *, prior: ArrayL
     Examples
     --------
     >>> import math, optrand
-    >>> mechanism = optrand.tabulate(optrand.debiased_rr([0, 1], math.log(3)))
-    >>> optrand.certify(mechanism).require(gap=1e-9).bias < 1e-15
+    >>> mechanism = optrand.tabulate(optrand.rr([0, 1], math.log(3)))
+    >>> optrand.certify(mechanism).require(gap=1e-9).epsilon == math.log(3)
     True
     >>> unbiased_values(mechanism, [[0, 0], [1, 1]]).round(12).tolist()
     [[-0.5, -0.5], [1.5, 1.5]]

@@ -73,7 +73,7 @@ def best_prices(problem: Problem, dual: Dual, outputs: Floats) -> Floats:
 
 def _prices(problem: Problem, dual: Dual, outputs: Floats) -> Floats:
     prior, alpha, beta = (array[:, np.newaxis] for array in (problem.prior, dual.alpha, dual.beta))
-    reduced = np.where(prior > 0, prior * problem.loss_table(outputs), 0.0) - alpha - beta * outputs
+    reduced = np.where(prior > 0, prior * problem.loss_table(outputs), 0.0) - alpha - beta * (outputs - dual.origin)
     prices: Floats = reduced.sum(axis=0) + math.expm1(problem.epsilon) * np.minimum(reduced, 0).sum(axis=0)
     return prices
 

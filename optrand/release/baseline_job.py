@@ -236,7 +236,7 @@ class BaselineJob:
 
 
 def _finite_outputs(mechanism: Mechanism) -> str:
-    return f"{mechanism.outputs.size} values from {mechanism.outputs[0]:g} to {mechanism.outputs[-1]:g}"
+    return f"{mechanism.n} values from {mechanism.outputs[0]:g} to {mechanism.outputs[-1]:g}"
 
 
 def _noisy_outputs(noise: Additive) -> str:

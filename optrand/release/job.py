@@ -351,7 +351,7 @@ class LabelJob:
         summary = Summary(
             rows=places.size,
             labels=self.labels.size,
-            outputs=mechanism.outputs.size,
+            outputs=mechanism.n,
             allowed=in_words(question.outputs),
             epsilon=self.epsilon,
             split=split,

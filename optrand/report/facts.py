@@ -61,7 +61,7 @@ def certificate_facts(mechanism: Mechanism, proof: Certificate) -> Facts:
     )
     found = [
         ("Labels", f"{problem.k:,}, from {problem.labels[0]:g} to {problem.labels[-1]:g}"),
-        ("Outputs", f"{mechanism.outputs.size:,}, {in_words(problem.outputs)}"),
+        ("Outputs", f"{mechanism.n:,}, {in_words(problem.outputs)}"),
         ("Objective", _objective(problem)),
         ("Optimal value", optimum),
         ("Gap", f"at most {above(proof.gap, 2)} of the value" if math.isfinite(proof.gap) else "unknown"),

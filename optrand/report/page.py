@@ -136,7 +136,7 @@ def _picture(entry: Shown, mechanism: Mechanism) -> str:
     if entry.figure is None:
         return f"{heading}\n<p>Not drawn: {escape(entry.reason)}.</p>"
     told = " ".join(entry.figure.get_suptitle().split())
-    size = f"{counted(mechanism.labels.size, 'label')}, {counted(mechanism.outputs.size, 'output')}"
+    size = f"{counted(mechanism.labels.size, 'label')}, {counted(mechanism.n, 'output')}"
     text = f"{told or size}. {entry.words.meaning}"
     drawn = inline_svg(entry.figure, name=entry.name, title=entry.words.heading, text=text)
     return f"{heading}\n<figure>\n{drawn}\n<figcaption>{escape(entry.words.meaning)}</figcaption>\n</figure>"

@@ -55,7 +55,7 @@ class _Certified:
         prior, labels = ([float(x) for x in row] for row in (self.setting.prior, self.setting.labels))
         problem = optrand.unbiased_regression(labels, prior, math.log(self.setting.ratio))
         mechanism = optrand.tabulate(optrand.solve(problem))
-        return mechanism.outputs.size, optrand.certify(mechanism).gap
+        return mechanism.n, optrand.certify(mechanism).gap
 
 
 def _certified(budget: Budget) -> Iterator[_Certified]:
