@@ -46,13 +46,12 @@ class Clarabel:
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = self.tolerance
         settings.time_limit = self.time_limit
         settings.max_iter = 300
+        parts = sparse.csc_array(sparse.vstack(rows)), np.concatenate(right)
+        numbers = program.quadratic.data, program.cost, parts[0].data, parts[1]
+        if not all(np.isfinite(some).all() for some in numbers):
+            raise SolverFailed("a cone program with coefficients beyond floats was not handed to Clarabel")
         answer = clarabel.DefaultSolver(
-            sparse.csc_array(program.quadratic),
-            program.cost,
-            sparse.csc_array(sparse.vstack(rows)),
-            np.concatenate(right),
-            kinds,
-            settings,
+            sparse.csc_array(program.quadratic), program.cost, *parts, kinds, settings
         ).solve()
         x, multipliers = np.array(answer.x), np.array(answer.z)
         if not (np.isfinite(x).all() and np.isfinite(multipliers).all()):
