@@ -133,7 +133,7 @@ def _expected(problem: Problem, outputs: Floats, table: IntegerArcs | Integers, 
     """The expected loss times the row total, rounded up where it is not rational.
 
     Of arcs ``O(k + n log k)`` integer operations, and ``n`` logarithms for Poisson log loss; of tables, and of a loss
-    that is a table, ``O(k n)``.
+    that is a table or the user's own, ``O(k n)``.
     """
     if problem.loss == losses.zero_one:
         kept = zip(map(Fraction, problem.prior.tolist()), _kept(problem.labels, outputs, table, ratio), strict=True)
@@ -157,6 +157,8 @@ def _expected(problem: Problem, outputs: Floats, table: IntegerArcs | Integers, 
         apart, power = columns - rows[:, np.newaxis], 2 if problem.loss == losses.squared else 1
         sums = (table * (apart * apart if power == 2 else np.abs(apart))).sum(axis=1)
         return Fraction(sum(map(mul, parts, sums.tolist())), power << (finer + power * digits))
+    if isinstance(problem.loss, losses.Loss):
+        return _expected_of_any_loss(problem, problem.loss, outputs, table)
     entries = problem.loss_table(outputs)
     digits = places(entries.ravel())
     costs = np.array(scaled(entries.ravel(), digits), dtype=object).reshape(entries.shape)
@@ -182,6 +184,16 @@ def _expected_poisson(problem: Problem, outputs: Floats, table: IntegerArcs | In
     for v, weight, pull in zip(map(Fraction, outputs.tolist()), weights, pulled, strict=True):
         expected += v * weight - log_bracket(v)[0] * Fraction(pull, 1 << line)
     return expected / (1 << finer)
+
+
+def _expected_of_any_loss(problem: Problem, loss: losses.Loss, outputs: Floats, table: Integers) -> Fraction:
+    """Of a loss of which nothing is known but its brackets; cost ``O(k n)`` fractions."""
+    expected, values = Fraction(0), list(map(Fraction, outputs.tolist()))
+    for y, p, row in zip(problem.labels.tolist(), problem.prior.tolist(), table.tolist(), strict=True):
+        if p:
+            costs = (weight * loss.bracket(v, Fraction(y))[1] for v, weight in zip(values, row, strict=True))
+            expected += Fraction(p) * sum(costs, Fraction(0))
+    return expected
 
 
 def _kept(labels: Floats, outputs: Floats, table: IntegerArcs | Integers, ratio: Fraction) -> list[int]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optrand import Dual, Grid, certify, classification, losses, rr, tabulate
+from optrand import Dual, Grid, certify, classification, exact_loss, losses, rr, tabulate
 from optrand.arcs import IntegerArcs
 from optrand.mechanism import Mechanism
 from optrand.pricing import exact
@@ -32,6 +32,10 @@ def cases(draw):
         labels, prior / math.fsum(prior), draw(st.sampled_from([0.1, 1.0, 8.0])), losses.zero_one, 0.0, Grid(grid)
     )
     return problem, Dual(prior * rng.normal(size=k) * rng.choice([0.0, 1.0, -1.0], size=k), np.zeros(k))
+
+
+def kept_by(mechanism: Mechanism) -> list[int]:
+    return exact_loss._kept(mechanism.labels, mechanism.outputs, mechanism.table, mechanism.ratio)
 
 
 @given(cases())
@@ -80,18 +84,16 @@ def test_the_kept_weights_are_the_diagonal_of_the_table(seed, as_arcs):
         table = IntegerArcs(k, first, last, np.repeat(each, 2), both)
     weights = table if as_arcs else table.table(ratio)
     mechanism = Mechanism(problem, None, np.arange(float(k)), weights, ratio)
-    assert exact._kept(mechanism) == [mechanism.weights[y, y] for y in range(k)]
-    correct = sum(
-        Fraction(p) * Fraction(w, mechanism.total)
-        for p, w in zip(problem.prior.tolist(), exact._kept(mechanism), strict=True)
-    )
-    assert exact.value(problem, mechanism) == -correct
+    kept = kept_by(mechanism)
+    assert kept == [mechanism.weights[y, y] for y in range(k)]
+    correct = sum(Fraction(p) * Fraction(w, mechanism.total) for p, w in zip(problem.prior.tolist(), kept, strict=True))
+    assert exact_loss.of_mechanism(problem, mechanism) == -correct
 
 
 def test_an_output_that_is_no_label_keeps_nothing():
     problem = Problem(np.array([0.0, 1.0]), np.array([0.5, 0.5]), 1.0, losses.zero_one, 0.0, Grid([-3.0, 1.0, 9.0]))
     mechanism = Mechanism(problem, None, [-3.0, 1.0, 9.0], [[2, 1, 1], [1, 2, 1]], Fraction(2))
-    assert exact._kept(mechanism) == [0, 2]
+    assert kept_by(mechanism) == [0, 2]
 
 
 def test_a_thousand_classes_are_proven_exactly():
@@ -100,3 +102,11 @@ def test_a_thousand_classes_are_proven_exactly():
     assert proof.findings == ()
     assert proof.gap < 1e-12
     assert proof.upper == pytest.approx(math.exp(3) / (math.exp(3) + 999), rel=1e-9)
+
+
+def test_a_loss_of_ones_own_is_summed_from_its_brackets():
+    """A loss whose floats are nonsense: what counts is the bracket, and of that the upper end."""
+    own = losses.Loss("own", lambda v, y: 0 * v * y, lambda v, y: (abs(v - y), abs(v - y) + Fraction(1, 3)))
+    problem = Problem(np.array([0.0, 1.0]), np.array([0.5, 0.5]), 1.0, own, 0.0, Grid([0.0, 1.0]))
+    mechanism = Mechanism(problem, None, [0.0, 1.0], [[2, 1], [1, 2]], Fraction(2))
+    assert exact_loss.of_mechanism(problem, mechanism) == Fraction(1, 3) + Fraction(1, 3)
