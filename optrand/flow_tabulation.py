@@ -113,8 +113,9 @@ def exact_flow(problem: Problem, arcs: Arcs, *, corrected: bool = True) -> Exact
         right.
     """
     ratio = privacy_ratio(problem.epsilon)
-    # Less an origin, not every value of a grid is a float.
-    origin = 0.0 if isinstance(problem.outputs, Grid) else problem.origin
+    # Less an origin, outputs are rounded: values of a grid to what is none of them, small ones to zero.
+    stay = isinstance(problem.outputs, Grid) or problem.loss.positive_outputs
+    origin = 0.0 if stay else problem.origin
     offsets, flow = rounded_flow(problem.epsilon, arcs, origin)
     if problem.unbiased and corrected:
         table = _Table(problem, offsets, flow, ratio, origin).unbiased()

@@ -511,6 +511,13 @@ def test_columns_on_a_grid_become_a_mechanism_on_that_grid() -> None:
     assert Channel.of_mechanism(mechanism).is_feasible(problem)
 
 
+def test_an_output_near_zero_stays_positive_where_labels_are_far_from_it() -> None:
+    problem = optrand.regression([1000.0, 1000.5], [0.5, 0.5], EPSILON, loss=losses.poisson_log)
+    arcs = Arcs(2, [0, 1], [0, 1], [1e-300, 1000.0], np.full(2, 1 / (1 + math.e)))
+    randomizer = Randomizer.of_arcs(problem.labels, arcs, EPSILON)
+    assert certify(problem, randomizer).upper == pytest.approx(problem.value(randomizer), rel=1e-12)
+
+
 def test_an_output_far_from_zero_has_no_rest_that_another_float_is_nearer_to() -> None:
     assert Arcs(1, [0], [0], [1e16], [1.0], [1.0]).rests == 1
     for output, rest in ((1e16, 1.5), (1.0, -3.0), (0.0, 0.25)):
@@ -525,6 +532,9 @@ def test_arcs_are_read_at_the_budget_that_they_claim() -> None:
     assert not proof.findings
     assert proof.upper == pytest.approx(OPTIMUM, rel=1e-9)
     assert certify(wider, truth.mechanism).upper == proof.upper
+    mechanism = optrand.tabulate(wider, truth.solution.randomizer)
+    assert mechanism.realised_epsilon <= EPSILON
+    assert certify(mechanism).upper == proof.upper
 
 
 def test_the_bias_of_floats_is_stated_though_it_cancels_in_floats() -> None:
