@@ -21,6 +21,7 @@ from optrand.certificate import Certificate
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
 from optrand.largest_loss import certify_largest_loss, label_losses
 from optrand.mechanism import Mechanism
+from optrand.numerals import shown_above
 from optrand.outputs import Grid, OutputSet, as_output_set
 from optrand.problem import regression
 from optrand.randomizer import Randomizer
@@ -144,7 +145,7 @@ def minimax(
         raise NotCertified(f"no solution: {error}") from error
     proof = answer.certificate
     if proof.findings or not proof.gap <= USEFUL_GAP:
-        reason = "; ".join(proof.findings) or f"the verified gap is {proof.gap:.3g}"
+        reason = "; ".join(proof.findings) or f"the verified gap is {shown_above(proof.gap, 3)}"
         raise NotCertified(
             f"the solver's answer could not be certified ({reason}): the best solution is attached as .solution",
             certificate=proof,

@@ -13,6 +13,7 @@ from optrand import (
     Randomizer,
     certify,
     classification,
+    feasible_output_set,
     regression,
     rr_with_prior,
     solve,
@@ -126,3 +127,17 @@ def test_what_rounding_forgives_is_repaired_so_that_the_bounds_stay_in_order(err
     assert (problem.value(shaken) < proof.lower) == (error < 0)
     # The dual has no say in it.
     assert certify(problem, shaken).upper == proof.upper
+
+
+def test_a_table_of_labels_that_double_is_unbiased_or_says_what_it_is():
+    """Two hundred labels, each twice the one before, on ten values: more than floats tell a solver."""
+    labels = 2.0 ** np.arange(200)
+    grid = feasible_output_set(labels, 0.001, 10)
+    problem = unbiased_regression(labels, np.full(200, 1 / 200), 0.001, outputs=grid)
+    try:
+        solution = solve(problem)
+    except NotCertified as error:
+        solution = error.solution
+    mechanism = tabulate(solution)
+    assert not any(mechanism.exact_biases)
+    assert certify(mechanism).findings == ()

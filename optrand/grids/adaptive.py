@@ -28,6 +28,7 @@ from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.grids.descent import descend, optimum_on
 from optrand.grids.lattice import Lattice
 from optrand.grids.placement import Placements
+from optrand.numerals import shown_above
 from optrand.outputs import Grid
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
@@ -188,7 +189,8 @@ class _Search:
         proof = certify(solution)
         if not _excess(proof.lower, proof.upper) <= tolerance:
             raise NotCertified(
-                f"the optimum itself is proven to {proof.gap:.3g} only, less than the tolerance of {tolerance:g}",
+                f"the optimum itself is proven to {shown_above(proof.gap, 3)} only, less than the tolerance of "
+                f"{tolerance:g}",
                 certificate=proof,
                 solution=solution,
             )

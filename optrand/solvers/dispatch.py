@@ -7,6 +7,7 @@ from typing import Protocol
 from optrand.certificate import certify
 from optrand.errors import NotCertified, SolverFailed
 from optrand.merging import Merging
+from optrand.numerals import shown_above
 from optrand.presolve import Reduction
 from optrand.problem import Problem
 from optrand.solution import Solution
@@ -98,7 +99,7 @@ def solve(problem: Problem, solver: Solver | None = None) -> Solution:
         raise NotCertified(f"no solution: {error}") from error
     proof = certify(solution)
     if proof.findings or not proof.gap <= USEFUL_GAP:
-        reason = "; ".join(proof.findings) or f"the verified gap is {proof.gap:.3g}"
+        reason = "; ".join(proof.findings) or f"the verified gap is {shown_above(proof.gap, 3)}"
         raise NotCertified(
             f"the solver's answer could not be certified ({reason}): the best solution is attached as .solution",
             certificate=proof,
