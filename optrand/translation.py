@@ -22,6 +22,7 @@ from optrand.outputs import Grid, Interval, OutputSet
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution
+from optrand.validation import Floats
 
 __all__ = ["Translation", "near_zero"]
 
@@ -65,9 +66,7 @@ class Translation:
         if dual is not None:
             dual = Dual(dual.alpha, dual.beta, self.origin)
         if given.arcs is not None and not isinstance(problem.outputs, Grid):
-            outputs = given.arcs.outputs + self.origin
-            # Exact, since the origin is larger than what is added to it.
-            rests = given.arcs.outputs - (outputs - self.origin)
+            outputs, rests = _sum(given.arcs.outputs, self.origin)
             arcs = Arcs(given.k, given.arcs.first, given.arcs.last, outputs, given.arcs.masses, rests)
             randomizer = Randomizer.of_arcs(problem.labels, arcs, given.epsilon)
         else:
@@ -82,6 +81,19 @@ def near_zero(problem: Problem, solver: Callable[[Problem], Solution]) -> Soluti
     """What a solver answers where labels lie near zero, carried back."""
     translation = Translation(problem)
     return translation.back(solver(translation.centred))
+
+
+def _sum(offsets: Floats, origin: float) -> tuple[Floats, Floats]:
+    """The nearest floats to some sums, and what the sums exceed them by, exactly ([Knuth]_, whichever is larger).
+
+    References
+    ----------
+    .. [Knuth] Knuth, *The Art of Computer Programming*, volume 2, section 4.2.2, theorem B.
+    """
+    sums = offsets + origin
+    moved = sums - offsets
+    rests: Floats = (offsets - (sums - moved)) + (origin - moved)
+    return sums, rests
 
 
 def _moved(outputs: OutputSet, origin: float) -> OutputSet | None:

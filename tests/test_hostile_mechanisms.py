@@ -21,6 +21,7 @@ from optrand import Dual, Grid, Interval, Mechanism, Randomizer, certify, losses
 from optrand.arcs import Arcs, IntegerArcs
 from optrand.exact import privacy_ratio
 from optrand.staircase import decompose
+from optrand.translation import Translation
 
 EACH = 20
 """Mechanisms and randomizers of each kind for each problem."""
@@ -523,6 +524,19 @@ def test_an_output_far_from_zero_has_no_rest_that_another_float_is_nearer_to() -
     for output, rest in ((1e16, 1.5), (1.0, -3.0), (0.0, 0.25)):
         with pytest.raises(optrand.InvalidInput, match="rests of arcs are what rounding"):
             Arcs(1, [0], [0], [output], [1.0], [rest])
+
+
+def test_outputs_further_from_the_origin_than_it_is_from_zero_are_carried_back_exactly() -> None:
+    labels = np.array([-3.0, -2.9, -2.85])
+    problem = optrand.unbiased_regression(labels, [0.5, 0.3, 0.2], 0.01)
+    translation = Translation(problem)
+    near = optrand.solve(translation.centred)
+    offsets, far = near.randomizer.arcs, translation.back(near).randomizer.arcs
+    assert translation.origin == -2.9
+    assert np.abs(offsets.outputs).max() > 2.9
+    for offset, output, rest in zip(offsets.outputs, far.outputs, far.rests, strict=True):
+        assert Fraction(offset) + Fraction(translation.origin) == Fraction(output) + Fraction(rest)
+    assert optrand.tabulate(optrand.solve(problem)).bias == 0
 
 
 def test_arcs_are_read_at_the_budget_that_they_claim() -> None:
