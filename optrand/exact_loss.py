@@ -5,7 +5,7 @@ problem asks for it) unbiased mechanism loses, in rational arithmetic, rounded u
 repair costs is thereby counted. Three forms, three repairs:
 
 * interval columns, whose masses become integers that conserve flow and whose moments become exact
-  (:mod:`optrand.exact_flow`): private and normalised by construction;
+  (:mod:`optrand.exact_means`): private and normalised by construction;
 * a table in integers, private and normalised already, whose means a share of two outputs makes right
   (:mod:`optrand.completion`);
 * a table in floats, whose columns are lifted until they keep within the ratio, whose rows are made even, and whose
@@ -30,6 +30,7 @@ from optrand.dyadic import places, scaled
 from optrand.errors import Infeasible, NotCertified
 from optrand.exact import log_bracket, privacy_ratio
 from optrand.exact_flow import ExactFlow
+from optrand.exact_means import with_exact_means
 from optrand.flow_tabulation import exact_flow
 from optrand.mechanism import Mechanism
 from optrand.outputs import Grid
@@ -112,7 +113,7 @@ def _flow_of(problem: Problem, randomizer: Randomizer) -> ExactFlow | None:
 
 def _repaired(problem: Problem, flow: ExactFlow) -> ExactFlow | None:
     """Exact columns without bias where none is allowed."""
-    return flow.unbiased(problem) if problem.unbiased and any(flow.biases) else flow
+    return with_exact_means(problem, flow) if problem.unbiased and any(flow.biases) else flow
 
 
 def _each(problem: Problem, errors: Sequence[Fraction], biases: Sequence[Fraction]) -> list[Fraction]:

@@ -13,7 +13,7 @@ residuals that are exact, again and again until nothing shrinks:
 
 It keeps optimal outputs optimal. Where outputs alone do not reach, because they lie on a grid or on the ends of an
 interval or are fewer than the labels, masses change as well, at the cost :math:`\Delta c_j^2 / 2 c_j`. The equations
-are those of :mod:`optrand.flow_equations`. The last bits are set right by exact moments (:mod:`optrand.exact_flow`).
+are those of :mod:`optrand.flow_equations`. The last bits are set right by exact moments (:mod:`optrand.exact_means`).
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from optrand.arcs.integers import IntegerArcs
 from optrand.errors import NotCertified
 from optrand.exact import common_scale, privacy_ratio
 from optrand.exact_flow import ExactFlow, in_order
+from optrand.exact_means import with_exact_means
 from optrand.flow_equations import column_weights, least_change, node_equations
 from optrand.outputs import Grid
 from optrand.problem import Problem
@@ -124,7 +125,7 @@ def exact_flow(problem: Problem, arcs: Arcs, *, corrected: bool = True) -> Exact
     found = ExactFlow.of(problem, *ends, flow.masses.tolist(), offsets[flow.at], ratio, origin)
     if not problem.unbiased or not any(found.biases):
         return found
-    unbiased = found.unbiased(problem)
+    unbiased = with_exact_means(problem, found)
     if unbiased is None:
         raise NotCertified(
             f"no mechanism near this randomizer is unbiased: its largest bias is "

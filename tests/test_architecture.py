@@ -20,6 +20,7 @@ FLOORS = [
     {"problem"},
     {"solution", "staircase"},
     {"exact_flow", "flow_equations"},
+    {"exact_means"},
     {"documents", "flow_tabulation", "mending"},
     {"mechanism"},
     {"exact_loss", "pricing"},

@@ -107,7 +107,7 @@ def test_randomize_prints_its_summary_and_leaves_two_files(here):
     assert told["budget"] == "1.0: prior 0.05, labels 0.95"
     assert told["prior"] == "estimated privately"
     mechanism = load("out.csv.mechanism.json")
-    assert told["outputs"] == f"{mechanism.outputs.size}, anywhere on the real line"
+    assert told["outputs"] == f"{mechanism.n}, anywhere on the real line"
     assert mechanism.problem.outputs == Line()
     assert float(told["largest bias"]) < 1e-12
     assert float(told["verified gap"]) <= GAP

@@ -132,7 +132,7 @@ class TestRightInverse:
         # The inverse of randomized response.
         expected = (frequencies * (math.expm1(epsilon) + k) - 1) / math.expm1(epsilon)
         assert np.abs(found.shares - expected).max() < 1e-12
-        with pytest.raises(InvalidInput, match=r"100020001 entries.*unbiased_values"):
+        with pytest.raises(InvalidInput, match=r"10001 labels.* entries.*unbiased_values"):
             estimate.loss_weights(mechanism)
         squares = estimate.unbiased_values(mechanism, mechanism.labels**2)
         inverse = debiasing.Debiasing.of(mechanism)

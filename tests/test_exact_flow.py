@@ -19,6 +19,7 @@ from optrand.arcs.integers import IntegerArcs
 from optrand.errors import NotCertified
 from optrand.exact import privacy_ratio
 from optrand.exact_flow import ExactFlow
+from optrand.exact_means import along_a_tree, spanning_tree, widest_path, with_exact_means
 from optrand.flow_tabulation import exact_flow, rounded_flow
 from optrand.problem import Problem
 
@@ -56,10 +57,10 @@ def test_moments_along_a_tree_make_all_means_right(columns, epsilon) -> None:
         shape = columns(rng, k) if columns is forward else columns(rng, k, 4)
         near = rough(problem, arcs_of(problem, shape))
         assert k == 1 or any(near.biases)
-        everything = near._along_a_tree(problem, [True] * len(near.first))
+        everything = along_a_tree(problem, near, [True] * len(near.first))
         if columns is forward:
             assert everything is not None
-        for flow in filter(None, (everything, near.unbiased(problem))):
+        for flow in filter(None, (everything, with_exact_means(problem, near))):
             assert means_of(flow) == [Fraction(y) for y in labels.tolist()]
             assert not any(flow.biases)
             assert all(mass > 0 for mass in flow.masses)
@@ -71,14 +72,14 @@ def test_the_tree_and_the_path_are_all_that_moves() -> None:
     problem = optrand.unbiased_regression(np.arange(12.0), np.full(12, 1 / 12), 1.0)
     near = rough(problem, arcs_of(problem, forward(rng, 12)))
     movable = [True] * len(near.first)
-    tree, path = near._tree(movable), near._path(movable)
+    tree, path = spanning_tree(near, movable), widest_path(near, movable)
     assert tree is not None
     assert path is not None
     assert sorted(node for node, _ in tree) == list(range(1, 12))
     assert near.first[path[-1]] == 0
     assert near.last[path[0]] == 11
     assert all(near.last[j] + 1 == near.first[i] for i, j in pairwise(path))
-    moved = near._along_a_tree(problem, movable)
+    moved = along_a_tree(problem, near, movable)
     assert moved is not None
     changed = {j for j, (v, w) in enumerate(zip(near.outputs, moved.outputs, strict=True)) if v != w}
     assert changed <= {*path, *(j for _, j in tree)}

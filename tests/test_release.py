@@ -373,7 +373,7 @@ def test_the_mechanism_is_optimal_for_the_outputs_and_the_penalty_of_the_job(tex
     assert summary.allowed == in_words(allowed)
     assert summary.gap <= GAP
     assert certify(mechanism).upper == pytest.approx(solve(problem).value, rel=GAP)
-    assert summary.outputs == mechanism.outputs.size
+    assert summary.outputs == mechanism.n
 
 
 def test_the_loss_that_is_told_leaves_out_the_penalty_and_the_bias_is_told_beside_it():
