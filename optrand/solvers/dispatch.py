@@ -77,8 +77,7 @@ def solve(problem: Problem, solver: Solver | None = None) -> Solution:
     Returns
     -------
     Solution
-        A claim: :func:`optrand.certify` states what is proven of it. For ``0.01 <= epsilon <= 12`` the verified gap is
-        meant to be 1e-6 or less, and is nearly always below 1e-9; outside, it is whatever the certificate says.
+        A claim: :func:`optrand.certify` states what is proven of it.
 
     Raises
     ------
