@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optrand import Interval, Randomizer, certify, regression, unbiased_regression
+from optrand import Interval, Mechanism, Randomizer, certify, regression, solve, tabulate, unbiased_regression
 from optrand.completion import Completion
 from optrand.exact_loss import _evened
 
@@ -112,3 +112,17 @@ def test_evened_rows_keep_every_ratio_and_the_largest_total() -> None:
         assert set(even.sum(axis=1)) == {max(weights.sum(axis=1))}
         assert (even >= weights).all()
         assert (even.max(axis=0) == weights.max(axis=0)).all()
+
+
+def test_a_mechanism_whose_outputs_were_rounded_to_floats_is_repaired_and_stays_proven() -> None:
+    """As files hold them that were written before columns were split between floats."""
+    problem = unbiased_regression(np.arange(9.0), np.full(9, 1 / 9), 1.0)
+    mechanism = tabulate(solve(problem))
+    before = Mechanism(problem, mechanism.dual, *mechanism.unsplit.rounded(), mechanism.ratio)
+    assert 0 < before.bias < 1e-14
+    proof = certify(before).require(gap=1e-12)
+    assert proof.bias == before.bias
+    assert proof.upper >= certify(mechanism).lower
+    # What is off by more than outputs in floats can be is no rounding.
+    moved = Mechanism(problem, mechanism.dual, before.outputs * (1 + 1e-11), before.table, before.ratio)
+    assert certify(moved).findings[0].startswith("biased by up to")
