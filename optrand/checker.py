@@ -13,39 +13,35 @@ The bound. Let h_y(v) = p_y g(v, y) - alpha_y - beta_y (v - origin), and f(v) th
 
 and the third sum is at least -sum beta_y^2 / (2 lam p_y), or 0 where bias is forbidden (lam infinite). The c sum to at
 least 1/E (a row sums to 1) and at most k/(E+k-1) (the table sums to k). E is rounded up: that only adds mechanisms.
-
-On a grid each h_y is convex on one range or a few, and halving finds where it is negative. Logarithms are rounded up,
-which lowers h_y by w_y at most: all it takes for negative is below w_y, all other h_y are 0 or above, by convexity.
+Logarithms are, too: what halving of a convex h_y takes for negative is below their error w_y, all else 0 or above.
 """
 
-import argparse
 import hashlib
 import json
 import math
 import re
 import sys
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from fractions import Fraction
-from functools import reduce
 from itertools import accumulate, chain, pairwise
-from operator import mul
+from operator import add, mul, sub
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 # ruff: noqa: T201
-# What a file must look like. A tuple holds alternatives, a list the kind of all its entries, of which there are some.
-DIGITS, RATIO = re.compile(r"0|[1-9][0-9]{0,3999}"), re.compile(r"-?[1-9][0-9]{0,3999}/[1-9][0-9]{0,3999}")
-LOSS = ({"name": ("squared", "absolute", "poisson_log", "zero_one")}, {"name": "tabulated", "entries": [[float]]})
-SETS = ({"kind": "line"}, {"kind": "interval", "low": float, "high": float}, {"kind": "grid", "values": [float]})
-PROBLEM = {"labels": [float], "prior": [float], "epsilon": float, "bias_penalty": ("inf", float)}
-SHAPE = {"format": "optrand.mechanism", "problem": PROBLEM | {"loss": LOSS, "outputs": SETS}, "digest": str}
-SHAPE |= {"weights": (..., [[DIGITS]]), "arcs": (..., {"first": [int], "last": [int], "at": [int], "masses": [DIGITS]})}
-SHAPE |= {"ratio": {"numerator": DIGITS, "denominator": DIGITS}, "total": DIGITS}  # ... is a field that is not there
-DUAL = {"alpha": [float], "beta": [float]}
-FIRST = SHAPE | {"schema": 1, "outputs": [float], "dual": (None, DUAL, DUAL | {"origin": float})}
-SECOND = SHAPE | {"schema": 2, "outputs": [(float, RATIO)], "dual": (None, DUAL | {"origin": float})}
+# The text of each field, with sorted names and without white space; that of a field that may be left out may be empty.
+REAL, DIGITS = r"-?\d+(?:\.\d+(?:e[-+]\d+)?|e[-+]\d+)", r'"[1-9]\d{0,3999}"'
+REALS, INTS, MASSES = (rf"\[{entry}(?:,{entry})*+\]" for entry in (REAL, r"-?\d+", DIGITS))
+TABLE, WEIGHTS = (rf"\[{row}(?:,{row})*+\]" for row in (REALS, MASSES))
+LOSS = rf'"loss":(?:{{"name":"(?:squared|absolute|poisson_log|zero_one)"}}|{{"entries":{TABLE},"name":"tabulated"}})'
+SETS = rf'"outputs":(?:{{"kind":"(?:line"|grid","values":{REALS})}}|{{"high":{REAL},"kind":"interval","low":{REAL}}})'
+ASKED = rf'"bias_penalty":(?:"inf"|{REAL}),"epsilon":{REAL},"labels":{REALS},{LOSS},{SETS},"prior":{REALS}'
+SHAPE = {"problem": rf"{{{ASKED}}}", "format": r'"optrand\.mechanism"', "schema": "1", "digest": ".*", "total": DIGITS}
+SHAPE |= {"dual": rf'null|{{"alpha":{REALS},"beta":{REALS}(?:,"origin":(?!-?0\.0}}){REAL})?}}', "outputs": REALS}
+SHAPE |= {"arcs": rf'|{{"at":{INTS},"first":{INTS},"last":{INTS},"masses":{MASSES}}}', "weights": f"|{WEIGHTS}"}
+SHAPE |= {"ratio": rf'{{"denominator":{DIGITS},"numerator":{DIGITS}}}'}
 
 
 class Refused(Exception):
@@ -55,18 +51,13 @@ class Refused(Exception):
 def check(text: str) -> SimpleNamespace:
     """What holds of a saved mechanism, a value that is no fraction rounded up; `Refused` if it must not be used."""
     case = _read(_parse(text))
-    value, (bound, note), scale = _value(case), _bound(case), case.total * case.finer * case.unit
-    biases = tuple(m * case.unit - y * case.total * case.finer for m, y in zip(case.moments, case.labels, strict=True))
-    bias = Fraction(max(map(abs, biases)), scale)
-    if case.penalty < math.inf:
-        squares = (p * (-(-abs(b) * case.unit // scale)) ** 2 for p, b in zip(case.prior, biases, strict=True))
-        value += Fraction(case.penalty) * Fraction(sum(squares), 2 * case.unit**3)
-    elif bias:
+    value, (bound, note), sign = _value(case), _bound(case), -1 if case.loss == "zero_one" else 1
+    bias = Fraction(max(map(abs, case.biases)), case.total * case.unit)
+    if bias and case.penalty == math.inf:
         bound, note = None, f"bias is forbidden, and the largest is {_up(bias)!r}"
-    sign, gap = -1 if case.loss == "zero_one" else 1, None if bound is None else (value - bound) / (abs(value) or 1)
-    report = {"epsilon": _up(_log_bounds(case.ratio)[1]), "ratio": case.ratio, "gap": gap, "note": note, "bias": bias}
-    report |= {"value": sign * value, "bound": bound and sign * bound, "maximised": sign < 0}
-    return SimpleNamespace(**report, biases=biases, scale=scale)  # the biases of all labels, times the scale
+    report: dict[str, Any] = {"value": sign * value, "bound": bound and sign * bound, "note": note, "bias": bias}
+    report |= {"maximised": sign < 0, "ratio": case.ratio, "epsilon": _up(_log_bounds(case.ratio)[1])}
+    return SimpleNamespace(**report, gap=None if bound is None else (value - bound) / (abs(value) or 1))
 
 
 def _need(condition: bool, message: str) -> None:
@@ -74,116 +65,80 @@ def _need(condition: bool, message: str) -> None:
         raise Refused(message)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    _need(len({name for name, _ in pairs}) == len(pairs), "a field is given twice")
-    return dict(pairs)
-
-
-def _parse(text: str) -> dict[str, Any]:
-    """The JSON object, if nothing in it is ambiguous, its parts have the right types, and its digest is right."""
+def _parse(text: str) -> Any:
+    """The JSON object, if nothing in it is ambiguous, its fields look as they must, and its digest is right."""
     try:
-        document = json.loads(text, object_pairs_hook=_unique)
+        document = json.loads(text)
         _need(isinstance(document, dict) and type(document.get("schema")) is int, "not an optrand mechanism")
-        _need(document["schema"] <= 2, "written by a newer optrand: this checker knows schemas 1 and 2")
-        content = {name: value for name, value in document.items() if name != "digest"}
-        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii") + b"\n"
+        _need(document["schema"] <= 1, "written by a newer optrand: this checker knows schema 1")
+        encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+        fields = {name: encode(field) for name, field in document.items()}
     except (ValueError, RecursionError) as error:
         raise Refused(f"not JSON of finite numbers ({type(error).__name__})") from None
-    shape: dict[str, Any] = SECOND if document["schema"] == 2 else FIRST
-    wrong = [name for name in sorted({*shape, *document}) if not _fits(document.get(name, ...), shape.get(name, ()))]
-    _need(not wrong, f"missing, malformed or unknown: {', '.join(ascii(name[:40]) for name in wrong[:5])}")
-    _need(document["digest"] == f"sha256:{hashlib.sha256(canonical).hexdigest()}", "digest is not that of the content")
-    return content
-
-
-def _fits(value: Any, shape: Any) -> bool:
-    if isinstance(shape, tuple):
-        return any(_fits(value, alternative) for alternative in shape)
-    if isinstance(shape, list):
-        return isinstance(value, list) and value != [] and all(_fits(item, shape[0]) for item in value)
-    if isinstance(shape, dict):
-        return isinstance(value, dict) and set(value) == set(shape) and all(_fits(value[n], shape[n]) for n in shape)
-    if isinstance(shape, re.Pattern):
-        return isinstance(value, str) and shape.fullmatch(value) is not None
-    return type(value) is shape if isinstance(shape, type) else bool(value == shape)
+    wrong = [name for name in {*SHAPE, *fields} if not re.fullmatch(SHAPE.get(name, "(?!)"), fields.get(name, ""))]
+    _need(not wrong, f"missing, malformed or unknown: {', '.join(ascii(name[:40]) for name in sorted(wrong)[:5])}")
+    # No string that fits has a quotation mark in it, so that this counts names, and those given twice more than once.
+    _need(len(re.findall(r'"\s*:', text)) == encode(document).count('":'), "a field is given twice")
+    digest = hashlib.sha256((encode({name: document[name] for name in {*document} - {"digest"}}) + "\n").encode())
+    _need(document["digest"] == f"sha256:{digest.hexdigest()}", "digest is not that of the content")
+    return document
 
 
 def _read(document: dict[str, Any]) -> SimpleNamespace:
     """The content, if it has a meaning, in integers: x stands for x / unit, and unit is a power of two."""
-    problem: dict[str, Any] = document["problem"]
-    dual: dict[str, Any] = {"origin": 0.0} | (document["dual"] or {"alpha": [], "beta": []})
-    labels, prior, epsilon, penalty = (problem[name] for name in ("labels", "prior", "epsilon", "bias_penalty"))
-    loss, allowed, penalty = problem["loss"]["name"], problem["outputs"], float(penalty)
-    grid, entries = allowed.get("values", []), problem["loss"].get("entries", [[]] * len(labels))
-    alpha, beta, first = dual["alpha"], dual["beta"], document["schema"] == 1
+    fields, outputs, dual = document["problem"], document["outputs"], document["dual"] or {"alpha": [], "beta": []}
+    penalty, epsilon, labels, loss, allowed, prior = (fields[name] for name in sorted(fields))
+    k, grid, entries = len(labels), allowed.get("values", []), loss.get("entries", [[]] * len(labels))
     low, high = [grid[0], grid[-1]] if grid else [allowed.get("low", -math.inf), allowed.get("high", math.inf)]
-    high_R, low_R = (int(document["ratio"][name]) for name in ("numerator", "denominator"))
-    k, given, outputs, rest = len(labels), document["outputs"], [*map(Fraction, document["outputs"])], iter(grid)
-    on_grid = (v in rest for v in outputs)
-    plain = (
-        v == f"{x.numerator}/{x.denominator}" and x != _up(x) for v, x in zip(given, outputs, strict=True) if v != x
-    )
-    sets, normal = (labels, outputs, grid or [low, high]), (p == 0 or p >= sys.float_info.min for p in prior)
-    columns, total = _columns(document, k, low_R, high_R), int(document["total"])
-    tops: list[Any] = [(max(c), min(c)) for c in (_levels(column, (0, k)) for column in columns)]
-    most, least = reduce(lambda a, b: b if b[0] * a[1] > a[0] * b[1] else a, tops)
+    sets, rest, each = (labels, outputs, grid or [low, high]), iter(grid), (prior, dual["alpha"], dual["beta"], entries)
+    above, below, total = map(int, (*map(document["ratio"].get, ("numerator", "denominator")), document["total"]))
+    columns, loss, penalty = _columns(document, k, Fraction(above, below)), loss["name"], float(penalty)
+    ratio = max(Fraction(max(weights), min(weights)) for weights in (_levels(column, (0, k)) for column in columns))
     for wrong, right in {
-        "an output must be a float, or p/q in lowest terms that is none": all(plain),
-        "outputs must be in the range of floats": max(map(abs, outputs)) <= sys.float_info.max,
         "labels, outputs and what is allowed must increase": all(a < b for x in sets for a, b in pairwise(x)),
         "no label or allowed output beyond 1e150": all(abs(v) <= 1e150 or math.isinf(v) for x in sets[::2] for v in x),
         "labels must spread over 1e-150 or more": k == 1 or labels[-1] - labels[0] >= 1e-150,
-        "the prior must have one entry per label, of normal floats or 0": len(prior) == k and all(normal),
+        "the prior must be of normal floats or 0": all(p == 0 or p >= sys.float_info.min for p in prior),
         "the prior must sum to 1": abs(math.fsum(min(abs(p), 2.0) for p in prior) - 1) <= 1e-9,
+        "prior, dual, loss table: wrong length": {*map(len, each)} <= {0, k} and {*map(len, entries)} <= {0, len(grid)},
         "epsilon must be above 0 and at most 700, the penalty 0 or more": 0 < epsilon <= 700 and penalty >= 0,
-        "outputs must be allowed": low <= outputs[0] and outputs[-1] <= high and (grid == [] or all(on_grid)),
+        "outputs: not allowed": all(v in rest for v in outputs) if grid else low <= outputs[0] and outputs[-1] <= high,
         "the loss must go with the allowed set": grid != [] or loss not in ("zero_one", "tabulated"),
         "the loss must go with the penalty": penalty == 0 or loss == "squared" or (grid != [] and loss != "zero_one"),
         "poisson_log: wrong sign": loss != "poisson_log" or (labels[0] >= 0 < outputs[0] and not -math.inf < low <= 0),
-        "the loss table must fit": loss != "tabulated" or list(map(len, entries)) == [len(grid)] * k,
-        "the dual must have one entry per label": len(alpha) == len(beta) and len(alpha) in (0, k),
-        "schema 1 leaves out an origin of 0": not first or (document["dual"] or {}).get("origin", 1) != 0,
-        "the ratio must be in lowest terms": low_R > 0 and math.gcd(high_R, low_R) == 1,
+        "the ratio must be above 1, in lowest terms": above > below and math.gcd(above, below) == 1,
         "every row of weights must have the stated total": all(x == total for x in _levels(chain(*columns), (0, k))),
-        "not private: 0 or a ratio above R in a column": all(a > 0 for _, a in tops) and most * low_R <= least * high_R,
+        "not private: a ratio above R in a column": ratio <= Fraction(above, below),
     }.items():
         _need(right, wrong)
     # So much precision decides every ratio that was not built to come close; such a one is refused.
-    limit = _exp_bounds(Fraction(epsilon), 2 * high_R.bit_length())[0]
-    _need(1 < Fraction(high_R, low_R) <= limit, "not private: the ratio is not between 1 and exp(epsilon)")
-    reach = (labels[-1] - labels[0]) / math.expm1(epsilon)
-    slack = 2.0**-50 * max(abs(labels[0] - reach), abs(labels[-1] + reach))
-    short = low > labels[0] - reach + slack or high < labels[-1] + reach - slack
+    _need(above <= below * _exp_bounds(Fraction(epsilon), 2 * above.bit_length())[0], "not private: R > exp(epsilon)")
+    first, last, reach = labels[0], labels[-1], (labels[-1] - labels[0]) / math.expm1(epsilon)
+    short = max(low - first, last - high) + reach > 2.0**-50 * (max(abs(first), abs(last)) + reach)
     _need(penalty < math.inf or not short, "no unbiased mechanism has all its outputs in the allowed set")
-    ends, floats = [x for x in (low, high) if math.isfinite(x)], [v for v in given if isinstance(v, float)]
-    parts = [floats, labels, prior, alpha, beta, grid, ends, [dual["origin"]], *entries]
+    ends = [end for end in (low, high) if math.isfinite(end)]
+    parts = [labels, prior, outputs, dual["alpha"], dual["beta"], [dual.get("origin", 0.0)], grid, ends, *entries]
     unit = max(x.as_integer_ratio()[1] for part in parts for x in part) << 96  # so fine that rounding costs nothing
-    whole = [[above * (unit // below) for above, below in map(float.as_integer_ratio, part)] for part in parts[1:]]
-    case = SimpleNamespace(unit=unit, epsilon=Fraction(epsilon), loss=loss, penalty=penalty, total=total, finer=1)
-    case.labels, case.prior, case.alpha, case.beta, case.grid, ends, (case.origin,), *case.entries = whole
-    case.outputs, case.columns, case.ends, case.ratio = outputs, columns, ends or (low, high), Fraction(most, least)
-    for v, column in zip(outputs, columns, strict=True):
-        case.finer = math.lcm(case.finer, v.denominator // math.gcd(v.denominator, *(step for _, step in column)))
-        _need(case.finer < 10**4000, "outputs without a common denominator")
-    lifts = [v * case.finer for v in outputs]  # a step times one of them is an integer
-    moments = ((y, w * v.numerator // v.denominator) for v, c in zip(lifts, columns, strict=True) for y, w in c)
-    case.moments = _levels(moments, range(k + 1))
+    ints = [[top * (unit // bottom) for top, bottom in map(float.as_integer_ratio, part)] for part in parts]
+    case = SimpleNamespace(unit=unit, epsilon=Fraction(epsilon), loss=loss, penalty=penalty, total=total, ratio=ratio)
+    case.labels, case.prior, case.outputs, case.alpha, case.beta, [case.origin], case.grid, case.ends, *case.rows = ints
+    moments = _levels(((y, w * v) for v, c in zip(case.outputs, columns, strict=True) for y, w in c), range(k + 1))
+    case.columns, case.biases = columns, [m - y * total for m, y in zip(moments, case.labels, strict=True)]
     return case
 
 
-def _columns(document: dict[str, Any], k: int, low: int, high: int) -> list[list[tuple[int, int]]]:
+def _columns(document: dict[str, Any], k: int, ratio: Fraction) -> list[list[tuple[int, int]]]:
     """For each output the steps (y, w) of its weights: from label y on they are higher by w. At k they end at 0."""
     n, rows, arcs = len(document["outputs"]), document.get("weights", []), document.get("arcs")
-    if not arcs:
-        _need(list(map(len, rows)) == [n] * k, "the weights must have one row per label")
-        pairs = [enumerate(pairwise([0, *map(int, column), 0])) for column in zip(*rows, strict=True)]
+    if rows or not arcs:
+        _need(not arcs and list(map(len, rows)) == [n] * k, "the weights must have one row per label, and no arcs")
+        pairs = (enumerate(pairwise([0, *map(int, column), 0])) for column in zip(*rows, strict=True))
         return [[(y, after - before) for y, (before, after) in column if after != before] for column in pairs]
-    first, last, at, masses = parts = [arcs[name] for name in ("first", "last", "at", "masses")]
-    fit = not rows and len({*map(len, parts)}) == 1 and at[0] == 0 and at[-1] == n - 1 and "0" not in masses
-    fit = fit and all(before <= i <= before + 1 for before, i in pairwise(at))
+    first, last, at, masses = four = [arcs[name] for name in ("first", "last", "at", "masses")]
+    fit = len({*map(len, four)}) == 1 and (at[0], at[-1]) == (0, n - 1) and all(0 <= j - i < 2 for i, j in pairwise(at))
     fit = fit and all(0 <= a <= b < k for a, b in zip(first, last, strict=True))
-    _need(fit, "arcs must replace the weights, in the order of the outputs, with masses, each for some labels")
-    columns = [list[tuple[int, int]]() for _ in range(n)]
+    _need(fit, "arcs must be in the order of the outputs, each for some labels")
+    columns, (high, low) = [list[tuple[int, int]]() for _ in range(n)], ratio.as_integer_ratio()
     for a, b, i, mass in zip(first, last, at, map(int, masses), strict=True):
         columns[i] += [(0, low * mass), (a, (high - low) * mass), (b + 1, (low - high) * mass), (k, -low * mass)]
     return columns
@@ -203,8 +158,7 @@ def _exp_bounds(x: Fraction, more: int = 0) -> tuple[Fraction, Fraction]:
     n, below, above, low, high = 0, *[1 << bits] * 4
     while above > 1 or n <= 2 * x:
         n += 1
-        below = below * x.numerator // (x.denominator * n)
-        above = -(-above * x.numerator // (x.denominator * n))
+        below, above = below * x.numerator // (x.denominator * n), -(-above * x.numerator // (x.denominator * n))
         low, high = low + below, high + above
     return Fraction(low, 1 << bits), Fraction(high + above, 1 << bits)  # each further term halves at least
 
@@ -220,148 +174,112 @@ def _log_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
 
 def _up(x: Fraction) -> float:
     """The smallest float that is at least x."""
-    largest = Fraction(sys.float_info.max)
-    nearest = float(min(max(x, -largest), largest))
-    return nearest if Fraction(nearest) >= x else math.nextafter(nearest, math.inf)
+    nearest = float(min(max(x, -Fraction(sys.float_info.max)), Fraction(sys.float_info.max)))
+    return nearest if nearest >= x else math.nextafter(nearest, math.inf)
+
+
+def _sides(case: SimpleNamespace, alpha: list[int], beta: list[int]) -> Iterable[list[tuple[int, ...]]]:
+    """A, B, C, D for each label, below, at and above it or at each grid value: 2 unit^3 h = A v^2 + B v + C - D log."""
+    two, none = 2 * case.unit, (0, 0, 0, 0)
+    for y, p, a, b, entries in zip(case.labels, case.prior, alpha, beta, case.rows, strict=True):
+        losses = {
+            "squared": [(1, -2 * y, y * y, 0)] * 3,
+            "absolute": [(0, -two, two * y, 0), none, (0, two, -two * y, 0)],
+            "poisson_log": [(0, two, 0, y)] * 3,
+            "zero_one": [none, (0, 0, -two * case.unit, 0), none],
+            "tabulated": [(0, 0, two * entry, 0) for entry in entries],
+        }[case.loss]
+        yield [(p * A, p * B - two * b, p * C - two * a, p * D) for A, B, C, D in losses]
 
 
 def _value(case: SimpleNamespace) -> Fraction:
-    """The expected loss, the share of each output rounded up."""
-    pulls = list(map(mul, case.prior, case.labels))
-    sums = [list(accumulate(x, initial=0)) for x in (case.prior, pulls, map(mul, pulls, case.labels))]
-    shares = (_share(case, sums, v, column) for v, column in zip(case.outputs, case.columns, strict=True))
-    return Fraction(sum(map(math.ceil, shares)), 2 * case.unit**3 * case.total)
-
-
-def _share(case: SimpleNamespace, sums: list[list[int]], v: Fraction, column: list[tuple[int, int]]) -> Any:
-    """What output v adds to the loss, in units of 1 / (2 unit**3 total), or more, from sums of p, p y and p y^2.
-
-    The sum of a step from label y on is what all labels add up to, less those before y.
-    """
-    unit, (mass, mean, square), x = case.unit, sums, v * case.unit
-    x, place = x.numerator if x.denominator == 1 else x, bisect_left(case.labels, x)
-
-    def share(total: Callable[[int], Any]) -> Any:
-        return sum(step * (total(len(case.labels)) - total(y)) for y, step in column)
-
-    if case.loss == "squared":
-        return share(lambda y: x * (x * mass[y] - 2 * mean[y]) + square[y])
-    if case.loss == "absolute":  # |v - z| = z - v + 2 max(v - z, 0)
-        return 2 * unit * share(lambda y: mean[y] - x * mass[y] + 2 * (x * mass[min(y, place)] - mean[min(y, place)]))
-    if case.loss == "poisson_log":
-        log = math.floor(2 * unit * _log_bounds(v)[0])
-        return share(lambda y: 2 * unit * x * mass[y] - log * mean[y])
-    if case.loss == "tabulated":
-        entries = (row[bisect_left(case.grid, x)] for row in case.entries)
-        return 2 * unit * share(list(accumulate(map(mul, case.prior, entries), initial=0)).__getitem__)
-    return -2 * unit**2 * share(lambda y: case.prior[place] if place < y and case.labels[place] == x else 0)
+    """The expected loss. A column's steps add up to 0, so each takes away what all labels before it would lose."""
+    k, value = len(case.labels), 0
+    losses = zip(*_sides(case, [0] * k, [0] * k), strict=True)
+    sums = [list(accumulate(side, lambda a, b: tuple(map(add, a, b)), initial=(0,) * 4)) for side in losses]
+    for v, column in zip(case.outputs, case.columns, strict=True):
+        log = math.floor(2 * case.unit * _log_bounds(Fraction(v, case.unit))[0]) if case.loss == "poisson_log" else 0
+        left, right = bisect_left(case.labels, v), bisect_right(case.labels, v)
+        ranges = list(zip(sums[::-1], (0, left, right), (left, right, k), strict=False))
+        if case.loss == "tabulated":
+            ranges = [(sums[bisect_left(case.grid, v)], 0, k)]
+        for y, step in column:
+            lost = (map(sub, side[min(y, end)], side[min(y, start)]) for side, start, end in ranges)
+            value -= step * sum(sum(map(mul, h, (v * v, v, 1, -log))) for h in lost)
+    if case.penalty < math.inf:
+        squares = (p * (-(-abs(b) // case.total)) ** 2 for p, b in zip(case.prior, case.biases, strict=True))
+        value += math.ceil(Fraction(case.penalty) * sum(squares)) * case.total
+    return Fraction(value, 2 * case.unit**3 * case.total)
 
 
 def _bound(case: SimpleNamespace) -> tuple[Fraction | None, str]:
     """A lower bound of the loss of every epsilon-DP mechanism with allowed outputs, or None and the reason."""
     if not case.alpha or (case.loss == "poisson_log" and not case.grid):
         return None, "no bound for poisson_log off a grid" if case.alpha else "the file holds no multipliers"
-    unit, k, third = case.unit, len(case.labels), 0
-    if case.penalty < math.inf:
-        above, below = case.penalty.as_integer_ratio()  # beta != 0 where penalty * prior is 0 would make -infinity
-        case.beta = [b if p and above else 0 for b, p in zip(case.beta, case.prior, strict=True)]
-        charges = ((-((b * unit) ** 2) * below, 2 * p * above) for b, p in zip(case.beta, case.prior, strict=True) if b)
-        third = sum(charge // weight for charge, weight in charges)
-    case.alpha = [unit * a - b * case.origin for a, b in zip(case.alpha, case.beta, strict=True)]  # in 1 / unit**2
-    base = Fraction(unit * (sum(case.alpha) + sum(map(mul, case.beta, case.labels))) + third, unit**3)
+    unit, k, beta, third = case.unit, len(case.labels), case.beta, 0
+    if case.penalty < math.inf:  # beta != 0 where penalty * prior is 0 would make -infinity
+        weights = [2 * Fraction(case.penalty) * p for p in case.prior]
+        beta = [b if w else 0 for b, w in zip(beta, weights, strict=True)]
+        third = sum(-math.ceil((b * unit) ** 2 / w) for b, w in zip(beta, weights, strict=True) if w)
+    alpha = [unit * a - b * case.origin for a, b in zip(case.alpha, beta, strict=True)]  # in 1 / unit**2
+    base = unit * (sum(alpha) + sum(map(mul, beta, case.labels))) + third
     excess = _exp_bounds(case.epsilon)[1] - 1
-    least = Fraction(_least_column(case, excess.denominator, excess.numerator), 2 * unit**3 * excess.denominator)
-    return base + least * (k / (excess + k) if least < 0 else 1 / (excess + 1)), ""
+    find = _least_quadratic if case.loss == "squared" and not case.grid else _least_at_points
+    least = find(case, _sides(case, alpha, beta), *excess.as_integer_ratio()) / Fraction(2 * excess.denominator)
+    return (base + least * (k / (excess + k) if least < 0 else 1 / (excess + 1))) / unit**3, ""
 
 
-def _least_column(case: SimpleNamespace, one: int, more: int) -> int:
-    """At most 2 unit**3 one f(v) at every allowed v, where E - 1 = more / one."""
-    if case.loss == "squared" and not case.grid:
-        return _least_quadratic(case, one, more)
-    (low, high), unit, slack = case.ends, case.unit, 0
+def _least_at_points(case: SimpleNamespace, sides: Iterable[Any], more: int, one: int) -> int:
+    """At most 2 unit**3 one f(v) at every allowed v, where E - 1 = more / one; halving finds the negative h."""
     # Absolute loss off a grid (beta = 0): between labels each h is straight, so f is concave: least at a label or end.
+    (low, high), unit, poisson, slack = case.ends or (-math.inf, math.inf), 2 * case.unit, case.loss == "poisson_log", 0
     points = case.grid or sorted({v for v in (low, high, *case.labels) if low <= v <= high and isinstance(v, int)})
-    bounds = [_log_bounds(Fraction(v, unit)) if case.loss == "poisson_log" else (0, 0) for v in points]
-    logs = [math.ceil(2 * unit * above) for _, above in bounds]
-    width = max(log - math.floor(2 * unit * below) for log, (below, _) in zip(logs, bounds, strict=True))
-    changes = [[0] * (len(points) + 1) for _ in range(4)]
-
-    def value(h: Sequence[int], i: int) -> int:
-        return int((h[0] * points[i] + h[1]) * points[i] + h[2] - h[3] * logs[i])
-
-    def rises(h: Sequence[int], v: int) -> bool:
-        return (2 * h[0] * v + h[1]) * (v if h[3] else 1) >= int(2 * unit * h[3])
-
-    def negative(start: int, end: int, h: Sequence[int]) -> tuple[int, int]:
-        middle = bisect_left(points, True, start, end, key=lambda v: rises(h, v))
-        first = bisect_left(range(end), True, start, middle, key=lambda i: value(h, i) < 0)
-        return first, bisect_left(range(end), True, middle, end, key=lambda i: value(h, i) >= 0)
-
-    for start, end, h in _pieces(case, points):
-        first, last = negative(start, end, h)
-        slack += width * h[3] * (first < last)
-        for place, weight in ((start, one), (end, -one), (first, more), (last, -more)):
-            for change, x in zip(changes, h, strict=True):
-                change[place] += weight * x
-    sums = list(zip(*map(accumulate, changes), strict=True))
-    return min(value(sums[i], i) for i in range(len(points))) - more * slack
+    logs = [_log_bounds(Fraction(2 * v, unit)) if poisson else (0, 0) for v in points]
+    width = max(math.ceil(unit * (above - below)) + 1 for below, above in logs)
+    basis = [(v * v, v, 1, -math.ceil(unit * log)) for v, (_, log) in zip(points, logs, strict=True)]
+    slopes = [(2 * v * v, v, 0, -unit) if poisson else (2 * v, 1, 0, 0) for v in points]
+    n, changes = len(points), [[0] * (len(points) + 1) for _ in range(4)]
+    for y, pieces in zip(case.labels, sides, strict=True):
+        cuts = range(n + 1) if case.loss == "tabulated" else (0, bisect_left(points, y), bisect_right(points, y), n)
+        for (start, end), h in zip(pairwise(cuts), pieces, strict=True):
+            middle = bisect_left(slopes, 0, start, end, key=lambda x: sum(map(mul, x, h)))
+            first = bisect_left(basis, 1, start, middle, key=lambda x: -sum(map(mul, x, h)))
+            last = bisect_left(basis, 0, middle, end, key=lambda x: sum(map(mul, x, h)))
+            slack += width * h[3] * (first < last)
+            for place, weight in ((start, one), (end, -one), (first, more), (last, -more)):
+                for change, x in zip(changes, h, strict=True):
+                    change[place] += weight * x
+    sums = zip(*map(accumulate, changes), strict=True)
+    return int(min(sum(map(mul, x, h)) for x, h in zip(basis, sums, strict=False)) - more * slack)
 
 
-def _pieces(case: SimpleNamespace, points: list[int]) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """Ranges of points, and A, B, C, D with 2 unit**3 h(v) = A v^2 + B v + C - D (2 unit log v), convex on them."""
-    unit, n = case.unit, len(points)
-    for y, p, alpha, beta, row in zip(case.labels, case.prior, case.alpha, case.beta, case.entries, strict=True):
-        place, B, C = bisect_left(points, y), -2 * unit * beta, -2 * unit * alpha
-        if case.loss == "squared":
-            yield 0, n, (p, B - 2 * p * y, C + p * y * y, 0)
-        elif case.loss == "absolute":
-            yield 0, place, (0, B - 2 * unit * p, C + 2 * unit * p * y, 0)
-            yield place, n, (0, B + 2 * unit * p, C - 2 * unit * p * y, 0)
-        elif case.loss == "poisson_log":
-            yield 0, n, (0, B + 2 * unit * p, C, p * y)
-        elif case.loss == "tabulated":
-            yield from ((i, i + 1, (0, B, C + 2 * unit * p * g, 0)) for i, g in enumerate(row))
-        else:
-            after = place + (points[place : place + 1] == [y])
-            yield place, after, (0, B, C - 2 * unit**2 * p, 0)
-            yield from ((start, end, (0, B, C, 0)) for start, end in ((0, place), (after, n)))
-
-
-def _least_quadratic(case: SimpleNamespace, one: int, more: int) -> int:
+def _least_quadratic(case: SimpleNamespace, sides: Iterable[Any], more: int, one: int) -> int:
     """The same for squared loss off a grid: each h is a quadratic, negative between its roots, here rounded outward."""
-    low, high = case.ends
-    state, events, slack, least, start = [0, 0, 0], list[Any](), 0, list[int](), low
-    for _, _, (A, B, C, _) in _pieces(case, []):
-        state = [total + one * x for total, x in zip(state, (A, B, C), strict=True)]
-        left: float
-        right: float
+    (low, high), slack, events = case.ends or (-math.inf, math.inf), 0, list[Any]()
+    for (A, B, C, _), *_ in sides:
+        left, right = low, low
         if A and B * B > 4 * A * C:
             root = math.isqrt(B * B - 4 * A * C) + 1
             left, right = (-B - root) // (2 * A), -((B - root) // (2 * A))
-        elif A or (B == 0 and C >= 0):
-            continue
-        else:  # p_y = 0: a straight line, negative on one side of its root, or everywhere
+        elif A == 0 and (B or C < 0):  # p_y = 0: a straight line, negative on one side of its root, or everywhere
             left, right = -C // B if B < 0 else -math.inf, -(C // B) if B > 0 else math.inf
-        events += [(left, 1, (A, B, C)), (right, -1, (A, B, C))]
         # Between a root and its rounded place h is positive, yet the sweep counts it among the negative ones.
-        slack += max([0, *((A * x + B) * x + C for x in (left, right) if isinstance(x, int))])
-    for x, sign, h in [*sorted(events), (math.inf, 0, (0, 0, 0))]:
-        end = min(max(x, low), high)
+        slack += max([0, *((A * x + B) * x + C for x in (left, right) if left < right and isinstance(x, int))])
+        for x, weight in ((low, one), (left, more), (right, -more), (high, -one)):
+            events.append((min(max(x, low), high), weight, (A, B, C)))
+    state, least = [0, 0, 0], list[int]()
+    for (start, weight, h), (end, *_) in pairwise(sorted(events)):
+        A, B, C = state = [total + weight * x for total, x in zip(state, h, strict=True)]
         if start < end:  # between neighbours f is at least the quadratic `state`, less the slack
-            A, B, C = state
-            vertex = -B // (2 * A)
-            v = start if vertex < start else end
-            least.append(C + -B * B // (4 * A) if start <= vertex < end else (A * v + B) * v + C)
-        state, start = [total + sign * more * x for total, x in zip(state, h, strict=True)], end
+            v = min(max(-B // (2 * A), start), end)
+            least.append(C + -B * B // (4 * A) if v == -B // (2 * A) else (A * v + B) * v + C)
     return min(least) - more * slack
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Check the file that the arguments name, print what holds, return the exit code."""
-    parser = argparse.ArgumentParser(description="Verify a saved mechanism of optrand.")
-    parser.add_argument("file", type=Path)
     try:
-        report = check(parser.parse_args(arguments).file.read_text(encoding="utf-8"))
+        report = check(Path(*(arguments or sys.argv[1:])).read_text(encoding="utf-8"))
     except (Refused, OSError, UnicodeDecodeError) as error:
         print(f"REFUSED           {error}")
         return 3 if isinstance(error, Refused) else 2
