@@ -159,11 +159,8 @@ class Problem:
     def origin(self) -> float:
         """From where labels are measured without loss: 0, or a label in their middle where they lie far from zero.
 
-        If all labels are within a factor of two of each other the difference of any two is a float ([Sterbenz]_).
-
-        References
-        ----------
-        .. [Sterbenz] Sterbenz, *Floating-Point Computation*, 1974, Theorem 4.3.1.
+        Of labels within a factor of two of each other the difference of any two is a float (Sterbenz,
+        *Floating-Point Computation*, 1974, Theorem 4.3.1).
         """
         far = max(abs(self.labels[0]), abs(self.labels[-1])) > FAR * (self.labels[-1] - self.labels[0])
         return float(self.labels[self.k // 2]) if far and self.k > 1 else 0.0

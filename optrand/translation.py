@@ -84,11 +84,9 @@ def near_zero(problem: Problem, solver: Callable[[Problem], Solution]) -> Soluti
 
 
 def _sum(offsets: Floats, origin: float) -> tuple[Floats, Floats]:
-    """The nearest floats to some sums, and what the sums exceed them by, exactly ([Knuth]_, whichever is larger).
+    """The nearest floats to some sums, and exactly what the sums exceed them by, whichever term is larger.
 
-    References
-    ----------
-    .. [Knuth] Knuth, *The Art of Computer Programming*, volume 2, section 4.2.2, theorem B.
+    Knuth, *The Art of Computer Programming*, volume 2, section 4.2.2, Theorem B.
     """
     sums = offsets + origin
     moved = sums - offsets
