@@ -49,9 +49,10 @@ def solved(loss: str, problem: Problem) -> Solution:
     try:
         return solve(problem)
     except NotCertified as refusal:
-        if refusal.solution is None:
+        best: Solution | None = refusal.solution
+        if best is None:
             raise
-        return refusal.solution
+        return best
 
 
 def theirs(loss: str, problem: Problem, limit: float) -> dict[str, Any]:

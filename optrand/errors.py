@@ -7,11 +7,7 @@ given, what was expected and what to do, and never repeat a private label.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from optrand.certificate import Certificate
-    from optrand.solution import Solution
+from typing import Any
 
 __all__ = [
     "Infeasible",
@@ -64,8 +60,8 @@ class NotCertified(OptrandError):
         self,
         message: str,
         *,
-        certificate: Certificate | None = None,
-        solution: Solution | None = None,
+        certificate: Any = None,
+        solution: Any = None,
     ) -> None:
         super().__init__(message)
         self.certificate = certificate

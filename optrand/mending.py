@@ -19,7 +19,7 @@ from optrand.problem import Problem
 from optrand.staircase import Staircase
 from optrand.validation import Floats
 
-__all__ = ["mass_equations", "mend_masses", "mend_outputs", "movable_outputs", "moved_outputs"]
+__all__ = ["mass_equations", "mend_masses", "movable_outputs", "moved_outputs"]
 
 RANK = 1e-13
 """Singular values below this share of the largest count as zero."""
@@ -83,16 +83,6 @@ def _top_up(arcs: Staircase, ratio: float) -> Staircase:
     masses = np.concatenate((arcs.masses, short[labels]))
     total = masses.sum() + (ratio - 1) * coverage.max()
     return Staircase(members, np.concatenate((arcs.outputs, arcs.outputs[heaviest])), masses / total)
-
-
-def mend_outputs(problem: Problem, arcs: Staircase, *, rounds: int = 3) -> Staircase:
-    """Restore unbiasedness by moving the outputs that lie strictly inside the allowed range."""
-    table = np.where(arcs.members, math.exp(problem.epsilon), 1.0) * arcs.masses
-    outputs = arcs.outputs
-    for _ in range(rounds):
-        residual = -np.einsum("ki,ki->k", table, outputs - problem.labels[:, np.newaxis])
-        outputs = moved_outputs(problem, table, outputs, residual, movable_outputs(problem, outputs))
-    return Staircase(arcs.members, outputs, arcs.masses)
 
 
 def movable_outputs(problem: Problem, outputs: Floats) -> NDArray[np.bool_]:

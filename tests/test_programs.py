@@ -9,7 +9,6 @@ import pytest
 from conftest import priors
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
 
 from optrand import (
     Interval,
@@ -26,8 +25,7 @@ from optrand.errors import InvalidInput
 from optrand.programs import LP2, Floor, LPSolution, Pairwise
 from optrand.programs.flow import FlowProgram
 from optrand.programs.grid import GridScale, read_table
-from optrand.programs.linear_flow import LinearFlow, all_intervals, differences, undifferenced
-from optrand.programs.master import Master
+from optrand.programs.master import Master, all_intervals, undifferenced
 from optrand.programs.scales import attainable_loss, reach, typical_loss
 from optrand.solvers import Flow, LinearProgram, backends, solve
 from optrand.solvers.backends.cones import Clarabel
@@ -91,30 +89,18 @@ def test_sizes_of_flows():
     assert (priced.cost.size, priced.equal.shape, priced.quadratic.nnz) == (15, (5, 15), 5)
 
 
-def test_sizes_of_linear_flows():
+def test_all_intervals_are_each_one_run_of_labels():
     members = all_intervals(5)
     assert members.shape == (5, 15)
     assert np.unique(members, axis=1).shape == (5, 15)
     assert ((np.diff(members.astype(int), axis=0) == 1).sum(axis=0) <= 1).all()
-    linear = LinearFlow(regression(np.arange(5), np.full(5, 0.2), 1.0), members).build()
-    assert (linear.cost.size, linear.rows) == (15, 5)
-
-
-def test_flow_conservation_is_sparse():
-    """Written as differences of neighbours a row holds the intervals that begin or end there, and no others."""
-    members = all_intervals(6)
-    rows = differences(sparse.csr_array(np.where(members, 1.0, 0.25)))
-    for label in range(1, 6):
-        touched = np.flatnonzero(rows.toarray()[label])
-        assert (members[label, touched] != members[label - 1, touched]).all()
-    assert np.cumsum(rows.toarray(), axis=0) == pytest.approx(np.where(members, 1.0, 0.25))
 
 
 def test_multipliers_of_rows_from_those_of_differences():
     """Whatever the rows, ``multipliers @ differences(rows)`` is ``undifferenced(multipliers) @ rows``."""
     rng = np.random.default_rng(8)
     table, multipliers = rng.normal(size=(6, 4)), rng.normal(size=6)
-    assert undifferenced(multipliers) @ table == pytest.approx(multipliers @ differences(sparse.csr_array(table)))
+    assert undifferenced(multipliers) @ table == pytest.approx(multipliers @ np.diff(table, axis=0, prepend=0.0))
 
 
 def test_the_master_holds_the_columns_that_it_is_given():
@@ -183,18 +169,6 @@ def test_all_sets_of_labels_do_no_better_than_intervals(penalty):
     outputs, table = arcs.table(math.exp(epsilon))
     value = problem.value(Randomizer(problem.labels, outputs, table, epsilon))
     assert line * (1 - 1e-8) <= value <= line + 0.02**2 / 8 + 1e-8 * line
-
-
-def test_all_sets_of_labels_do_no_better_than_intervals_where_bias_is_free():
-    problem = regression([0.0, 0.3, 2.0, 2.5], [0.3, 0.2, 0.1, 0.4], 0.8)
-    every = np.array([[bool(code >> y & 1) for code in range(1, 16)] for y in range(4)])
-    values = []
-    for members in (all_intervals(4), every):
-        linear = LinearFlow(problem, members)
-        arcs, _ = linear.read(backends.Highs().solve(linear.build()))
-        outputs, table = arcs.table(math.exp(0.8))
-        values.append(problem.value(Randomizer(problem.labels, outputs, table, 0.8)))
-    assert values[0] == pytest.approx(values[1], rel=1e-9)
 
 
 # ------------------------------------------------------------------------------------------------- reading answers

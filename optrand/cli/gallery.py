@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,9 +11,6 @@ from optrand.cli.options import LABEL_FORMS, BiasPenalty, Force, Outputs
 from optrand.cli.questions import answered, read_mechanism, read_problem
 from optrand.cli.reporting import progress, reported, show
 from optrand.errors import InvalidInput
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["gallery"]
 

@@ -19,13 +19,12 @@ from scipy import sparse
 from optrand.problem import Problem
 from optrand.programs.conic import ConicProgram
 from optrand.programs.linear import LP
-from optrand.programs.linear_flow import undifferenced
 from optrand.programs.scales import reach, typical_loss
 from optrand.solution import Dual
 from optrand.staircase import Staircase
 from optrand.validation import Floats
 
-__all__ = ["Master"]
+__all__ = ["Master", "all_intervals", "undifferenced"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,3 +114,16 @@ class Master:
             slopes = self.unit / self.width * undifferenced(self._magnify * multipliers[k:])
             beta = np.where(problem.bias_weights > 0, slopes, 0.0)
         return Staircase(self.members, self.outputs, masses), Dual(alpha - beta * self.centre, beta)
+
+
+def all_intervals(k: int) -> NDArray[np.bool_]:
+    """Every non-empty interval of ``k`` labels, shape ``(k, k (k + 1) / 2)``."""
+    first, last = np.triu_indices(k)
+    labels = np.arange(k)[:, np.newaxis]
+    return (first <= labels) & (labels <= last)
+
+
+def undifferenced(multipliers: Floats) -> Floats:
+    """Multipliers of the rows themselves from those of their differences."""
+    own: Floats = multipliers - np.append(multipliers[1:], 0.0)
+    return own

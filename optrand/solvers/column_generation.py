@@ -19,8 +19,7 @@ from optrand.mending import mend_masses
 from optrand.outputs import Grid, Interval
 from optrand.pricing import price
 from optrand.problem import Problem
-from optrand.programs.linear_flow import all_intervals
-from optrand.programs.master import Master
+from optrand.programs.master import Master, all_intervals
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution, Stats
 from optrand.solvers.backends.base import Backend
