@@ -74,6 +74,10 @@ class Mechanism:
 
     Notes
     -----
+    An output that floats cannot hold is two columns, at the floats on either side, so that means are right to the last
+    bit: :attr:`outputs` and :attr:`weights` are what is drawn, :attr:`n`, :attr:`unsplit` and :attr:`design` count and
+    show such pairs as one.
+
     Of arcs the proof takes ``O(k + n)`` integer operations and nothing here but :attr:`weights` writes the table out.
     Two mechanisms are equal where their files are: arcs and the table that they make are two files.
 
