@@ -35,7 +35,7 @@ ENGINE = Clarabel(tolerance=1e-12)
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """What a weighted sum of the places of some labels may be at most."""
+    """Upper limit on a weighted sum of the places of some labels."""
 
     labels: NDArray[np.intp]
     weights: Floats
@@ -163,6 +163,6 @@ def quotient(above: Floats, below: Floats) -> Floats:
 
 
 def _scaled(rows: sparse.csr_array, right: Floats) -> tuple[sparse.csr_array, Floats]:
-    """The same rows with magnitudes that sum to one, so that all are of one size."""
+    """Rows scaled to magnitudes that sum to one, so that all are of one size."""
     unit = quotient(np.ones(right.size), np.asarray(abs(rows).sum(axis=1), dtype=np.float64))
     return sparse.csr_array(sparse.diags_array(unit) @ rows), right * unit

@@ -126,7 +126,7 @@ class _Shares:
 
     @cached_property
     def unit(self) -> float:
-        """By how much a set may hold too much where the bound may be one whole loss too low."""
+        """Excess of a set over its limit at which the bound may be one whole loss too low."""
         gain, k = self.graph.gain, self.problem.k
         return (abs(self.graph.value(self.starts)) or abs(self.graph.costs.least) or 1.0) * ((1 + k / gain) / k)
 
@@ -141,7 +141,7 @@ class _Shares:
 
     @cached_property
     def widths(self) -> Floats:
-        """How much more it loses at the nearest other output; with one bin there is none, and the bounds are one."""
+        """Further loss of a label at the nearest other output; with one bin there is none, and the bounds are one."""
         if self.outputs.size == 1:
             return np.zeros(self.problem.k)
         below, above = np.append(self.outputs[1], self.outputs[:-1]), np.append(self.outputs[1:], self.outputs[-2])
@@ -150,7 +150,7 @@ class _Shares:
 
     @cached_property
     def sums(self) -> Floats:
-        """How far above their lower bounds the multipliers of each bin must be, together."""
+        """Sum over each bin of what its multipliers must be above their lower bounds."""
         sums: Floats = self.graph.costs.excess(self.outputs) / self.graph.gain + self.penalty
         return np.maximum(sums, 0.0)
 
@@ -177,7 +177,7 @@ class _Shares:
         return self.balanced(np.clip(quotient(alpha - self.lowest, self.widths), 0.0, 1.0))
 
     def cut(self, position: Floats, labels: NDArray[np.intp], excess: float) -> Cut:
-        """What keeps some labels from holding too much; of bins that they fill by more than half, what they leave out.
+        """Cut on labels that hold too much; of bins that they fill by more than half, on what they leave out.
 
         The sums over bins do not change, and without them a label that holds little counts as much as one with more.
         """

@@ -48,7 +48,7 @@ class BinGraph:
 
     @cached_property
     def costs(self) -> BinCosts:
-        """Of bins under the problem's loss."""
+        """Costs of bins under the problem's loss."""
         return bin_costs(self.problem)
 
     @cached_property
@@ -151,6 +151,6 @@ class BinGraph:
 
 
 def spread(amounts: Floats, starts: Starts, k: int) -> Floats:
-    """What belongs to each bin, at each of its labels."""
+    """Amounts of bins, repeated at each of their labels."""
     spread: Floats = np.repeat(amounts, np.diff(np.append(starts, k)))
     return spread

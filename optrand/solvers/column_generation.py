@@ -123,7 +123,7 @@ class ColumnGeneration:
         return Solution(problem, randomizer, dual, Stats(repr(self), time.perf_counter() - start, rounds, status))
 
     def _phases(self, problem: Problem) -> list[tuple[bool, float]]:
-        """Whether the simplex method solves the masters, and the gap at which to go on to the next phase or to stop."""
+        """Phases: whether the simplex method solves the masters, and the gap at which to go on or to stop."""
         if problem.unbiased:
             return [(False, CENTRAL_UNTIL), (True, self.gap)]
         return [(False, max(self.gap, QUADRATIC_GAP))] if problem.bias_penalty else [(True, self.gap)]

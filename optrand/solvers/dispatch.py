@@ -1,4 +1,4 @@
-"""Which solver answers which problem."""
+"""Dispatch of each problem to the solver that answers it."""
 
 from __future__ import annotations
 

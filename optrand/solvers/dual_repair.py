@@ -107,7 +107,7 @@ def repair(
 
 
 def gap_left(problem: Problem, arcs: Staircase | Arcs, dual: Dual) -> float:
-    """By which share of the randomizer's value the bound of the multipliers falls short of it."""
+    """Relative gap between the randomizer's value and the bound of the multipliers, as a share of that value."""
     value = problem.sign * problem.value(_randomizer(problem, arcs))
     return (value - lower_bound(problem, dual)) / (abs(value) or 1.0)
 
@@ -172,12 +172,12 @@ class _Cuts:
         return sparse.csr_array(sparse.hstack((sums, sparse.diags_array(places) @ sums))), right
 
     def _priced(self, members: NDArray[np.bool_], outputs: Floats) -> Rows:
-        """What keeps the prices of columns from being negative, if they are to add nothing."""
+        """Rows that keep the prices of columns from being negative, if they are to add nothing."""
         limits = (self._steepness(members) * self._losses(outputs)).sum(axis=0)
         return self._rows(self._weighted(members), outputs, limits)
 
     def _slackness(self) -> Rows:
-        """What complementary slackness with the support asks."""
+        """Rows of complementary slackness with the support."""
         k, support = self.problem.k, self.support
         label, arc = _decisive(support)
         sign = np.where(support.members[label, arc], -1.0, 1.0)
@@ -202,7 +202,7 @@ class _Cuts:
 
     @property
     def candidates(self) -> list[Dual]:
-        """What the last program came to, and the same with the columns in use at no cost."""
+        """Multipliers of the last program, and the same with the columns in use at no cost."""
         return [] if self.current is None else [self.current, self._snapped(self.current)]
 
     def tighten(self) -> None:

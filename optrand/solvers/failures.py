@@ -1,4 +1,4 @@
-"""Whatever ends a solve early is a `SolverFailed`: no error of a library, and none of arithmetic, leaves a solver."""
+"""Failures of a solve, raised as `SolverFailed`: no error of a library, and none of arithmetic, leaves a solver."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class Flow:
         return Solution(problem, randomizer, dual, Stats(repr(self), time.perf_counter() - start, rounds, status))
 
     def arcs(self, problem: Problem) -> tuple[Arcs, Dual, str, int]:
-        """The arcs of the answer, the multipliers before any repair, the engine's last word and its number of calls."""
+        """The arcs of the answer, the multipliers before any repair, the solver status and the number of calls."""
         clock = _Clock(self.time_limit)
         levels = list(coarsened(problem, FEWEST))
         intervals = all_arcs(levels[-1][0].k if levels else problem.k)
@@ -201,7 +201,7 @@ def _on_the_ends(problem: Problem, arcs: Arcs) -> Arcs:
 
 
 def _best(problem: Problem, dual: Dual, found: list[Arcs]) -> Arcs:
-    """The one of the best value among those that rounding alone keeps from being feasible; else the nearest to it."""
+    """Arcs of the best value among those that rounding alone keeps from being feasible; else the nearest to it."""
     if len(found) == 1:
         return found[0]
     feasible = [arcs for arcs in found if imbalance(problem, arcs) <= FEASIBLE]
@@ -215,7 +215,7 @@ class _OutOfTime(Exception):
 
 
 class _Clock:
-    """How much time is left."""
+    """Time limit of a solve, and the seconds that are left."""
 
     def __init__(self, limit: float) -> None:
         self.end = time.perf_counter() + limit

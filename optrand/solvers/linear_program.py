@@ -26,7 +26,7 @@ __all__ = ["GridProgram", "LinearProgram"]
 
 
 class GridProgram(Protocol):
-    """How a problem becomes a linear program, and its answer a randomizer."""
+    """Linear program of a problem, and its answer read as a randomizer."""
 
     def build(self, problem: Problem) -> LP:
         """The program."""

@@ -57,7 +57,7 @@ REFINED = 4
 
 
 class Care(NamedTuple):
-    """How a step's equations are solved, and until when.
+    """Newton options: how a step's equations are solved, and until when.
 
     Attributes
     ----------
@@ -222,7 +222,7 @@ class _Equations:
         return float(np.abs(np.concatenate((self.off, self.gradient, self.unpaid))).max())
 
     def solver(self, ratios: Floats, care: Care) -> Callable[[Floats], Step]:
-        """What solves the equations: given the right-hand sides of the multipliers, for ``s / c`` in `ratios`.
+        """Solver of the equations: given the right-hand sides of the multipliers, for ``s / c`` in `ratios`.
 
         Raises
         ------

@@ -97,7 +97,7 @@ class NodeSystem:
         return solve
 
     def solver(self, weights: Floats, *, ridge: float = 0.0) -> Callable[[Floats], Floats]:
-        """What solves the equations for arc weights ``(aa, ab, bb)``, shape ``(n, 3)``, and right sides ``(k, 2)``.
+        """Solver of the equations for arc weights ``(aa, ab, bb)``, shape ``(n, 3)``, and right sides ``(k, 2)``.
 
         A `ridge`, as a share of the largest entries, decides what the arcs leave open: it is not moved.
 

@@ -90,7 +90,7 @@ def _used(program: FlowProgram, point: FlowPoint) -> tuple[FlowProgram, FlowPoin
 
 
 def _residual(program: FlowProgram, point: FlowPoint) -> float:
-    """How far a point with masses and slacks is from an answer: rows that miss one, and masses at a cost."""
+    """Residual of a point with masses and slacks: rows that miss one, and masses at a cost."""
     outputs = program.reduced_costs(point.potentials)[1]
     gradient = _gradient(program, point.potentials, point.masses, outputs)
     return float(np.abs(gradient).max() + point.masses @ point.slacks)
@@ -149,7 +149,7 @@ def _centred(program: FlowProgram, point: FlowPoint) -> FlowPoint:
 
 @dataclass(frozen=True, eq=False)
 class _Equations:
-    """What is missing at a point: of the slacks, and of the gradient; and where the arcs' outputs are."""
+    """Residuals at a point: of the slacks, and of the gradient; and the arcs' outputs."""
 
     off: Floats
     outputs: Floats
@@ -230,7 +230,7 @@ def polished(program: FlowProgram, point: FlowPoint, *, rounds: int = 12) -> Flo
 
 
 def _gradient(program: FlowProgram, potentials: Floats, masses: Floats, outputs: Floats) -> Floats:
-    """Of the Lagrangian by the potentials: rows that miss one, and biases."""
+    """Gradient of the Lagrangian by the potentials: rows that miss one, and biases."""
     flow = program.gather(np.column_stack((masses, masses * outputs)))
     return flow - program.gain + program.charge_gradient(potentials)
 
@@ -244,7 +244,7 @@ def _weights(program: FlowProgram, weights: Floats, outputs: Floats, masses: Flo
 
 
 def _sizes(program: FlowProgram, outputs: Floats) -> Floats:
-    """What each arc costs at its output: the size of the numbers that its reduced cost is a difference of."""
+    """Cost of each arc at its output: the size of the numbers that its reduced cost is a difference of."""
     sizes: Floats = program.spreads + program.weights * (outputs - program.means) ** 2 / 2
     return np.maximum(sizes, np.finfo(float).eps)
 

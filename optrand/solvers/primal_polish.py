@@ -53,7 +53,7 @@ class _Loss:
 
     @cached_property
     def steepness(self) -> Floats:
-        """What each label makes of each arc, over ``E``."""
+        """Ratio of each label's probability to the least one in each arc, over ``E``."""
         label = np.arange(self.program.k)[:, np.newaxis]
         return np.where((self.program.first <= label) & (label <= self.program.last), 1.0, self.program.least)
 
@@ -66,7 +66,7 @@ class _Loss:
 
     @cached_property
     def pull(self) -> Floats:
-        """By how much each arc pulls at biases that have a price."""
+        """Pull of each arc at biases that have a price."""
         biases = self.steepness @ (self.masses * self.outputs) - self.program.labels
         pull: Floats = self.steepness.T @ (self.program.problem.bias_weights * biases)
         return pull

@@ -1,4 +1,4 @@
-"""What every backend is."""
+"""The protocol of linear programming backends."""
 
 from __future__ import annotations
 
