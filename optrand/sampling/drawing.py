@@ -1,4 +1,4 @@
-"""What every sampler does alike: from values to labels, from blocks of labels to words, and ties settled in integers.
+"""Shared steps of all samplers: from values to labels, from blocks of labels to words, and ties settled in integers.
 
 A draw is a stream of random words read as the binary digits of a uniform number ``x`` in ``[0, 1)``. With the running
 sums ``C_0 = 0, C_1, ..., C_n = total`` of integer weights, the answer is the ``i`` with ``C_i <= total * x < C_{i+1}``,
@@ -203,7 +203,7 @@ class LabelSampler(ABC, Generic[Tables]):
         )
 
     def _sample_number(self, value: float, tables: Tables, source: EntropySource) -> np.float64:
-        """The same draw as in a batch of one, without the price of arrays."""
+        """Draw for one value, the same as in a batch of one, without the price of arrays."""
         row = self._index.rows.get(value)
         if row is None:
             raise self._unknown()
@@ -212,7 +212,7 @@ class LabelSampler(ABC, Generic[Tables]):
 
     @abstractmethod
     def _build(self, width: int) -> Tables:
-        """What decides a draw from one word of `width` bits."""
+        """Tables that decide a draw from one word of `width` bits."""
 
     @abstractmethod
     def _draw(self, rows: Rows, tables: Tables, source: EntropySource, drawn: Floats) -> None:

@@ -93,7 +93,7 @@ class _Tree:
 
 @dataclass(frozen=True, eq=False)
 class _Tables:
-    """What decides a draw from one word of `width` bits: the thresholds of all entries and of all nodes.
+    """Tables that decide a draw from one word of `width` bits: the thresholds of all entries and of all nodes.
 
     ``guide`` counts, for each value of the leading bits of a word, the thresholds of node 0 below it: its list is long
     and all labels share it. ``entries`` has a last one that is only ever read, never used, and so has ``arcs``, the arc
@@ -185,7 +185,7 @@ class ArcSampler(LabelSampler[_Tables]):
 
     @cached_property
     def _weights(self) -> tuple[Integers, Integers]:
-        """What each arc weighs for every label, and how much more for those that it favours."""
+        """Weights of each arc for every label, and the further weights for those that it favours."""
         low, high = self.ratio.denominator, self.ratio.numerator
         return low * self.arcs.masses, (high - low) * self.arcs.masses
 

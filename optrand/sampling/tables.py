@@ -40,7 +40,7 @@ GUIDE_CELLS = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class _Tables:
-    """What decides a draw from one word of `width` bits, for all rows of a table, laid end to end.
+    """Tables that decide a draw from one word of `width` bits, for all rows of a table, laid end to end.
 
     ``guide`` has for each row one entry per cell and one more. An entry counts the thresholds below its cell; where the
     cell has thresholds of its own, so that more bits are needed, the count is stored as its bitwise complement, which
