@@ -1,4 +1,4 @@
-"""How a problem becomes a program: each has ``build(problem)`` and ``read(problem, answer)``.
+"""Programs that a problem becomes: each has ``build(problem)`` and ``read(problem, answer)``.
 
 ===============  ==============================================================  =====================
 `Pairwise`       LP1 of [G21] and Algorithm 1 of [B23] as printed                ``n k (k - 1)`` rows

@@ -1,4 +1,4 @@
-"""What cone programs over arcs share: the arcs, and labels and outputs measured so that numbers are about one."""
+"""Shared parts of cone programs over arcs: the arcs, and labels and outputs measured so that numbers are about one."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class ArcProgram(ABC):
     @property
     @abstractmethod
     def centre(self) -> float:
-        """Where labels and outputs are measured from."""
+        """Origin from which labels and outputs are measured."""
 
     @property
     @abstractmethod
     def unit(self) -> float:
-        """What they are measured in; losses in its square."""
+        """Unit in which labels and outputs are measured; losses in its square."""
 
     @cached_property
     def labels(self) -> Floats:

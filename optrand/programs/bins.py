@@ -47,7 +47,7 @@ LEAST_SHARE = 1e-290
 
 
 class BinCosts(Protocol):
-    """What the shortest path and its dual ask of a loss."""
+    """Bin costs of a loss, for the shortest path and its dual."""
 
     @property
     def origin(self) -> float:
@@ -75,7 +75,7 @@ class BinCosts(Protocol):
         ...
 
     def own(self, outputs: Floats) -> Floats:
-        """What each label loses at an output of its own, times its prior, shape ``(k,)``."""
+        """Loss of each label at an output of its own, times its prior, shape ``(k,)``."""
         ...
 
 
@@ -144,7 +144,7 @@ class _Bins:
 
     @cached_property
     def mean(self) -> float:
-        """Of all labels."""
+        """Mean of all labels."""
         return math.fsum(self.prior * self.labels)
 
     @cached_property
@@ -169,7 +169,7 @@ class _Bins:
         return masses, self.labels[starts] - self.mean + offsets
 
     def moved(self, masses: Floats, distances: Floats) -> Floats:
-        """How far the best output lies from the mean, where it is a weighted mean."""
+        """Distance of the best output from the mean, where it is a weighted mean."""
         share = self.gain * masses
         return share / (1 + share) * distances
 
@@ -276,7 +276,7 @@ class _Absolute(_Bins):
 
     @cached_property
     def moments(self) -> Floats:
-        """Of the labels before each one, about the centre, shape ``(k + 1,)``."""
+        """First moments of the labels before each one, about the centre, shape ``(k + 1,)``."""
         return _prefix_sums(self.prior * (self.labels - self.centre))
 
     @cached_property

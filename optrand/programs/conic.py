@@ -54,7 +54,7 @@ class ConicProgram:
 
 @dataclass(frozen=True, eq=False)
 class ConicSolution:
-    """What the engine answered.
+    """Answer of the engine to a cone program.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-r"""The same optimum with one floor per output: ``k n`` privacy rows instead of ``n k (k - 1)``.
+r"""Linear program with one floor per output: the same optimum, ``k n`` privacy rows instead of ``n k (k - 1)``.
 
 Each column lies between its floor :math:`m_i` and :math:`e^\epsilon m_i`. With the excess :math:`x_{y i} = M_{y i} -
 m_i` and the floor scaled, :math:`a_i = (e^\epsilon - 1) m_i`, all coefficients but those of the floor in a row sum are

@@ -75,7 +75,7 @@ class FlowPoint:
 
     @property
     def complementarity(self) -> Floats:
-        """How much more an arc looks used than unused: the logarithm of mass over reduced cost."""
+        """Logarithm of mass over reduced cost: how much more an arc looks used than unused."""
         ratio: Floats = np.log10(self.masses) - np.log10(self.slacks)
         return ratio
 

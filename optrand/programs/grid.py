@@ -1,4 +1,4 @@
-"""What the programs on a grid share: scaling, the rows of normalisation and bias, and reading the table back."""
+"""Shared parts of the programs on a grid: scaling, the rows of normalisation and bias, and reading the table back."""
 
 from __future__ import annotations
 

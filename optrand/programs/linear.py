@@ -30,7 +30,7 @@ class LP:
 
 @dataclass(frozen=True, eq=False)
 class LPSolution:
-    """What a backend answered.
+    """Answer of a backend to a linear program.
 
     Attributes
     ----------

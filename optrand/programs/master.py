@@ -44,7 +44,7 @@ class Master:
 
     @cached_property
     def unit(self) -> float:
-        """What costs are divided by."""
+        """Unit by which costs are divided."""
         return typical_loss(self.problem, self.outputs)
 
     @property
@@ -67,7 +67,7 @@ class Master:
 
     @property
     def _magnify(self) -> Floats:
-        """What the differences of neighbouring rows are multiplied by: at small epsilon rows hardly differ."""
+        """Factors of the differences of neighbouring rows: at small epsilon rows hardly differ."""
         return np.append(1.0, np.full(self.problem.k - 1, -1 / math.expm1(-self.problem.epsilon)))
 
     def _equations(self) -> tuple[Floats, Floats]:

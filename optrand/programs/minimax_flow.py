@@ -77,7 +77,7 @@ class MinimaxPoint:
 
     @property
     def bound(self) -> NDArray[np.bool_]:
-        """Which constraints hold with equality: of the arcs in use, and of the labels that lose less than others."""
+        """Constraints that hold with equality: of the arcs in use, and of the labels that lose less than others."""
         return self.multipliers > self.slacks
 
 
@@ -122,7 +122,7 @@ class MinimaxProgram(ArcProgram):
 
     @cached_property
     def ends(self) -> list[tuple[float, float]]:
-        """Those of the box that are finite, each after the direction, 1 or -1, in which outputs lie."""
+        """Finite ends of the box, each after the direction, 1 or -1, in which outputs lie."""
         return [(side, end) for side, end in zip((1.0, -1.0), self.box, strict=True) if math.isfinite(end)]
 
     @cached_property
@@ -151,7 +151,7 @@ class MinimaxProgram(ArcProgram):
         return replace(self, first=self.first[kept], last=self.last[kept])
 
     def build(self) -> ConicProgram:
-        """As a minimisation; the variables are the potentials, row by row, one an arc and end, and the charges."""
+        """Conic minimisation; the variables are the potentials, row by row, one an arc and end, and the charges."""
         k, n, ends = self.k, self.n, self.ends
         slopes, charges = len(ends) * n, 0 if self.problem.unbiased else k
         variables = 3 * k + slopes + charges

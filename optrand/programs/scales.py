@@ -1,4 +1,4 @@
-"""Of what size the answers to a problem are: what programs measure outputs and costs in."""
+"""Typical sizes of the answers to a problem: the units of outputs and costs in programs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def attainable_loss(problem: Problem) -> float:
 
 
 def attainable_largest_loss(problem: Problem) -> float:
-    """The same without a prior: the least of the largest losses over labels."""
+    """Least of the largest losses over labels, as :func:`attainable_loss` but without a prior."""
     middle = float(np.ptp(problem.labels)) / 2
     with np.errstate(over="ignore", invalid="ignore"):
         largest = np.stack(_attained(problem, middle)).max(axis=1)
@@ -64,7 +64,7 @@ def attainable_largest_loss(problem: Problem) -> float:
 
 
 def _attained(problem: Problem, constant: float) -> list[Floats]:
-    """What each label loses under each of these randomizers; the constant output is counted from the first label."""
+    """Losses of each label under each of these randomizers; the constant output is counted from the first label."""
     apart, excess = problem.labels - problem.labels[0], math.expm1(problem.epsilon)
     spread, k = float(apart[-1]) or 1.0, problem.k
     overhang = spread / excess
