@@ -1,4 +1,4 @@
-"""What a column costs under given multipliers, and the bound that follows: in floats, and in exact arithmetic."""
+"""Prices of columns under given multipliers, and the bound that follows: in floats, and in exact arithmetic."""
 
 from optrand.pricing.prices import Prices, negative_ranges, price
 

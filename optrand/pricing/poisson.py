@@ -164,7 +164,7 @@ def _least_on_grid(case: _Scaled, points: list[int], excess: tuple[int, int]) ->
 
 
 def _falling(curve: Curve, points: list[int]) -> int:
-    """How many of the points lie before the minimum of the curve."""
+    """Number of points before the minimum of the curve."""
     if curve.slope > 0:
         return bisect_left(points, -(-curve.pull // curve.slope))
     return len(points) if curve.slope or curve.pull else 0

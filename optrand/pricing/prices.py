@@ -152,7 +152,7 @@ def _poisson_prices(problem: Problem, dual: Dual) -> Prices:
 def _poisson_totals(
     problem: Problem, dual: Dual, ranges: tuple[Floats, Floats], edges: Floats
 ) -> Iterator[tuple[float, Floats]]:
-    r"""Of :math:`p_y`, :math:`p_y y` and :math:`\alpha_y`: the sum, and on each piece the sum where :math:`h_y < 0`.
+    r"""Sums of :math:`p_y`, :math:`p_y y` and :math:`\alpha_y`: of all, and on each piece where :math:`h_y < 0`.
 
     In integers, each rounded once: in running sums of floats large entries would swallow small ones.
     """
@@ -171,7 +171,7 @@ def _poisson_totals(
 
 
 def _misplaced(problem: Problem, dual: Dual, ranges: tuple[Floats, Floats]) -> float:
-    r"""What :math:`|h_y|` of Poisson log loss may sum to at one output, over labels on the wrong side of a root.
+    r"""Bound on the sum of :math:`|h_y|` of Poisson log loss at one output, over labels on the wrong side of a root.
 
     Between a root and its float it is at most what it is at that float.
     """
@@ -188,7 +188,7 @@ def _misplaced(problem: Problem, dual: Dual, ranges: tuple[Floats, Floats]) -> f
 
 
 def negative_ranges(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
-    """Where each :math:`h_y` of Poisson log loss is negative: an open interval a label, or ``(nan, nan)``.
+    """Range where each :math:`h_y` of Poisson log loss is negative: an open interval a label, or ``(nan, nan)``.
 
     ``v - y log v < alpha / p`` for ``beta = 0``: Newton's method from outside, where it is monotone.
     """
@@ -205,7 +205,7 @@ def negative_ranges(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
 
 
 def _poisson_roots(y: Floats, level: Floats) -> tuple[Floats, Floats]:
-    """Where ``v - y log v`` has a level that is above its least value, on either side of ``y``."""
+    """Roots of ``v - y log v`` at a level that is above its least value, on either side of ``y``."""
     low = np.where(y > 0, np.maximum(np.exp(-level / y), TINY), 0.0)
     high = np.maximum(2 * level, 0) + 4 * y * (1 + np.abs(np.log(np.maximum(y, TINY)))) + TINY
     for _ in range(100):
@@ -254,7 +254,7 @@ def _best_columns(problem: Problem, dual: Dual, outputs: Floats) -> tuple[Floats
 
 
 def _undecided(problem: Problem, dual: Dual) -> float:
-    """How far below 0 those ``h`` of Poisson log loss may dip whose least value, and so their range, rounding hides."""
+    """Bound on the dip below 0 of the ``h`` of Poisson log loss whose least value, and so range, rounding hides."""
     p, y, alpha = problem.prior, problem.labels, dual.alpha
     with np.errstate(all="ignore"):
         parts = np.stack((p * y, -p * y * np.log(np.maximum(y, TINY)), -alpha))[:, p > 0]

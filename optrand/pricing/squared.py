@@ -160,7 +160,7 @@ class _Sweep:
         return cls(case, pieces, case.excess * slack)
 
     def minima(self) -> Iterator[tuple[tuple[int, int], int]]:
-        """Where the pieces are least, as quotients in units of ``2**-line``, and their values there, rounded down.
+        """Minimisers of the pieces, as quotients in units of ``2**-line``, and their values there, rounded down.
 
         One a piece; on a grid the values on both sides of its vertex, as far as they belong to it: ``O(k log n)``.
         """
@@ -235,7 +235,7 @@ def local_minima(problem: Problem, dual: Dual) -> tuple[Floats, Floats, float]:
 
 
 def _roots(a: int, b: int, c: int) -> tuple[int | float, int | float] | None:
-    """Where ``a v^2 - 2 b v + c``, ``a >= 0``, is negative, rounded outward; None if it is so nowhere."""
+    """Range where ``a v^2 - 2 b v + c``, ``a >= 0``, is negative, rounded outward; None if it is so nowhere."""
     if a:
         square = b * b - a * c
         if square <= 0:

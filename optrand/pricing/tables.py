@@ -60,7 +60,7 @@ def lower_bound(problem: Problem, dual: Dual, loss: Tabulated, grid: Floats) -> 
 
 
 def lower_bound_of_classes(problem: Problem, dual: Dual, grid: Floats) -> Fraction:
-    """The same for ``zero_one``, where bias is free and `dual` has no ``beta``; cost ``O(k + n)``."""
+    """The bound for ``zero_one``, where bias is free and `dual` has no ``beta``; cost ``O(k + n)``."""
     more, shift = excess_above(problem.epsilon)
     mass = max(places(problem.prior), places(dual.alpha))
 
