@@ -1,4 +1,4 @@
-"""What can be learned from a release: means, histograms, and losses to train with.
+"""Estimates from a release: means, histograms, and losses to train with.
 
 A release is an array of outputs and the :class:`~optrand.Mechanism` that drew them; nothing else is looked at, so all
 of this is post-processing and costs no privacy.

@@ -18,7 +18,7 @@ UNBIASED = 1e-9
 
 
 def output_numbers(released: ArrayLike, mechanism: Mechanism) -> NDArray[np.intp]:
-    """Which output of the mechanism each released value is.
+    """Number of the mechanism's output that each released value is.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def output_numbers(released: ArrayLike, mechanism: Mechanism) -> NDArray[np.intp
 
 
 def tallied(released: ArrayLike, mechanism: Mechanism) -> NDArray[np.intp]:
-    """How often each output of the mechanism occurs in a release of at least two values."""
+    """Counts of the mechanism's outputs in a release of at least two values."""
     numbers = output_numbers(released, mechanism)
     if numbers.size < 2:
         raise InvalidInput(

@@ -204,7 +204,7 @@ def _differences_of_table(mechanism: Mechanism, prior: Floats) -> tuple[Floats, 
 def _differences_of_arcs(
     mechanism: Mechanism, arcs: IntegerArcs, prior: Floats
 ) -> tuple[Floats | sparse.csr_array, Floats]:
-    """The same of arcs: an arc adds to its output where its interval begins, and takes away after its end."""
+    """Differences of neighbouring rows of arcs: an arc adds where its interval begins, and takes away after its end."""
     low, more = mechanism.ratio.denominator, mechanism.ratio.numerator - mechanism.ratio.denominator
     digits = places(prior)
     sums = list(accumulate(scaled(prior, digits), initial=0))

@@ -60,7 +60,7 @@ class Histogram:
 
     @property
     def standard_errors(self) -> Floats:
-        """Of the shares, for the population from which the rows are a random sample.
+        """Standard errors of the shares, for the population from which the rows are a random sample.
 
         Computed when first asked for: ``k`` solutions with the factors, 1 s for 2,001 labels of arcs, 20 s for 10,001.
         """
@@ -69,7 +69,7 @@ class Histogram:
 
     @property
     def noise_errors(self) -> Floats:
-        """Of the shares, for the table that was released: what the mechanism's noise leaves open.
+        """Standard errors of the shares, for the table that was released: what the mechanism's noise leaves open.
 
         No less, and no more, than the noise of the labels with the least and with the most of it would leave.
         """
@@ -89,7 +89,7 @@ class Histogram:
 
     @cached_property
     def _moments(self) -> tuple[Floats, Floats, Floats]:
-        """Those mean squares; and, of the values' variances given the true label, the least and the largest."""
+        """Mean squares of the unbiased values; of their variances given the true label the least and the largest."""
         k, n = self.labels.size, self.tallies.size
         found, step = np.empty((3, k)), max(1, BLOCK // n)
         for start in range(0, k, step):

@@ -24,7 +24,7 @@ __all__ = ["Estimate", "IntervalMethod", "Spread", "empirical_bernstein", "hoeff
 
 @dataclass(frozen=True)
 class Spread:
-    """What the width of an interval may rest on.
+    """Sample size, variances and range, on which the width of an interval may rest.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ IntervalMethod = Callable[[Spread, float], float]
 
 
 def normal(spread: Spread, confidence: float) -> float:
-    """By the central limit theorem, with Student's quantiles: right for many rows, optimistic for a few.
+    """Half-width by the central limit theorem, with Student's quantiles: right for many rows, optimistic for a few.
 
     Where the outputs are skewed, as they are at small epsilon, some hundred rows are few.
 
@@ -63,7 +63,7 @@ def normal(spread: Spread, confidence: float) -> float:
 
 
 def hoeffding(spread: Spread, confidence: float) -> float:
-    r"""By Hoeffding's inequality ([H63]_): at least the confidence at any number of rows, whatever the labels.
+    r"""Half-width by Hoeffding's bound ([H63]_): at least the confidence at any number of rows, whatever the labels.
 
     .. math:: \mathrm{width} \sqrt{\ln(2 / \delta) / 2 N}, \qquad \delta = 1 - \mathrm{confidence}.
 
@@ -80,7 +80,7 @@ def hoeffding(spread: Spread, confidence: float) -> float:
 
 
 def empirical_bernstein(spread: Spread, confidence: float) -> float:
-    r"""By the empirical Bernstein bound ([MP09]_): as honest as Hoeffding's, narrower where the range is rarely used.
+    r"""Half-width by the empirical Bernstein bound ([MP09]_): as honest as Hoeffding's, narrower if variance is small.
 
     .. math:: \sqrt{2 V \ln(4 / \delta) / N} + \mathrm{width} \cdot 7 \ln(4 / \delta) / 3 (N - 1),
               \qquad \delta = 1 - \mathrm{confidence},
@@ -140,12 +140,12 @@ class Estimate:
 
     @property
     def standard_error(self) -> float:
-        """Of the estimate, for the population from which the rows are a random sample."""
+        """Standard error of the estimate, for the population from which the rows are a random sample."""
         return math.sqrt(self.sample_variance / self.size)
 
     @property
     def noise_error(self) -> float:
-        """Of the estimate, for the table that was released: what the mechanism's noise leaves open."""
+        """Standard error of the estimate, for the table that was released: what the mechanism's noise leaves open."""
         return math.sqrt(self.noise_variance / self.size)
 
     def interval(self, confidence: float, *, method: IntervalMethod = normal) -> tuple[float, float]:

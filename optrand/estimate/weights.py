@@ -38,7 +38,7 @@ SUM_TOLERANCE = 1e-9
 
 
 def unbiased_values(mechanism: Mechanism, functions: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
-    """What each output should count as, so that its expectation is a function of the label.
+    """Unbiased values of the outputs: their expectation is a function of the label.
 
     Parameters
     ----------
