@@ -28,7 +28,7 @@ __all__ = ["BaselineJob", "BaselineRelease", "BaselineSummary"]
 
 @dataclass(frozen=True)
 class BaselineSummary:
-    """What may be told about a release without a prior. Everything but the number of rows was known before it.
+    """Public summary of a release without a prior. Everything but the number of rows was known before it.
 
     Attributes
     ----------

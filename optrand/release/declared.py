@@ -1,4 +1,4 @@
-"""What is declared in public before a release: the set of labels, and perhaps a prior.
+"""Public declarations before a release: the set of labels, and perhaps a prior.
 
 Labels are written as decimals and become the floats nearest to them, so that ``0:1:0.1`` holds the same 0.3 as a table.
 """

@@ -1,4 +1,4 @@
-"""What is wrong with private labels: the owner alone may know, and only on request.
+"""Diagnosis of private labels: the owner alone may know, and only on request.
 
 How many labels are missing, or outside the declared set, is an exact figure of the true labels: two runs on tables that
 differ in one row would tell that row. So no error message holds such a figure; all that one tells is that there is
@@ -28,7 +28,7 @@ REMEDY = "the owner of the labels can have all that is wrong counted (--diagnose
 
 @dataclass(frozen=True, eq=False)
 class Readings:
-    """What was read where labels should be: numbers, and what is none. Private.
+    """Cells read where labels should be: numbers, and what is none. Private.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Readings:
 
     @property
     def not_numbers(self) -> int:
-        """How many cells hold something else than a finite number that floats can tell from others."""
+        """Count of cells that hold something else than a finite number that floats can tell from others."""
         return self.rows - self.missing - self.numbers.size
 
     @classmethod
@@ -118,7 +118,7 @@ class Diagnosis:
 
 
 def declared_places(values: Floats, labels: Floats, *, clip: bool) -> NDArray[np.intp]:
-    """Where in the declared set each private label stands.
+    """Index in the declared set of each private label.
 
     Parameters
     ----------

@@ -67,12 +67,12 @@ class Released(Protocol[Told]):
 
     @property
     def values(self) -> Floats:
-        """Of the shape of the labels that went in."""
+        """Noisy labels, of the shape of the labels that went in."""
         ...
 
     @property
     def summary(self) -> Told:
-        """What may be told."""
+        """Public summary of the release."""
         ...
 
     def save(self, path: Path, *, overwrite: bool = False) -> None:
@@ -95,7 +95,7 @@ class Job(Protocol[Told]):
 
     @property
     def ending(self) -> str:
-        """What the file of the randomizer adds to the name of the table that it is beside."""
+        """Suffix that the file of the randomizer adds to the name of the table that it is beside."""
         ...
 
     @property
@@ -117,7 +117,7 @@ class Job(Protocol[Told]):
 
 @dataclass(frozen=True)
 class Summary:
-    """What may be told about a release.
+    """Public summary of a release.
 
     Attributes
     ----------
@@ -365,7 +365,7 @@ class LabelJob:
         return Release(noisy, mechanism, summary)
 
     def _split(self, rows: int) -> BudgetSplit:
-        """What the prior may spend, and what is left for the labels: both are public, for the number of rows is."""
+        """Budgets of the prior and of the labels: both are public, for the number of rows is."""
         if self.paid_prior is not None:
             if rows != self.paid_prior.rows:
                 raise InvalidInput(

@@ -1,4 +1,4 @@
-"""Where outputs may lie, as a user declares it: the real line, an interval, or so many evenly spaced values."""
+"""Allowed outputs, as a user declares them: the real line, an interval, or so many evenly spaced values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ DeclaredOutputs = OutputSet | Mesh
 
 
 def parse_outputs(text: str) -> DeclaredOutputs:
-    """Where outputs may lie: ``line``, ``grid:N`` or ``interval:LOW:HIGH``.
+    """Parse the allowed outputs: ``line``, ``grid:N`` or ``interval:LOW:HIGH``.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def allowed_outputs(declared: DeclaredOutputs, labels: Floats, epsilon: float) -
 
 
 def in_words(allowed: OutputSet) -> str:
-    """Where outputs may lie, for people.
+    """Allowed outputs in words, for people.
 
     Examples
     --------

@@ -64,7 +64,7 @@ class PaidPrior:
 
     @property
     def split(self) -> BudgetSplit:
-        """What the prior has spent, and what is left for the labels."""
+        """Budget that the prior has spent, and what is left for the labels."""
         return split_at(self.epsilon, self.estimate.epsilon)
 
     def save(self, path: Path) -> None:
@@ -74,7 +74,7 @@ class PaidPrior:
         write_atomically(path, ("\n".join((header, *rows)) + "\n").encode())
 
     def spent(self, kept: Path | None) -> SpentNote:
-        """What to say when a release breaks off after the prior was drawn."""
+        """Note for a release that breaks off after the prior was drawn."""
         words = f"the prior was drawn before this and has spent {self.split.prior!r} of the budget of {self.epsilon!r}"
         if kept is None:
             return SpentNote(f"{words}; it was not kept")

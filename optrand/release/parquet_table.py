@@ -59,7 +59,7 @@ class ParquetTable:
 
 
 def _opened(path: Path, label: str) -> tuple[int, Any]:
-    """Where the labels stand, and all columns."""
+    """Index of the column of labels, and all columns."""
     try:
         with pa.parquet.ParquetFile(path) as file:
             columns = file.read()

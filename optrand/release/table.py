@@ -40,7 +40,7 @@ class Table(Protocol):
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
-    """Which of :data:`SUFFIXES` a path ends in, whatever the case of its letters.
+    """Suffix of a path, one of :data:`SUFFIXES`, whatever the case of its letters.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def read_table(path: str | os.PathLike[str], label: str) -> Table:
 
 
 def read_column(path: str | os.PathLike[str], label: str) -> Readings:
-    """What stands in the column of private labels, numbers or not; for the owner of the labels alone.
+    """Readings of the column of private labels, numbers or not; for the owner of the labels alone.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ Told = TypeVar("Told")
 
 
 def mechanism_path(target: str | os.PathLike[str]) -> Path:
-    """Where the mechanism of a released table is saved: beside it, under its name with ``.mechanism.json`` added.
+    """Path of the mechanism of a released table: beside it, under its name with ``.mechanism.json`` added.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def mechanism_path(target: str | os.PathLike[str]) -> Path:
 
 
 def randomizer_path(target: str | os.PathLike[str]) -> Path:
-    """Where noise that is no finite mechanism is described: beside the table, ``.randomizer.json`` added to its name.
+    """Path of the file of noise that is no finite mechanism: beside the table, ``.randomizer.json`` added to its name.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def randomizer_path(target: str | os.PathLike[str]) -> Path:
 
 
 def paid_prior_path(target: str | os.PathLike[str]) -> Path:
-    """Where a prior that was paid for is kept until the release is complete: ``.prior.csv`` added to the table's name.
+    """Path of a prior that was paid for, kept until the release is complete: ``.prior.csv`` added to the table's name.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class TableJob(Generic[Told]):
     overwrite: bool = False
 
     def beside(self, target: str | os.PathLike[str]) -> Path:
-        """Where what drew the labels is saved: :func:`mechanism_path` or :func:`randomizer_path`."""
+        """Path of what drew the labels: :func:`mechanism_path` or :func:`randomizer_path`."""
         return _beside(target, self.job.ending)
 
     def run(
