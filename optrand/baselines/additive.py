@@ -185,7 +185,7 @@ class Additive(ABC):
         return Randomizer(rows, columns, self.noise.mass(low, high), self.epsilon)
 
     def cuts(self, places: Floats) -> Floats:
-        """Where outputs in units of the noise part: halfway between them."""
+        """Cuts between outputs in units of the noise: halfway."""
         halfway: Floats = (places[:-1] + places[1:]) / 2
         return halfway
 

@@ -176,7 +176,7 @@ class Alibi:
         return logarithms
 
     def moments(self, labels: ArrayLike) -> Moments:
-        """Of the noisy vectors against the one-hot vectors: no bias, the variance ``8 k / epsilon**2``."""
+        """Moments of the noisy vectors against the one-hot vectors: no bias, the variance ``8 k / epsilon**2``."""
         size = checked_classes(labels, self.k).size
         return Moments(np.zeros(size), np.full(size, 2 * self.k * self.scale**2))
 

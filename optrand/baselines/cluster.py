@@ -34,7 +34,7 @@ __all__ = ["ClusterRR", "ClusterRelease", "cluster_distribution"]
 
 @dataclass(frozen=True, eq=False)
 class ClusterRelease:
-    """What :meth:`ClusterRR.release` hands out.
+    """Noisy labels, groups and distributions, from :meth:`ClusterRR.release`.
 
     Attributes
     ----------
@@ -246,7 +246,7 @@ class ClusterRR:
 
     @property
     def printed_epsilon(self) -> float:
-        """The one of [E22]_, Theorem 1, for comparison only: the mechanism need not keep it."""
+        """Epsilon of [E22]_, Theorem 1, for comparison only: the mechanism need not keep it."""
         return float(1 / self.noise_scale + log_bracket(self._ratio)[1])
 
     @property

@@ -123,7 +123,7 @@ class ClusterPriors:
 
 @dataclass(frozen=True, eq=False)
 class ClusterPriorRelease:
-    """What :meth:`ClusterPriorRR.release` hands out.
+    """Noisy labels, priors and budget split, from :meth:`ClusterPriorRR.release`.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ class ClusterPriorRR:
 
     @property
     def epsilon(self) -> float:
-        """What the release spends in all, in nats, rounded up."""
+        """Epsilon of the whole release, in nats, rounded up."""
         return float_above(Fraction(self.split.prior) + Fraction(self.split.labels))
 
     def release(self, labels: ArrayLike, groups: Groups, *, source: EntropySource | None = None) -> ClusterPriorRelease:

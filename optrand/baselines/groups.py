@@ -77,7 +77,7 @@ class Groups:
 
     @cached_property
     def sizes(self) -> Indices:
-        """How many rows each group has, all above 0, shape ``(count,)``."""
+        """Number of rows of each group, all above 0, shape ``(count,)``."""
         sizes = np.bincount(self.index, minlength=self.names.size)
         sizes.flags.writeable = False
         return sizes
@@ -186,7 +186,7 @@ class Groups:
         return cls.of_ids(KMeans(n_clusters=int(count), random_state=seed).fit_predict(table))
 
     def histograms(self, labels: NDArray[np.intp], k: int) -> NDArray[np.int64]:
-        """How often each of `k` labels occurs in each group, shape ``(count, k)``. Private.
+        """Counts of each of `k` labels in each group, shape ``(count, k)``. Private.
 
         Examples
         --------

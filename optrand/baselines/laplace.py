@@ -68,7 +68,7 @@ class Laplace(ContinuousAdditive):
 
     @property
     def noise(self) -> LaplaceNoise:
-        """Of scale sensitivity over epsilon."""
+        """Noise of scale sensitivity over epsilon."""
         return LaplaceNoise(self.sensitivity / self.epsilon)
 
     def _draw(self, count: int, source: EntropySource) -> Floats:
@@ -130,7 +130,7 @@ class DiscreteLaplace(LatticeAdditive):
 
     @property
     def noise(self) -> DiscreteLaplaceNoise:
-        """Of rate epsilon over sensitivity, in steps."""
+        """Noise of rate epsilon over sensitivity, in steps."""
         return DiscreteLaplaceNoise(self.epsilon / self.steps)
 
     def _draw(self, count: int, source: EntropySource) -> tuple[int, ...]:

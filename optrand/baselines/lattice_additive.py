@@ -132,7 +132,7 @@ class LatticeAdditive(Additive):
         return self.discretised(labels, self._named(range(low, high + 1)))
 
     def positions(self, values: Floats, name: str) -> Floats:
-        """How many steps above the lowest label each value is; refused unless it is a whole number of them."""
+        """Steps of each value above the lowest label; refused unless it is a whole number of them."""
         with np.errstate(over="ignore"):
             places = np.rint((values - self.labels.low) / self.step)
         places = np.where(np.abs(places) <= MAX_INTEGER, places, 0.0)

@@ -76,7 +76,7 @@ class Noise(ABC):
     @property
     @abstractmethod
     def variance(self) -> float:
-        """Of one draw."""
+        """Variance of one draw."""
 
     @abstractmethod
     def density(self, distances: Floats) -> Floats:
@@ -118,7 +118,7 @@ class LaplaceNoise(Noise):
         return 2 * self.scale * self.scale
 
     def density(self, distances: Floats) -> Floats:
-        """By the formula."""
+        """Density by the formula."""
         density: Floats = np.exp(-np.abs(distances) / self.scale) / (2 * self.scale)
         return density
 
@@ -159,7 +159,7 @@ class DiscreteLaplaceNoise(Noise):
         return math.exp(-self.rate) / (1 + math.exp(-self.rate))
 
     def density(self, distances: Floats) -> Floats:
-        """By the formula."""
+        """Density by the formula."""
         density: Floats = self.atom * np.exp(-self.rate * np.abs(distances))
         return density
 

@@ -1,4 +1,4 @@
-r"""What a learner can tell from resampled labels: two laws, and the delta between them at every epsilon.
+r"""Privacy of resampled labels against a learner: two laws, and the delta between them at every epsilon.
 
 In a cluster of `n` users the label of one is 0 or 1, and `ones` of the others have the label 1. Every label is flipped
 once, with probability :math:`\alpha`; let :math:`Z` be how many ones there are then. Each user copies the flipped label
@@ -146,7 +146,7 @@ class PeerPair:
 
 
 def _half_width(variance: float) -> int:
-    """How far from its mean a binomial of this variance stays but for a mass of 1e-30 (Bernstein)."""
+    """Distance from its mean that a binomial of this variance keeps to, but for a mass of 1e-30 (Bernstein)."""
     return 0 if variance == 0 else math.ceil(LOG_TAIL / 3 + math.sqrt(LOG_TAIL**2 / 9 + 2 * LOG_TAIL * variance))
 
 

@@ -1,4 +1,4 @@
-r"""What [E22]_ proves of its peer-to-peer mechanism, beside what holds.
+r"""Bounds of [E22]_ for its peer-to-peer mechanism, beside what holds.
 
 References
 ----------
@@ -155,7 +155,7 @@ def theorem3_flip(size: int, rate: float) -> float:
 
 
 def peer_to_peer_table(cases: Iterable[tuple[int, float, float]]) -> list[PeerToPeerRow]:
-    r"""What Algorithm 2 of [E22]_ gives at :math:`\delta = 1/s^2`, beside what the paper proves.
+    r"""Epsilons of Algorithm 2 of [E22]_ at :math:`\delta = 1/s^2`, beside what the paper proves.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class PeerPrivacy:
 
 @dataclass(frozen=True, eq=False)
 class PeerRelease:
-    """What reaches the learner.
+    """Labels that reach the learner, and the users that sent them.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ class PeerToPeer:
         return log_above((1 - rarer) / rarer) if rarer else math.inf
 
     def peer_delta(self, size: int) -> float:
-        r"""What one user learns, besides :attr:`epsilon`: (0, delta)-DP with :math:`\delta = |1 - 2\alpha| / n`.
+        r"""Delta of one user's view, besides :attr:`epsilon`: (0, delta)-DP with :math:`\delta = |1 - 2\alpha| / n`.
 
         Notes
         -----

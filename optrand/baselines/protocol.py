@@ -1,4 +1,4 @@
-"""What a release, an experiment or a picture needs of a randomizer, whatever it is made of."""
+"""Randomizers as a release, an experiment or a picture needs them, whatever they are made of."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Moments:
 
     @classmethod
     def of_mechanism(cls, mechanism: Mechanism) -> Moments:
-        """Of an exact mechanism, at its labels: each bias exact but for one rounding."""
+        """Moments of an exact mechanism, at its labels: each bias exact but for one rounding."""
         biases = np.array([float(bias) for bias in mechanism.exact_biases])
         return cls(biases, mechanism.randomizer.variances)
 

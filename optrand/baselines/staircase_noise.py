@@ -26,7 +26,7 @@ class _Staircase(Noise):
     @property
     @abstractmethod
     def jump(self) -> float:
-        """How much of a stair is on the upper level."""
+        """Length of the upper level of a stair."""
 
     @property
     @abstractmethod
@@ -35,11 +35,11 @@ class _Staircase(Noise):
 
     @abstractmethod
     def sums(self, reach: Floats, level: float) -> tuple[Floats, Floats]:
-        """Of ``s`` and of ``s**2`` from 0 to the reach, where the density is at some level."""
+        """Sums of ``s`` and of ``s**2`` from 0 to the reach, where the density is at some level."""
 
     @property
     def factor(self) -> float:
-        """Of one level to the next."""
+        """Factor from one level to the next."""
         return math.exp(-self.epsilon)
 
     @property
@@ -50,7 +50,7 @@ class _Staircase(Noise):
         return 2 * (second / fall + 2 * self.length * first / math.expm1(self.epsilon) / fall)
 
     def between(self, low: Floats, high: Floats) -> Floats:
-        """What is left of the stair of `low`, whole stairs, and a part of the stair of `high`."""
+        """Probability in parts: the rest of the stair of `low`, whole stairs, and a part of the stair of `high`."""
         stairs = np.floor(low / self.length)
         start = low - stairs * self.length
         stop = np.minimum(high - stairs * self.length, self.length)
@@ -125,7 +125,7 @@ class ContinuousStaircase(_Staircase):
         return share * reach / 2, share * reach * reach / 3
 
     def density(self, distances: Floats) -> Floats:
-        """By the definition."""
+        """Density by the definition."""
         whole, rest = np.divmod(np.abs(distances), self.length)
         density: Floats = self.height * np.exp(-self.epsilon * (whole + (rest >= self.jump)))
         return density
@@ -167,7 +167,7 @@ class LatticeStaircase(_Staircase):
         return first, first * (2 * reach + 1) / 3
 
     def density(self, distances: Floats) -> Floats:
-        """By the definition."""
+        """Density by the definition."""
         whole, rest = np.divmod(np.abs(distances), self.length)
         density: Floats = self.height * np.exp(-self.epsilon * (whole + (rest >= self.rise)))
         return density

@@ -148,12 +148,12 @@ class UnaryBits:
 
     @property
     def estimates(self) -> tuple[float, float]:
-        """What a 0 and a 1 are debiased to: ``-1 / (r - 1)`` and ``r / (r - 1)``."""
+        """Debiased values of a 0 and a 1: ``-1 / (r - 1)`` and ``r / (r - 1)``."""
         return float(-1 / (self.odds - 1)), float(self.odds / (self.odds - 1))
 
     @property
     def variance(self) -> float:
-        """Of one debiased bit, whatever the label: ``r / (r - 1)**2``. A mean of `n` has an `n`-th of it."""
+        """Variance of one debiased bit, whatever the label: ``r / (r - 1)**2``. A mean of `n` has an `n`-th of it."""
         return float(self.odds / (self.odds - 1) ** 2)
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Octets:
@@ -177,7 +177,7 @@ class UnaryBits:
         return self.unpacked(self.sample_packed(values, source=source))
 
     def sample_packed(self, values: ArrayLike, *, source: EntropySource | None = None) -> Octets:
-        """The same draw, eight bits to an octet, as :func:`numpy.packbits` lays them out; the last octet ends in zeros.
+        """Packed sample, eight bits to an octet, as :func:`numpy.packbits` lays them out; the last octet ends in zeros.
 
         Examples
         --------
@@ -267,7 +267,7 @@ class UnaryBits:
         return frequencies
 
     def moments(self, labels: ArrayLike) -> Moments:
-        """Of the bits against the one-hot vector: the bias ``sqrt(k) / (1 + r)``, the variance ``k r / (1 + r)**2``.
+        """Moments of the bits about the one-hot vector: bias ``sqrt(k) / (1 + r)``, variance ``k r / (1 + r)**2``.
 
         Examples
         --------
@@ -280,7 +280,7 @@ class UnaryBits:
         return Moments(np.full(size, self.k**0.5 * float(flip)), np.full(size, float(self.k * flip * (1 - flip))))
 
     def debiased_moments(self, labels: ArrayLike) -> Moments:
-        """Of the debiased bits: no bias, the variance ``k r / (r - 1)**2``.
+        """Moments of the debiased bits: no bias, the variance ``k r / (r - 1)**2``.
 
         Examples
         --------
