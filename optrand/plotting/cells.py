@@ -56,13 +56,13 @@ class Cells:
 
     @property
     def grouped(self) -> str:
-        """What a cell holds, in words; empty where each entry has its own."""
+        """Size of a cell, in words; empty where each entry has its own."""
         sizes = [math.ceil(np.diff(edges).max()) for edges in (self.rows, self.columns)]
         return "" if sizes == [1, 1] else f"cells of up to {sizes[0]:,} by {sizes[1]:,}"
 
 
 def group_edges(count: int, most: int) -> NDArray[np.intp]:
-    """Where at most `most` groups of neighbours begin, nearly equally large, and where the last one ends.
+    """Edges of at most `most` groups of neighbours, nearly equally large, the end of the last one included.
 
     Examples
     --------

@@ -87,7 +87,7 @@ class Bundles:
 
     @property
     def widest(self) -> float:
-        """Of the largest mass, in points."""
+        """Width of the largest mass, in points."""
         return float(np.clip(INK_SHARE / self.masses.size, 0.8, WIDEST))
 
     @property

@@ -1,4 +1,4 @@
-"""What all pictures share: a style, the marks of a signature, and how positions and numbers are named."""
+"""Shared parts of all pictures: a style, the marks of a signature, and how positions and numbers are named."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ STYLE: Any = {
 
 @dataclass(frozen=True)
 class Mark:
-    """How one letter of a signature looks: a shade for its cell, a colour and a marker for its stem."""
+    """Look of one letter of a signature: a shade for its cell, a colour and a marker for its stem."""
 
     letter: str
     short: str
@@ -88,7 +88,7 @@ def spread(count: int, most: int) -> NDArray[np.intp]:
 
 
 def line_edges(numbers: Floats) -> Floats:
-    """Where the cells around increasing numbers meet: halfway, and as far beyond both ends.
+    """Edges of the cells around increasing numbers: halfway, and as far beyond both ends.
 
     Examples
     --------

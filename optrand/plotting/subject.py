@@ -1,4 +1,4 @@
-"""What a picture is of: the randomizer to draw, and which words it needs."""
+"""Subject of a picture: the randomizer to draw, and which words it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pictures with several curves share: looks that can be told apart in grey, and axes with plain numbers."""
+"""Shared parts of pictures with several curves: looks that can be told apart in grey, and axes with plain numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many labels RRWithPrior keeps, and why ([G21]_, Algorithm 2).
+"""Number of labels that RRWithPrior keeps, and why ([G21]_, Algorithm 2).
 
 References
 ----------
@@ -143,6 +143,6 @@ def _sharpened(p: Floats, powers: Floats) -> Floats:
 
 
 def _chosen(priors: Floats, epsilon: float) -> NDArray[np.intp]:
-    """How many labels RRWithPrior keeps of each row."""
+    """Number of labels that RRWithPrior keeps of each row."""
     chosen: NDArray[np.intp] = np.count_nonzero(kept_labels(priors, epsilon), axis=1)
     return chosen

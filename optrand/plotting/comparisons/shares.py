@@ -1,4 +1,4 @@
-"""What a release tells of the shares of its labels: the unbiased histogram, how far to trust it, and its projection."""
+"""Shares of labels estimated from a release: the unbiased histogram, how far to trust it, and its projection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long solving takes, from rows that a benchmark has left."""
+"""Solving times, from rows that a benchmark has left."""
 
 from __future__ import annotations
 
