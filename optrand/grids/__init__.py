@@ -1,4 +1,4 @@
-"""Where outputs and knots should lie.
+"""Placement of outputs and knots.
 
 ===========================  =================================================================
 :func:`feasible_output_set`  evenly spaced outputs on which an unbiased randomizer exists

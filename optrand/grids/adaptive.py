@@ -64,7 +64,7 @@ class AdaptiveOutputs:
 
     @property
     def n(self) -> int:
-        """How many outputs there are."""
+        """Number of outputs."""
         return self.solution.randomizer.n
 
     @property
@@ -162,7 +162,7 @@ def _excess(lower: float, upper: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """What is searched for: outputs that meet a tolerance against a proven bound.
+    """Search for outputs that meet a tolerance against a proven bound.
 
     Attributes
     ----------
@@ -255,7 +255,7 @@ class _Search:
         return None if solution is None else AdaptiveOutputs(solution, self.lower, certify(solution).upper)
 
     def _without_one(self, found: AdaptiveOutputs) -> AdaptiveOutputs | None:
-        """The same without one output, if that meets the tolerance; those that should cost least are tried first."""
+        """Adaptive outputs without one, if that meets the tolerance; those that should cost least are tried first."""
         outputs = found.grid.values
         weights = _frequencies(found.solution.problem, found.solution.randomizer)
         gaps = np.diff(outputs)
@@ -269,7 +269,7 @@ class _Search:
 
 
 def _frequencies(problem: Problem, randomizer: Randomizer) -> Floats:
-    """How often each output occurs under the prior."""
+    """Probability of each output under the prior."""
     arcs = randomizer.arcs
     if arcs is None:
         dense: Floats = problem.prior @ randomizer.matrix

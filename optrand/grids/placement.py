@@ -77,7 +77,7 @@ class Placements:
         return float(self._costs[n - 2][-1]) * self._width**2
 
     def places(self, n: int) -> Places:
-        """Which points they are; fewer than `n` where more would add nothing."""
+        """Indices of the best `n` points; fewer where more would add nothing."""
         self._reach(n)
         places = [self._costs[0].size - 1]
         for choice in reversed(self._choices[: n - 2]):
