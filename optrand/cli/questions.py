@@ -1,4 +1,4 @@
-"""What several commands begin with: a saved mechanism, or a problem from its options, solved and proven."""
+"""Questions that several commands begin with: a saved mechanism, or a problem from its options, solved and proven."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command tells: facts on the standard output, progress and one line of error on the other, an exit code."""
+"""Output of a command: facts on the standard output, progress and one line of error on the other, an exit code."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def reported(command: Command) -> Command:
 
 
 def _judged(error: Exception) -> tuple[str, int]:
-    """What is said of an error, and the exit code."""
+    """Message of an error, and the exit code."""
     if isinstance(error, (InvalidFile, NotCertified)):
         return str(error), UNVERIFIED
     if isinstance(error, InvalidInput):
@@ -90,7 +90,7 @@ def _judged(error: Exception) -> tuple[str, int]:
 
 
 def _spent(error: BaseException) -> list[str]:
-    """What our own notes say; those of others may hold a label."""
+    """Notes of our own on an error; those of others may hold a label."""
     return [note for note in getattr(error, "__notes__", ()) if isinstance(note, SpentNote)]
 
 
@@ -103,7 +103,7 @@ def _origin(error: Exception) -> str:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """What is being done and for how long, on the standard error, if a person is looking; gone when it is over."""
+    """Progress and elapsed time on the standard error, if a person is looking; gone when it is over."""
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

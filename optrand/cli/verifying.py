@@ -68,7 +68,7 @@ def _verify_noise(path: Path) -> None:
 
 
 def proven(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
-    """What a proof says of a mechanism, as facts to be printed."""
+    """Facts that a proof states of a mechanism, to be printed."""
     from optrand.release.outputs import in_words
 
     return {
