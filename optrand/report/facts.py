@@ -1,4 +1,4 @@
-"""What a report states in words and numbers, each as text that is yet to be escaped."""
+"""Facts of a report in words and numbers, each as text that is yet to be escaped."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Facts = list[tuple[str, str]]
 
 
 def verdict(proof: Certificate) -> tuple[bool, str]:
-    """Whether all is proven that can be, and the sentence that says so.
+    """Verdict on a proof: whether all is proven that can be, and the sentence that says so.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def verdict(proof: Certificate) -> tuple[bool, str]:
 
 
 def certificate_facts(mechanism: Mechanism, proof: Certificate) -> Facts:
-    """What was asked, and what is proven of the answer."""
+    """Facts of the question, and of what is proven of the answer."""
     problem = mechanism.problem
     optimum = (
         f"between {shown_below(proof.lower)} and {shown_above(proof.upper)}"
@@ -83,7 +83,7 @@ def _objective(problem: Problem) -> str:
 
 
 def budget_facts(mechanism: Mechanism) -> Facts:
-    """What was to be spent, and what is."""
+    """Facts of the budget: what was to be spent, and what is."""
     ratio = mechanism.realised_ratio
     digits = Context(prec=20, rounding=ROUND_CEILING).divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
     return [
@@ -98,7 +98,7 @@ def budget_facts(mechanism: Mechanism) -> Facts:
 
 
 def budget_sentences(mechanism: Mechanism) -> Sequence[str]:
-    """What the budget means to somebody whose label is released, and to whoever releases it."""
+    """Meaning of the budget to somebody whose label is released, and to whoever releases it."""
     ratio = mechanism.realised_ratio
     likely = math.ceil(1000 * ratio / (1 + ratio)) / 1000
     return (

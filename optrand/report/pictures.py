@@ -20,7 +20,7 @@ __all__ = ["WORDS", "Shown", "Words", "shown"]
 
 @dataclass(frozen=True)
 class Words:
-    """What is said of one kind of picture.
+    """Heading and meaning of one kind of picture.
 
     Attributes
     ----------
