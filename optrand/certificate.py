@@ -6,8 +6,8 @@ For *any* multipliers :math:`\alpha, \beta` with :math:`f` and :math:`h_y` as in
 .. math:: \sum_y \alpha_y + \sum_y \beta_y y - \sum_y \frac{\beta_y^2}{2 \lambda p_y}
           + \frac{k}{E + k - 1} \min(0, m) + \frac{1}{E} \max(0, m),
 
-the third term absent where the bias penalty :math:`\lambda` is infinite, and :math:`\beta_y = 0` required where
-:math:`\lambda p_y = 0`.
+the third term absent where the bias penalty :math:`\lambda` is infinite; where it is finite, :math:`\beta_y = 0` is
+required of labels with :math:`\lambda p_y = 0`.
 
 *Proof.* Let :math:`b_y = E[v] - y`. By the definition of :math:`h_y` and since the probabilities of a row sum to 1, the
 loss is :math:`\sum_y E[h_y(v)] + \sum_y \alpha_y + \sum_y \beta_y y + \sum_y (\beta_y b_y + \lambda p_y b_y^2 / 2)`.
@@ -56,10 +56,12 @@ class Certificate:
     bias : float
         The largest ``|E[M(y)] - y|`` over the labels, in units of the labels.
     exact : bool
-        Whether all of the statement is about the very numbers at hand, in exact arithmetic: of a mechanism. A
-        randomizer in floats is checked to a tolerance, and its loss is that of its repair; the bound is exact.
+        Whether it is a mechanism, whose privacy, rows and biases are measured in exact arithmetic. A randomizer in
+        floats is checked to a tolerance, and `epsilon` and `bias` are its own, but its loss is that of its repair.
     findings : tuple of str
         What keeps the randomizer from being a feasible answer; empty if nothing does.
+    maximised : bool
+        Whether the problem is one of classification, where the randomizer's own value is `lower` and the bound `upper`.
 
     Examples
     --------

@@ -26,7 +26,7 @@ __all__ = ["Completion"]
 ZERO = Fraction(0)
 
 REACH = Fraction(3, 2)
-"""On the line the two outputs lie so much further out than they must."""
+"""On the line the two outputs lie so many times as far from the middle of the means as they must."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,10 @@ class Completion:
         origin: Fraction = ZERO,
         monotone: bool = False,
     ) -> Completion | None:
-        """The one that keeps the most, within a factor of 8; None where the allowed outputs leave no room.
+        """The first that is private; None where the allowed outputs leave no room.
+
+        The share of the two outputs is tried in powers of two: first about what the means are off, relative to the
+        range of the labels, then each time eight times as much, at last all.
 
         Parameters
         ----------
@@ -79,12 +82,13 @@ class Completion:
         ratio : Fraction
             Above 1.
         origin : Fraction
+            From where labels and means are measured; `ends` are not.
         monotone : bool
             Whether chances must not fall (or not rise) with the label, so that they are sums of interval columns.
         """
         width = max(labels) - min(labels) or abs(labels[0]) or Fraction(1)
         off = max(abs(y - mean) / width for y, mean in zip(labels, means, strict=True))
-        # A power of two.
+        # The share of the two outputs is 2**-doublings.
         doublings = max(0, off.denominator.bit_length() - off.numerator.bit_length() - 1) if off else 1022
         while True:
             found = cls._sharing(Fraction(1, 1 << doublings), ends, labels, means, ratio, origin)

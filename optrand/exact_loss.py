@@ -8,8 +8,8 @@ repair costs is thereby counted. Three forms, three repairs:
   (:mod:`optrand.exact_means`): private and normalised by construction;
 * a table in integers, private and normalised already, whose means a share of two outputs makes right
   (:mod:`optrand.completion`);
-* a table in floats, whose columns are lifted until they keep within the ratio, whose rows are made even, and whose
-  means are then made right like those of the second.
+* a table in floats, whose columns are lifted until they keep within the ratio, whose rows are then given one total, and
+  whose means are made right in the same way.
 """
 
 from __future__ import annotations
@@ -133,8 +133,9 @@ def _charge(problem: Problem, biases: Sequence[Fraction]) -> Fraction:
 def _expected(problem: Problem, outputs: Floats, table: IntegerArcs | Integers, ratio: Fraction) -> Fraction:
     """The expected loss times the row total, rounded up where it is not rational.
 
-    Of arcs ``O(k + n log k)`` integer operations, and ``n`` logarithms for Poisson log loss; of tables, and of a loss
-    that is a table or the user's own, ``O(k n)``.
+    Not for squared loss of arcs, which :class:`~optrand.exact_flow.ExactFlow` has. Of arcs ``O(k + n log k)`` integer
+    operations, and ``n`` logarithms for Poisson log loss; of tables, and of a loss that is a table or the user's own,
+    ``O(k n)``.
     """
     if problem.loss == losses.zero_one:
         kept = zip(map(Fraction, problem.prior.tolist()), _kept(problem.labels, outputs, table, ratio), strict=True)
@@ -146,9 +147,6 @@ def _expected(problem: Problem, outputs: Floats, table: IntegerArcs | Integers, 
             ends, masses = (table.first, table.last), table.masses.tolist()
             channel = IntervalChannel.of_integers(problem.labels, outputs[table.at], ends, masses, ratio)
             return channel.absolute_error(problem.prior) * channel.total
-        if problem.loss == losses.squared:
-            flow = ExactFlow.of_integers(problem.labels, outputs, table, ratio)
-            return flow.squared_error(problem.prior) * flow.total / 2
         table = table.table(ratio)
     finer = places(problem.prior)
     parts = scaled(problem.prior, finer)

@@ -11,7 +11,7 @@ the leaves inward its moment makes the node's equation true. What is then added 
 0 to node k changes no inner node, and makes the first mean right. With masses that are multiples of ``(r - d)(d L + r -
 d)``, ``L`` the length of the path, all of it is integer arithmetic, ``O(n log n)`` operations.
 
-Where outputs must stay, at the ends of an interval, :mod:`optrand.completion` takes over.
+Where outputs must stay, on a grid or at the ends of an interval, :mod:`optrand.completion` takes over.
 """
 
 from __future__ import annotations
@@ -119,13 +119,13 @@ def spanning_tree(flow: ExactFlow, movable: list[bool]) -> list[tuple[int, int]]
             roots[root(a)] = root(b)
             branches[a].append((b, j))
             branches[b].append((a, j))
-    order, seen, heap = list[tuple[int, int]](), {0}, [0]
-    while heap:
-        node = heap.pop()
+    order, seen, stack = list[tuple[int, int]](), {0}, [0]
+    while stack:
+        node = stack.pop()
         for other, j in branches[node]:
             if other not in seen:
                 seen.add(other)
-                heap.append(other)
+                stack.append(other)
                 order.append((other, j))
     return order[::-1] if len(seen) == k else None
 
@@ -148,7 +148,12 @@ def widest_path(flow: ExactFlow, movable: list[bool]) -> list[int] | None:
 
 
 def completed(problem: Problem, flow: ExactFlow) -> ExactFlow | None:
-    """Mixed with a mechanism of two outputs that takes the biases back (:mod:`optrand.completion`)."""
+    """Mixed with a mechanism of two outputs that takes the biases back (:mod:`optrand.completion`).
+
+    The outputs are the ends of what is allowed; on the line, the flow's own lowest and highest. The chances of the high
+    one rise with the label, and so are sums of columns that favour all labels from some label on; those of the low one
+    fall.
+    """
     labels, zero = [Fraction(y, 1 << flow.digits) for y in flow.labels], Fraction(flow.origin)
     means = [y + bias for y, bias in zip(labels, flow.biases, strict=True)]
     low, high = problem.outputs.low, problem.outputs.high

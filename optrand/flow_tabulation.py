@@ -42,7 +42,7 @@ from optrand.validation import Floats
 __all__ = ["exact_flow", "rounded_flow", "tabulated_flow"]
 
 BITS = 60
-"""Masses are integers that sum to about ``2**BITS``: their sums fit in the words of a sampler."""
+"""Before means are made exact, masses are integers that sum to about ``2**BITS``."""
 
 UNEVEN = 1e-9
 """By what share of it the coverage of two labels may differ: rounding is mended, a broken design is not."""
@@ -69,7 +69,7 @@ def tabulated_flow(problem: Problem, arcs: Arcs) -> tuple[Floats, IntegerArcs, F
     outputs : (n,) array
         Strictly increasing.
     flow : IntegerArcs
-        Of at most twice as many arcs.
+        Of at most twice as many arcs, and two more a label where two outputs take out the last bits of bias.
     ratio : Fraction
         At most ``exp(epsilon)``.
 
@@ -114,7 +114,7 @@ def exact_flow(problem: Problem, arcs: Arcs, *, corrected: bool = True) -> Exact
         right.
     """
     ratio = privacy_ratio(problem.epsilon)
-    # Less an origin, outputs are rounded: values of a grid to what is none of them, small ones to zero.
+    # Taking off an origin rounds outputs: a value of a grid would become none of them, a small positive one zero.
     stay = isinstance(problem.outputs, Grid) or problem.loss.positive_outputs
     origin = 0.0 if stay else problem.origin
     offsets, flow = rounded_flow(problem.epsilon, arcs, origin)

@@ -1,7 +1,8 @@
 """What can be measured of a randomizer without multipliers: privacy, rows, biases, allowed outputs and its loss.
 
-A float randomizer is checked to :data:`TOLERANCE`; the privacy, rows and biases of a mechanism are exact. The loss is
-that of an exactly feasible mechanism (:mod:`optrand.exact_loss`), whatever was forgiven.
+A randomizer in floats is checked to :data:`TOLERANCE`. A mechanism is private and normalised exactly, and its means are
+checked to :data:`ROUNDED`. The loss is in both cases that of a mechanism that is feasible exactly: the one at hand, or
+its repair (:mod:`optrand.exact_loss`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TOLERANCE = 1e-9
 """A float randomizer counts as feasible while rows, means and ratios are off by at most this share of their scale."""
 
 ROUNDED = 2.0**-40
-"""A mechanism counts as unbiased while no bias exceeds this share of the labels' range: outputs rounded to floats."""
+"""A mechanism whose outputs were rounded to floats counts as unbiased up to this share of the labels' range."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Measurements:
 
     @classmethod
     def of_mechanism(cls, problem: Problem, mechanism: Mechanism) -> Measurements:
-        """Measure an integer table: everything without rounding."""
+        """Measure a mechanism in exact arithmetic; its loss is taken with biases within :data:`ROUNDED` repaired."""
         if not np.array_equal(problem.labels, mechanism.problem.labels):
             return cls.refused("the mechanism's labels are not those of the problem")
         ratio = mechanism.realised_ratio

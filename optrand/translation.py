@@ -58,7 +58,7 @@ class Translation:
         return replace(problem, labels=problem.labels - self.origin, outputs=outputs)
 
     def back(self, solution: Solution) -> Solution:
-        """The answer to the problem, from one to the centred problem (under whatever prior it has)."""
+        """The answer to the problem, from one to the centred problem under whatever prior, which is kept."""
         if not self.origin:
             return solution
         problem = replace(self.problem, prior=solution.problem.prior)
@@ -95,7 +95,7 @@ def _sum(offsets: Floats, origin: float) -> tuple[Floats, Floats]:
 
 
 def _moved(outputs: OutputSet, origin: float) -> OutputSet | None:
-    """The same measured from an origin; None where floats cannot hold it."""
+    """The same measured from an origin; None where grid values would coincide or the ends of an interval be rounded."""
     if isinstance(outputs, Grid):
         values = outputs.values - origin
         return Grid(values) if (np.diff(values) > 0).all() else None
