@@ -1,4 +1,4 @@
-r"""What a channel of interval columns does to each label, exactly, without its table.
+r"""Exact rows, moments and ratios of a channel of interval columns, without its table.
 
 Arc ``j`` produces its output :math:`v_j` with probability :math:`C_j (d + q [\mathrm{first}_j \leq y \leq
 \mathrm{last}_j]) / T`, all integers. Floats are integers over powers of two, so this holds a design in floats as well
@@ -70,7 +70,7 @@ class IntervalChannel:
     def of_integers(
         cls, labels: Floats, outputs: Floats, intervals: tuple[Indices, Indices], masses: list[int], ratio: Fraction
     ) -> IntervalChannel:
-        """Of one float output, interval and integer mass an arc; the first row's total is the unit of probability."""
+        """Channel of float outputs, intervals and integer masses; the first row's total is the unit of probability."""
         digits = max(places(labels), places(outputs))
         first, last = (ends.tolist() for ends in intervals)
         low, more = ratio.denominator, ratio.numerator - ratio.denominator
@@ -79,7 +79,7 @@ class IntervalChannel:
 
     @classmethod
     def of_floats(cls, labels: Floats, arcs: Arcs, ratio: float) -> IntervalChannel:
-        """Of arcs in floats, which may have any masses, and the float that stands for ``exp(epsilon)``."""
+        """Channel of arcs in floats, which may have any masses, and the float that stands for ``exp(epsilon)``."""
         digits, finer = max(map(places, (labels, arcs.outputs, arcs.rests))), places(arcs.masses)
         high, low = ratio.as_integer_ratio()
         return cls(
@@ -110,7 +110,7 @@ class IntervalChannel:
 
     @property
     def rows(self) -> Floats:
-        """What the probabilities of each label sum to."""
+        """Sum of the probabilities of each label."""
         return _quotients(self._rows(self.masses), self.total)
 
     @property
