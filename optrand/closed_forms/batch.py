@@ -81,7 +81,7 @@ class RRWithPriorBatch:
 
     @property
     def k_star(self) -> Integers:
-        """How many labels each row keeps, shape ``(b,)``."""
+        """Number of labels that each row keeps, shape ``(b,)``."""
         counts: Integers = np.count_nonzero(self.kept, axis=1)
         return counts
 

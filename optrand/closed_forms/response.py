@@ -184,7 +184,7 @@ def rr_with_prior(prior: ArrayLike, epsilon: float) -> Solution:
 
 
 def kept_labels(priors: Floats, epsilon: float) -> NDArray[np.bool_]:
-    """Which labels :func:`rr_with_prior` keeps, a row for each prior.
+    """Labels that :func:`rr_with_prior` keeps, a row for each prior.
 
     Parameters
     ----------
