@@ -218,7 +218,7 @@ def continuous_mechanism(
 
 @dataclass(frozen=True)
 class KnotCount:
-    """What a number of knots costs; all losses are half squared errors.
+    """Cost of a number of knots; all losses are half squared errors.
 
     Attributes
     ----------
@@ -238,7 +238,7 @@ class KnotCount:
 
     @property
     def total(self) -> float:
-        """What a label loses altogether: the sum, exactly."""
+        """Total loss of a label: the sum, exactly."""
         return self.added + self.randomizer
 
 

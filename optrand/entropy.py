@@ -1,4 +1,4 @@
-"""Where random words come from: the operating system, or a seeded generator for tests and notebooks.
+"""Sources of random words: the operating system, or a seeded generator for tests and notebooks.
 
 A source hands out words of a fixed number of bits, each uniform and independent; it knows nothing of labels or tables.
 The operating system's keeps no words for later, neither in the module nor on the instance: a buffer would be copied by
@@ -28,7 +28,7 @@ BLOCK_BYTES = 1 << 20
 
 @runtime_checkable
 class EntropySource(Protocol):
-    """What a sampler needs of randomness."""
+    """Source of random words for a sampler."""
 
     @property
     def width(self) -> int:

@@ -1,4 +1,4 @@
-"""What can go wrong, one class each, under one base.
+"""Exceptions, one class for each thing that can go wrong, under one base.
 
 Bad arguments raise :class:`InvalidInput` (also a ``ValueError``). The outcome of a solve is data, not an exception;
 only asking for a guarantee that does not hold (``proof.require()``) raises :class:`NotCertified`. Messages say what was

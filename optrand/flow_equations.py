@@ -1,4 +1,4 @@
-r"""What a flow must satisfy, written for the nodes between labels, and the least change that makes it do so.
+r"""Equations of a flow, written for the nodes between labels, and the least change that satisfies them.
 
 Column ``j`` favours the labels ``first[j] ... last[j]``: an arc from node ``first[j]`` to node ``last[j] + 1`` of the
 nodes :math:`0 \ldots k`. Rows sum to 1 if and only if as much mass enters each inner node as leaves it and the first
@@ -39,7 +39,7 @@ NOTHING = 1e-100
 
 
 def node_equations(k: int, first: Indices, last: Indices, epsilon: float) -> sparse.csr_array:
-    """What leaves a node less what enters it, of an amount an arc; the first row is the sum at the first label.
+    """Outflow of a node less its inflow, of an amount an arc; the first row is the sum at the first label.
 
     All rows are divided by ``1 - exp(-epsilon)``, and amounts are measured where arcs favour a label.
 
@@ -117,7 +117,7 @@ def balanced(problem: Problem, arcs: Arcs) -> Arcs:
 
 
 def imbalance(problem: Problem, arcs: Arcs) -> float:
-    """By how much rows miss 1, and means their labels as a share of how far outputs lie apart: the largest."""
+    """Largest residual of rows from 1, and of means from their labels as a share of how far outputs lie apart."""
     return float(max(np.abs(residual).max() for residual in _residuals(problem, arcs)))
 
 
@@ -127,7 +127,7 @@ def _width(problem: Problem, arcs: Arcs) -> float:
 
 
 def _residuals(problem: Problem, arcs: Arcs) -> tuple[Floats, Floats]:
-    """What the equations of rows lack, and those of means in the unit of outputs; none where bias is allowed."""
+    """Residuals of the equations of rows, and of those of means in the unit of outputs; none where bias is allowed."""
     equations = node_equations(arcs.k, arcs.first, arcs.last, problem.epsilon)
     favoured, share = math.exp(problem.epsilon) * arcs.masses, -math.expm1(-problem.epsilon)
     rows = -(equations @ favoured)
@@ -173,13 +173,13 @@ def _equations(problem: Problem, arcs: Arcs) -> sparse.csr_array:
 
 
 def _reach(problem: Problem, arcs: Arcs) -> tuple[Floats, Floats]:
-    """How readily masses, and outputs, change: the inverse of what the square of a change costs."""
+    """Inverse costs of a squared change of masses, and of outputs."""
     favoured = math.exp(problem.epsilon) * arcs.masses
     return 1 / favoured, 1 / (favoured * column_weights(problem.prior, arcs.first, arcs.last, problem.epsilon))
 
 
 def _after(problem: Problem, arcs: Arcs, shares: Floats, moved: Floats | None = None) -> Arcs:
-    """The same with masses changed by some shares, and outputs by some widths."""
+    """Arcs with masses changed by some shares, and outputs by some widths."""
     masses, outputs = arcs.masses * (1 + np.clip(shares, -0.5, 1.0)), arcs.outputs
     if moved is not None:
         outputs = np.clip(outputs + _width(problem, arcs) * moved, problem.outputs.low, problem.outputs.high)

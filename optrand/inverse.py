@@ -185,7 +185,7 @@ def _without_privacy(problem: Problem) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """What was proven at one epsilon: the loss is reached, it is out of reach, or neither."""
+    """Outcome proven at one epsilon: the loss is reached, it is out of reach, or neither."""
 
     epsilon: float
     reached: Mechanism | None = None

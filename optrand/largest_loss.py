@@ -28,7 +28,7 @@ __all__ = ["certify_largest_loss", "label_losses"]
 
 
 def label_losses(problem: Problem, answer: Randomizer | Mechanism) -> Floats:
-    r"""What each label loses, :math:`E[(v - y)^2] / 2 + \lambda (E[v] - y)^2 / 2`, the last term if bias has a price.
+    r"""Loss of each label, :math:`E[(v - y)^2] / 2 + \lambda (E[v] - y)^2 / 2`, the last term if bias has a price.
 
     Parameters
     ----------

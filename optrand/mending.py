@@ -86,7 +86,7 @@ def _top_up(arcs: Staircase, ratio: float) -> Staircase:
 
 
 def movable_outputs(problem: Problem, outputs: Floats) -> NDArray[np.bool_]:
-    """Which outputs lie strictly inside the allowed range, with some room to move."""
+    """Mask of the outputs strictly inside the allowed range, with some room to move."""
     room = 1e-9 * (float(np.ptp(outputs)) or 1.0)
     movable: NDArray[np.bool_] = (outputs > problem.outputs.low + room) & (outputs < problem.outputs.high - room)
     return movable

@@ -85,7 +85,7 @@ def _shown(x: float, digits: int | None, rounding: str) -> str:
 
 
 def _written(number: decimal.Decimal, digits: int) -> str:
-    """What ``format(float, f".{digits}g")`` would write of a number that is not zero."""
+    """Text that ``format(float, f".{digits}g")`` would write of a number that is not zero."""
     exponent = number.adjusted()
     if -4 <= exponent < digits:
         return _trimmed(f"{number:f}")

@@ -1,4 +1,4 @@
-"""Where a randomizer's outputs may lie: the real line, an interval of it, or a grid."""
+"""Allowed outputs of a randomizer: the real line, an interval of it, or a grid."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Path:
 
     @property
     def total(self) -> Fraction:
-        """What a unit of mass adds to each row, ``bins + ratio - 1``."""
+        """Row sum of a unit of mass, ``bins + ratio - 1``."""
         return self.bins - 1 + self.ratio
 
     @property
@@ -243,7 +243,7 @@ def decompose_paths(subject: Mechanism | Randomizer | HasRandomizer, /) -> Paths
 
 
 def _places(flow: IntegerArcs) -> Iterator[tuple[int, int, int, int]]:
-    """Who holds which part of the circle from which node on: node, arc, begin and end."""
+    """Yield node, arc, begin and end: the arc that holds this part of the circle from the node on."""
     waiting: list[list[tuple[int, int]]] = [[] for _ in range(flow.k + 1)]
     waiting[0].append((0, flow.coverage[0]))
     position = [0] * flow.k

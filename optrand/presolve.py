@@ -92,7 +92,7 @@ class Reduction:
         return replace(problem, labels=problem.labels[kept], prior=problem.prior[kept], loss=loss)
 
     def closer(self, found: Solution, whole: Solution) -> Reduction | None:
-        """What to try instead, once, where the labels that were left out cost more than they were thought to.
+        """Reduction to try instead, once, where the labels that were left out cost more than they were thought to.
 
         Parameters
         ----------

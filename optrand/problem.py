@@ -1,4 +1,4 @@
-"""What is asked: a loss to make small over all epsilon-DP randomizers of a set of labels.
+"""Problems: a loss to make small over all epsilon-DP randomizers of a set of labels.
 
 A :class:`Problem` is a question and nothing more. :func:`unbiased_regression`, :func:`regression` and
 :func:`classification` write it down; a solver answers it with a :class:`~optrand.solution.Solution`; a

@@ -136,7 +136,7 @@ class Randomizer:
 
     @property
     def rows(self) -> Floats:
-        """What the probabilities of each label sum to, shape ``(k,)``."""
+        """Sum of the probabilities of each label, shape ``(k,)``."""
         return self.matrix.sum(axis=1) if self.intervals is None else self.intervals.rows
 
     @property
@@ -207,7 +207,7 @@ class Randomizer:
         return math.log(self.realised_ratio)
 
     def signature(self, tolerance: float = 1e-9) -> NDArray[np.str_]:
-        """Where each probability stands in its column ([B23]_, Definition 10).
+        """Signature: where each probability stands in its column ([B23]_, Definition 10).
 
         ``U`` for the largest and ``L`` for the smallest where their ratio is ``exp(epsilon)``, ``0`` for an output that
         never occurs, ``S`` for anything else.
@@ -234,7 +234,7 @@ class Randomizer:
         return marks
 
     def without_unused_outputs(self) -> Randomizer:
-        """The same channel without the outputs that no label ever produces."""
+        """Channel without the outputs that no label ever produces."""
         if self.arcs is not None:
             return Randomizer.of_arcs(self.labels, self.arcs.only(self.arcs.masses != 0), self.epsilon)
         used = (self.matrix != 0).any(axis=0)

@@ -1,4 +1,4 @@
-"""What a solver claims: a randomizer, the multipliers that speak for it, and how they were found."""
+"""Claim of a solver: a randomizer, the multipliers that speak for it, and how they were found."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Dual:
 
 @dataclass(frozen=True)
 class Stats:
-    """How a solution was found.
+    """Statistics of a solve: solver, time, iterations and status.
 
     Attributes
     ----------

@@ -51,7 +51,7 @@ class Staircase:
 
     @property
     def arcs(self) -> Arcs | None:
-        """The same as arcs, in increasing order of outputs, if every set is an interval of labels."""
+        """Arcs of the staircase, in increasing order of outputs, if every set is an interval of labels."""
         k, n = self.members.shape
         if not n or not self.members.any(axis=0).all():
             return None
@@ -75,7 +75,7 @@ class Staircase:
 
 
 def rounding_noise(epsilon: float) -> float:
-    """By what share of a column's height rounding alone may tell two of its entries apart."""
+    """Share of a column's height by which rounding alone may tell two of its entries apart."""
     return min(1e-3, float(-64 * np.finfo(float).eps / math.expm1(-epsilon)))
 
 

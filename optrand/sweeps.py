@@ -273,7 +273,7 @@ def _unanswered(epsilon: float, penalty: float, status: str, reason: str) -> Swe
 
 @contextmanager
 def _teller(progress: bool | Told) -> Iterator[Told]:
-    """Whoever is told of the progress: the caller's own, a bar that goes when all is done, or nobody."""
+    """Callback for the progress: the caller's own, a bar that goes when all is done, or one that does nothing."""
     if not isinstance(progress, bool):
         if not callable(progress):
             raise InvalidInput(f"progress is of type {type(progress).__name__}, expected a bool or a function")

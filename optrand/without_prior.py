@@ -60,17 +60,17 @@ class Minimax:
 
     @cached_property
     def losses(self) -> Floats:
-        """What each label loses; half the variance of its output where no bias is allowed."""
+        """Loss of each label; half the variance of its output where no bias is allowed."""
         return label_losses(self.solution.problem, self.randomizer)
 
     @cached_property
     def certificate(self) -> Certificate:
-        """What is proven of the randomizer (:func:`optrand.certify_largest_loss`)."""
+        """Certificate of the randomizer (:func:`optrand.certify_largest_loss`)."""
         return certify_largest_loss(self.solution)
 
     @property
     def lower(self) -> float:
-        """What no randomizer goes below, proven at the worst prior."""
+        """Lower bound on the largest loss of any randomizer, proven at the worst prior."""
         return self.certificate.lower
 
     @property
