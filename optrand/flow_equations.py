@@ -23,7 +23,7 @@ from optrand.validation import Floats
 __all__ = ["balanced", "column_weights", "imbalance", "least_change", "node_equations"]
 
 RIDGE = 1e-14
-"""What is added to the diagonal of equations scaled to 1: those that depend on others have a solution, too."""
+"""Ridge on the diagonal of equations scaled to 1: those that depend on others have a solution, too."""
 
 FEW = 256
 """Up to so many unknowns, and four times as many equations, these are solved as they are."""

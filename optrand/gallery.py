@@ -38,7 +38,7 @@ DRAWINGS: Mapping[str, Callable[[Mechanism], Figure]] = MappingProxyType(
         "dual": dual_figure,
     }
 )
-"""What there is to see of a mechanism, by the names of the files."""
+"""Figures of a mechanism, by the names of the files."""
 
 ENDINGS = (".png", ".pdf")
 

@@ -22,7 +22,7 @@ Integers = NDArray[np.object_]
 """An array of Python integers, which know no overflow."""
 
 LARGEST = 10**MAX_DIGITS
-"""What no integer of a mechanism may reach, so that every mechanism can be saved."""
+"""Limit that no integer of a mechanism may reach, so that every mechanism can be saved."""
 
 
 def checked_integers(given: ArrayLike, k: int, n: int) -> Integers:

@@ -45,7 +45,7 @@ SINGLE = 128
 """Up to this many numbers of copies are summed one by one."""
 
 OFFSETS = np.concatenate(([-12.0, -8.0, -6.0, -5.0], np.arange(-4.0, 4.1, 0.25), [5.0, 6.0, 8.0]))
-"""Where larger sums over the number of copies are cut, in standard deviations from its mean."""
+"""Cuts of larger sums over the number of copies, in standard deviations from its mean."""
 
 
 @dataclass(frozen=True, eq=False)

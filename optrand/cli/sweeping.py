@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["sweep"]
 
 COLUMNS = ("epsilon", "bias_penalty", "value", "gap", "variance", "squared_bias", "outputs", "seconds", "status")
-"""What is printed; the file holds every column."""
+"""Columns that are printed; the file holds every column."""
 
 ROUNDED_UP = ("value", "gap", "variance", "squared_bias")
 

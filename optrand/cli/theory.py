@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["theory"]
 
 KEPT = Path("optrand-theory.jsonl")
-"""Where a full run keeps what it has found, unless told otherwise."""
+"""Path at which a full run keeps what it has found, unless told otherwise."""
 
 
 @reported

@@ -23,14 +23,14 @@ DEPENDENT = 1e-12
 """A row of length 1 whose part outside the span of the others is shorter than this depends on them."""
 
 SPARSE_DEPENDENT = 1e-11
-"""The same of the squared length, where a sparse matrix of products is factored."""
+"""Squared length below which a row depends on the others, where a sparse matrix of products is factored."""
 
 ADVICE = (
     "the histogram of its labels, and losses of them, cannot be told from what it releases. Release with a mechanism "
     "whose rows are independent (optrand.debiased_rr, optrand.rr, or an optimal unbiased randomizer for a prior "
     "without zeros); the mean of the labels can be estimated from any unbiased mechanism"
 )
-"""What to do about a singular mechanism."""
+"""Advice on a singular mechanism."""
 
 
 class Factor(Protocol):

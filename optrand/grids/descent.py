@@ -31,10 +31,10 @@ STEPS = 40
 """Rounds of L-BFGS that one descent may take, with a solve or two each."""
 
 MARGIN = 1e-9
-"""How far beyond the last feasible place the outermost outputs stay, relative to the range of the labels."""
+"""Distance beyond the last feasible place that the outermost outputs keep, relative to the range of the labels."""
 
 WORSE = 1e3
-"""What a place counts, in units of the start's loss, where no answer is found."""
+"""Loss of a place where no answer is found, in units of the start's loss."""
 
 
 def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:

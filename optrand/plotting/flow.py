@@ -23,10 +23,10 @@ SEPARATE = 400
 """Up to so many arcs are drawn one by one; of more, those between the same groups of nodes are drawn as one."""
 
 GROUPS = 60
-"""How many groups there are then."""
+"""Number of groups then."""
 
 POINTS = 60
-"""Of which an arc is made."""
+"""Points of which an arc is made."""
 
 WIDEST = 6.0
 """Points (of print) of the arc with the largest mass where arcs are few."""

@@ -28,7 +28,7 @@ LETTERED = 14
 TICKS = 7
 
 LETTERS_BELOW = 36
-"""How many letters fit below a table."""
+"""Letters that fit below a table."""
 
 
 def draw_matrix(figure: FigureBase, table: Randomizer) -> None:

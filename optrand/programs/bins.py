@@ -43,7 +43,7 @@ Starts = NDArray[np.intp]
 """A partition into bins: the first label of each, increasing from 0."""
 
 LEAST_SHARE = 1e-290
-"""Of the best constant output: no output of Poisson log loss is smaller, or quotients of outputs would vanish."""
+"""Share of the best constant output: no output of Poisson log loss is smaller, or quotients of outputs would vanish."""
 
 
 class BinCosts(Protocol):

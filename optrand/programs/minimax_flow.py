@@ -50,7 +50,7 @@ from optrand.validation import Floats
 __all__ = ["TINY", "MinimaxPoint", "MinimaxProgram"]
 
 TINY = np.finfo(float).tiny
-"""What multipliers and slacks are kept above."""
+"""Floor of multipliers and slacks."""
 
 
 @dataclass(frozen=True, eq=False)

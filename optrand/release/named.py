@@ -137,7 +137,7 @@ FINITE: dict[str, Callable[[Floats, float], Mechanism]] = {
 }
 
 NAMES = (*FINITE, *ADDITIVE)
-"""What :func:`named_randomizer` knows."""
+"""Names that :func:`named_randomizer` knows."""
 
 
 def named_randomizer(

@@ -28,7 +28,7 @@ from optrand.validation import Floats
 __all__ = ["Cut", "Knots", "quotient"]
 
 STEPS = 0.1
-"""What steps from knot to knot count for, beside the change of a knot itself."""
+"""Weight of steps from knot to knot, beside the change of a knot itself."""
 
 ENGINE = Clarabel(tolerance=1e-12)
 

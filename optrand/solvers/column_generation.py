@@ -46,7 +46,7 @@ MAX_ALL_INTERVALS = 150
 """With more labels the first columns are short intervals only."""
 
 WIDENED = ((3, 12), (2, 40), (1, math.inf))
-"""By how many labels the ends of arcs are moved, for up to so many arcs, where a price of bias leaves few in use."""
+"""Labels by which the ends of arcs are moved, for up to so many arcs, where a price of bias leaves few in use."""
 
 CENTRAL_UNTIL = 1e-6
 """Relative gap at which central multipliers give way to those of a vertex."""

@@ -51,7 +51,7 @@ LARGEST = 1 << 23
 """More entries than this of a table of all columns are not written out: multipliers then stay as they are."""
 
 FIRST_SLACK = 1e-9
-"""How far, in units of the loss, multipliers may leave what slackness asks; widened when that is too little."""
+"""Slack of multipliers, in units of the loss, from what slackness asks; widened when that is too little."""
 
 LEAST_STAKE = 1e-4
 """Multipliers of labels that can cost less than a unit may leave it by less, down to this share."""

@@ -40,7 +40,7 @@ VIOLATED = 1e-11
 """Arcs that cost less than minus this, in units of the loss, are missing from a program."""
 
 COARSE_VIOLATED = 1e-6
-"""The same where the answer only points at the arcs of the next level."""
+"""Violation above which arcs are missing where the answer only points at the arcs of the next level."""
 
 PROVEN = 1e-12
 """A closed form within this share of its bound is the answer."""

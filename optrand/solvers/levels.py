@@ -26,7 +26,7 @@ KEPT = 2
 
 
 TOGETHER = 2
-"""By how many labels, in sum, the ends of an interval are moved."""
+"""Labels, in sum, by which the ends of an interval are moved."""
 
 
 def all_arcs(k: int) -> Intervals:

@@ -44,7 +44,7 @@ CENTRED = 0.03
 """No product of multiplier and slack starts below this share of their mean, or of the floor that is taken away."""
 
 DAMPING = 0.995
-"""How far towards the boundary a step may go."""
+"""Share of the way to the boundary that a step may go."""
 
 STEPS = 40
 """At most so many; ten to twenty is what it takes."""
@@ -53,7 +53,7 @@ PATIENCE, IDLE = 4, 0.9
 """So many steps in a row that leave more than that share of the error; only the first step may well add to it."""
 
 REFINED = 4
-"""How often the solution of a step's equations is corrected."""
+"""Number of corrections of the solution of a step's equations."""
 
 
 class Care(NamedTuple):
@@ -81,7 +81,7 @@ FIRM = Care(0.1, 1e-13, 1e-20)
 """Dense if there are many more arcs than labels; right to the last digit."""
 
 Step = tuple[Floats, Floats, Floats]
-"""Of the potentials, of multipliers, and of the biases."""
+"""Changes of the potentials, of multipliers, and of the biases."""
 
 
 def used(program: MinimaxProgram, point: MinimaxPoint) -> tuple[MinimaxProgram, MinimaxPoint]:

@@ -32,7 +32,7 @@ EXACT = 1e-10
 """Residuals of an answer that needs no further arcs, in units of the program."""
 
 DAMPING = 0.995
-"""How far towards the boundary a step may go."""
+"""Share of the way to the boundary that a step may go."""
 
 DECIDED = 4.0
 """An arc is in use, or not, when its mass and reduced cost are so many orders of magnitude apart."""

@@ -17,7 +17,7 @@ __all__ = ["CURVES", "light", "logarithmic", "looks"]
 CURVES: Any = {**STYLE, "figure.titlesize": 9, "lines.linewidth": 1.2, "lines.markersize": 4.5}
 
 SHADES = ("#00224e", "#8a8678", "#434e6c", "#b9a63f")
-"""Of cividis, neighbours far apart in lightness, too."""
+"""Shades of cividis, neighbours far apart in lightness, too."""
 
 LINES = ("-", "--", "-.", ":")
 MARKERS = "os^DvPX*<>ph"

@@ -28,7 +28,7 @@ from optrand.validation import prior as checked_prior
 __all__ = ["Answer", "moments_figure"]
 
 Answer = Moments | Solution | Mechanism
-"""What a randomizer may be drawn from; a solution or a mechanism must be feasible for its own problem."""
+"""Types that a randomizer may be drawn from; a solution or a mechanism must be feasible for its own problem."""
 
 PANELS = ("noisy label loss", "standard deviation", "root mean squared bias")
 

@@ -19,7 +19,7 @@ from optrand.validation import prior as checked_prior
 __all__ = ["shares_figure"]
 
 ERRORS = 2
-"""How many errors the band reaches either way: some nineteen times in twenty the truth is inside."""
+"""Noise errors that the band reaches either way: some nineteen times in twenty the truth is inside."""
 
 BAND = "#d3d6de"
 NEAREST = "#a08c2c"

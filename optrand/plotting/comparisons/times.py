@@ -19,13 +19,13 @@ from optrand.plotting.style import INK
 __all__ = ["times_figure"]
 
 NAMES = {"k": "labels", "mesh": "mesh size"}
-"""What the columns of sizes are called on an axis."""
+"""Names of the columns of sizes on an axis."""
 
 WIDTH = 100
-"""How many letters of a title fit on a line."""
+"""Letters of a title that fit on a line."""
 
 RISE = 1.6
-"""By what factor an arrow stands above all times, and above another arrow of its size."""
+"""Factor by which an arrow stands above all times, and above another arrow of its size."""
 
 ARROW: Any = {"linestyle": "", "marker": r"$\uparrow$", "markersize": 10}
 
