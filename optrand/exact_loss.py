@@ -28,7 +28,7 @@ from optrand.arcs.integers import IntegerArcs
 from optrand.completion import Completion
 from optrand.dyadic import places, scaled
 from optrand.errors import Infeasible, NotCertified
-from optrand.exact import log_bracket, privacy_ratio
+from optrand.exact import exp_bracket, log_bracket, privacy_ratio
 from optrand.exact_flow import ExactFlow
 from optrand.exact_means import with_exact_means
 from optrand.flow_tabulation import exact_flow
@@ -48,8 +48,7 @@ def of_mechanism(problem: Problem, mechanism: Mechanism) -> Fraction | None:
     Outputs that were split between neighbouring floats count as what they are on average, except on a grid: with them
     the mechanism is as private and as unbiased, and it is what the floats stand for.
     """
-    arcs = mechanism.arcs
-    if arcs is not None and problem.loss == losses.squared:
+    if problem.loss == losses.squared and _keeps_by_column(problem, mechanism):
         flow = _repaired(problem, _columns(problem, mechanism))
         return None if flow is None else flow.squared_error(problem.prior) / 2 + _charge(problem, flow.biases)
     biases = mechanism.exact_biases
@@ -75,10 +74,14 @@ def of_randomizer(problem: Problem, randomizer: Randomizer) -> Fraction | None:
 
 def of_each_label(problem: Problem, answer: Randomizer | Mechanism) -> list[Fraction] | None:
     """What each label loses, half its squared error and the penalty on its bias; None where there is no repair."""
-    if answer.arcs is None:
-        table = _Table.of_mechanism if isinstance(answer, Mechanism) else _Table.of_floats
-        return table(problem, answer).of_each_label(problem)  # type: ignore[arg-type]
-    flow = _repaired(problem, _columns(problem, answer)) if isinstance(answer, Mechanism) else _flow_of(problem, answer)
+    if isinstance(answer, Mechanism):
+        if not _keeps_by_column(problem, answer):
+            return _Table.of_mechanism(problem, answer).of_each_label(problem)
+        flow = _repaired(problem, _columns(problem, answer))
+    else:
+        if answer.arcs is None:
+            return _Table.of_floats(problem, answer).of_each_label(problem)
+        flow = _flow_of(problem, answer)
     return None if flow is None else _each(problem, flow.squared_errors(), flow.biases)
 
 
@@ -88,6 +91,14 @@ def as_it_is(problem: Problem, mechanism: Mechanism) -> list[Fraction]:
         return _each(problem, _columns(problem, mechanism, joined=False).squared_errors(), mechanism.exact_biases)
     table = _Table(mechanism.outputs, mechanism.weights, mechanism.total, mechanism.ratio)
     return _each(problem, table.moments(problem, 2), mechanism.exact_biases)
+
+
+def _keeps_by_column(problem: Problem, mechanism: Mechanism) -> bool:
+    """Whether a mechanism is made of interval columns that keep the budget of the problem each by itself.
+
+    Arcs of a larger ratio may keep it together, at outputs that they share; taken apart they do not.
+    """
+    return mechanism.arcs is not None and mechanism.ratio <= exp_bracket(problem.epsilon)[0]
 
 
 def _columns(problem: Problem, mechanism: Mechanism, *, joined: bool = True) -> ExactFlow:
@@ -230,8 +241,8 @@ class _Table:
 
     @classmethod
     def of_mechanism(cls, problem: Problem, mechanism: Mechanism) -> _Table:
-        """Of an exact mechanism, at the largest ratio that the budget allows."""
-        ratio = max(privacy_ratio(problem.epsilon), mechanism.ratio)
+        """Of an exact mechanism that keeps the budget, whatever ratio it declares."""
+        ratio = max(privacy_ratio(problem.epsilon), mechanism.realised_ratio)
         return cls(mechanism.outputs, mechanism.weights, mechanism.total, ratio)
 
     @classmethod

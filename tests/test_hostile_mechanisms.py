@@ -563,3 +563,23 @@ def test_a_row_of_a_single_output_is_made_whole() -> None:
     problem = optrand.unbiased_regression([3.0], [1.0], 1.0, outputs=[3.0])
     proof = certify(problem, Randomizer([3.0], [3.0], [[1 - 1e-10]], 1.0))
     assert (proof.upper, proof.findings) == (0.0, ())
+
+
+@pytest.mark.parametrize("kind", ["table", "arcs"])
+@pytest.mark.parametrize("shift", [0, -3, 3])
+def test_a_ratio_that_is_declared_too_large_repairs_nothing_at_a_smaller_budget(kind: str, shift: int) -> None:
+    """Twice or half as likely, declared with a ratio of 20, and asked about at the budget of 2; biased by rounding."""
+    larger = optrand.unbiased_regression([0.0, 1.0], [0.5, 0.5], 3.0)
+    smaller = optrand.unbiased_regression([0.0, 1.0], [0.5, 0.5], math.log(2) + 1e-16)
+    weights = (
+        [[2, 1], [1, 2]]
+        if kind == "table"
+        else IntegerArcs(2, [0, 1, 0, 1], [0, 1, 0, 1], [0, 0, 1, 1], [13, 6, 6, 13])
+    )
+    outputs = np.array([-1.0, 2.0]) - np.array([1.0, -1.0]) * shift * 2.0**-45
+    mechanism = Mechanism(larger, None, outputs, weights, Fraction(20))
+    best = optrand.solve(smaller)
+    proof = certify(smaller, mechanism, best.dual)
+    assert proof.findings or proof.lower <= proof.upper
+    worst = optrand.certify_largest_loss(smaller, mechanism, best.dual)
+    assert worst.findings or worst.lower <= worst.upper
