@@ -49,7 +49,7 @@ def report_page(mechanism: Mechanism, certificate: Certificate, *, name: str = "
     ----------
     mechanism : Mechanism
     certificate : Certificate
-        Of this mechanism: :func:`optrand.certify`, preferably with ``exact=True``.
+        Of this mechanism: :func:`optrand.certify`.
     name : str
         The file that readers are told to verify.
 
@@ -69,7 +69,7 @@ def report_page(mechanism: Mechanism, certificate: Certificate, *, name: str = "
     >>> import optrand
     >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
     >>> mechanism = optrand.tabulate(optrand.solve(problem))
-    >>> page = report_page(mechanism, optrand.certify(mechanism, exact=True))
+    >>> page = report_page(mechanism, optrand.certify(mechanism))
     >>> page[:15], page.count("<svg"), "<script" in page
     ('<!DOCTYPE html>', 6, False)
     """
