@@ -14,9 +14,9 @@ import numpy as np
 from optrand import losses
 from optrand.arcs.integers import IntegerArcs
 from optrand.errors import InvalidFile, InvalidInput
+from optrand.exact import Integers
 from optrand.losses import Loss, Tabulated
 from optrand.outputs import Grid, Interval, Line, OutputSet
-from optrand.privacy import Integers
 from optrand.problem import Problem
 from optrand.solution import Dual
 from optrand.strict_json import Document, fields, integers, number, numbers, positions, rows

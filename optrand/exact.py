@@ -12,9 +12,24 @@ from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from optrand.errors import InvalidInput
 
-__all__ = ["common_scale", "exp_bracket", "float_above", "float_below", "log_above", "log_bracket", "privacy_ratio"]
+__all__ = [
+    "Integers",
+    "common_scale",
+    "exp_bracket",
+    "float_above",
+    "float_below",
+    "log_above",
+    "log_bracket",
+    "privacy_ratio",
+]
+
+Integers = NDArray[np.object_]
+"""An array of Python integers, which know no overflow."""
 
 DIGITS = 60
 """Significant decimal digits of the brackets."""

@@ -28,13 +28,12 @@ from optrand.arcs.integers import IntegerArcs
 from optrand.completion import Completion
 from optrand.dyadic import places, scaled
 from optrand.errors import Infeasible, NotCertified
-from optrand.exact import exp_bracket, log_bracket, privacy_ratio
+from optrand.exact import Integers, exp_bracket, log_bracket, privacy_ratio
 from optrand.exact_flow import ExactFlow
 from optrand.exact_means import with_exact_means
 from optrand.flow_tabulation import exact_flow
 from optrand.mechanism import Mechanism
 from optrand.outputs import Grid
-from optrand.privacy import Integers
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
 from optrand.validation import Floats

@@ -24,11 +24,11 @@ from optrand.arcs.integers import IntegerArcs
 from optrand.dyadic import quotient
 from optrand.entropy import EntropySource
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.exact import common_scale, float_above, log_above
+from optrand.exact import Integers, common_scale, float_above, log_above
 from optrand.exact_flow import ExactFlow
 from optrand.files import write_atomically
 from optrand.outputs import Grid
-from optrand.privacy import LARGEST, Integers, checked_integers, verified_ratio, verified_total
+from optrand.privacy import LARGEST, checked_integers, verified_ratio, verified_total
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
 from optrand.sampling import ArcSampler, Sampler

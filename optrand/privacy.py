@@ -10,16 +10,13 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from optrand.errors import InvalidInput
-from optrand.exact import DIGITS, exp_bracket
+from optrand.exact import DIGITS, Integers, exp_bracket
 from optrand.strict_json import MAX_DIGITS
 
-__all__ = ["LARGEST", "Integers", "checked_integers", "verified_ratio", "verified_total"]
-
-Integers = NDArray[np.object_]
-"""An array of Python integers, which know no overflow."""
+__all__ = ["LARGEST", "checked_integers", "verified_ratio", "verified_total"]
 
 LARGEST = 10**MAX_DIGITS
 """Limit that no integer of a mechanism may reach, so that every mechanism can be saved."""

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from optrand.arcs.arcs import Indices
 from optrand.errors import InvalidInput
-from optrand.privacy import Integers
+from optrand.exact import Integers
 
 __all__ = ["IntegerArcs"]
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from optrand.arcs.integers import IntegerArcs
 from optrand.entropy import EntropySource, Words, checked_words
 from optrand.errors import InvalidInput
-from optrand.privacy import Integers
+from optrand.exact import Integers
 from optrand.sampling.drawing import LabelSampler, Rows, bisected, increasing, settled, thresholds
 from optrand.validation import Floats
 
