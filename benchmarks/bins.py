@@ -31,6 +31,7 @@ from benchmarks.speed import PRIORS
 from benchmarks.worker import Measurement, Worker, measure
 from optrand import Grid, certify, losses, regression
 from optrand.arcs import Arcs
+from optrand.base.validation import Floats
 from optrand.losses import Loss
 from optrand.problem import Problem
 from optrand.programs import Floor
@@ -38,7 +39,6 @@ from optrand.randomizer import Randomizer
 from optrand.solution import Solution, Stats
 from optrand.solvers import BinPath, LinearProgram, Solver
 from optrand.solvers.backends import Highs
-from optrand.validation import Floats
 
 __all__ = ["KINDS", "CubicProgram", "posed", "random_problem"]
 

@@ -31,9 +31,9 @@ from optrand import (
     tabulate,
     unbiased_regression,
 )
+from optrand.base.validation import Floats
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase
 from optrand.mechanism import Mechanism
-from optrand.validation import Floats
 
 __all__ = ["comparisons", "mechanisms"]
 

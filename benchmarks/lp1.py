@@ -29,12 +29,12 @@ from benchmarks.harness import (
 )
 from benchmarks.worker import OVER_LIMIT, Measurement, Worker, measure, said_optimal
 from optrand import certify, classification, rr_with_prior
+from optrand.base.validation import Floats
 from optrand.problem import Problem
 from optrand.programs import LP2, Floor, Pairwise
 from optrand.solvers import LinearProgram
 from optrand.solvers.backends import Backend, Cvxpy, Highs, Scipy
 from optrand.solvers.linear_program import GridProgram
-from optrand.validation import Floats
 
 EPSILONS = (0.1, 1.0, 4.0)
 LARGEST: dict[type[object], int] = {Pairwise: 40, Floor: 200, LP2: 200}

@@ -10,9 +10,9 @@ import csv
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.data import weeks_worked_counts_path
 from optrand.errors import InvalidInput
-from optrand.validation import Floats
 
 __all__ = [
     "DIRICHLET_SEED",

@@ -40,9 +40,9 @@ from optrand import (
     tabulate,
     unbiased_regression,
 )
+from optrand.base.validation import Floats
 from optrand.errors import InvalidInput, OptrandError
 from optrand.problem import Problem
-from optrand.validation import Floats
 
 __all__ = ["STEPS", "drawn", "examined", "intervals", "response_is_optimal", "threshold"]
 

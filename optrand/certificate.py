@@ -26,11 +26,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import overload
 
+from optrand.base.arithmetic import float_above, float_below
+from optrand.base.numerals import shown_above, shown_below
 from optrand.errors import InvalidInput, NotCertified
-from optrand.exact import float_above, float_below
 from optrand.measurements import Measurements
 from optrand.mechanism import Mechanism
-from optrand.numerals import shown_above, shown_below
 from optrand.pricing import exact as exact_pricing
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from optrand.exact import float_above, float_below
+from optrand.base.arithmetic import float_above, float_below
 
 __all__ = ["Completion"]
 

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand import losses
+from optrand.base.validation import Floats
 from optrand.certificate import certify
 from optrand.entropy import EntropySource
 from optrand.errors import InvalidInput
@@ -40,7 +41,6 @@ from optrand.problem import unbiased_regression
 from optrand.rounding import Cells, unbiased_rounding
 from optrand.solvers import solve
 from optrand.tabulation import tabulate
-from optrand.validation import Floats
 
 __all__ = ["ContinuousMechanism", "KnotCount", "continuous_mechanism", "knot_sweep"]
 

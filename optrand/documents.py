@@ -13,13 +13,13 @@ import numpy as np
 
 from optrand import losses
 from optrand.arcs.integers import IntegerArcs
+from optrand.base.arithmetic import Integers
+from optrand.base.strict_json import Document, fields, integers, number, numbers, positions, rows
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.exact import Integers
 from optrand.losses import Loss, Tabulated
 from optrand.outputs import Grid, Interval, Line, OutputSet
 from optrand.problem import Problem
 from optrand.solution import Dual
-from optrand.strict_json import Document, fields, integers, number, numbers, positions, rows
 
 __all__ = ["TABLES", "dual_document", "problem_document", "read_dual", "read_problem", "read_table", "table_document"]
 

@@ -22,10 +22,10 @@ import numpy as np
 
 from optrand.arcs import Indices
 from optrand.arcs.integers import IntegerArcs
-from optrand.dyadic import places, quotient, scaled
+from optrand.base.arithmetic import places, quotient, scaled
+from optrand.base.validation import Floats
 from optrand.outputs import Grid
 from optrand.problem import Problem
-from optrand.validation import Floats
 
 __all__ = ["ExactFlow", "in_order", "twos"]
 

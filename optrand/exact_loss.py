@@ -25,10 +25,10 @@ import numpy as np
 from optrand import losses
 from optrand.arcs.channel import IntervalChannel
 from optrand.arcs.integers import IntegerArcs
+from optrand.base.arithmetic import Integers, exp_bracket, log_bracket, places, privacy_ratio, scaled
+from optrand.base.validation import Floats
 from optrand.completion import Completion
-from optrand.dyadic import places, scaled
 from optrand.errors import Infeasible, NotCertified
-from optrand.exact import Integers, exp_bracket, log_bracket, privacy_ratio
 from optrand.exact_flow import ExactFlow
 from optrand.exact_means import with_exact_means
 from optrand.flow_tabulation import exact_flow
@@ -36,7 +36,6 @@ from optrand.mechanism import Mechanism
 from optrand.outputs import Grid
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
-from optrand.validation import Floats
 
 __all__ = ["as_it_is", "of_each_label", "of_mechanism", "of_randomizer"]
 

@@ -22,8 +22,8 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
+from optrand.base.arithmetic import float_above, float_below
 from optrand.completion import Completion
-from optrand.exact import float_above, float_below
 from optrand.exact_flow import ExactFlow, twos
 from optrand.outputs import Grid
 from optrand.problem import Problem

@@ -16,9 +16,9 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from optrand.arcs import Arcs, Indices
+from optrand.base.validation import Floats
 from optrand.outputs import Grid
 from optrand.problem import Problem
-from optrand.validation import Floats
 
 __all__ = ["balanced", "column_weights", "imbalance", "least_change", "node_equations"]
 

@@ -30,14 +30,14 @@ from scipy import sparse
 
 from optrand.arcs import Arcs, Indices
 from optrand.arcs.integers import IntegerArcs
+from optrand.base.arithmetic import common_scale, privacy_ratio
+from optrand.base.validation import Floats
 from optrand.errors import NotCertified
-from optrand.exact import common_scale, privacy_ratio
 from optrand.exact_flow import ExactFlow, in_order
 from optrand.exact_means import with_exact_means
 from optrand.flow_equations import column_weights, least_change, node_equations
 from optrand.outputs import Grid
 from optrand.problem import Problem
-from optrand.validation import Floats
 
 __all__ = ["exact_flow", "rounded_flow", "tabulated_flow"]
 

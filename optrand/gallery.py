@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from optrand.base.files import refuse_target
 from optrand.errors import InvalidInput, NotCertified
-from optrand.files import refuse_target
 from optrand.mechanism import Mechanism
 from optrand.plotting import (
     dual_figure,

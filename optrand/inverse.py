@@ -15,6 +15,7 @@ from typing import cast
 import numpy as np
 
 from optrand import losses
+from optrand.base.validation import real
 from optrand.certificate import certify, lower_bound
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism import Mechanism
@@ -23,7 +24,6 @@ from optrand.problem import Problem
 from optrand.solution import Solution
 from optrand.solvers import solve
 from optrand.tabulation import tabulate
-from optrand.validation import real
 
 __all__ = ["LARGEST", "SMALLEST", "EpsilonBracket", "smallest_epsilon"]
 

@@ -15,14 +15,14 @@ from typing import overload
 import numpy as np
 
 from optrand import exact_loss, losses
+from optrand.base.arithmetic import float_above, float_below
+from optrand.base.validation import Floats
 from optrand.certificate import Certificate, certify
 from optrand.errors import InvalidInput
-from optrand.exact import float_above, float_below
 from optrand.mechanism import Mechanism
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution
-from optrand.validation import Floats
 
 __all__ = ["certify_largest_loss", "label_losses"]
 

@@ -25,9 +25,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from optrand.base.arithmetic import log_bracket
+from optrand.base.validation import Floats, frozen
 from optrand.errors import InvalidInput
-from optrand.exact import log_bracket
-from optrand.validation import Floats, frozen
 
 __all__ = ["Loss", "Tabulated", "absolute", "by_name", "poisson_log", "squared", "zero_one"]
 

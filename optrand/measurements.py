@@ -15,13 +15,13 @@ from fractions import Fraction
 import numpy as np
 
 from optrand import exact_loss
-from optrand.exact import exp_bracket, float_above, log_above
+from optrand.base.arithmetic import exp_bracket, float_above, log_above
+from optrand.base.numerals import shown_above
+from optrand.base.validation import Floats
 from optrand.mechanism import Mechanism
-from optrand.numerals import shown_above
 from optrand.outputs import Grid
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
-from optrand.validation import Floats
 
 __all__ = ["ROUNDED", "TOLERANCE", "Measurements"]
 

@@ -18,23 +18,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand import documents, strict_json
+from optrand import documents
 from optrand.arcs import Arcs
 from optrand.arcs.integers import IntegerArcs
-from optrand.dyadic import quotient
+from optrand.base import strict_json
+from optrand.base.arithmetic import Integers, common_scale, float_above, log_above, quotient
+from optrand.base.files import write_atomically
+from optrand.base.validation import Floats, frozen
+from optrand.base.validation import values as checked_values
 from optrand.entropy import EntropySource
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.exact import Integers, common_scale, float_above, log_above
 from optrand.exact_flow import ExactFlow
-from optrand.files import write_atomically
 from optrand.outputs import Grid
 from optrand.privacy import LARGEST, checked_integers, verified_ratio, verified_total
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
 from optrand.sampling import ArcSampler, Sampler
 from optrand.solution import Dual
-from optrand.validation import Floats, frozen
-from optrand.validation import values as checked_values
 
 __all__ = ["Mechanism", "load"]
 

@@ -15,9 +15,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand.base.validation import Floats
 from optrand.problem import Problem
 from optrand.staircase import Staircase
-from optrand.validation import Floats
 
 __all__ = ["mass_equations", "mend_masses", "movable_outputs", "moved_outputs"]
 

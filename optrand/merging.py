@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from optrand import losses
 from optrand.arcs import Arcs
+from optrand.base.validation import Floats
 from optrand.pricing import price
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution
-from optrand.validation import Floats
 
 __all__ = ["Merging", "without_deficit"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.validation import Floats, distinct, frozen, real, squarable, values
 from optrand.errors import InvalidInput
-from optrand.validation import Floats, distinct, frozen, real, squarable, values
 
 __all__ = ["Grid", "Interval", "Line", "OutputSet", "as_output_set"]
 

@@ -51,13 +51,13 @@ import numpy as np
 
 from optrand.arcs import Arcs, Indices
 from optrand.arcs.integers import IntegerArcs
+from optrand.base.arithmetic import privacy_ratio
+from optrand.base.validation import Floats, frozen
 from optrand.errors import InvalidInput
-from optrand.exact import privacy_ratio
 from optrand.flow_tabulation import rounded_flow
 from optrand.mechanism import Mechanism
 from optrand.randomizer import Randomizer
 from optrand.staircase import decompose, rounding_noise
-from optrand.validation import Floats, frozen
 
 __all__ = ["Path", "Paths", "decompose_paths"]
 

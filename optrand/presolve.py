@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from optrand import losses
 from optrand.arcs import Arcs
+from optrand.base.validation import Floats
 from optrand.losses import Tabulated
 from optrand.merging import without_deficit
 from optrand.problem import Problem
 from optrand.programs.scales import attainable_loss
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution
-from optrand.validation import Floats
 
 __all__ = ["Reduction"]
 

@@ -14,12 +14,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.arithmetic import float_below
+from optrand.base.validation import SMALLEST_NORMAL, Floats, frozen
+from optrand.base.validation import epsilon as checked_epsilon
 from optrand.discrete_noise import discrete_laplace
 from optrand.entropy import EntropySource
 from optrand.errors import InvalidInput
-from optrand.exact import float_below
-from optrand.validation import SMALLEST_NORMAL, Floats, frozen
-from optrand.validation import epsilon as checked_epsilon
 
 __all__ = [
     "PRIOR_SHARE",

@@ -12,9 +12,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.arithmetic import DIGITS, Integers, exp_bracket
+from optrand.base.strict_json import MAX_DIGITS
 from optrand.errors import InvalidInput
-from optrand.exact import DIGITS, Integers, exp_bracket
-from optrand.strict_json import MAX_DIGITS
 
 __all__ = ["LARGEST", "checked_integers", "verified_ratio", "verified_total"]
 
@@ -127,7 +127,7 @@ def verified_ratio(ratio: Fraction, epsilon: float) -> Fraction:
     Traceback (most recent call last):
         ...
     optrand.errors.InvalidInput: ratio is 193/71, expected at most exp(epsilon) at epsilon = 1.0: take
-    optrand.exact.privacy_ratio(epsilon)
+    optrand.base.arithmetic.privacy_ratio(epsilon)
     """
     if not isinstance(ratio, Fraction):
         raise InvalidInput(f"ratio is of type {type(ratio).__name__}, expected a fractions.Fraction")
@@ -142,6 +142,6 @@ def verified_ratio(ratio: Fraction, epsilon: float) -> Fraction:
         if ratio >= high:
             raise InvalidInput(
                 f"ratio is {_shown(ratio)}, expected at most exp(epsilon) at epsilon = {epsilon!r}: "
-                "take optrand.exact.privacy_ratio(epsilon)"
+                "take optrand.base.arithmetic.privacy_ratio(epsilon)"
             )
     return ratio

@@ -15,16 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand import losses
-from optrand.dyadic import quotient
+from optrand.base.arithmetic import float_above, float_below, privacy_ratio, quotient
+from optrand.base.validation import Floats, frozen, real
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import labels as checked_labels
+from optrand.base.validation import prior as checked_prior
 from optrand.errors import Infeasible, InvalidInput
-from optrand.exact import float_above, float_below, privacy_ratio
 from optrand.losses import Loss, Tabulated
 from optrand.outputs import Grid, Interval, Line, OutputSet, as_output_set
 from optrand.randomizer import Randomizer
-from optrand.validation import Floats, frozen, real
-from optrand.validation import epsilon as checked_epsilon
-from optrand.validation import labels as checked_labels
-from optrand.validation import prior as checked_prior
 
 __all__ = ["Problem", "classification", "regression", "unbiased_range", "unbiased_regression"]
 
@@ -37,8 +36,8 @@ def unbiased_range(labels: ArrayLike, epsilon: float) -> tuple[float, float]:
 
     An unbiased randomizer with outputs in ``[low, high]`` exists if and only if ``low <= (E y_min - y_max) / (E - 1)``
     and ``high >= (E y_max - y_min) / (E - 1)`` with ``E = exp(epsilon)``. The ends returned are those for the rational
-    ratio just below ``E`` that exact mechanisms keep (:func:`optrand.exact.privacy_ratio`), so that there is such a
-    mechanism between them.
+    ratio just below ``E`` that exact mechanisms keep (:func:`optrand.base.arithmetic.privacy_ratio`), so that there is
+    such a mechanism between them.
 
     *Proof.* Let ``w = v - low >= 0``. Privacy gives ``E[w | y_max] <= E * E[w | y_min]``, and unbiasedness turns this
     into ``y_max - low <= E (y_min - low)``; likewise at the other end. Conversely the two ends alone, drawn so that the

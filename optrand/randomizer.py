@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.arcs import Arcs
 from optrand.arcs.channel import IntervalChannel
-from optrand.dyadic import places, scaled
+from optrand.base.arithmetic import places, scaled
+from optrand.base.validation import Floats, frozen
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
-from optrand.validation import Floats, frozen
-from optrand.validation import epsilon as checked_epsilon
-from optrand.validation import values as checked_values
 
 __all__ = ["Randomizer"]
 

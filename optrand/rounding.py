@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.validation import MAX_INTEGER, Floats, frozen
+from optrand.base.validation import labels as checked_labels
 from optrand.entropy import EntropySource, SystemEntropy, Words, checked_width, checked_words
 from optrand.errors import InvalidInput
-from optrand.validation import MAX_INTEGER, Floats, frozen
-from optrand.validation import labels as checked_labels
 
 __all__ = ["Cells", "checked_knots", "unbiased_rounding"]
 

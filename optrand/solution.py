@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optrand.base.validation import Floats, frozen, real
 from optrand.errors import InvalidInput
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
-from optrand.validation import Floats, frozen, real
 
 __all__ = ["Dual", "Solution", "Stats"]
 

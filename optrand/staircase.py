@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.arcs import Arcs
+from optrand.base.validation import Floats
 from optrand.randomizer import Randomizer
-from optrand.validation import Floats
 
 __all__ = ["Staircase", "decompose", "rounding_noise"]
 

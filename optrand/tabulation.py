@@ -25,9 +25,10 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand.base.arithmetic import common_scale, privacy_ratio
+from optrand.base.validation import Floats
 from optrand.completion import Completion
 from optrand.errors import InvalidInput, NotCertified
-from optrand.exact import common_scale, privacy_ratio
 from optrand.flow_tabulation import tabulated_flow
 from optrand.mechanism import Mechanism
 from optrand.mending import movable_outputs, moved_outputs
@@ -36,7 +37,6 @@ from optrand.problem import Problem
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution
 from optrand.staircase import decompose, rounding_noise
-from optrand.validation import Floats
 
 __all__ = ["tabulate"]
 

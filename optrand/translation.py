@@ -17,12 +17,12 @@ import numpy as np
 
 from optrand import losses
 from optrand.arcs import Arcs
+from optrand.base.validation import Floats
 from optrand.losses import Tabulated
 from optrand.outputs import Grid, Interval, OutputSet
 from optrand.problem import Problem
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution
-from optrand.validation import Floats
 
 __all__ = ["Translation", "near_zero"]
 

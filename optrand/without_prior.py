@@ -17,11 +17,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.numerals import shown_above
+from optrand.base.validation import Floats
+from optrand.base.validation import labels as checked_labels
 from optrand.certificate import Certificate
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
 from optrand.largest_loss import certify_largest_loss, label_losses
 from optrand.mechanism import Mechanism
-from optrand.numerals import shown_above
 from optrand.outputs import Grid, OutputSet, as_output_set
 from optrand.problem import regression
 from optrand.randomizer import Randomizer
@@ -30,8 +32,6 @@ from optrand.solvers.dispatch import USEFUL_GAP, solve
 from optrand.solvers.minimax import MinimaxFlow
 from optrand.tabulation import tabulate
 from optrand.translation import near_zero
-from optrand.validation import Floats
-from optrand.validation import labels as checked_labels
 
 __all__ = ["Minimax", "minimax"]
 

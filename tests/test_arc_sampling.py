@@ -18,9 +18,9 @@ from test_sampling import counts_by_enumeration, draw_batch, draw_one, inverse_c
 from words import ExhaustedError, GivenWords
 
 from optrand.arcs.integers import IntegerArcs
+from optrand.base.arithmetic import privacy_ratio
 from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidInput
-from optrand.exact import privacy_ratio
 from optrand.sampling import ArcSampler, Sampler
 from optrand.sampling.drawing import BLOCK
 

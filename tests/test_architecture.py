@@ -13,8 +13,8 @@ PACKAGE = Path(optrand.__file__).parent
 
 FLOORS = [
     {"errors"},
-    {"validation", "exact", "numerals", "strict_json"},
-    {"completion", "dyadic", "entropy", "files", "losses", "outputs", "privacy", "data"},
+    {"base"},
+    {"completion", "data", "entropy", "losses", "outputs", "privacy"},
     {"arcs"},
     {"discrete_noise", "randomizer", "rounding", "sampling"},
     {"problem"},
@@ -29,9 +29,9 @@ FLOORS = [
     {"closed_forms", "largest_loss", "programs"},
     {"presolve", "translation"},
     {"solvers"},
-    {"grids", "path_decomposition", "tabulation", "priors"},
+    {"grids", "path_decomposition", "priors", "tabulation"},
     {"baselines", "continuous", "estimate", "inverse", "sweeps", "without_prior"},
-    {"release", "plotting"},
+    {"plotting", "release"},
     {"gallery"},
     {"report", "theory"},
     {"cli"},

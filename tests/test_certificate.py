@@ -32,11 +32,11 @@ from optrand import (
     unbiased_range,
     unbiased_regression,
 )
+from optrand.base.arithmetic import exp_bracket
+from optrand.base.numerals import shown_above
 from optrand.certificate import Certificate
 from optrand.errors import InvalidInput, NotCertified
-from optrand.exact import exp_bracket
 from optrand.measurements import TOLERANCE
-from optrand.numerals import shown_above
 
 GAP = 1e-6
 """What solvers promise; here only to have bounds that are nearly tight."""

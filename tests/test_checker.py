@@ -20,9 +20,9 @@ from tables import circulant, debiased, layered_arcs, resealed, response
 
 from optrand import checker, losses
 from optrand.arcs.integers import IntegerArcs
+from optrand.base.arithmetic import exp_bracket, float_below, log_bracket, privacy_ratio
 from optrand.certificate import lower_bound
 from optrand.errors import InvalidFile
-from optrand.exact import exp_bracket, float_below, log_bracket, privacy_ratio
 from optrand.losses import Tabulated
 from optrand.mechanism import Mechanism, load
 from optrand.outputs import Grid, Interval, Line

@@ -27,11 +27,11 @@ import optrand.release.job
 import optrand.release.table_job
 import optrand.sweeps
 from optrand import Interval, Line, feasible_output_set, regression, solve, unbiased_regression
+from optrand.base.numerals import shown_above
 from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
 from optrand.data import weeks_worked_counts_path, weeks_worked_path
 from optrand.errors import InvalidFile, NotCertified, SolverFailed
 from optrand.mechanism import load
-from optrand.numerals import shown_above
 from optrand.release.table import read_table
 from optrand.sweeps import Sweep
 

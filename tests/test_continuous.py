@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from optrand.base.arithmetic import exp_bracket
 from optrand.certificate import certify
 from optrand.continuous import ContinuousMechanism, continuous_mechanism, knot_sweep
 from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidInput
-from optrand.exact import exp_bracket
 from optrand.grids import ContinuousPrior, Knots
 from optrand.mechanism import load
 from optrand.problem import classification, regression, unbiased_regression

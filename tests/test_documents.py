@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optrand import files, losses, strict_json
+from optrand import losses
 from optrand.arcs.integers import IntegerArcs
+from optrand.base import files, strict_json
 from optrand.documents import dual_document, problem_document, read_dual, read_problem, read_table, table_document
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.losses import Loss, Tabulated

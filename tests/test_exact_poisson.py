@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from references import exact_log, exact_loss, reference_bound
 
 from optrand import Dual, Grid, Interval, losses, regression
-from optrand.exact import exp_bracket
+from optrand.base.arithmetic import exp_bracket
 from optrand.pricing import exact, poisson
 from optrand.pricing.bound import excess_above
 from optrand.pricing.logarithms import WIDTH, Logarithms, logarithms_below

@@ -40,7 +40,7 @@ from optrand import (
     unbiased_regression,
 )
 from optrand.arcs import Arcs
-from optrand.exact import exp_bracket
+from optrand.base.arithmetic import exp_bracket
 from optrand.solvers import BinPath, ColumnGeneration, Flow, LinearProgram, Solver
 from optrand.staircase import Staircase, decompose
 

@@ -14,7 +14,7 @@ import optrand
 from optrand import Interval, Mechanism, Problem, Randomizer
 from optrand.arcs import Arcs
 from optrand.arcs.integers import IntegerArcs
-from optrand.exact import privacy_ratio
+from optrand.base.arithmetic import privacy_ratio
 from optrand.flow_tabulation import _conserved, rounded_flow, tabulated_flow
 from optrand.staircase import decompose
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.certificate import certify
 from optrand.closed_forms import debiased_rr
 from optrand.errors import Infeasible, InvalidInput
-from optrand.exact import exp_bracket, privacy_ratio
 from optrand.grids import feasible_output_set
 from optrand.outputs import Grid
 from optrand.problem import unbiased_regression

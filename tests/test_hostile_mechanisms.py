@@ -19,7 +19,7 @@ from definitions import Channel, exponential, proven
 import optrand
 from optrand import Dual, Grid, Interval, Mechanism, Randomizer, certify, losses
 from optrand.arcs import Arcs, IntegerArcs
-from optrand.exact import privacy_ratio
+from optrand.base.arithmetic import privacy_ratio
 from optrand.staircase import decompose
 from optrand.translation import Translation
 

@@ -16,7 +16,7 @@ from optrand import Dual, Mechanism, Randomizer, certify, losses, regression
 from optrand.arcs import Arcs
 from optrand.arcs.channel import IntervalChannel
 from optrand.arcs.integers import IntegerArcs
-from optrand.exact import privacy_ratio
+from optrand.base.arithmetic import privacy_ratio
 
 
 @st.composite

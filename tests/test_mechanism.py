@@ -15,9 +15,9 @@ from tables import circulant, debiased, layered_arcs, resealed, response
 
 from optrand import losses
 from optrand.arcs.integers import IntegerArcs
+from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.exact import exp_bracket, privacy_ratio
 from optrand.mechanism import DENSE, Mechanism, load
 from optrand.outputs import Interval
 from optrand.privacy import verified_ratio, verified_total

@@ -13,7 +13,7 @@ from flows import arcs_of, forward, mixed
 import optrand
 from optrand import Mechanism, Randomizer, decompose_paths
 from optrand.arcs import Arcs
-from optrand.exact import privacy_ratio
+from optrand.base.arithmetic import privacy_ratio
 from optrand.path_decomposition import Paths
 
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from optrand.base.validation import prior as checked_prior
 from optrand.discrete_noise import RandomBits, discrete_laplace
 from optrand.entropy import SeededEntropy, SystemEntropy
 from optrand.errors import InvalidInput
@@ -23,7 +24,6 @@ from optrand.priors import (
     split_at,
     split_budget,
 )
-from optrand.validation import prior as checked_prior
 
 
 def probability(x, scale):

@@ -20,16 +20,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import optrand.release.atomic
+import optrand.base.files
 import optrand.release.job
 from optrand import Grid, Interval, feasible_output_set, regression, solve
+from optrand.base.files import check_target, new_file
 from optrand.certificate import certify
 from optrand.data import WEEKS_LABEL, weeks_worked_counts_path, weeks_worked_path
 from optrand.entropy import SeededEntropy
 from optrand.errors import Infeasible, InvalidInput, SolverFailed, SpentNote
 from optrand.mechanism import Mechanism, load
 from optrand.priors import PRIOR_SHARE, EstimatedPrior, private_prior, split_at
-from optrand.release.atomic import check_target, new_file
 from optrand.release.csv_table import CsvTable
 from optrand.release.declared import PublicPrior, parse_labels, read_prior
 from optrand.release.diagnosis import Diagnosis
@@ -532,7 +532,7 @@ def full_after_a_while(_, stream, __):
 SOLVING = (optrand.release.job, "solve", no_answer)
 WRITING = (CsvTable, "_write", full_after_a_while)
 SAVING = (Mechanism, "save", full_disk)
-RENAMING = (optrand.release.atomic, "publish", full_disk)
+RENAMING = (optrand.base.files, "publish", full_disk)
 
 
 def broken_off(patch, job, table, output, failure):

@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from optrand import losses
+from optrand.base.arithmetic import float_above
 from optrand.certificate import lower_bound
 from optrand.cli import WRONG_INPUT, app
-from optrand.exact import float_above
 from optrand.losses import Loss
 from optrand.outputs import Grid, Interval, OutputSet
 from optrand.problem import Problem, regression

@@ -19,8 +19,8 @@ import optrand
 from benchmarks.bins import CubicProgram
 from optrand import Dual, Interval, Problem, Randomizer, certify, losses, regression, rr_on_bins
 from optrand.arcs import Arcs
+from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.certificate import lower_bound
-from optrand.exact import exp_bracket, privacy_ratio
 from optrand.programs.bins import bin_costs
 from optrand.solvers import ColumnGeneration, LinearProgram
 from optrand.solvers.bin_cuts import Cut, Knots

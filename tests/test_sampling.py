@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from words import ExhaustedError, GivenWords
 
+from optrand.base.arithmetic import privacy_ratio
 from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidInput
-from optrand.exact import privacy_ratio
 from optrand.sampling import Sampler
 from optrand.sampling.drawing import BLOCK
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.validation import Floats, frozen
 from optrand.errors import InvalidInput
-from optrand.validation import Floats, frozen
 
 __all__ = ["Arcs", "Indices"]
 

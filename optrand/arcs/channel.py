@@ -20,8 +20,8 @@ from operator import add, itemgetter, mul
 import numpy as np
 
 from optrand.arcs.arcs import Arcs, Indices
-from optrand.dyadic import places, quotient, scaled
-from optrand.validation import Floats
+from optrand.base.arithmetic import places, quotient, scaled
+from optrand.base.validation import Floats
 
 __all__ = ["IntervalChannel"]
 

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.arcs.arcs import Indices
+from optrand.base.arithmetic import Integers
 from optrand.errors import InvalidInput
-from optrand.exact import Integers
 
 __all__ = ["IntegerArcs"]
 

@@ -19,16 +19,16 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.validation import Floats, real
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import labels as checked_labels
+from optrand.base.validation import values as checked_values
 from optrand.baselines.noise import Noise
 from optrand.baselines.protocol import Moments
 from optrand.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 from optrand.errors import InvalidInput
 from optrand.outputs import Interval
 from optrand.randomizer import Randomizer
-from optrand.validation import Floats, real
-from optrand.validation import epsilon as checked_epsilon
-from optrand.validation import labels as checked_labels
-from optrand.validation import values as checked_values
 
 __all__ = ["Additive", "ContinuousAdditive", "as_written", "uniforms"]
 

@@ -13,14 +13,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.validation import PRIOR_SUM_TOLERANCE, Floats
+from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.coins import octets
 from optrand.baselines.groups import checked_count
 from optrand.baselines.protocol import Moments
 from optrand.baselines.vector import MIN_EPSILON, checked_classes
 from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
-from optrand.validation import PRIOR_SUM_TOLERANCE, Floats
-from optrand.validation import epsilon as checked_epsilon
 
 __all__ = ["Alibi"]
 

@@ -19,15 +19,15 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.arithmetic import float_above, log_bracket, privacy_ratio
+from optrand.base.validation import Floats
+from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.groups import Groups, checked_count, checked_labels
 from optrand.baselines.randomization import LabelRandomization, fraction
 from optrand.discrete_noise import discrete_laplace
 from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
-from optrand.exact import float_above, log_bracket, privacy_ratio
 from optrand.priors import BudgetSplit
-from optrand.validation import Floats
-from optrand.validation import epsilon as checked_epsilon
 
 __all__ = ["ClusterRR", "ClusterRelease", "cluster_distribution"]
 

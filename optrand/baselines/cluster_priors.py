@@ -17,14 +17,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.arithmetic import float_above
+from optrand.base.validation import Floats, frozen
+from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.groups import Groups, checked_count, checked_labels
 from optrand.closed_forms import RRWithPriorBatch, rr_with_prior
 from optrand.entropy import EntropySource, SystemEntropy
-from optrand.exact import float_above
 from optrand.priors import BudgetSplit, private_prior, split_at
 from optrand.solution import Solution
-from optrand.validation import Floats, frozen
-from optrand.validation import epsilon as checked_epsilon
 
 __all__ = ["ClusterPriorRR", "ClusterPriorRelease", "ClusterPriors"]
 

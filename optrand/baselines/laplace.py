@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.baselines.additive import ContinuousAdditive, uniforms
 from optrand.baselines.lattice_additive import LatticeAdditive
 from optrand.baselines.noise import DiscreteLaplaceNoise, LaplaceNoise
 from optrand.discrete_noise import discrete_laplace
 from optrand.entropy import EntropySource
-from optrand.validation import Floats
 
 __all__ = ["DiscreteLaplace", "Laplace"]
 

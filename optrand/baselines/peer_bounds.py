@@ -11,10 +11,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from optrand.base.validation import real
 from optrand.baselines.groups import checked_count
 from optrand.baselines.peer_to_peer import PeerToPeer
 from optrand.errors import InvalidInput
-from optrand.validation import real
 
 __all__ = ["PeerToPeerRow", "lemma9", "lemma9_at", "peer_to_peer_table", "theorem3", "theorem3_flip"]
 

@@ -17,16 +17,16 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.arithmetic import log_above
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import real
 from optrand.baselines.groups import Groups, checked_count, checked_labels
 from optrand.baselines.peer_accounting import LEAST_DELTA, PeerPair
 from optrand.baselines.randomization import fraction
 from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
-from optrand.exact import log_above
 from optrand.rounding import unbiased_rounding
 from optrand.sampling.uniform import integers_below
-from optrand.validation import epsilon as checked_epsilon
-from optrand.validation import real
 
 __all__ = ["PeerPrivacy", "PeerRelease", "PeerToPeer"]
 

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.validation import Floats, frozen
+from optrand.base.validation import prior as checked_prior
 from optrand.entropy import EntropySource
 from optrand.mechanism import Mechanism
-from optrand.validation import Floats, frozen
-from optrand.validation import prior as checked_prior
 
 __all__ = ["ExactRandomizer", "FloatRandomizer", "LabelRandomizer", "Moments"]
 

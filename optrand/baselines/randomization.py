@@ -17,14 +17,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.arithmetic import log_above, privacy_ratio
+from optrand.base.validation import Floats, frozen, real
+from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.groups import checked_count, checked_labels
 from optrand.baselines.protocol import Moments
 from optrand.entropy import EntropySource
 from optrand.errors import InvalidInput
-from optrand.exact import log_above, privacy_ratio
 from optrand.sampling import Sampler
-from optrand.validation import Floats, frozen, real
-from optrand.validation import epsilon as checked_epsilon
 
 __all__ = ["LabelRandomization", "UniformRR", "fraction"]
 
@@ -220,7 +220,7 @@ class UniformRR:
     Notes
     -----
     Draws are exact: :math:`e^\epsilon` is replaced by the rational ratio at or below it of
-    :func:`optrand.exact.privacy_ratio`.
+    :func:`optrand.base.arithmetic.privacy_ratio`.
 
     Examples
     --------

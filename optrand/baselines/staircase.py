@@ -11,6 +11,8 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.validation import Floats, real
+from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.additive import ContinuousAdditive, uniforms
 from optrand.baselines.lattice_additive import LatticeAdditive
 from optrand.baselines.staircase_noise import ContinuousStaircase, LatticeStaircase
@@ -18,8 +20,6 @@ from optrand.discrete_noise import discrete_staircase
 from optrand.entropy import EntropySource
 from optrand.errors import InvalidInput
 from optrand.outputs import Interval
-from optrand.validation import Floats, real
-from optrand.validation import epsilon as checked_epsilon
 
 __all__ = ["DiscreteStaircase", "Staircase", "best_gamma", "best_rise"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.baselines.noise import Noise, geometric_sum, weighted_sum
-from optrand.validation import Floats
 
 __all__ = ["ContinuousStaircase", "LatticeStaircase"]
 

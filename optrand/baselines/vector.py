@@ -17,14 +17,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.arithmetic import privacy_ratio
+from optrand.base.validation import Floats
+from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.coins import Octets, coins
 from optrand.baselines.groups import checked_count
 from optrand.baselines.protocol import Moments
 from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
-from optrand.exact import privacy_ratio
-from optrand.validation import Floats
-from optrand.validation import epsilon as checked_epsilon
 
 __all__ = ["UnaryBits", "checked_classes"]
 
@@ -99,7 +99,7 @@ class UnaryBits:
     Examples
     --------
     >>> from optrand.entropy import SeededEntropy
-    >>> from optrand.exact import log_above
+    >>> from optrand.base.arithmetic import log_above
     >>> randomizer = UnaryBits(5, 2.0)
     >>> log_above(randomizer.ratio)
     2.0

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from optrand.base.numerals import shown_above, shown_below, shown_spent
 from optrand.cli.options import read_gap
 from optrand.cli.questions import read_mechanism
 from optrand.cli.reporting import progress, reported, show, told_gap
 from optrand.errors import InvalidInput
-from optrand.numerals import shown_above, shown_below, shown_spent
 
 if TYPE_CHECKING:
     from optrand.certificate import Certificate

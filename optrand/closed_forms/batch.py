@@ -18,14 +18,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.arithmetic import privacy_ratio
+from optrand.base.validation import PRIOR_SUM_TOLERANCE, SMALLEST_NORMAL, Floats, frozen
+from optrand.base.validation import epsilon as checked_epsilon
 from optrand.closed_forms.response import kept_labels, response_weights, rr_with_prior
 from optrand.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 from optrand.errors import InvalidInput
-from optrand.exact import privacy_ratio
 from optrand.sampling.uniform import integers_below
 from optrand.solution import Solution
-from optrand.validation import PRIOR_SUM_TOLERANCE, SMALLEST_NORMAL, Floats, frozen
-from optrand.validation import epsilon as checked_epsilon
 
 __all__ = ["RRWithPriorBatch", "rr_with_prior_batch"]
 

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.arcs import Arcs
+from optrand.base.validation import Floats
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import labels as checked_labels
+from optrand.base.validation import prior as checked_prior
 from optrand.closed_forms.response import response_weights
 from optrand.errors import InvalidInput
 from optrand.problem import Problem, unbiased_regression
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution, Stats
-from optrand.validation import Floats
-from optrand.validation import epsilon as checked_epsilon
-from optrand.validation import labels as checked_labels
-from optrand.validation import prior as checked_prior
 
 __all__ = ["debiased_rr"]
 

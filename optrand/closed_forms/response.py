@@ -12,13 +12,13 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.validation import Floats
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import labels as checked_labels
 from optrand.errors import InvalidInput
 from optrand.problem import Problem, classification
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual, Solution, Stats
-from optrand.validation import Floats
-from optrand.validation import epsilon as checked_epsilon
-from optrand.validation import labels as checked_labels
 
 __all__ = ["kept_labels", "response_weights", "rr", "rr_top_k", "rr_with_prior"]
 

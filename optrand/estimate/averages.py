@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.validation import Floats, squarable
 from optrand.errors import InvalidInput
 from optrand.estimate.debiasing import Debiasing
 from optrand.estimate.intervals import Estimate
 from optrand.mechanism import Mechanism
-from optrand.validation import Floats, squarable
 
 __all__ = ["average", "mean", "output_numbers", "tallied"]
 

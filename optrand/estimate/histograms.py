@@ -16,11 +16,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.validation import Floats, frozen
+from optrand.base.validation import values as checked_values
 from optrand.estimate.averages import tallied
 from optrand.estimate.debiasing import Debiasing
 from optrand.mechanism import Mechanism
-from optrand.validation import Floats, frozen
-from optrand.validation import values as checked_values
 
 __all__ = ["Histogram", "histogram", "project_to_simplex"]
 

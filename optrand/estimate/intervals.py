@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from scipy.special import stdtrit
 
+from optrand.base.validation import real
 from optrand.errors import InvalidInput
-from optrand.validation import real
 
 __all__ = ["Estimate", "IntervalMethod", "Spread", "empirical_bernstein", "hoeffding", "normal"]
 

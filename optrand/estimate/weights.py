@@ -23,11 +23,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.validation import Floats, real
+from optrand.base.validation import epsilon as checked_epsilon
 from optrand.errors import InvalidInput
 from optrand.estimate.debiasing import Debiasing
 from optrand.mechanism import Mechanism
-from optrand.validation import Floats, real
-from optrand.validation import epsilon as checked_epsilon
 
 __all__ = ["loss_weights", "resampling_loss_weights", "top_k_loss_weights", "unbiased_values"]
 

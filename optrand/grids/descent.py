@@ -17,13 +17,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.arithmetic import privacy_ratio
+from optrand.base.validation import Floats
 from optrand.errors import Infeasible, NotCertified
-from optrand.exact import privacy_ratio
 from optrand.outputs import Grid
 from optrand.problem import Problem
 from optrand.solution import Solution
 from optrand.solvers import solve
-from optrand.validation import Floats
 
 __all__ = ["descend", "optimum_on", "slopes"]
 

@@ -13,12 +13,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.arithmetic import common_scale, float_above, float_below, privacy_ratio
+from optrand.base.validation import Floats
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import labels as checked_labels
 from optrand.errors import InvalidInput
-from optrand.exact import common_scale, float_above, float_below, privacy_ratio
 from optrand.outputs import Grid
-from optrand.validation import Floats
-from optrand.validation import epsilon as checked_epsilon
-from optrand.validation import labels as checked_labels
 
 __all__ = ["feasible_output_set"]
 

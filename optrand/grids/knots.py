@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.validation import SMALLEST_NORMAL, Floats, frozen, real, squarable
+from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
 from optrand.grids.placement import Placements
 from optrand.rounding import Cells, checked_knots
-from optrand.validation import SMALLEST_NORMAL, Floats, frozen, real, squarable
-from optrand.validation import values as checked_values
 
 __all__ = ["ContinuousPrior", "Knots", "place_knots"]
 

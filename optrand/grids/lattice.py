@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from optrand.base.validation import Floats, real
 from optrand.errors import InvalidInput
-from optrand.validation import Floats, real
 
 __all__ = ["Lattice"]
 

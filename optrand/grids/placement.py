@@ -24,7 +24,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.validation import Floats
+from optrand.base.validation import Floats
 
 __all__ = ["Placements"]
 

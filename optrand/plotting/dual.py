@@ -16,12 +16,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.ticker import MaxNLocator
 
+from optrand.base.validation import Floats
 from optrand.outputs import Grid
 from optrand.plotting.style import INK
 from optrand.plotting.subject import counted
 from optrand.problem import Problem
 from optrand.solution import Dual
-from optrand.validation import Floats
 
 __all__ = ["best_prices", "draw_dual"]
 

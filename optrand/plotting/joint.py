@@ -13,10 +13,10 @@ from matplotlib.figure import FigureBase
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from optrand.base.validation import Floats
 from optrand.plotting.cells import group_edges, grouped_rows
 from optrand.plotting.style import INK, line_edges, log_shades
 from optrand.randomizer import Randomizer
-from optrand.validation import Floats
 
 __all__ = ["draw_joint"]
 

@@ -9,10 +9,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from optrand import losses
+from optrand.base.numerals import shown_above
 from optrand.certificate import certify
 from optrand.errors import InvalidInput
 from optrand.mechanism import Mechanism
-from optrand.numerals import shown_above
 from optrand.path_decomposition import decompose_paths
 from optrand.plotting.dual import draw_dual
 from optrand.plotting.flow import draw_flow

@@ -17,12 +17,12 @@ from itertools import accumulate
 
 import numpy as np
 
-from optrand.dyadic import places, quotient, scaled
+from optrand.base.arithmetic import places, quotient, scaled
+from optrand.base.validation import Floats
 from optrand.outputs import Grid
 from optrand.pricing.bound import assembled, excess_above, measured, multipliers_below
 from optrand.problem import Problem
 from optrand.solution import Dual
-from optrand.validation import Floats
 
 __all__ = ["local_minima", "lower_bound"]
 

@@ -15,11 +15,10 @@ from operator import mul
 
 import numpy as np
 
-from optrand.dyadic import places, scaled
-from optrand.exact import exp_bracket
+from optrand.base.arithmetic import exp_bracket, places, scaled
+from optrand.base.validation import Floats
 from optrand.problem import Problem
 from optrand.solution import Dual
-from optrand.validation import Floats
 
 __all__ = ["assembled", "excess_above", "measured", "multipliers_below"]
 

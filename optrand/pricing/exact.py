@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from optrand import losses
+from optrand.base.validation import Floats
 from optrand.outputs import Grid
 from optrand.pricing import absolute as exact_absolute
 from optrand.pricing import poisson as exact_poisson
@@ -21,7 +22,6 @@ from optrand.pricing import tables
 from optrand.pricing.bound import excess_above
 from optrand.problem import Problem
 from optrand.solution import Dual
-from optrand.validation import Floats
 
 __all__ = ["lower_bound"]
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-from optrand.exact import log_bracket
+from optrand.base.arithmetic import log_bracket
 
 __all__ = ["WIDTH", "Logarithms", "logarithms_below"]
 

@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optrand.dyadic import places, scaled
+from optrand.base.arithmetic import places, scaled
 from optrand.outputs import Grid
 from optrand.pricing.bound import assembled, excess_above, multipliers_below
 from optrand.pricing.logarithms import WIDTH, Logarithms

@@ -26,13 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand import losses
-from optrand.dyadic import places, quotient, scaled
+from optrand.base.arithmetic import places, quotient, scaled
+from optrand.base.validation import Floats
 from optrand.outputs import Grid
 from optrand.pricing import absolute as exact_absolute
 from optrand.pricing import squared as exact_squared
 from optrand.problem import Problem
 from optrand.solution import Dual
-from optrand.validation import Floats
 
 __all__ = ["Prices", "negative_ranges", "price"]
 

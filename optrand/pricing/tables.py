@@ -11,12 +11,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from optrand.dyadic import places, scaled
+from optrand.base.arithmetic import places, scaled
+from optrand.base.validation import Floats
 from optrand.losses import Tabulated
 from optrand.pricing.bound import assembled, excess_above, measured, multipliers_below
 from optrand.problem import Problem
 from optrand.solution import Dual
-from optrand.validation import Floats
 
 __all__ = ["lower_bound", "lower_bound_of_classes"]
 

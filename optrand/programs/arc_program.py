@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from optrand.arcs import Indices
+from optrand.base.validation import Floats
 from optrand.problem import Problem
-from optrand.validation import Floats
 
 __all__ = ["ArcProgram"]
 

@@ -33,9 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand import losses
+from optrand.base.validation import SMALLEST_NORMAL, Floats
 from optrand.errors import Infeasible, InvalidInput
 from optrand.problem import Problem
-from optrand.validation import SMALLEST_NORMAL, Floats
 
 __all__ = ["BinCosts", "Starts", "bin_costs"]
 

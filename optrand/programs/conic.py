@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from scipy import sparse
 
-from optrand.validation import Floats
+from optrand.base.validation import Floats
 
 __all__ = ["Cones", "ConicProgram", "ConicSolution"]
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from optrand.base.validation import Floats
 from optrand.problem import Problem
 from optrand.programs.grid import GridScale, read_table
 from optrand.programs.linear import LP, LPSolution
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual
-from optrand.validation import Floats
 
 __all__ = ["Floor"]
 

@@ -42,11 +42,11 @@ import numpy as np
 from scipy import sparse
 
 from optrand.arcs import Arcs
+from optrand.base.validation import Floats
 from optrand.programs.arc_program import ArcProgram
 from optrand.programs.conic import Cones, ConicProgram, ConicSolution
 from optrand.programs.scales import attainable_loss
 from optrand.solution import Dual
-from optrand.validation import Floats
 
 __all__ = ["FlowPoint", "FlowProgram"]
 

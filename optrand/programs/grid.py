@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
 from optrand.outputs import Grid
 from optrand.problem import Problem
 from optrand.programs.scales import typical_loss
 from optrand.randomizer import Randomizer
 from optrand.solution import Dual
-from optrand.validation import Floats
 
 __all__ = ["GridScale", "read_table"]
 

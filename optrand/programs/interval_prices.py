@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from optrand.arcs import Indices
+from optrand.base.validation import Floats
 from optrand.programs.flow import FlowProgram
-from optrand.validation import Floats
 
 __all__ = ["cheap", "lacking"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from optrand.validation import Floats
+from optrand.base.validation import Floats
 
 __all__ = ["LP", "LPSolution"]
 

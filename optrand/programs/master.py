@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from optrand.base.validation import Floats
 from optrand.problem import Problem
 from optrand.programs.conic import ConicProgram
 from optrand.programs.linear import LP
 from optrand.programs.scales import reach, typical_loss
 from optrand.solution import Dual
 from optrand.staircase import Staircase
-from optrand.validation import Floats
 
 __all__ = ["Master", "all_intervals", "undifferenced"]
 

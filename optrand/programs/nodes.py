@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from optrand.arcs import Indices
-from optrand.validation import Floats
+from optrand.base.validation import Floats
 
 __all__ = ["Nodes", "Rows", "beside", "composed"]
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from optrand import losses
+from optrand.base.validation import Floats
 from optrand.problem import Problem
-from optrand.validation import Floats
 
 __all__ = ["attainable_largest_loss", "attainable_loss", "reach", "typical_loss"]
 

@@ -8,6 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.validation import Floats, frozen
+from optrand.base.validation import labels as checked_labels
+from optrand.base.validation import values as checked_values
 from optrand.baselines import Moments
 from optrand.baselines.additive import Additive
 from optrand.baselines.lattice_additive import LatticeAdditive
@@ -19,9 +22,6 @@ from optrand.release.diagnosis import Diagnosis, Readings, declared_places
 from optrand.release.job import Announce, Keep, silent
 from optrand.release.outputs import in_words
 from optrand.release.randomizer_file import KINDS, finite_moments, save_randomizer
-from optrand.validation import Floats, frozen
-from optrand.validation import labels as checked_labels
-from optrand.validation import values as checked_values
 
 __all__ = ["BaselineJob", "BaselineRelease", "BaselineSummary"]
 

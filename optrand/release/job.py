@@ -25,10 +25,14 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.arithmetic import float_above
+from optrand.base.validation import Floats, frozen
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import labels as checked_labels
+from optrand.base.validation import values as checked_values
 from optrand.certificate import certify
 from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
-from optrand.exact import float_above
 from optrand.mechanism import Mechanism
 from optrand.outputs import Line
 from optrand.priors import BudgetSplit, private_prior, split_at, split_budget
@@ -40,10 +44,6 @@ from optrand.release.paid_prior import PaidPrior
 from optrand.solvers import Flow, solve
 from optrand.solvers.flow import CLOSEST
 from optrand.tabulation import tabulate
-from optrand.validation import Floats, frozen
-from optrand.validation import epsilon as checked_epsilon
-from optrand.validation import labels as checked_labels
-from optrand.validation import values as checked_values
 
 __all__ = ["Announce", "Job", "Keep", "LabelJob", "Release", "Released", "Summary", "silent"]
 

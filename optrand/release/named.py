@@ -9,20 +9,20 @@ from fractions import Fraction
 import numpy as np
 
 from optrand.arcs.integers import IntegerArcs
+from optrand.base.arithmetic import privacy_ratio
+from optrand.base.validation import Floats
+from optrand.base.validation import labels as checked_labels
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
 from optrand.baselines.additive import Additive, as_written
 from optrand.closed_forms import debiased_rr
 from optrand.closed_forms.response import response_weights
 from optrand.errors import InvalidInput
-from optrand.exact import privacy_ratio
 from optrand.mechanism import Mechanism
 from optrand.outputs import Interval
 from optrand.problem import classification
 from optrand.release.decimals import number
 from optrand.solution import Dual
 from optrand.tabulation import tabulate
-from optrand.validation import Floats
-from optrand.validation import labels as checked_labels
 
 __all__ = ["NAMES", "lattice_step", "named_randomizer", "parse_clip", "randomized_response"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass
 
+from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
 from optrand.grids import feasible_output_set
 from optrand.outputs import Grid, Interval, Line, OutputSet
 from optrand.release.decimals import number, whole
-from optrand.validation import Floats
 
 __all__ = ["DeclaredOutputs", "Mesh", "allowed_outputs", "in_words", "parse_outputs"]
 

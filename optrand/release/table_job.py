@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from optrand.base.files import check_target, new_file
 from optrand.entropy import EntropySource
 from optrand.errors import InvalidInput
-from optrand.release.atomic import check_target, new_file
 from optrand.release.diagnosis import Diagnosis
 from optrand.release.job import Announce, Job, Released, silent
 from optrand.release.paid_prior import PaidPrior

@@ -9,10 +9,10 @@ from decimal import ROUND_CEILING, Context, Decimal
 import numpy as np
 
 from optrand import losses
+from optrand.base.arithmetic import float_above
+from optrand.base.numerals import shown_above, shown_below, shown_spent
 from optrand.certificate import Certificate
-from optrand.exact import float_above
 from optrand.mechanism import Mechanism
-from optrand.numerals import shown_above, shown_below, shown_spent
 from optrand.plotting.style import above, number_texts, spread
 from optrand.problem import Problem
 from optrand.release.outputs import in_words

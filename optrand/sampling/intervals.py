@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.arcs.integers import IntegerArcs
+from optrand.base.arithmetic import Integers
+from optrand.base.validation import Floats
 from optrand.entropy import EntropySource, Words, checked_words
 from optrand.errors import InvalidInput
-from optrand.exact import Integers
 from optrand.sampling.drawing import LabelSampler, Rows, bisected, increasing, settled, thresholds
-from optrand.validation import Floats
 
 __all__ = ["ArcSampler"]
 

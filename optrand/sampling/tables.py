@@ -24,10 +24,10 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand.base.validation import Floats
 from optrand.entropy import EntropySource, Words, checked_words
 from optrand.errors import InvalidInput
 from optrand.sampling.drawing import LabelSampler, Rows, bisected, increasing, settled, thresholds
-from optrand.validation import Floats
 
 __all__ = ["Sampler"]
 

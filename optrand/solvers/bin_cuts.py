@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from optrand.base.validation import Floats
 from optrand.errors import SolverFailed
 from optrand.programs.bins import Starts
 from optrand.programs.conic import ConicProgram
 from optrand.solvers.backends.cones import Clarabel
-from optrand.validation import Floats
 
 __all__ = ["Cut", "Knots", "quotient"]
 

@@ -20,9 +20,9 @@ from functools import cached_property
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.problem import Problem
 from optrand.programs.bins import BinCosts, Starts, bin_costs
-from optrand.validation import Floats
 
 __all__ = ["BinGraph"]
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from optrand import losses
 from optrand.arcs import Arcs
+from optrand.base.validation import Floats
 from optrand.certificate import lower_bound
 from optrand.errors import InvalidInput, SolverFailed
 from optrand.flow_equations import balanced
@@ -29,7 +30,6 @@ from optrand.solvers.dual_repair import repair
 from optrand.solvers.failures import solver_failures
 from optrand.solvers.flow import Flow
 from optrand.staircase import Staircase
-from optrand.validation import Floats
 
 __all__ = ["ColumnGeneration"]
 

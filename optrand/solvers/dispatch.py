@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from optrand.base.numerals import shown_above
 from optrand.certificate import certify
 from optrand.errors import NotCertified, SolverFailed
 from optrand.merging import Merging
-from optrand.numerals import shown_above
 from optrand.presolve import Reduction
 from optrand.problem import Problem
 from optrand.solution import Solution

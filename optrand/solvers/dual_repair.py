@@ -25,6 +25,7 @@ from scipy import sparse
 
 from optrand import losses
 from optrand.arcs import Arcs
+from optrand.base.validation import Floats
 from optrand.certificate import lower_bound
 from optrand.errors import SolverFailed
 from optrand.pricing import price
@@ -34,7 +35,6 @@ from optrand.randomizer import Randomizer
 from optrand.solution import Dual
 from optrand.solvers.backends.cones import Clarabel
 from optrand.staircase import Staircase
-from optrand.validation import Floats
 
 __all__ = ["gap_left", "repair"]
 

@@ -24,10 +24,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
+from optrand.base.validation import Floats
 from optrand.errors import SolverFailed
 from optrand.programs.minimax_flow import TINY, MinimaxPoint, MinimaxProgram
 from optrand.programs.nodes import Rows, beside, composed
-from optrand.validation import Floats
 
 __all__ = ["used"]
 

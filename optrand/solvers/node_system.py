@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
+from optrand.base.validation import Floats
 from optrand.programs.flow import FlowProgram
-from optrand.validation import Floats
 
 __all__ = ["NodeSystem"]
 

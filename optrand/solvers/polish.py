@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.programs.flow import FlowPoint, FlowProgram
 from optrand.solvers.node_system import NodeSystem
-from optrand.validation import Floats
 
 __all__ = ["polished", "settled", "used"]
 

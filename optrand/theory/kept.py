@@ -14,8 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 
 import optrand
+from optrand.base.strict_json import Document, canonical, sealed, unsealed
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.strict_json import Document, canonical, sealed, unsealed
 from optrand.theory.claim import Budget
 from optrand.theory.finding import Case, Evidence, Finding
 

@@ -17,12 +17,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.validation import Floats
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import prior as checked_prior
 from optrand.closed_forms.response import kept_labels
 from optrand.errors import InvalidInput
 from optrand.plotting.comparisons.curves import CURVES, light, logarithmic, looks
-from optrand.validation import Floats
-from optrand.validation import epsilon as checked_epsilon
-from optrand.validation import prior as checked_prior
 
 __all__ = ["rr_with_prior_figure"]
 

@@ -15,15 +15,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from optrand.base.validation import Floats
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import prior as checked_prior
 from optrand.baselines import Moments
 from optrand.certificate import certify
 from optrand.errors import Infeasible, InvalidInput
 from optrand.mechanism import Mechanism
 from optrand.plotting.comparisons.curves import CURVES, light, logarithmic, looks
 from optrand.solution import Solution
-from optrand.validation import Floats
-from optrand.validation import epsilon as checked_epsilon
-from optrand.validation import prior as checked_prior
 
 __all__ = ["Answer", "moments_figure"]
 

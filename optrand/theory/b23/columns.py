@@ -14,11 +14,11 @@ from itertools import product
 import numpy as np
 from scipy import sparse
 
+from optrand.base.validation import Floats
 from optrand.programs.conic import Cones, ConicProgram
 from optrand.solvers.backends.cones import Clarabel
 from optrand.theory.b23.simplex import minimise
 from optrand.theory.instances import Setting
-from optrand.validation import Floats
 
 __all__ = [
     "Column",

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 from random import Random
 
-from optrand.exact import exp_bracket
+from optrand.base.arithmetic import exp_bracket
 from optrand.grids import feasible_output_set
 from optrand.theory.b23.columns import response_ends
 from optrand.theory.claim import Budget, Claim

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import product
 
 import optrand
-from optrand.exact import exp_bracket
+from optrand.base.arithmetic import exp_bracket
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
 

@@ -14,10 +14,10 @@ from functools import cached_property
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
 from optrand.theory.e22.noise import renormalized
-from optrand.validation import Floats
 
 __all__ = ["CLAIMS", "LabelsAlone"]
 

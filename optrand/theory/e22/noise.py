@@ -20,8 +20,8 @@ from itertools import product
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.baselines.cluster import cluster_distribution
-from optrand.validation import Floats
 
 __all__ = ["Distribution", "channel", "histograms", "label_ratio", "law_of_distributions", "renormalized"]
 

@@ -14,9 +14,9 @@ from fractions import Fraction
 from itertools import product
 from random import Random
 
+from optrand.base.arithmetic import exp_bracket
 from optrand.baselines import PeerToPeer
 from optrand.baselines.peer_bounds import lemma9_at
-from optrand.exact import exp_bracket
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
 

@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import combinations_with_replacement, product
 from random import Random
 
-from optrand.exact import log_bracket
+from optrand.base.arithmetic import log_bracket
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
 from optrand.theory.instances import listed, prior

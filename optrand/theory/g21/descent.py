@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.validation import Floats
+from optrand.base.validation import Floats
 
 __all__ = ["Descent", "Outcome", "rate", "with_gaussian_noise", "with_responses"]
 

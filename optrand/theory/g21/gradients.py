@@ -21,15 +21,15 @@ from random import Random
 
 import numpy as np
 
+from optrand.base.arithmetic import log_bracket
+from optrand.base.validation import Floats
 from optrand.closed_forms import rr
 from optrand.estimate import loss_weights, top_k_loss_weights
-from optrand.exact import log_bracket
 from optrand.tabulation import tabulate
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
 from optrand.theory.g21.response import Rows, top_k_rows
 from optrand.theory.instances import RATIOS
-from optrand.validation import Floats
 
 __all__ = ["CLAIMS", "SMALL_RATIOS", "Gradients", "response_rows"]
 

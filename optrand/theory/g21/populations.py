@@ -21,11 +21,11 @@ from functools import cached_property
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, worst
 from optrand.theory.g21.groups import group_delta
 from optrand.theory.g21.least_risk import known_of_a_sign
-from optrand.validation import Floats
 
 __all__ = ["CLAIMS"]
 

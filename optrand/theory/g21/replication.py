@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from optrand.exact import exp_bracket, privacy_ratio
+from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, worst
 from optrand.theory.g21.groups import group_delta

@@ -18,8 +18,8 @@ from functools import cached_property
 
 import numpy as np
 
+from optrand.base.arithmetic import exp_bracket
 from optrand.closed_forms import rr_top_k, rr_with_prior
-from optrand.exact import exp_bracket
 from optrand.mechanism import Mechanism
 from optrand.solution import Solution
 from optrand.tabulation import tabulate

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
 from optrand.theory.z25.bit_sums import bit_sums
-from optrand.validation import Floats
 
 __all__ = ["CLAIMS", "Constant", "Slope"]
 

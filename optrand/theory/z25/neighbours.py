@@ -17,7 +17,7 @@ from random import Random
 
 import numpy as np
 
-from optrand.exact import exp_bracket, log_bracket
+from optrand.base.arithmetic import exp_bracket, log_bracket
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
 from optrand.theory.instances import listed

@@ -20,9 +20,9 @@ from functools import cached_property
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.theory.z25.bit_sums import binomials, bit_sums
 from optrand.theory.z25.votes import Records
-from optrand.validation import Floats
 
 __all__ = ["Ties"]
 

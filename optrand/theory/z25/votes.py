@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from optrand.validation import Floats
+from optrand.base.validation import Floats
 
 __all__ = ["Records", "Votes", "neighbours_of"]
 

@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
 
 __all__ = [
@@ -25,7 +26,10 @@ __all__ = [
     "float_below",
     "log_above",
     "log_bracket",
+    "places",
     "privacy_ratio",
+    "quotient",
+    "scaled",
 ]
 
 Integers = NDArray[np.object_]
@@ -143,3 +147,49 @@ def privacy_ratio(epsilon: float) -> Fraction:
 def common_scale(numbers: Iterable[float]) -> int:
     """The smallest ``2**s`` that turns every given float into an integer when multiplied by it."""
     return max((float(x).as_integer_ratio()[1] for x in numbers), default=1)
+
+
+MANTISSA = 53
+"""Binary digits of a float."""
+
+
+def places(numbers: Floats) -> int:
+    """The smallest ``e >= 0`` for which ``numbers * 2**e`` are integers.
+
+    Examples
+    --------
+    >>> places(np.array([3.0, 0.5, -0.375]))
+    3
+    """
+    odd, exponents = _split(numbers)
+    return max(0, -int(exponents.min(initial=0, where=odd != 0)))
+
+
+def scaled(numbers: Floats, digits: int) -> list[int]:
+    """The integers ``numbers * 2**digits``, for at least as many digits as :func:`places` counts.
+
+    Examples
+    --------
+    >>> scaled(np.array([3.0, 0.5, -0.375]), 3)
+    [24, 4, -3]
+    """
+    odd, exponents = _split(numbers)
+    shifts = np.where(odd == 0, 0, exponents + digits)
+    return [integer << shift for integer, shift in zip(odd.tolist(), shifts.tolist(), strict=True)]
+
+
+def quotient(numerator: int, denominator: int) -> float:
+    """The float nearest to ``numerator / denominator``, infinite beyond the range of floats."""
+    try:
+        return numerator / denominator
+    except OverflowError:
+        return float("inf") if (numerator > 0) == (denominator > 0) else -float("inf")
+
+
+def _split(numbers: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Odd integers, or 0, and exponents of two whose products are the numbers."""
+    fractions, exponents = np.frexp(numbers)
+    integers = np.ldexp(fractions, MANTISSA).astype(np.int64)
+    lowest = np.frexp((integers & -integers).astype(np.float64))[1].astype(np.int64) - 1
+    zeros = np.maximum(lowest, 0)
+    return integers >> zeros, exponents.astype(np.int64) - MANTISSA + zeros
