@@ -30,13 +30,13 @@ from benchmarks.harness import circumstances, duration, options, print_table, us
 from benchmarks.speed import PRIORS
 from benchmarks.worker import Measurement, Worker, measure
 from optrand import Grid, certify, losses, regression
-from optrand.arcs import Arcs
 from optrand.base.validation import Floats
-from optrand.losses import Loss
-from optrand.problem import Problem
+from optrand.model.arcs import Arcs
+from optrand.model.losses import Loss
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Solution, Stats
 from optrand.programs import Floor
-from optrand.randomizer import Randomizer
-from optrand.solution import Solution, Stats
 from optrand.solvers import BinPath, LinearProgram, Solver
 from optrand.solvers.backends import Highs
 

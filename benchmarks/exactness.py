@@ -26,7 +26,7 @@ from benchmarks.worker import OVER_LIMIT, Worker
 from optrand import Interval, certify, regression, solve, tabulate, unbiased_range
 from optrand.errors import OptrandError
 from optrand.mechanism import Mechanism
-from optrand.problem import Problem
+from optrand.model.problem import Problem
 
 __all__ = ["Verdict", "drawn", "examined", "verified"]
 

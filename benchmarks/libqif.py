@@ -22,8 +22,8 @@ from benchmarks.environments import ask, set_up
 from benchmarks.harness import circumstances, duration, median_seconds, options, print_table, use_one_core, write_json
 from optrand import Randomizer, certify, classification, regression, rr_with_prior, solve
 from optrand.errors import InvalidInput, NotCertified
-from optrand.problem import Problem
-from optrand.solution import Solution
+from optrand.model.problem import Problem
+from optrand.model.solution import Solution
 
 EPSILONS = (0.1, 1.0, 4.0, 17.0)
 SIZES = (10, 20, 40, priors.WEEKS)

@@ -30,7 +30,7 @@ from benchmarks.harness import (
 from benchmarks.worker import OVER_LIMIT, Measurement, Worker, measure, said_optimal
 from optrand import certify, classification, rr_with_prior
 from optrand.base.validation import Floats
-from optrand.problem import Problem
+from optrand.model.problem import Problem
 from optrand.programs import LP2, Floor, Pairwise
 from optrand.solvers import LinearProgram
 from optrand.solvers.backends import Backend, Cvxpy, Highs, Scipy

@@ -28,9 +28,9 @@ from benchmarks.worker import Measurement, Worker, measure, said_optimal
 from optrand import certify, feasible_output_set, regression, tabulate, unbiased_regression
 from optrand.certificate import Certificate
 from optrand.errors import OptrandError
-from optrand.problem import Problem
+from optrand.model.problem import Problem
+from optrand.model.solution import Solution
 from optrand.programs import Floor, Pairwise
-from optrand.solution import Solution
 from optrand.solvers import BinPath, ColumnGeneration, Flow, LinearProgram, Solver
 from optrand.solvers.backends import Cvxpy, Highs
 

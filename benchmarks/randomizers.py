@@ -21,7 +21,7 @@ from optrand import Interval, certify, debiased_rr, rr, rr_on_bins, solve, tabul
 from optrand.base.validation import Floats
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Moments, Staircase, UnaryBits
 from optrand.mechanism import Mechanism
-from optrand.problem import Problem
+from optrand.model.problem import Problem
 
 __all__ = ["Entry", "Optima", "entries", "optima"]
 

@@ -24,7 +24,7 @@ from benchmarks.harness import circumstances, duration, options, print_table, wr
 from benchmarks.worker import Worker
 from optrand import feasible_output_set, regression, unbiased_regression
 from optrand.base.validation import Floats
-from optrand.problem import Problem
+from optrand.model.problem import Problem
 
 __all__ = ["PRIORS", "Task", "judged", "tasks"]
 

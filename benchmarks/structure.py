@@ -42,7 +42,7 @@ from optrand import (
 )
 from optrand.base.validation import Floats
 from optrand.errors import InvalidInput, OptrandError
-from optrand.problem import Problem
+from optrand.model.problem import Problem
 
 __all__ = ["STEPS", "drawn", "examined", "intervals", "response_is_optimal", "threshold"]
 

@@ -21,7 +21,7 @@ from benchmarks.worker import Worker
 from optrand import Interval, certify, regression, solve, tabulate
 from optrand.base.validation import Floats
 from optrand.errors import OptrandError
-from optrand.problem import Problem
+from optrand.model.problem import Problem
 
 __all__ = ["asked", "examined", "faded"]
 

@@ -14,21 +14,22 @@ State a problem, solve it, certify the answer, turn it into an exact mechanism, 
 (4,)
 """
 
-from optrand import baselines, errors, estimate, losses, programs, solvers
+from optrand import baselines, errors, estimate, programs, solvers
 from optrand.certificate import Certificate, certify, lower_bound
 from optrand.closed_forms import RRWithPriorBatch, debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
 from optrand.continuous import ContinuousMechanism, KnotCount, continuous_mechanism, knot_sweep
 from optrand.errors import Infeasible, InvalidFile, InvalidInput, NotCertified, OptrandError
-from optrand.grids import AdaptiveOutputs, ContinuousPrior, Knots, adaptive_outputs, feasible_output_set, place_knots
+from optrand.grids import AdaptiveOutputs, ContinuousPrior, Knots, adaptive_outputs, place_knots
 from optrand.inverse import EpsilonBracket, smallest_epsilon
 from optrand.largest_loss import certify_largest_loss, label_losses
 from optrand.mechanism import Mechanism, load
-from optrand.outputs import Grid, Interval, Line
+from optrand.model import losses
+from optrand.model.outputs import Grid, Interval, Line, feasible_output_set
+from optrand.model.problem import Problem, classification, regression, unbiased_range, unbiased_regression
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution, Stats
 from optrand.path_decomposition import decompose_paths
-from optrand.problem import Problem, classification, regression, unbiased_range, unbiased_regression
-from optrand.randomizer import Randomizer
 from optrand.rounding import unbiased_rounding
-from optrand.solution import Dual, Solution, Stats
 from optrand.solvers import rr_on_bins, solve
 from optrand.sweeps import Sweep, SweepRow, sweep
 from optrand.tabulation import tabulate

@@ -31,10 +31,10 @@ from optrand.base.numerals import shown_above, shown_below
 from optrand.errors import InvalidInput, NotCertified
 from optrand.measurements import Measurements
 from optrand.mechanism import Mechanism
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution
 from optrand.pricing import exact as exact_pricing
-from optrand.problem import Problem
-from optrand.randomizer import Randomizer
-from optrand.solution import Dual, Solution
 
 __all__ = ["Certificate", "certify", "lower_bound"]
 

@@ -30,14 +30,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand import losses
 from optrand.base.validation import Floats
 from optrand.certificate import certify
 from optrand.entropy import EntropySource
 from optrand.errors import InvalidInput
 from optrand.grids import ContinuousPrior, Knots, place_knots
 from optrand.mechanism import Mechanism
-from optrand.problem import unbiased_regression
+from optrand.model import losses
+from optrand.model.problem import unbiased_regression
 from optrand.rounding import Cells, unbiased_rounding
 from optrand.solvers import solve
 from optrand.tabulation import tabulate

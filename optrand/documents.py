@@ -1,7 +1,8 @@
 """Problems, duals and tables of integers as plain JSON values, and back.
 
-The way back goes through the constructors of :class:`~optrand.problem.Problem`, :class:`~optrand.solution.Dual` and
-:class:`~optrand.arcs.integers.IntegerArcs`, so what a file says is checked like what a user types.
+The way back goes through the constructors of :class:`~optrand.model.problem.Problem`,
+:class:`~optrand.model.solution.Dual` and
+:class:`~optrand.model.integer_arcs.IntegerArcs`, so what a file says is checked like what a user types.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from optrand import losses
-from optrand.arcs.integers import IntegerArcs
 from optrand.base.arithmetic import Integers
 from optrand.base.strict_json import Document, fields, integers, number, numbers, positions, rows
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.losses import Loss, Tabulated
-from optrand.outputs import Grid, Interval, Line, OutputSet
-from optrand.problem import Problem
-from optrand.solution import Dual
+from optrand.model import losses
+from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.losses import Loss, Tabulated
+from optrand.model.outputs import Grid, Interval, Line, OutputSet
+from optrand.model.problem import Problem
+from optrand.model.solution import Dual
 
 __all__ = ["TABLES", "dual_document", "problem_document", "read_dual", "read_problem", "read_table", "table_document"]
 
@@ -37,7 +38,7 @@ def problem_document(problem: Problem) -> Document:
 
     Examples
     --------
-    >>> from optrand.problem import unbiased_regression
+    >>> from optrand.model.problem import unbiased_regression
     >>> document = problem_document(unbiased_regression([0, 1], [0.5, 0.5], 1.0))
     >>> document["loss"], document["bias_penalty"], document["outputs"]
     ({'name': 'squared'}, 'inf', {'kind': 'line'})
@@ -57,7 +58,7 @@ def _loss_document(loss: Loss | Tabulated) -> Document:
         return {"name": loss.name, "entries": loss.entries.tolist()}
     if losses.by_name.get(loss.name) != loss:
         raise InvalidInput(
-            f"the loss {loss.name!r} is not one of optrand.losses, so a file cannot name it: use losses.Tabulated"
+            f"the loss {loss.name!r} is not one of optrand.model.losses, so a file cannot name it: use losses.Tabulated"
         )
     return {"name": loss.name}
 

@@ -22,20 +22,20 @@ from operator import mul
 
 import numpy as np
 
-from optrand import losses
-from optrand.arcs.channel import IntervalChannel
-from optrand.arcs.integers import IntegerArcs
 from optrand.base.arithmetic import Integers, exp_bracket, log_bracket, places, privacy_ratio, scaled
 from optrand.base.validation import Floats
 from optrand.completion import Completion
 from optrand.errors import Infeasible, NotCertified
-from optrand.exact_flow import ExactFlow
 from optrand.exact_means import with_exact_means
 from optrand.flow_tabulation import exact_flow
 from optrand.mechanism import Mechanism
-from optrand.outputs import Grid
-from optrand.problem import Problem
-from optrand.randomizer import Randomizer
+from optrand.model import losses
+from optrand.model.exact_flow import ExactFlow
+from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.interval_channel import IntervalChannel
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
 
 __all__ = ["as_it_is", "of_each_label", "of_mechanism", "of_randomizer"]
 
@@ -142,9 +142,9 @@ def _charge(problem: Problem, biases: Sequence[Fraction]) -> Fraction:
 def _expected(problem: Problem, outputs: Floats, table: IntegerArcs | Integers, ratio: Fraction) -> Fraction:
     """The expected loss times the row total, rounded up where it is not rational.
 
-    Not for squared loss of arcs, which :class:`~optrand.exact_flow.ExactFlow` has. Of arcs ``O(k + n log k)`` integer
-    operations, and ``n`` logarithms for Poisson log loss; of tables, and of a loss that is a table or the user's own,
-    ``O(k n)``.
+    Not for squared loss of arcs, which :class:`~optrand.model.exact_flow.ExactFlow` has. Of arcs ``O(k + n log k)``
+    integer operations, and ``n`` logarithms for Poisson log loss; of tables, and of a loss that is a table or the
+    user's own, ``O(k n)``.
     """
     if problem.loss == losses.zero_one:
         kept = zip(map(Fraction, problem.prior.tolist()), _kept(problem.labels, outputs, table, ratio), strict=True)

@@ -24,9 +24,9 @@ from itertools import pairwise
 
 from optrand.base.arithmetic import float_above, float_below
 from optrand.completion import Completion
-from optrand.exact_flow import ExactFlow, twos
-from optrand.outputs import Grid
-from optrand.problem import Problem
+from optrand.model.exact_flow import ExactFlow, twos
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
 
 __all__ = ["along_a_tree", "completed", "spanning_tree", "widest_path", "with_exact_means"]
 

@@ -13,7 +13,8 @@ residuals that are exact, again and again until nothing shrinks:
 
 It keeps optimal outputs optimal. Where outputs alone do not reach, because they lie on a grid or on the ends of an
 interval or are fewer than the labels, masses change as well, at the cost :math:`\Delta c_j^2 / 2 c_j`. The equations
-are those of :mod:`optrand.flow_equations`. The last bits are set right by exact moments (:mod:`optrand.exact_means`).
+are those of :mod:`optrand.model.feasibility`. The last bits are set right by exact moments
+(:mod:`optrand.exact_means`).
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from optrand.arcs import Arcs, Indices
-from optrand.arcs.integers import IntegerArcs
 from optrand.base.arithmetic import common_scale, privacy_ratio
 from optrand.base.validation import Floats
 from optrand.errors import NotCertified
-from optrand.exact_flow import ExactFlow, in_order
 from optrand.exact_means import with_exact_means
-from optrand.flow_equations import column_weights, least_change, node_equations
-from optrand.outputs import Grid
-from optrand.problem import Problem
+from optrand.model.arcs import Arcs, Indices
+from optrand.model.exact_flow import ExactFlow, in_order
+from optrand.model.feasibility import column_weights, least_change, node_equations
+from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
 
 __all__ = ["exact_flow", "rounded_flow", "tabulated_flow"]
 

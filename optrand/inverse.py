@@ -14,14 +14,14 @@ from typing import cast
 
 import numpy as np
 
-from optrand import losses
 from optrand.base.validation import real
 from optrand.certificate import certify, lower_bound
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism import Mechanism
-from optrand.outputs import Grid
-from optrand.problem import Problem
-from optrand.solution import Solution
+from optrand.model import losses
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.solution import Solution
 from optrand.solvers import solve
 from optrand.tabulation import tabulate
 

@@ -14,15 +14,16 @@ from typing import overload
 
 import numpy as np
 
-from optrand import exact_loss, losses
+from optrand import exact_loss
 from optrand.base.arithmetic import float_above, float_below
 from optrand.base.validation import Floats
 from optrand.certificate import Certificate, certify
 from optrand.errors import InvalidInput
 from optrand.mechanism import Mechanism
-from optrand.problem import Problem
-from optrand.randomizer import Randomizer
-from optrand.solution import Dual, Solution
+from optrand.model import losses
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution
 
 __all__ = ["certify_largest_loss", "label_losses"]
 

@@ -19,9 +19,9 @@ from optrand.base.arithmetic import exp_bracket, float_above, log_above
 from optrand.base.numerals import shown_above
 from optrand.base.validation import Floats
 from optrand.mechanism import Mechanism
-from optrand.outputs import Grid
-from optrand.problem import Problem
-from optrand.randomizer import Randomizer
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
 
 __all__ = ["ROUNDED", "TOLERANCE", "Measurements"]
 

@@ -1,8 +1,8 @@
 """The deliverable: an exact integer table, the problem that it answers, the dual that speaks for it, and its file.
 
-A :class:`~optrand.randomizer.Randomizer` is a design in floats; a :class:`Mechanism` is what is released. It cannot be
-built without being private: its constructor proves epsilon-DP in integer arithmetic, and :func:`load` goes through that
-constructor. What is sampled is what was verified: the sampler reads this table and nothing else.
+A :class:`~optrand.model.randomizer.Randomizer` is a design in floats; a :class:`Mechanism` is what is released. It
+cannot be built without being private: its constructor proves epsilon-DP in integer arithmetic, and :func:`load` goes
+through that constructor. What is sampled is what was verified: the sampler reads this table and nothing else.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand import documents
-from optrand.arcs import Arcs
-from optrand.arcs.integers import IntegerArcs
 from optrand.base import strict_json
 from optrand.base.arithmetic import Integers, common_scale, float_above, log_above, quotient
 from optrand.base.files import write_atomically
@@ -28,13 +26,15 @@ from optrand.base.validation import Floats, frozen
 from optrand.base.validation import values as checked_values
 from optrand.entropy import EntropySource
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.exact_flow import ExactFlow
-from optrand.outputs import Grid
+from optrand.model.arcs import Arcs
+from optrand.model.exact_flow import ExactFlow
+from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual
 from optrand.privacy import LARGEST, checked_integers, verified_ratio, verified_total
-from optrand.problem import Problem
-from optrand.randomizer import Randomizer
 from optrand.sampling import ArcSampler, Sampler
-from optrand.solution import Dual
 
 __all__ = ["Mechanism", "load"]
 
@@ -84,7 +84,7 @@ class Mechanism:
     Examples
     --------
     >>> import math
-    >>> from optrand.problem import unbiased_regression
+    >>> from optrand.model.problem import unbiased_regression
     >>> problem = unbiased_regression([0, 1], [0.5, 0.5], epsilon=0.7)
     >>> mechanism = Mechanism(problem, None, [-1.0, 2.0], [[2, 1], [1, 2]], Fraction(2))
     >>> mechanism.total, mechanism.realised_ratio, mechanism.exact_biases
@@ -322,7 +322,7 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     Examples
     --------
     >>> import tempfile
-    >>> from optrand.problem import unbiased_regression
+    >>> from optrand.model.problem import unbiased_regression
     >>> problem = unbiased_regression([0, 1], [0.5, 0.5], epsilon=0.7)
     >>> mechanism = Mechanism(problem, None, [-1.0, 2.0], [[2, 1], [1, 2]], Fraction(2))
     >>> with tempfile.TemporaryDirectory() as directory:

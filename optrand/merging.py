@@ -22,13 +22,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand import losses
-from optrand.arcs import Arcs
 from optrand.base.validation import Floats
+from optrand.model import losses
+from optrand.model.arcs import Arcs
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution
 from optrand.pricing import price
-from optrand.problem import Problem
-from optrand.randomizer import Randomizer
-from optrand.solution import Dual, Solution
 
 __all__ = ["Merging", "without_deficit"]
 

@@ -49,15 +49,15 @@ from typing import Protocol
 
 import numpy as np
 
-from optrand.arcs import Arcs, Indices
-from optrand.arcs.integers import IntegerArcs
 from optrand.base.arithmetic import privacy_ratio
 from optrand.base.validation import Floats, frozen
 from optrand.errors import InvalidInput
 from optrand.flow_tabulation import rounded_flow
 from optrand.mechanism import Mechanism
-from optrand.randomizer import Randomizer
-from optrand.staircase import decompose, rounding_noise
+from optrand.model.arcs import Arcs, Indices
+from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.randomizer import Randomizer
+from optrand.model.staircase import decompose, rounding_noise
 
 __all__ = ["Path", "Paths", "decompose_paths"]
 

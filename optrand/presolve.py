@@ -19,15 +19,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand import losses
-from optrand.arcs import Arcs
 from optrand.base.validation import Floats
-from optrand.losses import Tabulated
 from optrand.merging import without_deficit
-from optrand.problem import Problem
+from optrand.model import losses
+from optrand.model.arcs import Arcs
+from optrand.model.losses import Tabulated
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution
 from optrand.programs.scales import attainable_loss
-from optrand.randomizer import Randomizer
-from optrand.solution import Dual, Solution
 
 __all__ = ["Reduction"]
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from optrand.certificate import Certificate, certify
 from optrand.errors import Infeasible, InvalidInput, NotCertified, OptrandError
-from optrand.problem import Problem
+from optrand.model.problem import Problem
 from optrand.solvers import Solver, solve
 from optrand.solvers.dispatch import USEFUL_GAP
 from optrand.tabulation import tabulate

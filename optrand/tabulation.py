@@ -1,7 +1,8 @@
 r"""From a randomizer in floats to an exact mechanism: integer masses of staircase columns.
 
-Write the table as staircase columns :math:`(S_j, v_j, c_j)` (:func:`optrand.staircase.decompose`), round the masses to
-integers :math:`C_j`, and let the rational :math:`R = 1 + q/d \leq e^\epsilon` take the place of :math:`e^\epsilon`:
+Write the table as staircase columns :math:`(S_j, v_j, c_j)` (:func:`optrand.model.staircase.decompose`), round the
+masses to integers :math:`C_j`, and let the rational :math:`R = 1 + q/d \leq e^\epsilon` take the place of
+:math:`e^\epsilon`:
 
 .. math:: W_{y i} = \sum_{j : v_j = v_i} C_j \, (d + q\, [y \in S_j]).
 
@@ -31,12 +32,12 @@ from optrand.completion import Completion
 from optrand.errors import InvalidInput, NotCertified
 from optrand.flow_tabulation import tabulated_flow
 from optrand.mechanism import Mechanism
-from optrand.mending import movable_outputs, moved_outputs
-from optrand.outputs import Grid
-from optrand.problem import Problem
-from optrand.randomizer import Randomizer
-from optrand.solution import Dual, Solution
-from optrand.staircase import decompose, rounding_noise
+from optrand.model.feasibility import movable_outputs, moved_outputs
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution
+from optrand.model.staircase import decompose, rounding_noise
 
 __all__ = ["tabulate"]
 

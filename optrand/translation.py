@@ -1,8 +1,8 @@
 """Labels far from zero: the problem is solved where they lie near it, and the answer is carried back without loss.
 
 Floats near ``1e15`` are an eighth apart, so that neither outputs nor multipliers of labels there have digits to spare.
-But the differences of such labels are floats (:attr:`optrand.problem.Problem.origin`). Squared and absolute loss, and
-tables, do not change when labels and outputs move together; so randomizers and multipliers are found for the
+But the differences of such labels are floats (:attr:`optrand.model.problem.Problem.origin`). Squared and absolute loss,
+and tables, do not change when labels and outputs move together; so randomizers and multipliers are found for the
 differences, and remember from where they are measured.
 """
 
@@ -15,14 +15,14 @@ from functools import cached_property
 
 import numpy as np
 
-from optrand import losses
-from optrand.arcs import Arcs
 from optrand.base.validation import Floats
-from optrand.losses import Tabulated
-from optrand.outputs import Grid, Interval, OutputSet
-from optrand.problem import Problem
-from optrand.randomizer import Randomizer
-from optrand.solution import Dual, Solution
+from optrand.model import losses
+from optrand.model.arcs import Arcs
+from optrand.model.losses import Tabulated
+from optrand.model.outputs import Grid, Interval, OutputSet
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution
 
 __all__ = ["Translation", "near_zero"]
 

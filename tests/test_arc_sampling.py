@@ -17,10 +17,10 @@ from tables import layered_arcs, rows_of
 from test_sampling import counts_by_enumeration, draw_batch, draw_one, inverse_cdf
 from words import ExhaustedError, GivenWords
 
-from optrand.arcs.integers import IntegerArcs
 from optrand.base.arithmetic import privacy_ratio
 from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidInput
+from optrand.model.integer_arcs import IntegerArcs
 from optrand.sampling import ArcSampler, Sampler
 from optrand.sampling.drawing import BLOCK
 

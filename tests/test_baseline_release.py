@@ -21,7 +21,7 @@ from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
 from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism import load
-from optrand.outputs import Interval
+from optrand.model.outputs import Interval
 from optrand.release.baseline_job import BaselineJob
 from optrand.release.job import LabelJob
 from optrand.release.named import NAMES, lattice_step, named_randomizer, parse_clip, randomized_response

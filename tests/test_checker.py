@@ -19,15 +19,15 @@ from scipy.optimize import linprog
 from tables import circulant, debiased, layered_arcs, resealed, response
 
 from optrand import checker, losses
-from optrand.arcs.integers import IntegerArcs
 from optrand.base.arithmetic import exp_bracket, float_below, log_bracket, privacy_ratio
 from optrand.certificate import lower_bound
 from optrand.errors import InvalidFile
-from optrand.losses import Tabulated
 from optrand.mechanism import Mechanism, load
-from optrand.outputs import Grid, Interval, Line
-from optrand.problem import classification, regression, unbiased_regression
-from optrand.solution import Dual
+from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.losses import Tabulated
+from optrand.model.outputs import Grid, Interval, Line
+from optrand.model.problem import classification, regression, unbiased_regression
+from optrand.model.solution import Dual
 
 SOURCE = Path(checker.__file__)
 

@@ -20,8 +20,8 @@ from optrand.certificate import certify, lower_bound
 from optrand.closed_forms import debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
 from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidInput
-from optrand.randomizer import Randomizer
-from optrand.solution import Solution
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Solution
 
 CLOSED = 1e-12
 """The gap to which a closed form is certified in floats."""

@@ -18,7 +18,7 @@ from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidInput
 from optrand.grids import ContinuousPrior, Knots
 from optrand.mechanism import load
-from optrand.problem import classification, regression, unbiased_regression
+from optrand.model.problem import classification, regression, unbiased_regression
 from optrand.solvers import solve
 from optrand.tabulation import tabulate
 

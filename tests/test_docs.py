@@ -234,7 +234,7 @@ PACKAGES = [
     "optrand.closed_forms",
     "optrand.estimate",
     "optrand.grids",
-    "optrand.losses",
+    "optrand.model.losses",
 ]
 PACKAGES += ["optrand.plotting", "optrand.programs", "optrand.sampling", "optrand.solvers", "optrand.theory"]
 

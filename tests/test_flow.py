@@ -11,7 +11,7 @@ import pytest
 import optrand
 from optrand import Interval, Problem
 from optrand.certificate import lower_bound
-from optrand.problem import regression, unbiased_range
+from optrand.model.problem import regression, unbiased_range
 from optrand.programs import interval_prices
 from optrand.programs.flow import FlowPoint, FlowProgram
 from optrand.programs.interval_prices import lacking

@@ -25,7 +25,7 @@ from optrand import (
 )
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.inverse import LARGEST, SMALLEST, EpsilonBracket
-from optrand.outputs import Interval
+from optrand.model.outputs import Interval
 
 TOLERANCE = 1e-6
 """The default: how far apart the ends may be, in nats."""

@@ -12,7 +12,7 @@ import pytest
 import optrand
 from optrand import Infeasible, Interval, InvalidInput, Mechanism, NotCertified, Problem, certify_largest_loss, minimax
 from optrand.largest_loss import label_losses
-from optrand.problem import regression, unbiased_range
+from optrand.model.problem import regression, unbiased_range
 from optrand.programs.minimax_flow import MinimaxProgram
 from optrand.programs.nodes import Nodes
 from optrand.solvers import MinimaxFlow

@@ -12,8 +12,8 @@ from flows import arcs_of, forward, mixed
 
 import optrand
 from optrand import Mechanism, Randomizer, decompose_paths
-from optrand.arcs import Arcs
 from optrand.base.arithmetic import privacy_ratio
+from optrand.model.arcs import Arcs
 from optrand.path_decomposition import Paths
 
 

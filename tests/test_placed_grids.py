@@ -18,9 +18,9 @@ from optrand.grids import ContinuousPrior, Knots, adaptive_outputs, place_knots
 from optrand.grids.descent import descend, optimum_on, slopes
 from optrand.grids.lattice import Lattice
 from optrand.grids.placement import Placements
-from optrand.losses import absolute
-from optrand.outputs import Interval
-from optrand.problem import regression, unbiased_range, unbiased_regression
+from optrand.model.losses import absolute
+from optrand.model.outputs import Interval
+from optrand.model.problem import regression, unbiased_range, unbiased_regression
 from optrand.rounding import Cells
 from optrand.solvers import solve
 from optrand.tabulation import tabulate

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import optrand.base.files
 import optrand.release.job
 from optrand import Grid, Interval, feasible_output_set, regression, solve
-from optrand.base.files import check_target, new_file
+from optrand.base.files import check_target, new_file, publish
 from optrand.certificate import certify
 from optrand.data import WEEKS_LABEL, weeks_worked_counts_path, weeks_worked_path
 from optrand.entropy import SeededEntropy
@@ -520,6 +520,12 @@ def full_disk(*_, **__):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def full_disk_for_tables(temporary, target, **options):
+    if target.suffix == ".csv":
+        full_disk()
+    publish(temporary, target, **options)
+
+
 def no_answer(_):
     raise SolverFailed("no answer that could be read")
 
@@ -532,7 +538,7 @@ def full_after_a_while(_, stream, __):
 SOLVING = (optrand.release.job, "solve", no_answer)
 WRITING = (CsvTable, "_write", full_after_a_while)
 SAVING = (Mechanism, "save", full_disk)
-RENAMING = (optrand.base.files, "publish", full_disk)
+RENAMING = (optrand.base.files, "publish", full_disk_for_tables)
 
 
 def broken_off(patch, job, table, output, failure):

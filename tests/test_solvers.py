@@ -9,7 +9,7 @@ import pytest
 
 import optrand
 from optrand import Interval, Problem, losses, solvers
-from optrand.problem import regression
+from optrand.model.problem import regression
 from optrand.solvers import backends
 from optrand.solvers.bin_path import BinPath
 from optrand.solvers.linear_program import LinearProgram

@@ -28,7 +28,7 @@ from optrand import (
 )
 from optrand.certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput, NotCertified
-from optrand.outputs import Interval
+from optrand.model.outputs import Interval
 from optrand.solvers import ColumnGeneration, LinearProgram
 from optrand.sweeps import Sweep, SweepRow
 

@@ -27,8 +27,8 @@ from optrand.baselines.noise import Noise
 from optrand.baselines.protocol import Moments
 from optrand.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 from optrand.errors import InvalidInput
-from optrand.outputs import Interval
-from optrand.randomizer import Randomizer
+from optrand.model.outputs import Interval
+from optrand.model.randomizer import Randomizer
 
 __all__ = ["Additive", "ContinuousAdditive", "as_written", "uniforms"]
 

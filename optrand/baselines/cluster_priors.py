@@ -23,8 +23,8 @@ from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.groups import Groups, checked_count, checked_labels
 from optrand.closed_forms import RRWithPriorBatch, rr_with_prior
 from optrand.entropy import EntropySource, SystemEntropy
+from optrand.model.solution import Solution
 from optrand.priors import BudgetSplit, private_prior, split_at
-from optrand.solution import Solution
 
 __all__ = ["ClusterPriorRR", "ClusterPriorRelease", "ClusterPriors"]
 

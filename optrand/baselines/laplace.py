@@ -47,7 +47,7 @@ class Laplace(ContinuousAdditive):
 
     Examples
     --------
-    >>> from optrand.outputs import Interval
+    >>> from optrand.model.outputs import Interval
     >>> Laplace([0, 1], 0.5).moments([0, 1]).loss([0.5, 0.5])
     4.0
 
@@ -109,7 +109,7 @@ class DiscreteLaplace(LatticeAdditive):
     Examples
     --------
     >>> from optrand.entropy import SeededEntropy
-    >>> from optrand.outputs import Interval
+    >>> from optrand.model.outputs import Interval
     >>> mechanism = DiscreteLaplace([0, 1, 2, 3], 1.0, clip=Interval(0, 3))
     >>> mechanism.sample([0, 0, 3, 3], source=SeededEntropy(4)).tolist()
     [1.0, 1.0, 3.0, 0.0]

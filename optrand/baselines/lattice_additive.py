@@ -15,8 +15,8 @@ from optrand.base.validation import MAX_INTEGER, Floats, frozen, real
 from optrand.baselines.additive import Additive, as_written
 from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
-from optrand.outputs import Interval
-from optrand.randomizer import Randomizer
+from optrand.model.outputs import Interval
+from optrand.model.randomizer import Randomizer
 
 __all__ = ["LatticeAdditive"]
 

@@ -19,7 +19,7 @@ from optrand.baselines.staircase_noise import ContinuousStaircase, LatticeStairc
 from optrand.discrete_noise import discrete_staircase
 from optrand.entropy import EntropySource
 from optrand.errors import InvalidInput
-from optrand.outputs import Interval
+from optrand.model.outputs import Interval
 
 __all__ = ["DiscreteStaircase", "Staircase", "best_gamma", "best_rise"]
 

@@ -14,7 +14,7 @@ from optrand.errors import InvalidInput
 if TYPE_CHECKING:
     from optrand.certificate import Certificate
     from optrand.mechanism import Mechanism
-    from optrand.problem import Problem
+    from optrand.model.problem import Problem
 
 __all__ = ["answered", "read_mechanism", "read_problem"]
 
@@ -32,7 +32,7 @@ def read_problem(
     labels: str, prior: Path, epsilon: str, *, outputs: str, bias_penalty: str, check: Callable[[], None]
 ) -> Problem:
     """The problem that options state; `check` is called before the user is told how the prior is taken."""
-    from optrand.problem import regression
+    from optrand.model.problem import regression
     from optrand.release.declared import parse_labels, read_prior
     from optrand.release.outputs import allowed_outputs, parse_outputs
 

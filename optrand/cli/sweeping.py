@@ -49,7 +49,7 @@ def sweep(
     unbiased randomizer say so; a row without a proof ends the command with exit code 3, when all others are done.
     """
     from optrand.base.files import check_target, write_atomically
-    from optrand.problem import regression
+    from optrand.model.problem import regression
     from optrand.release.declared import parse_labels, read_prior
     from optrand.release.outputs import allowed_outputs, parse_outputs
     from optrand.sweeps import sweep as swept

@@ -69,7 +69,7 @@ def _verify_noise(path: Path) -> None:
 
 def proven(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
     """Facts that a proof states of a mechanism, to be printed."""
-    from optrand.release.outputs import in_words
+    from optrand.model.outputs import in_words
 
     return {
         "labels": mechanism.labels.size,

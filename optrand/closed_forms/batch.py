@@ -24,8 +24,8 @@ from optrand.base.validation import epsilon as checked_epsilon
 from optrand.closed_forms.response import kept_labels, response_weights, rr_with_prior
 from optrand.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 from optrand.errors import InvalidInput
+from optrand.model.solution import Solution
 from optrand.sampling.uniform import integers_below
-from optrand.solution import Solution
 
 __all__ = ["RRWithPriorBatch", "rr_with_prior_batch"]
 

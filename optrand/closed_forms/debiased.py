@@ -12,16 +12,16 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.arcs import Arcs
 from optrand.base.validation import Floats
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import prior as checked_prior
 from optrand.closed_forms.response import response_weights
 from optrand.errors import InvalidInput
-from optrand.problem import Problem, unbiased_regression
-from optrand.randomizer import Randomizer
-from optrand.solution import Dual, Solution, Stats
+from optrand.model.arcs import Arcs
+from optrand.model.problem import Problem, unbiased_regression
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution, Stats
 
 __all__ = ["debiased_rr"]
 

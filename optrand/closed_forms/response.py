@@ -16,9 +16,9 @@ from optrand.base.validation import Floats
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.errors import InvalidInput
-from optrand.problem import Problem, classification
-from optrand.randomizer import Randomizer
-from optrand.solution import Dual, Solution, Stats
+from optrand.model.problem import Problem, classification
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution, Stats
 
 __all__ = ["kept_labels", "response_weights", "rr", "rr_top_k", "rr_with_prior"]
 

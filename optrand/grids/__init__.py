@@ -10,8 +10,8 @@ Both placements rest on the exact dynamic programme of :mod:`optrand.grids.place
 """
 
 from optrand.grids.adaptive import AdaptiveOutputs, adaptive_outputs
-from optrand.grids.feasible import feasible_output_set
 from optrand.grids.knots import ContinuousPrior, Knots, place_knots
+from optrand.model.outputs import feasible_output_set
 
 __all__ = [
     "AdaptiveOutputs",

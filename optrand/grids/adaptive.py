@@ -22,7 +22,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optrand import losses
 from optrand.base.numerals import shown_above
 from optrand.base.validation import Floats, real
 from optrand.certificate import certify
@@ -30,10 +29,11 @@ from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.grids.descent import descend, optimum_on
 from optrand.grids.lattice import Lattice
 from optrand.grids.placement import Placements
-from optrand.outputs import Grid
-from optrand.problem import Problem
-from optrand.randomizer import Randomizer
-from optrand.solution import Solution
+from optrand.model import losses
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Solution
 from optrand.solvers import solve
 
 __all__ = ["AdaptiveOutputs", "adaptive_outputs"]

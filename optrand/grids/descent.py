@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike
 from optrand.base.arithmetic import privacy_ratio
 from optrand.base.validation import Floats
 from optrand.errors import Infeasible, NotCertified
-from optrand.outputs import Grid
-from optrand.problem import Problem
-from optrand.solution import Solution
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.solution import Solution
 from optrand.solvers import solve
 
 __all__ = ["descend", "optimum_on", "slopes"]

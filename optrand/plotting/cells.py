@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
-from optrand.randomizer import Randomizer
+from optrand.model.randomizer import Randomizer
 
 __all__ = ["Cells", "group_edges", "grouped_rows", "row_chances"]
 

@@ -17,11 +17,11 @@ from matplotlib.figure import FigureBase
 from matplotlib.ticker import MaxNLocator
 
 from optrand.base.validation import Floats
-from optrand.outputs import Grid
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.solution import Dual
 from optrand.plotting.style import INK
 from optrand.plotting.subject import counted
-from optrand.problem import Problem
-from optrand.solution import Dual
 
 __all__ = ["best_prices", "draw_dual"]
 

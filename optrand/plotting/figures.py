@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import matplotlib
 from matplotlib.figure import Figure
 
+from optrand.model.randomizer import Randomizer
 from optrand.path_decomposition import decompose_paths
 from optrand.plotting.paths import draw_paths
 from optrand.plotting.stems import draw_pmfs, shown_labels
 from optrand.plotting.style import STYLE, above
 from optrand.plotting.subject import HasRandomizer, counted, drawn_table, has_means
 from optrand.plotting.table import draw_matrix
-from optrand.randomizer import Randomizer
 
 if TYPE_CHECKING:
     from optrand.certificate import Certificate

@@ -14,9 +14,9 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
+from optrand.model.randomizer import Randomizer
 from optrand.plotting.cells import group_edges, grouped_rows
 from optrand.plotting.style import INK, line_edges, log_shades
-from optrand.randomizer import Randomizer
 
 __all__ = ["draw_joint"]
 

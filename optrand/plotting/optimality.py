@@ -8,11 +8,14 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from optrand import losses
 from optrand.base.numerals import shown_above
 from optrand.certificate import certify
 from optrand.errors import InvalidInput
 from optrand.mechanism import Mechanism
+from optrand.model import losses
+from optrand.model.problem import Problem, regression
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Solution
 from optrand.path_decomposition import decompose_paths
 from optrand.plotting.dual import draw_dual
 from optrand.plotting.flow import draw_flow
@@ -20,9 +23,6 @@ from optrand.plotting.joint import draw_joint
 from optrand.plotting.style import STYLE, above, below
 from optrand.plotting.subject import HasRandomizer, counted, drawn_table, problem_of
 from optrand.pricing import price
-from optrand.problem import Problem, regression
-from optrand.randomizer import Randomizer
-from optrand.solution import Solution
 
 __all__ = ["dual_figure", "flow_figure", "joint_figure"]
 

@@ -17,9 +17,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from optrand.model.randomizer import Randomizer
 from optrand.plotting.cells import row_chances
 from optrand.plotting.style import INK, MARKS, number_texts, spread
-from optrand.randomizer import Randomizer
 
 __all__ = ["draw_pmfs", "shown_labels"]
 

@@ -16,9 +16,9 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import FigureBase
 from numpy.typing import NDArray
 
+from optrand.model.randomizer import Randomizer
 from optrand.plotting.cells import Cells
 from optrand.plotting.style import INK, MARKS, log_shades, number_texts, spread
-from optrand.randomizer import Randomizer
 
 __all__ = ["draw_matrix"]
 

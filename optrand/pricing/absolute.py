@@ -19,10 +19,10 @@ import numpy as np
 
 from optrand.base.arithmetic import places, quotient, scaled
 from optrand.base.validation import Floats
-from optrand.outputs import Grid
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.solution import Dual
 from optrand.pricing.bound import assembled, excess_above, measured, multipliers_below
-from optrand.problem import Problem
-from optrand.solution import Dual
 
 __all__ = ["local_minima", "lower_bound"]
 
@@ -50,7 +50,7 @@ def lower_bound(problem: Problem, dual: Dual) -> Fraction:
     ``E``:
 
     >>> from optrand import losses
-    >>> from optrand.problem import regression
+    >>> from optrand.model.problem import regression
     >>> problem = regression([0, 1], [0.5, 0.5], 1.0, loss=losses.absolute)
     >>> float(lower_bound(problem, Dual([0.0, 0.0], [0.0, 0.0]))) == 0.5 / math.e
     True

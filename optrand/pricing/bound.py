@@ -17,8 +17,8 @@ import numpy as np
 
 from optrand.base.arithmetic import exp_bracket, places, scaled
 from optrand.base.validation import Floats
-from optrand.problem import Problem
-from optrand.solution import Dual
+from optrand.model.problem import Problem
+from optrand.model.solution import Dual
 
 __all__ = ["assembled", "excess_above", "measured", "multipliers_below"]
 

@@ -12,16 +12,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from optrand import losses
 from optrand.base.validation import Floats
-from optrand.outputs import Grid
+from optrand.model import losses
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.solution import Dual
 from optrand.pricing import absolute as exact_absolute
 from optrand.pricing import poisson as exact_poisson
 from optrand.pricing import squared as exact_squared
 from optrand.pricing import tables
 from optrand.pricing.bound import excess_above
-from optrand.problem import Problem
-from optrand.solution import Dual
 
 __all__ = ["lower_bound"]
 

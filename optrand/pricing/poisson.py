@@ -35,12 +35,12 @@ from typing import NamedTuple
 import numpy as np
 
 from optrand.base.arithmetic import places, scaled
-from optrand.outputs import Grid
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.solution import Dual
 from optrand.pricing.bound import assembled, excess_above, multipliers_below
 from optrand.pricing.logarithms import WIDTH, Logarithms
 from optrand.pricing.prices import negative_ranges
-from optrand.problem import Problem
-from optrand.solution import Dual
 
 __all__ = ["lower_bound"]
 
@@ -123,7 +123,7 @@ def lower_bound(problem: Problem, dual: Dual) -> Fraction:
     With ``alpha = 0`` and all labels above ``e`` every reduced cost is negative near its label:
 
     >>> from optrand import losses
-    >>> from optrand.problem import regression
+    >>> from optrand.model.problem import regression
     >>> problem = regression([1, 2], [0.5, 0.5], 1.0, loss=losses.poisson_log)
     >>> float(lower_bound(problem, Dual([0.0, 0.0], [0.0, 0.0]))) == (1.5 - 1.5 * math.log(1.5)) / math.e
     True

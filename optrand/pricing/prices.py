@@ -25,14 +25,14 @@ from operator import mul
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand import losses
 from optrand.base.arithmetic import places, quotient, scaled
 from optrand.base.validation import Floats
-from optrand.outputs import Grid
+from optrand.model import losses
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.solution import Dual
 from optrand.pricing import absolute as exact_absolute
 from optrand.pricing import squared as exact_squared
-from optrand.problem import Problem
-from optrand.solution import Dual
 
 __all__ = ["Prices", "negative_ranges", "price"]
 

@@ -27,10 +27,10 @@ import numpy as np
 
 from optrand.base.arithmetic import places, quotient, scaled
 from optrand.base.validation import Floats
-from optrand.outputs import Grid
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.solution import Dual
 from optrand.pricing.bound import assembled, excess_above, measured, multipliers_below
-from optrand.problem import Problem
-from optrand.solution import Dual
 
 __all__ = ["local_minima", "lower_bound"]
 
@@ -195,7 +195,7 @@ def lower_bound(problem: Problem, dual: Dual) -> Fraction:
     Without multipliers of bias and with ``alpha = 0`` no reduced cost is negative, and the bound is the variance of the
     prior, halved, over ``E``:
 
-    >>> from optrand.problem import regression
+    >>> from optrand.model.problem import regression
     >>> bound = lower_bound(regression([0, 1], [0.5, 0.5], 1.0), Dual([0.0, 0.0], [0.0, 0.0]))
     >>> float(bound) == 0.125 / math.e
     True

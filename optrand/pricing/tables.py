@@ -13,10 +13,10 @@ import numpy as np
 
 from optrand.base.arithmetic import places, scaled
 from optrand.base.validation import Floats
-from optrand.losses import Tabulated
+from optrand.model.losses import Tabulated
+from optrand.model.problem import Problem
+from optrand.model.solution import Dual
 from optrand.pricing.bound import assembled, excess_above, measured, multipliers_below
-from optrand.problem import Problem
-from optrand.solution import Dual
 
 __all__ = ["lower_bound", "lower_bound_of_classes"]
 
@@ -38,7 +38,7 @@ def lower_bound(problem: Problem, dual: Dual, loss: Tabulated, grid: Floats) -> 
     --------
     With ``alpha = 0`` and no loss below 0 the bound is the least mean of a column, over ``E``:
 
-    >>> from optrand.problem import regression
+    >>> from optrand.model.problem import regression
     >>> problem = regression([0, 1], [0.5, 0.5], 1.0, loss=Tabulated([[0, 4], [2, 2]]), outputs=[0, 1])
     >>> bound = lower_bound(problem, Dual([0.0, 0.0], [0.0, 0.0]), problem.loss, problem.outputs.values)
     >>> float(bound) == 1 / np.e

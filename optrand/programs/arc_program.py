@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
-from optrand.arcs import Indices
 from optrand.base.validation import Floats
-from optrand.problem import Problem
+from optrand.model.arcs import Indices
+from optrand.model.problem import Problem
 
 __all__ = ["ArcProgram"]
 

@@ -32,10 +32,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand import losses
 from optrand.base.validation import SMALLEST_NORMAL, Floats
 from optrand.errors import Infeasible, InvalidInput
-from optrand.problem import Problem
+from optrand.model import losses
+from optrand.model.problem import Problem
 
 __all__ = ["BinCosts", "Starts", "bin_costs"]
 

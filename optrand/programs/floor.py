@@ -16,11 +16,11 @@ import numpy as np
 from scipy import sparse
 
 from optrand.base.validation import Floats
-from optrand.problem import Problem
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual
 from optrand.programs.grid import GridScale, read_table
 from optrand.programs.linear import LP, LPSolution
-from optrand.randomizer import Randomizer
-from optrand.solution import Dual
 
 __all__ = ["Floor"]
 

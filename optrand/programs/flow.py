@@ -41,12 +41,12 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from optrand.arcs import Arcs
 from optrand.base.validation import Floats
+from optrand.model.arcs import Arcs
+from optrand.model.solution import Dual
 from optrand.programs.arc_program import ArcProgram
 from optrand.programs.conic import Cones, ConicProgram, ConicSolution
 from optrand.programs.scales import attainable_loss
-from optrand.solution import Dual
 
 __all__ = ["FlowPoint", "FlowProgram"]
 

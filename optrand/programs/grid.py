@@ -10,11 +10,11 @@ from scipy import sparse
 
 from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
-from optrand.outputs import Grid
-from optrand.problem import Problem
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual
 from optrand.programs.scales import typical_loss
-from optrand.randomizer import Randomizer
-from optrand.solution import Dual
 
 __all__ = ["GridScale", "read_table"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from optrand.arcs import Indices
 from optrand.base.validation import Floats
+from optrand.model.arcs import Indices
 from optrand.programs.flow import FlowProgram
 
 __all__ = ["cheap", "lacking"]

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from optrand import losses
 from optrand.errors import InvalidInput
-from optrand.problem import Problem
+from optrand.model import losses
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual
 from optrand.programs.linear import LP, LPSolution
-from optrand.randomizer import Randomizer
-from optrand.solution import Dual
 
 __all__ = ["LP2"]
 

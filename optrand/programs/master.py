@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from optrand.base.validation import Floats
-from optrand.problem import Problem
+from optrand.model.problem import Problem
+from optrand.model.solution import Dual
+from optrand.model.staircase import Staircase
 from optrand.programs.conic import ConicProgram
 from optrand.programs.linear import LP
 from optrand.programs.scales import reach, typical_loss
-from optrand.solution import Dual
-from optrand.staircase import Staircase
 
 __all__ = ["Master", "all_intervals", "undifferenced"]
 

@@ -37,15 +37,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from optrand.arcs import Arcs, Indices
 from optrand.base.validation import Floats
 from optrand.errors import SolverFailed
+from optrand.model.arcs import Arcs, Indices
+from optrand.model.solution import Dual
 from optrand.programs.arc_program import ArcProgram
 from optrand.programs.conic import Cones, ConicProgram, ConicSolution
 from optrand.programs.interval_prices import cheap
 from optrand.programs.nodes import Nodes, Rows, beside, composed
 from optrand.programs.scales import attainable_largest_loss
-from optrand.solution import Dual
 
 __all__ = ["TINY", "MinimaxPoint", "MinimaxProgram"]
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from optrand.arcs import Indices
 from optrand.base.validation import Floats
+from optrand.model.arcs import Indices
 
 __all__ = ["Nodes", "Rows", "beside", "composed"]
 

@@ -17,10 +17,9 @@ from optrand.baselines.lattice_additive import LatticeAdditive
 from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
 from optrand.mechanism import Mechanism
-from optrand.outputs import Line
+from optrand.model.outputs import Line, in_words
 from optrand.release.diagnosis import Diagnosis, Readings, declared_places
 from optrand.release.job import Announce, Keep, silent
-from optrand.release.outputs import in_words
 from optrand.release.randomizer_file import KINDS, finite_moments, save_randomizer
 
 __all__ = ["BaselineJob", "BaselineRelease", "BaselineSummary"]

@@ -34,12 +34,12 @@ from optrand.certificate import certify
 from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
 from optrand.mechanism import Mechanism
-from optrand.outputs import Line
+from optrand.model.outputs import Line, in_words
+from optrand.model.problem import Problem, regression
 from optrand.priors import BudgetSplit, private_prior, split_at, split_budget
-from optrand.problem import Problem, regression
 from optrand.release.declared import PublicPrior
 from optrand.release.diagnosis import Diagnosis, Readings, declared_places
-from optrand.release.outputs import DeclaredOutputs, allowed_outputs, in_words
+from optrand.release.outputs import DeclaredOutputs, allowed_outputs
 from optrand.release.paid_prior import PaidPrior
 from optrand.solvers import Flow, solve
 from optrand.solvers.flow import CLOSEST

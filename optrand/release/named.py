@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from optrand.arcs.integers import IntegerArcs
 from optrand.base.arithmetic import privacy_ratio
 from optrand.base.validation import Floats
 from optrand.base.validation import labels as checked_labels
@@ -18,10 +17,11 @@ from optrand.closed_forms import debiased_rr
 from optrand.closed_forms.response import response_weights
 from optrand.errors import InvalidInput
 from optrand.mechanism import Mechanism
-from optrand.outputs import Interval
-from optrand.problem import classification
+from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.outputs import Interval
+from optrand.model.problem import classification
+from optrand.model.solution import Dual
 from optrand.release.decimals import number
-from optrand.solution import Dual
 from optrand.tabulation import tabulate
 
 __all__ = ["NAMES", "lattice_step", "named_randomizer", "parse_clip", "randomized_response"]

@@ -19,11 +19,11 @@ from optrand.base.validation import Floats
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Moments, Staircase
 from optrand.baselines.additive import Additive
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.outputs import Interval
+from optrand.model.outputs import Interval
 
 __all__ = ["KINDS", "finite_moments", "holds_noise", "load_randomizer", "save_randomizer"]
 
-FORMAT = "optrand.randomizer"
+FORMAT = "optrand.model.randomizer"
 FIELDS = ("kind", "labels", "epsilon", "sensitivity", "clip", "parameters", "exact", "moments")
 
 KINDS: dict[str, type[Additive]] = {

@@ -8,14 +8,14 @@ from decimal import ROUND_CEILING, Context, Decimal
 
 import numpy as np
 
-from optrand import losses
 from optrand.base.arithmetic import float_above
 from optrand.base.numerals import shown_above, shown_below, shown_spent
 from optrand.certificate import Certificate
 from optrand.mechanism import Mechanism
+from optrand.model import losses
+from optrand.model.outputs import in_words
+from optrand.model.problem import Problem
 from optrand.plotting.style import above, number_texts, spread
-from optrand.problem import Problem
-from optrand.release.outputs import in_words
 
 __all__ = ["budget_facts", "budget_sentences", "certificate_facts", "label_rows", "verdict"]
 

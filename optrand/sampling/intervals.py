@@ -25,11 +25,11 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.arcs.integers import IntegerArcs
 from optrand.base.arithmetic import Integers
 from optrand.base.validation import Floats
 from optrand.entropy import EntropySource, Words, checked_words
 from optrand.errors import InvalidInput
+from optrand.model.integer_arcs import IntegerArcs
 from optrand.sampling.drawing import LabelSampler, Rows, bisected, increasing, settled, thresholds
 
 __all__ = ["ArcSampler"]

@@ -38,10 +38,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
+from optrand.model.problem import Problem
+from optrand.model.solution import Dual
 from optrand.pricing import price
-from optrand.problem import Problem
 from optrand.programs.bins import Starts
-from optrand.solution import Dual
 from optrand.solvers.bin_cuts import Cut, Knots, quotient
 from optrand.solvers.bin_graph import BinGraph, spread
 

@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from optrand.base.validation import Floats
-from optrand.problem import Problem
+from optrand.model.problem import Problem
 from optrand.programs.bins import BinCosts, Starts, bin_costs
 
 __all__ = ["BinGraph"]

@@ -20,15 +20,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand import losses
-from optrand.arcs import Arcs
 from optrand.errors import InvalidInput
-from optrand.losses import Loss
-from optrand.outputs import Grid, OutputSet
-from optrand.problem import Problem, regression
+from optrand.model import losses
+from optrand.model.arcs import Arcs
+from optrand.model.losses import Loss
+from optrand.model.outputs import Grid, OutputSet
+from optrand.model.problem import Problem, regression
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution, Stats
 from optrand.programs.bins import Starts
-from optrand.randomizer import Randomizer
-from optrand.solution import Dual, Solution, Stats
 from optrand.solvers.bin_dual import bin_dual
 from optrand.solvers.bin_graph import BinGraph
 from optrand.solvers.failures import solver_failures

@@ -9,27 +9,26 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand import losses
-from optrand.arcs import Arcs
 from optrand.base.validation import Floats
 from optrand.certificate import lower_bound
 from optrand.errors import InvalidInput, SolverFailed
-from optrand.flow_equations import balanced
-from optrand.losses import Tabulated
-from optrand.mending import mend_masses
-from optrand.outputs import Grid, Interval
+from optrand.model import losses
+from optrand.model.arcs import Arcs
+from optrand.model.feasibility import balanced, mend_masses
+from optrand.model.losses import Tabulated
+from optrand.model.outputs import Grid, Interval
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution, Stats
+from optrand.model.staircase import Staircase
 from optrand.pricing import price
-from optrand.problem import Problem
 from optrand.programs.master import Master, all_intervals
-from optrand.randomizer import Randomizer
-from optrand.solution import Dual, Solution, Stats
 from optrand.solvers.backends.base import Backend
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.highs import Highs
 from optrand.solvers.dual_repair import repair
 from optrand.solvers.failures import solver_failures
 from optrand.solvers.flow import Flow
-from optrand.staircase import Staircase
 
 __all__ = ["ColumnGeneration"]
 

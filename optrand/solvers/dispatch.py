@@ -8,9 +8,9 @@ from optrand.base.numerals import shown_above
 from optrand.certificate import certify
 from optrand.errors import NotCertified, SolverFailed
 from optrand.merging import Merging
+from optrand.model.problem import Problem
+from optrand.model.solution import Solution
 from optrand.presolve import Reduction
-from optrand.problem import Problem
-from optrand.solution import Solution
 from optrand.solvers.bin_path import BinPath
 from optrand.solvers.closed_form import ClosedForm
 from optrand.solvers.column_generation import ColumnGeneration

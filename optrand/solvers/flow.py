@@ -8,19 +8,19 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from optrand import losses
-from optrand.arcs import Arcs
 from optrand.certificate import lower_bound
 from optrand.closed_forms import debiased_rr
 from optrand.errors import InvalidInput
-from optrand.flow_equations import balanced, imbalance
-from optrand.outputs import Grid, Interval
-from optrand.problem import Problem, unbiased_range
+from optrand.model import losses
+from optrand.model.arcs import Arcs
+from optrand.model.feasibility import balanced, imbalance
+from optrand.model.outputs import Grid, Interval
+from optrand.model.problem import Problem, unbiased_range
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution, Stats
 from optrand.programs.conic import ConicSolution
 from optrand.programs.flow import FlowPoint, FlowProgram
 from optrand.programs.interval_prices import lacking
-from optrand.randomizer import Randomizer
-from optrand.solution import Dual, Solution, Stats
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.dual_repair import gap_left, repair
 from optrand.solvers.failures import solver_failures

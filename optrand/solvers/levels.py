@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from optrand.arcs import Indices
-from optrand.problem import Problem
+from optrand.model.arcs import Indices
+from optrand.model.problem import Problem
 from optrand.programs.flow import FlowPoint, FlowProgram
 
 __all__ = ["Intervals", "all_arcs", "coarsened", "refined", "united", "widened"]

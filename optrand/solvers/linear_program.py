@@ -7,20 +7,20 @@ import time
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from optrand import losses
 from optrand.errors import InvalidInput
-from optrand.mending import mend_masses
-from optrand.outputs import Grid
-from optrand.problem import Problem
+from optrand.model import losses
+from optrand.model.feasibility import mend_masses
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution, Stats
+from optrand.model.staircase import decompose, rounding_noise
 from optrand.programs.floor import Floor
 from optrand.programs.linear import LP, LPSolution
 from optrand.programs.lp2 import LP2
-from optrand.randomizer import Randomizer
-from optrand.solution import Dual, Solution, Stats
 from optrand.solvers.backends.base import Backend
 from optrand.solvers.backends.highs import Highs
 from optrand.solvers.failures import solver_failures
-from optrand.staircase import decompose, rounding_noise
 
 __all__ = ["GridProgram", "LinearProgram"]
 

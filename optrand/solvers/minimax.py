@@ -7,16 +7,16 @@ import time
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
-from optrand import losses
 from optrand.errors import InvalidInput, SolverFailed
-from optrand.flow_equations import balanced
 from optrand.largest_loss import certify_largest_loss
-from optrand.outputs import Grid
-from optrand.problem import Problem
+from optrand.model import losses
+from optrand.model.feasibility import balanced
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Solution, Stats
 from optrand.programs.flow import FlowPoint, FlowProgram
 from optrand.programs.minimax_flow import MinimaxPoint, MinimaxProgram
-from optrand.randomizer import Randomizer
-from optrand.solution import Solution, Stats
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.dual_repair import repair
 from optrand.solvers.failures import solver_failures

@@ -17,10 +17,10 @@ from functools import cached_property
 
 import numpy as np
 
-from optrand.arcs import Arcs
 from optrand.base.validation import Floats
-from optrand.flow_equations import node_equations
-from optrand.problem import Problem
+from optrand.model.arcs import Arcs
+from optrand.model.feasibility import node_equations
+from optrand.model.problem import Problem
 from optrand.programs.flow import FlowProgram
 
 __all__ = ["settled_primal"]

@@ -22,8 +22,8 @@ from optrand.baselines import Moments
 from optrand.certificate import certify
 from optrand.errors import Infeasible, InvalidInput
 from optrand.mechanism import Mechanism
+from optrand.model.solution import Solution
 from optrand.plotting.comparisons.curves import CURVES, light, logarithmic, looks
-from optrand.solution import Solution
 
 __all__ = ["Answer", "moments_figure"]
 

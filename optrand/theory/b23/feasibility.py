@@ -15,7 +15,7 @@ from functools import cached_property
 from random import Random
 
 from optrand.base.arithmetic import exp_bracket
-from optrand.grids import feasible_output_set
+from optrand.model.outputs import feasible_output_set
 from optrand.theory.b23.columns import response_ends
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most

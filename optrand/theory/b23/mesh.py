@@ -19,8 +19,8 @@ import numpy as np
 
 import optrand
 from optrand.data import weeks_worked_counts_path
-from optrand.outputs import Grid
-from optrand.problem import Problem
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
 from optrand.theory.b23.columns import absolute, best_on_grid, grid, half_square, response_ends
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, worst

@@ -17,7 +17,7 @@ from random import Random
 import numpy as np
 
 import optrand
-from optrand.problem import Problem
+from optrand.model.problem import Problem
 from optrand.programs import Pairwise
 from optrand.programs.linear import LP
 from optrand.solvers.backends import Cvxpy

@@ -22,7 +22,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
-from optrand.problem import Problem, classification
+from optrand.model.problem import Problem, classification
 from optrand.programs import LP2, Pairwise
 from optrand.solvers import LinearProgram
 from optrand.solvers.backends import Highs

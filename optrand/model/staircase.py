@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.arcs import Arcs
 from optrand.base.validation import Floats
-from optrand.randomizer import Randomizer
+from optrand.model.arcs import Arcs
+from optrand.model.randomizer import Randomizer
 
 __all__ = ["Staircase", "decompose", "rounding_noise"]
 

@@ -2,7 +2,7 @@
 
 A channel is a table of probabilities, or the few interval columns that such a table is the sum of
 (:class:`~optrand.arcs.Arcs`): with ten thousand labels the one fills a small machine and the other does not. Figures of
-arcs are computed in integers and rounded once (:mod:`optrand.arcs.channel`), those of tables in floats.
+arcs are computed in integers and rounded once (:mod:`optrand.model.interval_channel`), those of tables in floats.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.arcs import Arcs
-from optrand.arcs.channel import IntervalChannel
 from optrand.base.arithmetic import places, scaled
 from optrand.base.validation import Floats, frozen
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
+from optrand.model.arcs import Arcs
+from optrand.model.interval_channel import IntervalChannel
 
 __all__ = ["Randomizer"]
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from optrand.base.validation import Floats, frozen, real
 from optrand.errors import InvalidInput
-from optrand.problem import Problem
-from optrand.randomizer import Randomizer
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
 
 __all__ = ["Dual", "Solution", "Stats"]
 

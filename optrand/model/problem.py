@@ -1,7 +1,7 @@
 """Problems: a loss to make small over all epsilon-DP randomizers of a set of labels.
 
 A :class:`Problem` is a question and nothing more. :func:`unbiased_regression`, :func:`regression` and
-:func:`classification` write it down; a solver answers it with a :class:`~optrand.solution.Solution`; a
+:func:`classification` write it down; a solver answers it with a :class:`~optrand.model.solution.Solution`; a
 :class:`~optrand.certificate.Certificate` says how good the answer is.
 """
 
@@ -14,16 +14,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand import losses
 from optrand.base.arithmetic import float_above, float_below, privacy_ratio, quotient
 from optrand.base.validation import Floats, frozen, real
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import prior as checked_prior
 from optrand.errors import Infeasible, InvalidInput
-from optrand.losses import Loss, Tabulated
-from optrand.outputs import Grid, Interval, Line, OutputSet, as_output_set
-from optrand.randomizer import Randomizer
+from optrand.model import losses
+from optrand.model.losses import Loss, Tabulated
+from optrand.model.outputs import Grid, Interval, Line, OutputSet, as_output_set
+from optrand.model.randomizer import Randomizer
 
 __all__ = ["Problem", "classification", "regression", "unbiased_range", "unbiased_regression"]
 
@@ -73,7 +73,7 @@ class Problem:
     epsilon : float
         Privacy budget in nats.
     loss : Loss or Tabulated
-        See :mod:`optrand.losses`.
+        See :mod:`optrand.model.losses`.
     bias_penalty : float
         From 0 (no care for bias) to ``math.inf`` (unbiased).
     outputs : Line, Interval or Grid
@@ -106,7 +106,7 @@ class Problem:
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         object.__setattr__(self, "bias_penalty", _bias_penalty(self.bias_penalty))
         if not isinstance(self.loss, (Loss, Tabulated)):
-            raise InvalidInput(f"loss is of type {type(self.loss).__name__}, expected one of optrand.losses")
+            raise InvalidInput(f"loss is of type {type(self.loss).__name__}, expected one of optrand.model.losses")
         if not isinstance(self.outputs, (Line, Interval, Grid)):
             raise InvalidInput(f"outputs is of type {type(self.outputs).__name__}, expected Line, Interval or Grid")
         self._check_loss()

@@ -1,26 +1,106 @@
-"""Grids of outputs on which an unbiased randomizer exists ([B23]_, Algorithm 2).
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""Allowed outputs of a randomizer: the real line, an interval of it, or a grid."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import common_scale, float_above, float_below, privacy_ratio
-from optrand.base.validation import Floats
+from optrand.base.validation import Floats, distinct, frozen, real, squarable, values
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.errors import InvalidInput
-from optrand.outputs import Grid
 
-__all__ = ["feasible_output_set"]
+__all__ = ["Grid", "Interval", "Line", "OutputSet", "as_output_set", "feasible_output_set", "in_words"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """All real numbers."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse a line with ends: that is an :class:`Interval`."""
+        if (self.low, self.high) != (-math.inf, math.inf):
+            raise InvalidInput("a line has no ends: use Interval(low, high)")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """All real numbers from ``low`` to ``high``, both ends in.
+
+    Examples
+    --------
+    >>> Interval(-10, 60)
+    Interval(low=-10.0, high=60.0)
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        """Refuse anything but two finite ends in order."""
+        object.__setattr__(self, "low", real(self.low, "the interval's low end") + 0.0)
+        object.__setattr__(self, "high", real(self.high, "the interval's high end") + 0.0)
+        squarable(np.array([self.low, self.high]), "the interval's ends")
+        if self.low >= self.high:
+            raise InvalidInput(f"the interval from {self.low:g} to {self.high:g} is empty: its low end must be lower")
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Exactly the given values, kept in increasing order.
+
+    Examples
+    --------
+    >>> Grid([3, 1, 2]).values.tolist()
+    [1.0, 2.0, 3.0]
+    """
+
+    values: Floats
+
+    def __post_init__(self) -> None:
+        """Sort, freeze, and refuse repeated values."""
+        array = values(self.values, "outputs")
+        distinct(array, "outputs")
+        squarable(array, "outputs")
+        object.__setattr__(self, "values", frozen(np.sort(array)))
+
+    @property
+    def low(self) -> float:
+        """The smallest value."""
+        return float(self.values[0])
+
+    @property
+    def high(self) -> float:
+        """The largest value."""
+        return float(self.values[-1])
+
+    def __eq__(self, other: object) -> bool:
+        """Two grids are equal where their values are."""
+        return isinstance(other, Grid) and np.array_equal(self.values, other.values)
+
+    def __hash__(self) -> int:
+        """Hash of the values."""
+        return hash(self.values.tobytes())
+
+
+OutputSet = Line | Interval | Grid
+
+
+def as_output_set(given: OutputSet | ArrayLike | None) -> OutputSet:
+    """``None`` is the line, an array is a grid, and an output set is itself."""
+    if given is None:
+        return Line()
+    if isinstance(given, (Line, Interval, Grid)):
+        return given
+    return Grid(np.asarray(given))
 
 
 def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
@@ -75,8 +155,8 @@ def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
     Proposition 7, verified for the two ends of that grid:
 
     >>> from optrand.certificate import certify
-    >>> from optrand.problem import unbiased_regression
-    >>> from optrand.randomizer import Randomizer
+    >>> from optrand.model.problem import unbiased_regression
+    >>> from optrand.model.randomizer import Randomizer
     >>> ends = feasible_output_set([0, 1, 2], math.log(3), 2)
     >>> upper = (np.arange(3) - ends.low) / (ends.high - ends.low)
     >>> coin = Randomizer([0, 1, 2], ends.values, np.stack([1 - upper, upper], axis=1), math.log(3))
@@ -119,3 +199,17 @@ def _ends(labels: Floats, ratio: Fraction) -> tuple[float, float]:
     low = Fraction(lowest, scale) - (total - len(whole) * lowest) / reach
     high = Fraction(highest, scale) + (len(whole) * highest - total) / reach
     return float_below(low), float_above(high)
+
+
+def in_words(allowed: OutputSet) -> str:
+    """Allowed outputs in words, for people.
+
+    Examples
+    --------
+    >>> in_words(Line()), in_words(Interval(-1, 3.5)), in_words(Grid([0, 1, 2]))
+    ('anywhere on the real line', 'anywhere from -1.0 to 3.5', 'of 3 values from 0.0 to 2.0')
+    """
+    if isinstance(allowed, Line):
+        return "anywhere on the real line"
+    ends = f"from {allowed.low!r} to {allowed.high!r}"
+    return f"of {allowed.values.size} values {ends}" if isinstance(allowed, Grid) else f"anywhere {ends}"

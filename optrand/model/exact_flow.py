@@ -20,12 +20,12 @@ from operator import mul
 
 import numpy as np
 
-from optrand.arcs import Indices
-from optrand.arcs.integers import IntegerArcs
 from optrand.base.arithmetic import places, quotient, scaled
 from optrand.base.validation import Floats
-from optrand.outputs import Grid
-from optrand.problem import Problem
+from optrand.model.arcs import Indices
+from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
 
 __all__ = ["ExactFlow", "in_order", "twos"]
 

@@ -19,9 +19,9 @@ from operator import add, itemgetter, mul
 
 import numpy as np
 
-from optrand.arcs.arcs import Arcs, Indices
 from optrand.base.arithmetic import places, quotient, scaled
 from optrand.base.validation import Floats
+from optrand.model.arcs import Arcs, Indices
 
 __all__ = ["IntervalChannel"]
 

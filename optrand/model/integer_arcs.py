@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.arcs.arcs import Indices
 from optrand.base.arithmetic import Integers
 from optrand.errors import InvalidInput
+from optrand.model.arcs import Indices
 
 __all__ = ["IntegerArcs"]
 
