@@ -29,7 +29,7 @@ from optrand.model.problem import Problem, classification, regression, unbiased_
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
 from optrand.path_decomposition import decompose_paths
-from optrand.rounding import unbiased_rounding
+from optrand.sampling.rounding import unbiased_rounding
 from optrand.solvers import rr_on_bins, solve
 from optrand.sweeps import Sweep, SweepRow, sweep
 from optrand.tabulation import tabulate

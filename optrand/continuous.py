@@ -1,7 +1,7 @@
 r"""A randomizer for a continuum of labels: round to a knot, then randomize the knot.
 
-Let :math:`\tilde x` be :math:`x` rounded without bias to one of the knots around it (:mod:`optrand.rounding`), and
-``M`` a randomizer of the knots.
+Let :math:`\tilde x` be :math:`x` rounded without bias to one of the knots around it (:mod:`optrand.sampling.rounding`),
+and ``M`` a randomizer of the knots.
 
 *Private.* The output distribution at :math:`x` is a mixture of two rows of ``M``. Of any output the probability lies
 between the least and the greatest in its column, whose ratio is at most :math:`e^\epsilon`. ∎
@@ -32,13 +32,13 @@ from numpy.typing import ArrayLike
 
 from optrand.base.validation import Floats
 from optrand.certificate import certify
-from optrand.entropy import EntropySource
 from optrand.errors import InvalidInput
 from optrand.grids import ContinuousPrior, Knots, place_knots
 from optrand.mechanism import Mechanism
 from optrand.model import losses
 from optrand.model.problem import unbiased_regression
-from optrand.rounding import Cells, unbiased_rounding
+from optrand.sampling.entropy import EntropySource
+from optrand.sampling.rounding import Cells, unbiased_rounding
 from optrand.solvers import solve
 from optrand.tabulation import tabulate
 
@@ -62,7 +62,7 @@ class ContinuousMechanism:
     Examples
     --------
     >>> import optrand
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> prior = ContinuousPrior(np.arange(101) / 10)
     >>> wages = continuous_mechanism(prior, 1.0, knots=4)
     >>> optrand.certify(wages.mechanism).require(gap=1e-9).epsilon <= 1.0, wages.bias < 1e-13

@@ -24,7 +24,6 @@ from optrand.base.arithmetic import Integers, common_scale, float_above, log_abo
 from optrand.base.files import write_atomically
 from optrand.base.validation import Floats, frozen
 from optrand.base.validation import values as checked_values
-from optrand.entropy import EntropySource
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.model.arcs import Arcs
 from optrand.model.exact_flow import ExactFlow
@@ -35,6 +34,7 @@ from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual
 from optrand.privacy import LARGEST, checked_integers, verified_ratio, verified_total
 from optrand.sampling import ArcSampler, Sampler
+from optrand.sampling.entropy import EntropySource
 
 __all__ = ["Mechanism", "load"]
 

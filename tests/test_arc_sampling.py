@@ -18,11 +18,11 @@ from test_sampling import counts_by_enumeration, draw_batch, draw_one, inverse_c
 from words import ExhaustedError, GivenWords
 
 from optrand.base.arithmetic import privacy_ratio
-from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidInput
 from optrand.model.integer_arcs import IntegerArcs
 from optrand.sampling import ArcSampler, Sampler
 from optrand.sampling.drawing import BLOCK
+from optrand.sampling.entropy import SeededEntropy
 
 COIN = IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 1])
 

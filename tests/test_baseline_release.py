@@ -18,7 +18,6 @@ from optrand.base.numerals import shown_spent
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
 from optrand.certificate import certify
 from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
-from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism import load
 from optrand.model.outputs import Interval
@@ -28,6 +27,7 @@ from optrand.release.named import NAMES, lattice_step, named_randomizer, parse_c
 from optrand.release.randomizer_file import load_randomizer, save_randomizer
 from optrand.release.table import read_table
 from optrand.release.table_job import TableJob, mechanism_path, randomizer_path
+from optrand.sampling.entropy import SeededEntropy
 
 HIDDEN = "9173"
 """A label that no message may repeat."""

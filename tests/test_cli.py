@@ -475,7 +475,7 @@ def test_one_row_and_more_labels_than_rows(here):
 
 
 def test_a_prior_that_drowns_in_noise_is_uniform_and_says_so(here, monkeypatch):
-    monkeypatch.setattr("optrand.priors.discrete_laplace", lambda _, count, **__: (-(10**6),) * count)
+    monkeypatch.setattr("optrand.sampling.priors.discrete_laplace", lambda _, count, **__: (-(10**6),) * count)
     result = randomized()
     assert result.exit_code == 0, result.stderr
     assert "so it is uniform" in facts(result)["prior"]

@@ -17,7 +17,6 @@ from matplotlib.patches import StepPatch
 import optrand
 from optrand.baselines import Moments
 from optrand.closed_forms import debiased_rr, rr_top_k, rr_with_prior
-from optrand.entropy import SeededEntropy
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.model.solution import Solution
 from optrand.plotting.comparisons import (
@@ -29,6 +28,7 @@ from optrand.plotting.comparisons import (
 )
 from optrand.plotting.comparisons.curves import MARKERS, looks
 from optrand.plotting.comparisons.times import RISE
+from optrand.sampling.entropy import SeededEntropy
 from optrand.sweeps import Sweep
 
 LABELS, PRIOR = np.arange(4.0), np.array([0.4, 0.3, 0.2, 0.1])

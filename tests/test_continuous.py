@@ -14,11 +14,11 @@ from scipy import stats
 from optrand.base.arithmetic import exp_bracket
 from optrand.certificate import certify
 from optrand.continuous import ContinuousMechanism, continuous_mechanism, knot_sweep
-from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidInput
 from optrand.grids import ContinuousPrior, Knots
 from optrand.mechanism import load
 from optrand.model.problem import classification, regression, unbiased_regression
+from optrand.sampling.entropy import SeededEntropy
 from optrand.solvers import solve
 from optrand.tabulation import tabulate
 

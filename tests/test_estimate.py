@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import optrand
 from optrand import InvalidInput, Mechanism, estimate
-from optrand.entropy import SeededEntropy
 from optrand.estimate import debiasing, factors, weights
+from optrand.sampling.entropy import SeededEntropy
 
 
 def optimal(labels, prior, epsilon, **options) -> Mechanism:

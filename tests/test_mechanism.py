@@ -15,7 +15,6 @@ from tables import circulant, debiased, layered_arcs, resealed, response
 
 from optrand import losses
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
-from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism import DENSE, Mechanism, load
 from optrand.model.integer_arcs import IntegerArcs
@@ -24,6 +23,7 @@ from optrand.model.problem import regression, unbiased_regression
 from optrand.model.solution import Dual
 from optrand.privacy import verified_ratio, verified_total
 from optrand.sampling import ArcSampler, Sampler
+from optrand.sampling.entropy import SeededEntropy
 
 HALF = [0.5, 0.5]
 COIN = unbiased_regression([0, 1], HALF, 0.7)

@@ -21,7 +21,7 @@ from optrand.grids.placement import Placements
 from optrand.model.losses import absolute
 from optrand.model.outputs import Interval
 from optrand.model.problem import regression, unbiased_range, unbiased_regression
-from optrand.rounding import Cells
+from optrand.sampling.rounding import Cells
 from optrand.solvers import solve
 from optrand.tabulation import tabulate
 

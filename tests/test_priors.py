@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from optrand.base.validation import prior as checked_prior
-from optrand.discrete_noise import RandomBits, discrete_laplace
-from optrand.entropy import SeededEntropy, SystemEntropy
 from optrand.errors import InvalidInput
-from optrand.priors import (
+from optrand.sampling.discrete_noise import RandomBits, discrete_laplace
+from optrand.sampling.entropy import SeededEntropy, SystemEntropy
+from optrand.sampling.priors import (
     PRIOR_SHARE,
     BudgetSplit,
     private_histogram,

@@ -26,18 +26,19 @@ from optrand import Grid, Interval, feasible_output_set, regression, solve
 from optrand.base.files import check_target, new_file, publish
 from optrand.certificate import certify
 from optrand.data import WEEKS_LABEL, weeks_worked_counts_path, weeks_worked_path
-from optrand.entropy import SeededEntropy
 from optrand.errors import Infeasible, InvalidInput, SolverFailed, SpentNote
 from optrand.mechanism import Mechanism, load
-from optrand.priors import PRIOR_SHARE, EstimatedPrior, private_prior, split_at
+from optrand.model.outputs import in_words
 from optrand.release.csv_table import CsvTable
 from optrand.release.declared import PublicPrior, parse_labels, read_prior
 from optrand.release.diagnosis import Diagnosis
 from optrand.release.job import LabelJob
-from optrand.release.outputs import Mesh, in_words, parse_outputs
+from optrand.release.outputs import Mesh, parse_outputs
 from optrand.release.paid_prior import PaidPrior, load_paid_prior
 from optrand.release.table import read_table
 from optrand.release.table_job import TableJob, mechanism_path, paid_prior_path
+from optrand.sampling.entropy import SeededEntropy
+from optrand.sampling.priors import PRIOR_SHARE, EstimatedPrior, private_prior, split_at
 
 GAP = 1e-9
 """What every job inside the solved range must verify."""
@@ -521,7 +522,7 @@ def full_disk(*_, **__):
 
 
 def full_disk_for_tables(temporary, target, **options):
-    if target.suffix == ".csv":
+    if not target.name.endswith(".prior.csv"):
         full_disk()
     publish(temporary, target, **options)
 

@@ -14,10 +14,10 @@ from scipy import stats
 from words import ExhaustedError, GivenWords
 
 from optrand.base.arithmetic import privacy_ratio
-from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidInput
 from optrand.sampling import Sampler
 from optrand.sampling.drawing import BLOCK
+from optrand.sampling.entropy import SeededEntropy
 
 
 def table(rows):

@@ -25,10 +25,10 @@ from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import values as checked_values
 from optrand.baselines.noise import Noise
 from optrand.baselines.protocol import Moments
-from optrand.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 from optrand.errors import InvalidInput
 from optrand.model.outputs import Interval
 from optrand.model.randomizer import Randomizer
+from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 
 __all__ = ["Additive", "ContinuousAdditive", "as_written", "uniforms"]
 
@@ -250,7 +250,7 @@ def uniforms(source: EntropySource, count: int) -> Floats:
 
     Examples
     --------
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> uniforms(SeededEntropy(0), 3).round(3).tolist()
     [0.85, 0.555, 0.076]
     """

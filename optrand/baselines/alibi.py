@@ -19,8 +19,8 @@ from optrand.baselines.coins import octets
 from optrand.baselines.groups import checked_count
 from optrand.baselines.protocol import Moments
 from optrand.baselines.vector import MIN_EPSILON, checked_classes
-from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
+from optrand.sampling.entropy import EntropySource, SystemEntropy
 
 __all__ = ["Alibi"]
 
@@ -66,7 +66,7 @@ class Alibi:
 
     Examples
     --------
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> randomizer = Alibi(3, 8.0)
     >>> noisy = randomizer.sample([2], source=SeededEntropy(0))
     >>> noisy.round(3).tolist()

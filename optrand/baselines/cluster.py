@@ -24,10 +24,10 @@ from optrand.base.validation import Floats
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.groups import Groups, checked_count, checked_labels
 from optrand.baselines.randomization import LabelRandomization, fraction
-from optrand.discrete_noise import discrete_laplace
-from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
-from optrand.priors import BudgetSplit
+from optrand.sampling.discrete_noise import discrete_laplace
+from optrand.sampling.entropy import EntropySource, SystemEntropy
+from optrand.sampling.priors import BudgetSplit
 
 __all__ = ["ClusterRR", "ClusterRelease", "cluster_distribution"]
 
@@ -135,7 +135,7 @@ class ClusterRR:
     >>> mechanism = ClusterRR(2, threshold=0.25, noise_scale=4, resampling=0.8)
     >>> round(mechanism.epsilon, 6), round(mechanism.printed_epsilon, 6)
     (1.193147, 0.943147)
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> labels, groups = [0, 0, 0, 1, 1, 1], Groups.of_ids([7, 7, 7, 9, 9, 9])
     >>> release = mechanism.release(labels, groups, source=SeededEntropy(1))
     >>> release.labels.size, release.loss_weights().sum(axis=1).round(9).tolist()
@@ -208,7 +208,7 @@ class ClusterRR:
 
         Examples
         --------
-        >>> from optrand.priors import split_at
+        >>> from optrand.sampling.priors import split_at
         >>> ClusterRR.for_budget(10, split_at(1.0, 0.1), threshold=0.02).epsilon
         1.0
         """

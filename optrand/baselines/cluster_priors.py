@@ -22,9 +22,9 @@ from optrand.base.validation import Floats, frozen
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.groups import Groups, checked_count, checked_labels
 from optrand.closed_forms import RRWithPriorBatch, rr_with_prior
-from optrand.entropy import EntropySource, SystemEntropy
 from optrand.model.solution import Solution
-from optrand.priors import BudgetSplit, private_prior, split_at
+from optrand.sampling.entropy import EntropySource, SystemEntropy
+from optrand.sampling.priors import BudgetSplit, private_prior, split_at
 
 __all__ = ["ClusterPriorRR", "ClusterPriorRelease", "ClusterPriors"]
 
@@ -61,7 +61,8 @@ class ClusterPriors:
         """A private prior for every group, all for one epsilon.
 
         *Proof of privacy.* A row belongs to one group, and groups are public: of two tables that differ in one label
-        one histogram differs, and each of them is released with epsilon-DP (:func:`optrand.priors.private_histogram`).
+        one histogram differs, and each of them is released with epsilon-DP
+        (:func:`optrand.sampling.priors.private_histogram`).
 
         Parameters
         ----------
@@ -93,7 +94,7 @@ class ClusterPriors:
 
         Examples
         --------
-        >>> from optrand.entropy import SeededEntropy
+        >>> from optrand.sampling.entropy import SeededEntropy
         >>> groups = Groups.of_ids([0] * 60 + [1] * 40)
         >>> priors = ClusterPriors.learn([2] * 60 + [0] * 40, groups, 3, 1.0, source=SeededEntropy(1))
         >>> priors.probabilities.round(2).tolist()
@@ -222,7 +223,7 @@ class ClusterPriorRR:
 
         Examples
         --------
-        >>> from optrand.entropy import SeededEntropy
+        >>> from optrand.sampling.entropy import SeededEntropy
         >>> mechanism = ClusterPriorRR.of_budget(3, 2.0, prior_epsilon=0.5)
         >>> groups = Groups.of_ids([0] * 60 + [1] * 40)
         >>> release = mechanism.release([2] * 60 + [0] * 40, groups, source=SeededEntropy(1))

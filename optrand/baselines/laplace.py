@@ -11,8 +11,8 @@ from optrand.base.validation import Floats
 from optrand.baselines.additive import ContinuousAdditive, uniforms
 from optrand.baselines.lattice_additive import LatticeAdditive
 from optrand.baselines.noise import DiscreteLaplaceNoise, LaplaceNoise
-from optrand.discrete_noise import discrete_laplace
-from optrand.entropy import EntropySource
+from optrand.sampling.discrete_noise import discrete_laplace
+from optrand.sampling.entropy import EntropySource
 
 __all__ = ["DiscreteLaplace", "Laplace"]
 
@@ -108,7 +108,7 @@ class DiscreteLaplace(LatticeAdditive):
 
     Examples
     --------
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> from optrand.model.outputs import Interval
     >>> mechanism = DiscreteLaplace([0, 1, 2, 3], 1.0, clip=Interval(0, 3))
     >>> mechanism.sample([0, 0, 3, 3], source=SeededEntropy(4)).tolist()

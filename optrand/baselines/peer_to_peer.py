@@ -23,9 +23,9 @@ from optrand.base.validation import real
 from optrand.baselines.groups import Groups, checked_count, checked_labels
 from optrand.baselines.peer_accounting import LEAST_DELTA, PeerPair
 from optrand.baselines.randomization import fraction
-from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
-from optrand.rounding import unbiased_rounding
+from optrand.sampling.entropy import EntropySource, SystemEntropy
+from optrand.sampling.rounding import unbiased_rounding
 from optrand.sampling.uniform import integers_below
 
 __all__ = ["PeerPrivacy", "PeerRelease", "PeerToPeer"]
@@ -246,7 +246,7 @@ class PeerToPeer:
 
         Examples
         --------
-        >>> from optrand.entropy import SeededEntropy
+        >>> from optrand.sampling.entropy import SeededEntropy
         >>> groups = Groups.of_ids(["a", "a", "a", "b", "b", "b"])
         >>> release = PeerToPeer(0.1, 0.5).release([0, 0, 0, 1, 1, 1], groups, source=SeededEntropy(1))
         >>> release.rows.tolist(), release.labels.tolist()

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.validation import Floats, frozen
 from optrand.base.validation import prior as checked_prior
-from optrand.entropy import EntropySource
 from optrand.mechanism import Mechanism
+from optrand.sampling.entropy import EntropySource
 
 __all__ = ["ExactRandomizer", "FloatRandomizer", "LabelRandomizer", "Moments"]
 

@@ -22,9 +22,9 @@ from optrand.base.validation import Floats, frozen, real
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.groups import checked_count, checked_labels
 from optrand.baselines.protocol import Moments
-from optrand.entropy import EntropySource
 from optrand.errors import InvalidInput
 from optrand.sampling import Sampler
+from optrand.sampling.entropy import EntropySource
 
 __all__ = ["LabelRandomization", "UniformRR", "fraction"]
 
@@ -166,7 +166,7 @@ class LabelRandomization:
 
         Examples
         --------
-        >>> from optrand.entropy import SeededEntropy
+        >>> from optrand.sampling.entropy import SeededEntropy
         >>> channel = LabelRandomization((Fraction(1, 4), Fraction(3, 4)), Fraction(1, 2))
         >>> channel.sample([0, 0, 0, 1, 1, 1], source=SeededEntropy(5)).tolist()
         [1, 0, 0, 1, 1, 1]

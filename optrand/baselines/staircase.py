@@ -16,10 +16,10 @@ from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.additive import ContinuousAdditive, uniforms
 from optrand.baselines.lattice_additive import LatticeAdditive
 from optrand.baselines.staircase_noise import ContinuousStaircase, LatticeStaircase
-from optrand.discrete_noise import discrete_staircase
-from optrand.entropy import EntropySource
 from optrand.errors import InvalidInput
 from optrand.model.outputs import Interval
+from optrand.sampling.discrete_noise import discrete_staircase
+from optrand.sampling.entropy import EntropySource
 
 __all__ = ["DiscreteStaircase", "Staircase", "best_gamma", "best_rise"]
 

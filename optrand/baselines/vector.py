@@ -23,8 +23,8 @@ from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.coins import Octets, coins
 from optrand.baselines.groups import checked_count
 from optrand.baselines.protocol import Moments
-from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
+from optrand.sampling.entropy import EntropySource, SystemEntropy
 
 __all__ = ["UnaryBits", "checked_classes"]
 
@@ -98,7 +98,7 @@ class UnaryBits:
 
     Examples
     --------
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> from optrand.base.arithmetic import log_above
     >>> randomizer = UnaryBits(5, 2.0)
     >>> log_above(randomizer.ratio)
@@ -181,7 +181,7 @@ class UnaryBits:
 
         Examples
         --------
-        >>> from optrand.entropy import SeededEntropy
+        >>> from optrand.sampling.entropy import SeededEntropy
         >>> UnaryBits(10, 2.0).sample_packed([9, 0], source=SeededEntropy(1)).tolist()
         [[64, 192], [168, 64]]
         """
@@ -248,7 +248,7 @@ class UnaryBits:
 
         Examples
         --------
-        >>> from optrand.entropy import SeededEntropy
+        >>> from optrand.sampling.entropy import SeededEntropy
         >>> randomizer = UnaryBits(3, 1.0)
         >>> packed = randomizer.sample_packed([0] * 30_000 + [2] * 10_000, source=SeededEntropy(2))
         >>> randomizer.frequencies(packed).round(2).tolist(), round((randomizer.variance / 40_000) ** 0.5, 3)

@@ -22,9 +22,9 @@ from optrand.base.arithmetic import privacy_ratio
 from optrand.base.validation import PRIOR_SUM_TOLERANCE, SMALLEST_NORMAL, Floats, frozen
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.closed_forms.response import kept_labels, response_weights, rr_with_prior
-from optrand.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 from optrand.errors import InvalidInput
 from optrand.model.solution import Solution
+from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 from optrand.sampling.uniform import integers_below
 
 __all__ = ["RRWithPriorBatch", "rr_with_prior_batch"]
@@ -136,7 +136,7 @@ class RRWithPriorBatch:
 
         Examples
         --------
-        >>> from optrand.entropy import SeededEntropy
+        >>> from optrand.sampling.entropy import SeededEntropy
         >>> batch = rr_with_prior_batch([[0.5, 0.3, 0.2]] * 8, 1.0)
         >>> batch.sample([0, 0, 0, 0, 1, 1, 1, 2], source=SeededEntropy(1)).max() <= 1
         np.True_

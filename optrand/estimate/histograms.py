@@ -130,7 +130,7 @@ def histogram(released: ArrayLike, mechanism: Mechanism, *, prior: ArrayLike | N
     Examples
     --------
     >>> import numpy as np, optrand
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> mechanism = optrand.tabulate(optrand.rr([0, 1, 2], 1.0))
     >>> optrand.certify(mechanism).epsilon
     1.0

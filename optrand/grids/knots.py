@@ -12,7 +12,7 @@ from optrand.base.validation import SMALLEST_NORMAL, Floats, frozen, real, squar
 from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
 from optrand.grids.placement import Placements
-from optrand.rounding import Cells, checked_knots
+from optrand.sampling.rounding import Cells, checked_knots
 
 __all__ = ["ContinuousPrior", "Knots", "place_knots"]
 
@@ -41,8 +41,8 @@ class ContinuousPrior:
     that is computed of a prior are sums of quadratics over the cells between knots.
 
     **Public.** Knots are values of the prior and are written down in the mechanism. A sample of private labels is
-    therefore no prior: use one that is public, or private bin counts (:func:`optrand.priors.private_prior`) over bins
-    that are.
+    therefore no prior: use one that is public, or private bin counts
+    (:func:`optrand.sampling.priors.private_prior`) over bins that are.
 
     Examples
     --------

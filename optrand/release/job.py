@@ -31,16 +31,16 @@ from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import values as checked_values
 from optrand.certificate import certify
-from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
 from optrand.mechanism import Mechanism
 from optrand.model.outputs import Line, in_words
 from optrand.model.problem import Problem, regression
-from optrand.priors import BudgetSplit, private_prior, split_at, split_budget
 from optrand.release.declared import PublicPrior
 from optrand.release.diagnosis import Diagnosis, Readings, declared_places
 from optrand.release.outputs import DeclaredOutputs, allowed_outputs
 from optrand.release.paid_prior import PaidPrior
+from optrand.sampling.entropy import EntropySource, SystemEntropy
+from optrand.sampling.priors import BudgetSplit, private_prior, split_at, split_budget
 from optrand.solvers import Flow, solve
 from optrand.solvers.flow import CLOSEST
 from optrand.tabulation import tabulate
@@ -192,7 +192,7 @@ class LabelJob:
     epsilon : float
         The whole budget, in nats.
     prior_epsilon : float, optional
-        What the prior may spend of it; by default see :func:`~optrand.priors.split_budget`.
+        What the prior may spend of it; by default see :func:`~optrand.sampling.priors.split_budget`.
     public_prior : PublicPrior, optional
         A prior that spends nothing and is trusted to be public.
     paid_prior : PaidPrior, optional
@@ -212,7 +212,7 @@ class LabelJob:
     Examples
     --------
     >>> import numpy as np
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> job = LabelJob(labels=np.arange(4), epsilon=1.0)
     >>> release = job.run([0, 3, 3, 1, 0, 0] * 500, source=SeededEntropy(1))
     >>> summary = release.summary
@@ -320,9 +320,9 @@ class LabelJob:
 
         Notes
         -----
-        *Privacy.* The prior is epsilon_1-DP (:func:`~optrand.priors.private_histogram`) and the mechanism is a function
-        of it; given the mechanism, the noisy labels are epsilon_2-DP, for each depends on one label only. Together:
-        epsilon_1 + epsilon_2 by composition, at most `epsilon` as exact numbers.
+        *Privacy.* The prior is epsilon_1-DP (:func:`~optrand.sampling.priors.private_histogram`) and the
+        mechanism is a function of it; given the mechanism, the noisy labels are epsilon_2-DP, for each depends on one
+        label only. Together: epsilon_1 + epsilon_2 by composition, at most `epsilon` as exact numbers.
         """
         entropy = SystemEntropy() if source is None else source
         tell = announce or silent

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from optrand.base.files import check_target, new_file
-from optrand.entropy import EntropySource
 from optrand.errors import InvalidInput
 from optrand.release.diagnosis import Diagnosis
 from optrand.release.job import Announce, Job, Released, silent
 from optrand.release.paid_prior import PaidPrior
 from optrand.release.table import Table, read_column, read_table, suffix_of
+from optrand.sampling.entropy import EntropySource
 
 __all__ = ["TableJob", "mechanism_path", "paid_prior_path", "randomizer_path"]
 

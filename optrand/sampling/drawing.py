@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.validation import MAX_INTEGER, Floats, frozen
 from optrand.base.validation import values as checked_values
-from optrand.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 from optrand.errors import InvalidInput
+from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 
 __all__ = ["BLOCK", "LabelIndex", "LabelSampler", "Rows", "bisected", "increasing", "settled", "thresholds"]
 

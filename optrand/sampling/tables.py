@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
-from optrand.entropy import EntropySource, Words, checked_words
 from optrand.errors import InvalidInput
 from optrand.sampling.drawing import LabelSampler, Rows, bisected, increasing, settled, thresholds
+from optrand.sampling.entropy import EntropySource, Words, checked_words
 
 __all__ = ["Sampler"]
 
@@ -117,7 +117,7 @@ class Sampler(LabelSampler[_Tables]):
 
     Examples
     --------
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> coin = Sampler([0, 1], [0, 1], [[3, 1], [1, 3]], 4)
     >>> coin.sample([0, 0, 0, 0, 1, 1, 1, 1], source=SeededEntropy(3)).tolist()
     [1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0]

@@ -56,7 +56,7 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None) -> Fi
     Examples
     --------
     >>> import numpy as np, optrand
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> mechanism = optrand.tabulate(optrand.rr([0, 1, 2], 1.0))
     >>> optrand.certify(mechanism).epsilon
     1.0

@@ -16,8 +16,8 @@ from random import Random
 
 import numpy as np
 
-from optrand.entropy import SeededEntropy
-from optrand.priors import private_prior
+from optrand.sampling.entropy import SeededEntropy
+from optrand.sampling.priors import private_prior
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
 

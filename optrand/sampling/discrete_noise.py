@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from optrand.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 from optrand.errors import InvalidInput
+from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 
 __all__ = ["RandomBits", "discrete_laplace", "discrete_staircase"]
 
@@ -142,7 +142,7 @@ def discrete_laplace(scale: Fraction, count: int, *, source: EntropySource | Non
 
     Examples
     --------
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> discrete_laplace(Fraction(3, 2), 8, source=SeededEntropy(0))
     (-3, -3, 3, 0, 2, 0, 1, 0)
 
@@ -188,7 +188,7 @@ def discrete_staircase(
 
     Examples
     --------
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> discrete_staircase(Fraction(1), 8, sensitivity=4, rise=2, source=SeededEntropy(0))
     (8, -1, 0, -2, 1, -7, -8, -3)
 

@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.validation import MAX_INTEGER, Floats, frozen
 from optrand.base.validation import labels as checked_labels
-from optrand.entropy import EntropySource, SystemEntropy, Words, checked_width, checked_words
 from optrand.errors import InvalidInput
+from optrand.sampling.entropy import EntropySource, SystemEntropy, Words, checked_width, checked_words
 
 __all__ = ["Cells", "checked_knots", "unbiased_rounding"]
 
@@ -127,7 +127,7 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
 
     Examples
     --------
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> unbiased_rounding([0, 2.5, 2.5, 2.5, 4], [0, 1, 4], source=SeededEntropy(1)).tolist()
     [0.0, 4.0, 1.0, 1.0, 4.0]
 

@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 from optrand.base.arithmetic import float_below
 from optrand.base.validation import SMALLEST_NORMAL, Floats, frozen
 from optrand.base.validation import epsilon as checked_epsilon
-from optrand.discrete_noise import discrete_laplace
-from optrand.entropy import EntropySource
 from optrand.errors import InvalidInput
+from optrand.sampling.discrete_noise import discrete_laplace
+from optrand.sampling.entropy import EntropySource
 
 __all__ = [
     "PRIOR_SHARE",
@@ -156,7 +156,7 @@ def private_histogram(counts: ArrayLike, epsilon: float, *, source: EntropySourc
 
     Examples
     --------
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> private_histogram([1000, 10, 0], 1.0, source=SeededEntropy(1))
     (999, 14, 5)
     """
@@ -219,7 +219,7 @@ def private_prior(counts: ArrayLike, epsilon: float, *, source: EntropySource | 
 
     Examples
     --------
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> private_prior([1000, 10, 0], 1.0, source=SeededEntropy(1)).probabilities.round(4).tolist()
     [0.9813, 0.0138, 0.0049]
     >>> private_prior([0, 0, 0], 1.0, source=SeededEntropy(0)).uniform
