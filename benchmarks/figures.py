@@ -33,7 +33,7 @@ from optrand import (
 )
 from optrand.base.validation import Floats
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
 
 __all__ = ["comparisons", "mechanisms"]
 

@@ -22,17 +22,17 @@ from optrand.errors import Infeasible, InvalidFile, InvalidInput, NotCertified, 
 from optrand.grids import AdaptiveOutputs, ContinuousPrior, Knots, adaptive_outputs, place_knots
 from optrand.inverse import EpsilonBracket, smallest_epsilon
 from optrand.largest_loss import certify_largest_loss, label_losses
-from optrand.mechanism import Mechanism, load
+from optrand.mechanism.mechanism import Mechanism, load
+from optrand.mechanism.paths import decompose_paths
+from optrand.mechanism.tabulation import tabulate
 from optrand.model import losses
 from optrand.model.outputs import Grid, Interval, Line, feasible_output_set
 from optrand.model.problem import Problem, classification, regression, unbiased_range, unbiased_regression
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
-from optrand.path_decomposition import decompose_paths
 from optrand.sampling.rounding import unbiased_rounding
 from optrand.solvers import rr_on_bins, solve
 from optrand.sweeps import Sweep, SweepRow, sweep
-from optrand.tabulation import tabulate
 from optrand.without_prior import Minimax, minimax
 
 __all__ = [

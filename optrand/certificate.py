@@ -30,7 +30,7 @@ from optrand.base.arithmetic import float_above, float_below
 from optrand.base.numerals import shown_above, shown_below
 from optrand.errors import InvalidInput, NotCertified
 from optrand.measurements import Measurements
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution

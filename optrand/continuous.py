@@ -34,13 +34,13 @@ from optrand.base.validation import Floats
 from optrand.certificate import certify
 from optrand.errors import InvalidInput
 from optrand.grids import ContinuousPrior, Knots, place_knots
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.tabulation import tabulate
 from optrand.model import losses
 from optrand.model.problem import unbiased_regression
 from optrand.sampling.entropy import EntropySource
 from optrand.sampling.rounding import Cells, unbiased_rounding
 from optrand.solvers import solve
-from optrand.tabulation import tabulate
 
 __all__ = ["ContinuousMechanism", "KnotCount", "continuous_mechanism", "knot_sweep"]
 

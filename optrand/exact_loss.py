@@ -5,9 +5,9 @@ problem asks for it) unbiased mechanism loses, in rational arithmetic, rounded u
 repair costs is thereby counted. Three forms, three repairs:
 
 * interval columns, whose masses become integers that conserve flow and whose moments become exact
-  (:mod:`optrand.exact_means`): private and normalised by construction;
+  (:mod:`optrand.mechanism.exact_means`): private and normalised by construction;
 * a table in integers, private and normalised already, whose means a share of two outputs makes right
-  (:mod:`optrand.completion`);
+  (:mod:`optrand.mechanism.completion`);
 * a table in floats, whose columns are lifted until they keep within the ratio, whose rows are then given one total, and
   whose means are made right in the same way.
 """
@@ -24,11 +24,11 @@ import numpy as np
 
 from optrand.base.arithmetic import Integers, exp_bracket, log_bracket, places, privacy_ratio, scaled
 from optrand.base.validation import Floats
-from optrand.completion import Completion
 from optrand.errors import Infeasible, NotCertified
-from optrand.exact_means import with_exact_means
-from optrand.flow_tabulation import exact_flow
-from optrand.mechanism import Mechanism
+from optrand.mechanism.completion import Completion
+from optrand.mechanism.exact_means import with_exact_means
+from optrand.mechanism.flow_tabulation import exact_flow
+from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
 from optrand.model.exact_flow import ExactFlow
 from optrand.model.integer_arcs import IntegerArcs

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from optrand.base.files import refuse_target
 from optrand.errors import InvalidInput, NotCertified
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
 from optrand.plotting import (
     dual_figure,
     flow_figure,

@@ -17,13 +17,13 @@ import numpy as np
 from optrand.base.validation import real
 from optrand.certificate import certify, lower_bound
 from optrand.errors import Infeasible, InvalidInput, NotCertified
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.tabulation import tabulate
 from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.solution import Solution
 from optrand.solvers import solve
-from optrand.tabulation import tabulate
 
 __all__ = ["LARGEST", "SMALLEST", "EpsilonBracket", "smallest_epsilon"]
 

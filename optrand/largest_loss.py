@@ -19,7 +19,7 @@ from optrand.base.arithmetic import float_above, float_below
 from optrand.base.validation import Floats
 from optrand.certificate import Certificate, certify
 from optrand.errors import InvalidInput
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer

@@ -18,7 +18,7 @@ from optrand import exact_loss
 from optrand.base.arithmetic import exp_bracket, float_above, log_above
 from optrand.base.numerals import shown_above
 from optrand.base.validation import Floats
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer

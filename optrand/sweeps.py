@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from optrand.certificate import Certificate, certify
 from optrand.errors import Infeasible, InvalidInput, NotCertified, OptrandError
+from optrand.mechanism.tabulation import tabulate
 from optrand.model.problem import Problem
 from optrand.solvers import Solver, solve
 from optrand.solvers.dispatch import USEFUL_GAP
-from optrand.tabulation import tabulate
 
 __all__ = ["Sweep", "SweepRow", "sweep"]
 

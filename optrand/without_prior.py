@@ -23,14 +23,14 @@ from optrand.base.validation import labels as checked_labels
 from optrand.certificate import Certificate
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
 from optrand.largest_loss import certify_largest_loss, label_losses
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import Grid, OutputSet, as_output_set
 from optrand.model.problem import regression
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Solution
 from optrand.solvers.dispatch import USEFUL_GAP, solve
 from optrand.solvers.minimax import MinimaxFlow
-from optrand.tabulation import tabulate
 from optrand.translation import near_zero
 
 __all__ = ["Minimax", "minimax"]

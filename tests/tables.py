@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
 from optrand.model.integer_arcs import IntegerArcs
 
 

@@ -31,7 +31,7 @@ from optrand.base.numerals import shown_above
 from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
 from optrand.data import weeks_worked_counts_path, weeks_worked_path
 from optrand.errors import InvalidFile, NotCertified, SolverFailed
-from optrand.mechanism import load
+from optrand.mechanism.mechanism import load
 from optrand.release.table import read_table
 from optrand.sweeps import Sweep
 

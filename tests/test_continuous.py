@@ -16,11 +16,11 @@ from optrand.certificate import certify
 from optrand.continuous import ContinuousMechanism, continuous_mechanism, knot_sweep
 from optrand.errors import InvalidInput
 from optrand.grids import ContinuousPrior, Knots
-from optrand.mechanism import load
+from optrand.mechanism.mechanism import load
+from optrand.mechanism.tabulation import tabulate
 from optrand.model.problem import classification, regression, unbiased_regression
 from optrand.sampling.entropy import SeededEntropy
 from optrand.solvers import solve
-from optrand.tabulation import tabulate
 
 PRIOR = ContinuousPrior([0, 0.5, 1.25, 2, 3.5, 7.75, 8], [4, 3, 2, 1, 1, 2, 1])
 

@@ -16,8 +16,15 @@ from hypothesis import strategies as st
 
 from optrand import losses
 from optrand.base import files, strict_json
-from optrand.documents import dual_document, problem_document, read_dual, read_problem, read_table, table_document
 from optrand.errors import InvalidFile, InvalidInput
+from optrand.mechanism.file_format import (
+    dual_document,
+    problem_document,
+    read_dual,
+    read_problem,
+    read_table,
+    table_document,
+)
 from optrand.model.integer_arcs import IntegerArcs
 from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Interval

@@ -13,7 +13,7 @@ from flows import arcs_of, forward, mixed
 import optrand
 from optrand import Interval, Mechanism, Problem, Randomizer
 from optrand.base.arithmetic import privacy_ratio
-from optrand.flow_tabulation import _conserved, rounded_flow, tabulated_flow
+from optrand.mechanism.flow_tabulation import _conserved, rounded_flow, tabulated_flow
 from optrand.model.arcs import Arcs
 from optrand.model.integer_arcs import IntegerArcs
 from optrand.model.staircase import decompose

@@ -14,7 +14,7 @@ import optrand
 from optrand.cli import UNVERIFIED, WRONG_INPUT, app
 from optrand.errors import InvalidInput
 from optrand.gallery import DRAWINGS, gallery
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
 from optrand.model.integer_arcs import IntegerArcs
 
 IMAGES = Path(__file__).parent / "images"

@@ -15,7 +15,7 @@ from tables import circulant, layered_arcs, resealed, response
 
 from optrand import checker, losses
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.mechanism import Mechanism, load
+from optrand.mechanism.mechanism import Mechanism, load
 from optrand.model.losses import Tabulated
 from optrand.model.outputs import Interval
 from optrand.model.problem import classification, regression, unbiased_regression
@@ -70,7 +70,7 @@ STRINGS += [
     "poisson_log",
     "zero_one",
     "tabulated",
-    "optrand.mechanism",
+    "optrand.mechanism.mechanism",
 ]
 
 SHAPES = [[], {}, [[]], [1.0], ["1"], [None], {"kind": "line"}, {"name": "squared"}, {"\ud800": 1.0}, [[[[1.0]]]]]

@@ -16,12 +16,12 @@ from tables import circulant, debiased, layered_arcs, resealed, response
 from optrand import losses
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.mechanism import DENSE, Mechanism, load
+from optrand.mechanism.mechanism import DENSE, Mechanism, load
+from optrand.mechanism.privacy import verified_ratio, verified_total
 from optrand.model.integer_arcs import IntegerArcs
 from optrand.model.outputs import Interval
 from optrand.model.problem import regression, unbiased_regression
 from optrand.model.solution import Dual
-from optrand.privacy import verified_ratio, verified_total
 from optrand.sampling import ArcSampler, Sampler
 from optrand.sampling.entropy import SeededEntropy
 

@@ -22,11 +22,11 @@ import optrand
 from optrand import Dual, Grid, Interval, losses
 from optrand.closed_forms import debiased_rr, rr_with_prior
 from optrand.errors import InvalidInput
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.paths import decompose_paths
 from optrand.model.arcs import Arcs
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
-from optrand.path_decomposition import decompose_paths
 from optrand.plotting import (
     dual_figure,
     flow_figure,

@@ -22,11 +22,11 @@ from matplotlib.figure import Figure
 from optrand.certificate import certify
 from optrand.closed_forms import debiased_rr, rr_with_prior
 from optrand.errors import InvalidInput
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.paths import decompose_paths
 from optrand.model.arcs import Arcs
 from optrand.model.problem import unbiased_regression
 from optrand.model.randomizer import Randomizer
-from optrand.path_decomposition import decompose_paths
 from optrand.plotting import matrix_figure, mechanism_figure, paths_figure, pmf_figure, save_figure
 from optrand.plotting.style import MARKS, above, number_texts, spread
 

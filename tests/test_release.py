@@ -27,7 +27,7 @@ from optrand.base.files import check_target, new_file, publish
 from optrand.certificate import certify
 from optrand.data import WEEKS_LABEL, weeks_worked_counts_path, weeks_worked_path
 from optrand.errors import Infeasible, InvalidInput, SolverFailed, SpentNote
-from optrand.mechanism import Mechanism, load
+from optrand.mechanism.mechanism import Mechanism, load
 from optrand.model.outputs import in_words
 from optrand.release.csv_table import CsvTable
 from optrand.release.declared import PublicPrior, parse_labels, read_prior

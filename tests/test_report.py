@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import optrand
 from optrand.cli import UNVERIFIED, WRONG_INPUT, app
 from optrand.gallery import DRAWINGS
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
 from optrand.report import report_page
 from optrand.report.facts import budget_facts, budget_sentences, certificate_facts, label_rows, verdict
 from optrand.report.pictures import WORDS

@@ -23,7 +23,7 @@ from optrand.baselines.coins import coins, octets
 from optrand.baselines.protocol import ExactRandomizer, FloatRandomizer
 from optrand.baselines.vector import UnaryBits
 from optrand.errors import InvalidInput
-from optrand.privacy import verified_ratio, verified_total
+from optrand.mechanism.privacy import verified_ratio, verified_total
 from optrand.sampling.entropy import EntropySource, SeededEntropy
 
 budgets = st.one_of(st.sampled_from([1e-140, 1e-9, 1e-3, 0.1, 1.0, 4.0, 40.0, 700.0]), st.floats(1e-6, 40.0))

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.validation import Floats, frozen
 from optrand.base.validation import prior as checked_prior
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
 from optrand.sampling.entropy import EntropySource
 
 __all__ = ["ExactRandomizer", "FloatRandomizer", "LabelRandomizer", "Moments"]

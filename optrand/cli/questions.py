@@ -13,7 +13,7 @@ from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
     from optrand.certificate import Certificate
-    from optrand.mechanism import Mechanism
+    from optrand.mechanism.mechanism import Mechanism
     from optrand.model.problem import Problem
 
 __all__ = ["answered", "read_mechanism", "read_problem"]
@@ -21,7 +21,7 @@ __all__ = ["answered", "read_mechanism", "read_problem"]
 
 def read_mechanism(path: Path) -> Mechanism:
     """A saved mechanism, verified as it is loaded."""
-    from optrand.mechanism import load
+    from optrand.mechanism.mechanism import load
 
     if not path.is_file():
         raise InvalidInput(f"{path} is {'not a regular file' if path.exists() else 'not there'}: expected a mechanism")
@@ -49,8 +49,8 @@ def read_problem(
 def answered(problem: Problem, announce: Callable[[str], None]) -> tuple[Mechanism, Certificate]:
     """The exact mechanism of a problem, and its proof in exact arithmetic."""
     from optrand.certificate import certify
+    from optrand.mechanism.tabulation import tabulate
     from optrand.solvers import solve
-    from optrand.tabulation import tabulate
 
     announce("solving")
     solution = solve(problem)

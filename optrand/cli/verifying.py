@@ -16,7 +16,7 @@ from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
     from optrand.certificate import Certificate
-    from optrand.mechanism import Mechanism
+    from optrand.mechanism.mechanism import Mechanism
 
 __all__ = ["proven", "verify"]
 

@@ -9,7 +9,7 @@ from optrand.base.validation import Floats, squarable
 from optrand.errors import InvalidInput
 from optrand.estimate.debiasing import Debiasing
 from optrand.estimate.intervals import Estimate
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
 
 __all__ = ["average", "mean", "output_numbers", "tallied"]
 

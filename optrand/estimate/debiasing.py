@@ -40,7 +40,7 @@ from optrand.base.validation import Floats, frozen
 from optrand.base.validation import prior as checked_prior
 from optrand.errors import InvalidInput
 from optrand.estimate.factors import ADVICE, DEPENDENT, LARGEST, Factor, factored, row_lengths
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
 from optrand.model.integer_arcs import IntegerArcs
 
 __all__ = ["DENSE", "Debiasing"]

@@ -20,7 +20,7 @@ from optrand.base.validation import Floats, frozen
 from optrand.base.validation import values as checked_values
 from optrand.estimate.averages import tallied
 from optrand.estimate.debiasing import Debiasing
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
 
 __all__ = ["Histogram", "histogram", "project_to_simplex"]
 

@@ -27,7 +27,7 @@ from optrand.base.validation import Floats, real
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.errors import InvalidInput
 from optrand.estimate.debiasing import Debiasing
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
 
 __all__ = ["loss_weights", "resampling_loss_weights", "top_k_loss_weights", "unbiased_values"]
 

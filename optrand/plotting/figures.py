@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import matplotlib
 from matplotlib.figure import Figure
 
+from optrand.mechanism.paths import decompose_paths
 from optrand.model.randomizer import Randomizer
-from optrand.path_decomposition import decompose_paths
 from optrand.plotting.paths import draw_paths
 from optrand.plotting.stems import draw_pmfs, shown_labels
 from optrand.plotting.style import STYLE, above

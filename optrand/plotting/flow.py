@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
-from optrand.path_decomposition import Paths
+from optrand.mechanism.paths import Paths
 from optrand.plotting.cells import group_edges
 from optrand.plotting.style import INK, LINE_SHADES, number_texts, spread
 

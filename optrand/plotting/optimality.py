@@ -11,12 +11,12 @@ from matplotlib.figure import Figure
 from optrand.base.numerals import shown_above
 from optrand.certificate import certify
 from optrand.errors import InvalidInput
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.paths import decompose_paths
 from optrand.model import losses
 from optrand.model.problem import Problem, regression
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Solution
-from optrand.path_decomposition import decompose_paths
 from optrand.plotting.dual import draw_dual
 from optrand.plotting.flow import draw_flow
 from optrand.plotting.joint import draw_joint

@@ -9,7 +9,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import FigureBase
 
 from optrand.base.validation import Floats
-from optrand.path_decomposition import Path, Paths
+from optrand.mechanism.paths import Path, Paths
 from optrand.plotting.style import INK, number_texts, spread
 
 __all__ = ["draw_paths"]

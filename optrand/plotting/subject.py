@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from optrand.errors import InvalidInput
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer

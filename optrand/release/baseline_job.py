@@ -15,7 +15,7 @@ from optrand.baselines import Moments
 from optrand.baselines.additive import Additive
 from optrand.baselines.lattice_additive import LatticeAdditive
 from optrand.errors import InvalidInput
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
 from optrand.model.outputs import Line, in_words
 from optrand.release.diagnosis import Diagnosis, Readings, declared_places
 from optrand.release.job import Announce, Keep, silent

@@ -32,7 +32,8 @@ from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import values as checked_values
 from optrand.certificate import certify
 from optrand.errors import InvalidInput
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import Line, in_words
 from optrand.model.problem import Problem, regression
 from optrand.release.declared import PublicPrior
@@ -43,7 +44,6 @@ from optrand.sampling.entropy import EntropySource, SystemEntropy
 from optrand.sampling.priors import BudgetSplit, private_prior, split_at, split_budget
 from optrand.solvers import Flow, solve
 from optrand.solvers.flow import CLOSEST
-from optrand.tabulation import tabulate
 
 __all__ = ["Announce", "Job", "Keep", "LabelJob", "Release", "Released", "Summary", "silent"]
 

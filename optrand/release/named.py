@@ -16,13 +16,13 @@ from optrand.baselines.additive import Additive, as_written
 from optrand.closed_forms import debiased_rr
 from optrand.closed_forms.response import response_weights
 from optrand.errors import InvalidInput
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.tabulation import tabulate
 from optrand.model.integer_arcs import IntegerArcs
 from optrand.model.outputs import Interval
 from optrand.model.problem import classification
 from optrand.model.solution import Dual
 from optrand.release.decimals import number
-from optrand.tabulation import tabulate
 
 __all__ = ["NAMES", "lattice_step", "named_randomizer", "parse_clip", "randomized_response"]
 

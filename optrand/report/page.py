@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from optrand.certificate import Certificate
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
 from optrand.plotting.subject import counted
 from optrand.report import facts
 from optrand.report.pictures import Shown, shown

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from optrand.errors import InvalidInput, NotCertified
 from optrand.gallery import DRAWINGS
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
 
 __all__ = ["WORDS", "Shown", "Words", "shown"]
 

@@ -21,7 +21,7 @@ from optrand.base.validation import prior as checked_prior
 from optrand.baselines import Moments
 from optrand.certificate import certify
 from optrand.errors import Infeasible, InvalidInput
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
 from optrand.model.solution import Solution
 from optrand.plotting.comparisons.curves import CURVES, light, logarithmic, looks
 

@@ -25,7 +25,7 @@ from optrand.base.arithmetic import log_bracket
 from optrand.base.validation import Floats
 from optrand.closed_forms import rr
 from optrand.estimate import loss_weights, top_k_loss_weights
-from optrand.tabulation import tabulate
+from optrand.mechanism.tabulation import tabulate
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
 from optrand.theory.g21.response import Rows, top_k_rows

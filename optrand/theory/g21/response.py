@@ -20,9 +20,9 @@ import numpy as np
 
 from optrand.base.arithmetic import exp_bracket
 from optrand.closed_forms import rr_top_k, rr_with_prior
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.tabulation import tabulate
 from optrand.model.solution import Solution
-from optrand.tabulation import tabulate
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, Number, at_most, equal, worst
 from optrand.theory.instances import Setting, listed, settings

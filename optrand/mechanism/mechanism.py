@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand import documents
 from optrand.base import strict_json
 from optrand.base.arithmetic import Integers, common_scale, float_above, log_above, quotient
 from optrand.base.files import write_atomically
 from optrand.base.validation import Floats, frozen
 from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidFile, InvalidInput
+from optrand.mechanism import file_format
+from optrand.mechanism.privacy import LARGEST, checked_integers, verified_ratio, verified_total
 from optrand.model.arcs import Arcs
 from optrand.model.exact_flow import ExactFlow
 from optrand.model.integer_arcs import IntegerArcs
@@ -32,7 +33,6 @@ from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual
-from optrand.privacy import LARGEST, checked_integers, verified_ratio, verified_total
 from optrand.sampling import ArcSampler, Sampler
 from optrand.sampling.entropy import EntropySource
 
@@ -248,12 +248,12 @@ class Mechanism:
     def _document(self) -> dict[str, Any]:
         return strict_json.sealed(
             {
-                "problem": documents.problem_document(self.problem),
-                "dual": documents.dual_document(self.dual),
+                "problem": file_format.problem_document(self.problem),
+                "dual": file_format.dual_document(self.dual),
                 "outputs": self.outputs.tolist(),
                 "ratio": {"numerator": str(self.ratio.numerator), "denominator": str(self.ratio.denominator)},
                 "total": str(self.total),
-                **documents.table_document(self.table),
+                **file_format.table_document(self.table),
             },
         )
 
@@ -331,12 +331,12 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     True
     """
     content = strict_json.unsealed(Path(path).read_bytes(), FIELDS, documents.TABLES)
-    problem = documents.read_problem(content["problem"])
-    dual = documents.read_dual(content["dual"])
+    problem = file_format.read_problem(content["problem"])
+    dual = file_format.read_dual(content["dual"])
     outputs = strict_json.numbers(content["outputs"], "outputs")
     ratio = _read_ratio(content["ratio"])
     try:
-        table = documents.read_table(content, problem.k, len(outputs))
+        table = file_format.read_table(content, problem.k, len(outputs))
         mechanism = Mechanism(problem, dual, outputs, table, ratio)
     except InvalidInput as error:
         raise InvalidFile(f"the file does not hold a private mechanism: {error}") from error

@@ -52,8 +52,8 @@ import numpy as np
 from optrand.base.arithmetic import privacy_ratio
 from optrand.base.validation import Floats, frozen
 from optrand.errors import InvalidInput
-from optrand.flow_tabulation import rounded_flow
-from optrand.mechanism import Mechanism
+from optrand.mechanism.flow_tabulation import rounded_flow
+from optrand.mechanism.mechanism import Mechanism
 from optrand.model.arcs import Arcs, Indices
 from optrand.model.integer_arcs import IntegerArcs
 from optrand.model.randomizer import Randomizer
@@ -185,7 +185,7 @@ def decompose_paths(subject: Mechanism | Randomizer | HasRandomizer, /) -> Paths
     ----------
     subject : Mechanism, Randomizer or Solution
         An exact mechanism made of arcs is decomposed as it is. Of anything else the masses are rounded to integers
-        first (:func:`optrand.flow_tabulation.rounded_flow`).
+        first (:func:`optrand.mechanism.flow_tabulation.rounded_flow`).
 
     Returns
     -------
@@ -201,7 +201,7 @@ def decompose_paths(subject: Mechanism | Randomizer | HasRandomizer, /) -> Paths
 
     Notes
     -----
-    The theorem and its proof stand in :mod:`optrand.path_decomposition`. ``O(k + n log n)`` where no interval lies
+    The theorem and its proof stand in :mod:`optrand.mechanism.paths`. ``O(k + n log n)`` where no interval lies
     strictly inside another; a path is traced when it is asked for. All paths of ten thousand labels together are some
     ten million bins: take them one at a time.
 

@@ -11,9 +11,9 @@ of row :math:`y` is :math:`d \sum_j C_j + q \sum_{j : y \in S_j} C_j`, so the ro
 is *covered* equally; rounding leaves labels short by a few units of 2\ :sup:`-100`, and singletons :math:`\{y\}` make
 up for them. What is left is the bias. Outputs that may move are moved, by exact residuals; where they may not, on a
 grid, the masses are refined by exact residuals before they are rounded. A share of two outputs takes out the last bits
-(:mod:`optrand.completion`).
+(:mod:`optrand.mechanism.completion`).
 
-A randomizer that is made of arcs is never written out as a table: :mod:`optrand.flow_tabulation`.
+A randomizer that is made of arcs is never written out as a table: :mod:`optrand.mechanism.flow_tabulation`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 
 from optrand.base.arithmetic import common_scale, privacy_ratio
 from optrand.base.validation import Floats
-from optrand.completion import Completion
 from optrand.errors import InvalidInput, NotCertified
-from optrand.flow_tabulation import tabulated_flow
-from optrand.mechanism import Mechanism
+from optrand.mechanism.completion import Completion
+from optrand.mechanism.flow_tabulation import tabulated_flow
+from optrand.mechanism.mechanism import Mechanism
 from optrand.model.feasibility import movable_outputs, moved_outputs
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
@@ -71,7 +71,7 @@ def tabulate(
     Returns
     -------
     Mechanism
-        Of :attr:`~optrand.mechanism.Mechanism.arcs` where the randomizer has arcs.
+        Of :attr:`~optrand.mechanism.mechanism.Mechanism.arcs` where the randomizer has arcs.
 
     Raises
     ------
@@ -247,7 +247,7 @@ def _unbiased_outputs(problem: Problem, arcs: _Arcs) -> tuple[Floats, Integers]:
 
 
 def _completed(problem: Problem, outputs: Floats, weights: Integers, ratio: Fraction) -> tuple[Floats, Integers]:
-    """The same with means that are right exactly, by a share of two outputs (:mod:`optrand.completion`)."""
+    """The same with means that are right exactly, by a share of two outputs (:mod:`optrand.mechanism.completion`)."""
     biases = _fractions(problem, outputs, weights)
     if not any(biases):
         return outputs, weights

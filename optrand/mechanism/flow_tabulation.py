@@ -14,7 +14,7 @@ residuals that are exact, again and again until nothing shrinks:
 It keeps optimal outputs optimal. Where outputs alone do not reach, because they lie on a grid or on the ends of an
 interval or are fewer than the labels, masses change as well, at the cost :math:`\Delta c_j^2 / 2 c_j`. The equations
 are those of :mod:`optrand.model.feasibility`. The last bits are set right by exact moments
-(:mod:`optrand.exact_means`).
+(:mod:`optrand.mechanism.exact_means`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from scipy import sparse
 from optrand.base.arithmetic import common_scale, privacy_ratio
 from optrand.base.validation import Floats
 from optrand.errors import NotCertified
-from optrand.exact_means import with_exact_means
+from optrand.mechanism.exact_means import with_exact_means
 from optrand.model.arcs import Arcs, Indices
 from optrand.model.exact_flow import ExactFlow, in_order
 from optrand.model.feasibility import column_weights, least_change, node_equations

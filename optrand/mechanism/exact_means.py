@@ -11,7 +11,7 @@ the leaves inward its moment makes the node's equation true. What is then added 
 0 to node k changes no inner node, and makes the first mean right. With masses that are multiples of ``(r - d)(d L + r -
 d)``, ``L`` the length of the path, all of it is integer arithmetic, ``O(n log n)`` operations.
 
-Where outputs must stay, on a grid or at the ends of an interval, :mod:`optrand.completion` takes over.
+Where outputs must stay, on a grid or at the ends of an interval, :mod:`optrand.mechanism.completion` takes over.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from optrand.base.arithmetic import float_above, float_below
-from optrand.completion import Completion
+from optrand.mechanism.completion import Completion
 from optrand.model.exact_flow import ExactFlow, twos
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
@@ -148,7 +148,7 @@ def widest_path(flow: ExactFlow, movable: list[bool]) -> list[int] | None:
 
 
 def completed(problem: Problem, flow: ExactFlow) -> ExactFlow | None:
-    """Mixed with a mechanism of two outputs that takes the biases back (:mod:`optrand.completion`).
+    """Mixed with a mechanism of two outputs that takes the biases back (:mod:`optrand.mechanism.completion`).
 
     The outputs are the ends of what is allowed; on the line, the flow's own lowest and highest. The chances of the high
     one rise with the label, and so are sums of columns that favour all labels from some label on; those of the low one
