@@ -26,7 +26,7 @@ from benchmarks import priors
 from benchmarks.harness import circumstances, duration, options, print_table, use_one_core, write_json
 from benchmarks.worker import Measurement, Worker, measure, said_optimal
 from optrand import certify, feasible_output_set, regression, tabulate, unbiased_regression
-from optrand.certificate import Certificate
+from optrand.certificates.certificate import Certificate
 from optrand.errors import OptrandError
 from optrand.model.problem import Problem
 from optrand.model.solution import Solution

@@ -15,13 +15,13 @@ State a problem, solve it, certify the answer, turn it into an exact mechanism, 
 """
 
 from optrand import baselines, errors, estimate, programs, solvers
-from optrand.certificate import Certificate, certify, lower_bound
+from optrand.certificates.certificate import Certificate, certify, lower_bound
+from optrand.certificates.largest_loss import certify_largest_loss, label_losses
 from optrand.closed_forms import RRWithPriorBatch, debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
 from optrand.continuous import ContinuousMechanism, KnotCount, continuous_mechanism, knot_sweep
 from optrand.errors import Infeasible, InvalidFile, InvalidInput, NotCertified, OptrandError
 from optrand.grids import AdaptiveOutputs, ContinuousPrior, Knots, adaptive_outputs, place_knots
 from optrand.inverse import EpsilonBracket, smallest_epsilon
-from optrand.largest_loss import certify_largest_loss, label_losses
 from optrand.mechanism.mechanism import Mechanism, load
 from optrand.mechanism.paths import decompose_paths
 from optrand.mechanism.tabulation import tabulate

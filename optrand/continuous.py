@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.validation import Floats
-from optrand.certificate import certify
+from optrand.certificates.certificate import certify
 from optrand.errors import InvalidInput
 from optrand.grids import ContinuousPrior, Knots, place_knots
 from optrand.mechanism.mechanism import Mechanism

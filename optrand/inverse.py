@@ -15,7 +15,7 @@ from typing import cast
 import numpy as np
 
 from optrand.base.validation import real
-from optrand.certificate import certify, lower_bound
+from optrand.certificates.certificate import certify, lower_bound
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate

@@ -18,7 +18,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.certificate import Certificate, certify
+from optrand.certificates.certificate import Certificate, certify
 from optrand.errors import Infeasible, InvalidInput, NotCertified, OptrandError
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.problem import Problem

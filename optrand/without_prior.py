@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike
 from optrand.base.numerals import shown_above
 from optrand.base.validation import Floats
 from optrand.base.validation import labels as checked_labels
-from optrand.certificate import Certificate
+from optrand.certificates.certificate import Certificate
+from optrand.certificates.largest_loss import certify_largest_loss, label_losses
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
-from optrand.largest_loss import certify_largest_loss, label_losses
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import Grid, OutputSet, as_output_set

@@ -16,7 +16,7 @@ from optrand import rr
 from optrand.base import strict_json
 from optrand.base.numerals import shown_spent
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
-from optrand.certificate import certify
+from optrand.certificates.certificate import certify
 from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.mechanism import load

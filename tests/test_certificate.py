@@ -34,9 +34,9 @@ from optrand import (
 )
 from optrand.base.arithmetic import exp_bracket
 from optrand.base.numerals import shown_above
-from optrand.certificate import Certificate
+from optrand.certificates.certificate import Certificate
+from optrand.certificates.measurements import TOLERANCE
 from optrand.errors import InvalidInput, NotCertified
-from optrand.measurements import TOLERANCE
 
 GAP = 1e-6
 """What solvers promise; here only to have bounds that are nearly tight."""

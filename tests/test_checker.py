@@ -20,7 +20,7 @@ from tables import circulant, debiased, layered_arcs, resealed, response
 
 from optrand import checker, losses
 from optrand.base.arithmetic import exp_bracket, float_below, log_bracket, privacy_ratio
-from optrand.certificate import lower_bound
+from optrand.certificates.certificate import lower_bound
 from optrand.errors import InvalidFile
 from optrand.mechanism.mechanism import Mechanism, load
 from optrand.model.integer_arcs import IntegerArcs

@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.base.validation import Floats
-from optrand.certificate import certify, lower_bound
+from optrand.certificates.certificate import certify, lower_bound
 from optrand.closed_forms import debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
 from optrand.errors import InvalidInput
 from optrand.model.randomizer import Randomizer

@@ -20,7 +20,7 @@ from optrand.baselines.cluster_priors import ClusterPriorRR, ClusterPriors
 from optrand.baselines.groups import Groups
 from optrand.baselines.protocol import ExactRandomizer
 from optrand.baselines.randomization import LabelRandomization, UniformRR
-from optrand.certificate import certify
+from optrand.certificates.certificate import certify
 from optrand.closed_forms import rr, rr_with_prior
 from optrand.errors import InvalidInput, MissingExtra
 from optrand.sampling.entropy import SeededEntropy, SystemEntropy

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optrand import Interval, Mechanism, Randomizer, certify, regression, solve, tabulate, unbiased_regression
-from optrand.exact_loss import _evened
+from optrand.certificates.exact_loss import _evened
 from optrand.mechanism.completion import Completion
 
 LINE = (-math.inf, math.inf)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from optrand.base.arithmetic import exp_bracket
-from optrand.certificate import certify
+from optrand.certificates.certificate import certify
 from optrand.continuous import ContinuousMechanism, continuous_mechanism, knot_sweep
 from optrand.errors import InvalidInput
 from optrand.grids import ContinuousPrior, Knots

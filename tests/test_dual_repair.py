@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from optrand import Dual, Interval, certify, regression, tabulate, unbiased_range, unbiased_regression
-from optrand.certificate import lower_bound
+from optrand.certificates.certificate import lower_bound
 from optrand.errors import InvalidInput
 from optrand.model.solution import Solution
 from optrand.model.staircase import Staircase

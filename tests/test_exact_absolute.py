@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from optrand import Dual, Interval, losses, regression
 from optrand.base.arithmetic import exp_bracket
-from optrand.pricing.absolute import local_minima, lower_bound
-from optrand.pricing.bound import excess_above
+from optrand.certificates.absolute import local_minima, lower_bound
+from optrand.certificates.bound import excess_above
 
 
 def fractions(numbers):

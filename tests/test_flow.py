@@ -10,7 +10,7 @@ import pytest
 
 import optrand
 from optrand import Interval, Problem
-from optrand.certificate import lower_bound
+from optrand.certificates.certificate import lower_bound
 from optrand.model.problem import regression, unbiased_range
 from optrand.programs import interval_prices
 from optrand.programs.flow import FlowPoint, FlowProgram

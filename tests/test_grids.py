@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
-from optrand.certificate import certify
+from optrand.certificates.certificate import certify
 from optrand.closed_forms import debiased_rr
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model.outputs import Grid, feasible_output_set

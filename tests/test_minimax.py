@@ -11,7 +11,7 @@ import pytest
 
 import optrand
 from optrand import Infeasible, Interval, InvalidInput, Mechanism, NotCertified, Problem, certify_largest_loss, minimax
-from optrand.largest_loss import label_losses
+from optrand.certificates.largest_loss import label_losses
 from optrand.model.problem import regression, unbiased_range
 from optrand.programs.minimax_flow import MinimaxProgram
 from optrand.programs.nodes import Nodes

@@ -20,6 +20,7 @@ from matplotlib.lines import Line2D
 
 import optrand
 from optrand import Dual, Grid, Interval, losses
+from optrand.certificates.prices import price
 from optrand.closed_forms import debiased_rr, rr_with_prior
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
@@ -41,7 +42,6 @@ from optrand.plotting.cells import Cells, group_edges, grouped_rows, row_chances
 from optrand.plotting.dual import best_prices
 from optrand.plotting.flow import Bundles
 from optrand.plotting.style import INK, LINE_SHADES, above, below
-from optrand.pricing import price
 
 IMAGES = Path(__file__).parent / "images"
 SIX = optrand.load(IMAGES / "six.json")

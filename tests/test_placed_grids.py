@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optrand.certificate import certify
+from optrand.certificates.certificate import certify
 from optrand.data import weeks_worked_counts_path
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.grids import ContinuousPrior, Knots, adaptive_outputs, place_knots

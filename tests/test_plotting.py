@@ -19,7 +19,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import LogNorm, to_rgb
 from matplotlib.figure import Figure
 
-from optrand.certificate import certify
+from optrand.certificates.certificate import certify
 from optrand.closed_forms import debiased_rr, rr_with_prior
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism

@@ -24,7 +24,7 @@ import optrand.base.files
 import optrand.release.job
 from optrand import Grid, Interval, feasible_output_set, regression, solve
 from optrand.base.files import check_target, new_file, publish
-from optrand.certificate import certify
+from optrand.certificates.certificate import certify
 from optrand.data import WEEKS_LABEL, weeks_worked_counts_path, weeks_worked_path
 from optrand.errors import Infeasible, InvalidInput, SolverFailed, SpentNote
 from optrand.mechanism.mechanism import Mechanism, load

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from optrand import losses
 from optrand.base.arithmetic import float_above
-from optrand.certificate import lower_bound
+from optrand.certificates.certificate import lower_bound
 from optrand.cli import WRONG_INPUT, app
 from optrand.model.losses import Loss
 from optrand.model.outputs import Grid, Interval, OutputSet

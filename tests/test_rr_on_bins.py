@@ -19,7 +19,7 @@ import optrand
 from benchmarks.bins import CubicProgram
 from optrand import Dual, Interval, Problem, Randomizer, certify, losses, regression, rr_on_bins
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
-from optrand.certificate import lower_bound
+from optrand.certificates.certificate import lower_bound
 from optrand.model.arcs import Arcs
 from optrand.programs.bins import bin_costs
 from optrand.solvers import ColumnGeneration, LinearProgram

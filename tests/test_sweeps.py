@@ -26,7 +26,7 @@ from optrand import (
     tabulate,
     unbiased_regression,
 )
-from optrand.certificate import Certificate
+from optrand.certificates.certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.model.outputs import Interval
 from optrand.solvers import ColumnGeneration, LinearProgram

@@ -237,7 +237,7 @@ def plot(
 
     One probability mass function per label, and the table with its staircase signature.
     """
-    from optrand.certificate import certify
+    from optrand.certificates.certificate import certify
     from optrand.plotting import mechanism_figure, save_figure
 
     loaded = read_mechanism(mechanism)

@@ -12,7 +12,7 @@ from optrand.cli.reporting import tell_prior
 from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from optrand.certificate import Certificate
+    from optrand.certificates.certificate import Certificate
     from optrand.mechanism.mechanism import Mechanism
     from optrand.model.problem import Problem
 
@@ -48,7 +48,7 @@ def read_problem(
 
 def answered(problem: Problem, announce: Callable[[str], None]) -> tuple[Mechanism, Certificate]:
     """The exact mechanism of a problem, and its proof in exact arithmetic."""
-    from optrand.certificate import certify
+    from optrand.certificates.certificate import certify
     from optrand.mechanism.tabulation import tabulate
     from optrand.solvers import solve
 

@@ -27,7 +27,7 @@ def report(
     Where the proof fails the page says so, and the command ends with exit code 3.
     """
     from optrand.base.files import refuse_target, write_atomically
-    from optrand.certificate import certify
+    from optrand.certificates.certificate import certify
     from optrand.errors import InvalidInput
     from optrand.report import report_page
 

@@ -15,7 +15,7 @@ from optrand.cli.reporting import progress, reported, show, told_gap
 from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from optrand.certificate import Certificate
+    from optrand.certificates.certificate import Certificate
     from optrand.mechanism.mechanism import Mechanism
 
 __all__ = ["proven", "verify"]
@@ -33,7 +33,7 @@ def verify(
     Nothing but the file is trusted. A mechanism is checked in exact arithmetic, and `python -m optrand.checker` does
     the same with none of this code. Of noise the parameters are checked; nobody claims that it is optimal.
     """
-    from optrand.certificate import certify
+    from optrand.certificates.certificate import certify
     from optrand.release.randomizer_file import holds_noise
 
     required = math.inf if gap is None else read_gap(gap)

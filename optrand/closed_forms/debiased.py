@@ -76,7 +76,7 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
 
     Examples
     --------
-    >>> from optrand.certificate import certify
+    >>> from optrand.certificates.certificate import certify
     >>> solution = debiased_rr([0, 1], math.log(3))
     >>> solution.randomizer.outputs.tolist(), solution.randomizer.matrix.round(12).tolist()
     ([-0.5, 1.5], [[0.75, 0.25], [0.25, 0.75]])

@@ -50,7 +50,7 @@ def rr(labels: ArrayLike, epsilon: float) -> Solution:
 
     Examples
     --------
-    >>> from optrand.certificate import certify
+    >>> from optrand.certificates.certificate import certify
     >>> solution = rr([0, 1, 2], 1.0)
     >>> solution.randomizer.matrix.round(4).tolist()
     [[0.5761, 0.2119, 0.2119], [0.2119, 0.5761, 0.2119], [0.2119, 0.2119, 0.5761]]
@@ -100,7 +100,7 @@ def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Solution:
 
     Examples
     --------
-    >>> from optrand.certificate import certify
+    >>> from optrand.certificates.certificate import certify
     >>> prior = [0.5, 0.3, 0.2]
     >>> [f"{certify(rr_top_k(prior, k, 1.0)).gap:.3f}" for k in (1, 2, 3)]
     ['0.170', '0.000', '0.015']
@@ -154,7 +154,8 @@ def rr_with_prior(prior: ArrayLike, epsilon: float) -> Solution:
     are nearly equal are ever subtracted after rounding. Equally likely labels are kept or left out together.
 
     *The proof of optimality* ([G21]_, Theorem 3, in closed form). With :math:`-\alpha_y = \mu_y = \max(0, (e^\epsilon
-    p_y - S) / (e^\epsilon - 1))` and :math:`\beta = 0` the bound of :mod:`optrand.certificate` is `S`. By the above
+    p_y - S) / (e^\epsilon - 1))` and :math:`\beta = 0` the bound of :mod:`optrand.certificates.certificate` is `S`. By
+    the above
     :math:`\mu_y > 0` on the kept labels only, where :math:`(e^\epsilon - 1) \sum \mu_y = e^\epsilon P_k - k S =
     (e^\epsilon - 1) S`: the multipliers sum to `S`. And the best column at output `y` costs :math:`\sum_z \mu_z - p_y +
     (e^\epsilon - 1) \min(\mu_y - p_y, 0)`, which is 0 on the kept labels and :math:`S - e^\epsilon p_y \geq 0`
@@ -167,7 +168,7 @@ def rr_with_prior(prior: ArrayLike, epsilon: float) -> Solution:
 
     Examples
     --------
-    >>> from optrand.certificate import certify
+    >>> from optrand.certificates.certificate import certify
     >>> solution = rr_with_prior([0.5, 0.3, 0.2], 1.0)
     >>> solution.randomizer.outputs.tolist(), round(solution.value, 6)
     ([0.0, 1.0], 0.584847)

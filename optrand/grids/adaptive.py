@@ -24,7 +24,7 @@ import numpy as np
 
 from optrand.base.numerals import shown_above
 from optrand.base.validation import Floats, real
-from optrand.certificate import certify
+from optrand.certificates.certificate import certify
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.grids.descent import descend, optimum_on
 from optrand.grids.lattice import Lattice

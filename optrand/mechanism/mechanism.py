@@ -330,7 +330,7 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     ...     load(f"{directory}/coin.json") == mechanism
     True
     """
-    content = strict_json.unsealed(Path(path).read_bytes(), FIELDS, documents.TABLES)
+    content = strict_json.unsealed(Path(path).read_bytes(), FIELDS, file_format.TABLES)
     problem = file_format.read_problem(content["problem"])
     dual = file_format.read_dual(content["dual"])
     outputs = strict_json.numbers(content["outputs"], "outputs")

@@ -154,7 +154,7 @@ def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
 
     Proposition 7, verified for the two ends of that grid:
 
-    >>> from optrand.certificate import certify
+    >>> from optrand.certificates.certificate import certify
     >>> from optrand.model.problem import unbiased_regression
     >>> from optrand.model.randomizer import Randomizer
     >>> ends = feasible_output_set([0, 1, 2], math.log(3), 2)

@@ -2,7 +2,7 @@
 
 A :class:`Problem` is a question and nothing more. :func:`unbiased_regression`, :func:`regression` and
 :func:`classification` write it down; a solver answers it with a :class:`~optrand.model.solution.Solution`; a
-:class:`~optrand.certificate.Certificate` says how good the answer is.
+:class:`~optrand.certificates.certificate.Certificate` says how good the answer is.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Dual:
     Notes
     -----
     The sign is that of a minimisation: ``h_y(v) = p_y g(v, y) - alpha_y - beta_y (v - origin)`` is the reduced cost.
-    Any numbers whatever give a true bound (:mod:`optrand.certificate`); good ones give a good bound.
+    Any numbers whatever give a true bound (:mod:`optrand.certificates.certificate`); good ones give a good bound.
     """
 
     alpha: Floats

@@ -17,7 +17,7 @@ from optrand.plotting.subject import HasRandomizer, counted, drawn_table, has_me
 from optrand.plotting.table import draw_matrix
 
 if TYPE_CHECKING:
-    from optrand.certificate import Certificate
+    from optrand.certificates.certificate import Certificate
 
 __all__ = ["matrix_figure", "mechanism_figure", "paths_figure", "pmf_figure"]
 
@@ -123,7 +123,7 @@ def mechanism_figure(subject: Randomizer | HasRandomizer, certificate: Certifica
 
     Examples
     --------
-    >>> from optrand.certificate import certify
+    >>> from optrand.certificates.certificate import certify
     >>> from optrand.closed_forms import debiased_rr
     >>> coin = debiased_rr([0, 1], 1.0)
     >>> mechanism_figure(coin).get_suptitle()

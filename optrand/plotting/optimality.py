@@ -9,7 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from optrand.base.numerals import shown_above
-from optrand.certificate import certify
+from optrand.certificates.certificate import certify
+from optrand.certificates.prices import price
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.paths import decompose_paths
@@ -22,7 +23,6 @@ from optrand.plotting.flow import draw_flow
 from optrand.plotting.joint import draw_joint
 from optrand.plotting.style import STYLE, above, below
 from optrand.plotting.subject import HasRandomizer, counted, drawn_table, problem_of
-from optrand.pricing import price
 
 __all__ = ["dual_figure", "flow_figure", "joint_figure"]
 

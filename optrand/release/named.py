@@ -51,7 +51,7 @@ def randomized_response(labels: Floats, epsilon: float) -> Mechanism:
 
     Examples
     --------
-    >>> from optrand.certificate import certify
+    >>> from optrand.certificates.certificate import certify
     >>> mechanism = randomized_response(np.arange(3.0), 1.0)
     >>> (mechanism.weights[0] / mechanism.total).astype(float).round(4).tolist()
     [0.5761, 0.2119, 0.2119]

@@ -10,7 +10,7 @@ import numpy as np
 
 from optrand.base.arithmetic import float_above
 from optrand.base.numerals import shown_above, shown_below, shown_spent
-from optrand.certificate import Certificate
+from optrand.certificates.certificate import Certificate
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
 from optrand.model.outputs import in_words

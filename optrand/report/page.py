@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from optrand.certificate import Certificate
+from optrand.certificates.certificate import Certificate
 from optrand.mechanism.mechanism import Mechanism
 from optrand.plotting.subject import counted
 from optrand.report import facts

@@ -38,9 +38,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
+from optrand.certificates.prices import price
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
-from optrand.pricing import price
 from optrand.programs.bins import Starts
 from optrand.solvers.bin_cuts import Cut, Knots, quotient
 from optrand.solvers.bin_graph import BinGraph, spread
@@ -74,8 +74,8 @@ def bin_dual(graph: BinGraph, starts: Starts, *, gap: float, rounds: int) -> Flo
 
     Notes
     -----
-    All sets are priced by :mod:`optrand.pricing`, ``O(k log k)``. Where the first try will not do, three more looks at
-    all intervals, ``O(k^2)``, and only then rounds of prices and of a quadratic program in some knots a bin.
+    All sets are priced by :mod:`optrand.certificates`, ``O(k log k)``. Where the first try will not do, three more
+    looks at all intervals, ``O(k^2)``, and only then rounds of prices and of a quadratic program in some knots a bin.
     """
     shares = _Shares(graph, starts)
     best = shares.balanced(spread(shares.fractions, starts, shares.problem.k))

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
-from optrand.certificate import lower_bound
+from optrand.certificates.certificate import lower_bound
+from optrand.certificates.prices import price
 from optrand.errors import InvalidInput, SolverFailed
 from optrand.model import losses
 from optrand.model.arcs import Arcs
@@ -21,7 +22,6 @@ from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
 from optrand.model.staircase import Staircase
-from optrand.pricing import price
 from optrand.programs.master import Master, all_intervals
 from optrand.solvers.backends.base import Backend
 from optrand.solvers.backends.cones import Clarabel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from optrand.base.numerals import shown_above
-from optrand.certificate import certify
+from optrand.certificates.certificate import certify
 from optrand.errors import NotCertified, SolverFailed
 from optrand.merging import Merging
 from optrand.model.problem import Problem

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from optrand.base.validation import Floats
-from optrand.certificate import lower_bound
+from optrand.certificates.certificate import lower_bound
+from optrand.certificates.prices import price
 from optrand.errors import SolverFailed
 from optrand.model import losses
 from optrand.model.arcs import Arcs
@@ -32,7 +33,6 @@ from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual
 from optrand.model.staircase import Staircase
-from optrand.pricing import price
 from optrand.programs.conic import ConicProgram
 from optrand.solvers.backends.cones import Clarabel
 

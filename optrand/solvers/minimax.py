@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
+from optrand.certificates.largest_loss import certify_largest_loss
 from optrand.errors import InvalidInput, SolverFailed
-from optrand.largest_loss import certify_largest_loss
 from optrand.model import losses
 from optrand.model.feasibility import balanced
 from optrand.model.outputs import Grid

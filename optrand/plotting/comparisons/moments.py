@@ -19,7 +19,7 @@ from optrand.base.validation import Floats
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import prior as checked_prior
 from optrand.baselines import Moments
-from optrand.certificate import certify
+from optrand.certificates.certificate import certify
 from optrand.errors import Infeasible, InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.solution import Solution

@@ -9,8 +9,8 @@ e^\epsilon`, and the cheapest one at output :math:`v` costs
 attained by the staircase column of :math:`S = \{y : h_y(v) < 0\}`. Losses are convex, so :math:`h_y` is negative
 between its two roots: sort the roots, and between neighbours :math:`f` is one convex function with a minimum in closed
 form. (At a root :math:`f` has a concave kink, so no minimum hides there.) For squared and absolute loss those minima
-are computed in integers, on the line, an interval or a grid (:mod:`optrand.pricing.squared`,
-:mod:`optrand.pricing.absolute`). Those of Poisson log loss off a grid hold logarithms: they are floats, with an
+are computed in integers, on the line, an interval or a grid (:mod:`optrand.certificates.squared`,
+:mod:`optrand.certificates.absolute`). Those of Poisson log loss off a grid hold logarithms: they are floats, with an
 allowance for all that rounding can do. Any other loss on a grid, a table among them, is evaluated everywhere.
 """
 
@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 
 from optrand.base.arithmetic import places, quotient, scaled
 from optrand.base.validation import Floats
+from optrand.certificates import absolute as exact_absolute
+from optrand.certificates import squared as exact_squared
 from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
-from optrand.pricing import absolute as exact_absolute
-from optrand.pricing import squared as exact_squared
 
 __all__ = ["Prices", "negative_ranges", "price"]
 

@@ -1,6 +1,6 @@
 r"""The cheapest column and the bound of a dual for squared loss, in integers alone.
 
-With :math:`h_y` and :math:`f` as in :mod:`optrand.pricing`, and places measured from the origin of the dual, twice
+With :math:`h_y` and :math:`f` as in :mod:`optrand.certificates`, and places measured from the origin of the dual, twice
 :math:`h_y` is the quadratic
 
 .. math:: p_y v^2 - 2 (p_y y + \beta_y) v + (p_y y^2 - 2 \alpha_y),
@@ -27,10 +27,10 @@ import numpy as np
 
 from optrand.base.arithmetic import places, quotient, scaled
 from optrand.base.validation import Floats
+from optrand.certificates.bound import assembled, excess_above, measured, multipliers_below
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
-from optrand.pricing.bound import assembled, excess_above, measured, multipliers_below
 
 __all__ = ["local_minima", "lower_bound"]
 
@@ -178,7 +178,7 @@ class _Sweep:
 
 
 def lower_bound(problem: Problem, dual: Dual) -> Fraction:
-    """The bound of :mod:`optrand.certificate`; multipliers must be zero where ``bias_penalty * prior`` is.
+    """The bound of :mod:`optrand.certificates.certificate`; multipliers must be zero where ``bias_penalty * prior`` is.
 
     Parameters
     ----------

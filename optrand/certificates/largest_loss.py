@@ -1,8 +1,9 @@
 r"""The verified statement without a prior: the largest loss over labels, and how far at most it is from the least one.
 
 Whatever the prior, the average loss of a randomizer is at most its largest one. So the bound of
-:mod:`optrand.certificate` at *any* prior bounds the largest loss of every epsilon-DP randomizer from below, and a worst
-prior, at which the best average equals the least largest loss, closes the gap. This module cannot see a solver.
+:mod:`optrand.certificates.certificate` at *any* prior bounds the largest loss of every epsilon-DP randomizer from
+below, and a worst prior, at which the best average equals the least largest loss, closes the gap. This module cannot
+see a solver.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import overload
 
 import numpy as np
 
-from optrand import exact_loss
 from optrand.base.arithmetic import float_above, float_below
 from optrand.base.validation import Floats
-from optrand.certificate import Certificate, certify
+from optrand.certificates import exact_loss
+from optrand.certificates.certificate import Certificate, certify
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses

@@ -1,6 +1,6 @@
 r"""From the cheapest column to the bound, in integers.
 
-With :math:`m = \min f` and the multipliers' own part of the bound (:mod:`optrand.certificate`) it is
+With :math:`m = \min f` and the multipliers' own part of the bound (:mod:`optrand.certificates.certificate`) it is
 
 .. math:: \mathrm{base} + \frac{k}{E + k - 1} \min(0, m) + \frac{1}{E} \max(0, m),
 

@@ -1,6 +1,6 @@
 r"""The bound of a dual for Poisson log loss, in integers, with one logarithm for every place that is looked at.
 
-With :math:`h_y` and :math:`f` as in :mod:`optrand.pricing`,
+With :math:`h_y` and :math:`f` as in :mod:`optrand.certificates`,
 
 .. math:: h_y(v) = (p_y - \beta_y) v - p_y y \log v - (\alpha_y - \beta_y o)
 
@@ -35,12 +35,12 @@ from typing import NamedTuple
 import numpy as np
 
 from optrand.base.arithmetic import places, scaled
+from optrand.certificates.bound import assembled, excess_above, multipliers_below
+from optrand.certificates.logarithms import WIDTH, Logarithms
+from optrand.certificates.prices import negative_ranges
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
-from optrand.pricing.bound import assembled, excess_above, multipliers_below
-from optrand.pricing.logarithms import WIDTH, Logarithms
-from optrand.pricing.prices import negative_ranges
 
 __all__ = ["lower_bound"]
 
@@ -102,7 +102,7 @@ class _Scaled:
 
 
 def lower_bound(problem: Problem, dual: Dual) -> Fraction:
-    """The bound of :mod:`optrand.certificate`; multipliers must be zero where ``bias_penalty * prior`` is.
+    """The bound of :mod:`optrand.certificates.certificate`; multipliers must be zero where ``bias_penalty * prior`` is.
 
     Parameters
     ----------

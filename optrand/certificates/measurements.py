@@ -2,7 +2,7 @@
 
 A randomizer in floats is checked to :data:`TOLERANCE`. A mechanism is private and normalised exactly, and its means are
 checked to :data:`ROUNDED`. The loss is in both cases that of a mechanism that is feasible exactly: the one at hand, or
-its repair (:mod:`optrand.exact_loss`).
+its repair (:mod:`optrand.certificates.exact_loss`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from optrand import exact_loss
 from optrand.base.arithmetic import exp_bracket, float_above, log_above
 from optrand.base.numerals import shown_above
 from optrand.base.validation import Floats
+from optrand.certificates import exact_loss
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem

@@ -1,9 +1,9 @@
-r"""The bound of :mod:`optrand.certificate` for every loss, in rationals, rounded safely.
+r"""The bound of :mod:`optrand.certificates.certificate` for every loss, in rationals, rounded safely.
 
 Labels, priors and multipliers are floats, so they are exact dyadic rationals. :math:`E = e^\epsilon` is rounded *up*
 (a larger :math:`E` admits more randomizers, so the bound is still true). Each loss has a module of its own:
-:mod:`~optrand.pricing.squared`, :mod:`~optrand.pricing.absolute`, :mod:`~optrand.pricing.poisson`,
-:mod:`~optrand.pricing.tables`. One of the user's own is evaluated everywhere on its grid, from lower bounds.
+:mod:`~optrand.certificates.squared`, :mod:`~optrand.certificates.absolute`, :mod:`~optrand.certificates.poisson`,
+:mod:`~optrand.certificates.tables`. One of the user's own is evaluated everywhere on its grid, from lower bounds.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from fractions import Fraction
 import numpy as np
 
 from optrand.base.validation import Floats
+from optrand.certificates import absolute as exact_absolute
+from optrand.certificates import poisson as exact_poisson
+from optrand.certificates import squared as exact_squared
+from optrand.certificates import tables
+from optrand.certificates.bound import excess_above
 from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
-from optrand.pricing import absolute as exact_absolute
-from optrand.pricing import poisson as exact_poisson
-from optrand.pricing import squared as exact_squared
-from optrand.pricing import tables
-from optrand.pricing.bound import excess_above
 
 __all__ = ["lower_bound"]
 

@@ -1,8 +1,8 @@
 r"""The bound of a dual for losses without a shape: a table of losses, and classification, in integers.
 
-:math:`f` (:mod:`optrand.pricing`) is evaluated at every value of the grid. A table takes ``k n`` steps for that; in
-classification an output gains at the one label that it is, if it is any, and ``k + n`` are enough. Nothing is rounded
-but :math:`E = e^\epsilon`, upward, and what a finite bias penalty charges.
+:math:`f` (:mod:`optrand.certificates`) is evaluated at every value of the grid. A table takes ``k n`` steps for that;
+in classification an output gains at the one label that it is, if it is any, and ``k + n`` are enough. Nothing is
+rounded but :math:`E = e^\epsilon`, upward, and what a finite bias penalty charges.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import numpy as np
 
 from optrand.base.arithmetic import places, scaled
 from optrand.base.validation import Floats
+from optrand.certificates.bound import assembled, excess_above, measured, multipliers_below
 from optrand.model.losses import Tabulated
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
-from optrand.pricing.bound import assembled, excess_above, measured, multipliers_below
 
 __all__ = ["lower_bound", "lower_bound_of_classes"]
 
 
 def lower_bound(problem: Problem, dual: Dual, loss: Tabulated, grid: Floats) -> Fraction:
-    """The bound of :mod:`optrand.certificate`; multipliers must be zero where ``bias_penalty * prior`` is.
+    """The bound of :mod:`optrand.certificates.certificate`; multipliers must be zero where ``bias_penalty * prior`` is.
 
     Parameters
     ----------

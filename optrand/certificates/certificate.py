@@ -1,6 +1,6 @@
 r"""The verified statement: how private a randomizer is, and how far at most it is from the best possible one.
 
-For *any* multipliers :math:`\alpha, \beta` with :math:`f` and :math:`h_y` as in :mod:`optrand.pricing`, and
+For *any* multipliers :math:`\alpha, \beta` with :math:`f` and :math:`h_y` as in :mod:`optrand.certificates`, and
 :math:`m = \min_v f(v)` over the allowed outputs, every epsilon-DP randomizer has a loss of at least
 
 .. math:: \sum_y \alpha_y + \sum_y \beta_y y - \sum_y \frac{\beta_y^2}{2 \lambda p_y}
@@ -28,13 +28,13 @@ from typing import overload
 
 from optrand.base.arithmetic import float_above, float_below
 from optrand.base.numerals import shown_above, shown_below
+from optrand.certificates import exact as exact_pricing
+from optrand.certificates.measurements import Measurements
 from optrand.errors import InvalidInput, NotCertified
-from optrand.measurements import Measurements
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution
-from optrand.pricing import exact as exact_pricing
 
 __all__ = ["Certificate", "certify", "lower_bound"]
 

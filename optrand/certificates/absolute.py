@@ -1,11 +1,11 @@
 r"""The cheapest column and the bound of a dual for absolute loss, in integers alone.
 
-On either side of its label :math:`h_y(v) = p_y |v - y| - \alpha_y - \beta_y (v - o)` is straight, so
-:math:`\min(h_y, 0)` and :math:`f` (:mod:`optrand.pricing`) are concave between neighbouring labels. Off a grid, where
-multipliers of bias must be zero, :math:`f` does not fall beyond the last label on either side: it is least at a label
-or at an end of the allowed outputs. At those points, or at every value of a grid, it is a running total over the sides
-of all labels, and over the ranges in which they are negative. Nothing is rounded but :math:`E = e^\epsilon`, upward,
-and what a finite bias penalty charges.
+On either side of its label :math:`h_y(v) = p_y |v - y| - \alpha_y - \beta_y (v - o)` is straight, so :math:`\min(h_y,
+0)` and :math:`f` (:mod:`optrand.certificates`) are concave between neighbouring labels. Off a grid, where multipliers
+of bias must be zero, :math:`f` does not fall beyond the last label on either side: it is least at a label or at an end
+of the allowed outputs. At those points, or at every value of a grid, it is a running total over the sides of all
+labels, and over the ranges in which they are negative. Nothing is rounded but :math:`E = e^\epsilon`, upward, and what
+a finite bias penalty charges.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import numpy as np
 
 from optrand.base.arithmetic import places, quotient, scaled
 from optrand.base.validation import Floats
+from optrand.certificates.bound import assembled, excess_above, measured, multipliers_below
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
-from optrand.pricing.bound import assembled, excess_above, measured, multipliers_below
 
 __all__ = ["local_minima", "lower_bound"]
 
 
 def lower_bound(problem: Problem, dual: Dual) -> Fraction:
-    """The bound of :mod:`optrand.certificate`; multipliers must be zero where ``bias_penalty * prior`` is.
+    """The bound of :mod:`optrand.certificates.certificate`; multipliers must be zero where ``bias_penalty * prior`` is.
 
     Parameters
     ----------
