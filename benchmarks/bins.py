@@ -36,9 +36,9 @@ from optrand.model.losses import Loss
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Solution, Stats
-from optrand.programs import Floor
 from optrand.solvers import BinPath, LinearProgram, Solver
 from optrand.solvers.backends import Highs
+from optrand.solvers.grid import Floor
 
 __all__ = ["KINDS", "CubicProgram", "posed", "random_problem"]
 

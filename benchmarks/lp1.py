@@ -31,10 +31,10 @@ from benchmarks.worker import OVER_LIMIT, Measurement, Worker, measure, said_opt
 from optrand import certify, classification, rr_with_prior
 from optrand.base.validation import Floats
 from optrand.model.problem import Problem
-from optrand.programs import LP2, Floor, Pairwise
 from optrand.solvers import LinearProgram
 from optrand.solvers.backends import Backend, Cvxpy, Highs, Scipy
-from optrand.solvers.linear_program import GridProgram
+from optrand.solvers.grid import LP2, Floor, Pairwise
+from optrand.solvers.grid.linear_program import GridProgram
 
 EPSILONS = (0.1, 1.0, 4.0)
 LARGEST: dict[type[object], int] = {Pairwise: 40, Floor: 200, LP2: 200}

@@ -30,9 +30,9 @@ from optrand.certificates.certificate import Certificate
 from optrand.errors import OptrandError
 from optrand.model.problem import Problem
 from optrand.model.solution import Solution
-from optrand.programs import Floor, Pairwise
 from optrand.solvers import BinPath, ColumnGeneration, Flow, LinearProgram, Solver
 from optrand.solvers.backends import Cvxpy, Highs
+from optrand.solvers.grid import Floor, Pairwise
 
 __all__ = ["weeks_problem"]
 

@@ -14,7 +14,7 @@ State a problem, solve it, certify the answer, turn it into an exact mechanism, 
 (4,)
 """
 
-from optrand import baselines, errors, estimate, programs, solvers
+from optrand import baselines, errors, estimate, solvers
 from optrand.certificates.certificate import Certificate, certify, lower_bound
 from optrand.certificates.largest_loss import certify_largest_loss, label_losses
 from optrand.closed_forms import RRWithPriorBatch, debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
@@ -79,7 +79,6 @@ __all__ = [
     "lower_bound",
     "minimax",
     "place_knots",
-    "programs",
     "regression",
     "rr",
     "rr_on_bins",

@@ -30,8 +30,8 @@ from optrand.model.problem import regression
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Solution
 from optrand.solvers.dispatch import USEFUL_GAP, solve
-from optrand.solvers.minimax import MinimaxFlow
-from optrand.translation import near_zero
+from optrand.solvers.flow.minimax_solver import MinimaxFlow
+from optrand.solvers.translation import near_zero
 
 __all__ = ["Minimax", "minimax"]
 
@@ -117,7 +117,7 @@ def minimax(
     -----
     The largest loss is the largest average over priors; it is convex in the randomizer and linear in the prior, so the
     least largest loss is the largest of the best averages, which is what the cone program of
-    :mod:`optrand.programs.minimax_flow` computes. Neither side need be unique. At 53 labels a tenth of a second.
+    :mod:`optrand.solvers.flow.minimax_program` computes. Neither side need be unique. At 53 labels a tenth of a second.
 
     Examples
     --------

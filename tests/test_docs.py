@@ -236,7 +236,7 @@ PACKAGES = [
     "optrand.grids",
     "optrand.model.losses",
 ]
-PACKAGES += ["optrand.plotting", "optrand.programs", "optrand.sampling", "optrand.solvers", "optrand.theory"]
+PACKAGES += ["optrand.plotting", "optrand.solvers.grid", "optrand.sampling", "optrand.solvers", "optrand.theory"]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -14,7 +14,7 @@ from optrand.model.solution import Solution
 from optrand.model.staircase import Staircase
 from optrand.solvers import Flow, solve
 from optrand.solvers.dual_repair import _Cuts, gap_left, repair
-from optrand.solvers.flow import OUT_OF_TIME
+from optrand.solvers.flow.solver import OUT_OF_TIME
 
 
 def priced(seed, k=40, penalty=3.0, **options):

@@ -18,9 +18,9 @@ from optrand.model.arcs import Arcs
 from optrand.model.feasibility import balanced, imbalance
 from optrand.model.outputs import Interval
 from optrand.model.problem import Problem
-from optrand.programs.scales import reach
 from optrand.solvers import ColumnGeneration, Flow, LinearProgram
 from optrand.solvers.failures import solver_failures
+from optrand.solvers.scales import reach
 
 HERE = Path(__file__).parent
 

@@ -23,8 +23,8 @@ from optrand import (
 )
 from optrand.certificates.certificate import lower_bound
 from optrand.errors import NotCertified
-from optrand.presolve import Reduction
 from optrand.solvers import Flow
+from optrand.solvers.presolve import Reduction
 
 FAINT = 4.9999999975e-10
 

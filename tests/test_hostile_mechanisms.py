@@ -22,7 +22,7 @@ from optrand.base.arithmetic import privacy_ratio
 from optrand.model.arcs import Arcs
 from optrand.model.integer_arcs import IntegerArcs
 from optrand.model.staircase import decompose
-from optrand.translation import Translation
+from optrand.solvers.translation import Translation
 
 EACH = 20
 """Mechanisms and randomizers of each kind for each problem."""

@@ -43,7 +43,7 @@ from optrand.release.paid_prior import PaidPrior
 from optrand.sampling.entropy import EntropySource, SystemEntropy
 from optrand.sampling.priors import BudgetSplit, private_prior, split_at, split_budget
 from optrand.solvers import Flow, solve
-from optrand.solvers.flow import CLOSEST
+from optrand.solvers.flow.solver import CLOSEST
 
 __all__ = ["Announce", "Job", "Keep", "LabelJob", "Release", "Released", "Summary", "silent"]
 

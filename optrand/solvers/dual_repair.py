@@ -33,8 +33,8 @@ from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual
 from optrand.model.staircase import Staircase
-from optrand.programs.conic import ConicProgram
 from optrand.solvers.backends.cones import Clarabel
+from optrand.solvers.backends.conic import ConicProgram
 
 __all__ = ["gap_left", "repair"]
 

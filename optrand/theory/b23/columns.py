@@ -15,8 +15,8 @@ import numpy as np
 from scipy import sparse
 
 from optrand.base.validation import Floats
-from optrand.programs.conic import Cones, ConicProgram
 from optrand.solvers.backends.cones import Clarabel
+from optrand.solvers.backends.conic import Cones, ConicProgram
 from optrand.theory.b23.simplex import minimise
 from optrand.theory.instances import Setting
 

@@ -18,9 +18,9 @@ import numpy as np
 
 import optrand
 from optrand.model.problem import Problem
-from optrand.programs import Pairwise
-from optrand.programs.linear import LP
 from optrand.solvers.backends import Cvxpy
+from optrand.solvers.backends.linear import LP
+from optrand.solvers.grid import Pairwise
 from optrand.theory.b23.columns import best_on_grid, grid, half_square
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, equal

@@ -23,9 +23,9 @@ from functools import cached_property
 
 from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
 from optrand.model.problem import Problem, classification
-from optrand.programs import LP2, Pairwise
 from optrand.solvers import LinearProgram
 from optrand.solvers.backends import Highs
+from optrand.solvers.grid import LP2, Pairwise
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
 from optrand.theory.g21.response import best_k, objective, top_k_rows

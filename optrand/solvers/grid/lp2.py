@@ -25,7 +25,7 @@ from optrand.model import losses
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual
-from optrand.programs.linear import LP, LPSolution
+from optrand.solvers.backends.linear import LP, LPSolution
 
 __all__ = ["LP2"]
 

@@ -8,7 +8,7 @@ from typing import Literal
 from scipy.optimize import linprog
 
 from optrand.errors import SolverFailed
-from optrand.programs.linear import LP, LPSolution
+from optrand.solvers.backends.linear import LP, LPSolution
 
 __all__ = ["Scipy"]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from optrand.model.arcs import Indices
 from optrand.model.problem import Problem
-from optrand.programs.flow import FlowPoint, FlowProgram
+from optrand.solvers.flow.program import FlowPoint, FlowProgram
 
 __all__ = ["Intervals", "all_arcs", "coarsened", "refined", "united", "widened"]
 

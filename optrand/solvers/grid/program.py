@@ -14,7 +14,7 @@ from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual
-from optrand.programs.scales import typical_loss
+from optrand.solvers.scales import typical_loss
 
 __all__ = ["GridScale", "read_table"]
 

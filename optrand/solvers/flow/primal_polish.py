@@ -21,7 +21,7 @@ from optrand.base.validation import Floats
 from optrand.model.arcs import Arcs
 from optrand.model.feasibility import node_equations
 from optrand.model.problem import Problem
-from optrand.programs.flow import FlowProgram
+from optrand.solvers.flow.program import FlowProgram
 
 __all__ = ["settled_primal"]
 

@@ -1,6 +1,6 @@
 r"""The multipliers that prove randomized response on bins optimal, against all sets of labels and all outputs.
 
-With the lengths :math:`K_S + \lambda` of :mod:`optrand.solvers.bin_graph` no column prices below zero exactly if
+With the lengths :math:`K_S + \lambda` of :mod:`optrand.solvers.bins.graph` no column prices below zero exactly if
 
 .. math:: \sum_{y \in S} \alpha_y \leq K_S + \lambda \quad \text{for every set } S \text{ of labels},
 
@@ -24,9 +24,9 @@ squared loss, where the mean of two distances takes the place of :math:`\log z` 
 and for absolute loss the steps are the same. ∎
 
 With a few dozen labels that is enough for some five partitions in six. Nearly all others close once the totals are
-moved to the nearest potentials (:meth:`~optrand.solvers.bin_graph.BinGraph.potentials`), which mends all intervals at
+moved to the nearest potentials (:meth:`~optrand.solvers.bins.graph.BinGraph.potentials`), which mends all intervals at
 once. For the rest the sets that hold too much become cuts, and the next multipliers are the nearest ones that satisfy
-all cuts (:mod:`optrand.solvers.bin_cuts`).
+all cuts (:mod:`optrand.solvers.bins.cuts`).
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from optrand.base.validation import Floats
 from optrand.certificates.prices import price
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
-from optrand.programs.bins import Starts
-from optrand.solvers.bin_cuts import Cut, Knots, quotient
-from optrand.solvers.bin_graph import BinGraph, spread
+from optrand.solvers.bins.costs import Starts
+from optrand.solvers.bins.cuts import Cut, Knots, quotient
+from optrand.solvers.bins.graph import BinGraph, spread
 
 __all__ = ["bin_dual"]
 

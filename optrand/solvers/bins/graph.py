@@ -2,7 +2,7 @@ r"""The graph whose shortest path is the best partition into bins.
 
 Nodes are the gaps between labels, ``0 ... k``; the arc from ``a`` to ``b + 1`` is the bin of the labels ``a ... b``.
 Each of the ``m`` bins of a partition has the mass :math:`1 / (E + m - 1)`, so that with :math:`x = E - 1` and the
-costs :math:`\Phi^* + x K_S` of :mod:`optrand.programs.bins` its loss is a ratio of two path sums,
+costs :math:`\Phi^* + x K_S` of :mod:`optrand.solvers.bins.costs` its loss is a ratio of two path sums,
 
 .. math:: V = \frac{x \sum_S K_S + m \Phi^*}{x + m}, \qquad
           \lambda = \frac{\Phi^* - V}{x} = \frac{\Phi^* - \sum_S K_S}{x + m}.
@@ -22,7 +22,7 @@ import numpy as np
 
 from optrand.base.validation import Floats
 from optrand.model.problem import Problem
-from optrand.programs.bins import BinCosts, Starts, bin_costs
+from optrand.solvers.bins.costs import BinCosts, Starts, bin_costs
 
 __all__ = ["BinGraph"]
 

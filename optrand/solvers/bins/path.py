@@ -3,7 +3,7 @@ r"""Randomized response on bins: the best epsilon-DP randomizer where there is n
 [GKK23]_ showed (as [B23]_, Appendix F, restates) that it cuts the sorted labels into ``m`` consecutive bins and applies
 randomized response to the bins: the output of the label's own bin has probability :math:`E / (E + m - 1)`, every other
 one :math:`1 / (E + m - 1)`. Which bins, and how many, is a ratio of two path sums on a line
-(:mod:`optrand.solvers.bin_graph`), and Dinkelbach's method makes a few shortest paths of it.
+(:mod:`optrand.solvers.bins.graph`), and Dinkelbach's method makes a few shortest paths of it.
 
 References
 ----------
@@ -28,11 +28,11 @@ from optrand.model.outputs import Grid, OutputSet
 from optrand.model.problem import Problem, regression
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
-from optrand.programs.bins import Starts
-from optrand.solvers.bin_dual import bin_dual
-from optrand.solvers.bin_graph import BinGraph
+from optrand.solvers.bins.costs import Starts
+from optrand.solvers.bins.dual import bin_dual
+from optrand.solvers.bins.graph import BinGraph
 from optrand.solvers.failures import solver_failures
-from optrand.translation import near_zero
+from optrand.solvers.translation import near_zero
 
 __all__ = ["BinPath", "rr_on_bins"]
 
@@ -49,7 +49,7 @@ class BinPath:
     ----------
     gap : float
         By which share of the loss the bound may fall short of it before multipliers are mended
-        (:mod:`optrand.solvers.bin_dual`).
+        (:mod:`optrand.solvers.bins.dual`).
     rounds : int
         At most so many times.
 
@@ -171,7 +171,7 @@ def rr_on_bins(
 
     Notes
     -----
-    Optimality is [GKK23]_'s theorem; the dual proves it for the case at hand (:mod:`optrand.solvers.bin_dual`). At a
+    Optimality is [GKK23]_'s theorem; the dual proves it for the case at hand (:mod:`optrand.solvers.bins.dual`). At a
     large epsilon every label of positive prior has a bin of its own. As epsilon goes to 0, squared and Poisson log loss
     keep two bins, cut at the mean: telling them apart always gains something. Absolute loss ends with one, the median.
 

@@ -18,15 +18,15 @@ from optrand.model.outputs import Grid, Interval
 from optrand.model.problem import Problem, unbiased_range
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
-from optrand.programs.conic import ConicSolution
-from optrand.programs.flow import FlowPoint, FlowProgram
-from optrand.programs.interval_prices import lacking
 from optrand.solvers.backends.cones import Clarabel
+from optrand.solvers.backends.conic import ConicSolution
 from optrand.solvers.dual_repair import gap_left, repair
 from optrand.solvers.failures import solver_failures
-from optrand.solvers.levels import Intervals, all_arcs, coarsened, refined, united, widened
-from optrand.solvers.polish import used
-from optrand.solvers.primal_polish import settled_primal
+from optrand.solvers.flow.interior_point import used
+from optrand.solvers.flow.interval_prices import lacking
+from optrand.solvers.flow.levels import Intervals, all_arcs, coarsened, refined, united, widened
+from optrand.solvers.flow.primal_polish import settled_primal
+from optrand.solvers.flow.program import FlowPoint, FlowProgram
 
 __all__ = ["Flow"]
 

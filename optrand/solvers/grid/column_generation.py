@@ -22,13 +22,13 @@ from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
 from optrand.model.staircase import Staircase
-from optrand.programs.master import Master, all_intervals
 from optrand.solvers.backends.base import Backend
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.highs import Highs
 from optrand.solvers.dual_repair import repair
 from optrand.solvers.failures import solver_failures
-from optrand.solvers.flow import Flow
+from optrand.solvers.flow.solver import Flow
+from optrand.solvers.grid.master import Master, all_intervals
 
 __all__ = ["ColumnGeneration"]
 

@@ -7,9 +7,9 @@
 ===============  ==============================================================  =====================
 """
 
-from optrand.programs.floor import Floor
-from optrand.programs.linear import LP, LPSolution
-from optrand.programs.lp2 import LP2
-from optrand.programs.pairwise import Pairwise
+from optrand.solvers.backends.linear import LP, LPSolution
+from optrand.solvers.grid.floor import Floor
+from optrand.solvers.grid.lp2 import LP2
+from optrand.solvers.grid.pairwise import Pairwise
 
 __all__ = ["LP", "LP2", "Floor", "LPSolution", "Pairwise"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from optrand.base.validation import Floats
 from optrand.model.arcs import Indices
-from optrand.programs.flow import FlowProgram
+from optrand.solvers.flow.program import FlowProgram
 
 __all__ = ["cheap", "lacking"]
 

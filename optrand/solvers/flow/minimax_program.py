@@ -1,10 +1,10 @@
 r"""The least of the largest losses over labels, and the prior under which nothing better is possible: one cone program.
 
-For a given prior the dual of the flow program (:mod:`optrand.programs.flow`) has two multipliers a label, of its row
-and of its bias. Without a prior the largest loss over labels is the largest average over priors, so the prior becomes a
-third variable. Fold its moments into the multipliers, :math:`a_y = p_y y^2 / 2 - \alpha_y` and :math:`b_y = p_y y +
-\beta_y`; then the reduced cost of an interval column at the output :math:`v` is a parabola whose coefficients are
-linear in the variables,
+For a given prior the dual of the flow program (:mod:`optrand.solvers.flow.program`) has two multipliers a label, of its
+row and of its bias. Without a prior the largest loss over labels is the largest average over priors, so the prior
+becomes a third variable. Fold its moments into the multipliers, :math:`a_y = p_y y^2 / 2 - \alpha_y` and :math:`b_y =
+p_y y + \beta_y`; then the reduced cost of an interval column at the output :math:`v` is a parabola whose coefficients
+are linear in the variables,
 
 .. math:: A_j - B_j v + \tfrac12 P_j v^2 \geq 0, \qquad A_j = \sum_y s_y a_y, \quad B_j = \sum_y s_y b_y, \quad
           P_j = \sum_y s_y p_y,
@@ -41,11 +41,11 @@ from optrand.base.validation import Floats
 from optrand.errors import SolverFailed
 from optrand.model.arcs import Arcs, Indices
 from optrand.model.solution import Dual
-from optrand.programs.arc_program import ArcProgram
-from optrand.programs.conic import Cones, ConicProgram, ConicSolution
-from optrand.programs.interval_prices import cheap
-from optrand.programs.nodes import Nodes, Rows, beside, composed
-from optrand.programs.scales import attainable_largest_loss
+from optrand.solvers.backends.conic import Cones, ConicProgram, ConicSolution
+from optrand.solvers.flow.arc_program import ArcProgram
+from optrand.solvers.flow.interval_prices import cheap
+from optrand.solvers.flow.nodes import Nodes, Rows, beside, composed
+from optrand.solvers.scales import attainable_largest_loss
 
 __all__ = ["TINY", "MinimaxPoint", "MinimaxProgram"]
 
@@ -60,7 +60,7 @@ class MinimaxPoint:
     Attributes
     ----------
     potentials : (k, 3) array
-        Of ``a``, ``b`` and ``p`` as :class:`~optrand.programs.nodes.Nodes` has them.
+        Of ``a``, ``b`` and ``p`` as :class:`~optrand.solvers.flow.nodes.Nodes` has them.
     multipliers : (n + k + n * ends,) array
         Masses of the arcs, times ``E``; then by how much each label's loss stays below the largest; then how far an arc
         is from an end of the outputs, times its mass.
@@ -212,7 +212,7 @@ class MinimaxProgram(ArcProgram):
         return averages
 
     def lacking(self, potentials: Floats, tolerance: float) -> tuple[Indices, Indices]:
-        """The intervals that cost less than ``-tolerance`` (:func:`optrand.programs.interval_prices.cheap`)."""
+        """The intervals that cost less than ``-tolerance`` (:func:`optrand.solvers.flow.interval_prices.cheap`)."""
         inner = np.concatenate((np.zeros((1, 3)), potentials[:-1], self.nodes.excess * potentials[-1:]))
         return cheap(self.nodes.least * potentials[-1, ::-1], inner.T[::-1], self.box, tolerance)
 

@@ -15,12 +15,12 @@ from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
 from optrand.model.staircase import decompose, rounding_noise
-from optrand.programs.floor import Floor
-from optrand.programs.linear import LP, LPSolution
-from optrand.programs.lp2 import LP2
 from optrand.solvers.backends.base import Backend
 from optrand.solvers.backends.highs import Highs
+from optrand.solvers.backends.linear import LP, LPSolution
 from optrand.solvers.failures import solver_failures
+from optrand.solvers.grid.floor import Floor
+from optrand.solvers.grid.lp2 import LP2
 
 __all__ = ["GridProgram", "LinearProgram"]
 

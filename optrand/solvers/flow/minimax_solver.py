@@ -15,13 +15,13 @@ from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Solution, Stats
-from optrand.programs.flow import FlowPoint, FlowProgram
-from optrand.programs.minimax_flow import MinimaxPoint, MinimaxProgram
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.dual_repair import repair
 from optrand.solvers.failures import solver_failures
-from optrand.solvers.levels import Intervals, all_arcs, coarsened, refined, united, widened
-from optrand.solvers.minimax_polish import used
+from optrand.solvers.flow.levels import Intervals, all_arcs, coarsened, refined, united, widened
+from optrand.solvers.flow.minimax_interior_point import used
+from optrand.solvers.flow.minimax_program import MinimaxPoint, MinimaxProgram
+from optrand.solvers.flow.program import FlowPoint, FlowProgram
 
 __all__ = ["MinimaxFlow"]
 

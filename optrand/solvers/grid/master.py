@@ -20,9 +20,9 @@ from optrand.base.validation import Floats
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
 from optrand.model.staircase import Staircase
-from optrand.programs.conic import ConicProgram
-from optrand.programs.linear import LP
-from optrand.programs.scales import reach, typical_loss
+from optrand.solvers.backends.conic import ConicProgram
+from optrand.solvers.backends.linear import LP
+from optrand.solvers.scales import reach, typical_loss
 
 __all__ = ["Master", "all_intervals", "undifferenced"]
 

@@ -20,14 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
-from optrand.merging import without_deficit
 from optrand.model import losses
 from optrand.model.arcs import Arcs
 from optrand.model.losses import Tabulated
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution
-from optrand.programs.scales import attainable_loss
+from optrand.solvers.merging import without_deficit
+from optrand.solvers.scales import attainable_loss
 
 __all__ = ["Reduction"]
 

@@ -19,8 +19,8 @@ from optrand.base.validation import Floats
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual
-from optrand.programs.grid import GridScale, read_table
-from optrand.programs.linear import LP, LPSolution
+from optrand.solvers.backends.linear import LP, LPSolution
+from optrand.solvers.grid.program import GridScale, read_table
 
 __all__ = ["Floor"]
 

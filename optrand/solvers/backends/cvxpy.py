@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optrand.errors import MissingExtra, SolverFailed
-from optrand.programs.linear import LP, LPSolution
+from optrand.solvers.backends.linear import LP, LPSolution
 
 __all__ = ["Cvxpy"]
 

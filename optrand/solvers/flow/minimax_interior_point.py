@@ -1,8 +1,8 @@
 r"""From a cone solver's answer to the last digit: a primal-dual interior-point method for the minimax program.
 
 A general cone solver leaves masses right to some six digits, and a largest loss is as wrong as the masses are. With
-:math:`h` the reduced costs of the arcs at their best outputs and the prior (:mod:`optrand.programs.minimax_flow`),
-multipliers :math:`c` and slacks :math:`s`, Newton's steps go to
+:math:`h` the reduced costs of the arcs at their best outputs and the prior
+(:mod:`optrand.solvers.flow.minimax_program`), multipliers :math:`c` and slacks :math:`s`, Newton's steps go to
 
 .. math:: h(\pi) = s, \qquad \nabla_\pi L = 0, \qquad c_j s_j \to 0,
 
@@ -26,8 +26,8 @@ from scipy.sparse.linalg import splu
 
 from optrand.base.validation import Floats
 from optrand.errors import SolverFailed
-from optrand.programs.minimax_flow import TINY, MinimaxPoint, MinimaxProgram
-from optrand.programs.nodes import Rows, beside, composed
+from optrand.solvers.flow.minimax_program import TINY, MinimaxPoint, MinimaxProgram
+from optrand.solvers.flow.nodes import Rows, beside, composed
 
 __all__ = ["used"]
 

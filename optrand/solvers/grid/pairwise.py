@@ -5,7 +5,7 @@ r"""The programs as the papers print them: one privacy row for every output and 
 .. math:: \min_M \sum_y p_y \sum_i M_{y i}\, g(v_i, y) \quad\text{s.t.}\quad
           M_{y' i} \leq e^\epsilon M_{y i}, \quad \sum_i M_{y i} = 1, \quad \sum_i M_{y i} v_i = y, \quad M \geq 0.
 
-``n k (k - 1)`` rows: kept as the printed form to compare with; :mod:`optrand.programs.floor` has the same optimum.
+``n k (k - 1)`` rows: kept as the printed form to compare with; :mod:`optrand.solvers.grid.floor` has the same optimum.
 
 References
 ----------
@@ -25,8 +25,8 @@ from optrand.base.validation import Floats
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual
-from optrand.programs.grid import GridScale, read_table
-from optrand.programs.linear import LP, LPSolution
+from optrand.solvers.backends.linear import LP, LPSolution
+from optrand.solvers.grid.program import GridScale, read_table
 
 __all__ = ["Pairwise"]
 

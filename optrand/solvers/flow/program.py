@@ -44,9 +44,9 @@ from scipy import sparse
 from optrand.base.validation import Floats
 from optrand.model.arcs import Arcs
 from optrand.model.solution import Dual
-from optrand.programs.arc_program import ArcProgram
-from optrand.programs.conic import Cones, ConicProgram, ConicSolution
-from optrand.programs.scales import attainable_loss
+from optrand.solvers.backends.conic import Cones, ConicProgram, ConicSolution
+from optrand.solvers.flow.arc_program import ArcProgram
+from optrand.solvers.scales import attainable_loss
 
 __all__ = ["FlowPoint", "FlowProgram"]
 

@@ -1,6 +1,6 @@
 r"""Multipliers that satisfy cuts, as near as can be to where they were: a small quadratic program.
 
-A multiplier is a place :math:`x_y` between its two bounds, from 0 to 1 (:mod:`optrand.solvers.bin_dual`). With ten
+A multiplier is a place :math:`x_y` between its two bounds, from 0 to 1 (:mod:`optrand.solvers.bins.dual`). With ten
 thousand labels there is no need for as many unknowns: over each bin the *change* of :math:`x` is linear between a few
 *knots*, evenly spread over its labels. A smooth change keeps the labels' reach in order, and one that satisfies one cut
 satisfies its neighbours as well. So what is kept small is the change at the knots, and above all its steps,
@@ -21,9 +21,9 @@ from scipy import sparse
 
 from optrand.base.validation import Floats
 from optrand.errors import SolverFailed
-from optrand.programs.bins import Starts
-from optrand.programs.conic import ConicProgram
 from optrand.solvers.backends.cones import Clarabel
+from optrand.solvers.backends.conic import ConicProgram
+from optrand.solvers.bins.costs import Starts
 
 __all__ = ["Cut", "Knots", "quotient"]
 
