@@ -18,10 +18,7 @@ from optrand import baselines, errors, estimate, solvers
 from optrand.certificates.certificate import Certificate, certify, lower_bound
 from optrand.certificates.largest_loss import certify_largest_loss, label_losses
 from optrand.closed_forms import RRWithPriorBatch, debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
-from optrand.continuous import ContinuousMechanism, KnotCount, continuous_mechanism, knot_sweep
 from optrand.errors import Infeasible, InvalidFile, InvalidInput, NotCertified, OptrandError
-from optrand.grids import AdaptiveOutputs, ContinuousPrior, Knots, adaptive_outputs, place_knots
-from optrand.inverse import EpsilonBracket, smallest_epsilon
 from optrand.mechanism.mechanism import Mechanism, load
 from optrand.mechanism.paths import decompose_paths
 from optrand.mechanism.tabulation import tabulate
@@ -32,8 +29,12 @@ from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
 from optrand.sampling.rounding import unbiased_rounding
 from optrand.solvers import rr_on_bins, solve
-from optrand.sweeps import Sweep, SweepRow, sweep
-from optrand.without_prior import Minimax, minimax
+from optrand.studies.adaptive import AdaptiveOutputs, adaptive_outputs
+from optrand.studies.continuous import ContinuousMechanism, KnotCount, continuous_mechanism, knot_sweep
+from optrand.studies.inverse import EpsilonBracket, smallest_epsilon
+from optrand.studies.knots import ContinuousPrior, Knots, place_knots
+from optrand.studies.sweeps import Sweep, SweepRow, sweep
+from optrand.studies.worst_case import Minimax, minimax
 
 __all__ = [
     "AdaptiveOutputs",

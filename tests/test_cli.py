@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 import optrand.certificates.certificate
 import optrand.release.job
 import optrand.release.table_job
-import optrand.sweeps
+import optrand.studies.sweeps
 from optrand import Interval, Line, feasible_output_set, regression, solve, unbiased_regression
 from optrand.base.numerals import shown_above
 from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
@@ -33,7 +33,7 @@ from optrand.data import weeks_worked_counts_path, weeks_worked_path
 from optrand.errors import InvalidFile, NotCertified, SolverFailed
 from optrand.mechanism.mechanism import load
 from optrand.release.table import read_table
-from optrand.sweeps import Sweep
+from optrand.studies.sweeps import Sweep
 
 GAP = 1e-9
 """What every small problem must verify."""
@@ -297,7 +297,7 @@ def test_a_sweep_with_a_row_that_nothing_proves_ends_with_three_and_keeps_the_ot
             raise NotCertified("no useful bound")
         return solve(problem)
 
-    monkeypatch.setattr(optrand.sweeps, "solve", fails)
+    monkeypatch.setattr(optrand.studies.sweeps, "solve", fails)
     result = swept("-o", "sweep.csv", epsilon="1,2")
     assert result.exit_code == UNVERIFIED
     assert "1 of 2 problems have no proof" in one_line(result)

@@ -29,7 +29,7 @@ from optrand.plotting.comparisons import (
 from optrand.plotting.comparisons.curves import MARKERS, looks
 from optrand.plotting.comparisons.times import RISE
 from optrand.sampling.entropy import SeededEntropy
-from optrand.sweeps import Sweep
+from optrand.studies.sweeps import Sweep
 
 LABELS, PRIOR = np.arange(4.0), np.array([0.4, 0.3, 0.2, 0.1])
 PENALTIES = [0.0, 0.1, 1.0, 10.0, math.inf]

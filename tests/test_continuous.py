@@ -13,14 +13,14 @@ from scipy import stats
 
 from optrand.base.arithmetic import exp_bracket
 from optrand.certificates.certificate import certify
-from optrand.continuous import ContinuousMechanism, continuous_mechanism, knot_sweep
 from optrand.errors import InvalidInput
-from optrand.grids import ContinuousPrior, Knots
 from optrand.mechanism.mechanism import load
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.problem import classification, regression, unbiased_regression
 from optrand.sampling.entropy import SeededEntropy
 from optrand.solvers import solve
+from optrand.studies.continuous import ContinuousMechanism, continuous_mechanism, knot_sweep
+from optrand.studies.knots import ContinuousPrior, Knots
 
 PRIOR = ContinuousPrior([0, 0.5, 1.25, 2, 3.5, 7.75, 8], [4, 3, 2, 1, 1, 2, 1])
 

@@ -233,7 +233,7 @@ PACKAGES = [
     "optrand.baselines",
     "optrand.closed_forms",
     "optrand.estimate",
-    "optrand.grids",
+    "optrand.studies",
     "optrand.model.losses",
 ]
 PACKAGES += ["optrand.plotting", "optrand.solvers.grid", "optrand.sampling", "optrand.solvers", "optrand.theory"]

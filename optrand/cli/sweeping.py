@@ -16,7 +16,7 @@ from optrand.cli.reporting import reported, tell_prior
 from optrand.errors import NotCertified
 
 if TYPE_CHECKING:
-    from optrand.sweeps import Sweep
+    from optrand.studies.sweeps import Sweep
 
 __all__ = ["sweep"]
 
@@ -52,7 +52,7 @@ def sweep(
     from optrand.model.problem import regression
     from optrand.release.declared import parse_labels, read_prior
     from optrand.release.outputs import allowed_outputs, parse_outputs
-    from optrand.sweeps import sweep as swept
+    from optrand.studies.sweeps import sweep as swept
 
     budgets = read_several(epsilons, "--epsilon", read_epsilon)
     penalties = read_several(bias_penalties, "--bias-penalty", read_penalty)

@@ -121,7 +121,7 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
     could be, and in integers of any size, with as many further words as it takes, where it is not (once in about
     ``2**49`` values that are not knots). A knot stays itself.
 
-    By itself this is no privacy: it is the first half of a :class:`~optrand.continuous.ContinuousMechanism`.
+    By itself this is no privacy: it is the first half of a :class:`~optrand.studies.continuous.ContinuousMechanism`.
 
     Cost ``O(log n)`` a value; memory beyond values and results does not grow with their number.
 

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from optrand.errors import InvalidInput
 from optrand.plotting.comparisons.curves import CURVES, light, logarithmic, looks
 from optrand.plotting.style import INK
-from optrand.sweeps import SweepRow
+from optrand.studies.sweeps import SweepRow
 
 __all__ = ["frontier_figure"]
 

@@ -33,7 +33,6 @@ from numpy.typing import ArrayLike
 from optrand.base.validation import Floats
 from optrand.certificates.certificate import certify
 from optrand.errors import InvalidInput
-from optrand.grids import ContinuousPrior, Knots, place_knots
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
 from optrand.model import losses
@@ -41,6 +40,7 @@ from optrand.model.problem import unbiased_regression
 from optrand.sampling.entropy import EntropySource
 from optrand.sampling.rounding import Cells, unbiased_rounding
 from optrand.solvers import solve
+from optrand.studies.knots import ContinuousPrior, Knots, place_knots
 
 __all__ = ["ContinuousMechanism", "KnotCount", "continuous_mechanism", "knot_sweep"]
 

@@ -6,9 +6,9 @@ privacy too (what follows does not see the label), and since the rounding error 
 half squared error grows by exactly :math:`\tfrac12 E[(v - a)(b - v)]`, ``a`` and ``b`` the grid values around
 :math:`v`. So some randomizer on the grid loses no more than that, at most :math:`\Delta^2 / 8` for a mesh of width
 :math:`\Delta` (where [B23]_, Lemma 8, has :math:`(U - L) \Delta`), and the grid that minimises this bound is found by
-:mod:`optrand.grids.placement`.
+:mod:`optrand.studies.placement`.
 
-Where the bound's outputs are not the best places yet, :mod:`optrand.grids.descent` moves them.
+Where the bound's outputs are not the best places yet, :mod:`optrand.studies.descent` moves them.
 
 References
 ----------
@@ -26,15 +26,15 @@ from optrand.base.numerals import shown_above
 from optrand.base.validation import Floats, real
 from optrand.certificates.certificate import certify
 from optrand.errors import Infeasible, InvalidInput, NotCertified
-from optrand.grids.descent import descend, optimum_on
-from optrand.grids.lattice import Lattice
-from optrand.grids.placement import Placements
 from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Solution
 from optrand.solvers import solve
+from optrand.studies.descent import descend, optimum_on
+from optrand.studies.lattice import Lattice
+from optrand.studies.placement import Placements
 
 __all__ = ["AdaptiveOutputs", "adaptive_outputs"]
 

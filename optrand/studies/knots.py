@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from optrand.base.validation import SMALLEST_NORMAL, Floats, frozen, real, squarable
 from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
-from optrand.grids.placement import Placements
 from optrand.sampling.rounding import Cells, checked_knots
+from optrand.studies.placement import Placements
 
 __all__ = ["ContinuousPrior", "Knots", "place_knots"]
 
@@ -176,7 +176,7 @@ def place_knots(prior: ContinuousPrior, n: int) -> Knots:
     Notes
     -----
     The minimum over *all* real knots is attained on values of the prior, and a dynamic programme finds it
-    (:mod:`optrand.grids.placement`), in ``O(n m log m)`` for ``m`` values: 50 knots of 2,000 values in
+    (:mod:`optrand.studies.placement`), in ``O(n m log m)`` for ``m`` values: 50 knots of 2,000 values in
     0.06 s, of 100,000 in 7 s.
 
     It is the least *added* loss. The loss of the randomizer between the knots depends on them too, much less:
