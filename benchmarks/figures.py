@@ -99,8 +99,8 @@ def comparisons(k: int, results: Path, suffix: str) -> Iterator[tuple[str, Any]]
 
 def main(arguments: Sequence[str]) -> int:
     """Solve, certify, draw; return 1 if a mechanism is not proven."""
-    from optrand.gallery import gallery
     from optrand.plotting import save_figure
+    from optrand.plotting.gallery import gallery
 
     given = options("figures", __doc__).parse_args(arguments)
     k, suffix = (6, "-smoke") if given.smoke else (priors.WEEKS, "")

@@ -13,7 +13,7 @@ PACKAGE = Path(optrand.__file__).parent
 
 FLOORS = [
     {"errors"},
-    {"base"},
+    {"base", "data"},
     {"model"},
     {"sampling"},
     {"mechanism"},
@@ -21,11 +21,9 @@ FLOORS = [
     {"closed_forms"},
     {"solvers"},
     {"studies"},
-    {"data"},
     {"baselines", "estimate"},
     {"plotting", "release"},
-    {"gallery"},
-    {"report", "theory"},
+    {"theory"},
     {"cli"},
     {"__init__", "__main__"},
 ]

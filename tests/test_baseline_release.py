@@ -409,7 +409,7 @@ def test_an_edited_file_is_refused_and_an_indented_one_is_not(tmp_path):
     path.write_text(json.dumps({**document, "epsilon": 0.5}))
     with pytest.raises(InvalidFile, match="digest"):
         load_randomizer(path)
-    for damaged in (b"", b"\xff", b"[]", b'{"format": "optrand.mechanism.mechanism"}', path.read_bytes()[:-5]):
+    for damaged in (b"", b"\xff", b"[]", b'{"format": "optrand.mechanism"}', path.read_bytes()[:-5]):
         path.write_bytes(damaged)
         with pytest.raises(InvalidFile):
             load_randomizer(path)

@@ -70,7 +70,7 @@ STRINGS += [
     "poisson_log",
     "zero_one",
     "tabulated",
-    "optrand.mechanism.mechanism",
+    "optrand.mechanism",
 ]
 
 SHAPES = [[], {}, [[]], [1.0], ["1"], [None], {"kind": "line"}, {"name": "squared"}, {"\ud800": 1.0}, [[[[1.0]]]]]

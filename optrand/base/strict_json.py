@@ -41,7 +41,7 @@ __all__ = [
 
 Document = dict[str, Any]
 
-FORMAT = "optrand.mechanism.mechanism"
+FORMAT = "optrand.mechanism"
 SCHEMA = 1
 
 MAX_DIGITS = 4000
@@ -136,8 +136,8 @@ def stated_format(data: bytes) -> str | None:
 
     Examples
     --------
-    >>> stated_format(b'{"format": "optrand.mechanism.mechanism"}'), stated_format(b"[1.0]")
-    ('optrand.mechanism.mechanism', None)
+    >>> stated_format(b'{"format": "optrand.mechanism"}'), stated_format(b"[1.0]")
+    ('optrand.mechanism', None)
     """
     try:
         document = _parse(data)

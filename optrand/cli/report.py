@@ -29,7 +29,7 @@ def report(
     from optrand.base.files import refuse_target, write_atomically
     from optrand.certificates.certificate import certify
     from optrand.errors import InvalidInput
-    from optrand.report import report_page
+    from optrand.plotting.report import report_page
 
     if output.suffix.lower() not in (".html", ".htm"):
         raise InvalidInput(f"{output.name} is not the name of a page, expected one that ends in .html")

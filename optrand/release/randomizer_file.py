@@ -23,7 +23,7 @@ from optrand.model.outputs import Interval
 
 __all__ = ["KINDS", "finite_moments", "holds_noise", "load_randomizer", "save_randomizer"]
 
-FORMAT = "optrand.model.randomizer"
+FORMAT = "optrand.randomizer"
 FIELDS = ("kind", "labels", "epsilon", "sensitivity", "clip", "parameters", "exact", "moments")
 
 KINDS: dict[str, type[Additive]] = {

@@ -8,10 +8,10 @@ from html import escape
 
 from optrand.certificates.certificate import Certificate
 from optrand.mechanism.mechanism import Mechanism
+from optrand.plotting.report import facts
+from optrand.plotting.report.pictures import Shown, shown
+from optrand.plotting.report.svg import STROKES, inline_svg
 from optrand.plotting.subject import counted
-from optrand.report import facts
-from optrand.report.pictures import Shown, shown
-from optrand.report.svg import STROKES, inline_svg
 
 __all__ = ["report_page"]
 

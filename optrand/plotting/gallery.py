@@ -100,7 +100,7 @@ def gallery(
     --------
     >>> import tempfile
     >>> import optrand
-    >>> from optrand.gallery import gallery
+    >>> from optrand.plotting.gallery import gallery
     >>> mechanism = optrand.tabulate(optrand.solve(optrand.classification([0.5, 0.3, 0.2], 1.0)))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     made = gallery(mechanism, folder, endings=(".svg",))

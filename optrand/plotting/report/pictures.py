@@ -1,6 +1,6 @@
 """The pictures of a report, and what each of them says in words.
 
-They are those of :mod:`optrand.gallery`, in its order.
+They are those of :mod:`optrand.plotting.gallery`, in its order.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from types import MappingProxyType
 from matplotlib.figure import Figure
 
 from optrand.errors import InvalidInput, NotCertified
-from optrand.gallery import DRAWINGS
 from optrand.mechanism.mechanism import Mechanism
+from optrand.plotting.gallery import DRAWINGS
 
 __all__ = ["WORDS", "Shown", "Words", "shown"]
 
@@ -70,7 +70,7 @@ WORDS = MappingProxyType(
         ),
     }
 )
-"""By the names of :data:`optrand.gallery.DRAWINGS`."""
+"""By the names of :data:`optrand.plotting.gallery.DRAWINGS`."""
 
 
 @dataclass(frozen=True)
