@@ -14,7 +14,7 @@ State a problem, solve it, certify the answer, turn it into an exact mechanism, 
 (4,)
 """
 
-from optrand import baselines, errors, estimate, solvers
+from optrand import _moved, baselines, errors, estimate, solvers
 from optrand.certificates.certificate import Certificate, certify, lower_bound
 from optrand.certificates.largest_loss import certify_largest_loss, label_losses
 from optrand.closed_forms import RRWithPriorBatch, debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
@@ -97,3 +97,6 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+_moved.install()
+__getattr__ = _moved.moved_name

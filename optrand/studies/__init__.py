@@ -10,6 +10,7 @@
 ============================  ====================================================================
 """
 
+from optrand.model.outputs import feasible_output_set
 from optrand.studies.adaptive import AdaptiveOutputs, adaptive_outputs
 from optrand.studies.continuous import ContinuousMechanism, KnotCount, continuous_mechanism, knot_sweep
 from optrand.studies.inverse import EpsilonBracket, smallest_epsilon
@@ -29,6 +30,7 @@ __all__ = [
     "SweepRow",
     "adaptive_outputs",
     "continuous_mechanism",
+    "feasible_output_set",
     "knot_sweep",
     "minimax",
     "place_knots",
