@@ -16,6 +16,7 @@ from typer.main import get_command
 
 import optrand
 from benchmarks.__main__ import BENCHMARKS
+from optrand._moved import MODULES
 from optrand.cli import app
 
 ROOT = Path(__file__).parent.parent
@@ -82,11 +83,14 @@ def exists(dotted: str) -> bool:
     parts = dotted.split(".")
     for cut in range(len(parts), 0, -1):
         try:
-            found = importlib.import_module(".".join(parts[:cut]))
+            # Old paths of modules are not for pages.
+            found = importlib.import_module(".".join(parts[:cut])) if ".".join(parts[:cut]) not in MODULES else None
         except ModuleNotFoundError as error:
             if error.name and error.name.startswith("optrand"):
                 continue
             raise
+        if found is None:
+            continue
         for part in parts[cut:]:
             if part not in getattr(found, "__annotations__", {}) and not hasattr(found, part):
                 return False
