@@ -82,15 +82,15 @@ def exists(dotted: str) -> bool:
     """Whether a dotted name is a module of ours, or something in one."""
     parts = dotted.split(".")
     for cut in range(len(parts), 0, -1):
+        name = ".".join(parts[:cut])
+        if any(name == old or name.startswith(f"{old}.") for old in MODULES):
+            continue
         try:
-            # Old paths of modules are not for pages.
-            found = importlib.import_module(".".join(parts[:cut])) if ".".join(parts[:cut]) not in MODULES else None
+            found = importlib.import_module(name)
         except ModuleNotFoundError as error:
             if error.name and error.name.startswith("optrand"):
                 continue
             raise
-        if found is None:
-            continue
         for part in parts[cut:]:
             if part not in getattr(found, "__annotations__", {}) and not hasattr(found, part):
                 return False

@@ -6,6 +6,7 @@ import dataclasses
 import math
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -261,7 +262,7 @@ def test_processes_find_what_one_process_finds() -> None:
 
 
 def test_what_is_kept_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "kept.jsonl"
+    file = tmp_path / "kept.db"
     first = list(running.run(FIRST_TWO, jobs=1, kept=file))
 
     tried = []
@@ -329,7 +330,7 @@ if __name__ == "__main__":
 
 
 def test_an_empty_file_is_begun(tmp_path: Path) -> None:
-    file = tmp_path / "kept.jsonl"
+    file = tmp_path / "kept.db"
     file.touch()
     findings = list(running.run(FIRST_TWO, jobs=1, kept=file))
     assert kept.kept_findings(file, Budget.QUICK) == dict(zip([each.name for each in FIRST_TWO], findings, strict=True))
@@ -341,29 +342,8 @@ def test_infinities_are_kept(tmp_path: Path) -> None:
         return at_most(number, math.inf)
 
     finding = check(made(printed=unbounded))
-    kept.keep(tmp_path / "kept.jsonl", finding)
-    assert kept.kept_findings(tmp_path / "kept.jsonl", Budget.QUICK) == {finding.claim: finding}
-
-
-@pytest.mark.parametrize("cut", [1, 10, 200])
-def test_a_line_that_a_crash_tore_is_tried_again_and_takes_no_other_with_it(tmp_path: Path, cut: int) -> None:
-    file = tmp_path / "kept.jsonl"
-    findings = [check(claim) for claim in FIRST_TWO]
-    for finding in findings:
-        kept.keep(file, finding)
-    file.write_bytes(file.read_bytes()[:-cut])
-    assert set(kept.kept_findings(file, Budget.QUICK)) == {findings[0].claim} | (
-        {findings[1].claim} if cut == 1 else set()
-    )
-    kept.keep(file, findings[1])
-    assert kept.kept_findings(file, Budget.QUICK) == {finding.claim: finding for finding in findings}
-
-
-def test_an_edited_line_is_not_believed(tmp_path: Path) -> None:
-    file = tmp_path / "kept.jsonl"
-    kept.keep(file, check(made(printed=squares_are_much_larger, false=contradicted)))
-    file.write_text(file.read_text().replace("Twice", "Thrice"))
-    assert kept.kept_findings(file, Budget.QUICK) == {}
+    kept.keep(tmp_path / "kept.db", finding)
+    assert kept.kept_findings(tmp_path / "kept.db", Budget.QUICK) == {finding.claim: finding}
 
 
 def test_another_file_is_not_added_to(tmp_path: Path) -> None:
@@ -376,6 +356,14 @@ def test_another_file_is_not_added_to(tmp_path: Path) -> None:
         kept.kept_findings(tmp_path, Budget.QUICK)
 
 
+def test_another_database_is_not_added_to(tmp_path: Path) -> None:
+    file = tmp_path / "census.db"
+    with sqlite3.connect(file) as database:
+        database.execute("create table weeks (number)")
+    with pytest.raises(InvalidInput, match="is not a file of findings"):
+        kept.kept_findings(file, Budget.QUICK)
+
+
 def test_a_number_of_jobs_without_meaning_is_refused() -> None:
     with pytest.raises(InvalidInput, match="jobs is 0"):
         list(running.run(FIRST_TWO, jobs=0))
@@ -383,7 +371,7 @@ def test_a_number_of_jobs_without_meaning_is_refused() -> None:
 
 def test_findings_in_words() -> None:
     findings = [check(claim) for claim in FIRST_TWO]
-    assert tally(findings) == "2 checks of 1 numbered claim: 1 holds, 1 holds as corrected"
+    assert tally(findings) == "1 numbered claim of the papers (2 checks): 1 holds, 1 as corrected"
     assert "holds as corrected" in one_line(findings[1])
     text = details(FIRST_TWO[1], findings[1])
     assert "a = 1, b = 1, c = 2" in text
@@ -413,7 +401,7 @@ def test_the_command_tells_all_there_is_to_say_of_one_claim() -> None:
     code, output = run_theory("--paper", "b23", "--claim", "Proposition 7")
     assert code == 0
     assert "counterexample" in output
-    assert "2 checks of 1 numbered claim: 1 holds, 1 holds as corrected" in output
+    assert "1 numbered claim of the papers (2 checks): 1 holds, 1 as corrected" in output
 
 
 def test_the_command_writes_a_page_and_pictures_and_refuses_to_replace_them(tmp_path: Path) -> None:
@@ -437,7 +425,7 @@ def test_the_command_writes_a_page_and_pictures_and_refuses_to_replace_them(tmp_
         (("--claim", "b23-proposition-7", "--page", "/nowhere/page.md"), "is not a folder"),
         (("--claim", "b23-proposition-7", "--pictures", "/nowhere/at/all"), "cannot be made a folder"),
         (("--claim", "b23-proposition-7", "--page", ".", "--force"), "a folder or a device"),
-        (("--claim", "b23-proposition-7", "--keep", "/nowhere/kept.jsonl"), "is not a folder"),
+        (("--claim", "b23-proposition-7", "--keep", "/nowhere/kept.db"), "is not a folder"),
         (("--claim", "b23-proposition-7", "--keep", "same", "--page", "./same"), "both the page and the file"),
     ],
 )
@@ -473,7 +461,7 @@ def test_the_command_fails_where_a_check_breaks_off_and_publishes_nothing(
     code, output = run_theory("--budget", "QUICK", "--page", str(tmp_path / "page.md"))
     assert code == FAILED
     assert "not tried: its check broke off, ZeroDivisionError" in output
-    assert "1 check of 1 numbered claim: 1 holds" in output
+    assert "1 numbered claim of the papers (1 check): 1 holds" in output
     assert not list(tmp_path.iterdir())
 
 
@@ -486,19 +474,19 @@ def test_the_command_goes_on_without_an_extra_unless_asked_for_that_claim(monkey
     code, output = run_theory()
     assert code == 0
     assert "not tried: B23 Lemma 98 needs sklearn" in output
-    assert "1 check of 1 numbered claim: 1 holds as corrected" in output
+    assert "1 numbered claim of the papers (1 check): 1 as corrected" in output
     code, output = run_theory("--claim", "Lemma 98")
     assert code == 1
 
 
 def test_a_full_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "optrand", "theory", "--paper", "B23", "--budget", "full", "--keep", "kept.jsonl"]
+    command = [sys.executable, "-m", "optrand", "theory", "--paper", "B23", "--budget", "full", "--keep", "kept.db"]
     run = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
-    file = tmp_path / "kept.jsonl"
+    file = tmp_path / "kept.db"
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and (not file.exists() or file.read_bytes().count(b"\n") < 2):
+    while time.monotonic() < deadline and len(kept.kept_findings(file, Budget.FULL)) < 2:
         time.sleep(0.05)
     os.killpg(run.pid, signal.SIGKILL)
     run.wait()

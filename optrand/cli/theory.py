@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["theory"]
 
-KEPT = Path("optrand-theory.jsonl")
+KEPT = Path("optrand-theory.db")
 """Path at which a full run keeps what it has found, unless told otherwise."""
 
 

@@ -1,4 +1,4 @@
-"""Numbered claims of the four papers, each as a check: a number, a picture, and a yes, a no or a "once mended".
+"""Claims of the four papers, each as a check: a number, a picture, and a yes, a no or a "once mended".
 
 A claim is a statement about instances: on each, one number is at most another, or equal to it. :func:`check` tries the
 claim as printed, as corrected where it has a slip, and a deliberately false variant, on the same instances by the same

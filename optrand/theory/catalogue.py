@@ -1,12 +1,15 @@
-"""All claims of all papers, and how one is found by its name."""
+"""Catalogue: all claims of all papers, found by their names."""
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
 from types import MappingProxyType
 
 from optrand.errors import InvalidInput
-from optrand.theory.claim import Claim
+from optrand.theory.claim import Claim, stated
 
 __all__ = ["PAPERS", "claims", "find"]
 
@@ -23,11 +26,20 @@ PAPERS = MappingProxyType(
 """The papers whose claims are checked, by the keys under which they are cited."""
 
 
+@cache
 def claims() -> tuple[Claim, ...]:
     """Every claim, paper by paper, in the order of the papers."""
-    from optrand.theory import b23, e22, g21, z25
+    return tuple(claim for paper in PAPERS for claim in _of_paper(f"{__package__}.{paper.lower()}"))
 
-    return (*g21.CLAIMS, *e22.CLAIMS, *z25.CLAIMS, *b23.CLAIMS)
+
+def _of_paper(package: str) -> Iterator[Claim]:
+    whole = import_module(package)
+    if not hasattr(whole, "MODULES"):
+        yield from whole.CLAIMS
+        return
+    for name in whole.MODULES:
+        module = import_module(f"{package}.{name}")
+        yield from (*stated(module.__name__), *getattr(module, "CLAIMS", ()))
 
 
 def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim, ...]:
@@ -40,11 +52,6 @@ def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim,
     number : str, optional
         As printed (``"Lemma 8"``), with or without the paper before it and the part after it, or the key of one part
         (``"b23-lemma-8"``).
-
-    Returns
-    -------
-    tuple of Claim
-        At least one.
 
     Raises
     ------
@@ -81,7 +88,6 @@ def _plain(text: str) -> str:
 
 
 def _near(number: str, within: list[Claim]) -> str:
-    """What to tell somebody who asked for a claim that is not there."""
     known = {_plain(claim.number): f"{claim.paper} {claim.number}" for claim in reversed(within)}
     known |= {_plain(claim.name): claim.name for claim in reversed(within)}
     matches = difflib.get_close_matches(_plain(number), known, n=5, cutoff=0.5)

@@ -1,4 +1,4 @@
-"""From a claim to a finding: all its forms, the false one among them, over the same instances by the same code."""
+"""Checks: all forms of a claim, the false one among them, over the same instances by the same code."""
 
 from __future__ import annotations
 
@@ -27,16 +27,6 @@ class BlindCheck(OptrandError):
 
 def check(claim: Claim, budget: Budget = Budget.QUICK) -> Finding:
     """Try a claim.
-
-    Parameters
-    ----------
-    claim : Claim
-    budget : Budget
-        How much is tried.
-
-    Returns
-    -------
-    Finding
 
     Raises
     ------
@@ -78,6 +68,7 @@ def check(claim: Claim, budget: Budget = Budget.QUICK) -> Finding:
         )
     return Finding(
         claim=claim.name,
+        kind=claim.kind,
         budget=budget.value,
         quantifier=claim.quantifier,
         printed=printed.evidence(),

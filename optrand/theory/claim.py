@@ -1,26 +1,30 @@
-"""A numbered claim of a paper: its statement, its hypothesis, where it is tried, and a false variant of it."""
+"""A claim of a paper: its statement, its hypothesis, where it is tried, and a false variant of it."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Generic, Literal, TypeVar
 
 from optrand.theory.comparison import Comparison
 
-__all__ = ["Budget", "Claim", "Form", "words"]
+__all__ = ["Budget", "Claim", "Form", "Kind", "Stated", "Variant", "claim", "stated", "words"]
 
 T = TypeVar("T")
 
 Form = Callable[[Any], Comparison]
 """One wording of a claim: what it says of an instance. The first paragraph of its docstring is the wording."""
 
+Kind = Literal["numbered", "text", "ours"]
+"""A numbered claim of a paper, a statement of its text (an equation, a section, an appendix), or one of ours."""
+
 
 class Budget(Enum):
-    """How much is tried.
+    """Amount of instances that are tried.
 
     Examples
     --------
@@ -42,28 +46,24 @@ class Claim:
 
     Parameters
     ----------
-    paper : str
-        The key of a paper, such as ``"B23"``.
-    number : str
-        As printed: ``"Lemma 8"``.
-    part : str
-        Which part of the claim, in a word or two; empty for a claim that is checked as one.
+    paper, number : str
+        The key of the paper, such as ``"B23"``, and the number as printed: ``"Lemma 8"``.
     hypothesis : str
-        What the claim assumes.
+        Assumptions of the claim.
     instances : callable
         From a budget to what the claim is tried on, the same each time, small instances first. The text of an instance
         is what a reader needs to rebuild it.
-    printed : callable
-        From an instance to what the claim, as printed, says of it. The first paragraph of its docstring is the
-        statement.
-    false : callable
-        The same of a deliberately false variant: a check that does not refute it sees nothing.
-    corrected : callable, optional
-        The same of the claim as it should read, where the printed form has a slip.
+    printed, false, corrected : callable
+        From an instance to what the claim says of it: as printed, in a deliberately false variant, which a check must
+        refute, and as it should read, where the printed form has a slip.
+    part : str
+        Part of the claim, in a word or two; empty for a claim that is checked as one.
     quantifier : str
         What no finite computation settles, such as an unnamed constant; empty for a claim that is decided.
     needs : tuple of str
         Optional dependencies without which it cannot run: names of extras.
+    kind : str
+        ``"numbered"``, ``"text"`` or ``"ours"``; by default what the number tells.
     """
 
     paper: str
@@ -75,7 +75,13 @@ class Claim:
     corrected: Form | None = None
     part: str = ""
     quantifier: str = ""
-    needs: tuple[str, ...] = field(default=())
+    needs: tuple[str, ...] = ()
+    kind: Kind | Literal[""] = ""
+
+    def __post_init__(self) -> None:
+        """Read the kind off the number."""
+        of_text = self.number.startswith(("Equation", "Section", "Appendix"))
+        object.__setattr__(self, "kind", self.kind or ("text" if of_text else "numbered"))
 
     @property
     def name(self) -> str:
@@ -89,7 +95,7 @@ class Claim:
 
     @property
     def statement(self) -> str:
-        """What the claim says, in the package's own words."""
+        """The claim in the package's own words."""
         return words(self.printed)
 
     @property
@@ -98,9 +104,102 @@ class Claim:
         return not self.quantifier
 
 
+class Variant:
+    """A false or corrected form that differs from the printed one in arguments, or is an expression.
+
+    Parameters
+    ----------
+    wording : str
+        Its statement.
+    form : callable, optional
+        From an instance to a comparison; by default the printed form, called with `changes`.
+    **changes
+        Arguments of the printed form in place of its defaults.
+    """
+
+    def __init__(self, wording: str, form: Form | None = None, **changes: Any) -> None:
+        self.wording, self.form, self.changes = wording, form, changes
+
+    def of(self, printed: Callable[..., Comparison]) -> Form:
+        """The form whose wording is that of the variant."""
+        form = partial(self.form or printed, **self.changes)
+        form.__doc__ = self.wording
+        return form
+
+
+class Stated(Generic[T]):
+    """A declared claim: called, it is the printed form; its methods declare the other ones."""
+
+    def __init__(self, printed: Callable[[T], Comparison], **facts: Any) -> None:
+        self.printed, self.facts = printed, facts
+        for name in ("false", "corrected"):
+            if isinstance(facts.get(name), Variant):
+                facts[name] = facts[name].of(printed)
+        _STATED.setdefault(printed.__module__, []).append(self)
+
+    def __call__(self, instance: T) -> Comparison:
+        """Compare the two sides as printed."""
+        return self.printed(instance)
+
+    def false(self, form: Callable[[T], Comparison]) -> Callable[[T], Comparison]:
+        """Declare the false variant."""
+        self.facts["false"] = form
+        return form
+
+    def corrected(self, form: Callable[[T], Comparison]) -> Callable[[T], Comparison]:
+        """Declare the corrected form."""
+        self.facts["corrected"] = form
+        return form
+
+    @property
+    def claim(self) -> Claim:
+        """The claim with all its forms."""
+        return Claim(printed=self.printed, **self.facts)
+
+
+_STATED: dict[str, list[Stated[Any]]] = {}
+
+
+def stated(module: str) -> list[Claim]:
+    """Claims that a module declares, in the order of their definition."""
+    return [each.claim for each in _STATED.get(module, ())]
+
+
+def claim(
+    paper: str,
+    number: str,
+    *,
+    on: Callable[[Budget], Iterable[T]],
+    given: str,
+    part: str = "",
+    false: Variant | None = None,
+    corrected: Variant | None = None,
+    quantifier: str = "",
+    needs: tuple[str, ...] = (),
+    kind: Kind | Literal[""] = "",
+) -> Callable[[Callable[[T], Comparison]], Stated[T]]:
+    """Declare a claim by the function that states it as printed; the parameters are those of :class:`Claim`.
+
+    Examples
+    --------
+    >>> from optrand.theory.comparison import at_most
+    >>> @claim("B23", "Lemma 99", on=lambda _: range(1, 6), given="integers", false=Variant("Twice too.", factor=2))
+    ... def squares(number: int, factor: int = 1) -> Comparison:
+    ...     '''No number is larger than its square.'''
+    ...     return at_most(factor * number, number**2)
+    >>> squares(3).holds, squares.claim.false(1).holds, words(squares.claim.false)
+    (True, False, 'Twice too.')
+    """
+
+    def declared(printed: Callable[[T], Comparison]) -> Stated[T]:
+        facts = {"paper": paper, "number": number, "part": part, "hypothesis": given, "instances": on, "kind": kind}
+        return Stated(printed, false=false, corrected=corrected, quantifier=quantifier, needs=needs, **facts)
+
+    return declared
+
+
 def words(form: Form) -> str:
     """The first paragraph of a form's docstring, on one line."""
     if form.__doc__ is None:
         return "(The wording is a docstring, which Python drops under -OO.)"
-    text = inspect.cleandoc(form.__doc__)
-    return " ".join(text.split("\n\n")[0].split())
+    return " ".join(inspect.cleandoc(form.__doc__).split("\n\n")[0].split())

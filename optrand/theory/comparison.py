@@ -1,4 +1,4 @@
-"""What a claim says of one instance: one number is at most another, or they are equal."""
+"""Comparisons: one number is at most another, or they are equal."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ class Comparison:
     alike : bool
         Whether the sides are claimed equal; if not, the left one is claimed to be at most the right one.
     tolerance : float
-        What floats are forgiven, as a share of the larger side.
+        What floats are forgiven, as a share of the larger side, or of `scale` if that is larger.
     scale : int, float or Fraction
-        For sides near zero: the size of the numbers that they are differences of, which then stands for the larger
-        side, if it is larger.
+        For sides near zero: the size of the numbers that they are differences of.
     beside_floats : bool
         Whether it is the worst of several comparisons of which some are not exact.
 
@@ -52,7 +51,7 @@ class Comparison:
 
     @property
     def margin(self) -> float:
-        """How far the claim is from failing, as a share of the larger side: negative where it fails.
+        """Distance of the claim from failing, as a share of the larger side: negative where it fails.
 
         Of sides that are claimed equal, minus their distance. A side that is no number fails by as much as there is.
         """
@@ -82,15 +81,7 @@ def at_most(left: Number, right: Number, *, tolerance: float = 0.0) -> Compariso
 
 
 def equal(left: Number, right: Number, *, tolerance: float = 0.0, scale: Number = 0) -> Comparison:
-    """The claim that two sides are equal.
-
-    Parameters
-    ----------
-    left, right : int, float or Fraction
-    tolerance : float
-        What floats are forgiven, as a share of the larger side or of `scale`.
-    scale : int, float or Fraction
-        For sides near zero: the size of the numbers that they are differences of.
+    """The claim that two sides are equal, up to a share of the larger one or of `scale`.
 
     Examples
     --------
@@ -101,13 +92,7 @@ def equal(left: Number, right: Number, *, tolerance: float = 0.0, scale: Number 
 
 
 def none(found: int) -> Comparison:
-    """The claim that nothing was found of what is claimed not to exist.
-
-    Examples
-    --------
-    >>> none(0).holds, none(3).holds
-    (True, False)
-    """
+    """The claim that nothing was found of what is claimed not to exist."""
     return Comparison(found, 0)
 
 
@@ -116,10 +101,9 @@ def worst(*comparisons: Comparison) -> Comparison:
 
     Examples
     --------
-    >>> worst(at_most(1, 2), at_most(9, 10), at_most(0, 1))
-    Comparison(left=9, right=10, alike=False, tolerance=0.0, scale=0, beside_floats=False)
-    >>> worst(at_most(9, 10), at_most(0.1, 1.0)).exact
-    False
+    >>> said = worst(at_most(1, 2), at_most(9, 10), at_most(0, 1))
+    >>> said.left, said.exact, worst(at_most(9, 10), at_most(0.1, 1.0)).exact
+    (9, True, False)
     """
     least = min(comparisons, key=lambda each: (each.holds, each.margin + each.tolerance))
     return replace(least, beside_floats=not all(each.exact for each in comparisons))

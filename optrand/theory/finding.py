@@ -1,4 +1,4 @@
-"""What was found of a claim: evidence, and the verdict that follows from it."""
+"""Findings: evidence of a claim, and the verdict that follows from it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Case", "Evidence", "Finding", "Verdict"]
 
 
 class Verdict(Enum):
-    """What the evidence says of a claim."""
+    """Verdict of the evidence on a claim."""
 
     HOLDS = "holds"
     CORRECTED = "holds as corrected"
@@ -19,19 +19,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Case:
-    """One instance, and what a form of a claim says of it.
-
-    Attributes
-    ----------
-    instance : str
-        What a reader needs to rebuild it.
-    left, right : float
-        The two sides.
-    alike : bool
-        Whether they are claimed equal, rather than the left one at most the right one.
-    margin : float
-        How far the claim is from failing there, as a share of the larger side.
-    """
+    """One instance, as a reader rebuilds it, and the sides that a form compares there, claimed equal or not."""
 
     instance: str
     left: float
@@ -40,13 +28,12 @@ class Case:
     margin: float
 
     def __str__(self) -> str:
-        between = "=" if self.alike else "<="
-        return f"{self.instance}: {self.left:.10g} {between} {self.right:.10g}"
+        return f"{self.instance}: {self.left:.10g} {'=' if self.alike else '<='} {self.right:.10g}"
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one form of a claim said of the instances.
+    """Evidence of one form of a claim.
 
     Attributes
     ----------
@@ -79,27 +66,13 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found of one claim.
+    """Finding of one claim: its name and kind, the budget, and the evidence of its forms.
 
-    Attributes
-    ----------
-    claim : str
-        The name of the claim.
-    budget : str
-        ``"quick"`` or ``"full"``.
-    quantifier : str
-        What no finite computation settles; empty for a claim that is decided.
-    printed : Evidence
-        Of the claim as it is printed.
-    corrected : Evidence or None
-        Of the claim as it should read, where it has a slip.
-    false : Evidence
-        Of a deliberately false variant, up to the instance that refutes it.
-    seconds : float
-        How long it took.
+    The evidence of the false variant ends at the instance that refutes it; `seconds` is how long all of it took.
     """
 
     claim: str
+    kind: str
     budget: str
     quantifier: str
     printed: Evidence
@@ -109,7 +82,7 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """It follows from the evidence.
+        """Verdict of the evidence.
 
         A claim with a quantifier that no computation settles is never counted as holding; it can be refuted.
         """

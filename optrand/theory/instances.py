@@ -1,4 +1,4 @@
-"""What claims are tried on: label sets, priors and privacy ratios in whole numbers and fractions, small ones first.
+"""Instances that print themselves: label sets, priors and privacy ratios in whole numbers and fractions, small first.
 
 Seeded and the same each time, so that a counterexample can be found again. Edge cases come first, then random ones:
 equal priors, zeros, a spike; two labels; ratios from hardly more than 1 to about ``exp(40)``.
@@ -6,12 +6,15 @@ equal priors, zeros, a spike; two labels; ratios from hardly more than 1 to abou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from random import Random
+from typing import Any, ClassVar, dataclass_transform
 
-__all__ = ["RATIOS", "Setting", "label_set", "listed", "prior", "settings", "shares"]
+import numpy as np
+
+__all__ = ["RATIOS", "Instance", "Setting", "label_set", "listed", "prior", "seeded", "settings", "shares", "typed"]
 
 RATIOS = tuple(
     Fraction(text) for text in ("2", "11/10", "4/3", "272/100", "10", "1000001/1000000", "3000", "235385266837019985")
@@ -19,19 +22,53 @@ RATIOS = tuple(
 """Privacy ratios ``E = exp(epsilon)``; a claim about epsilon in exact arithmetic is a claim about ``E``."""
 
 
-@dataclass(frozen=True)
-class Setting:
-    """Labels, a prior over them and a privacy ratio.
+@dataclass_transform(frozen_default=True)
+class Instance:
+    """Base of instances: subclasses are frozen dataclasses whose text is made of their fields.
 
-    Attributes
-    ----------
-    labels : tuple of Fraction
-        Increasing.
-    prior : tuple of Fraction
-        Sums to 1.
-    ratio : Fraction
-        ``E = exp(epsilon)``, above 1.
+    A class may rename fields in that text: ``class Bits(Instance, odds="exp(epsilon/2)")``; ``""`` leaves a value
+    without its name, `ratio` is printed as ``E``, and a field that is None or not in the repr is left out.
+
+    Examples
+    --------
+    >>> class Bits(Instance, odds="exp(epsilon/2)"):
+    ...     eta: tuple[Fraction, ...]
+    ...     odds: Fraction
+    >>> print(Bits((Fraction(1, 2), Fraction(1, 2)), Fraction(2)))
+    eta = (1/2, 1/2), exp(epsilon/2) = 2
     """
+
+    _names: ClassVar[dict[str, str]] = {"ratio": "E"}
+
+    def __init_subclass__(cls, **names: str) -> None:
+        cls._names = cls._names | names
+        dataclass(frozen=True)(cls)
+
+    def __str__(self) -> str:
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.repr}  # type: ignore[arg-type]
+        named = ((self._names.get(name, name), typed(value)) for name, value in values.items() if value is not None)
+        return ", ".join(f"{name} = {text}" if name else text for name, text in named)
+
+
+def typed(value: Any) -> str:
+    """A value as a reader would type it: fractions bare, rows in brackets, functions by their names.
+
+    Examples
+    --------
+    >>> typed(((Fraction(1, 2), 0), [1.5]))
+    '((1/2, 0), (1.5))'
+    """
+    if isinstance(value, np.ndarray):
+        return typed(value.tolist())
+    if isinstance(value, list | tuple | range):
+        return f"({', '.join(map(typed, value))})"
+    if isinstance(value, Instance):
+        return f"({value})"
+    return str(getattr(value, "__name__", value))
+
+
+class Setting(Instance):
+    """Labels, increasing, a prior over them, and a privacy ratio ``E = exp(epsilon)`` above 1."""
 
     labels: tuple[Fraction, ...]
     prior: tuple[Fraction, ...]
@@ -42,31 +79,20 @@ class Setting:
         """The number of labels."""
         return len(self.labels)
 
-    def __str__(self) -> str:
-        return f"labels {listed(self.labels)}, prior {listed(self.prior)}, E = {self.ratio}"
-
 
 def settings(count: int, *, most: int = 12, seed: int = 0) -> Iterator[Setting]:
-    """Settings of 2 labels and up: all edge cases of two to four labels, then `count` random ones.
-
-    Parameters
-    ----------
-    count : int
-        How many random ones.
-    most : int
-        The largest number of labels.
-    seed : int
+    """Settings of 2 labels and up: all edge cases of two to four labels, then `count` random ones of at most `most`.
 
     Examples
     --------
     >>> str(next(settings(10)))
-    'labels 0, 1, prior 1/2, 1/2, E = 2'
+    'labels = (0, 1), prior = (1/2, 1/2), E = 2'
     """
     for k in range(2, min(most, 4) + 1):
         for ratio in RATIOS:
             for weights in ([1] * k, [1] + [0] * (k - 1), [10**9] + [1] * (k - 1), list(range(k, 0, -1))):
                 yield Setting(tuple(map(Fraction, range(k))), shares(weights), ratio)
-    random = Random(seed)  # noqa: S311
+    random = seeded(seed)
     for _ in range(count):
         k = random.randint(2, most)
         yield Setting(
@@ -96,14 +122,13 @@ def prior(random: Random, k: int) -> tuple[Fraction, ...]:
     return shares(weights if any(weights) else [1] * k)
 
 
-def listed(numbers: tuple[Fraction, ...]) -> str:
-    """Numbers in a row, as a reader would type them.
+def seeded(seed: int) -> Random:
+    """Random numbers that are the same each time."""
+    return Random(seed)  # noqa: S311
 
-    Examples
-    --------
-    >>> listed((Fraction(1, 2), Fraction(3)))
-    '1/2, 3'
-    """
+
+def listed(numbers: Iterable[Fraction]) -> str:
+    """Numbers in a row, as a reader would type them."""
     return ", ".join(map(str, numbers))
 
 

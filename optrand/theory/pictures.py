@@ -26,17 +26,8 @@ DEPTH = 1e-15
 def claim_figure(claim: Claim, finding: Finding) -> Figure:
     """One mark an instance: the left side of the claim against the right one, and the line where they are equal.
 
-    Parameters
-    ----------
-    claim : Claim
-    finding : Finding
-        Of that claim.
-
-    Returns
-    -------
-    Figure
-        The shaded side of the line is where the claim is false. Marks of the printed form, of the corrected one and of
-        the false variant have looks of their own.
+    The shaded side of the line is where the claim is false. Marks of the printed form, of the corrected one and of the
+    false variant have looks of their own.
 
     Examples
     --------

@@ -1,17 +1,18 @@
-"""Many claims at once, each on a process of its own, and what was found before taken from a file."""
+"""Many claims at once, on several processes, and what was found before taken from a file."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 import threading
+import time
 import traceback
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+from joblib import Parallel, delayed
+from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from optrand.errors import InvalidInput, MissingExtra
 from optrand.theory.catalogue import claims
@@ -25,18 +26,10 @@ __all__ = ["NotFound", "Outcome", "run"]
 
 @dataclass(frozen=True)
 class NotFound:
-    """Why there is no finding of a claim.
+    """Reason why there is no finding of a claim.
 
-    Attributes
-    ----------
-    claim : str
-        Its name.
-    reason : str
-        What to install, that its check sees nothing, or where it broke off.
-    blind : bool
-        Whether the check did not refute the false variant of the claim.
-    failed : bool
-        Whether the check broke off: an error that it does not know, or a process that was ended.
+    `blind` tells that the check did not refute the false variant, `failed` that it broke off: by an error that it does
+    not know, or with a process that was ended.
     """
 
     claim: str
@@ -55,21 +48,16 @@ def run(
     jobs: int | None = None,
     kept: str | os.PathLike[str] | None = None,
 ) -> Iterator[Outcome]:
-    """Try claims, several at a time.
+    """Try claims, several at a time, and yield one outcome a claim, in their order.
 
     Parameters
     ----------
     chosen : sequence of Claim
     budget : Budget
     jobs : int, optional
-        How many at a time; by default as many as there are processors. One, or a single claim, needs no other process.
+        The number of processes; by default that of processors. One, or a single claim, needs no other process.
     kept : path, optional
-        Every finding is added to this file as soon as it is made, and those that it has are not made again.
-
-    Yields
-    ------
-    Finding or NotFound
-        One a claim, in their order.
+        A file to which findings are added as they are made, and whose findings are not made again.
 
     Raises
     ------
@@ -102,45 +90,31 @@ def run(
 
 
 def _on_processes(names: Sequence[str], budget: Budget, workers: int) -> Iterator[Outcome]:
-    # A fresh interpreter each: one that was copied from a program with threads may hang.
-    fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=fresh, initializer=_end_in_time) as pool:
-        futures: list[Future[Outcome]] = [pool.submit(_named, name, budget) for name in names]
+    found = Parallel(workers, return_as="generator", batch_size=1)(delayed(_named)(name, budget) for name in names)
+    for i in range(len(names)):
         try:
-            for name, future in zip(names, futures, strict=True):
-                yield _result(name, future)
-        finally:
-            # Of a run that ends early nothing more is begun.
-            pool.shutdown(cancel_futures=True)
-
-
-def _result(name: str, future: Future[Outcome]) -> Outcome:
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        # What other processes had found by then is still handed on.
-        reason = "a process was ended from outside, or for want of memory: try again, with less beside it"
-        return NotFound(name, reason, failed=True)
-
-
-def _end_in_time() -> None:
-    """An interrupt ends a worker at once, and so does the end of the process that it works for, which tells the user.
-
-    A worker whose employer was killed would else wait for its next claim for ever.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    threading.Thread(target=_end_with_employer, daemon=True).start()
-
-
-def _end_with_employer() -> None:
-    employer = multiprocessing.parent_process()
-    if employer is not None:
-        employer.join()
-        os._exit(1)
+            yield next(found)
+        except BrokenProcessPool:
+            reason = "a process was ended from outside, or for want of memory: try again, with less beside it"
+            yield from (NotFound(each, reason, failed=True) for each in names[i:])
+            return
 
 
 def _named(name: str, budget: Budget) -> Outcome:
+    _end_with(os.getppid())
     return _outcome(next(claim for claim in claims() if claim.name == name), budget)
+
+
+@cache
+def _end_with(employer: int) -> None:
+    """End this process with the one that it works for, which would else leave it waiting for its next claim."""
+
+    def watch() -> None:
+        while os.getppid() == employer:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _outcome(claim: Claim, budget: Budget) -> Outcome:

@@ -1,8 +1,9 @@
-"""Findings as words: one line each, all there is to say of one, and a page with a table a paper."""
+"""Findings as text: one line each, all there is to say of one, and a page with a table a paper."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from optrand.theory.catalogue import PAPERS
@@ -21,18 +22,24 @@ def one_line(finding: Finding) -> str:
 
 
 def tally(findings: Sequence[Finding]) -> str:
-    """How many findings have which verdict; a numbered claim may be several checks.
+    """Number of claims of each kind, and how many have which verdict; a numbered claim may be several checks.
 
     Examples
     --------
     >>> tally([])
-    '0 checks of 0 numbered claims'
+    '0 numbered claims of the papers (0 checks)'
     """
-    counts = {verdict: sum(finding.verdict is verdict for finding in findings) for verdict in Verdict}
-    told = [f"{count} {_of_several(verdict, count)}" for verdict, count in counts.items() if count]
-    numbered = len({finding.claim.split(":")[0] for finding in findings})
-    checks = f"{_counted(len(findings), 'check')} of {_counted(numbered, 'numbered claim')}"
-    return checks + (f": {', '.join(told)}" if told else "")
+    kinds = Counter(finding.kind for finding in findings)
+    numbered = len({finding.claim.split(":")[0] for finding in findings if finding.kind == "numbered"})
+    checks = _counted(kinds["numbered"], "check")
+    parts = [f"{_counted(numbered, 'numbered claim')} of the papers ({checks})"]
+    if kinds["text"]:
+        parts.append(f"{_counted(kinds['text'], 'statement')} from their text")
+    if kinds["ours"]:
+        parts.append(f"{_counted(kinds['ours'], 'statement')} of ours")
+    counts = [(sum(each.verdict is verdict for each in findings), verdict) for verdict in Verdict]
+    told = [f"{count} {_of_several(verdict, count)}" for count, verdict in counts if count]
+    return ", ".join(parts) + (f": {', '.join(told)}" if told else "")
 
 
 def details(claim: Claim, finding: Finding) -> str:
@@ -51,17 +58,7 @@ def details(claim: Claim, finding: Finding) -> str:
 def page(findings: Mapping[str, Finding], chosen: Sequence[Claim]) -> str:
     """Findings as a page of Markdown: a table a paper, and below it what the verdicts rest on.
 
-    Parameters
-    ----------
-    findings : mapping of str to Finding
-        By the names of the claims.
-    chosen : sequence of Claim
-        In the order of the page.
-
-    Returns
-    -------
-    str
-        Without times, so that the same findings are the same page.
+    It tells no times, so that the same findings, by the names of their claims, are the same page.
     """
     parts = [_INTRODUCTION, tally([findings[claim.name] for claim in chosen]) + "."]
     for paper, title in PAPERS.items():
@@ -76,7 +73,7 @@ def page(findings: Mapping[str, Finding], chosen: Sequence[Claim]) -> str:
 
 
 _INTRODUCTION = """\
-# Every numbered claim, checked
+# Every claim, checked
 
 This page is written by `optrand theory --budget full --page docs/theory.md`. A claim says of each instance that one
 number is at most another, or equal to it; the margin is what is left between them, as a share of the larger one, where
@@ -126,7 +123,9 @@ def _tried(evidence: Evidence) -> str:
 
 
 def _of_several(verdict: Verdict, count: int) -> str:
-    return verdict.value if count == 1 else verdict.value.replace("holds", "hold")
+    return {Verdict.HOLDS: "holds" if count == 1 else "hold", Verdict.CORRECTED: "as corrected"}.get(
+        verdict, verdict.value
+    )
 
 
 def _counted(count: int, what: str) -> str:

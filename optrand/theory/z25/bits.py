@@ -1,214 +1,281 @@
-"""Labels as vectors of random bits: privacy, and what the bits say on average ([Z25]_, Theorem 1, eqs. 24 and 44).
+"""Labels as vectors of random bits: privacy, cost, and what the bits say on average ([Z25], Sections 3.1 and 4, C.2).
 
-Every law here is written out, vector by vector, from the probabilities of single bits, and compared in fractions.
-
-References
-----------
-.. [Z25] Zhao et al., *Enhancing Learning with Label Local Differential Privacy by Vector Approximation*, 2025.
+Every law is written out, vector by vector, from the exact coins of :class:`~optrand.baselines.UnaryBits`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cached_property
-from itertools import permutations, product
-from random import Random
+from itertools import product
 
-from optrand.theory.claim import Budget, Claim
+import numpy as np
+
+from optrand.base.arithmetic import exp_bracket
+from optrand.baselines import UnaryBits
+from optrand.sampling.entropy import SeededEntropy, Words
+from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
-from optrand.theory.instances import RATIOS, listed, prior
+from optrand.theory.instances import Instance, prior, seeded, shares
+from optrand.theory.sums import largest_ratio, pushed, times, total
 
-__all__ = ["CLAIMS", "Bits", "bit_mean", "gain", "law"]
+__all__ = ["EPSILONS", "Bits", "Draws", "Training", "Vector", "bit_mean", "gain", "law"]
 
-Law = dict[tuple[int, ...], Fraction]
+EPSILONS = (1.0, 0.1, 2.0, 4.0, 1e-6, 10.0, 40.0)
 
 ROUNDING = 1e-12
 """What floats are forgiven."""
 
-OUTPUTS = tuple(Fraction(n, 12) for n in range(1, 12))
-"""What a model may say of a bit, beside what it should say."""
+Vector = tuple[int, ...]
 
 
-def law(y: int, k: int, odds: Fraction) -> Law:
-    """The probability of every vector of `k` bits under label `y`.
+def law(randomizer: UnaryBits, y: int) -> dict[Vector, Fraction]:
+    """Probability of every vector under label `y`, from the coins of the randomizer.
 
     Examples
     --------
-    >>> {bits: str(chance) for bits, chance in law(0, 2, Fraction(2)).items()}
-    {(0, 0): '2/9', (0, 1): '1/9', (1, 0): '4/9', (1, 1): '2/9'}
+    >>> chances = law(UnaryBits(2, 2.0), 0)
+    >>> chances[1, 0] / chances[0, 1] == UnaryBits(2, 2.0).ratio, sum(chances.values()) == 1
+    (True, True)
     """
-    right, wrong = odds / (1 + odds), 1 / (1 + odds)
-    return {
-        bits: math.prod((right if bit == (j == y) else wrong for j, bit in enumerate(bits)), start=Fraction(1))
-        for bits in product((0, 1), repeat=k)
-    }
+    right, wrong = 1 - randomizer.flip, randomizer.flip
+    vectors = product((0, 1), repeat=randomizer.k)
+    return {z: times(right if bit == (j == y) else wrong for j, bit in enumerate(z)) for z in vectors}
 
 
 def gain(odds: Fraction) -> Fraction:
-    """How much the mean of a bit grows with the probability of its class: ``(r - 1) / (r + 1)``."""
+    """Growth of the mean of a bit with the probability of its class: ``(r - 1) / (r + 1)``."""
     return (odds - 1) / (odds + 1)
 
 
 def bit_mean(eta: Fraction, odds: Fraction) -> Fraction:
-    """The mean of a bit whose class has probability `eta` ([Z25]_, eq. 24)."""
+    """Mean of a bit whose class has probability `eta` ([Z25], eq. 24)."""
     return 1 / (1 + odds) + gain(odds) * eta
 
 
-@dataclass(frozen=True)
-class Bits:
-    """A distribution of the label, and how much likelier each bit is right than wrong.
-
-    Attributes
-    ----------
-    eta : tuple of Fraction
-        The probability of each class.
-    odds : Fraction
-        ``r = exp(epsilon / 2)``.
-    """
+class Bits(Instance):
+    """A distribution `eta` of the label, and the budget of its vector."""
 
     eta: tuple[Fraction, ...]
-    odds: Fraction
-
-    @property
-    def k(self) -> int:
-        """The number of classes."""
-        return len(self.eta)
+    epsilon: float
 
     @cached_property
-    def laws(self) -> tuple[Law, ...]:
-        """One for each label."""
-        return tuple(law(y, self.k, self.odds) for y in range(self.k))
+    def randomizer(self) -> UnaryBits:
+        """The mechanism."""
+        return UnaryBits(len(self.eta), self.epsilon)
 
     @cached_property
-    def _first_bits(self) -> list[tuple[int, float]]:
-        """The bit of the first class in each vector, and the probability of the vector together with the label."""
-        return [
-            (z[0], float(p * chance)) for p, each in zip(self.eta, self.laws, strict=True) for z, chance in each.items()
-        ]
+    def mixture(self) -> dict[Vector, Fraction]:
+        """Law of the vector, whatever the label."""
+        laws = (law(self.randomizer, y) for y in range(len(self.eta)))
+        return pushed(((z, p * q) for p, each in zip(self.eta, laws, strict=True) for z, q in each.items()), tuple)
 
     def loss(self, output: Fraction) -> float:
-        """The expected cross entropy of an output for the bit of the first class, summed over labels and vectors."""
-        of_bit = -math.log(1 - output), -math.log(output)
-        return math.fsum(share * of_bit[bit] for bit, share in self._first_bits)
-
-    def __str__(self) -> str:
-        return f"K = {self.k}, eta = {listed(self.eta)}, exp(epsilon/2) = {self.odds}"
+        """Expected cross entropy of an output for the bit of the first class, summed over the vectors."""
+        return math.fsum(-float(p) * math.log(output if z[0] else 1 - output) for z, p in self.mixture.items())
 
 
 def _bits(budget: Budget) -> Iterator[Bits]:
-    random = Random(24)  # noqa: S311
-    for k in (2, 3):
-        for odds in RATIOS:
-            for weights in ([1] * k, [1] + [0] * (k - 1), list(range(k, 0, -1))):
-                yield Bits(tuple(Fraction(weight, sum(weights)) for weight in weights), odds)
-    for _ in range(budget.pick(quick=60, full=1_000)):
-        yield Bits(
-            prior(random, random.randint(2, budget.pick(quick=5, full=8))), 1 + Fraction(random.randint(1, 99), 20)
-        )
+    for k, epsilon in product((2, 3), EPSILONS):
+        for weights in ([1] * k, [1] + [0] * (k - 1), list(range(k, 0, -1))):
+            yield Bits(shares(weights), epsilon)
+    random = seeded(24)
+    for _ in range(budget.pick(quick=60, full=500)):
+        yield Bits(prior(random, random.randint(2, budget.pick(quick=5, full=7))), random.randint(1, 90) / 20)
 
 
-def largest_ratio(laws: tuple[Law, ...]) -> Fraction:
-    """Of the probabilities of one vector under two labels."""
-    return max(one[bits] / other[bits] for one, other in permutations(laws, 2) for bits in one)
-
-
-def changing_the_label_costs_two_bits(bits: Bits) -> Comparison:
+@claim(
+    "Z25",
+    "Theorem 1",
+    on=_bits,
+    given="at least two classes, any epsilon above 0",
+    false=Variant("The same with each bit exp(epsilon) times likelier right than wrong.", share=2),
+)
+def two_bits(bits: Bits, share: int = 1) -> Comparison:
     """If each bit is exp(epsilon / 2) times likelier right than wrong, no vector has a ratio above exp(epsilon).
 
     That is, the probabilities of one vector under two labels.
     """
-    return at_most(largest_ratio(bits.laws), bits.odds**2)
+    randomizer = UnaryBits(len(bits.eta), share * bits.epsilon)
+    laws = [law(randomizer, y) for y in range(randomizer.k)]
+    return at_most(largest_ratio(laws), exp_bracket(bits.epsilon)[0])
 
 
-def changing_the_label_costs_one_bit(bits: Bits) -> Comparison:
-    """The same with each bit exp(epsilon) times likelier right than wrong."""
-    squared = tuple(law(y, bits.k, bits.odds**2) for y in range(bits.k))
-    return at_most(largest_ratio(squared), bits.odds**2)
+class Draws(Instance):
+    """A label, of which many vectors are drawn."""
+
+    k: int
+    y: int
+    epsilon: float
+    count: int = 20_000
+
+    @property
+    def randomizer(self) -> UnaryBits:
+        """The mechanism."""
+        return UnaryBits(self.k, self.epsilon)
 
 
-def bits_tell_the_class(bits: Bits) -> Comparison:
-    """Bit ``j`` is 1 with probability ``1 / (1 + r) + eta_j (r - 1) / (r + 1)``, where ``r = exp(epsilon / 2)``."""
-    return _means_are(bits, gain(bits.odds))
+def _draws(budget: Budget) -> Iterator[Draws]:
+    for k, epsilon in product(budget.pick(quick=(2, 3, 5), full=(2, 3, 5, 9)), (0.5, 2.0, 6.0)):
+        yield from (Draws(k, y, epsilon) for y in (0, k - 1))
 
 
-def bits_tell_more(bits: Bits) -> Comparison:
-    """The same with ``r / (r + 1)`` in place of ``(r - 1) / (r + 1)``: the noise of the other bits forgotten."""
-    return _means_are(bits, bits.odds / (bits.odds + 1))
-
-
-def _means_are(bits: Bits, slope: Fraction) -> Comparison:
+@claim(
+    "Z25",
+    "Theorem 1",
+    part="draws",
+    kind="ours",
+    on=_draws,
+    given="vectors drawn by the package, with the words of a seed",
+    false=Variant("The same of the vectors of twice the budget, whose bits are exp(epsilon) times likelier.", share=2),
+)
+def drawn_as_printed(draws: Draws, share: int = 1) -> Comparison:
+    """Vectors come as often as their probabilities say, up to five standard errors."""
+    drawn = draws.randomizer.sample(np.full(draws.count, draws.y), source=SeededEntropy(12))
+    codes = np.bincount(drawn @ (1 << np.arange(draws.k)), minlength=1 << draws.k) / draws.count
+    expected = law(UnaryBits(draws.k, share * draws.epsilon), draws.y)
     return worst(
         *(
-            equal(
-                sum(
-                    (
-                        p * chance
-                        for p, each in zip(bits.eta, bits.laws, strict=True)
-                        for z, chance in each.items()
-                        if z[j]
-                    ),
-                    Fraction(0),
-                ),
-                1 / (1 + bits.odds) + slope * bits.eta[j],
-            )
-            for j in range(bits.k)
+            at_most(abs(codes[sum(bit << j for j, bit in enumerate(z))] - p), 5 * math.sqrt(p * (1 - p) / draws.count))
+            for z, p in expected.items()
         )
     )
 
 
+class Training(Instance, other="first label instead"):
+    """Labels, another first one, and the learner that sees a vector of each."""
+
+    labels: Vector
+    other: int
+    k: int
+    epsilon: float
+    learner: Callable[[tuple[Vector, ...]], object]
+
+    def outcomes(self, labels: Vector, rounds: int) -> dict[object, Fraction]:
+        """Law of what is learned, each label randomized so many times."""
+        randomizer = UnaryBits(self.k, self.epsilon)
+        vectors = product(*(law(randomizer, y).items() for y in labels * rounds))
+        joint = ((tuple(z for z, _ in each), times(p for _, p in each)) for each in vectors)
+        return pushed(joint, self.learner)
+
+
+def everything(vectors: tuple[Vector, ...]) -> object:
+    """All vectors."""
+    return vectors
+
+
+def votes(vectors: tuple[Vector, ...]) -> object:
+    """The class of most bits."""
+    sums = [sum(bits) for bits in zip(*vectors, strict=True)]
+    return sums.index(max(sums))
+
+
+def any_two(vectors: tuple[Vector, ...]) -> object:
+    """Whether some vector has two bits that are 1."""
+    return any(sum(vector) > 1 for vector in vectors)
+
+
+def _trainings(budget: Budget) -> Iterator[Training]:
+    for k, size in budget.pick(quick=((2, 1), (2, 3), (3, 2)), full=((2, 1), (2, 3), (3, 2), (2, 5), (3, 3), (4, 2))):
+        for epsilon, learner in product((1.0, 0.1, 4.0), (everything, votes, any_two)):
+            for labels in {(0,) * size, tuple(i % k for i in range(size))}:
+                yield Training(labels, k - 1, k, epsilon, learner)
+
+
+@claim(
+    "Z25",
+    "Section 3.1",
+    part="local to central",
+    on=_trainings,
+    given="vectors of Theorem 1; learners of which what is learned of all vectors can be counted",
+    false=Variant("The same where a label is randomized anew in each of two rounds.", rounds=2),
+)
+def local_is_central(training: Training, rounds: int = 1) -> Comparison:
+    """What any algorithm learns from the randomized labels is epsilon-DP for a change of one label of the dataset."""
+    changed = (training.other, *training.labels[1:])
+    laws = [training.outcomes(labels, rounds) for labels in (training.labels, changed)]
+    return at_most(largest_ratio(laws), exp_bracket(training.epsilon)[0])
+
+
+class _Counted(SeededEntropy):
+    """A source that counts its words."""
+
+    count = 0
+
+    def words(self, count: int) -> Words:
+        self.count += count
+        return super().words(count)
+
+
+class Shipment(Instance, size="N", k="K"):
+    """Labels to randomize."""
+
+    k: int
+    size: int
+    epsilon: float
+
+
+def _shipments(budget: Budget) -> Iterator[Shipment]:
+    sizes = budget.pick(quick=(1_000, 20_000), full=(1_000, 20_000, 300_000))
+    yield from (
+        Shipment(k, n, e) for n in sizes for k in (2, 8, 10, 100, 1_000 if n < 10**5 else 9) for e in (1.0, 4.0)
+    )
+
+
+@claim(
+    "Z25",
+    "Section 4.3",
+    part="cost",
+    on=_shipments,
+    given="time by the random octets that are drawn, a vector of K bits sent in whole octets",
+    false=Variant("The same with log2(K) in place of K: the bits of a scalar.", bits=lambda k: (k - 1).bit_length()),
+)
+def cost(shipment: Shipment, bits: Callable[[int], int] = int) -> Comparison:
+    """To randomize N labels takes a time of the order of N K: five random octets for each octet that is sent."""
+    source, randomizer = _Counted(1), UnaryBits(shipment.k, shipment.epsilon)
+    sent = randomizer.sample_packed(np.zeros(shipment.size, dtype=np.intp), source=source)
+    octets = -(-bits(shipment.k) // 8) * shipment.size
+    return worst(at_most(sent.size, octets), at_most(8 * source.count, 5 * octets))
+
+
+@claim(
+    "Z25",
+    "Equation 24",
+    on=_bits,
+    given="any distribution of the label, any epsilon above 0",
+    false=Variant("The same with `r / (r + 1)` for `(r - 1) / (r + 1)`: the noise of other bits forgotten.", lost=0),
+)
+def bits_tell_the_class(bits: Bits, lost: int = 1) -> Comparison:
+    """Bit ``j`` is 1 with probability ``1 / (1 + r) + eta_j (r - 1) / (r + 1)``, where ``r = exp(epsilon / 2)``."""
+    r = bits.randomizer.odds
+    means = [total(p for z, p in bits.mixture.items() if z[j]) for j in range(len(bits.eta))]
+    return worst(*(equal(m, 1 / (1 + r) + (r - lost) / (r + 1) * p) for m, p in zip(means, bits.eta, strict=True)))
+
+
+@claim("Z25", "Equation 44", on=_bits, given="any distribution of the label, any epsilon; least: as said just after it")
 def cross_entropy_is_least_at_the_mean(bits: Bits) -> Comparison:
     """Output `u` for a bit of mean `m` has the expected loss ``-m ln u - (1 - m) ln(1 - u)``, which is least at `m`.
 
-    The loss is the binary cross entropy. Compared with the sum over all labels and vectors, for the first class.
+    The loss is the binary cross entropy, of the bit of the first class, summed over the vectors.
     """
-    return _least_at(bits, bit_mean(bits.eta[0], bits.odds))
+    return _least_at(bits, bit_mean(bits.eta[0], bits.randomizer.odds))
 
 
-def cross_entropy_is_least_at_the_class(bits: Bits) -> Comparison:
+@cross_entropy_is_least_at_the_mean.false
+def _(bits: Bits) -> Comparison:
     """The same with the probability of the class in place of the mean of its bit."""
     return _least_at(bits, bits.eta[0])
 
 
 def _least_at(bits: Bits, mean: Fraction) -> Comparison:
-    least = _cross_entropy(mean, mean)
-    outputs = [*OUTPUTS, *(u for u in (mean, mean * Fraction(99, 100)) if 0 < u < 1)]
-    losses = [(bits.loss(u), _cross_entropy(mean, u)) for u in outputs]
+    def entropy(u: Fraction) -> float:
+        return -sum(float(share) * math.log(said) for share, said in ((mean, u), (1 - mean, 1 - u)) if share)
+
+    outputs = [*(Fraction(n, 12) for n in range(1, 12)), *(u for u in (mean, mean * Fraction(99, 100)) if 0 < u < 1)]
+    losses = [(bits.loss(u), entropy(u)) for u in outputs]
     return worst(
         *(equal(loss, formula, tolerance=ROUNDING) for loss, formula in losses),
-        *(at_most(least, loss, tolerance=ROUNDING) for loss, _ in losses),
+        *(at_most(entropy(mean), loss, tolerance=ROUNDING) for loss, _ in losses),
     )
-
-
-def _cross_entropy(mean: Fraction, output: Fraction) -> float:
-    return -sum(float(share) * math.log(said) for share, said in ((mean, output), (1 - mean, 1 - output)) if share)
-
-
-CLAIMS = (
-    Claim(
-        paper="Z25",
-        number="Theorem 1",
-        hypothesis="at least two classes, any epsilon above 0",
-        instances=_bits,
-        printed=changing_the_label_costs_two_bits,
-        false=changing_the_label_costs_one_bit,
-    ),
-    Claim(
-        paper="Z25",
-        number="Equation 24",
-        hypothesis="any distribution of the label, any epsilon above 0",
-        instances=_bits,
-        printed=bits_tell_the_class,
-        false=bits_tell_more,
-    ),
-    Claim(
-        paper="Z25",
-        number="Equation 44",
-        hypothesis="any distribution of the label, any epsilon above 0; least: as said just after it",
-        instances=_bits,
-        printed=cross_entropy_is_least_at_the_mean,
-        false=cross_entropy_is_least_at_the_class,
-    ),
-)
