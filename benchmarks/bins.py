@@ -8,10 +8,6 @@ is the gap of the exact mechanism; the others are timed without. All bins are ju
 that needed more than the limit is not asked again for more labels.
 
 A second table says how often multipliers close the gap, over random problems of several kinds.
-
-References
-----------
-.. [GKK23] Ghazi et al., *Regression with Label Differential Privacy*, 2023.
 """
 
 from __future__ import annotations

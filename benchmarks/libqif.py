@@ -2,12 +2,8 @@
 
 Its linear program minimises an expected loss over all epsilon-DP tables with as many outputs as there are labels. It
 knows no unbiasedness and no output that is not listed beforehand, and does not say how good its answer is. So both
-solve what it can state: keeping a class (``zero_one``, [G21]_ LP1) and the least squared loss with the labels as
+solve what it can state: keeping a class (``zero_one``, [G21] LP1) and the least squared loss with the labels as
 outputs. A certificate judges both. libqif lives in an environment of its own, made by ``--setup-peers``.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations

@@ -4,10 +4,6 @@ LP1 as printed, with a row for every pair of labels (to 40 classes), LP1 in the 
 scipy and cvxpy (Clarabel). A certificate judges every answer, so that what an engine says can be compared with
 what is true. The programs are solved in a process of their own that is killed at the time limit; building and reading a
 program count, importing libraries does not. The closed form's time includes the checks of its arguments.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations

@@ -7,10 +7,6 @@ G.3): it has less loss, and is biased. Every solve runs in a process of its own 
 building, compiling and reading a program count, the import of libraries does not. A peer that needed more than the
 limit is not asked again on a finer grid. Every answer is certified, in floats and as the exact mechanism that is made
 from it.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""What the checks of [B23] compute, against derivations of their own; the counterexamples, by hand.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""What the checks of [B23] compute, against derivations of their own; the counterexamples, by hand."""
 
 from __future__ import annotations
 

@@ -1,12 +1,8 @@
-r"""A label plus noise, clipped or not: what the additive mechanisms of [B23]_, Appendix F, have in common.
+r"""A label plus noise, clipped or not: what the additive mechanisms of [B23], Appendix F, have in common.
 
 The noise :math:`Z` is scaled to the sensitivity, the range of the labels, so that no two labels are further apart than
 the noise can hide. Clipping to an interval, and rounding to a finite set of outputs, look only at the noisy label and
 cost no privacy.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
 """
 
 from __future__ import annotations
@@ -213,11 +209,7 @@ class ContinuousAdditive(Additive):
     """Noise in floating-point numbers: a baseline for experiments, not for a release.
 
     Its privacy holds for real numbers. Floats have gaps that tell labels apart, and rounded logarithms do so too
-    ([M12]_).
-
-    References
-    ----------
-    .. [M12] Mironov, *On significance of the least significant bits for differential privacy*, 2012.
+    ([M12]).
     """
 
     exact: ClassVar[Literal[False]] = False

@@ -1,11 +1,7 @@
-"""RRWithPrior with a private prior for every public group of rows ([G21]_, Algorithm 4).
+"""RRWithPrior with a private prior for every public group of rows ([G21], Algorithm 4).
 
 Rows with like features have like labels. The histogram of the labels of each group, with discrete Laplace noise, is a
 prior for all of its rows, and each label is randomized with the randomizer that is best for this prior.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations
@@ -88,7 +84,7 @@ class ClusterPriors:
 
         Notes
         -----
-        [G21]_ prints noise ``dlaplace(epsilon / 2)``: probabilities proportional to ``exp(-abs(x) epsilon / 2)``, the
+        [G21] prints noise ``dlaplace(epsilon / 2)``: probabilities proportional to ``exp(-abs(x) epsilon / 2)``, the
         half because a label that is replaced changes two counts. Here it is drawn exactly. Where all noisy counts of a
         group vanish, its prior is uniform, as Algorithm 4 starts from.
 
@@ -99,10 +95,6 @@ class ClusterPriors:
         >>> priors = ClusterPriors.learn([2] * 60 + [0] * 40, groups, 3, 1.0, source=SeededEntropy(1))
         >>> priors.probabilities.round(2).tolist()
         [[0.0, 0.06, 0.94], [0.81, 0.19, 0.0]]
-
-        References
-        ----------
-        .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Algorithm 4.
         """
         size = checked_count(k, "k")
         array = checked_labels(labels, size, groups=groups)
@@ -117,7 +109,7 @@ class ClusterPriors:
 
     @property
     def of_rows(self) -> Floats:
-        """The prior of every row, shape ``(n, K)``: the `P` of [G21]_, Algorithm 4."""
+        """The prior of every row, shape ``(n, K)``: the `P` of [G21], Algorithm 4."""
         rows: Floats = self.probabilities[self.groups.index]
         return rows
 
@@ -161,7 +153,7 @@ class ClusterPriorRR:
 
     Notes
     -----
-    By composition the release is epsilon-DP with the sum of the two. [G21]_ gives the priors 0.025 to 0.05, the least
+    By composition the release is epsilon-DP with the sum of the two. [G21] gives the priors 0.025 to 0.05, the least
     that does not harm them.
 
     Examples
@@ -169,10 +161,6 @@ class ClusterPriorRR:
     >>> mechanism = ClusterPriorRR.of_budget(10, 1.0, prior_epsilon=0.05)
     >>> mechanism.split, mechanism.epsilon
     (BudgetSplit(prior=0.05, labels=0.95), 1.0)
-
-    References
-    ----------
-    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Algorithm 4.
     """
 
     exact: ClassVar[Literal[True]] = True

@@ -58,13 +58,7 @@ class Moments:
         return self._mean(self.variances, prior)
 
     def loss(self, prior: ArrayLike) -> float:
-        """The noisy label loss under a prior: the mean half squared error of what is released ([B23]_, Section 2).
-
-        References
-        ----------
-        .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*,
-           2023.
-        """
+        """The noisy label loss under a prior: the mean half squared error of what is released ([B23], Section 2)."""
         return self._mean((self.variances + self.biases**2) / 2, prior)
 
     def _mean(self, amounts: Floats, prior: ArrayLike) -> float:

@@ -1,9 +1,4 @@
-r"""A label that is sometimes replaced by a draw from a known distribution, and the loss that undoes it on average.
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-"""
+r"""A label that is sometimes replaced by a draw from a known distribution, and the loss that undoes it on average."""
 
 from __future__ import annotations
 
@@ -62,10 +57,6 @@ class LabelRandomization:
     [[1.0, 0.0], [0.0, 1.0]]
     >>> round(channel.epsilon, 6)
     1.609438
-
-    References
-    ----------
-    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Algorithm 1, lines 24, 29 and 30.
     """
 
     exact: ClassVar[Literal[True]] = True
@@ -205,7 +196,7 @@ class LabelRandomization:
 
 @dataclass(frozen=True)
 class UniformRR:
-    r"""Randomized response on `k` labels ([E22]_, Corollary 1): the cluster mechanism that learns nothing.
+    r"""Randomized response on `k` labels ([E22], Corollary 1): the cluster mechanism that learns nothing.
 
     .. math:: \lambda = \frac{k}{k - 1 + e^\epsilon}, \qquad \tilde q(y | c) = \frac{1}{k}, \qquad
               \Pr[\tilde y = y] = \frac{e^\epsilon}{e^\epsilon + k - 1}
@@ -226,10 +217,6 @@ class UniformRR:
     --------
     >>> UniformRR(3, 1.0).channel.matrix.round(4).tolist()
     [[0.5761, 0.2119, 0.2119], [0.2119, 0.5761, 0.2119], [0.2119, 0.2119, 0.5761]]
-
-    References
-    ----------
-    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Corollary 1.
     """
 
     exact: ClassVar[Literal[True]] = True

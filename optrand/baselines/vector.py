@@ -1,11 +1,7 @@
-r"""A label as a vector of random bits, one a class: the vector approximation of [Z25]_.
+r"""A label as a vector of random bits, one a class: the vector approximation of [Z25].
 
 The bits are those of the label's one-hot vector, each flipped on its own with probability ``1 / (1 + r)``. Changing the
 label changes two bits of that vector, so ``r = exp(epsilon / 2)`` spends epsilon.
-
-References
-----------
-.. [Z25] Zhao et al., *Enhancing Learning with Label Differential Privacy by Vector Approximation*, 2025.
 """
 
 from __future__ import annotations
@@ -80,14 +76,14 @@ class UnaryBits:
 
     Notes
     -----
-    *Privacy* ([Z25]_, Theorem 1). Of any vector ``z`` the probabilities under labels ``y`` and ``y'`` differ in the
+    *Privacy* ([Z25], Theorem 1). Of any vector ``z`` the probabilities under labels ``y`` and ``y'`` differ in the
     factors of the bits ``y`` and ``y'`` alone. Where these two bits are equal the ratio is 1; where they are not it is
     ``r**2`` or its inverse. So ``r = exp(epsilon)`` would spend ``2 * epsilon``. Here ``r`` is a rational *at most*
     ``exp(epsilon / 2)``, short of it by ``2**-50`` of ``exp(epsilon / 2) - 1`` or less, and the coins have that
     probability exactly: privacy holds in integers, and the ratio :attr:`ratio` is attained.
 
     *Estimate.* Averaged over any distribution ``eta`` of the label, bit ``j`` has the mean ``1 / (1 + r) + (r - 1) /
-    (r + 1) * eta_j`` ([Z25]_, eq. 24), so ``((1 + r) Z_j - 1) / (r - 1)`` is an unbiased estimate of ``eta_j``. Its
+    (r + 1) * eta_j`` ([Z25], eq. 24), so ``((1 + r) Z_j - 1) / (r - 1)`` is an unbiased estimate of ``eta_j``. Its
     variance ``r / (r - 1)**2 = 1 / (4 sinh(epsilon / 4)**2)`` is the same for every bit and every label: half of
     ALIBI's ``8 / epsilon**2``, or less.
 
@@ -108,10 +104,6 @@ class UnaryBits:
     [[0, 0, 0, 1, 0], [1, 0, 0, 0, 1]]
     >>> randomizer.debiased(bits)[1].round(3).tolist()
     [1.582, -0.582, -0.582, -0.582, 1.582]
-
-    References
-    ----------
-    .. [Z25] Zhao et al., *Enhancing Learning with Label Differential Privacy by Vector Approximation*, 2025.
     """
 
     k: int
@@ -210,7 +202,7 @@ class UnaryBits:
         return np.unpackbits(octets, axis=-1, count=self.k)
 
     def debiased(self, bits: ArrayLike) -> Floats:
-        """An unbiased estimate of the one-hot vector behind each vector of bits ([Z25]_, eq. 24 solved for ``eta``).
+        """An unbiased estimate of the one-hot vector behind each vector of bits ([Z25], eq. 24 solved for ``eta``).
 
         Parameters
         ----------

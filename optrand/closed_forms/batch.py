@@ -1,12 +1,8 @@
 """RRWithPrior for many priors at once, as a training loop needs it: one prior an example, drawn exactly.
 
 A classifier that is trained in stages predicts, for every example of the next stage, a prior over the labels; each
-label is then randomized with the randomizer that is best for its own prior ([G21]_, Algorithm 3). Tables of ``K x K``
+label is then randomized with the randomizer that is best for its own prior ([G21], Algorithm 3). Tables of ``K x K``
 numbers for 100,000 examples would fill a disk, so a batch stores which labels each row keeps and nothing else.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations
@@ -191,10 +187,6 @@ def rr_with_prior_batch(priors: ArrayLike, epsilon: float) -> RRWithPriorBatch:
     >>> batch = rr_with_prior_batch([[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]], 1.0)
     >>> certify(batch[1]).require(gap=1e-12).lower.__round__(9) == batch.objective[1].round(9)
     np.True_
-
-    References
-    ----------
-    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Algorithm 2.
     """
     return RRWithPriorBatch(np.asarray(priors), epsilon)
 

@@ -1,9 +1,4 @@
-"""Debiased randomized response ([B23]_, Definition 23), and the only dual that can prove it optimal.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""Debiased randomized response ([B23], Definition 23), and the only dual that can prove it optimal."""
 
 from __future__ import annotations
 
@@ -85,11 +80,6 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
     '0.375000000 0.375000000'
     >>> [f"{certify(debiased_rr([0, 1, 2], epsilon)).gap:.3f}" for epsilon in (1.0, 4.0)]
     ['0.271', '0.000']
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023,
-       Definition 23.
     """
     given = checked_labels(labels)
     order = np.argsort(given)

@@ -1,9 +1,4 @@
-"""Randomized response on all labels, on the likeliest `k`, and on the best number of them ([G21]_, Algorithms 1 and 2).
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
-"""
+"""Randomized response on all labels, on the likeliest `k`, and on the best number ([G21], Algorithms 1 and 2)."""
 
 from __future__ import annotations
 
@@ -57,10 +52,6 @@ def rr(labels: ArrayLike, epsilon: float) -> Solution:
     >>> proof = certify(solution)
     >>> f"{proof.lower:.12f} {proof.upper:.12f}"
     '0.576116884766 0.576116884766'
-
-    References
-    ----------
-    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Section 2.
     """
     names = checked_labels(labels)
     problem = classification(np.full(names.size, 1 / names.size), epsilon, labels=names)
@@ -104,10 +95,6 @@ def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Solution:
     >>> prior = [0.5, 0.3, 0.2]
     >>> [f"{certify(rr_top_k(prior, k, 1.0)).gap:.3f}" for k in (1, 2, 3)]
     ['0.170', '0.000', '0.015']
-
-    References
-    ----------
-    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Algorithm 1.
     """
     problem = classification(prior, epsilon)
     if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
@@ -121,7 +108,7 @@ def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Solution:
 def rr_with_prior(prior: ArrayLike, epsilon: float) -> Solution:
     r"""The randomizer that keeps the label most often: :func:`rr_top_k` with the best `k`.
 
-    With :math:`P_k` the sum of the `k` largest priors it attains the optimum of LP1 of [G21]_,
+    With :math:`P_k` the sum of the `k` largest priors it attains the optimum of LP1 of [G21],
 
     .. math:: S = \max_k w_k, \qquad w_k = \frac{e^\epsilon P_k}{e^\epsilon + k - 1}.
 
@@ -153,7 +140,7 @@ def rr_with_prior(prior: ArrayLike, epsilon: float) -> Solution:
     The left side grows with `k` and the right side shrinks, so the labels that pay come first, and no two numbers that
     are nearly equal are ever subtracted after rounding. Equally likely labels are kept or left out together.
 
-    *The proof of optimality* ([G21]_, Theorem 3, in closed form). With :math:`-\alpha_y = \mu_y = \max(0, (e^\epsilon
+    *The proof of optimality* ([G21], Theorem 3, in closed form). With :math:`-\alpha_y = \mu_y = \max(0, (e^\epsilon
     p_y - S) / (e^\epsilon - 1))` and :math:`\beta = 0` the bound of :mod:`optrand.certificates.certificate` is `S`. By
     the above
     :math:`\mu_y > 0` on the kept labels only, where :math:`(e^\epsilon - 1) \sum \mu_y = e^\epsilon P_k - k S =
@@ -174,10 +161,6 @@ def rr_with_prior(prior: ArrayLike, epsilon: float) -> Solution:
     ([0.0, 1.0], 0.584847)
     >>> certify(solution).require(gap=1e-12).findings
     ()
-
-    References
-    ----------
-    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Algorithm 2 and Theorem 3.
     """
     problem = classification(prior, epsilon)
     kept = np.flatnonzero(kept_labels(problem.prior[np.newaxis], problem.epsilon)[0])

@@ -157,17 +157,13 @@ def project_to_simplex(vector: ArrayLike) -> Floats:
 
     Notes
     -----
-    Euclidean distance, by sorting ([DSSC08]_, Figure 1): ``O(k log k)``. A projection onto a convex set that holds the
+    Euclidean distance, by sorting ([DSSC08], Figure 1): ``O(k log k)``. A projection onto a convex set that holds the
     true distribution brings every vector nearer to it.
 
     Examples
     --------
     >>> project_to_simplex([0.75, 0.5, -0.25]).tolist()
     [0.625, 0.375, 0.0]
-
-    References
-    ----------
-    .. [DSSC08] Duchi, Shalev-Shwartz, Singer and Chandra, *Efficient Projections onto the l1-Ball*, 2008.
     """
     given = checked_values(vector, "vector")
     # Less a constant the projection is the same, and 1 is not lost among large numbers; 1 below the largest it is 0.

@@ -1,13 +1,9 @@
 r"""Interval staircase columns as arcs on a line: what an optimal randomizer of a convex loss is made of.
 
-For a convex loss the columns of an optimal private table are, without loss, *interval* staircases ([B23]_, Claims 11 to
+For a convex loss the columns of an optimal private table are, without loss, *interval* staircases ([B23], Claims 11 to
 14): output :math:`v_j` has probability :math:`c_j E` for the labels from ``first[j]`` to ``last[j]`` and :math:`c_j`
 for all others. Read as an arc from node ``first[j]`` to node ``last[j] + 1`` of the nodes :math:`0 \ldots k`, such a
 column touches two places only, and a table of ``k`` by ``n`` entries is ``O(n)`` numbers.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
 """
 
 from __future__ import annotations

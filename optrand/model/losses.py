@@ -4,17 +4,12 @@ Each is a frozen record that evaluates itself in floats over arrays, and once mo
 what an exact certificate needs.
 
 =================  ==========================  ============================
-``squared``        :math:`(v - y)^2 / 2`       [B23]_, Section 2
+``squared``        :math:`(v - y)^2 / 2`       [B23], Section 2
 ``absolute``       :math:`|v - y|`
-``poisson_log``    :math:`v - y \log v`        [B23]_, Section 2; ``v > 0``
-``zero_one``       ``-1`` where ``v == y``     [G21]_, LP1, sign turned
+``poisson_log``    :math:`v - y \log v`        [B23], Section 2; ``v > 0``
+``zero_one``       ``-1`` where ``v == y``     [G21], LP1, sign turned
 ``Tabulated``      a table, one row a label    any loss on a grid
 =================  ==========================  ============================
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations

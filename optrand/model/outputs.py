@@ -131,7 +131,7 @@ def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
 
     Notes
     -----
-    *The two ends are enough* ([B23]_, Proposition 7). Draw `U` with probability :math:`(y - L) / (U - L)`
+    *The two ends are enough* ([B23], Proposition 7). Draw `U` with probability :math:`(y - L) / (U - L)`
     and `L` otherwise: that is unbiased. The chance of `L` is largest at :math:`y_{\min}` and smallest at
     :math:`y_{\max}`, and their ratio is :math:`1 + (y_{\max} - y_{\min}) / (U - y_{\max})`, which is at most `R` if and
     only if :math:`(R - 1)(U - y_{\max}) \geq y_{\max} - y_{\min}`. The left side is :math:`\sum_y (y_{\max} - y)`, of
@@ -163,11 +163,6 @@ def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
     >>> proof = certify(unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], math.log(3), outputs=ends), coin)
     >>> proof.findings, f"{proof.upper:.6f}"
     ((), '2.775000')
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023,
-       Algorithm 2 and Proposition 7.
     """
     names = checked_labels(labels)
     budget = checked_epsilon(epsilon)

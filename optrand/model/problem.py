@@ -278,7 +278,7 @@ def regression(
 def unbiased_regression(
     labels: ArrayLike, prior: ArrayLike, epsilon: float, *, outputs: OutputSet | ArrayLike | None = None
 ) -> Problem:
-    """The unbiased randomizer of least expected squared error ([B23]_, Algorithm 1, and beyond it the real line).
+    """The unbiased randomizer of least expected squared error ([B23], Algorithm 1, and beyond it the real line).
 
     Parameters
     ----------
@@ -294,16 +294,12 @@ def unbiased_regression(
     --------
     >>> unbiased_regression([0, 1], [0.5, 0.5], 1.0).unbiased
     True
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
     return regression(labels, prior, epsilon, bias_penalty=math.inf, outputs=outputs)
 
 
 def classification(prior: ArrayLike, epsilon: float, *, labels: ArrayLike | None = None) -> Problem:
-    """The randomizer that keeps the label most often (LP1 of [G21]_).
+    """The randomizer that keeps the label most often (LP1 of [G21]).
 
     Parameters
     ----------
@@ -323,10 +319,6 @@ def classification(prior: ArrayLike, epsilon: float, *, labels: ArrayLike | None
     --------
     >>> classification([0.5, 0.3, 0.2], 1.0).labels.tolist()
     [0.0, 1.0, 2.0]
-
-    References
-    ----------
-    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
     """
     names = checked_labels(np.arange(np.asarray(prior).size) if labels is None else labels)
     return regression(names, prior, epsilon, loss=losses.zero_one, outputs=Grid(names))

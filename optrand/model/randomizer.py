@@ -207,7 +207,7 @@ class Randomizer:
         return math.log(self.realised_ratio)
 
     def signature(self, tolerance: float = 1e-9) -> NDArray[np.str_]:
-        """Signature: where each probability stands in its column ([B23]_, Definition 10).
+        """Signature: where each probability stands in its column ([B23], Definition 10).
 
         ``U`` for the largest and ``L`` for the smallest where their ratio is ``exp(epsilon)``, ``0`` for an output that
         never occurs, ``S`` for anything else.
@@ -220,10 +220,6 @@ class Randomizer:
         Returns
         -------
         (k, n) array of one-character strings
-
-        References
-        ----------
-        .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*.
         """
         bottom, top = self.extremes
         full = top >= math.exp(self.epsilon) * bottom * (1 - tolerance)

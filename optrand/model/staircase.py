@@ -1,13 +1,8 @@
 r"""Private tables as sums of staircase columns: the extreme rays of the cone of epsilon-DP columns.
 
 A column of an epsilon-DP table is :math:`c \cdot s` with :math:`s \in [1, E]^k`; the extreme rays are the *staircase*
-columns, ``E`` for the labels in a set ``S`` and ``1`` for the others ([KOV16]_; [B23]_, Appendix B). A
+columns, ``E`` for the labels in a set ``S`` and ``1`` for the others ([KOV16]; [B23], Appendix B). A
 table written this way is private whatever the masses are, as long as none is negative.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-.. [KOV16] Kairouz, Oh and Viswanath, *Extremal Mechanisms for Local Differential Privacy*, 2016.
 """
 
 from __future__ import annotations

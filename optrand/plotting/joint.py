@@ -1,9 +1,4 @@
-"""The joint distribution of label and noisy label, as in [B23]_, Figure 3, with both margins.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""The joint distribution of label and noisy label, as in [B23], Figure 3, with both margins."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ __all__ = ["dual_figure", "flow_figure", "joint_figure"]
 
 
 def joint_figure(subject: Mechanism | Solution) -> Figure:
-    """The joint distribution of label and noisy label as a heat map, with both margins ([B23]_, Figure 3).
+    """The joint distribution of label and noisy label as a heat map, with both margins ([B23], Figure 3).
 
     An optimal unbiased randomizer keeps its mass around the diagonal on average, and yet may produce nothing near it.
 
@@ -54,10 +54,6 @@ def joint_figure(subject: Mechanism | Solution) -> Figure:
     >>> print(joint_figure(debiased_rr([0, 1, 2], 1.0)).get_suptitle())
     ε = 1, 3 labels: mean squared error 4.36009
     noisy labels in 90 bins; dashed: noisy label = label
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
     problem, table = problem_of(subject), drawn_table(subject)
     if problem.loss == losses.zero_one:

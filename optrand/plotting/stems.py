@@ -1,9 +1,4 @@
-"""One probability mass function a label: stems on the line of outputs, as in [B23]_, Figure 2.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""One probability mass function a label: stems on the line of outputs, as in [B23], Figure 2."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The table of a randomizer as a heat map, and beside it its staircase signature ([B23]_, Definition 10).
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""The table of a randomizer as a heat map, and beside it its staircase signature ([B23], Definition 10)."""
 
 from __future__ import annotations
 

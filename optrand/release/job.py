@@ -1,16 +1,12 @@
 """The main job: private labels in, epsilon-label-DP labels out, and a mechanism that anybody can verify.
 
-LabelRandomizer of [B23]_, Algorithm 3, with three corrections: the prior is estimated with exact discrete noise, its
+LabelRandomizer of [B23], Algorithm 3, with three corrections: the prior is estimated with exact discrete noise, its
 share of the budget has a ceiling, and outputs may lie anywhere on the real line. Where a grid is asked for, it is
 feasible for epsilon_2, the budget of the randomizer that uses it (the paper prints epsilon_1).
 
 :class:`LabelJob` works on arrays, :class:`~optrand.release.table_job.TableJob` on files, and
 :mod:`~optrand.release.baseline_job` is the job with a randomizer that needs no prior. No figure that either returns
 or saves is computed from the true labels, but for what the prior's budget pays for; the number of rows is public.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
 """
 
 from __future__ import annotations

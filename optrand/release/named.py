@@ -57,10 +57,6 @@ def randomized_response(labels: Floats, epsilon: float) -> Mechanism:
     [0.5761, 0.2119, 0.2119]
     >>> certify(mechanism, exact=True).gap < 1e-12
     True
-
-    References
-    ----------
-    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Section 2.
     """
     names = np.sort(checked_labels(labels))
     k = names.size

@@ -1,11 +1,7 @@
 r"""Integer noise that is exactly what its formula says: coins and integers, drawn from random bits.
 
 Privacy rests on ratios of probabilities, so noise that floats have rounded proves nothing. Here ``epsilon`` is a
-rational number, powers of :math:`e^{-1}` are coins ([CKS20]_, Algorithm 1), and every sum is one of integers.
-
-References
-----------
-.. [CKS20] Canonne, Kamath and Steinke, *The Discrete Gaussian for Differential Privacy*, 2020.
+rational number, powers of :math:`e^{-1}` are coins ([CKS20], Algorithm 1), and every sum is one of integers.
 """
 
 from __future__ import annotations
@@ -137,7 +133,7 @@ def discrete_laplace(scale: Fraction, count: int, *, source: EntropySource | Non
     -----
     With the scale ``t / s``: a uniform ``u < t``, kept with probability ``exp(-u / t)``, plus ``t`` times a geometric
     number of successes of probability ``exp(-1)``, has ``Pr[x]`` proportional to ``exp(-x / t)``; divided by ``s`` and
-    rounded down it has ratio ``exp(-s / t)``. Integers and coins only ([CKS20]_, Algorithms 1 and 2). Three to ten
+    rounded down it has ratio ``exp(-s / t)``. Integers and coins only ([CKS20], Algorithms 1 and 2). Three to ten
     microseconds a draw.
 
     Examples
@@ -145,10 +141,6 @@ def discrete_laplace(scale: Fraction, count: int, *, source: EntropySource | Non
     >>> from optrand.sampling.entropy import SeededEntropy
     >>> discrete_laplace(Fraction(3, 2), 8, source=SeededEntropy(0))
     (-3, -3, 3, 0, 2, 0, 1, 0)
-
-    References
-    ----------
-    .. [CKS20] Canonne, Kamath and Steinke, *The Discrete Gaussian for Differential Privacy*, 2020.
     """
     if scale <= 0:
         raise InvalidInput("the scale of discrete Laplace noise must be above 0")
@@ -159,7 +151,7 @@ def discrete_laplace(scale: Fraction, count: int, *, source: EntropySource | Non
 def discrete_staircase(
     epsilon: Fraction, count: int, *, sensitivity: int, rise: int, source: EntropySource | None = None
 ) -> tuple[int, ...]:
-    r"""Integers with exactly the probabilities of the staircase of [B23]_, Definition 19.
+    r"""Integers with exactly the probabilities of the staircase of [B23], Definition 19.
 
     .. math:: \Pr[x] \propto e^{-\varepsilon (\lfloor |x| / \Delta \rfloor + [|x| \bmod \Delta \geq r])}
 
@@ -191,10 +183,6 @@ def discrete_staircase(
     >>> from optrand.sampling.entropy import SeededEntropy
     >>> discrete_staircase(Fraction(1), 8, sensitivity=4, rise=2, source=SeededEntropy(0))
     (8, -1, 0, -2, 1, -7, -8, -3)
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
     if epsilon <= 0:
         raise InvalidInput("the epsilon of discrete staircase noise must be above 0")

@@ -49,13 +49,9 @@ class BudgetSplit:
     Attributes
     ----------
     prior : float
-        Spent on the histogram (epsilon_1 of [B23]_, Algorithm 3), in nats; 0 where the prior is public.
+        Spent on the histogram (epsilon_1 of [B23], Algorithm 3), in nats; 0 where the prior is public.
     labels : float
         Spent on the labels themselves (epsilon_2), in nats.
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
 
     prior: float
@@ -88,7 +84,7 @@ def split_at(epsilon: float, prior_epsilon: float) -> BudgetSplit:
 
 
 def split_budget(epsilon: float, k: int, n: int) -> BudgetSplit:
-    """The split of [B23]_, Appendix C, with a ceiling on what the prior may take.
+    """The split of [B23], Appendix C, with a ceiling on what the prior may take.
 
     ``epsilon_1 = min(sqrt(k / n), epsilon / 20)`` and ``epsilon_2 = epsilon - epsilon_1``, rounded down so that the two
     floats, added as exact numbers, never exceed `epsilon`. Both `k` and `n` are public.
@@ -117,10 +113,6 @@ def split_budget(epsilon: float, k: int, n: int) -> BudgetSplit:
     0.05
     >>> split_budget(1.0, 53, 1_000_000).prior
     0.007280109889280518
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
     whole = checked_epsilon(epsilon)
     if k < 1 or n < 1:
@@ -203,7 +195,7 @@ class EstimatedPrior:
 
 
 def private_prior(counts: ArrayLike, epsilon: float, *, source: EntropySource | None = None) -> EstimatedPrior:
-    """The prior of [B23]_, Algorithm 4, with exact discrete noise in place of the continuous one.
+    """The prior of [B23], Algorithm 4, with exact discrete noise in place of the continuous one.
 
     A noisy histogram, clipped at zero and normalised: epsilon-DP as :func:`private_histogram` is, since what follows
     looks at the noisy counts only. Where all of them are clipped the prior is uniform, and says so.
@@ -224,10 +216,6 @@ def private_prior(counts: ArrayLike, epsilon: float, *, source: EntropySource | 
     [0.9813, 0.0138, 0.0049]
     >>> private_prior([0, 0, 0], 1.0, source=SeededEntropy(0)).uniform
     True
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
     noisy = private_histogram(counts, epsilon, source=source)
     return EstimatedPrior(tuple(max(count, 0) for count in noisy), float(epsilon))

@@ -2,12 +2,8 @@ r"""Unbiased randomized rounding: a number becomes one of the two knots around i
 
 With knots :math:`L = t_0 < \dots < t_{n-1} = U` a value :math:`x` in :math:`[t_i, t_{i+1}]` becomes :math:`t_{i+1}`
 with probability :math:`(x - t_i) / (t_{i+1} - t_i)` and :math:`t_i` otherwise. Then :math:`E[\tilde x] = x` and
-:math:`\mathrm{Var}[\tilde x] = (x - t_i)(t_{i+1} - x)` ([B23]_, Section 3.1, where it brings continuous labels to
+:math:`\mathrm{Var}[\tilde x] = (x - t_i)(t_{i+1} - x)` ([B23], Section 3.1, where it brings continuous labels to
 finitely many).
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
 """
 
 from __future__ import annotations
@@ -130,11 +126,6 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
     >>> from optrand.sampling.entropy import SeededEntropy
     >>> unbiased_rounding([0, 2.5, 2.5, 2.5, 4], [0, 1, 4], source=SeededEntropy(1)).tolist()
     [0.0, 4.0, 1.0, 1.0, 4.0]
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023,
-       Section 3.1, "Handling continuous labels".
     """
     ends = checked_knots(knots)
     words = SystemEntropy() if source is None else source

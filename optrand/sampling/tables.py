@@ -3,17 +3,13 @@
 Of a uniform number ``x`` and the running sums ``C_0 = 0, C_1, ..., C_n = total`` of a row, the output is the one with
 ``C_i <= total * x < C_{i+1}`` (:mod:`optrand.sampling.drawing`). Nearly always the first word of ``x`` decides:
 
-1. the first dozen bits pick a cell of a guide table, and most cells lie inside one output ([CA74]_);
+1. the first dozen bits pick a cell of a guide table, and most cells lie inside one output ([CA74]);
 2. otherwise the whole word is compared with the thresholds ``floor(C_i * 2**width / total)``, exact integers; a word
    that equals none of them is decided;
 3. a word that equals a threshold (about ``n`` in ``2**width``) is settled in integers, with as many further words as
    it takes.
 
 No float takes part in the decision: floats are only the names of labels and outputs.
-
-References
-----------
-.. [CA74] Chen and Asau, *On generating random variates from an empirical distribution*, AIIE Transactions 6, 1974.
 """
 
 from __future__ import annotations

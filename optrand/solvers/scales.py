@@ -40,12 +40,8 @@ def typical_loss(problem: Problem, outputs: Floats) -> float:
 def attainable_loss(problem: Problem) -> float:
     """The least half squared error, bias charged, of some randomizers in closed form: within reach of the optimum.
 
-    Of the two end labels' unbiased randomizer, of debiased randomized response ([B23]_, Section 3.1), and where bias
+    Of the two end labels' unbiased randomizer, of debiased randomized response ([B23], Section 3.1), and where bias
     has a price of the constant output. Outputs are taken to be free, since this is a unit and not a bound.
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
     apart = problem.labels - problem.labels[0]
     # Of labels next to the largest floats some randomizers' losses overflow.

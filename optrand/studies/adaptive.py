@@ -5,14 +5,10 @@ Optimal outputs on the line crowd where they are least needed. What turns them i
 privacy too (what follows does not see the label), and since the rounding error is uncorrelated with :math:`v - y` the
 half squared error grows by exactly :math:`\tfrac12 E[(v - a)(b - v)]`, ``a`` and ``b`` the grid values around
 :math:`v`. So some randomizer on the grid loses no more than that, at most :math:`\Delta^2 / 8` for a mesh of width
-:math:`\Delta` (where [B23]_, Lemma 8, has :math:`(U - L) \Delta`), and the grid that minimises this bound is found by
+:math:`\Delta` (where [B23], Lemma 8, has :math:`(U - L) \Delta`), and the grid that minimises this bound is found by
 :mod:`optrand.studies.placement`.
 
 Where the bound's outputs are not the best places yet, :mod:`optrand.studies.descent` moves them.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
 """
 
 from __future__ import annotations
@@ -113,7 +109,7 @@ def adaptive_outputs(
     lattice take the two values next to each output. Then leave out what can be left out. Some tens of solves for every
     halving and one for each output: 0.1 to 3 s for 53 labels.
 
-    *How few.* An unbiased randomizer needs two outputs, whatever the number of labels ([B23]_, Proposition 7), and of
+    *How few.* An unbiased randomizer needs two outputs, whatever the number of labels ([B23], Proposition 7), and of
     weeks worked (53 labels, epsilon 1; 104 outputs on the line) those two lose 0.23 % in the right places. How many
     lose at most
 
@@ -124,7 +120,7 @@ def adaptive_outputs(
     hundredths                               2       4       10
     integers                                 4       6       12
     even, over the optimum's outputs         10      24      72
-    even, [B23]_ Algorithm 2                 59      279     925
+    even, [B23] Algorithm 2                 59      279     925
     =======================================  ======  ======  ======
 
     Examples
@@ -135,11 +131,6 @@ def adaptive_outputs(
     >>> few = adaptive_outputs(problem, tolerance=1e-2)
     >>> few.n, few.excess <= 1e-2, optrand.certify(few.solution).gap < 1e-9
     (5, True, True)
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023,
-       Section 3.1.
     """
     _check_problem(problem)
     share = real(tolerance, "tolerance")

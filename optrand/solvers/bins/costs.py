@@ -94,16 +94,12 @@ def bin_costs(problem: Problem) -> BinCosts:
 
     Examples
     --------
-    The prior of [B23]_, Table 1, at epsilon 0.5: the bin of the labels 1 and 2.
+    The prior of [B23], Table 1, at epsilon 0.5: the bin of the labels 1 and 2.
 
     >>> import optrand
     >>> costs = bin_costs(optrand.regression([0, 1, 2], [0.6, 0.25, 0.15], 0.5))
     >>> costs.outputs(np.array([0, 1])).round(3).tolist(), costs.rows(1, 2).round(4).tolist()
     ([0.396, 0.72], [[0.0218, 0.155]])
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
     kinds: dict[str, type[_Squared] | type[_Absolute] | type[_PoissonLog]] = {
         losses.squared.name: _Squared,

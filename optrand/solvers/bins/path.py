@@ -1,14 +1,9 @@
 r"""Randomized response on bins: the best epsilon-DP randomizer where there is no care for bias.
 
-[GKK23]_ showed (as [B23]_, Appendix F, restates) that it cuts the sorted labels into ``m`` consecutive bins and applies
+[GKK23] showed (as [B23], Appendix F, restates) that it cuts the sorted labels into ``m`` consecutive bins and applies
 randomized response to the bins: the output of the label's own bin has probability :math:`E / (E + m - 1)`, every other
 one :math:`1 / (E + m - 1)`. Which bins, and how many, is a ratio of two path sums on a line
 (:mod:`optrand.solvers.bins.graph`), and Dinkelbach's method makes a few shortest paths of it.
-
-References
-----------
-.. [GKK23] Ghazi et al., *Regression with Label Differential Privacy*, 2023.
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
 """
 
 from __future__ import annotations
@@ -142,7 +137,7 @@ def rr_on_bins(
     loss: Loss = losses.squared,
     outputs: OutputSet | None = None,
 ) -> Solution:
-    """The optimal randomized response on bins ([B23]_, Definition 22), which no randomizer of any kind beats.
+    """The optimal randomized response on bins ([B23], Definition 22), which no randomizer of any kind beats.
 
     Parameters
     ----------
@@ -171,13 +166,13 @@ def rr_on_bins(
 
     Notes
     -----
-    Optimality is [GKK23]_'s theorem; the dual proves it for the case at hand (:mod:`optrand.solvers.bins.dual`). At a
+    Optimality is [GKK23]'s theorem; the dual proves it for the case at hand (:mod:`optrand.solvers.bins.dual`). At a
     large epsilon every label of positive prior has a bin of its own. As epsilon goes to 0, squared and Poisson log loss
     keep two bins, cut at the mean: telling them apart always gains something. Absolute loss ends with one, the median.
 
     Examples
     --------
-    The prior of [B23]_, Table 1:
+    The prior of [B23], Table 1:
 
     >>> import optrand
     >>> solution = rr_on_bins([0, 1, 2], [0.6, 0.25, 0.15], 0.5)
@@ -186,11 +181,5 @@ def rr_on_bins(
     >>> proof = optrand.certify(solution)
     >>> f"{proof.lower:.9f} {proof.upper:.9f}"
     '0.260653811 0.260653811'
-
-    References
-    ----------
-    .. [GKK23] Ghazi et al., *Regression with Label Differential Privacy*, 2023.
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023,
-       Appendix F.
     """
     return near_zero(regression(labels, prior, epsilon, loss=loss, outputs=outputs), BinPath())

@@ -1,7 +1,7 @@
 r"""Optimal randomizers with outputs anywhere on a line: flows on a line, as a cone program.
 
 For half squared error, and any care for bias, the columns of an optimal table are, without loss, *interval* staircases,
-and each needs one output only ([B23]_, Claims 11 to 14). Read the interval of the labels ``a ... b`` as an arc from
+and each needs one output only ([B23], Claims 11 to 14). Read the interval of the labels ``a ... b`` as an arc from
 node ``a`` to node ``b + 1`` of the nodes ``0 ... k``. A randomizer is then a mass :math:`c_j \geq 0` and an output
 :math:`v_j` an arc, and that its rows sum to one says that mass is conserved at every inner node.
 
@@ -26,10 +26,6 @@ cones. Where outputs are boxed, :math:`v` is clipped, and the cones gain a multi
 
 Everything is divided by :math:`E`, measured from a label in the middle, and in a unit in which an optimal loss is about
 one; at large epsilon, where spreads are a small difference of large sums, these are carried in extended precision.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""The relaxation in the proof of [G21]_, Theorem 3: only the diagonal :math:`q_y = \Pr[R(y) = y]` is left.
+r"""The relaxation in the proof of [G21], Theorem 3: only the diagonal :math:`q_y = \Pr[R(y) = y]` is left.
 
 .. math:: \max_q \sum_y p_y q_y \quad\text{s.t.}\quad q_y + e^{-\epsilon} \sum_{y' \neq y} q_{y'} \leq 1, \quad q \geq
           0.
@@ -6,10 +6,6 @@ r"""The relaxation in the proof of [G21]_, Theorem 3: only the diagonal :math:`q
 Its vertices are the diagonals of randomized response on a subset of the labels, so its optimum is that of LP1. The rows
 are kept as printed, with :math:`e^{-\epsilon}`; they are ``K`` in number, and no row is a difference of two
 probabilities, so the trap of rows ``exp(-epsilon) M <= M'`` at large epsilon does not arise.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations
@@ -32,7 +28,7 @@ __all__ = ["LP2"]
 
 @dataclass(frozen=True)
 class LP2:
-    """LP2 of [G21]_, for classification only."""
+    """LP2 of [G21], for classification only."""
 
     def build(self, problem: Problem) -> LP:
         """The program, turned into a minimisation."""

@@ -1,16 +1,11 @@
 r"""The programs as the papers print them: one privacy row for every output and every ordered pair of labels.
 
-[G21]_, LP1 (on a classification problem) and [B23]_, Algorithm 1 (on an unbiased one):
+[G21], LP1 (on a classification problem) and [B23], Algorithm 1 (on an unbiased one):
 
 .. math:: \min_M \sum_y p_y \sum_i M_{y i}\, g(v_i, y) \quad\text{s.t.}\quad
           M_{y' i} \leq e^\epsilon M_{y i}, \quad \sum_i M_{y i} = 1, \quad \sum_i M_{y i} v_i = y, \quad M \geq 0.
 
 ``n k (k - 1)`` rows: kept as the printed form to compare with; :mod:`optrand.solvers.grid.floor` has the same optimum.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
 """
 
 from __future__ import annotations

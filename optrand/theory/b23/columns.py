@@ -85,7 +85,7 @@ def absolute(output: Fraction, label: Fraction) -> Fraction:
 
 
 def response_ends(labels: Sequence[Fraction], ratio: Fraction) -> tuple[Fraction, Fraction]:
-    """The lowest and the highest output of debiased randomized response: [B23]_, Algorithm 2.
+    """The lowest and the highest output of debiased randomized response: [B23], Algorithm 2.
 
     Examples
     --------

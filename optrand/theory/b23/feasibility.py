@@ -1,9 +1,4 @@
-"""Grids that carry an unbiased randomizer, as printed and as they must be ([B23]_, Algorithms 2 and 3).
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""Grids that carry an unbiased randomizer, as printed and as they must be ([B23], Algorithms 2 and 3)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What a grid of outputs costs, and how that shrinks with the mesh ([B23]_, Lemma 8 and Appendix G.3).
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""What a grid of outputs costs, and how that shrinks with the mesh ([B23], Lemma 8 and Appendix G.3)."""
 
 from __future__ import annotations
 
@@ -32,7 +27,7 @@ FLOATS = 1e-9
 """What certified losses are forgiven, as a share of the loss."""
 
 MESHES = (52, 104, 208, 416, 832, 1_664)
-"""Mesh sizes, with those of [B23]_, Appendix G.3, among them."""
+"""Mesh sizes, with those of [B23], Appendix G.3, among them."""
 
 
 @dataclass(frozen=True)

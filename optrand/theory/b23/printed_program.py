@@ -1,9 +1,4 @@
-"""The linear program as it is printed, against an optimum that is found without it ([B23]_, Algorithm 1).
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""The linear program as it is printed, against an optimum that is found without it ([B23], Algorithm 1)."""
 
 from __future__ import annotations
 

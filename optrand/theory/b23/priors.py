@@ -1,9 +1,4 @@
-"""The prior that is estimated with noise, its privacy and its error ([B23]_, Algorithm 4 and Appendix C).
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""The prior that is estimated with noise, its privacy and its error ([B23], Algorithm 4 and Appendix C)."""
 
 from __future__ import annotations
 

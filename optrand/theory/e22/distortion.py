@@ -1,9 +1,4 @@
-"""How far noise and threshold move the shares of a cluster ([E22]_, Lemma 5).
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-"""
+"""How far noise and threshold move the shares of a cluster ([E22], Lemma 5)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What noisy labels cost where nothing else tells the noisy distribution ([E22]_, Theorem 1 with `beta = 0`).
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-"""
+"""What noisy labels cost where nothing else tells the noisy distribution ([E22], Theorem 1 with `beta = 0`)."""
 
 from __future__ import annotations
 

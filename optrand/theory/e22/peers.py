@@ -1,9 +1,4 @@
-"""What is proven of labels that peers exchange, beside exact binomial privacy ([E22]_, Lemmas 8 and 9).
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-"""
+"""What is proven of labels that peers exchange, beside exact binomial privacy ([E22], Lemmas 8 and 9)."""
 
 from __future__ import annotations
 

@@ -1,12 +1,8 @@
-"""Gradients weighed by the noise of a label are unbiased, and of bounded variance ([G21]_, Theorem 9).
+"""Gradients weighed by the noise of a label are unbiased, and of bounded variance ([G21], Theorem 9).
 
 Algorithm 5 asks a label by randomized response and weighs the gradients of all labels by eq. (7). The steps of the
 proof that bound this estimate are tried here, in fractions, over all noisy labels; what comes of it is in
 :mod:`optrand.theory.g21.learning`.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations

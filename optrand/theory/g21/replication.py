@@ -1,11 +1,7 @@
-"""Every example several times over: how a bound that ignores epsilon comes to grow with 1 / epsilon ([G21]_, Lemma 15).
+"""Every example several times over: how a bound that ignores epsilon comes to grow with 1 / epsilon ([G21], Lemma 15).
 
 With `k` copies of every example, ``k = floor(1 / epsilon)``, an algorithm of budget epsilon is one of budget
 ``k epsilon <= 1`` for the examples that were copied, and these are only ``n / k``.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
-r"""What becomes of ALIBI's soft labels with more and more classes ([Z25]_, Appendix B.2).
+r"""What becomes of ALIBI's soft labels with more and more classes ([Z25], Appendix B.2).
 
 In the paper's example all labels are the same. The soft label of class ``c`` is :math:`x_c / \sum_{c'} x_{c'}` with
 :math:`x_c = \exp(\epsilon \, \mathrm{clip}(o_c, 0, 1))`, and the :math:`x_c` are independent. Since :math:`1 / s =
 \int_0^\infty e^{-t s} dt`, the mean of one is an integral of products of one-class means :math:`E[x^n e^{-t x}]`, for
 any number of classes. Under the truth, the law of :math:`x` is that of the other classes times :math:`x e^{-\epsilon /
 2}`.
-
-References
-----------
-.. [Z25] Zhao et al., *Enhancing Learning with Label Local Differential Privacy by Vector Approximation*, 2025.
 """
 
 from __future__ import annotations

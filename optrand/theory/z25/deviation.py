@@ -1,11 +1,7 @@
-"""How far the outputs of nearest neighbours are from the means of bits, over all classes ([Z25]_, eq. 36).
+"""How far the outputs of nearest neighbours are from the means of bits, over all classes ([Z25], eq. 36).
 
 Two families in which the probability of a large error can be computed: labels that are all the same, with any number of
 classes, whose bits are independent; and two classes whose probabilities change along a line.
-
-References
-----------
-.. [Z25] Zhao et al., *Enhancing Learning with Label Local Differential Privacy by Vector Approximation*, 2025.
 """
 
 from __future__ import annotations

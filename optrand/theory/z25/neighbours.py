@@ -1,9 +1,4 @@
-"""Nearest neighbours learn the means of bits: each step of the bound, and the bound ([Z25]_, eqs. 33 to 36).
-
-References
-----------
-.. [Z25] Zhao et al., *Enhancing Learning with Label Local Differential Privacy by Vector Approximation*, 2025.
-"""
+"""Nearest neighbours learn the means of bits: each step of the bound, and the bound ([Z25], eqs. 33 to 36)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
-"""How fast nearest neighbours learn from bits ([Z25]_, Appendix C.1).
+"""How fast nearest neighbours learn from bits ([Z25], Appendix C.1).
 
 The rates have constants without names and leave out logarithms, so they are not decided here. What is checked is how
 they come about, and the trend, on samples whose excess risk can be computed.
-
-References
-----------
-.. [Z25] Zhao et al., *Enhancing Learning with Label Local Differential Privacy by Vector Approximation*, 2025.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""How often a randomized label is still the label, with more and more classes ([Z25]_, Appendix B.1).
-
-References
-----------
-.. [Z25] Zhao et al., *Enhancing Learning with Label Local Differential Privacy by Vector Approximation*, 2025.
-"""
+"""How often a randomized label is still the label, with more and more classes ([Z25], Appendix B.1)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
-"""Excess risk of classifiers learned from noisy vectors ([Z25]_, Proposition 1, Theorem 2, eq. 27).
+"""Excess risk of classifiers learned from noisy vectors ([Z25], Proposition 1, Theorem 2, eq. 27).
 
 Features are finitely many points, so that risks are sums and the best classifier can be found by trying all of them.
 What training on different samples gives is a few models, each with its probability.
-
-References
-----------
-.. [Z25] Zhao et al., *Enhancing Learning with Label Local Differential Privacy by Vector Approximation*, 2025.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""ALIBI's soft labels: Bayes' rule, and what rivals of the truth do to it ([Z25]_, eqs. 29 and 30).
-
-References
-----------
-.. [Z25] Zhao et al., *Enhancing Learning with Label Local Differential Privacy by Vector Approximation*, 2025.
-"""
+"""ALIBI's soft labels: Bayes' rule, and what rivals of the truth do to it ([Z25], eqs. 29 and 30)."""
 
 from __future__ import annotations
 

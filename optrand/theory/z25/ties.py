@@ -1,15 +1,11 @@
 r"""Excess risk of nearest neighbours where two classes are always as likely, and a third is hardly less so somewhere.
 
 The first two classes have probability :math:`a(x) = \min(1/3 + x, 1/2)` each, for features `x` in the unit interval.
-The gap between the two likeliest classes is 0 everywhere, so that the margin condition of [Z25]_ (Appendix C.1) says
+The gap between the two likeliest classes is 0 everywhere, so that the margin condition of [Z25] (Appendix C.1) says
 nothing; yet the third class is wrong, and as likely as the others at 0.
 
 Given how many neighbours are of the third class, the others are of the first one or the second by the toss of a coin,
 and the three outputs are independent given the three numbers. So the excess risk is a sum.
-
-References
-----------
-.. [Z25] Zhao et al., *Enhancing Learning with Label Local Differential Privacy by Vector Approximation*, 2025.
 """
 
 from __future__ import annotations
