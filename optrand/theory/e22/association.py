@@ -42,18 +42,12 @@ def _alone(budget: Budget) -> Iterator[LabelsAlone]:
     part="privacy",
     on=_alone,
     given="two labels, continuous noise; compared as shares of epsilon",
-    corrected=Variant(
-        "With beta = 0, lambda = 1, tau = 0 and sigma = 1 / epsilon a release is private at 2 epsilon.",
-        lambda labels: at_most(labels.spent, labels.mechanism.epsilon / labels.epsilon),
-    ),
-    false=Variant(
-        "With beta = 0, lambda = 1, tau = 0 and sigma = 1 / epsilon a release is private at 3/2 epsilon.",
-        lambda labels: at_most(labels.spent, 3 / 2),
-    ),
+    corrected=Variant("The same at 2 epsilon.", noises=2),
+    false=Variant("The same at 3/2 epsilon.", noises=3 / 2),
 )
-def drawing_all_labels_costs_epsilon(labels: LabelsAlone) -> Comparison:
+def drawing_all_labels_costs_epsilon(labels: LabelsAlone, noises: float = 1) -> Comparison:
     """With beta = 0, lambda = 1, tau = 0 and sigma = 1 / epsilon a release is private at epsilon."""
-    return at_most(labels.spent, labels.mechanism.printed_epsilon / labels.epsilon)
+    return at_most(labels.spent, labels.stated(noises))
 
 
 class Pure(Instance, k="K", size="s"):

@@ -148,21 +148,15 @@ def _curators(budget: Budget) -> Iterator[Curator]:
     "Theorem 1",
     on=_curators,
     given="beta above 0, so that the modified loss tells the noisy distribution",
-    corrected=Variant(
-        "A curator's release is private at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)); compared as ratios.",
-        lambda curator: at_most(curator.largest, curator.spent(2, curator.threshold)),
-    ),
-    false=Variant(
-        "The same with 1 / K for tau.",
-        lambda curator: at_most(curator.largest, curator.spent(2, Fraction(1, curator.k))),
-    ),
+    corrected=Variant("A release is private at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)).", noises=2),
+    false=Variant("The same with 2 / sigma and 1 / K for tau.", noises=2, floored=False),
 )
-def noise_is_paid_once(curator: Curator) -> Comparison:
+def noise_is_paid_once(curator: Curator, noises: int = 1, *, floored: bool = True) -> Comparison:
     """A curator's release is private at 1 / sigma + log(1 + (1 - lambda) / (lambda tau)); compared as ratios.
 
-    Tried where Laplace noise ends in corners; the other forms with noise in whole rows as well.
+    Tried with Laplace noise, where it ends in corners.
     """
-    return at_most(curator.corners, curator.spent(1, curator.threshold))
+    return at_most(curator.corners, curator.spent(noises, curator.threshold if floored else Fraction(1, curator.k)))
 
 
 @claim(
@@ -175,9 +169,10 @@ def noise_is_paid_once(curator: Curator) -> Comparison:
     false=Variant("The same with 1 / sigma for 2 / sigma.", noises=1),
 )
 def package_states_it(curator: Curator, noises: int = 2) -> Comparison:
-    """The package's curator states an epsilon of 2 / sigma + log(1 + (1 - lambda) / (lambda tau))."""
-    spent = math.log(curator.spent(noises, curator.threshold))
-    return equal(spent, curator.mechanism.epsilon, tolerance=STATED)
+    """The package states an epsilon of 2 / sigma + log(1 + (1 - lambda) / (lambda tau)), and releases no more."""
+    spent, stated = math.log(curator.spent(noises, curator.threshold)), curator.mechanism.epsilon
+    released = at_most(math.log(curator.whole_rows), stated, tolerance=STATED)
+    return worst(equal(spent, stated, tolerance=STATED), released)
 
 
 def _released(budget: Budget) -> Iterator[Curator]:
@@ -227,6 +222,11 @@ class LabelsAlone(Instance, size="rows", epsilon="epsilon", threshold="tau"):
         """The package's."""
         share, scale = 1 / (1 + math.expm1(self.epsilon) * self.threshold), 1 / self.epsilon
         return ClusterRR(2, threshold=self.threshold, noise_scale=scale, resampling=share, bias_correction=0)
+
+    def stated(self, noises: float) -> float:
+        """What the package states, the printed noise taken so many times, as a share of epsilon."""
+        printed, true = self.mechanism.printed_epsilon, self.mechanism.epsilon
+        return (printed + (noises - 1) * (true - printed)) / self.epsilon
 
     @cached_property
     def spent(self) -> float:
@@ -281,21 +281,15 @@ def _labels_alone(budget: Budget) -> Iterator[LabelsAlone]:
     part="noisy labels alone",
     on=_labels_alone,
     given="two labels, continuous noise, beta = 0; both summands alike",
-    corrected=Variant(
-        "If only noisy labels are released, they are private at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)).",
-        lambda labels: at_most(labels.spent, labels.mechanism.epsilon / labels.epsilon),
-    ),
-    false=Variant(
-        "If only noisy labels are released, they are private at 3 / (2 sigma) + log(1 + (1 - lambda) / (lambda tau)).",
-        lambda labels: at_most(labels.spent, 5 / 2),
-    ),
+    corrected=Variant("The same at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)).", noises=2),
+    false=Variant("The same at 3 / (2 sigma) + log(1 + (1 - lambda) / (lambda tau)).", noises=3 / 2),
 )
-def labels_alone(labels: LabelsAlone) -> Comparison:
+def labels_alone(labels: LabelsAlone, noises: float = 1) -> Comparison:
     """If only noisy labels are released, they are private at 1 / sigma + log(1 + (1 - lambda) / (lambda tau)).
 
     Both summands are epsilon; compared as shares of it.
     """
-    return at_most(labels.spent, labels.mechanism.printed_epsilon / labels.epsilon)
+    return at_most(labels.spent, labels.stated(noises))
 
 
 def _resamplings(budget: Budget) -> Iterator[Randomization]:
@@ -315,18 +309,16 @@ def _resamplings(budget: Budget) -> Iterator[Randomization]:
     kind="text",
     on=_resamplings,
     given="a public distribution with no share below tau, lambda for beta",
-    false=Variant(
-        "The same with 1 / K for tau.",
-        lambda each: at_most(largest_ratio(each.laws), 1 + each.kept / each.beta * each.k),
-    ),
+    false=Variant("The same with 1 / K for tau.", floored=False),
 )
-def labels_cost_their_rarest(each: Randomization) -> Comparison:
+def labels_cost_their_rarest(each: Randomization, *, floored: bool = True) -> Comparison:
     """With no share below tau the noisy labels cost at most log(1 + (1 - lambda) / (lambda tau)); as ratios.
 
-    The package's channel states this ratio where tau is its least share.
+    The package's channel states the ratio of its least share.
     """
-    ratio, bound = largest_ratio(each.laws), 1 + each.kept / (each.beta * min(each.distribution))
-    return worst(at_most(ratio, bound), none(ratio != LabelRandomization(each.distribution, each.beta).ratio))
+    ratio, tau = largest_ratio(each.laws), min(each.distribution) if floored else Fraction(1, each.k)
+    stated = LabelRandomization(each.distribution, each.beta).ratio
+    return worst(at_most(ratio, 1 + each.kept / (each.beta * tau)), none(ratio != stated))
 
 
 class Shares(Instance, shares="noisy shares", threshold="tau"):

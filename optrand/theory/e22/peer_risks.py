@@ -20,6 +20,8 @@ from optrand.theory.instances import Instance, seeded
 
 __all__ = ["Combined", "Majority"]
 
+ANY = "any population, class and clusters"
+
 
 class Majority(Instance, size="n", rate="theta", flip="alpha"):
     """Two hypotheses, "always 0" and "always 1", judged by the copies of `n` users, all in one cluster."""
@@ -54,23 +56,14 @@ def _majorities(budget: Budget) -> Iterator[Majority]:
 
 
 @claim(
-    "E22",
-    "Theorem 4",
-    on=_majorities,
-    given="any population, class and clusters",
-    quantifier=CONSTANT,
-    false=Variant("The same with n for theta n.", lambda majority: _learned(majority, 1.0)),
+    "E22", "Theorem 4", on=_majorities, given=ANY, quantifier=CONSTANT, false=Variant("With n for theta n.", power=0)
 )
-def peers_learn_at_the_rate_of_their_copies(majority: Majority) -> Comparison:
+def peers_learn_at_the_rate_of_their_copies(majority: Majority, power: int = 1) -> Comparison:
     """With probability 1 - gamma the excess risk is at most C (sqrt(dim log(1/gamma) / (theta n)) + phi + alpha).
 
     Tried with one cluster, so that phi = 0, on two hypotheses, at a dimension of 1 and C = 3.
     """
-    return _learned(majority, majority.rate)
-
-
-def _learned(majority: Majority, rate: float) -> Comparison:
-    deviation = math.sqrt(math.log(1 / majority.gamma) / (rate * majority.size))
+    deviation = math.sqrt(math.log(1 / majority.gamma) / (majority.rate**power * majority.size))
     return at_most(majority.excess, 3 * (deviation + majority.flip), tolerance=TOLERANCE)
 
 
@@ -150,18 +143,23 @@ def _combined(budget: Budget) -> Iterator[Combined]:
     part="with Theorem 3",
     kind="text",
     on=_combined,
-    given="theta = epsilon / 2, as many rows as one likes, Theorem 3's flip of at most 1/2",
-    corrected=Variant(
-        "Clusters of s = 1 / (phi**2 epsilon) users and more have both.", lambda each: each.reached(each.size(2, 1))
-    ),
-    false=Variant(
-        "Clusters of s = 1 / (phi**(3/2) epsilon) users and more have both.",
-        lambda each: each.reached(each.size(1.5, 1)),
-    ),
+    given="any number of rows, theta = epsilon / 2",
 )
 def clusters_of_one_over_phi_epsilon_squared(combined: Combined) -> Comparison:
     """Clusters of s = 1 / (phi epsilon**2) users and more have an epsilon, and a risk of order phi but for logs.
 
-    With as many rows as one likes; tried as a risk of at most 16 log(s) phi.
+    Tried as a risk of at most 16 log(s) phi, with Theorem 3's flip where that is at most 1/2.
     """
     return combined.reached(combined.size(1, 2))
+
+
+@clusters_of_one_over_phi_epsilon_squared.corrected
+def _(combined: Combined) -> Comparison:
+    """Clusters of s = 1 / (phi**2 epsilon) users and more have both."""
+    return combined.reached(combined.size(2, 1))
+
+
+@clusters_of_one_over_phi_epsilon_squared.false
+def _(combined: Combined) -> Comparison:
+    """Clusters of s = 1 / (phi**(3/2) epsilon) users and more have both."""
+    return combined.reached(combined.size(3 / 2, 1))

@@ -27,6 +27,8 @@ from optrand.theory.sums import total
 
 __all__ = ["Functions", "NoisyChoice", "deviation", "longest_walk"]
 
+ANY = "any class of hypotheses and population, gamma of at most 1/2"
+
 
 class Thresholds(Instance, size="n"):
     """One number an example, all different, its label 0, and every threshold of numbers as a hypothesis."""
@@ -50,14 +52,7 @@ def _thresholds(budget: Budget) -> Iterator[Thresholds]:
     return (Thresholds(size, gamma) for size in sizes for gamma in GAMMAS)
 
 
-@claim(
-    "E22",
-    "Lemma 7",
-    on=_thresholds,
-    given="any class of hypotheses and population, gamma of at most 1/2",
-    quantifier=CONSTANT,
-    false=Variant("The same without the root.", power=1.0),
-)
+@claim("E22", "Lemma 7", on=_thresholds, given=ANY, quantifier=CONSTANT, false=Variant("Without the root.", power=1.0))
 def thresholds_deviate_like_roots(thresholds: Thresholds, power: float = 0.5) -> Comparison:
     """With probability 1 - gamma, mean losses and risks differ by at most C K / (1 - beta) sqrt(dim log(1/gamma) / n).
 
@@ -94,36 +89,36 @@ class Scaled(Instance, size="n"):
         """What it keeps to its mean with probability ``1 - gamma``."""
         return self.b * deviation(self.size, 0.5, self.gamma)
 
+    @property
+    def square(self) -> float:
+        """`b**2 log(2/gamma) / n`."""
+        return self.b**2 * math.log(2 / self.gamma) / self.size
+
 
 def _scaled(budget: Budget) -> Iterator[Scaled]:
     cases = product((1, 2, 10, 100, *budget.pick(quick=(), full=(10_000,))), (1, 10, 100), GAMMAS)
     return (Scaled(b, n, gamma) for n, b, gamma in cases)
 
 
-@claim(
-    "E22",
-    "Lemma 7",
-    part="equation 12",
-    kind="text",
-    on=_scaled,
-    given="one function, whose Rademacher complexity is 0; gamma of at most 1/2",
-    corrected=Variant(
-        "One function of b-bounded differences deviates, either way, by at most b sqrt(log(2/gamma) / (2 n)).",
-        lambda scaled: _deviates(scaled, 2),
-    ),
-    false=Variant(
-        "One function of b-bounded differences deviates, either way, by at most b sqrt(log(2/gamma) / (4 n)).",
-        lambda scaled: _deviates(scaled, 4),
-    ),
-)
+@claim("E22", "Lemma 7", part="equation 12", kind="text", on=_scaled, given="one function; gamma of at most 1/2")
 def differences_count_by_their_root(scaled: Scaled) -> Comparison:
-    """One function of b-bounded differences deviates by at most sqrt(b log(1/gamma) / n) (equation 12)."""
+    """One function of b-bounded differences deviates by at most sqrt(b log(1/gamma) / n) (equation 12).
+
+    Its Rademacher complexity is 0.
+    """
     return at_most(scaled.deviation, math.sqrt(scaled.b * math.log(1 / scaled.gamma) / scaled.size))
 
 
-def _deviates(scaled: Scaled, times: int) -> Comparison:
-    root = math.sqrt(math.log(2 / scaled.gamma) / (times * scaled.size))
-    return at_most(scaled.deviation, scaled.b * root, tolerance=TOLERANCE)
+@differences_count_by_their_root.corrected
+def _(scaled: Scaled) -> Comparison:
+    """One function of b-bounded differences deviates, either way, by at most b sqrt(log(2/gamma) / (2 n))."""
+    return at_most(scaled.deviation, math.sqrt(scaled.square / 2), tolerance=TOLERANCE)
+
+
+@differences_count_by_their_root.false
+def _(scaled: Scaled) -> Comparison:
+    """One function of b-bounded differences deviates, either way, by at most b sqrt(log(2/gamma) / (4 n))."""
+    return at_most(scaled.deviation, math.sqrt(scaled.square / 4), tolerance=TOLERANCE)
 
 
 class Functions(Instance, values="values of each function"):
@@ -163,27 +158,25 @@ def _functions(budget: Budget) -> Iterator[Functions]:
         )
 
 
-@claim(
-    "E22",
-    "Equation 14",
-    on=_functions,
-    given="Rademacher complexity without absolute values, as in the book that is cited; given samples",
-    corrected=Variant(
-        "The complexity of the hull is b times that of the functions and their negatives.",
-        lambda functions: _as_complex(functions, functions.b),
-    ),
-    false=Variant(
-        "The complexity of the hull is 2 b times that of the functions and their negatives.",
-        lambda functions: _as_complex(functions, 2 * functions.b),
-    ),
-)
+@claim("E22", "Equation 14", on=_functions, given="Rademacher complexity as in the book that is cited; given samples")
 def hulls_are_as_complex(functions: Functions) -> Comparison:
-    """The Rademacher complexity of the absolute convex hull of functions, scaled by b, is b times theirs."""
+    """The Rademacher complexity of the absolute convex hull of functions, scaled by b, is b times theirs.
+
+    That book has no absolute values in it.
+    """
     return equal(functions.complexity(functions.hull) / 2, functions.b * functions.complexity(functions.values))
 
 
-def _as_complex(functions: Functions, times: int) -> Comparison:
-    return equal(functions.complexity(functions.hull) / 2, times * functions.complexity(functions.negated))
+@hulls_are_as_complex.corrected
+def _(functions: Functions) -> Comparison:
+    """The complexity of the hull is b times that of the functions and their negatives."""
+    return equal(functions.complexity(functions.hull) / 2, functions.b * functions.complexity(functions.negated))
+
+
+@hulls_are_as_complex.false
+def _(functions: Functions) -> Comparison:
+    """The complexity of the hull is 2 b times that of the functions and their negatives."""
+    return equal(functions.complexity(functions.hull) / 2, 2 * functions.b * functions.complexity(functions.negated))
 
 
 def longest_walk(steps: int) -> float:
@@ -204,14 +197,7 @@ def _samples(budget: Budget) -> Iterator[Thresholds]:
     return (Thresholds(size, 0.5) for size in sizes)
 
 
-@claim(
-    "E22",
-    "Equation 15",
-    on=_samples,
-    given="any class of hypotheses and population",
-    quantifier=CONSTANT,
-    false=Variant("The same without the root.", power=1.0),
-)
+@claim("E22", "Equation 15", on=_samples, given=ANY, quantifier=CONSTANT, false=Variant("Without the root.", power=1.0))
 def complexity_falls_like_a_root(thresholds: Thresholds, power: float = 0.5) -> Comparison:
     """The Rademacher complexity of the losses is at most C sqrt(dim / n).
 
@@ -258,21 +244,14 @@ def _responses(budget: Budget) -> Iterator[Response]:
     return (Response(*case) for case in product(sizes, (0.5, 0.9, 0.99), GAMMAS))
 
 
-@claim(
-    "E22",
-    "Theorem 2",
-    on=_responses,
-    given="any class of hypotheses and population, gamma of at most 1/2",
-    quantifier=CONSTANT,
-    false=Variant("The same without 1 - beta.", lambda response: response.learned(2.0)),
-)
-def responses_are_learned_from(response: Response) -> Comparison:
+@claim("E22", "Theorem 2", on=_responses, given=ANY, quantifier=CONSTANT, false=Variant("Without 1 - beta.", power=0))
+def responses_are_learned_from(response: Response, power: int = 1) -> Comparison:
     """Excess risk is at most C K (sqrt(dim log(1/gamma) / n) + |beta - lambda| (phi + K sigma/s + K tau)) / (1 - beta).
 
     With probability 1 - gamma. With beta = lambda the second summand is 0. Tried with uniform randomized response of
     two labels, on two hypotheses, at a dimension of 1, C = 1 and gamma of at most 1/2.
     """
-    return response.learned(2 / (1 - response.beta))
+    return response.learned(2 / (1 - response.beta) ** power)
 
 
 class NoisyChoice(
@@ -349,18 +328,22 @@ def _noisy_choices(budget: Budget) -> Iterator[NoisyChoice]:
     kind="text",
     on=_noisy_choices,
     given="beta = lambda; means over noise in whole rows, given labels and noisy labels",
-    corrected=Variant(
-        "They are at most twice the average, over the noise, of the largest difference of a risk and modified loss.",
-        lambda choice: at_most(choice.deviations, 2 * choice.mean_of_largest),
-    ),
-    false=Variant(
-        "They are at most that average once.",
-        lambda choice: at_most(choice.deviations, choice.mean_of_largest),
-    ),
 )
 def means_are_bounded_by_means(choice: NoisyChoice) -> Comparison:
     """The last terms of (21) are on average at most twice the largest gap of a risk and average modified loss."""
     return at_most(choice.deviations, 2 * choice.largest_of_means)
+
+
+@means_are_bounded_by_means.corrected
+def _(choice: NoisyChoice) -> Comparison:
+    """They are at most twice the average, over the noise, of the largest gap of a risk and modified loss."""
+    return at_most(choice.deviations, 2 * choice.mean_of_largest)
+
+
+@means_are_bounded_by_means.false
+def _(choice: NoisyChoice) -> Comparison:
+    """They are at most that average once."""
+    return at_most(choice.deviations, choice.mean_of_largest)
 
 
 @claim(
@@ -368,14 +351,11 @@ def means_are_bounded_by_means(choice: NoisyChoice) -> Comparison:
     "Equation 22",
     on=_noisy_choices,
     given="the same",
-    false=Variant(
-        "The same with the factor |beta - lambda| of Theorem 2 before the first term, which is then 0.",
-        lambda choice: at_most(choice.excess, 2 * choice.largest_of_means),
-    ),
+    false=Variant("The same with the factor |beta - lambda| = 0 of Theorem 2 before the first term.", biases=0),
 )
-def excess_is_bias_and_deviation(choice: NoisyChoice) -> Comparison:
+def excess_is_bias_and_deviation(choice: NoisyChoice, biases: int = 1) -> Comparison:
     """Mean excess risk is at most 8 K / (1 - beta) (phi + K tau + K sigma/s) and twice that largest difference."""
-    return at_most(choice.excess, choice.bias + 2 * float(choice.largest_of_means))
+    return at_most(choice.excess, biases * choice.bias + 2 * float(choice.largest_of_means))
 
 
 def _low_budgets(budget: Budget) -> Iterator[Response]:
@@ -386,19 +366,16 @@ def _low_budgets(budget: Budget) -> Iterator[Response]:
     "E22",
     "Corollary 1",
     on=_low_budgets,
-    given="epsilon below 1, any class of hypotheses and population, gamma of at most 1/2",
+    given=ANY,
     quantifier=CONSTANT,
-    false=Variant(
-        "The same with sqrt(epsilon) for epsilon.",
-        lambda response: response.learned(4 / math.sqrt(response.epsilon)),
-    ),
+    false=Variant("With sqrt(epsilon).", power=0.5),
 )
-def responses_are_learned_from_at_epsilon(response: Response) -> Comparison:
+def responses_are_learned_from_at_epsilon(response: Response, power: float = 1.0) -> Comparison:
     """With probability 1 - gamma uniform response costs at most C K / epsilon sqrt(dim log(1/gamma) / n).
 
     Tried with two labels and epsilon below 1, on two hypotheses, at a dimension of 1, C = 2 and gamma of at most 1/2.
     """
-    return response.learned(4 / response.epsilon)
+    return response.learned(4 / math.pow(response.epsilon, power))
 
 
 class Residual(Instance, contest="", threshold="tau", resampling="lambda"):
