@@ -13,12 +13,13 @@ from scipy.optimize import linprog
 
 from optrand.base.arithmetic import privacy_ratio
 from optrand.baselines import ClusterRR, PeerToPeer, UniformRR
+from optrand.baselines.cluster import cluster_distribution
 from optrand.estimate import resampling_loss_weights
 from optrand.theory import find
 from optrand.theory.e22.association import Association, found
 from optrand.theory.e22.curator import Curator, LabelsAlone, drawn_as_counted
 from optrand.theory.e22.losses import Noisy, Population, Randomization, distortion
-from optrand.theory.e22.noise import channel, law_of_distributions
+from optrand.theory.e22.noise import channel, law_of_distributions, renormalized
 from optrand.theory.e22.peer_risks import Majority
 from optrand.theory.e22.peers import Accounted, Cluster, Peers, released_as_counted
 from optrand.theory.e22.risks import Functions, NoisyChoice, deviation, longest_walk
@@ -89,6 +90,11 @@ class TestCurator:
         assert sum(law.values()) == 1
         assert all(sum(q) == 1 and min(q) >= Fraction(1, 5) for q in law)
         assert channel(0, 0, (HALF, HALF), HALF) == Fraction(3, 4)
+
+    def test_many_shares_at_a_time_end_where_the_package_ends(self):
+        clipped = np.random.default_rng(4).uniform(0.2, 1, (50, 3))
+        exact = [cluster_distribution([Fraction(share) for share in row], Fraction(0.2)) for row in clipped]
+        assert renormalized(clipped, 0.2) == pytest.approx(np.array(exact, dtype=float))
 
     @pytest.mark.parametrize("k", [2, 3, 7])
     def test_what_the_package_spends_is_what_the_corollaries_say(self, k):

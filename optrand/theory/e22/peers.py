@@ -384,7 +384,7 @@ class ManyPeers(Instance, size="s", rate="theta"):
 def _many(budget: Budget) -> Iterator[ManyPeers]:
     """Clusters in which the flip is at most 1/2, where all users send copies, and where about as few as that allows."""
     more = ((50_000, 1.0), (50_000, 0.3), (100_000, 1.0), (100_000, 0.18))
-    cases = *((size, 1.0) for size in (11_700, 12_000, 13_000, 15_000, 17_000, 20_000, 30_000)), (20_000, 0.7)
+    cases = *((size, 1.0) for size in (11_700, 12_000, 13_000, 15_000, 17_000, 20_000, 30_000)), (11_700, 0.97)
     return (ManyPeers(size, rate) for size, rate in (*cases, *budget.pick(quick=(), full=more)))
 
 
