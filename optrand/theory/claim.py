@@ -24,13 +24,7 @@ Kind = Literal["numbered", "text", "ours"]
 
 
 class Budget(Enum):
-    """Amount of instances that are tried.
-
-    Examples
-    --------
-    >>> Budget.QUICK.pick(quick=20, full=2_000)
-    20
-    """
+    """Amount of instances that are tried."""
 
     QUICK = "quick"
     FULL = "full"
@@ -44,23 +38,10 @@ class Budget(Enum):
 class Claim:
     """One claim, or one part of a claim, as something that can be tried.
 
-    Parameters
-    ----------
-    paper, number, part : str
-        The key of the paper, such as ``"B23"``, the number as printed, and the part if it is not checked as one.
-    hypothesis : str
-        Assumptions of the claim.
-    instances : callable
-        From a budget to instances, the same each time, small ones first; the text of one is enough to rebuild it.
-    printed, false, corrected : callable
-        From an instance to what the claim says of it: as printed, in a deliberately false variant, which a check must
-        refute, and as it should read, where the printed form has a slip.
-    quantifier : str
-        What no finite computation settles, such as an unnamed constant; empty for a claim that is decided.
-    needs : tuple of str
-        Names of extras of the package without which it cannot run.
-    kind : str
-        ``"numbered"``, ``"text"`` or ``"ours"``; by default what the number tells.
+    Its `instances`, of a budget, are the same each time, small ones first; the text of one is enough to rebuild it. A
+    form tells what the claim says of one: as `printed`, in a deliberately `false` variant, which a check must refute,
+    and as `corrected`, where the printed form has a slip. A `quantifier` is what no finite computation settles, such as
+    an unnamed constant. It `needs` extras of the package. Its `kind` is by default what the number tells.
     """
 
     paper: str

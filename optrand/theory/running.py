@@ -51,15 +51,9 @@ def run(
 ) -> Iterator[Outcome]:
     """Try claims, several at a time, and yield one outcome a claim, in their order.
 
-    Parameters
-    ----------
-    chosen : sequence of Claim
-    budget : Budget
-    jobs : int, optional
-        The number of processes; by default that of processors. One, or a single claim, needs no other process.
-    kept : path, optional
-        A folder in which findings are kept as they are made; those that the same code made are not made again. They
-        are pickles: name a folder of your own.
+    By default there are as many processes as processors; one job, or a single claim, needs no other process. In a
+    folder `kept` findings are kept as they are made, and those of the same code not made again. They are pickles: name
+    a folder of your own.
 
     Raises
     ------

@@ -152,7 +152,7 @@ def votes(vectors: tuple[Vector, ...]) -> object:
 def _trainings(budget: Budget) -> Iterator[Training]:
     for k, size in budget.pick(quick=((2, 1), (2, 3), (3, 2)), full=((2, 1), (2, 3), (3, 2), (2, 5), (3, 3), (4, 2))):
         for epsilon, learner in product((1.0, 0.1, 4.0), (everything, votes)):
-            for labels in {(0,) * size, tuple(i % k for i in range(size))}:
+            for labels in dict.fromkeys(((0,) * size, tuple(i % k for i in range(size)))):
                 yield Training(labels, k - 1, k, epsilon, learner)
 
 
@@ -160,7 +160,7 @@ def _trainings(budget: Budget) -> Iterator[Training]:
     "Z25",
     "Section 3.1: local to central",
     on=_trainings,
-    given="vectors of Theorem 1; learners of which what is learned of all vectors can be counted",
+    given="small datasets, vectors of Theorem 1; algorithms that return all vectors, or the class of most bits",
     false=Variant("The same where a label is randomized anew in each of two rounds.", rounds=2),
 )
 def local_is_central(training: Training, rounds: int = 1) -> Comparison:
@@ -171,8 +171,6 @@ def local_is_central(training: Training, rounds: int = 1) -> Comparison:
 
 
 class _Counted(SeededEntropy):
-    """A source that counts its words."""
-
     count = 0
 
     def words(self, count: int) -> Words:
