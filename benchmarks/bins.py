@@ -8,10 +8,6 @@ is the gap of the exact mechanism; the others are timed without. All bins are ju
 that needed more than the limit is not asked again for more labels.
 
 A second table says how often multipliers close the gap, over random problems of several kinds.
-
-References
-----------
-.. [GKK23] Ghazi et al., *Regression with Label Differential Privacy*, 2023.
 """
 
 from __future__ import annotations
@@ -30,15 +26,15 @@ from benchmarks.harness import circumstances, duration, options, print_table, us
 from benchmarks.speed import PRIORS
 from benchmarks.worker import Measurement, Worker, measure
 from optrand import Grid, certify, losses, regression
-from optrand.arcs import Arcs
-from optrand.losses import Loss
-from optrand.problem import Problem
-from optrand.programs import Floor
-from optrand.randomizer import Randomizer
-from optrand.solution import Solution, Stats
+from optrand.base.validation import Floats
+from optrand.model.arcs import Arcs
+from optrand.model.losses import Loss
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Solution, Stats
 from optrand.solvers import BinPath, LinearProgram, Solver
 from optrand.solvers.backends import Highs
-from optrand.validation import Floats
+from optrand.solvers.grid import Floor
 
 __all__ = ["KINDS", "CubicProgram", "posed", "random_problem"]
 

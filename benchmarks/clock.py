@@ -14,8 +14,8 @@ import numpy as np
 
 from benchmarks.worker import OVER_LIMIT, Worker
 from optrand import certify, solve, tabulate
-from optrand.problem import Problem
-from optrand.validation import Floats
+from optrand.base.validation import Floats
+from optrand.model.problem import Problem
 
 __all__ = ["Reading", "clocked", "read_clock", "required_gap"]
 

@@ -3,10 +3,6 @@
 Among peers: epsilon at a delta of one over the squared size of the cluster, by binomial sums, beside Lemma 9, Theorem 3
 and the flips alone. With a curator: the epsilon that is proven beside that of Theorem 1, whose proof counts one moved
 entry of a histogram where replacing a label moves two.
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
 """
 
 from __future__ import annotations

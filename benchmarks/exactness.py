@@ -25,8 +25,8 @@ from benchmarks.harness import circumstances, duration, options, print_table, us
 from benchmarks.worker import OVER_LIMIT, Worker
 from optrand import Interval, certify, regression, solve, tabulate, unbiased_range
 from optrand.errors import OptrandError
-from optrand.mechanism import Mechanism
-from optrand.problem import Problem
+from optrand.mechanism.mechanism import Mechanism
+from optrand.model.problem import Problem
 
 __all__ = ["Verdict", "drawn", "examined", "verified"]
 

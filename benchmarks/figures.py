@@ -31,9 +31,9 @@ from optrand import (
     tabulate,
     unbiased_regression,
 )
+from optrand.base.validation import Floats
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase
-from optrand.mechanism import Mechanism
-from optrand.validation import Floats
+from optrand.mechanism.mechanism import Mechanism
 
 __all__ = ["comparisons", "mechanisms"]
 
@@ -99,8 +99,8 @@ def comparisons(k: int, results: Path, suffix: str) -> Iterator[tuple[str, Any]]
 
 def main(arguments: Sequence[str]) -> int:
     """Solve, certify, draw; return 1 if a mechanism is not proven."""
-    from optrand.gallery import gallery
     from optrand.plotting import save_figure
+    from optrand.plotting.gallery import gallery
 
     given = options("figures", __doc__).parse_args(arguments)
     k, suffix = (6, "-smoke") if given.smoke else (priors.WEEKS, "")

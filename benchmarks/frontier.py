@@ -5,10 +5,6 @@ penalty the mechanism is proven to have the least loss, so that no mechanism of 
 the two ends are is known by other names, and each is computed in three ways more: randomized response on bins and the
 optimal unbiased randomizer, called by name; the flow at penalties of 1e-10 and 1e10, from which bounds on the ends
 follow; and a linear program on HiGHS, over all tables with the outputs of the answer.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ import numpy as np
 from benchmarks import priors
 from benchmarks.harness import circumstances, duration, options, print_table, write_json
 from optrand import Grid, Solution, SweepRow, certify, rr_on_bins, solve, sweep, tabulate, unbiased_regression
-from optrand.problem import Problem
+from optrand.model.problem import Problem
 from optrand.solvers import LinearProgram
 
 __all__ = ["AGREEMENT", "ends", "penalties"]

@@ -20,7 +20,7 @@ from benchmarks.clock import Reading, read_clock, required_gap
 from benchmarks.harness import circumstances, duration, options, print_table, write_json
 from benchmarks.speed import MEGABYTE, posed
 from benchmarks.worker import Worker
-from optrand.validation import Floats
+from optrand.base.validation import Floats
 
 __all__ = ["Growth", "growth"]
 

@@ -2,12 +2,8 @@
 
 Its linear program minimises an expected loss over all epsilon-DP tables with as many outputs as there are labels. It
 knows no unbiasedness and no output that is not listed beforehand, and does not say how good its answer is. So both
-solve what it can state: keeping a class (``zero_one``, [G21]_ LP1) and the least squared loss with the labels as
+solve what it can state: keeping a class (``zero_one``, [G21] LP1) and the least squared loss with the labels as
 outputs. A certificate judges both. libqif lives in an environment of its own, made by ``--setup-peers``.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations
@@ -22,8 +18,8 @@ from benchmarks.environments import ask, set_up
 from benchmarks.harness import circumstances, duration, median_seconds, options, print_table, use_one_core, write_json
 from optrand import Randomizer, certify, classification, regression, rr_with_prior, solve
 from optrand.errors import InvalidInput, NotCertified
-from optrand.problem import Problem
-from optrand.solution import Solution
+from optrand.model.problem import Problem
+from optrand.model.solution import Solution
 
 EPSILONS = (0.1, 1.0, 4.0, 17.0)
 SIZES = (10, 20, 40, priors.WEEKS)

@@ -4,10 +4,6 @@ LP1 as printed, with a row for every pair of labels (to 40 classes), LP1 in the 
 scipy and cvxpy (Clarabel). A certificate judges every answer, so that what an engine says can be compared with
 what is true. The programs are solved in a process of their own that is killed at the time limit; building and reading a
 program count, importing libraries does not. The closed form's time includes the checks of its arguments.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations
@@ -29,12 +25,12 @@ from benchmarks.harness import (
 )
 from benchmarks.worker import OVER_LIMIT, Measurement, Worker, measure, said_optimal
 from optrand import certify, classification, rr_with_prior
-from optrand.problem import Problem
-from optrand.programs import LP2, Floor, Pairwise
+from optrand.base.validation import Floats
+from optrand.model.problem import Problem
 from optrand.solvers import LinearProgram
 from optrand.solvers.backends import Backend, Cvxpy, Highs, Scipy
-from optrand.solvers.linear_program import GridProgram
-from optrand.validation import Floats
+from optrand.solvers.grid import LP2, Floor, Pairwise
+from optrand.solvers.grid.linear_program import GridProgram
 
 EPSILONS = (0.1, 1.0, 4.0)
 LARGEST: dict[type[object], int] = {Pairwise: 40, Floor: 200, LP2: 200}

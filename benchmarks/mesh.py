@@ -7,10 +7,6 @@ G.3): it has less loss, and is biased. Every solve runs in a process of its own 
 building, compiling and reading a program count, the import of libraries does not. A peer that needed more than the
 limit is not asked again on a finer grid. Every answer is certified, in floats and as the exact mechanism that is made
 from it.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
 """
 
 from __future__ import annotations
@@ -26,13 +22,13 @@ from benchmarks import priors
 from benchmarks.harness import circumstances, duration, options, print_table, use_one_core, write_json
 from benchmarks.worker import Measurement, Worker, measure, said_optimal
 from optrand import certify, feasible_output_set, regression, tabulate, unbiased_regression
-from optrand.certificate import Certificate
+from optrand.certificates.certificate import Certificate
 from optrand.errors import OptrandError
-from optrand.problem import Problem
-from optrand.programs import Floor, Pairwise
-from optrand.solution import Solution
+from optrand.model.problem import Problem
+from optrand.model.solution import Solution
 from optrand.solvers import BinPath, ColumnGeneration, Flow, LinearProgram, Solver
 from optrand.solvers.backends import Cvxpy, Highs
+from optrand.solvers.grid import Floor, Pairwise
 
 __all__ = ["weeks_problem"]
 

@@ -10,9 +10,9 @@ import csv
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.data import weeks_worked_counts_path
 from optrand.errors import InvalidInput
-from optrand.validation import Floats
 
 __all__ = [
     "DIRICHLET_SEED",
@@ -116,17 +116,13 @@ def spike(k: int) -> Floats:
 def revenue(k: int = len(REVENUE)) -> Floats:
     """What customers of a shop spend, capped at 400: `k` evenly spaced labels from 0 to 400, the nearest one for each.
 
-    At 401 labels, dollars, these are the labels of [B23]_, Appendix G.3. A label without customers has prior zero.
+    At 401 labels, dollars, these are the labels of [B23], Appendix G.3. A label without customers has prior zero.
 
     Examples
     --------
     >>> prior = revenue()
     >>> prior[[0, 1, 50, 400]].round(4).tolist(), (prior == 0).sum().item()
     ([0.7006, 0.0, 0.0027, 0.0124], 14)
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
     dollars = np.arange(len(REVENUE))
     nearest = np.round(dollars / dollars[-1] * (k - 1)).astype(np.int64)

@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike
 from benchmarks import priors
 from benchmarks.harness import circumstances, median_seconds, options, print_table, rate, use_one_core, write_json
 from optrand import Interval, certify, debiased_rr, rr, rr_on_bins, solve, tabulate, unbiased_regression
+from optrand.base.validation import Floats
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Moments, Staircase, UnaryBits
-from optrand.mechanism import Mechanism
-from optrand.problem import Problem
-from optrand.validation import Floats
+from optrand.mechanism.mechanism import Mechanism
+from optrand.model.problem import Problem
 
 __all__ = ["Entry", "Optima", "entries", "optima"]
 

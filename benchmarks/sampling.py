@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from benchmarks.environments import ask, set_up
 from benchmarks.harness import machine, median_seconds, print_table, rate, use_one_core
-from optrand.exact import privacy_ratio
+from optrand.base.arithmetic import privacy_ratio
 from optrand.sampling import Sampler
 
 LABELS = 53

@@ -23,8 +23,8 @@ from benchmarks.clock import Reading, read_clock, required_gap
 from benchmarks.harness import circumstances, duration, options, print_table, write_json
 from benchmarks.worker import Worker
 from optrand import feasible_output_set, regression, unbiased_regression
-from optrand.problem import Problem
-from optrand.validation import Floats
+from optrand.base.validation import Floats
+from optrand.model.problem import Problem
 
 __all__ = ["PRIORS", "Task", "judged", "tasks"]
 

@@ -8,10 +8,6 @@ Three tables and a picture, for labels of positive prior and outputs on the real
 * the epsilon from which on debiased randomized response is optimal, against the number of labels;
 * random problems: how often every optimum has outputs outside the range of debiased randomized response, where [B23],
   Algorithm 2, puts its grid, and what the best randomizer inside that range loses, which no grid there improves on.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
 """
 
 from __future__ import annotations
@@ -40,9 +36,9 @@ from optrand import (
     tabulate,
     unbiased_regression,
 )
+from optrand.base.validation import Floats
 from optrand.errors import InvalidInput, OptrandError
-from optrand.problem import Problem
-from optrand.validation import Floats
+from optrand.model.problem import Problem
 
 __all__ = ["STEPS", "drawn", "examined", "intervals", "response_is_optimal", "threshold"]
 

@@ -19,9 +19,9 @@ import numpy as np
 from benchmarks.harness import circumstances, duration, options, print_table, use_one_core, write_json
 from benchmarks.worker import Worker
 from optrand import Interval, certify, regression, solve, tabulate
+from optrand.base.validation import Floats
 from optrand.errors import OptrandError
-from optrand.problem import Problem
-from optrand.validation import Floats
+from optrand.model.problem import Problem
 
 __all__ = ["asked", "examined", "faded"]
 

@@ -12,8 +12,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from optrand.errors import OptrandError
-from optrand.problem import Problem
-from optrand.solution import Solution
+from optrand.model.problem import Problem
+from optrand.model.solution import Solution
 from optrand.solvers import Solver
 
 __all__ = ["OVER_LIMIT", "Measurement", "Worker", "measure", "said_optimal"]

@@ -64,19 +64,13 @@ TEX = {
 NumpyDocstring._consume_inline_attribute = lambda self: ("", self._consume_to_end())
 
 PACKAGE = Path(optrand.__file__).parent
-CITED = re.compile(r"(\s*)\.\. \[(\w+)\] ")
+PAPERS = re.findall(r"^\.\. \[(\w+)\]", (Path(__file__).parent / "references.rst").read_text(), re.MULTILINE)
+CITED = re.compile(rf"\[({'|'.join(PAPERS)})\](?!_)")
 
 
 def cite(_app: Sphinx, _what: str, _name: str, _it: object, _options: object, lines: list[str]) -> None:
-    """Turn the citations that a docstring defines into citations of the page of references.
-
-    ``help()`` shows a docstring alone, so each names its papers; on the site that would be one definition too many.
-    """
-    for i, line in enumerate(lines):
-        lines[i] = CITED.sub(r"\1* [\2]_ ", line)
-        if lines[i] != line and i and lines[i - 1].strip() and not CITED.match(lines[i - 1]):
-            lines[i] = f"\n{lines[i]}"
-    lines[:] = "\n".join(lines).split("\n")
+    """Link the papers that a docstring cites to the page of references."""
+    lines[:] = [CITED.sub(r"[\1]_", line) for line in lines]
 
 
 def known(target: str, module: str | None, owner: str | None) -> str | None:

@@ -14,25 +14,27 @@ State a problem, solve it, certify the answer, turn it into an exact mechanism, 
 (4,)
 """
 
-from optrand import baselines, errors, estimate, losses, programs, solvers
-from optrand.certificate import Certificate, certify, lower_bound
+from optrand import _moved, baselines, errors, estimate, solvers
+from optrand.certificates.certificate import Certificate, certify, lower_bound
+from optrand.certificates.largest_loss import certify_largest_loss, label_losses
 from optrand.closed_forms import RRWithPriorBatch, debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
-from optrand.continuous import ContinuousMechanism, KnotCount, continuous_mechanism, knot_sweep
 from optrand.errors import Infeasible, InvalidFile, InvalidInput, NotCertified, OptrandError
-from optrand.grids import AdaptiveOutputs, ContinuousPrior, Knots, adaptive_outputs, feasible_output_set, place_knots
-from optrand.inverse import EpsilonBracket, smallest_epsilon
-from optrand.largest_loss import certify_largest_loss, label_losses
-from optrand.mechanism import Mechanism, load
-from optrand.outputs import Grid, Interval, Line
-from optrand.path_decomposition import decompose_paths
-from optrand.problem import Problem, classification, regression, unbiased_range, unbiased_regression
-from optrand.randomizer import Randomizer
-from optrand.rounding import unbiased_rounding
-from optrand.solution import Dual, Solution, Stats
+from optrand.mechanism.mechanism import Mechanism, load
+from optrand.mechanism.paths import decompose_paths
+from optrand.mechanism.tabulation import tabulate
+from optrand.model import losses
+from optrand.model.outputs import Grid, Interval, Line, feasible_output_set
+from optrand.model.problem import Problem, classification, regression, unbiased_range, unbiased_regression
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution, Stats
+from optrand.sampling.rounding import unbiased_rounding
 from optrand.solvers import rr_on_bins, solve
-from optrand.sweeps import Sweep, SweepRow, sweep
-from optrand.tabulation import tabulate
-from optrand.without_prior import Minimax, minimax
+from optrand.studies.adaptive import AdaptiveOutputs, adaptive_outputs
+from optrand.studies.continuous import ContinuousMechanism, KnotCount, continuous_mechanism, knot_sweep
+from optrand.studies.inverse import EpsilonBracket, smallest_epsilon
+from optrand.studies.knots import ContinuousPrior, Knots, place_knots
+from optrand.studies.sweeps import Sweep, SweepRow, sweep
+from optrand.studies.worst_case import Minimax, minimax
 
 __all__ = [
     "AdaptiveOutputs",
@@ -78,7 +80,6 @@ __all__ = [
     "lower_bound",
     "minimax",
     "place_knots",
-    "programs",
     "regression",
     "rr",
     "rr_on_bins",
@@ -96,3 +97,6 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+_moved.install()
+__getattr__ = _moved.moved_name

@@ -13,7 +13,7 @@ import numpy as np
 
 from optrand import certify, regression, solve, tabulate
 from optrand.errors import NotCertified
-from optrand.problem import Problem
+from optrand.model.problem import Problem
 
 CLOSE = 1e-9
 

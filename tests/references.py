@@ -13,7 +13,7 @@ from conftest import epsilons, label_sets, priors
 from hypothesis import strategies as st
 
 from optrand import Dual, Grid, Interval, Problem, classification, losses, regression
-from optrand.exact import float_above, float_below, privacy_ratio
+from optrand.base.arithmetic import float_above, float_below, privacy_ratio
 
 
 def reference_bound(problem: Problem, dual: Dual, ratio: Fraction) -> Fraction:

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from optrand.arcs.integers import IntegerArcs
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
+from optrand.model.integer_arcs import IntegerArcs
 
 
 def response(problem, outputs, *, ratio, dual=None):

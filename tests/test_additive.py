@@ -17,10 +17,10 @@ import optrand
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, ExactRandomizer, FloatRandomizer, Laplace, Staircase
 from optrand.baselines.additive import uniforms
 from optrand.baselines.staircase import best_gamma, best_rise
-from optrand.discrete_noise import RandomBits, discrete_staircase
-from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidInput
-from optrand.outputs import Interval
+from optrand.model.outputs import Interval
+from optrand.sampling.discrete_noise import RandomBits, discrete_staircase
+from optrand.sampling.entropy import SeededEntropy
 
 LABELS = np.arange(7.0)
 PRIOR = np.array([0.3, 0.05, 0.05, 0.2, 0.1, 0.0, 0.3])

@@ -17,12 +17,12 @@ from tables import layered_arcs, rows_of
 from test_sampling import counts_by_enumeration, draw_batch, draw_one, inverse_cdf
 from words import ExhaustedError, GivenWords
 
-from optrand.arcs.integers import IntegerArcs
-from optrand.entropy import SeededEntropy
+from optrand.base.arithmetic import privacy_ratio
 from optrand.errors import InvalidInput
-from optrand.exact import privacy_ratio
+from optrand.model.integer_arcs import IntegerArcs
 from optrand.sampling import ArcSampler, Sampler
 from optrand.sampling.drawing import BLOCK
+from optrand.sampling.entropy import SeededEntropy
 
 COIN = IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 1])
 

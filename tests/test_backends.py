@@ -10,10 +10,10 @@ import pytest
 from scipy import sparse
 
 from optrand.errors import MissingExtra, SolverFailed
-from optrand.programs import LP
-from optrand.programs.conic import Cones, ConicProgram
 from optrand.solvers import backends
 from optrand.solvers.backends.cones import Clarabel
+from optrand.solvers.backends.conic import Cones, ConicProgram
+from optrand.solvers.grid import LP
 
 ENGINES = [
     backends.Highs(),

@@ -12,21 +12,22 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from optrand import rr, strict_json
+from optrand import rr
+from optrand.base import strict_json
+from optrand.base.numerals import shown_spent
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
-from optrand.certificate import certify
+from optrand.certificates.certificate import certify
 from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
-from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.mechanism import load
-from optrand.numerals import shown_spent
-from optrand.outputs import Interval
+from optrand.mechanism.mechanism import load
+from optrand.model.outputs import Interval
 from optrand.release.baseline_job import BaselineJob
 from optrand.release.job import LabelJob
 from optrand.release.named import NAMES, lattice_step, named_randomizer, parse_clip, randomized_response
 from optrand.release.randomizer_file import load_randomizer, save_randomizer
 from optrand.release.table import read_table
 from optrand.release.table_job import TableJob, mechanism_path, randomizer_path
+from optrand.sampling.entropy import SeededEntropy
 
 HIDDEN = "9173"
 """A label that no message may repeat."""
@@ -288,7 +289,7 @@ def full_disk(*_, **__):
 
 @pytest.mark.parametrize(
     "target",
-    ["optrand.release.baseline_job.save_randomizer", "optrand.release.atomic.publish", "os.fsync", "os.link"],
+    ["optrand.release.baseline_job.save_randomizer", "optrand.base.files.publish", "os.fsync", "os.link"],
     ids=["while saving", "while renaming the table", "while flushing", "while renaming"],
 )
 def test_a_full_disk_leaves_nothing_behind(here, monkeypatch, target):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from optrand import Dual, Grid, Interval, losses, regression, unbiased_regression
-from optrand.pricing import price
-from optrand.pricing.exact import lower_bound
+from optrand.certificates.exact import lower_bound
+from optrand.certificates.prices import price
 
 FAR = 2.0**50
 """Numbers with two binary digits after the point can be added to it without rounding."""

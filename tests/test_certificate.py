@@ -32,11 +32,11 @@ from optrand import (
     unbiased_range,
     unbiased_regression,
 )
-from optrand.certificate import Certificate
+from optrand.base.arithmetic import exp_bracket
+from optrand.base.numerals import shown_above
+from optrand.certificates.certificate import Certificate
+from optrand.certificates.measurements import TOLERANCE
 from optrand.errors import InvalidInput, NotCertified
-from optrand.exact import exp_bracket
-from optrand.measurements import TOLERANCE
-from optrand.numerals import shown_above
 
 GAP = 1e-6
 """What solvers promise; here only to have bounds that are nearly tight."""

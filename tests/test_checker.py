@@ -19,15 +19,15 @@ from scipy.optimize import linprog
 from tables import circulant, debiased, layered_arcs, resealed, response
 
 from optrand import checker, losses
-from optrand.arcs.integers import IntegerArcs
-from optrand.certificate import lower_bound
+from optrand.base.arithmetic import exp_bracket, float_below, log_bracket, privacy_ratio
+from optrand.certificates.certificate import lower_bound
 from optrand.errors import InvalidFile
-from optrand.exact import exp_bracket, float_below, log_bracket, privacy_ratio
-from optrand.losses import Tabulated
-from optrand.mechanism import Mechanism, load
-from optrand.outputs import Grid, Interval, Line
-from optrand.problem import classification, regression, unbiased_regression
-from optrand.solution import Dual
+from optrand.mechanism.mechanism import Mechanism, load
+from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.losses import Tabulated
+from optrand.model.outputs import Grid, Interval, Line
+from optrand.model.problem import classification, regression, unbiased_regression
+from optrand.model.solution import Dual
 
 SOURCE = Path(checker.__file__)
 
@@ -338,7 +338,7 @@ def test_no_field_may_be_given_twice_at_any_depth(name, tmp_path):
         ("outputs", [-1.0, 1.0, True]),
         ("outputs", ["-1.0", 1.0, 3.0]),
         ("outputs", [[-1.0, 1.0, 3.0]]),
-        ("format", "optrand.mechanism\n"),
+        ("format", "optrand.mechanism.mechanism\n"),
         ("format", "optrandXmechanism"),
         ("dual", {"alpha": [0.5] * 3, "beta": [0.5] * 3, "origin": 1.0, "more": 1.0}),
         ("dual", {"alpha": [], "beta": []}),

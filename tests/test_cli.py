@@ -22,18 +22,18 @@ import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
-import optrand.certificate
+import optrand.certificates.certificate
 import optrand.release.job
 import optrand.release.table_job
-import optrand.sweeps
+import optrand.studies.sweeps
 from optrand import Interval, Line, feasible_output_set, regression, solve, unbiased_regression
+from optrand.base.numerals import shown_above
 from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
 from optrand.data import weeks_worked_counts_path, weeks_worked_path
 from optrand.errors import InvalidFile, NotCertified, SolverFailed
-from optrand.mechanism import load
-from optrand.numerals import shown_above
+from optrand.mechanism.mechanism import load
 from optrand.release.table import read_table
-from optrand.sweeps import Sweep
+from optrand.studies.sweeps import Sweep
 
 GAP = 1e-9
 """What every small problem must verify."""
@@ -114,7 +114,7 @@ def test_randomize_prints_its_summary_and_leaves_two_files(here):
     assert 0.99 < float(told["realised epsilon"].split()[0]) <= 1.0
     assert told["mechanism"] == "out.csv.mechanism.json"
     assert set(read_table("out.csv", "y").labels) <= set(mechanism.outputs)
-    loss = optrand.certificate.certify(mechanism).upper
+    loss = optrand.certificates.certificate.certify(mechanism).upper
     assert float(told["noisy label loss"].split()[0]) == pytest.approx(loss, rel=1e-5)
     assert sorted(path.name for path in here.iterdir()) == ["in.csv", "out.csv", "out.csv.mechanism.json", "prior.csv"]
 
@@ -133,7 +133,7 @@ def test_randomize_then_verify_then_plot(here):
 def test_numbers_are_rounded_to_the_side_on_which_they_are_true(here, epsilon):
     told = facts(solved("--bias-penalty", "1", epsilon=epsilon))
     assert facts(run("verify", "m.json")).items() >= {name: told[name] for name in told if name != "mechanism"}.items()
-    proof = optrand.certificate.certify(load(here / "m.json"), exact=True)
+    proof = optrand.certificates.certificate.certify(load(here / "m.json"), exact=True)
     low, high = re.fullmatch("between (.*) and (.*)", told["optimal value"]).groups()
     assert Fraction(low) <= Fraction(proof.lower) <= Fraction(proof.upper) <= Fraction(high)
     assert float(high) - float(low) <= (proof.upper - proof.lower) + 3e-9 * proof.upper
@@ -188,7 +188,7 @@ def test_outputs_and_bias_penalty_are_those_of_the_problem(here, outputs, penalt
         assert (float(facts(result)["largest bias"]) > 1e-3) == (penalty != "inf")
         assert float(facts(result)["verified gap"]) <= GAP
     # The penalty is no part of the loss.
-    loss = optrand.certificate.certify(replace(problem, bias_penalty=0.0), mechanism).upper
+    loss = optrand.certificates.certificate.certify(replace(problem, bias_penalty=0.0), mechanism).upper
     assert float(facts(result)["noisy label loss"].split()[0]) == pytest.approx(loss, rel=1e-5)
 
 
@@ -297,7 +297,7 @@ def test_a_sweep_with_a_row_that_nothing_proves_ends_with_three_and_keeps_the_ot
             raise NotCertified("no useful bound")
         return solve(problem)
 
-    monkeypatch.setattr(optrand.sweeps, "solve", fails)
+    monkeypatch.setattr(optrand.studies.sweeps, "solve", fails)
     result = swept("-o", "sweep.csv", epsilon="1,2")
     assert result.exit_code == UNVERIFIED
     assert "1 of 2 problems have no proof" in one_line(result)
@@ -475,7 +475,7 @@ def test_one_row_and_more_labels_than_rows(here):
 
 
 def test_a_prior_that_drowns_in_noise_is_uniform_and_says_so(here, monkeypatch):
-    monkeypatch.setattr("optrand.priors.discrete_laplace", lambda _, count, **__: (-(10**6),) * count)
+    monkeypatch.setattr("optrand.sampling.priors.discrete_laplace", lambda _, count, **__: (-(10**6),) * count)
     result = randomized()
     assert result.exit_code == 0, result.stderr
     assert "so it is uniform" in facts(result)["prior"]
@@ -863,4 +863,4 @@ def test_the_bundled_counts_are_a_prior_for_solve(here):
         assert result.exit_code == 0, result.stderr
         # The optimum of the linear program on the paper's grid by another solver, and that of the real line by cones.
         mechanism = load(here / "weeks.json")
-        assert optrand.certificate.certify(mechanism).upper == pytest.approx(value, abs=5e-4)
+        assert optrand.certificates.certificate.certify(mechanism).upper == pytest.approx(value, abs=5e-4)

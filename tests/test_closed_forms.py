@@ -14,14 +14,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from optrand.certificate import certify, lower_bound
+from optrand.base.arithmetic import exp_bracket, privacy_ratio
+from optrand.base.validation import Floats
+from optrand.certificates.certificate import certify, lower_bound
 from optrand.closed_forms import debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
-from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidInput
-from optrand.exact import exp_bracket, privacy_ratio
-from optrand.randomizer import Randomizer
-from optrand.solution import Solution
-from optrand.validation import Floats
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Solution
+from optrand.sampling.entropy import SeededEntropy
 
 CLOSED = 1e-12
 """The gap to which a closed form is certified in floats."""

@@ -20,11 +20,11 @@ from optrand.baselines.cluster_priors import ClusterPriorRR, ClusterPriors
 from optrand.baselines.groups import Groups
 from optrand.baselines.protocol import ExactRandomizer
 from optrand.baselines.randomization import LabelRandomization, UniformRR
-from optrand.certificate import certify
+from optrand.certificates.certificate import certify
 from optrand.closed_forms import rr, rr_with_prior
-from optrand.entropy import SeededEntropy, SystemEntropy
 from optrand.errors import InvalidInput, MissingExtra
-from optrand.priors import BudgetSplit, split_at
+from optrand.sampling.entropy import SeededEntropy, SystemEntropy
+from optrand.sampling.priors import BudgetSplit, split_at
 
 TOLERANCE = 1e-12
 """Of sums and logarithms in floats."""

@@ -17,8 +17,8 @@ from matplotlib.patches import StepPatch
 import optrand
 from optrand.baselines import Moments
 from optrand.closed_forms import debiased_rr, rr_top_k, rr_with_prior
-from optrand.entropy import SeededEntropy
 from optrand.errors import Infeasible, InvalidInput, NotCertified
+from optrand.model.solution import Solution
 from optrand.plotting.comparisons import (
     frontier_figure,
     moments_figure,
@@ -28,8 +28,8 @@ from optrand.plotting.comparisons import (
 )
 from optrand.plotting.comparisons.curves import MARKERS, looks
 from optrand.plotting.comparisons.times import RISE
-from optrand.solution import Solution
-from optrand.sweeps import Sweep
+from optrand.sampling.entropy import SeededEntropy
+from optrand.studies.sweeps import Sweep
 
 LABELS, PRIOR = np.arange(4.0), np.array([0.4, 0.3, 0.2, 0.1])
 PENALTIES = [0.0, 0.1, 1.0, 10.0, math.inf]

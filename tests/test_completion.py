@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optrand import Interval, Mechanism, Randomizer, certify, regression, solve, tabulate, unbiased_regression
-from optrand.completion import Completion
-from optrand.exact_loss import _evened
+from optrand.certificates.exact_loss import _evened
+from optrand.mechanism.completion import Completion
 
 LINE = (-math.inf, math.inf)
 small = st.fractions(-1, 1, max_denominator=10**6)

@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from optrand.certificate import certify
-from optrand.continuous import ContinuousMechanism, continuous_mechanism, knot_sweep
-from optrand.entropy import SeededEntropy
+from optrand.base.arithmetic import exp_bracket
+from optrand.certificates.certificate import certify
 from optrand.errors import InvalidInput
-from optrand.exact import exp_bracket
-from optrand.grids import ContinuousPrior, Knots
-from optrand.mechanism import load
-from optrand.problem import classification, regression, unbiased_regression
+from optrand.mechanism.mechanism import load
+from optrand.mechanism.tabulation import tabulate
+from optrand.model.problem import classification, regression, unbiased_regression
+from optrand.sampling.entropy import SeededEntropy
 from optrand.solvers import solve
-from optrand.tabulation import tabulate
+from optrand.studies.continuous import ContinuousMechanism, continuous_mechanism, knot_sweep
+from optrand.studies.knots import ContinuousPrior, Knots
 
 PRIOR = ContinuousPrior([0, 0.5, 1.25, 2, 3.5, 7.75, 8], [4, 3, 2, 1, 1, 2, 1])
 

@@ -16,6 +16,7 @@ from typer.main import get_command
 
 import optrand
 from benchmarks.__main__ import BENCHMARKS
+from optrand._moved import MODULES
 from optrand.cli import app
 
 ROOT = Path(__file__).parent.parent
@@ -81,8 +82,11 @@ def exists(dotted: str) -> bool:
     """Whether a dotted name is a module of ours, or something in one."""
     parts = dotted.split(".")
     for cut in range(len(parts), 0, -1):
+        name = ".".join(parts[:cut])
+        if any(name == old or name.startswith(f"{old}.") for old in MODULES):
+            continue
         try:
-            found = importlib.import_module(".".join(parts[:cut]))
+            found = importlib.import_module(name)
         except ModuleNotFoundError as error:
             if error.name and error.name.startswith("optrand"):
                 continue
@@ -130,11 +134,11 @@ FAULTS = {
     "[x](nowhere.md)": "nowhere.md",
     "[x](here.md#no-such-heading)": "here.md#no-such-heading",
     "[x]: nowhere.md": "nowhere.md",
-    "[`certificate.no_such`](optrand/certificate.py)": "certificate.no_such in optrand/certificate.py",
-    "[`Certificate.no_such`](optrand/certificate.py)": "Certificate.no_such in optrand/certificate.py",
+    "[`problem.no_such`](optrand/model/problem.py)": "problem.no_such in optrand/model/problem.py",
+    "[`Problem.no_such`](optrand/model/problem.py)": "Problem.no_such in optrand/model/problem.py",
     "`optrand.no_such`": "optrand.no_such",
     "`optrand.Certificate.no_such`": "optrand.Certificate.no_such",
-    "```python\noptrand.certificate.no_such(1)\n```": "optrand.certificate.no_such",
+    "```python\noptrand.certificates.no_such(1)\n```": "optrand.certificates.no_such",
     "`test_that_is_not_there`": "test_that_is_not_there",
     "`optrand/no_such.py`": "optrand/no_such.py",
 }
@@ -146,7 +150,7 @@ def test_faults_are_found(tmp_path: Path, fault: str) -> None:
     page = tmp_path / "here.md"
     page.write_text(
         "# A heading, here\n\n[x](#a-heading-here) `optrand.certify` `test_what_is_named_exists` "
-        "[`certificate.Certificate.require`](optrand/certificate.py) [`errors.py`](optrand/errors.py)\n"
+        "[`certificate.Certificate.require`](optrand/certificates/certificate.py) [`errors.py`](optrand/errors.py)\n"
     )
     assert (broken_links(page), unknown_names(page)) == ([], [])
     page.write_text(f"# Here\n\n{fault}\n")
@@ -233,10 +237,10 @@ PACKAGES = [
     "optrand.baselines",
     "optrand.closed_forms",
     "optrand.estimate",
-    "optrand.grids",
-    "optrand.losses",
+    "optrand.studies",
+    "optrand.model.losses",
 ]
-PACKAGES += ["optrand.plotting", "optrand.programs", "optrand.sampling", "optrand.solvers", "optrand.theory"]
+PACKAGES += ["optrand.plotting", "optrand.solvers.grid", "optrand.sampling", "optrand.solvers", "optrand.theory"]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -14,14 +14,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optrand import files, losses, strict_json
-from optrand.arcs.integers import IntegerArcs
-from optrand.documents import dual_document, problem_document, read_dual, read_problem, read_table, table_document
+from optrand import losses
+from optrand.base import files, strict_json
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.losses import Loss, Tabulated
-from optrand.outputs import Interval
-from optrand.problem import classification, regression, unbiased_regression
-from optrand.solution import Dual
+from optrand.mechanism.file_format import (
+    dual_document,
+    problem_document,
+    read_dual,
+    read_problem,
+    read_table,
+    table_document,
+)
+from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.losses import Loss, Tabulated
+from optrand.model.outputs import Interval
+from optrand.model.problem import classification, regression, unbiased_regression
+from optrand.model.solution import Dual
 
 finite = st.floats(-1e6, 1e6).map(lambda x: 0.0 if abs(x) < 1e-9 else x)
 """Labels nearer to each other than 1e-150 are refused."""

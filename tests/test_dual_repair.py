@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from optrand import Dual, Interval, certify, regression, tabulate, unbiased_range, unbiased_regression
-from optrand.certificate import lower_bound
+from optrand.certificates.certificate import lower_bound
 from optrand.errors import InvalidInput
-from optrand.solution import Solution
+from optrand.model.solution import Solution
+from optrand.model.staircase import Staircase
 from optrand.solvers import Flow, solve
 from optrand.solvers.dual_repair import _Cuts, gap_left, repair
-from optrand.solvers.flow import OUT_OF_TIME
-from optrand.staircase import Staircase
+from optrand.solvers.flow.solver import OUT_OF_TIME
 
 
 def priced(seed, k=40, penalty=3.0, **options):

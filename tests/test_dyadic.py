@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from optrand.dyadic import places, quotient, scaled
+from optrand.base.arithmetic import places, quotient, scaled
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False)), st.integers(0, 70))

@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from optrand.entropy import (
+from optrand.errors import InvalidInput
+from optrand.sampling.entropy import (
     BLOCK_BYTES,
     EntropySource,
     SeededEntropy,
@@ -14,7 +15,6 @@ from optrand.entropy import (
     checked_width,
     checked_words,
 )
-from optrand.errors import InvalidInput
 
 
 class Given:
@@ -71,7 +71,7 @@ def test_no_words_are_words_too(source):
 def test_a_fork_shares_no_words():
     script = """
 import os
-from optrand.entropy import SystemEntropy
+from optrand.sampling.entropy import SystemEntropy
 source = SystemEntropy()
 source.words(5)
 child = os.fork()

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from optrand.errors import InvalidInput
-from optrand.exact import (
+from optrand.base.arithmetic import (
     DIGITS,
     SHORTFALL_BITS,
     common_scale,
@@ -21,6 +20,7 @@ from optrand.exact import (
     log_bracket,
     privacy_ratio,
 )
+from optrand.errors import InvalidInput
 
 BITS = 2000
 """The series below keeps so many binary digits: far more than the 60 decimal ones of the brackets."""

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optrand import Dual, Interval, losses, regression
-from optrand.exact import exp_bracket
-from optrand.pricing.absolute import local_minima, lower_bound
-from optrand.pricing.bound import excess_above
+from optrand.base.arithmetic import exp_bracket
+from optrand.certificates.absolute import local_minima, lower_bound
+from optrand.certificates.bound import excess_above
 
 
 def fractions(numbers):

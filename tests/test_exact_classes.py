@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optrand import Dual, Grid, certify, classification, exact_loss, losses, rr, tabulate
-from optrand.arcs import IntegerArcs
-from optrand.mechanism import Mechanism
-from optrand.pricing import exact
-from optrand.problem import Problem
+from optrand import Dual, Grid, certify, classification, losses, rr, tabulate
+from optrand.certificates import exact, exact_loss
+from optrand.mechanism.mechanism import Mechanism
+from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.problem import Problem
 
 
 @st.composite

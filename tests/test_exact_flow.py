@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 import optrand
 from optrand import Interval
-from optrand.arcs import Arcs
-from optrand.arcs.integers import IntegerArcs
+from optrand.base.arithmetic import privacy_ratio
 from optrand.errors import NotCertified
-from optrand.exact import privacy_ratio
-from optrand.exact_flow import ExactFlow
-from optrand.exact_means import along_a_tree, spanning_tree, widest_path, with_exact_means
-from optrand.flow_tabulation import exact_flow, rounded_flow
-from optrand.problem import Problem
+from optrand.mechanism.exact_means import along_a_tree, spanning_tree, widest_path, with_exact_means
+from optrand.mechanism.flow_tabulation import exact_flow, rounded_flow
+from optrand.model.arcs import Arcs
+from optrand.model.exact_flow import ExactFlow
+from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.problem import Problem
 
 
 def rows_of(flow: ExactFlow) -> list[list[Fraction]]:

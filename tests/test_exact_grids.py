@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optrand import Dual, Grid, certify, feasible_output_set, losses, solve, tabulate, unbiased_regression
-from optrand.certificate import lower_bound
-from optrand.pricing import price
-from optrand.pricing.bound import excess_above
-from optrand.pricing.exact import lower_bound as exact_bound
-from optrand.problem import Problem
+from optrand.certificates.bound import excess_above
+from optrand.certificates.certificate import lower_bound
+from optrand.certificates.exact import lower_bound as exact_bound
+from optrand.certificates.prices import price
+from optrand.model.problem import Problem
 
 TIGHT = Fraction(1, 10**25)
 """What rounding of roots may take from the bound, as a share of what is added up in it."""

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from references import exact_log, exact_loss, reference_bound
 
 from optrand import Dual, Grid, Interval, losses, regression
-from optrand.exact import exp_bracket
-from optrand.pricing import exact, poisson
-from optrand.pricing.bound import excess_above
-from optrand.pricing.logarithms import WIDTH, Logarithms, logarithms_below
+from optrand.base.arithmetic import exp_bracket
+from optrand.certificates import exact, poisson
+from optrand.certificates.bound import excess_above
+from optrand.certificates.logarithms import WIDTH, Logarithms, logarithms_below
 
 TIGHT = Fraction(1, 10**30)
 """What rounding may take from the bound, as a share of what is added up in it."""

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optrand import Dual, Interval, regression, unbiased_range, unbiased_regression
-from optrand.exact import exp_bracket
-from optrand.pricing.squared import local_minima, lower_bound
+from optrand.base.arithmetic import exp_bracket
+from optrand.certificates.squared import local_minima, lower_bound
 
 EPSILONS = [1e-6, 1e-3, 0.3, 1.0, 4.0, 8.0, 17.0, 40.0]
 

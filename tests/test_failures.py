@@ -13,14 +13,14 @@ import pytest
 
 import optrand
 from optrand import Grid, certify, losses, regression, solve, unbiased_regression
-from optrand.arcs import Arcs
 from optrand.errors import Infeasible, InvalidInput, NotCertified, SolverFailed
-from optrand.flow_equations import balanced, imbalance
-from optrand.outputs import Interval
-from optrand.problem import Problem
-from optrand.programs.scales import reach
+from optrand.model.arcs import Arcs
+from optrand.model.feasibility import balanced, imbalance
+from optrand.model.outputs import Interval
+from optrand.model.problem import Problem
 from optrand.solvers import ColumnGeneration, Flow, LinearProgram
 from optrand.solvers.failures import solver_failures
+from optrand.solvers.scales import reach
 
 HERE = Path(__file__).parent
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import optrand
-from optrand import programs, solvers
+from optrand import solvers
 
 PRIOR = np.array([0.5, 0.2, 0.15, 0.1, 0.05])
 
@@ -73,7 +73,7 @@ def test_the_identity_is_no_private_answer_at_large_epsilon(epsilon: float) -> N
     problem = optrand.classification([0.5, 0.3, 0.2], epsilon)
     proof = optrand.certify(problem, optrand.Randomizer(problem.labels, problem.labels, np.eye(3), epsilon))
     assert proof.epsilon == math.inf
-    solution = solvers.LinearProgram(programs.Floor())(problem)
+    solution = solvers.LinearProgram(solvers.grid.Floor())(problem)
     assert optrand.certify(solution).require(gap=1e-6).epsilon <= epsilon * (1 + 1e-12)
 
 

@@ -12,7 +12,7 @@ import pytest
 import optrand
 from optrand import Grid, Interval, certify, losses, solve, tabulate
 from optrand.errors import OptrandError
-from optrand.translation import Translation
+from optrand.solvers.translation import Translation
 
 GAP = 1e-9
 

@@ -10,15 +10,14 @@ import pytest
 
 import optrand
 from optrand import Interval, Problem
-from optrand.certificate import lower_bound
-from optrand.problem import regression, unbiased_range
-from optrand.programs import interval_prices
-from optrand.programs.flow import FlowPoint, FlowProgram
-from optrand.programs.interval_prices import lacking
+from optrand.certificates.certificate import lower_bound
+from optrand.model.problem import regression, unbiased_range
 from optrand.solvers.backends.cones import Clarabel
-from optrand.solvers.levels import all_arcs, coarsened, refined, united, widened
-from optrand.solvers.node_system import NodeSystem
-from optrand.solvers.polish import polished, settled, used
+from optrand.solvers.flow import interval_prices
+from optrand.solvers.flow.interior_point import NodeSystem, polished, settled, used
+from optrand.solvers.flow.interval_prices import lacking
+from optrand.solvers.flow.levels import all_arcs, coarsened, refined, united, widened
+from optrand.solvers.flow.program import FlowPoint, FlowProgram
 
 WITNESS = 1e-7
 """Of two interior-point solves in different forms."""

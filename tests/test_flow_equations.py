@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from optrand import Interval, Randomizer, certify, regression, solve, unbiased_range, unbiased_regression
-from optrand.arcs import Arcs
-from optrand.flow_equations import balanced, column_weights, least_change, node_equations
+from optrand.model.arcs import Arcs
+from optrand.model.feasibility import balanced, column_weights, least_change, node_equations
 
 
 def some_arcs(rng, k, n):

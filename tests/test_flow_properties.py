@@ -39,10 +39,10 @@ from optrand import (
     unbiased_range,
     unbiased_regression,
 )
-from optrand.arcs import Arcs
-from optrand.exact import exp_bracket
+from optrand.base.arithmetic import exp_bracket
+from optrand.model.arcs import Arcs
+from optrand.model.staircase import Staircase, decompose
 from optrand.solvers import BinPath, ColumnGeneration, Flow, LinearProgram, Solver
-from optrand.staircase import Staircase, decompose
 
 PROVEN = 1e-8
 """The relative gap within which an answer counts as proven."""

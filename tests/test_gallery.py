@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import optrand
-from optrand.arcs import IntegerArcs
 from optrand.cli import UNVERIFIED, WRONG_INPUT, app
 from optrand.errors import InvalidInput
-from optrand.gallery import DRAWINGS, gallery
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
+from optrand.model.integer_arcs import IntegerArcs
+from optrand.plotting.gallery import DRAWINGS, gallery
 
 IMAGES = Path(__file__).parent / "images"
 SIX = IMAGES / "six.json"

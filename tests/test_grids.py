@@ -11,14 +11,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from optrand.certificate import certify
+from optrand.base.arithmetic import exp_bracket, privacy_ratio
+from optrand.certificates.certificate import certify
 from optrand.closed_forms import debiased_rr
 from optrand.errors import Infeasible, InvalidInput
-from optrand.exact import exp_bracket, privacy_ratio
-from optrand.grids import feasible_output_set
-from optrand.outputs import Grid
-from optrand.problem import unbiased_regression
-from optrand.randomizer import Randomizer
+from optrand.model.outputs import Grid, feasible_output_set
+from optrand.model.problem import unbiased_regression
+from optrand.model.randomizer import Randomizer
 
 label_sets = st.one_of(
     st.lists(st.integers(-50, 50), min_size=2, max_size=30, unique=True),

@@ -21,10 +21,10 @@ from optrand import (
     unbiased_range,
     unbiased_regression,
 )
-from optrand.certificate import lower_bound
+from optrand.certificates.certificate import lower_bound
 from optrand.errors import NotCertified
-from optrand.presolve import Reduction
 from optrand.solvers import Flow
+from optrand.solvers.presolve import Reduction
 
 FAINT = 4.9999999975e-10
 

@@ -15,11 +15,11 @@ from tables import circulant, layered_arcs, resealed, response
 
 from optrand import checker, losses
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.losses import Tabulated
-from optrand.mechanism import Mechanism, load
-from optrand.outputs import Interval
-from optrand.problem import classification, regression, unbiased_regression
-from optrand.solution import Dual
+from optrand.mechanism.mechanism import Mechanism, load
+from optrand.model.losses import Tabulated
+from optrand.model.outputs import Interval
+from optrand.model.problem import classification, regression, unbiased_regression
+from optrand.model.solution import Dual
 
 PATIENCE = 20.0
 """Seconds that a file of a megabyte may take: a hundred times less is usual, and all that grows faster takes longer."""

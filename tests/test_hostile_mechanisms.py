@@ -18,10 +18,11 @@ from definitions import Channel, exponential, proven
 
 import optrand
 from optrand import Dual, Grid, Interval, Mechanism, Randomizer, certify, losses
-from optrand.arcs import Arcs, IntegerArcs
-from optrand.exact import privacy_ratio
-from optrand.staircase import decompose
-from optrand.translation import Translation
+from optrand.base.arithmetic import privacy_ratio
+from optrand.model.arcs import Arcs
+from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.staircase import decompose
+from optrand.solvers.translation import Translation
 
 EACH = 20
 """Mechanisms and randomizers of each kind for each problem."""

@@ -20,12 +20,12 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import optrand
-from optrand.arcs import Arcs
 from optrand.closed_forms import rr_with_prior
-from optrand.gallery import DRAWINGS
+from optrand.model.arcs import Arcs
+from optrand.model.randomizer import Randomizer
 from optrand.plotting import flow_figure, matrix_figure, pmf_figure
+from optrand.plotting.gallery import DRAWINGS
 from optrand.plotting.style import STYLE
-from optrand.randomizer import Randomizer
 
 IMAGES = Path(__file__).parent / "images"
 

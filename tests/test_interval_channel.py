@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optrand import Dual, Mechanism, Randomizer, certify, losses, regression
-from optrand.arcs import Arcs
-from optrand.arcs.channel import IntervalChannel
-from optrand.arcs.integers import IntegerArcs
-from optrand.exact import privacy_ratio
+from optrand.base.arithmetic import privacy_ratio
+from optrand.model.arcs import Arcs
+from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.interval_channel import IntervalChannel
 
 
 @st.composite
@@ -126,7 +126,7 @@ def test_the_table_is_walked_in_blocks(monkeypatch):
     channel = Randomizer.of_arcs(np.arange(5.0) + 1, arcs, 1.0)
     problem = regression(channel.labels, np.full(5, 0.2), 1.0, loss=losses.poisson_log, outputs=channel.outputs)
     whole = problem.value(channel)
-    monkeypatch.setattr("optrand.randomizer.BLOCK", 10)
+    monkeypatch.setattr("optrand.model.randomizer.BLOCK", 10)
     blocks = list(channel.blocks())
     assert [v.tolist() for v, _ in blocks] == [[0.5, 1.0], [2.0, 3.0], [9.0]]
     assert np.allclose(np.hstack([table for _, table in blocks]), channel.matrix, rtol=1e-15)

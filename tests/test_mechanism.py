@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from tables import circulant, debiased, layered_arcs, resealed, response
 
 from optrand import losses
-from optrand.arcs.integers import IntegerArcs
-from optrand.entropy import SeededEntropy
+from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.exact import exp_bracket, privacy_ratio
-from optrand.mechanism import DENSE, Mechanism, load
-from optrand.outputs import Interval
-from optrand.privacy import verified_ratio, verified_total
-from optrand.problem import regression, unbiased_regression
+from optrand.mechanism.mechanism import DENSE, Mechanism, load
+from optrand.mechanism.privacy import verified_ratio, verified_total
+from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.outputs import Interval
+from optrand.model.problem import regression, unbiased_regression
+from optrand.model.solution import Dual
 from optrand.sampling import ArcSampler, Sampler
-from optrand.solution import Dual
+from optrand.sampling.entropy import SeededEntropy
 
 HALF = [0.5, 0.5]
 COIN = unbiased_regression([0, 1], HALF, 0.7)

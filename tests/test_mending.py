@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optrand import Interval, Randomizer, regression, solve, unbiased_range, unbiased_regression
-from optrand.mending import mass_equations, mend_masses, movable_outputs, moved_outputs
-from optrand.staircase import Staircase, decompose
+from optrand.model.feasibility import mass_equations, mend_masses, movable_outputs, moved_outputs
+from optrand.model.staircase import Staircase, decompose
 
 LABELS = np.array([0.0, 1.0, 2.0, 4.0])
 PRIOR = np.array([0.4, 0.1, 0.3, 0.2])

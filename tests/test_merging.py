@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optrand import Interval, certify, losses, regression, solve, tabulate
-from optrand.merging import Merging
 from optrand.solvers import ColumnGeneration, Flow
+from optrand.solvers.merging import Merging
 
 CLOSE = 1e-9
 

@@ -11,14 +11,14 @@ import pytest
 
 import optrand
 from optrand import Infeasible, Interval, InvalidInput, Mechanism, NotCertified, Problem, certify_largest_loss, minimax
-from optrand.largest_loss import label_losses
-from optrand.problem import regression, unbiased_range
-from optrand.programs.minimax_flow import MinimaxProgram
-from optrand.programs.nodes import Nodes
+from optrand.certificates.largest_loss import label_losses
+from optrand.model.problem import regression, unbiased_range
 from optrand.solvers import MinimaxFlow
 from optrand.solvers.backends.cones import Clarabel
-from optrand.solvers.levels import all_arcs
-from optrand.solvers.minimax_polish import used
+from optrand.solvers.flow.levels import all_arcs
+from optrand.solvers.flow.minimax_interior_point import used
+from optrand.solvers.flow.minimax_program import MinimaxProgram
+from optrand.solvers.flow.nodes import Nodes
 
 GAP = 1e-9
 """Of the exact mechanism, relative; 1e-8 from epsilon 6 on."""

@@ -12,9 +12,9 @@ from flows import arcs_of, forward, mixed
 
 import optrand
 from optrand import Mechanism, Randomizer, decompose_paths
-from optrand.arcs import Arcs
-from optrand.exact import privacy_ratio
-from optrand.path_decomposition import Paths
+from optrand.base.arithmetic import privacy_ratio
+from optrand.mechanism.paths import Paths
+from optrand.model.arcs import Arcs
 
 
 def flow_mechanism(rng: np.random.Generator, k: int, kind: str, epsilon: float = 1.0) -> Mechanism:

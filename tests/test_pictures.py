@@ -20,11 +20,14 @@ from matplotlib.lines import Line2D
 
 import optrand
 from optrand import Dual, Grid, Interval, losses
-from optrand.arcs import Arcs
+from optrand.certificates.prices import price
 from optrand.closed_forms import debiased_rr, rr_with_prior
 from optrand.errors import InvalidInput
-from optrand.mechanism import Mechanism
-from optrand.path_decomposition import decompose_paths
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.paths import decompose_paths
+from optrand.model.arcs import Arcs
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
 from optrand.plotting import (
     dual_figure,
     flow_figure,
@@ -39,9 +42,6 @@ from optrand.plotting.cells import Cells, group_edges, grouped_rows, row_chances
 from optrand.plotting.dual import best_prices
 from optrand.plotting.flow import Bundles
 from optrand.plotting.style import INK, LINE_SHADES, above, below
-from optrand.pricing import price
-from optrand.problem import Problem
-from optrand.randomizer import Randomizer
 
 IMAGES = Path(__file__).parent / "images"
 SIX = optrand.load(IMAGES / "six.json")

@@ -11,19 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optrand.certificate import certify
+from optrand.certificates.certificate import certify
 from optrand.data import weeks_worked_counts_path
 from optrand.errors import Infeasible, InvalidInput, NotCertified
-from optrand.grids import ContinuousPrior, Knots, adaptive_outputs, place_knots
-from optrand.grids.descent import descend, optimum_on, slopes
-from optrand.grids.lattice import Lattice
-from optrand.grids.placement import Placements
-from optrand.losses import absolute
-from optrand.outputs import Interval
-from optrand.problem import regression, unbiased_range, unbiased_regression
-from optrand.rounding import Cells
+from optrand.mechanism.tabulation import tabulate
+from optrand.model.losses import absolute
+from optrand.model.outputs import Interval
+from optrand.model.problem import regression, unbiased_range, unbiased_regression
+from optrand.sampling.rounding import Cells
 from optrand.solvers import solve
-from optrand.tabulation import tabulate
+from optrand.studies.adaptive import adaptive_outputs
+from optrand.studies.descent import descend, optimum_on, slopes
+from optrand.studies.knots import ContinuousPrior, Knots, place_knots
+from optrand.studies.lattice import Lattice
+from optrand.studies.placement import Placements
 
 point_sets = st.lists(st.integers(-40, 40), min_size=2, max_size=9, unique=True).map(lambda xs: np.sort(xs) / 4)
 

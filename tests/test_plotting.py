@@ -19,16 +19,16 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import LogNorm, to_rgb
 from matplotlib.figure import Figure
 
-from optrand.arcs import Arcs
-from optrand.certificate import certify
+from optrand.certificates.certificate import certify
 from optrand.closed_forms import debiased_rr, rr_with_prior
 from optrand.errors import InvalidInput
-from optrand.mechanism import Mechanism
-from optrand.path_decomposition import decompose_paths
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.paths import decompose_paths
+from optrand.model.arcs import Arcs
+from optrand.model.problem import unbiased_regression
+from optrand.model.randomizer import Randomizer
 from optrand.plotting import matrix_figure, mechanism_figure, paths_figure, pmf_figure, save_figure
 from optrand.plotting.style import MARKS, above, number_texts, spread
-from optrand.problem import unbiased_regression
-from optrand.randomizer import Randomizer
 
 THREE = debiased_rr([0, 1, 2], 0.5)
 """The labels of [B23], Table 1, at the epsilon of its Figure 2."""

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optrand import certify, classification, losses, regression, solve, unbiased_regression
-from optrand.presolve import NEGLIGIBLE, Reduction
 from optrand.solvers import choose
+from optrand.solvers.presolve import NEGLIGIBLE, Reduction
 
 GAP = 1e-6
 PENALTIES = (0.0, 2.0, math.inf)

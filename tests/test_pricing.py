@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from references import exact_loss
 
 from optrand import Dual, Grid, Interval, classification, losses, regression, unbiased_regression
-from optrand.pricing import negative_ranges, price
-from optrand.pricing.squared import local_minima
+from optrand.certificates.prices import negative_ranges, price
+from optrand.certificates.squared import local_minima
 
 ROUNDING = 1e-11
 """What floats may lose of a price, as a share of the magnitudes that are added up in it."""
@@ -191,7 +191,7 @@ def test_large_problems_are_priced_in_blocks(monkeypatch):
     line = regression(np.arange(7), np.full(7, 1 / 7), 2.0)
     dual = Dual(np.linspace(0.1, 0.4, 7), np.zeros(7))
     whole = [price(each, dual) for each in (problem, line)]
-    monkeypatch.setattr("optrand.pricing.prices.BLOCK", 16)
+    monkeypatch.setattr("optrand.certificates.prices.BLOCK", 16)
     for each, before in zip((problem, line), whole, strict=True):
         after = price(each, dual)
         assert after.outputs.tolist() == before.outputs.tolist()

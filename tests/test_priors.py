@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from optrand.discrete_noise import RandomBits, discrete_laplace
-from optrand.entropy import SeededEntropy, SystemEntropy
+from optrand.base.validation import prior as checked_prior
 from optrand.errors import InvalidInput
-from optrand.priors import (
+from optrand.sampling.discrete_noise import RandomBits, discrete_laplace
+from optrand.sampling.entropy import SeededEntropy, SystemEntropy
+from optrand.sampling.priors import (
     PRIOR_SHARE,
     BudgetSplit,
     private_histogram,
@@ -23,7 +24,6 @@ from optrand.priors import (
     split_at,
     split_budget,
 )
-from optrand.validation import prior as checked_prior
 
 
 def probability(x, scale):

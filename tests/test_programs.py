@@ -22,14 +22,14 @@ from optrand import (
     unbiased_regression,
 )
 from optrand.errors import InvalidInput
-from optrand.programs import LP2, Floor, LPSolution, Pairwise
-from optrand.programs.flow import FlowProgram
-from optrand.programs.grid import GridScale, read_table
-from optrand.programs.master import Master, all_intervals, undifferenced
-from optrand.programs.scales import attainable_loss, reach, typical_loss
 from optrand.solvers import Flow, LinearProgram, backends, solve
 from optrand.solvers.backends.cones import Clarabel
-from optrand.solvers.levels import all_arcs
+from optrand.solvers.flow.levels import all_arcs
+from optrand.solvers.flow.program import FlowProgram
+from optrand.solvers.grid import LP2, Floor, LPSolution, Pairwise
+from optrand.solvers.grid.master import Master, all_intervals, undifferenced
+from optrand.solvers.grid.program import GridScale, read_table
+from optrand.solvers.scales import attainable_loss, reach, typical_loss
 
 GAP = 1e-6
 """Of the least accurate backend."""

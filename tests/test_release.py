@@ -20,24 +20,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import optrand.release.atomic
+import optrand.base.files
 import optrand.release.job
 from optrand import Grid, Interval, feasible_output_set, regression, solve
-from optrand.certificate import certify
+from optrand.base.files import check_target, new_file, publish
+from optrand.certificates.certificate import certify
 from optrand.data import WEEKS_LABEL, weeks_worked_counts_path, weeks_worked_path
-from optrand.entropy import SeededEntropy
 from optrand.errors import Infeasible, InvalidInput, SolverFailed, SpentNote
-from optrand.mechanism import Mechanism, load
-from optrand.priors import PRIOR_SHARE, EstimatedPrior, private_prior, split_at
-from optrand.release.atomic import check_target, new_file
+from optrand.mechanism.mechanism import Mechanism, load
+from optrand.model.outputs import in_words
 from optrand.release.csv_table import CsvTable
 from optrand.release.declared import PublicPrior, parse_labels, read_prior
 from optrand.release.diagnosis import Diagnosis
 from optrand.release.job import LabelJob
-from optrand.release.outputs import Mesh, in_words, parse_outputs
+from optrand.release.outputs import Mesh, parse_outputs
 from optrand.release.paid_prior import PaidPrior, load_paid_prior
 from optrand.release.table import read_table
 from optrand.release.table_job import TableJob, mechanism_path, paid_prior_path
+from optrand.sampling.entropy import SeededEntropy
+from optrand.sampling.priors import PRIOR_SHARE, EstimatedPrior, private_prior, split_at
 
 GAP = 1e-9
 """What every job inside the solved range must verify."""
@@ -520,6 +521,12 @@ def full_disk(*_, **__):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def full_disk_for_tables(temporary, target, **options):
+    if not target.name.endswith(".prior.csv"):
+        full_disk()
+    publish(temporary, target, **options)
+
+
 def no_answer(_):
     raise SolverFailed("no answer that could be read")
 
@@ -532,7 +539,7 @@ def full_after_a_while(_, stream, __):
 SOLVING = (optrand.release.job, "solve", no_answer)
 WRITING = (CsvTable, "_write", full_after_a_while)
 SAVING = (Mechanism, "save", full_disk)
-RENAMING = (optrand.release.atomic, "publish", full_disk)
+RENAMING = (optrand.base.files, "publish", full_disk_for_tables)
 
 
 def broken_off(patch, job, table, output, failure):

@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 
 import optrand
 from optrand.cli import UNVERIFIED, WRONG_INPUT, app
-from optrand.gallery import DRAWINGS
-from optrand.mechanism import Mechanism
-from optrand.report import report_page
-from optrand.report.facts import budget_facts, budget_sentences, certificate_facts, label_rows, verdict
-from optrand.report.pictures import WORDS
-from optrand.report.svg import inline_svg
+from optrand.mechanism.mechanism import Mechanism
+from optrand.plotting.gallery import DRAWINGS
+from optrand.plotting.report import report_page
+from optrand.plotting.report.facts import budget_facts, budget_sentences, certificate_facts, label_rows, verdict
+from optrand.plotting.report.pictures import WORDS
+from optrand.plotting.report.svg import inline_svg
 
 VOID = {"meta", "br", "img", "hr", "link", "input"}
 

@@ -12,14 +12,14 @@ import pytest
 from typer.testing import CliRunner
 
 from optrand import losses
-from optrand.certificate import lower_bound
+from optrand.base.arithmetic import float_above
+from optrand.certificates.certificate import lower_bound
 from optrand.cli import WRONG_INPUT, app
-from optrand.exact import float_above
-from optrand.losses import Loss
-from optrand.outputs import Grid, Interval, OutputSet
-from optrand.problem import Problem, regression
+from optrand.model.losses import Loss
+from optrand.model.outputs import Grid, Interval, OutputSet
+from optrand.model.problem import Problem, regression
+from optrand.model.solution import Dual
 from optrand.release.job import LabelJob
-from optrand.solution import Dual
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from words import ExhaustedError, GivenWords
 
-from optrand.entropy import SeededEntropy
 from optrand.errors import InvalidInput
-from optrand.rounding import BLOCK, Cells, unbiased_rounding
+from optrand.sampling.entropy import SeededEntropy
+from optrand.sampling.rounding import BLOCK, Cells, unbiased_rounding
 
 
 def share(value, low, high):

@@ -18,15 +18,15 @@ from references import reference_bound
 import optrand
 from benchmarks.bins import CubicProgram
 from optrand import Dual, Interval, Problem, Randomizer, certify, losses, regression, rr_on_bins
-from optrand.arcs import Arcs
-from optrand.certificate import lower_bound
-from optrand.exact import exp_bracket, privacy_ratio
-from optrand.programs.bins import bin_costs
+from optrand.base.arithmetic import exp_bracket, privacy_ratio
+from optrand.certificates.certificate import lower_bound
+from optrand.model.arcs import Arcs
 from optrand.solvers import ColumnGeneration, LinearProgram
-from optrand.solvers.bin_cuts import Cut, Knots
-from optrand.solvers.bin_dual import bin_dual
-from optrand.solvers.bin_graph import BinGraph
-from optrand.solvers.bin_path import BinPath, best_partition
+from optrand.solvers.bins.costs import bin_costs
+from optrand.solvers.bins.cuts import Cut, Knots
+from optrand.solvers.bins.dual import bin_dual
+from optrand.solvers.bins.graph import BinGraph
+from optrand.solvers.bins.path import BinPath, best_partition
 
 LOSSES = {loss.name: loss for loss in (losses.squared, losses.absolute, losses.poisson_log)}
 by_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
@@ -456,8 +456,8 @@ def test_potentials_are_near_and_no_arc_is_too_short(loss, trial):
 def test_small_blocks_and_costs_that_are_not_kept_change_nothing(loss, monkeypatch):
     problem = random_problem(31, 2, loss, largest=60)
     whole = BinPath()(problem)
-    monkeypatch.setattr("optrand.solvers.bin_graph.BLOCK", 64)
-    monkeypatch.setattr("optrand.solvers.bin_graph.KEPT", 0)
+    monkeypatch.setattr("optrand.solvers.bins.graph.BLOCK", 64)
+    monkeypatch.setattr("optrand.solvers.bins.graph.KEPT", 0)
     blocks = BinPath()(problem)
     assert blocks.randomizer.arcs.first.tolist() == whole.randomizer.arcs.first.tolist()
     assert blocks.dual.alpha == pytest.approx(whole.dual.alpha, rel=1e-9)

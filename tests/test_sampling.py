@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from words import ExhaustedError, GivenWords
 
-from optrand.entropy import SeededEntropy
+from optrand.base.arithmetic import privacy_ratio
 from optrand.errors import InvalidInput
-from optrand.exact import privacy_ratio
 from optrand.sampling import Sampler
 from optrand.sampling.drawing import BLOCK
+from optrand.sampling.entropy import SeededEntropy
 
 
 def table(rows):

@@ -9,10 +9,10 @@ import pytest
 
 import optrand
 from optrand import Interval, Problem, losses, solvers
-from optrand.problem import regression
+from optrand.model.problem import regression
 from optrand.solvers import backends
-from optrand.solvers.bin_path import BinPath
-from optrand.solvers.linear_program import LinearProgram
+from optrand.solvers.bins.path import BinPath
+from optrand.solvers.grid.linear_program import LinearProgram
 
 GAP = 1e-6
 """The solved range promises this for 0.01 <= epsilon <= 8 and up to 64 labels."""
@@ -57,8 +57,8 @@ KINDS = {
 SOLVERS = {
     "closed": solvers.ClosedForm(),
     "floor": LinearProgram(),
-    "pairwise": LinearProgram(optrand.programs.Pairwise()),
-    "lp2": LinearProgram(optrand.programs.LP2()),
+    "pairwise": LinearProgram(optrand.solvers.grid.Pairwise()),
+    "lp2": LinearProgram(optrand.solvers.grid.LP2()),
     "columns": solvers.ColumnGeneration(),
     "flow": solvers.Flow(),
     "bins": BinPath(),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optrand import Randomizer
-from optrand.staircase import Staircase, decompose
+from optrand.model.staircase import Staircase, decompose
 
 ROUNDING = 1e-12
 """What floats may lose of an entry, as a share of it."""

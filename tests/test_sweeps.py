@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import optrand.sweeps
+import optrand.studies.sweeps
 from optrand import (
     certify,
     classification,
@@ -26,11 +26,11 @@ from optrand import (
     tabulate,
     unbiased_regression,
 )
-from optrand.certificate import Certificate
+from optrand.certificates.certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput, NotCertified
-from optrand.outputs import Interval
+from optrand.model.outputs import Interval
 from optrand.solvers import ColumnGeneration, LinearProgram
-from optrand.sweeps import Sweep, SweepRow
+from optrand.studies.sweeps import Sweep, SweepRow
 
 GAP = 1e-9
 """What every row of these small problems must verify."""
@@ -144,7 +144,7 @@ def test_a_solve_that_fails_is_a_row_with_what_was_proven(problem, monkeypatch):
             raise NotCertified("the backend gave up")
         return solve(question)
 
-    monkeypatch.setattr(optrand.sweeps, "solve", fails)
+    monkeypatch.setattr(optrand.studies.sweeps, "solve", fails)
     good, nothing, something = sweep(problem, epsilons=EPSILONS)
     assert good.status == "certified"
     assert (nothing.status, nothing.reason) == ("failed", "the backend gave up")
@@ -156,7 +156,7 @@ def test_a_solve_that_fails_is_a_row_with_what_was_proven(problem, monkeypatch):
 
 def test_a_mechanism_that_proves_nothing_is_not_certified(problem, monkeypatch):
     """An answer whose dual is lost still tabulates, is still private, and is no certified row."""
-    monkeypatch.setattr(optrand.sweeps, "solve", lambda question, _: replace(solve(question), dual=None))
+    monkeypatch.setattr(optrand.studies.sweeps, "solve", lambda question, _: replace(solve(question), dual=None))
     (row,) = sweep(problem)
     assert row.status == "failed"
     assert "verified gap is inf" in row.reason
@@ -292,7 +292,7 @@ def test_threads_stop_early_when_the_caller_does(problem, monkeypatch):
         if done:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(optrand.sweeps, "solve", slow)
+    monkeypatch.setattr(optrand.studies.sweeps, "solve", slow)
     with ThreadPoolExecutor(1) as executor:
         with pytest.raises(KeyboardInterrupt):
             sweep(problem, epsilons=np.linspace(1, 2, 10), executor=executor, progress=leave)
@@ -349,7 +349,7 @@ def test_the_bar_is_drawn_on_the_standard_error_and_goes_when_all_is_done(proble
 )
 def test_parameters_without_meaning_are_refused_before_anything_is_solved(problem, monkeypatch, options, message):
     asked = []
-    monkeypatch.setattr(optrand.sweeps, "solve", lambda *_: asked.append(1))
+    monkeypatch.setattr(optrand.studies.sweeps, "solve", lambda *_: asked.append(1))
     with pytest.raises(InvalidInput, match=message) as caught:
         sweep(problem, **options)
     assert not isinstance(caught.value, Infeasible)

@@ -10,8 +10,8 @@ import pytest
 
 import optrand
 from optrand import Problem, Randomizer
-from optrand.exact import exp_bracket, privacy_ratio
-from optrand.staircase import Staircase
+from optrand.base.arithmetic import exp_bracket, privacy_ratio
+from optrand.model.staircase import Staircase
 
 EPSILONS = (1e-6, 1e-3, 0.01, 0.1, 1.0, 4.0, 8.0, 20.0, 40.0)
 UTILITY = 1e-6

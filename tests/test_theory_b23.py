@@ -1,9 +1,4 @@
-"""What the checks of [B23] compute, against derivations of their own; the counterexamples, by hand.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""What the checks of [B23] compute, against derivations of their own; the counterexamples, by hand."""
 
 from __future__ import annotations
 
@@ -90,7 +85,7 @@ def test_the_optimum_on_a_grid_is_that_of_the_program_as_printed(seed: int) -> N
         math.log(setting.ratio),
         outputs=[float(v) for v in wider],
     )
-    found = optrand.solve(problem, solver=optrand.solvers.LinearProgram(optrand.programs.Pairwise()))
+    found = optrand.solve(problem, solver=optrand.solvers.LinearProgram(optrand.solvers.grid.Pairwise()))
     assert float(best_on_grid(setting, wider, half_square)[0]) == pytest.approx(found.value, rel=1e-6)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from optrand.base.arithmetic import privacy_ratio
 from optrand.baselines import ClusterRR, UniformRR
 from optrand.estimate import resampling_loss_weights
-from optrand.exact import privacy_ratio
 from optrand.theory import find
 from optrand.theory.e22.association import Association, found
 from optrand.theory.e22.curator import Curator

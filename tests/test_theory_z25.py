@@ -11,7 +11,7 @@ import pytest
 from scipy.integrate import quad
 
 from optrand.baselines import Alibi, UnaryBits
-from optrand.entropy import SeededEntropy
+from optrand.sampling.entropy import SeededEntropy
 from optrand.theory import Claim, check, find
 from optrand.theory.z25.bits import Bits, Training, everything, law, votes
 from optrand.theory.z25.neighbours import Coins, Constant, Neighbours, Sample, Slope

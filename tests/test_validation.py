@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optrand import classification, regression, unbiased_regression, validation
+from optrand import classification, regression, unbiased_regression
+from optrand.base import validation
 from optrand.errors import InvalidInput, OptrandError
 
 BAD_EPSILONS = [

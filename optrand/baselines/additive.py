@@ -1,12 +1,8 @@
-r"""A label plus noise, clipped or not: what the additive mechanisms of [B23]_, Appendix F, have in common.
+r"""A label plus noise, clipped or not: what the additive mechanisms of [B23], Appendix F, have in common.
 
 The noise :math:`Z` is scaled to the sensitivity, the range of the labels, so that no two labels are further apart than
 the noise can hide. Clipping to an interval, and rounding to a finite set of outputs, look only at the noisy label and
 cost no privacy.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
 """
 
 from __future__ import annotations
@@ -19,16 +15,16 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.validation import Floats, real
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import labels as checked_labels
+from optrand.base.validation import values as checked_values
 from optrand.baselines.noise import Noise
 from optrand.baselines.protocol import Moments
-from optrand.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 from optrand.errors import InvalidInput
-from optrand.outputs import Interval
-from optrand.randomizer import Randomizer
-from optrand.validation import Floats, real
-from optrand.validation import epsilon as checked_epsilon
-from optrand.validation import labels as checked_labels
-from optrand.validation import values as checked_values
+from optrand.model.outputs import Interval
+from optrand.model.randomizer import Randomizer
+from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 
 __all__ = ["Additive", "ContinuousAdditive", "as_written", "uniforms"]
 
@@ -213,11 +209,7 @@ class ContinuousAdditive(Additive):
     """Noise in floating-point numbers: a baseline for experiments, not for a release.
 
     Its privacy holds for real numbers. Floats have gaps that tell labels apart, and rounded logarithms do so too
-    ([M12]_).
-
-    References
-    ----------
-    .. [M12] Mironov, *On significance of the least significant bits for differential privacy*, 2012.
+    ([M12]).
     """
 
     exact: ClassVar[Literal[False]] = False
@@ -250,7 +242,7 @@ def uniforms(source: EntropySource, count: int) -> Floats:
 
     Examples
     --------
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> uniforms(SeededEntropy(0), 3).round(3).tolist()
     [0.85, 0.555, 0.076]
     """

@@ -1,9 +1,4 @@
-r"""ALIBI ([MEMP21]_): Laplace noise on a label's one-hot vector, and the soft label that Bayes' rule makes of it.
-
-References
-----------
-.. [MEMP21] Malek Esmaeili et al., *Antipodes of Label Differential Privacy: PATE and ALIBI*, 2021.
-"""
+r"""ALIBI ([MEMP21]): Laplace noise on a label's one-hot vector, and the soft label that Bayes' rule makes of it."""
 
 from __future__ import annotations
 
@@ -13,14 +8,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.validation import PRIOR_SUM_TOLERANCE, Floats
+from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.coins import octets
 from optrand.baselines.groups import checked_count
 from optrand.baselines.protocol import Moments
 from optrand.baselines.vector import MIN_EPSILON, checked_classes
-from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
-from optrand.validation import PRIOR_SUM_TOLERANCE, Floats
-from optrand.validation import epsilon as checked_epsilon
+from optrand.sampling.entropy import EntropySource, SystemEntropy
 
 __all__ = ["Alibi"]
 
@@ -49,13 +44,13 @@ class Alibi:
     Notes
     -----
     *Privacy.* Two one-hot vectors are 2 apart in the sum of absolute differences, so the densities of any ``o`` under
-    two labels have a ratio of at most ``exp(2 / lambda)``, attained where ``o_y >= 1`` and ``o_y' <= 0``. [Z25]_
+    two labels have a ratio of at most ``exp(2 / lambda)``, attained where ``o_y >= 1`` and ``o_y' <= 0``. [Z25]
     (Appendix B.2) leaves ``lambda`` open; at ``1 / epsilon`` the mechanism would spend ``2 * epsilon``. All this holds
     for real numbers: *the noise is drawn in floats*, whose last bits may tell labels apart, so this is a baseline to
     compare with and not to release (``exact`` is False). :class:`~optrand.baselines.vector.UnaryBits` is exact, costs
     less, and has half the variance or less.
 
-    *Soft label* ([Z25]_, eq. 29). Of ``f(c) = -sum_k abs(o_k - [k = c])`` all but two terms are common to every class:
+    *Soft label* ([Z25], eq. 29). Of ``f(c) = -sum_k abs(o_k - [k = c])`` all but two terms are common to every class:
     ``f(c) = abs(o_c) - abs(o_c - 1) + const``, and ``abs(x) - abs(x - 1)`` is ``2 x - 1`` clipped to ``[-1, 1]``. The
     ``O(k^2)`` time of which the paper complains (Section 2) is a matter of the program: it takes ``O(k)``, and
     noise beyond ``[0, 1]`` changes nothing. Nor is it a fault of this mechanism that the soft label of the truth falls
@@ -66,7 +61,7 @@ class Alibi:
 
     Examples
     --------
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> randomizer = Alibi(3, 8.0)
     >>> noisy = randomizer.sample([2], source=SeededEntropy(0))
     >>> noisy.round(3).tolist()
@@ -75,11 +70,6 @@ class Alibi:
     [[0.0, 0.0, 0.999]]
     >>> randomizer.moments([0]).variances.tolist()
     [0.375]
-
-    References
-    ----------
-    .. [MEMP21] Malek Esmaeili et al., *Antipodes of Label Differential Privacy: PATE and ALIBI*, 2021.
-    .. [Z25] Zhao et al., *Enhancing Learning with Label Differential Privacy by Vector Approximation*, 2025.
     """
 
     k: int

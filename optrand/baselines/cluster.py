@@ -1,12 +1,8 @@
-r"""Randomized response inside clusters, by a curator ([E22]_, Algorithm 1).
+r"""Randomized response inside clusters, by a curator ([E22], Algorithm 1).
 
 The curator learns a noisy distribution :math:`\tilde q(\cdot | c)` of labels in every public cluster, then replaces
 each label, with some probability, by a draw from its cluster's distribution. With the distributions known, every row
 goes through a finite channel, :class:`LabelRandomization`, whose inverse makes any loss unbiased.
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
 """
 
 from __future__ import annotations
@@ -19,15 +15,15 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.arithmetic import float_above, log_bracket, privacy_ratio
+from optrand.base.validation import Floats
+from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.groups import Groups, checked_count, checked_labels
 from optrand.baselines.randomization import LabelRandomization, fraction
-from optrand.discrete_noise import discrete_laplace
-from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
-from optrand.exact import float_above, log_bracket, privacy_ratio
-from optrand.priors import BudgetSplit
-from optrand.validation import Floats
-from optrand.validation import epsilon as checked_epsilon
+from optrand.sampling.discrete_noise import discrete_laplace
+from optrand.sampling.entropy import EntropySource, SystemEntropy
+from optrand.sampling.priors import BudgetSplit
 
 __all__ = ["ClusterRR", "ClusterRelease", "cluster_distribution"]
 
@@ -76,7 +72,7 @@ class ClusterRelease:
 
         Notes
         -----
-        [E22]_, Algorithm 1, line 30. With ``bias_correction = resampling`` the weighted loss has the loss at the true
+        [E22], Algorithm 1, line 30. With ``bias_correction = resampling`` the weighted loss has the loss at the true
         label as its mean over the resampling; with 0 it is the loss at the noisy label.
         """
         weights = np.empty((self.labels.size, self.mechanism.k))
@@ -88,7 +84,7 @@ class ClusterRelease:
 
 @dataclass(frozen=True)
 class ClusterRR:
-    r"""The centralized cluster mechanism of [E22]_, Algorithm 1, drawn exactly.
+    r"""The centralized cluster mechanism of [E22], Algorithm 1, drawn exactly.
 
     1. To each count of a label in a cluster add discrete Laplace noise with parameter :math:`\sigma`, divide by the
        size of the cluster, clip to :math:`[\tau, 1]`, and bring the sum back to 1.
@@ -122,12 +118,12 @@ class ClusterRR:
     to 1 look at nothing else. Given the distributions, only one row has another law, and with :math:`q \geq \tau` the
     largest ratio of two probabilities of one output is :math:`(1 - \lambda + \lambda q) / (\lambda q)`. ∎
 
-    *The printed epsilon* of [E22]_, Theorem 1, has :math:`1/\sigma` for :math:`2/\sigma`: its proof counts the change
+    *The printed epsilon* of [E22], Theorem 1, has :math:`1/\sigma` for :math:`2/\sigma`: its proof counts the change
     of one entry of the histogram, but a label that is replaced leaves one entry and enters another. More than the proof
     is at fault: with two labels the output :math:`\tilde q = (\tau, 1 - \tau)` alone is :math:`e^{2/\sigma}` times
     likelier on one of two neighbours, and where few labels are kept the whole release exceeds the printed epsilon.
 
-    The noise of [E22]_ is continuous, which floats cannot draw privately; the discrete one has the same ratios at whole
+    The noise of [E22] is continuous, which floats cannot draw privately; the discrete one has the same ratios at whole
     counts. Given the distributions, draws have exactly their rational probabilities.
 
     Examples
@@ -135,15 +131,11 @@ class ClusterRR:
     >>> mechanism = ClusterRR(2, threshold=0.25, noise_scale=4, resampling=0.8)
     >>> round(mechanism.epsilon, 6), round(mechanism.printed_epsilon, 6)
     (1.193147, 0.943147)
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> labels, groups = [0, 0, 0, 1, 1, 1], Groups.of_ids([7, 7, 7, 9, 9, 9])
     >>> release = mechanism.release(labels, groups, source=SeededEntropy(1))
     >>> release.labels.size, release.loss_weights().sum(axis=1).round(9).tolist()
     (6, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
-
-    References
-    ----------
-    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Algorithm 1 and Theorem 1.
     """
 
     exact: ClassVar[Literal[True]] = True
@@ -208,7 +200,7 @@ class ClusterRR:
 
         Examples
         --------
-        >>> from optrand.priors import split_at
+        >>> from optrand.sampling.priors import split_at
         >>> ClusterRR.for_budget(10, split_at(1.0, 0.1), threshold=0.02).epsilon
         1.0
         """
@@ -225,7 +217,7 @@ class ClusterRR:
 
     @classmethod
     def corollary2(cls, k: int, epsilon: float, *, heterogeneity: float | Fraction) -> ClusterRR:
-        r"""The parameters of [E22]_, Corollary 2, which its experiments use: "O(epsilon)" is twice or thrice epsilon.
+        r"""The parameters of [E22], Corollary 2, which its experiments use: "O(epsilon)" is twice or thrice epsilon.
 
         .. math:: \tau = \phi, \quad \beta = 0, \quad \lambda = \frac{1}{1 + (e^\epsilon - 1) \phi}, \quad \sigma =
                   \frac1\epsilon
@@ -246,7 +238,7 @@ class ClusterRR:
 
     @property
     def printed_epsilon(self) -> float:
-        """Epsilon of [E22]_, Theorem 1, for comparison only: the mechanism need not keep it."""
+        """Epsilon of [E22], Theorem 1, for comparison only: the mechanism need not keep it."""
         return float(1 / self.noise_scale + log_bracket(self._ratio)[1])
 
     @property
@@ -289,7 +281,7 @@ class ClusterRR:
 
 
 def cluster_distribution(shares: Sequence[Fraction], threshold: Fraction) -> tuple[Fraction, ...]:
-    r"""Noisy shares as a distribution with no probability below the threshold ([E22]_, Algorithm 1, lines 5 to 19).
+    r"""Noisy shares as a distribution with no probability below the threshold ([E22], Algorithm 1, lines 5 to 19).
 
     With :math:`q_y = \max(\tau, \min(1, \cdot))`, :math:`\Delta = 1 - \sum_y q_y` and :math:`\xi_y = q_y - \tau` where
     :math:`\Delta < 0`, else :math:`1 - q_y`,
@@ -305,7 +297,7 @@ def cluster_distribution(shares: Sequence[Fraction], threshold: Fraction) -> tup
 
     Notes
     -----
-    In fractions: the sum is 1 and every probability at least the threshold without rounding ([E22]_, Theorem 6). Where
+    In fractions: the sum is 1 and every probability at least the threshold without rounding ([E22], Theorem 6). Where
     :math:`\Delta = 0` nothing moves, whatever :math:`\xi` is.
 
     Examples
@@ -313,10 +305,6 @@ def cluster_distribution(shares: Sequence[Fraction], threshold: Fraction) -> tup
     >>> third = Fraction(1, 3)
     >>> [str(q) for q in cluster_distribution([Fraction(-1, 2), third, third], Fraction(1, 6))]
     ['3/13', '5/13', '5/13']
-
-    References
-    ----------
-    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
     """
     clipped = [max(threshold, min(Fraction(1), share)) for share in shares]
     missing = 1 - sum(clipped, Fraction(0))

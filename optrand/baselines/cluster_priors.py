@@ -1,11 +1,7 @@
-"""RRWithPrior with a private prior for every public group of rows ([G21]_, Algorithm 4).
+"""RRWithPrior with a private prior for every public group of rows ([G21], Algorithm 4).
 
 Rows with like features have like labels. The histogram of the labels of each group, with discrete Laplace noise, is a
 prior for all of its rows, and each label is randomized with the randomizer that is best for this prior.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations
@@ -17,14 +13,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.arithmetic import float_above
+from optrand.base.validation import Floats, frozen
+from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.groups import Groups, checked_count, checked_labels
 from optrand.closed_forms import RRWithPriorBatch, rr_with_prior
-from optrand.entropy import EntropySource, SystemEntropy
-from optrand.exact import float_above
-from optrand.priors import BudgetSplit, private_prior, split_at
-from optrand.solution import Solution
-from optrand.validation import Floats, frozen
-from optrand.validation import epsilon as checked_epsilon
+from optrand.model.solution import Solution
+from optrand.sampling.entropy import EntropySource, SystemEntropy
+from optrand.sampling.priors import BudgetSplit, private_prior, split_at
 
 __all__ = ["ClusterPriorRR", "ClusterPriorRelease", "ClusterPriors"]
 
@@ -61,7 +57,8 @@ class ClusterPriors:
         """A private prior for every group, all for one epsilon.
 
         *Proof of privacy.* A row belongs to one group, and groups are public: of two tables that differ in one label
-        one histogram differs, and each of them is released with epsilon-DP (:func:`optrand.priors.private_histogram`).
+        one histogram differs, and each of them is released with epsilon-DP
+        (:func:`optrand.sampling.priors.private_histogram`).
 
         Parameters
         ----------
@@ -87,21 +84,17 @@ class ClusterPriors:
 
         Notes
         -----
-        [G21]_ prints noise ``dlaplace(epsilon / 2)``: probabilities proportional to ``exp(-abs(x) epsilon / 2)``, the
+        [G21] prints noise ``dlaplace(epsilon / 2)``: probabilities proportional to ``exp(-abs(x) epsilon / 2)``, the
         half because a label that is replaced changes two counts. Here it is drawn exactly. Where all noisy counts of a
         group vanish, its prior is uniform, as Algorithm 4 starts from.
 
         Examples
         --------
-        >>> from optrand.entropy import SeededEntropy
+        >>> from optrand.sampling.entropy import SeededEntropy
         >>> groups = Groups.of_ids([0] * 60 + [1] * 40)
         >>> priors = ClusterPriors.learn([2] * 60 + [0] * 40, groups, 3, 1.0, source=SeededEntropy(1))
         >>> priors.probabilities.round(2).tolist()
         [[0.0, 0.06, 0.94], [0.81, 0.19, 0.0]]
-
-        References
-        ----------
-        .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Algorithm 4.
         """
         size = checked_count(k, "k")
         array = checked_labels(labels, size, groups=groups)
@@ -116,7 +109,7 @@ class ClusterPriors:
 
     @property
     def of_rows(self) -> Floats:
-        """The prior of every row, shape ``(n, K)``: the `P` of [G21]_, Algorithm 4."""
+        """The prior of every row, shape ``(n, K)``: the `P` of [G21], Algorithm 4."""
         rows: Floats = self.probabilities[self.groups.index]
         return rows
 
@@ -160,7 +153,7 @@ class ClusterPriorRR:
 
     Notes
     -----
-    By composition the release is epsilon-DP with the sum of the two. [G21]_ gives the priors 0.025 to 0.05, the least
+    By composition the release is epsilon-DP with the sum of the two. [G21] gives the priors 0.025 to 0.05, the least
     that does not harm them.
 
     Examples
@@ -168,10 +161,6 @@ class ClusterPriorRR:
     >>> mechanism = ClusterPriorRR.of_budget(10, 1.0, prior_epsilon=0.05)
     >>> mechanism.split, mechanism.epsilon
     (BudgetSplit(prior=0.05, labels=0.95), 1.0)
-
-    References
-    ----------
-    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Algorithm 4.
     """
 
     exact: ClassVar[Literal[True]] = True
@@ -222,7 +211,7 @@ class ClusterPriorRR:
 
         Examples
         --------
-        >>> from optrand.entropy import SeededEntropy
+        >>> from optrand.sampling.entropy import SeededEntropy
         >>> mechanism = ClusterPriorRR.of_budget(3, 2.0, prior_epsilon=0.5)
         >>> groups = Groups.of_ids([0] * 60 + [1] * 40)
         >>> release = mechanism.release([2] * 60 + [0] * 40, groups, source=SeededEntropy(1))

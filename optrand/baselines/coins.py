@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.entropy import MAX_WIDTH, EntropySource, checked_width, checked_words
+from optrand.sampling.entropy import MAX_WIDTH, EntropySource, checked_width, checked_words
 
 __all__ = ["Octets", "coins", "octets"]
 
@@ -24,7 +24,7 @@ def octets(source: EntropySource, count: int) -> Octets:
 
     Examples
     --------
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> octets(SeededEntropy(0), 3).tolist()
     [112, 138, 120]
     """
@@ -64,7 +64,7 @@ def coins(probability: Fraction, count: int, source: EntropySource) -> Octets:
 
     Examples
     --------
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> drawn = coins(Fraction(1, 3), 100_000, SeededEntropy(0))
     >>> round(float(np.unpackbits(drawn).mean()), 3)
     0.333

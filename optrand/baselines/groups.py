@@ -1,10 +1,4 @@
-"""Public groups of rows: the clusters that a mechanism may know because no private label had a part in them.
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
-"""
+"""Public groups of rows: the clusters that a mechanism may know because no private label had a part in them."""
 
 from __future__ import annotations
 
@@ -155,13 +149,8 @@ class Groups:
 
         Notes
         -----
-        [E22]_ takes 100 groups for sets of 50,000 to 60,000 images; [G21]_, Algorithm 4, takes 50 to 100 of the
+        [E22] takes 100 groups for sets of 50,000 to 60,000 images; [G21], Algorithm 4, takes 50 to 100 of the
         features of a network that was trained without labels.
-
-        References
-        ----------
-        .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Section 7.
-        .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Algorithm 4.
         """
         table = np.asarray(features)
         if table.dtype.kind not in "iuf" or table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():

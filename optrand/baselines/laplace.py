@@ -7,19 +7,19 @@ from fractions import Fraction
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.baselines.additive import ContinuousAdditive, uniforms
 from optrand.baselines.lattice_additive import LatticeAdditive
 from optrand.baselines.noise import DiscreteLaplaceNoise, LaplaceNoise
-from optrand.discrete_noise import discrete_laplace
-from optrand.entropy import EntropySource
-from optrand.validation import Floats
+from optrand.sampling.discrete_noise import discrete_laplace
+from optrand.sampling.entropy import EntropySource
 
 __all__ = ["DiscreteLaplace", "Laplace"]
 
 
 @dataclass(frozen=True, init=False)
 class Laplace(ContinuousAdditive):
-    r"""The Laplace mechanism ([DMNS06]_; [B23]_, Definition 18), in floats: a baseline, not for a release.
+    r"""The Laplace mechanism ([DMNS06]; [B23], Definition 18), in floats: a baseline, not for a release.
 
     .. math:: M(y) = y + Z, \qquad h(z) = \frac{\varepsilon}{2 \Delta} e^{-\varepsilon |z| / \Delta}
 
@@ -47,7 +47,7 @@ class Laplace(ContinuousAdditive):
 
     Examples
     --------
-    >>> from optrand.outputs import Interval
+    >>> from optrand.model.outputs import Interval
     >>> Laplace([0, 1], 0.5).moments([0, 1]).loss([0.5, 0.5])
     4.0
 
@@ -59,11 +59,6 @@ class Laplace(ContinuousAdditive):
     >>> proof = optrand.certify(problem, clipped, optrand.solve(problem).dual)
     >>> round(proof.lower, 4), round(proof.upper, 4), proof.epsilon <= 1 + 1e-12
     (0.2527, 0.484, True)
-
-    References
-    ----------
-    .. [DMNS06] Dwork, McSherry, Nissim and Smith, *Calibrating Noise to Sensitivity in Private Data Analysis*, 2006.
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
 
     @property
@@ -79,7 +74,7 @@ class Laplace(ContinuousAdditive):
 
 @dataclass(frozen=True, init=False)
 class DiscreteLaplace(LatticeAdditive):
-    r"""The discrete Laplace, or geometric, mechanism ([GRS12]_; [B23]_, Definition 17), drawn exactly.
+    r"""The discrete Laplace, or geometric, mechanism ([GRS12]; [B23], Definition 17), drawn exactly.
 
     .. math:: M(y) = y + s Z, \qquad \Pr[Z = i] = \frac{1 - q}{1 + q} q^{|i|}, \quad q = e^{-\varepsilon s / \Delta}
 
@@ -108,8 +103,8 @@ class DiscreteLaplace(LatticeAdditive):
 
     Examples
     --------
-    >>> from optrand.entropy import SeededEntropy
-    >>> from optrand.outputs import Interval
+    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.model.outputs import Interval
     >>> mechanism = DiscreteLaplace([0, 1, 2, 3], 1.0, clip=Interval(0, 3))
     >>> mechanism.sample([0, 0, 3, 3], source=SeededEntropy(4)).tolist()
     [1.0, 1.0, 3.0, 0.0]
@@ -121,11 +116,6 @@ class DiscreteLaplace(LatticeAdditive):
     >>> proof = optrand.certify(problem, mechanism.channel(problem.labels), optrand.solve(problem).dual)
     >>> round(proof.lower, 4), round(proof.upper, 4), proof.epsilon <= 1 + 1e-12
     (0.4292, 1.0296, True)
-
-    References
-    ----------
-    .. [GRS12] Ghosh, Roughgarden and Sundararajan, *Universally Utility-Maximizing Privacy Mechanisms*, 2012.
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
 
     @property

@@ -10,13 +10,13 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.arithmetic import quotient
+from optrand.base.validation import MAX_INTEGER, Floats, frozen, real
 from optrand.baselines.additive import Additive, as_written
-from optrand.dyadic import quotient
-from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
-from optrand.outputs import Interval
-from optrand.randomizer import Randomizer
-from optrand.validation import MAX_INTEGER, Floats, frozen, real
+from optrand.model.outputs import Interval
+from optrand.model.randomizer import Randomizer
+from optrand.sampling.entropy import EntropySource, SystemEntropy
 
 __all__ = ["LatticeAdditive"]
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from optrand.validation import Floats
+from optrand.base.validation import Floats
 
 __all__ = ["DiscreteLaplaceNoise", "LaplaceNoise", "Noise", "geometric_sum", "weighted_sum"]
 

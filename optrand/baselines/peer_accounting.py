@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, xlog1py, xlogy
 
-from optrand.validation import MAX_EPSILON, Floats
+from optrand.base.validation import MAX_EPSILON, Floats
 
 __all__ = ["LEAST_DELTA", "PeerPair"]
 

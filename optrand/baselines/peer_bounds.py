@@ -1,9 +1,4 @@
-r"""Bounds of [E22]_ for its peer-to-peer mechanism, beside what holds.
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-"""
+r"""Bounds of [E22] for its peer-to-peer mechanism, beside what holds."""
 
 from __future__ import annotations
 
@@ -11,16 +6,16 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from optrand.base.validation import real
 from optrand.baselines.groups import checked_count
 from optrand.baselines.peer_to_peer import PeerToPeer
 from optrand.errors import InvalidInput
-from optrand.validation import real
 
 __all__ = ["PeerToPeerRow", "lemma9", "lemma9_at", "peer_to_peer_table", "theorem3", "theorem3_flip"]
 
 
 def lemma9(mechanism: PeerToPeer, delta: float, size: int) -> float:
-    r"""The epsilon of [E22]_, Lemma 9, at a delta; infinite where its hypotheses do not hold.
+    r"""The epsilon of [E22], Lemma 9, at a delta; infinite where its hypotheses do not hold.
 
     .. math:: \epsilon = \theta \log\Big(e + \frac{3}{s\alpha}\Big) + \sqrt\theta\, \xi \log\Big(1 +
               \frac{3}{\sqrt{s\alpha}}\Big), \qquad
@@ -38,10 +33,6 @@ def lemma9(mechanism: PeerToPeer, delta: float, size: int) -> float:
     -----
     Hypotheses: :math:`s \alpha \geq 2` and :math:`\xi \leq 3 \alpha \sqrt{\theta s (1 - \alpha)}`; also
     :math:`\alpha \leq 1/2`, which the proof needs and the lemma does not say.
-
-    References
-    ----------
-    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Lemma 9.
     """
     s, alpha, theta = checked_count(size, "the size of a cluster"), mechanism.flip, mechanism.rate
     target = real(delta, "delta")
@@ -54,7 +45,7 @@ def lemma9(mechanism: PeerToPeer, delta: float, size: int) -> float:
 
 
 def lemma9_at(mechanism: PeerToPeer, xi: float, size: int) -> tuple[float, float]:
-    r"""Epsilon and delta of [E22]_, Lemma 9, at a :math:`\xi`, whether or not its hypotheses hold.
+    r"""Epsilon and delta of [E22], Lemma 9, at a :math:`\xi`, whether or not its hypotheses hold.
 
     Parameters
     ----------
@@ -70,10 +61,6 @@ def lemma9_at(mechanism: PeerToPeer, xi: float, size: int) -> tuple[float, float
     >>> epsilon, delta = lemma9_at(PeerToPeer(0.4, 1.0), 3.7, 20)
     >>> round(epsilon, 3), round(delta, 4)
     (3.804, 0.0063)
-
-    References
-    ----------
-    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Lemma 9.
     """
     flip, rate = mechanism.flip, mechanism.rate
     least = size * flip
@@ -83,7 +70,7 @@ def lemma9_at(mechanism: PeerToPeer, xi: float, size: int) -> tuple[float, float
 
 
 def theorem3(mechanism: PeerToPeer, size: int) -> float:
-    r"""The epsilon of [E22]_, Theorem 3, with the constants of its proof; infinite where it does not speak.
+    r"""The epsilon of [E22], Theorem 3, with the constants of its proof; infinite where it does not speak.
 
     Lemma 9 at :math:`\xi = 4 \sqrt{\log s}`, which gives :math:`\delta \leq 1/s^2`.
 
@@ -91,10 +78,6 @@ def theorem3(mechanism: PeerToPeer, size: int) -> float:
     -----
     The theorem takes :math:`\alpha = 4 \sqrt 2 \log s / \sqrt{\theta s} \leq 1/2`, which takes more than 10,000
     users even at :math:`\theta = 1`; a larger flip, up to 1/2, serves its proof as well.
-
-    References
-    ----------
-    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Theorem 3 and Appendix B.1.
     """
     s = checked_count(size, "the size of a cluster", 2)
     if not theorem3_flip(s, mechanism.rate) <= mechanism.flip <= 1 / 2:
@@ -119,13 +102,9 @@ class PeerToPeerRow:
     exhaustive : bool
         Whether all labels of the other users were tried.
     lemma9, theorem3 : float
-        At this delta, as printed in [E22]_; infinite where they do not speak.
+        At this delta, as printed in [E22]; infinite where they do not speak.
     flips : float
         Pure, of the flips alone.
-
-    References
-    ----------
-    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
     """
 
     size: int
@@ -140,22 +119,18 @@ class PeerToPeerRow:
 
 
 def theorem3_flip(size: int, rate: float) -> float:
-    r"""The flip of [E22]_, Theorem 3: :math:`\alpha = 4 \sqrt 2 \log s / \sqrt{\theta s}`, where that is at most 1/2.
+    r"""The flip of [E22], Theorem 3: :math:`\alpha = 4 \sqrt 2 \log s / \sqrt{\theta s}`, where that is at most 1/2.
 
     Examples
     --------
     >>> round(theorem3_flip(20_000, 1.0), 4), round(theorem3_flip(1_000, 1.0), 4)
     (0.3961, 1.2357)
-
-    References
-    ----------
-    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Appendix B.1.
     """
     return 4 * math.sqrt(2) * math.log(size) / math.sqrt(rate * size) if rate else math.inf
 
 
 def peer_to_peer_table(cases: Iterable[tuple[int, float, float]]) -> list[PeerToPeerRow]:
-    r"""Epsilons of Algorithm 2 of [E22]_ at :math:`\delta = 1/s^2`, beside what the paper proves.
+    r"""Epsilons of Algorithm 2 of [E22] at :math:`\delta = 1/s^2`, beside what the paper proves.
 
     Parameters
     ----------
@@ -176,10 +151,6 @@ def peer_to_peer_table(cases: Iterable[tuple[int, float, float]]) -> list[PeerTo
     ...     print(f"{row.epsilon:.3f} {row.lemma9:.3f} {row.theorem3:.3f} {row.flips:.3f}")
     0.287 inf inf 1.386
     0.730 inf inf 2.197
-
-    References
-    ----------
-    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Theorem 3.
     """
     rows = []
     for size, flip, rate in cases:

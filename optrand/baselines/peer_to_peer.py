@@ -1,9 +1,4 @@
-r"""Labels that peers exchange without a server ([E22]_, Algorithm 2), and how private that is.
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-"""
+r"""Labels that peers exchange without a server ([E22], Algorithm 2), and how private that is."""
 
 from __future__ import annotations
 
@@ -17,16 +12,16 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.arithmetic import log_above
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import real
 from optrand.baselines.groups import Groups, checked_count, checked_labels
 from optrand.baselines.peer_accounting import LEAST_DELTA, PeerPair
 from optrand.baselines.randomization import fraction
-from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
-from optrand.exact import log_above
-from optrand.rounding import unbiased_rounding
+from optrand.sampling.entropy import EntropySource, SystemEntropy
+from optrand.sampling.rounding import unbiased_rounding
 from optrand.sampling.uniform import integers_below
-from optrand.validation import epsilon as checked_epsilon
-from optrand.validation import real
 
 __all__ = ["PeerPrivacy", "PeerRelease", "PeerToPeer"]
 
@@ -76,7 +71,7 @@ class PeerRelease:
 
 @dataclass(frozen=True)
 class PeerToPeer:
-    r"""The peer-to-peer mechanism of [E22]_, Algorithm 2, for labels 0 and 1.
+    r"""The peer-to-peer mechanism of [E22], Algorithm 2, for labels 0 and 1.
 
     1. Every user flips their own label, once, with probability :math:`\alpha`.
     2. Every user takes over the flipped label of a user drawn uniformly from their cluster, maybe themselves.
@@ -100,7 +95,7 @@ class PeerToPeer:
     asked whom, :meth:`at_delta` is far better; it depends on the size of the cluster.
     :mod:`optrand.baselines.peer_accounting` says what is summed.
 
-    [E22]_ proves Lemma 9 for labels that are independent draws of one probability, and for a fixed number
+    [E22] proves Lemma 9 for labels that are independent draws of one probability, and for a fixed number
     :math:`\theta n` of them. But users who ask the same user are told the same flipped label, and the number of labels
     that are sent is random. What is computed here is Algorithm 2 as it is printed.
 
@@ -112,10 +107,6 @@ class PeerToPeer:
     >>> privacy = mechanism.at_delta(1e-4, 100)
     >>> round(privacy.epsilon, 4), privacy.exhaustive
     (0.2431, True)
-
-    References
-    ----------
-    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Algorithm 2 and Section 5.1.
     """
 
     exact: ClassVar[Literal[True]] = True
@@ -139,7 +130,7 @@ class PeerToPeer:
 
         Notes
         -----
-        A user is told one flipped label, which is a given user's with probability :math:`1/n` ([E22]_, Section 5.1,
+        A user is told one flipped label, which is a given user's with probability :math:`1/n` ([E22], Section 5.1,
         prints :math:`1/s`).
         """
         return abs(1 - 2 * self.flip) / checked_count(size, "the size of a cluster")
@@ -246,7 +237,7 @@ class PeerToPeer:
 
         Examples
         --------
-        >>> from optrand.entropy import SeededEntropy
+        >>> from optrand.sampling.entropy import SeededEntropy
         >>> groups = Groups.of_ids(["a", "a", "a", "b", "b", "b"])
         >>> release = PeerToPeer(0.1, 0.5).release([0, 0, 0, 1, 1, 1], groups, source=SeededEntropy(1))
         >>> release.rows.tolist(), release.labels.tolist()

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.entropy import EntropySource
-from optrand.mechanism import Mechanism
-from optrand.validation import Floats, frozen
-from optrand.validation import prior as checked_prior
+from optrand.base.validation import Floats, frozen
+from optrand.base.validation import prior as checked_prior
+from optrand.mechanism.mechanism import Mechanism
+from optrand.sampling.entropy import EntropySource
 
 __all__ = ["ExactRandomizer", "FloatRandomizer", "LabelRandomizer", "Moments"]
 
@@ -58,13 +58,7 @@ class Moments:
         return self._mean(self.variances, prior)
 
     def loss(self, prior: ArrayLike) -> float:
-        """The noisy label loss under a prior: the mean half squared error of what is released ([B23]_, Section 2).
-
-        References
-        ----------
-        .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*,
-           2023.
-        """
+        """The noisy label loss under a prior: the mean half squared error of what is released ([B23], Section 2)."""
         return self._mean((self.variances + self.biases**2) / 2, prior)
 
     def _mean(self, amounts: Floats, prior: ArrayLike) -> float:

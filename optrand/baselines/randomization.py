@@ -1,9 +1,4 @@
-r"""A label that is sometimes replaced by a draw from a known distribution, and the loss that undoes it on average.
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-"""
+r"""A label that is sometimes replaced by a draw from a known distribution, and the loss that undoes it on average."""
 
 from __future__ import annotations
 
@@ -17,14 +12,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.arithmetic import log_above, privacy_ratio
+from optrand.base.validation import Floats, frozen, real
+from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.groups import checked_count, checked_labels
 from optrand.baselines.protocol import Moments
-from optrand.entropy import EntropySource
 from optrand.errors import InvalidInput
-from optrand.exact import log_above, privacy_ratio
 from optrand.sampling import Sampler
-from optrand.validation import Floats, frozen, real
-from optrand.validation import epsilon as checked_epsilon
+from optrand.sampling.entropy import EntropySource
 
 __all__ = ["LabelRandomization", "UniformRR", "fraction"]
 
@@ -62,10 +57,6 @@ class LabelRandomization:
     [[1.0, 0.0], [0.0, 1.0]]
     >>> round(channel.epsilon, 6)
     1.609438
-
-    References
-    ----------
-    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Algorithm 1, lines 24, 29 and 30.
     """
 
     exact: ClassVar[Literal[True]] = True
@@ -166,7 +157,7 @@ class LabelRandomization:
 
         Examples
         --------
-        >>> from optrand.entropy import SeededEntropy
+        >>> from optrand.sampling.entropy import SeededEntropy
         >>> channel = LabelRandomization((Fraction(1, 4), Fraction(3, 4)), Fraction(1, 2))
         >>> channel.sample([0, 0, 0, 1, 1, 1], source=SeededEntropy(5)).tolist()
         [1, 0, 0, 1, 1, 1]
@@ -205,7 +196,7 @@ class LabelRandomization:
 
 @dataclass(frozen=True)
 class UniformRR:
-    r"""Randomized response on `k` labels ([E22]_, Corollary 1): the cluster mechanism that learns nothing.
+    r"""Randomized response on `k` labels ([E22], Corollary 1): the cluster mechanism that learns nothing.
 
     .. math:: \lambda = \frac{k}{k - 1 + e^\epsilon}, \qquad \tilde q(y | c) = \frac{1}{k}, \qquad
               \Pr[\tilde y = y] = \frac{e^\epsilon}{e^\epsilon + k - 1}
@@ -220,16 +211,12 @@ class UniformRR:
     Notes
     -----
     Draws are exact: :math:`e^\epsilon` is replaced by the rational ratio at or below it of
-    :func:`optrand.exact.privacy_ratio`.
+    :func:`optrand.base.arithmetic.privacy_ratio`.
 
     Examples
     --------
     >>> UniformRR(3, 1.0).channel.matrix.round(4).tolist()
     [[0.5761, 0.2119, 0.2119], [0.2119, 0.5761, 0.2119], [0.2119, 0.2119, 0.5761]]
-
-    References
-    ----------
-    .. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022, Corollary 1.
     """
 
     exact: ClassVar[Literal[True]] = True

@@ -11,22 +11,22 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.validation import Floats, real
+from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.additive import ContinuousAdditive, uniforms
 from optrand.baselines.lattice_additive import LatticeAdditive
 from optrand.baselines.staircase_noise import ContinuousStaircase, LatticeStaircase
-from optrand.discrete_noise import discrete_staircase
-from optrand.entropy import EntropySource
 from optrand.errors import InvalidInput
-from optrand.outputs import Interval
-from optrand.validation import Floats, real
-from optrand.validation import epsilon as checked_epsilon
+from optrand.model.outputs import Interval
+from optrand.sampling.discrete_noise import discrete_staircase
+from optrand.sampling.entropy import EntropySource
 
 __all__ = ["DiscreteStaircase", "Staircase", "best_gamma", "best_rise"]
 
 
 @dataclass(frozen=True, init=False)
 class Staircase(ContinuousAdditive):
-    r"""The staircase mechanism ([GV14]_; [B23]_, Definition 20), in floats: a baseline, not for a release.
+    r"""The staircase mechanism ([GV14]; [B23], Definition 20), in floats: a baseline, not for a release.
 
     .. math:: M(y) = y + Z, \qquad h(z) = a e^{-\varepsilon (\lfloor |z| / \Delta \rfloor
               + [|z| \bmod \Delta \geq \gamma \Delta])},
@@ -63,11 +63,6 @@ class Staircase(ContinuousAdditive):
     >>> variances = [kind([0, 1], 6.0).moments([0]).variance([1.0]) for kind in (Staircase, Laplace)]
     >>> [round(variance, 5) for variance in variances]
     [0.01411, 0.05556]
-
-    References
-    ----------
-    .. [GV14] Geng and Viswanath, *The Optimal Mechanism in Differential Privacy*, 2014.
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
 
     gamma: float
@@ -121,17 +116,13 @@ def best_gamma(epsilon: float) -> float:
 
     Notes
     -----
-    [GV14]_ prints :math:`-b / (1 - b) + (b - 2 b^2 + 2 b^4 - b^5)^{1/3} / (2^{1/3} (1 - b)^2)`, whose radicand is
+    [GV14] prints :math:`-b / (1 - b) + (b - 2 b^2 + 2 b^4 - b^5)^{1/3} / (2^{1/3} (1 - b)^2)`, whose radicand is
     :math:`b (1 + b) (1 - b)^3`. It is evaluated without the difference of near numbers.
 
     Examples
     --------
     >>> round(best_gamma(1e-9), 6), round(best_gamma(1.0), 6)
     (0.5, 0.416737)
-
-    References
-    ----------
-    .. [GV14] Geng and Viswanath, *The Optimal Mechanism in Differential Privacy*, 2014.
     """
     budget = checked_epsilon(epsilon)
     fall = -math.expm1(-budget)
@@ -140,7 +131,7 @@ def best_gamma(epsilon: float) -> float:
 
 @dataclass(frozen=True, init=False)
 class DiscreteStaircase(LatticeAdditive):
-    r"""The discrete staircase mechanism ([GV14]_; [B23]_, Definition 19), drawn exactly.
+    r"""The discrete staircase mechanism ([GV14]; [B23], Definition 19), drawn exactly.
 
     .. math:: M(y) = y + s Z, \qquad \Pr[Z = i] = a e^{-\varepsilon (\lfloor |i| / D \rfloor + [|i| \bmod D \geq r])},
               \quad a = \frac{1 - e^{-\varepsilon}}{2 r + 2 e^{-\varepsilon} (D - r) - (1 - e^{-\varepsilon})}
@@ -181,11 +172,6 @@ class DiscreteStaircase(LatticeAdditive):
     >>> proof = optrand.certify(problem, mechanism.channel(problem.labels), optrand.solve(problem).dual)
     >>> round(proof.lower, 4), round(proof.upper, 4), proof.epsilon <= 3 + 1e-12
     (0.151, 0.2671, True)
-
-    References
-    ----------
-    .. [GV14] Geng and Viswanath, *The Optimal Mechanism in Differential Privacy*, 2014.
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
 
     rise: int
@@ -243,10 +229,6 @@ def best_rise(epsilon: float, length: int) -> int:
     --------
     >>> [best_rise(epsilon, 52) for epsilon in (0.1, 1.0, 4.0)]
     [26, 22, 11]
-
-    References
-    ----------
-    .. [GV14] Geng and Viswanath, *The Optimal Mechanism in Differential Privacy*, 2014.
     """
     budget = checked_epsilon(epsilon)
     if length < 1:

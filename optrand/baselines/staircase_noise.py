@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.baselines.noise import Noise, geometric_sum, weighted_sum
-from optrand.validation import Floats
 
 __all__ = ["ContinuousStaircase", "LatticeStaircase"]
 
@@ -93,12 +93,7 @@ class _Staircase(Noise):
 
 @dataclass(frozen=True)
 class ContinuousStaircase(_Staircase):
-    """[B23]_, Definition 20: the upper level takes a share `gamma` of every stair.
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-    """
+    """[B23], Definition 20: the upper level takes a share `gamma` of every stair."""
 
     epsilon: float
     length: float
@@ -133,12 +128,7 @@ class ContinuousStaircase(_Staircase):
 
 @dataclass(frozen=True)
 class LatticeStaircase(_Staircase):
-    """[B23]_, Definition 19: the upper level takes `rise` of the `length` integers of every stair, 0 among them.
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-    """
+    """[B23], Definition 19: the upper level takes `rise` of the `length` integers of every stair, 0 among them."""
 
     epsilon: float
     length: int

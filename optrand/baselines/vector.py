@@ -1,11 +1,7 @@
-r"""A label as a vector of random bits, one a class: the vector approximation of [Z25]_.
+r"""A label as a vector of random bits, one a class: the vector approximation of [Z25].
 
 The bits are those of the label's one-hot vector, each flipped on its own with probability ``1 / (1 + r)``. Changing the
 label changes two bits of that vector, so ``r = exp(epsilon / 2)`` spends epsilon.
-
-References
-----------
-.. [Z25] Zhao et al., *Enhancing Learning with Label Differential Privacy by Vector Approximation*, 2025.
 """
 
 from __future__ import annotations
@@ -17,14 +13,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.arithmetic import privacy_ratio
+from optrand.base.validation import Floats
+from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.coins import Octets, coins
 from optrand.baselines.groups import checked_count
 from optrand.baselines.protocol import Moments
-from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
-from optrand.exact import privacy_ratio
-from optrand.validation import Floats
-from optrand.validation import epsilon as checked_epsilon
+from optrand.sampling.entropy import EntropySource, SystemEntropy
 
 __all__ = ["UnaryBits", "checked_classes"]
 
@@ -80,14 +76,14 @@ class UnaryBits:
 
     Notes
     -----
-    *Privacy* ([Z25]_, Theorem 1). Of any vector ``z`` the probabilities under labels ``y`` and ``y'`` differ in the
+    *Privacy* ([Z25], Theorem 1). Of any vector ``z`` the probabilities under labels ``y`` and ``y'`` differ in the
     factors of the bits ``y`` and ``y'`` alone. Where these two bits are equal the ratio is 1; where they are not it is
     ``r**2`` or its inverse. So ``r = exp(epsilon)`` would spend ``2 * epsilon``. Here ``r`` is a rational *at most*
     ``exp(epsilon / 2)``, short of it by ``2**-50`` of ``exp(epsilon / 2) - 1`` or less, and the coins have that
     probability exactly: privacy holds in integers, and the ratio :attr:`ratio` is attained.
 
     *Estimate.* Averaged over any distribution ``eta`` of the label, bit ``j`` has the mean ``1 / (1 + r) + (r - 1) /
-    (r + 1) * eta_j`` ([Z25]_, eq. 24), so ``((1 + r) Z_j - 1) / (r - 1)`` is an unbiased estimate of ``eta_j``. Its
+    (r + 1) * eta_j`` ([Z25], eq. 24), so ``((1 + r) Z_j - 1) / (r - 1)`` is an unbiased estimate of ``eta_j``. Its
     variance ``r / (r - 1)**2 = 1 / (4 sinh(epsilon / 4)**2)`` is the same for every bit and every label: half of
     ALIBI's ``8 / epsilon**2``, or less.
 
@@ -98,8 +94,8 @@ class UnaryBits:
 
     Examples
     --------
-    >>> from optrand.entropy import SeededEntropy
-    >>> from optrand.exact import log_above
+    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.base.arithmetic import log_above
     >>> randomizer = UnaryBits(5, 2.0)
     >>> log_above(randomizer.ratio)
     2.0
@@ -108,10 +104,6 @@ class UnaryBits:
     [[0, 0, 0, 1, 0], [1, 0, 0, 0, 1]]
     >>> randomizer.debiased(bits)[1].round(3).tolist()
     [1.582, -0.582, -0.582, -0.582, 1.582]
-
-    References
-    ----------
-    .. [Z25] Zhao et al., *Enhancing Learning with Label Differential Privacy by Vector Approximation*, 2025.
     """
 
     k: int
@@ -181,7 +173,7 @@ class UnaryBits:
 
         Examples
         --------
-        >>> from optrand.entropy import SeededEntropy
+        >>> from optrand.sampling.entropy import SeededEntropy
         >>> UnaryBits(10, 2.0).sample_packed([9, 0], source=SeededEntropy(1)).tolist()
         [[64, 192], [168, 64]]
         """
@@ -210,7 +202,7 @@ class UnaryBits:
         return np.unpackbits(octets, axis=-1, count=self.k)
 
     def debiased(self, bits: ArrayLike) -> Floats:
-        """An unbiased estimate of the one-hot vector behind each vector of bits ([Z25]_, eq. 24 solved for ``eta``).
+        """An unbiased estimate of the one-hot vector behind each vector of bits ([Z25], eq. 24 solved for ``eta``).
 
         Parameters
         ----------
@@ -248,7 +240,7 @@ class UnaryBits:
 
         Examples
         --------
-        >>> from optrand.entropy import SeededEntropy
+        >>> from optrand.sampling.entropy import SeededEntropy
         >>> randomizer = UnaryBits(3, 1.0)
         >>> packed = randomizer.sample_packed([0] * 30_000 + [2] * 10_000, source=SeededEntropy(2))
         >>> randomizer.frequencies(packed).round(2).tolist(), round((randomizer.variance / 40_000) ** 0.5, 3)

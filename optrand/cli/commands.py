@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from optrand.base.numerals import shown_above, shown_spent
 from optrand.cli.options import (
     BiasPenalty,
     Epsilon,
@@ -22,7 +23,6 @@ from optrand.cli.questions import answered, read_mechanism, read_problem
 from optrand.cli.reporting import progress, reported, show, tell_diagnosis, told_gap
 from optrand.cli.verifying import proven
 from optrand.errors import InvalidInput
-from optrand.numerals import shown_above, shown_spent
 
 if TYPE_CHECKING:
     from optrand.release.baseline_job import BaselineSummary
@@ -42,7 +42,7 @@ def solve(
     force: Force = False,
 ) -> None:
     """Compute and prove the optimal randomizer of a prior: unbiased and on the real line, unless options say else."""
-    from optrand.release.atomic import check_target
+    from optrand.base.files import check_target
 
     problem = read_problem(
         labels,
@@ -237,7 +237,7 @@ def plot(
 
     One probability mass function per label, and the table with its staircase signature.
     """
-    from optrand.certificate import certify
+    from optrand.certificates.certificate import certify
     from optrand.plotting import mechanism_figure, save_figure
 
     loaded = read_mechanism(mechanism)

@@ -39,8 +39,8 @@ def gallery(
     Its probability mass functions, its table and signature, its joint distribution with the labels, its flow, the
     mixture of randomized responses that it is, and the proof that nothing is better.
     """
-    from optrand.gallery import gallery as drawn
-    from optrand.gallery import refuse_gallery
+    from optrand.plotting.gallery import gallery as drawn
+    from optrand.plotting.gallery import refuse_gallery
 
     given = sum(text is not None for text in (labels, prior, epsilon))
     if given != (0 if mechanism else 3) or (mechanism and (outputs, bias_penalty) != ("line", "inf")):

@@ -12,9 +12,9 @@ from typing import Annotated
 
 import typer
 
+from optrand.base.validation import epsilon as checked_epsilon
 from optrand.errors import InvalidInput
 from optrand.release.decimals import number, whole
-from optrand.validation import epsilon as checked_epsilon
 
 __all__ = [
     "BiasPenalty",

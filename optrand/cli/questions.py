@@ -12,16 +12,16 @@ from optrand.cli.reporting import tell_prior
 from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from optrand.certificate import Certificate
-    from optrand.mechanism import Mechanism
-    from optrand.problem import Problem
+    from optrand.certificates.certificate import Certificate
+    from optrand.mechanism.mechanism import Mechanism
+    from optrand.model.problem import Problem
 
 __all__ = ["answered", "read_mechanism", "read_problem"]
 
 
 def read_mechanism(path: Path) -> Mechanism:
     """A saved mechanism, verified as it is loaded."""
-    from optrand.mechanism import load
+    from optrand.mechanism.mechanism import load
 
     if not path.is_file():
         raise InvalidInput(f"{path} is {'not a regular file' if path.exists() else 'not there'}: expected a mechanism")
@@ -32,7 +32,7 @@ def read_problem(
     labels: str, prior: Path, epsilon: str, *, outputs: str, bias_penalty: str, check: Callable[[], None]
 ) -> Problem:
     """The problem that options state; `check` is called before the user is told how the prior is taken."""
-    from optrand.problem import regression
+    from optrand.model.problem import regression
     from optrand.release.declared import parse_labels, read_prior
     from optrand.release.outputs import allowed_outputs, parse_outputs
 
@@ -48,9 +48,9 @@ def read_problem(
 
 def answered(problem: Problem, announce: Callable[[str], None]) -> tuple[Mechanism, Certificate]:
     """The exact mechanism of a problem, and its proof in exact arithmetic."""
-    from optrand.certificate import certify
+    from optrand.certificates.certificate import certify
+    from optrand.mechanism.tabulation import tabulate
     from optrand.solvers import solve
-    from optrand.tabulation import tabulate
 
     announce("solving")
     solution = solve(problem)

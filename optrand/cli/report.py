@@ -26,10 +26,10 @@ def report(
     The page needs no network and no script. It holds what `verify` proves, what the budget means, and every picture.
     Where the proof fails the page says so, and the command ends with exit code 3.
     """
-    from optrand.certificate import certify
+    from optrand.base.files import refuse_target, write_atomically
+    from optrand.certificates.certificate import certify
     from optrand.errors import InvalidInput
-    from optrand.files import refuse_target, write_atomically
-    from optrand.report import report_page
+    from optrand.plotting.report import report_page
 
     if output.suffix.lower() not in (".html", ".htm"):
         raise InvalidInput(f"{output.name} is not the name of a page, expected one that ends in .html")

@@ -15,8 +15,8 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from optrand.base.numerals import shown_above
 from optrand.errors import InvalidFile, InvalidInput, NotCertified, OptrandError, SpentNote
-from optrand.numerals import shown_above
 
 if TYPE_CHECKING:
     from optrand.release.declared import PublicPrior

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from optrand.base.numerals import shown_above
 from optrand.cli.options import Force, Labels, Outputs, Prior, read_epsilon, read_penalty, read_several
 from optrand.cli.reporting import reported, tell_prior
 from optrand.errors import NotCertified
-from optrand.numerals import shown_above
 
 if TYPE_CHECKING:
-    from optrand.sweeps import Sweep
+    from optrand.studies.sweeps import Sweep
 
 __all__ = ["sweep"]
 
@@ -48,12 +48,11 @@ def sweep(
     A grid is the same in every row: that of the smallest epsilon, the widest of them. Rows whose outputs admit no
     unbiased randomizer say so; a row without a proof ends the command with exit code 3, when all others are done.
     """
-    from optrand.files import write_atomically
-    from optrand.problem import regression
-    from optrand.release.atomic import check_target
+    from optrand.base.files import check_target, write_atomically
+    from optrand.model.problem import regression
     from optrand.release.declared import parse_labels, read_prior
     from optrand.release.outputs import allowed_outputs, parse_outputs
-    from optrand.sweeps import sweep as swept
+    from optrand.studies.sweeps import sweep as swept
 
     budgets = read_several(epsilons, "--epsilon", read_epsilon)
     penalties = read_several(bias_penalties, "--bias-penalty", read_penalty)

@@ -106,7 +106,7 @@ def theory(
 
 def _refuse(chosen: Sequence[Claim], page: Path | None, pictures: Path | None, *, overwrite: bool) -> None:
     """Raise now what would else be raised after a long run."""
-    from optrand.files import refuse_target
+    from optrand.base.files import refuse_target
 
     if page is not None:
         refuse_target(page, overwrite=overwrite)
@@ -129,7 +129,7 @@ def _refuse_kept(kept: Path, page: Path | None) -> None:
 def _publish(
     chosen: Sequence[Claim], findings: Sequence[Finding], page: Path | None, pictures: Path | None, *, overwrite: bool
 ) -> None:
-    from optrand.files import write_atomically
+    from optrand.base.files import write_atomically
     from optrand.theory.writing import page as written
 
     by_name = {finding.claim: finding for finding in findings}

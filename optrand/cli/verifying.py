@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from optrand.base.numerals import shown_above, shown_below, shown_spent
 from optrand.cli.options import read_gap
 from optrand.cli.questions import read_mechanism
 from optrand.cli.reporting import progress, reported, show, told_gap
 from optrand.errors import InvalidInput
-from optrand.numerals import shown_above, shown_below, shown_spent
 
 if TYPE_CHECKING:
-    from optrand.certificate import Certificate
-    from optrand.mechanism import Mechanism
+    from optrand.certificates.certificate import Certificate
+    from optrand.mechanism.mechanism import Mechanism
 
 __all__ = ["proven", "verify"]
 
@@ -33,7 +33,7 @@ def verify(
     Nothing but the file is trusted. A mechanism is checked in exact arithmetic, and `python -m optrand.checker` does
     the same with none of this code. Of noise the parameters are checked; nobody claims that it is optimal.
     """
-    from optrand.certificate import certify
+    from optrand.certificates.certificate import certify
     from optrand.release.randomizer_file import holds_noise
 
     required = math.inf if gap is None else read_gap(gap)
@@ -69,7 +69,7 @@ def _verify_noise(path: Path) -> None:
 
 def proven(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
     """Facts that a proof states of a mechanism, to be printed."""
-    from optrand.release.outputs import in_words
+    from optrand.model.outputs import in_words
 
     return {
         "labels": mechanism.labels.size,

@@ -2,18 +2,13 @@
 
 =====================  =========================  ===========================================================
 :func:`rr`             randomized response        optimal for classification under the uniform prior
-:func:`rr_top_k`       [G21]_, Algorithm 1        optimal where `k` is the one that RRWithPrior chooses
-:func:`rr_with_prior`  [G21]_, Algorithm 2        optimal for classification, always
-:func:`debiased_rr`    [B23]_, Definition 23      unbiased; optimal for two labels or a large epsilon
+:func:`rr_top_k`       [G21], Algorithm 1        optimal where `k` is the one that RRWithPrior chooses
+:func:`rr_with_prior`  [G21], Algorithm 2        optimal for classification, always
+:func:`debiased_rr`    [B23], Definition 23      unbiased; optimal for two labels or a large epsilon
 =====================  =========================  ===========================================================
 
 :func:`rr_with_prior_batch` answers many priors at once, for training loops. Each dual is a formula, so a certificate
 says of every one of these randomizers how far it is from the best, even where it is not the best itself.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """RRWithPrior for many priors at once, as a training loop needs it: one prior an example, drawn exactly.
 
 A classifier that is trained in stages predicts, for every example of the next stage, a prior over the labels; each
-label is then randomized with the randomizer that is best for its own prior ([G21]_, Algorithm 3). Tables of ``K x K``
+label is then randomized with the randomizer that is best for its own prior ([G21], Algorithm 3). Tables of ``K x K``
 numbers for 100,000 examples would fill a disk, so a batch stores which labels each row keeps and nothing else.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations
@@ -18,14 +14,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.arithmetic import privacy_ratio
+from optrand.base.validation import PRIOR_SUM_TOLERANCE, SMALLEST_NORMAL, Floats, frozen
+from optrand.base.validation import epsilon as checked_epsilon
 from optrand.closed_forms.response import kept_labels, response_weights, rr_with_prior
-from optrand.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 from optrand.errors import InvalidInput
-from optrand.exact import privacy_ratio
+from optrand.model.solution import Solution
+from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 from optrand.sampling.uniform import integers_below
-from optrand.solution import Solution
-from optrand.validation import PRIOR_SUM_TOLERANCE, SMALLEST_NORMAL, Floats, frozen
-from optrand.validation import epsilon as checked_epsilon
 
 __all__ = ["RRWithPriorBatch", "rr_with_prior_batch"]
 
@@ -136,7 +132,7 @@ class RRWithPriorBatch:
 
         Examples
         --------
-        >>> from optrand.entropy import SeededEntropy
+        >>> from optrand.sampling.entropy import SeededEntropy
         >>> batch = rr_with_prior_batch([[0.5, 0.3, 0.2]] * 8, 1.0)
         >>> batch.sample([0, 0, 0, 0, 1, 1, 1, 2], source=SeededEntropy(1)).max() <= 1
         np.True_
@@ -187,14 +183,10 @@ def rr_with_prior_batch(priors: ArrayLike, epsilon: float) -> RRWithPriorBatch:
 
     Examples
     --------
-    >>> from optrand.certificate import certify
+    >>> from optrand.certificates.certificate import certify
     >>> batch = rr_with_prior_batch([[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]], 1.0)
     >>> certify(batch[1]).require(gap=1e-12).lower.__round__(9) == batch.objective[1].round(9)
     np.True_
-
-    References
-    ----------
-    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Algorithm 2.
     """
     return RRWithPriorBatch(np.asarray(priors), epsilon)
 

@@ -1,9 +1,4 @@
-"""Debiased randomized response ([B23]_, Definition 23), and the only dual that can prove it optimal.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""Debiased randomized response ([B23], Definition 23), and the only dual that can prove it optimal."""
 
 from __future__ import annotations
 
@@ -12,16 +7,16 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.arcs import Arcs
+from optrand.base.validation import Floats
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import labels as checked_labels
+from optrand.base.validation import prior as checked_prior
 from optrand.closed_forms.response import response_weights
 from optrand.errors import InvalidInput
-from optrand.problem import Problem, unbiased_regression
-from optrand.randomizer import Randomizer
-from optrand.solution import Dual, Solution, Stats
-from optrand.validation import Floats
-from optrand.validation import epsilon as checked_epsilon
-from optrand.validation import labels as checked_labels
-from optrand.validation import prior as checked_prior
+from optrand.model.arcs import Arcs
+from optrand.model.problem import Problem, unbiased_regression
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution, Stats
 
 __all__ = ["debiased_rr"]
 
@@ -76,7 +71,7 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
 
     Examples
     --------
-    >>> from optrand.certificate import certify
+    >>> from optrand.certificates.certificate import certify
     >>> solution = debiased_rr([0, 1], math.log(3))
     >>> solution.randomizer.outputs.tolist(), solution.randomizer.matrix.round(12).tolist()
     ([-0.5, 1.5], [[0.75, 0.25], [0.25, 0.75]])
@@ -85,11 +80,6 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
     '0.375000000 0.375000000'
     >>> [f"{certify(debiased_rr([0, 1, 2], epsilon)).gap:.3f}" for epsilon in (1.0, 4.0)]
     ['0.271', '0.000']
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023,
-       Definition 23.
     """
     given = checked_labels(labels)
     order = np.argsort(given)

@@ -1,9 +1,4 @@
-"""Randomized response on all labels, on the likeliest `k`, and on the best number of them ([G21]_, Algorithms 1 and 2).
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
-"""
+"""Randomized response on all labels, on the likeliest `k`, and on the best number ([G21], Algorithms 1 and 2)."""
 
 from __future__ import annotations
 
@@ -12,13 +7,13 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.validation import Floats
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import labels as checked_labels
 from optrand.errors import InvalidInput
-from optrand.problem import Problem, classification
-from optrand.randomizer import Randomizer
-from optrand.solution import Dual, Solution, Stats
-from optrand.validation import Floats
-from optrand.validation import epsilon as checked_epsilon
-from optrand.validation import labels as checked_labels
+from optrand.model.problem import Problem, classification
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution, Stats
 
 __all__ = ["kept_labels", "response_weights", "rr", "rr_top_k", "rr_with_prior"]
 
@@ -50,17 +45,13 @@ def rr(labels: ArrayLike, epsilon: float) -> Solution:
 
     Examples
     --------
-    >>> from optrand.certificate import certify
+    >>> from optrand.certificates.certificate import certify
     >>> solution = rr([0, 1, 2], 1.0)
     >>> solution.randomizer.matrix.round(4).tolist()
     [[0.5761, 0.2119, 0.2119], [0.2119, 0.5761, 0.2119], [0.2119, 0.2119, 0.5761]]
     >>> proof = certify(solution)
     >>> f"{proof.lower:.12f} {proof.upper:.12f}"
     '0.576116884766 0.576116884766'
-
-    References
-    ----------
-    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Section 2.
     """
     names = checked_labels(labels)
     problem = classification(np.full(names.size, 1 / names.size), epsilon, labels=names)
@@ -100,14 +91,10 @@ def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Solution:
 
     Examples
     --------
-    >>> from optrand.certificate import certify
+    >>> from optrand.certificates.certificate import certify
     >>> prior = [0.5, 0.3, 0.2]
     >>> [f"{certify(rr_top_k(prior, k, 1.0)).gap:.3f}" for k in (1, 2, 3)]
     ['0.170', '0.000', '0.015']
-
-    References
-    ----------
-    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Algorithm 1.
     """
     problem = classification(prior, epsilon)
     if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
@@ -121,7 +108,7 @@ def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Solution:
 def rr_with_prior(prior: ArrayLike, epsilon: float) -> Solution:
     r"""The randomizer that keeps the label most often: :func:`rr_top_k` with the best `k`.
 
-    With :math:`P_k` the sum of the `k` largest priors it attains the optimum of LP1 of [G21]_,
+    With :math:`P_k` the sum of the `k` largest priors it attains the optimum of LP1 of [G21],
 
     .. math:: S = \max_k w_k, \qquad w_k = \frac{e^\epsilon P_k}{e^\epsilon + k - 1}.
 
@@ -153,8 +140,9 @@ def rr_with_prior(prior: ArrayLike, epsilon: float) -> Solution:
     The left side grows with `k` and the right side shrinks, so the labels that pay come first, and no two numbers that
     are nearly equal are ever subtracted after rounding. Equally likely labels are kept or left out together.
 
-    *The proof of optimality* ([G21]_, Theorem 3, in closed form). With :math:`-\alpha_y = \mu_y = \max(0, (e^\epsilon
-    p_y - S) / (e^\epsilon - 1))` and :math:`\beta = 0` the bound of :mod:`optrand.certificate` is `S`. By the above
+    *The proof of optimality* ([G21], Theorem 3, in closed form). With :math:`-\alpha_y = \mu_y = \max(0, (e^\epsilon
+    p_y - S) / (e^\epsilon - 1))` and :math:`\beta = 0` the bound of :mod:`optrand.certificates.certificate` is `S`. By
+    the above
     :math:`\mu_y > 0` on the kept labels only, where :math:`(e^\epsilon - 1) \sum \mu_y = e^\epsilon P_k - k S =
     (e^\epsilon - 1) S`: the multipliers sum to `S`. And the best column at output `y` costs :math:`\sum_z \mu_z - p_y +
     (e^\epsilon - 1) \min(\mu_y - p_y, 0)`, which is 0 on the kept labels and :math:`S - e^\epsilon p_y \geq 0`
@@ -167,16 +155,12 @@ def rr_with_prior(prior: ArrayLike, epsilon: float) -> Solution:
 
     Examples
     --------
-    >>> from optrand.certificate import certify
+    >>> from optrand.certificates.certificate import certify
     >>> solution = rr_with_prior([0.5, 0.3, 0.2], 1.0)
     >>> solution.randomizer.outputs.tolist(), round(solution.value, 6)
     ([0.0, 1.0], 0.584847)
     >>> certify(solution).require(gap=1e-12).findings
     ()
-
-    References
-    ----------
-    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Algorithm 2 and Theorem 3.
     """
     problem = classification(prior, epsilon)
     kept = np.flatnonzero(kept_labels(problem.prior[np.newaxis], problem.epsilon)[0])

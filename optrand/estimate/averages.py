@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.validation import Floats, squarable
 from optrand.errors import InvalidInput
 from optrand.estimate.debiasing import Debiasing
 from optrand.estimate.intervals import Estimate
-from optrand.mechanism import Mechanism
-from optrand.validation import Floats, squarable
+from optrand.mechanism.mechanism import Mechanism
 
 __all__ = ["average", "mean", "output_numbers", "tallied"]
 
@@ -102,7 +102,7 @@ def mean(released: ArrayLike, mechanism: Mechanism) -> Estimate:
     Examples
     --------
     >>> import numpy as np, optrand
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> weeks = np.repeat([0, 1, 2], [5000, 3000, 2000])
     >>> mechanism = optrand.tabulate(optrand.solve(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)))
     >>> optrand.certify(mechanism).require(gap=1e-9).bias < 1e-14
@@ -166,7 +166,7 @@ def average(
     The share of the second class, released by randomized response (which is biased):
 
     >>> import numpy as np, optrand
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> mechanism = optrand.tabulate(optrand.rr([0, 1, 2], 1.0))
     >>> optrand.certify(mechanism).epsilon
     1.0

@@ -35,13 +35,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from optrand.arcs.integers import IntegerArcs
-from optrand.dyadic import places, quotient, scaled
+from optrand.base.arithmetic import places, quotient, scaled
+from optrand.base.validation import Floats, frozen
+from optrand.base.validation import prior as checked_prior
 from optrand.errors import InvalidInput
 from optrand.estimate.factors import ADVICE, DEPENDENT, LARGEST, Factor, factored, row_lengths
-from optrand.mechanism import Mechanism
-from optrand.validation import Floats, frozen
-from optrand.validation import prior as checked_prior
+from optrand.mechanism.mechanism import Mechanism
+from optrand.model.integer_arcs import IntegerArcs
 
 __all__ = ["DENSE", "Debiasing"]
 

@@ -11,8 +11,8 @@ from scipy import sparse
 from scipy.linalg import qr, solve_triangular
 from scipy.sparse.linalg import SuperLU, norm, splu
 
+from optrand.base.validation import Floats, frozen
 from optrand.errors import InvalidInput
-from optrand.validation import Floats, frozen
 
 __all__ = ["ADVICE", "DEPENDENT", "LARGEST", "DenseFactor", "Factor", "SparseFactor", "factored", "row_lengths"]
 

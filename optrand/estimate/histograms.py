@@ -16,11 +16,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.validation import Floats, frozen
+from optrand.base.validation import values as checked_values
 from optrand.estimate.averages import tallied
 from optrand.estimate.debiasing import Debiasing
-from optrand.mechanism import Mechanism
-from optrand.validation import Floats, frozen
-from optrand.validation import values as checked_values
+from optrand.mechanism.mechanism import Mechanism
 
 __all__ = ["Histogram", "histogram", "project_to_simplex"]
 
@@ -130,7 +130,7 @@ def histogram(released: ArrayLike, mechanism: Mechanism, *, prior: ArrayLike | N
     Examples
     --------
     >>> import numpy as np, optrand
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> mechanism = optrand.tabulate(optrand.rr([0, 1, 2], 1.0))
     >>> optrand.certify(mechanism).epsilon
     1.0
@@ -157,17 +157,13 @@ def project_to_simplex(vector: ArrayLike) -> Floats:
 
     Notes
     -----
-    Euclidean distance, by sorting ([DSSC08]_, Figure 1): ``O(k log k)``. A projection onto a convex set that holds the
+    Euclidean distance, by sorting ([DSSC08], Figure 1): ``O(k log k)``. A projection onto a convex set that holds the
     true distribution brings every vector nearer to it.
 
     Examples
     --------
     >>> project_to_simplex([0.75, 0.5, -0.25]).tolist()
     [0.625, 0.375, 0.0]
-
-    References
-    ----------
-    .. [DSSC08] Duchi, Shalev-Shwartz, Singer and Chandra, *Efficient Projections onto the l1-Ball*, 2008.
     """
     given = checked_values(vector, "vector")
     # Less a constant the projection is the same, and 1 is not lost among large numbers; 1 below the largest it is 0.

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from scipy.special import stdtrit
 
+from optrand.base.validation import real
 from optrand.errors import InvalidInput
-from optrand.validation import real
 
 __all__ = ["Estimate", "IntervalMethod", "Spread", "empirical_bernstein", "hoeffding", "normal"]
 
@@ -63,7 +63,7 @@ def normal(spread: Spread, confidence: float) -> float:
 
 
 def hoeffding(spread: Spread, confidence: float) -> float:
-    r"""Half-width by Hoeffding's bound ([H63]_): at least the confidence at any number of rows, whatever the labels.
+    r"""Half-width by Hoeffding's bound ([H63]): at least the confidence at any number of rows, whatever the labels.
 
     .. math:: \mathrm{width} \sqrt{\ln(2 / \delta) / 2 N}, \qquad \delta = 1 - \mathrm{confidence}.
 
@@ -71,16 +71,12 @@ def hoeffding(spread: Spread, confidence: float) -> float:
     --------
     >>> round(hoeffding(Spread(size=10_000, variance=4.0, sample_variance=5.0, width=8.0), 0.95), 6)
     0.108648
-
-    References
-    ----------
-    .. [H63] Hoeffding, *Probability Inequalities for Sums of Bounded Random Variables*, 1963, Theorem 2.
     """
     return spread.width * math.sqrt(math.log(2 / (1 - confidence)) / (2 * spread.size))
 
 
 def empirical_bernstein(spread: Spread, confidence: float) -> float:
-    r"""Half-width by the empirical Bernstein bound ([MP09]_): as honest as Hoeffding's, narrower if variance is small.
+    r"""Half-width by the empirical Bernstein bound ([MP09]): as honest as Hoeffding's, narrower if variance is small.
 
     .. math:: \sqrt{2 V \ln(4 / \delta) / N} + \mathrm{width} \cdot 7 \ln(4 / \delta) / 3 (N - 1),
               \qquad \delta = 1 - \mathrm{confidence},
@@ -93,10 +89,6 @@ def empirical_bernstein(spread: Spread, confidence: float) -> float:
     --------
     >>> round(empirical_bernstein(Spread(size=10_000, variance=4.0, sample_variance=5.0, width=8.0), 0.95), 6)
     0.074377
-
-    References
-    ----------
-    .. [MP09] Maurer and Pontil, *Empirical Bernstein Bounds and Sample-Variance Penalization*, 2009, Theorem 4.
     """
     log = math.log(4 / (1 - confidence))
     return math.sqrt(2 * spread.sample_variance * log / spread.size) + 7 * spread.width * log / (3 * (spread.size - 1))

@@ -9,11 +9,6 @@ The papers' three formulas are one: a label stays with probability :math:`1 - \l
 distribution :math:`\tilde q`, and
 
 .. math:: w_{v y} = \frac{[v = y] - \lambda \tilde q_y}{1 - \lambda}.
-
-References
-----------
-.. [E22] Esfandiari et al., *Label Differential Privacy via Clustering*, 2022.
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations
@@ -23,11 +18,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.validation import Floats, real
+from optrand.base.validation import epsilon as checked_epsilon
 from optrand.errors import InvalidInput
 from optrand.estimate.debiasing import Debiasing
-from optrand.mechanism import Mechanism
-from optrand.validation import Floats, real
-from optrand.validation import epsilon as checked_epsilon
+from optrand.mechanism.mechanism import Mechanism
 
 __all__ = ["loss_weights", "resampling_loss_weights", "top_k_loss_weights", "unbiased_values"]
 
@@ -98,12 +93,12 @@ def loss_weights(mechanism: Mechanism, *, prior: ArrayLike | None = None) -> Flo
 
     Notes
     -----
-    Of a square table the inverse, as in [E22]_, Algorithm 1, line 30; else the right inverse of the least variance.
+    Of a square table the inverse, as in [E22], Algorithm 1, line 30; else the right inverse of the least variance.
     Every row sums to 1.
 
     Examples
     --------
-    Randomized response at ``exp(epsilon) = 3``, whose gradients [G21]_, eq. (7), weighs like this:
+    Randomized response at ``exp(epsilon) = 3``, whose gradients [G21], eq. (7), weighs like this:
 
     >>> import math, optrand
     >>> mechanism = optrand.tabulate(optrand.rr([0, 1, 2], math.log(3)))
@@ -151,16 +146,12 @@ def resampling_loss_weights(released: ArrayLike, distributions: ArrayLike, *, re
     Notes
     -----
     The inverse is the Sherman-Morrison formula's: ``O(K)`` an example. With a bias correction below the probability of
-    resampling, pass the former ([E22]_ calls it :math:`\beta`).
+    resampling, pass the former ([E22] calls it :math:`\beta`).
 
     Examples
     --------
     >>> resampling_loss_weights([1, 0], [0.5, 0.25, 0.25], resampling=0.5).tolist()
     [[-0.5, 1.75, -0.25], [1.5, -0.25, -0.25]]
-
-    References
-    ----------
-    .. [E22] Esfandiari et al., *Label Differential Privacy via Clustering*, 2022, Algorithm 1, lines 29 and 30.
     """
     rows = np.asarray(distributions, dtype=np.float64)
     if rows.ndim not in (1, 2) or not rows.size:
@@ -208,17 +199,13 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
     Notes
     -----
     Unbiased where the true label is kept. Where it is not, the expectation is the mean loss over the labels that are,
-    which no weights can mend: those labels are all released alike ([G21]_, eq. (18), has the probability of that).
+    which no weights can mend: those labels are all released alike ([G21], eq. (18), has the probability of that).
 
     Examples
     --------
     >>> import math
     >>> top_k_loss_weights([2, 0], [True, False, True], math.log(3)).round(12).tolist()
     [[-0.5, 0.0, 1.5], [1.5, 0.0, -0.5]]
-
-    References
-    ----------
-    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, eq. (17); with all labels kept, eq. (7).
     """
     budget = checked_epsilon(epsilon)
     mask = np.asarray(kept)

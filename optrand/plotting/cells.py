@@ -14,8 +14,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.randomizer import Randomizer
-from optrand.validation import Floats
+from optrand.base.validation import Floats
+from optrand.model.randomizer import Randomizer
 
 __all__ = ["Cells", "group_edges", "grouped_rows", "row_chances"]
 

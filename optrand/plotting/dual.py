@@ -3,7 +3,7 @@ r"""The picture of a proof: the price of the best column at every output, which 
 With the reduced costs :math:`h_y(v) = p_y g(v, y) - \alpha_y - \beta_y v` of the multipliers, the cheapest column of
 any private table costs :math:`f(v) = \sum_y h_y(v) + (E - 1) \sum_y \min(h_y(v), 0)` at output :math:`v`. Where
 :math:`f \geq 0` everywhere, no randomizer loses less than :math:`\sum_y \alpha_y + \beta_y y`; and one that loses no
-more uses only outputs at which :math:`f = 0` (:mod:`optrand.certificate`).
+more uses only outputs at which :math:`f = 0` (:mod:`optrand.certificates.certificate`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.ticker import MaxNLocator
 
-from optrand.outputs import Grid
+from optrand.base.validation import Floats
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.solution import Dual
 from optrand.plotting.style import INK
 from optrand.plotting.subject import counted
-from optrand.problem import Problem
-from optrand.solution import Dual
-from optrand.validation import Floats
 
 __all__ = ["best_prices", "draw_dual"]
 

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 import matplotlib
 from matplotlib.figure import Figure
 
-from optrand.path_decomposition import decompose_paths
+from optrand.mechanism.paths import decompose_paths
+from optrand.model.randomizer import Randomizer
 from optrand.plotting.paths import draw_paths
 from optrand.plotting.stems import draw_pmfs, shown_labels
 from optrand.plotting.style import STYLE, above
 from optrand.plotting.subject import HasRandomizer, counted, drawn_table, has_means
 from optrand.plotting.table import draw_matrix
-from optrand.randomizer import Randomizer
 
 if TYPE_CHECKING:
-    from optrand.certificate import Certificate
+    from optrand.certificates.certificate import Certificate
 
 __all__ = ["matrix_figure", "mechanism_figure", "paths_figure", "pmf_figure"]
 
 
 def pmf_figure(subject: Randomizer | HasRandomizer) -> Figure:
-    """One probability mass function a label, one below the other, as in [B23]_, Figure 2.
+    """One probability mass function a label, one below the other, as in [B23], Figure 2.
 
     The dotted line stands at the label, the triangle at the mean output (not for classes, which have no mean). A stem
     ends in a filled circle where its label makes the output likeliest, in an empty one where it makes it least likely,
@@ -51,10 +51,6 @@ def pmf_figure(subject: Randomizer | HasRandomizer) -> Figure:
     'Labels 0, 13, 26, 39, 52 of 53, ε = 1'
     >>> len(figure.axes)
     5
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
     table = drawn_table(subject)
     with matplotlib.rc_context(STYLE):
@@ -65,7 +61,7 @@ def pmf_figure(subject: Randomizer | HasRandomizer) -> Figure:
 
 
 def matrix_figure(subject: Randomizer | HasRandomizer) -> Figure:
-    """The table as a heat map, and beside it where each probability stands in its column ([B23]_, Definition 10).
+    """The table as a heat map, and beside it where each probability stands in its column ([B23], Definition 10).
 
     Rows are labels and columns the outputs that occur, both in increasing order and equally wide whatever their values.
     The shades of the heat map are logarithmic.
@@ -90,10 +86,6 @@ def matrix_figure(subject: Randomizer | HasRandomizer) -> Figure:
     >>> figure = matrix_figure(debiased_rr([0, 1, 2], 1.0))
     >>> [axes.get_title() for axes in figure.axes[:2]]
     ['Probability of each output', 'Staircase signature']
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
     table = drawn_table(subject)
     with matplotlib.rc_context(STYLE):
@@ -123,7 +115,7 @@ def mechanism_figure(subject: Randomizer | HasRandomizer, certificate: Certifica
 
     Examples
     --------
-    >>> from optrand.certificate import certify
+    >>> from optrand.certificates.certificate import certify
     >>> from optrand.closed_forms import debiased_rr
     >>> coin = debiased_rr([0, 1], 1.0)
     >>> mechanism_figure(coin).get_suptitle()

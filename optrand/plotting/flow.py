@@ -12,10 +12,10 @@ from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from optrand.path_decomposition import Paths
+from optrand.base.validation import Floats
+from optrand.mechanism.paths import Paths
 from optrand.plotting.cells import group_edges
 from optrand.plotting.style import INK, LINE_SHADES, number_texts, spread
-from optrand.validation import Floats
 
 __all__ = ["Bundles", "draw_flow"]
 

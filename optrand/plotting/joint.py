@@ -1,9 +1,4 @@
-"""The joint distribution of label and noisy label, as in [B23]_, Figure 3, with both margins.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""The joint distribution of label and noisy label, as in [B23], Figure 3, with both margins."""
 
 from __future__ import annotations
 
@@ -13,10 +8,10 @@ from matplotlib.figure import FigureBase
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from optrand.base.validation import Floats
+from optrand.model.randomizer import Randomizer
 from optrand.plotting.cells import group_edges, grouped_rows
 from optrand.plotting.style import INK, line_edges, log_shades
-from optrand.randomizer import Randomizer
-from optrand.validation import Floats
 
 __all__ = ["draw_joint"]
 

@@ -8,27 +8,27 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from optrand import losses
-from optrand.certificate import certify
+from optrand.base.numerals import shown_above
+from optrand.certificates.certificate import certify
+from optrand.certificates.prices import price
 from optrand.errors import InvalidInput
-from optrand.mechanism import Mechanism
-from optrand.numerals import shown_above
-from optrand.path_decomposition import decompose_paths
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.paths import decompose_paths
+from optrand.model import losses
+from optrand.model.problem import Problem, regression
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Solution
 from optrand.plotting.dual import draw_dual
 from optrand.plotting.flow import draw_flow
 from optrand.plotting.joint import draw_joint
 from optrand.plotting.style import STYLE, above, below
 from optrand.plotting.subject import HasRandomizer, counted, drawn_table, problem_of
-from optrand.pricing import price
-from optrand.problem import Problem, regression
-from optrand.randomizer import Randomizer
-from optrand.solution import Solution
 
 __all__ = ["dual_figure", "flow_figure", "joint_figure"]
 
 
 def joint_figure(subject: Mechanism | Solution) -> Figure:
-    """The joint distribution of label and noisy label as a heat map, with both margins ([B23]_, Figure 3).
+    """The joint distribution of label and noisy label as a heat map, with both margins ([B23], Figure 3).
 
     An optimal unbiased randomizer keeps its mass around the diagonal on average, and yet may produce nothing near it.
 
@@ -54,10 +54,6 @@ def joint_figure(subject: Mechanism | Solution) -> Figure:
     >>> print(joint_figure(debiased_rr([0, 1, 2], 1.0)).get_suptitle())
     ε = 1, 3 labels: mean squared error 4.36009
     noisy labels in 90 bins; dashed: noisy label = label
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
     """
     problem, table = problem_of(subject), drawn_table(subject)
     if problem.loss == losses.zero_one:

@@ -8,9 +8,9 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import FigureBase
 
-from optrand.path_decomposition import Path, Paths
+from optrand.base.validation import Floats
+from optrand.mechanism.paths import Path, Paths
 from optrand.plotting.style import INK, number_texts, spread
-from optrand.validation import Floats
 
 __all__ = ["draw_paths"]
 

@@ -10,8 +10,8 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
+from optrand.base.files import write_atomically
 from optrand.errors import InvalidInput
-from optrand.files import write_atomically
 from optrand.plotting.style import STYLE
 
 __all__ = ["check_ending", "save_figure"]

@@ -1,9 +1,4 @@
-"""One probability mass function a label: stems on the line of outputs, as in [B23]_, Figure 2.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""One probability mass function a label: stems on the line of outputs, as in [B23], Figure 2."""
 
 from __future__ import annotations
 
@@ -17,9 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from optrand.model.randomizer import Randomizer
 from optrand.plotting.cells import row_chances
 from optrand.plotting.style import INK, MARKS, number_texts, spread
-from optrand.randomizer import Randomizer
 
 __all__ = ["draw_pmfs", "shown_labels"]
 

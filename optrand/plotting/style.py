@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.colors import LogNorm
 from numpy.typing import NDArray
 
-from optrand.numerals import shown_above, shown_below
-from optrand.validation import Floats
+from optrand.base.numerals import shown_above, shown_below
+from optrand.base.validation import Floats
 
 __all__ = [
     "INK",
@@ -133,7 +133,7 @@ def number_texts(numbers: Floats) -> list[str]:
 
 
 def below(number: float, digits: int) -> str:
-    """A number rounded down as :func:`~optrand.numerals.shown_below` does, in exactly so many digits.
+    """A number rounded down as :func:`~optrand.base.numerals.shown_below` does, in exactly so many digits.
 
     Examples
     --------

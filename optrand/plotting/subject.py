@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from optrand import losses
 from optrand.errors import InvalidInput
-from optrand.mechanism import Mechanism
-from optrand.problem import Problem
-from optrand.randomizer import Randomizer
+from optrand.mechanism.mechanism import Mechanism
+from optrand.model import losses
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
 
 __all__ = ["HasRandomizer", "counted", "drawn_table", "has_means", "problem_of"]
 

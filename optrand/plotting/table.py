@@ -1,9 +1,4 @@
-"""The table of a randomizer as a heat map, and beside it its staircase signature ([B23]_, Definition 10).
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""The table of a randomizer as a heat map, and beside it its staircase signature ([B23], Definition 10)."""
 
 from __future__ import annotations
 
@@ -16,9 +11,9 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import FigureBase
 from numpy.typing import NDArray
 
+from optrand.model.randomizer import Randomizer
 from optrand.plotting.cells import Cells
 from optrand.plotting.style import INK, MARKS, log_shades, number_texts, spread
-from optrand.randomizer import Randomizer
 
 __all__ = ["draw_matrix"]
 

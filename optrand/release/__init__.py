@@ -12,6 +12,5 @@
 :mod:`~optrand.release.declared`          labels and a public prior, as a user writes them
 :mod:`~optrand.release.outputs`           where outputs may lie, as a user writes it
 :mod:`~optrand.release.decimals`          numbers, as a user writes them
-:mod:`~optrand.release.atomic`            files that appear whole or not at all
 ========================================  ========================================================
 """

@@ -8,20 +8,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.validation import Floats, frozen
+from optrand.base.validation import labels as checked_labels
+from optrand.base.validation import values as checked_values
 from optrand.baselines import Moments
 from optrand.baselines.additive import Additive
 from optrand.baselines.lattice_additive import LatticeAdditive
-from optrand.entropy import EntropySource, SystemEntropy
 from optrand.errors import InvalidInput
-from optrand.mechanism import Mechanism
-from optrand.outputs import Line
+from optrand.mechanism.mechanism import Mechanism
+from optrand.model.outputs import Line, in_words
 from optrand.release.diagnosis import Diagnosis, Readings, declared_places
 from optrand.release.job import Announce, Keep, silent
-from optrand.release.outputs import in_words
 from optrand.release.randomizer_file import KINDS, finite_moments, save_randomizer
-from optrand.validation import Floats, frozen
-from optrand.validation import labels as checked_labels
-from optrand.validation import values as checked_values
+from optrand.sampling.entropy import EntropySource, SystemEntropy
 
 __all__ = ["BaselineJob", "BaselineRelease", "BaselineSummary"]
 
@@ -114,7 +113,7 @@ class BaselineJob:
     Examples
     --------
     >>> from optrand.baselines import DiscreteLaplace
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> job = BaselineJob(labels=np.arange(4), randomizer=DiscreteLaplace(np.arange(4), 1.0))
     >>> release = job.run([0, 3, 3, 1, 0, 0] * 500, source=SeededEntropy(1))
     >>> summary = release.summary

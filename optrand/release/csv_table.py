@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
 from optrand.release.diagnosis import Readings
-from optrand.validation import Floats
 
 __all__ = ["CsvTable"]
 

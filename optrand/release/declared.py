@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
+from optrand.base.validation import MAX_INTEGER, Floats, frozen
+from optrand.base.validation import labels as checked_labels
 from optrand.errors import InvalidInput
 from optrand.release.decimals import decimal
-from optrand.validation import MAX_INTEGER, Floats, frozen
-from optrand.validation import labels as checked_labels
 
 __all__ = ["MAX_LABELS", "PublicPrior", "parse_labels", "read_prior"]
 

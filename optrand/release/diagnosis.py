@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.validation import MAX_INTEGER, Floats
 from optrand.errors import InvalidInput
-from optrand.validation import MAX_INTEGER, Floats
 
 __all__ = ["WARNING", "Diagnosis", "Readings", "declared_places"]
 

@@ -1,16 +1,12 @@
 """The main job: private labels in, epsilon-label-DP labels out, and a mechanism that anybody can verify.
 
-LabelRandomizer of [B23]_, Algorithm 3, with three corrections: the prior is estimated with exact discrete noise, its
+LabelRandomizer of [B23], Algorithm 3, with three corrections: the prior is estimated with exact discrete noise, its
 share of the budget has a ceiling, and outputs may lie anywhere on the real line. Where a grid is asked for, it is
 feasible for epsilon_2, the budget of the randomizer that uses it (the paper prints epsilon_1).
 
 :class:`LabelJob` works on arrays, :class:`~optrand.release.table_job.TableJob` on files, and
 :mod:`~optrand.release.baseline_job` is the job with a randomizer that needs no prior. No figure that either returns
 or saves is computed from the true labels, but for what the prior's budget pays for; the number of rows is public.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
 """
 
 from __future__ import annotations
@@ -25,25 +21,25 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.certificate import certify
-from optrand.entropy import EntropySource, SystemEntropy
+from optrand.base.arithmetic import float_above
+from optrand.base.validation import Floats, frozen
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import labels as checked_labels
+from optrand.base.validation import values as checked_values
+from optrand.certificates.certificate import certify
 from optrand.errors import InvalidInput
-from optrand.exact import float_above
-from optrand.mechanism import Mechanism
-from optrand.outputs import Line
-from optrand.priors import BudgetSplit, private_prior, split_at, split_budget
-from optrand.problem import Problem, regression
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.tabulation import tabulate
+from optrand.model.outputs import Line, in_words
+from optrand.model.problem import Problem, regression
 from optrand.release.declared import PublicPrior
 from optrand.release.diagnosis import Diagnosis, Readings, declared_places
-from optrand.release.outputs import DeclaredOutputs, allowed_outputs, in_words
+from optrand.release.outputs import DeclaredOutputs, allowed_outputs
 from optrand.release.paid_prior import PaidPrior
+from optrand.sampling.entropy import EntropySource, SystemEntropy
+from optrand.sampling.priors import BudgetSplit, private_prior, split_at, split_budget
 from optrand.solvers import Flow, solve
-from optrand.solvers.flow import CLOSEST
-from optrand.tabulation import tabulate
-from optrand.validation import Floats, frozen
-from optrand.validation import epsilon as checked_epsilon
-from optrand.validation import labels as checked_labels
-from optrand.validation import values as checked_values
+from optrand.solvers.flow.solver import CLOSEST
 
 __all__ = ["Announce", "Job", "Keep", "LabelJob", "Release", "Released", "Summary", "silent"]
 
@@ -192,7 +188,7 @@ class LabelJob:
     epsilon : float
         The whole budget, in nats.
     prior_epsilon : float, optional
-        What the prior may spend of it; by default see :func:`~optrand.priors.split_budget`.
+        What the prior may spend of it; by default see :func:`~optrand.sampling.priors.split_budget`.
     public_prior : PublicPrior, optional
         A prior that spends nothing and is trusted to be public.
     paid_prior : PaidPrior, optional
@@ -212,7 +208,7 @@ class LabelJob:
     Examples
     --------
     >>> import numpy as np
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> job = LabelJob(labels=np.arange(4), epsilon=1.0)
     >>> release = job.run([0, 3, 3, 1, 0, 0] * 500, source=SeededEntropy(1))
     >>> summary = release.summary
@@ -320,9 +316,9 @@ class LabelJob:
 
         Notes
         -----
-        *Privacy.* The prior is epsilon_1-DP (:func:`~optrand.priors.private_histogram`) and the mechanism is a function
-        of it; given the mechanism, the noisy labels are epsilon_2-DP, for each depends on one label only. Together:
-        epsilon_1 + epsilon_2 by composition, at most `epsilon` as exact numbers.
+        *Privacy.* The prior is epsilon_1-DP (:func:`~optrand.sampling.priors.private_histogram`) and the
+        mechanism is a function of it; given the mechanism, the noisy labels are epsilon_2-DP, for each depends on one
+        label only. Together: epsilon_1 + epsilon_2 by composition, at most `epsilon` as exact numbers.
         """
         entropy = SystemEntropy() if source is None else source
         tell = announce or silent

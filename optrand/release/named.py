@@ -8,21 +8,21 @@ from fractions import Fraction
 
 import numpy as np
 
-from optrand.arcs.integers import IntegerArcs
+from optrand.base.arithmetic import privacy_ratio
+from optrand.base.validation import Floats
+from optrand.base.validation import labels as checked_labels
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
 from optrand.baselines.additive import Additive, as_written
 from optrand.closed_forms import debiased_rr
 from optrand.closed_forms.response import response_weights
 from optrand.errors import InvalidInput
-from optrand.exact import privacy_ratio
-from optrand.mechanism import Mechanism
-from optrand.outputs import Interval
-from optrand.problem import classification
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.tabulation import tabulate
+from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.outputs import Interval
+from optrand.model.problem import classification
+from optrand.model.solution import Dual
 from optrand.release.decimals import number
-from optrand.solution import Dual
-from optrand.tabulation import tabulate
-from optrand.validation import Floats
-from optrand.validation import labels as checked_labels
 
 __all__ = ["NAMES", "lattice_step", "named_randomizer", "parse_clip", "randomized_response"]
 
@@ -51,16 +51,12 @@ def randomized_response(labels: Floats, epsilon: float) -> Mechanism:
 
     Examples
     --------
-    >>> from optrand.certificate import certify
+    >>> from optrand.certificates.certificate import certify
     >>> mechanism = randomized_response(np.arange(3.0), 1.0)
     >>> (mechanism.weights[0] / mechanism.total).astype(float).round(4).tolist()
     [0.5761, 0.2119, 0.2119]
     >>> certify(mechanism, exact=True).gap < 1e-12
     True
-
-    References
-    ----------
-    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Section 2.
     """
     names = np.sort(checked_labels(labels))
     k = names.size

@@ -5,13 +5,12 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass
 
+from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
-from optrand.grids import feasible_output_set
-from optrand.outputs import Grid, Interval, Line, OutputSet
+from optrand.model.outputs import Interval, Line, OutputSet, feasible_output_set
 from optrand.release.decimals import number, whole
-from optrand.validation import Floats
 
-__all__ = ["DeclaredOutputs", "Mesh", "allowed_outputs", "in_words", "parse_outputs"]
+__all__ = ["DeclaredOutputs", "Mesh", "allowed_outputs", "parse_outputs"]
 
 
 @dataclass(frozen=True)
@@ -73,17 +72,3 @@ def parse_outputs(text: str) -> DeclaredOutputs:
 def allowed_outputs(declared: DeclaredOutputs, labels: Floats, epsilon: float) -> OutputSet:
     """The outputs that were declared, for a randomizer of `labels` with this epsilon."""
     return feasible_output_set(labels, epsilon, declared.n) if isinstance(declared, Mesh) else declared
-
-
-def in_words(allowed: OutputSet) -> str:
-    """Allowed outputs in words, for people.
-
-    Examples
-    --------
-    >>> in_words(Line()), in_words(Interval(-1, 3.5)), in_words(Grid([0, 1, 2]))
-    ('anywhere on the real line', 'anywhere from -1.0 to 3.5', 'of 3 values from 0.0 to 2.0')
-    """
-    if isinstance(allowed, Line):
-        return "anywhere on the real line"
-    ends = f"from {allowed.low!r} to {allowed.high!r}"
-    return f"of {allowed.values.size} values {ends}" if isinstance(allowed, Grid) else f"anywhere {ends}"

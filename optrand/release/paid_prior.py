@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
+from optrand.base.files import write_atomically
+from optrand.base.validation import Floats, frozen
+from optrand.base.validation import labels as checked_labels
 from optrand.errors import InvalidInput, SpentNote
-from optrand.files import write_atomically
-from optrand.priors import BudgetSplit, EstimatedPrior, split_at
-from optrand.validation import Floats, frozen
-from optrand.validation import labels as checked_labels
+from optrand.sampling.priors import BudgetSplit, EstimatedPrior, split_at
 
 __all__ = ["PaidPrior", "load_paid_prior"]
 

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from optrand.base.validation import MAX_INTEGER, Floats
 from optrand.errors import InvalidInput
 from optrand.release.diagnosis import Readings
-from optrand.validation import MAX_INTEGER, Floats
 
 __all__ = ["ParquetTable"]
 

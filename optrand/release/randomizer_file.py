@@ -1,7 +1,7 @@
 """Additive noise in a file, which is published beside the table that it made, and back.
 
-The file is as strict as that of a mechanism (:mod:`optrand.strict_json`): canonical JSON with a digest, read without
-forgiveness, and what it says goes through the constructor of the randomizer.
+The file is as strict as that of a mechanism (:mod:`optrand.base.strict_json`): canonical JSON with a digest, read
+without forgiveness, and what it says goes through the constructor of the randomizer.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from optrand import strict_json
+from optrand.base import strict_json
+from optrand.base.files import write_atomically
+from optrand.base.strict_json import Document, fields, integer, number, numbers
+from optrand.base.validation import Floats
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Moments, Staircase
 from optrand.baselines.additive import Additive
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.files import write_atomically
-from optrand.outputs import Interval
-from optrand.strict_json import Document, fields, integer, number, numbers
-from optrand.validation import Floats
+from optrand.model.outputs import Interval
 
 __all__ = ["KINDS", "finite_moments", "holds_noise", "load_randomizer", "save_randomizer"]
 

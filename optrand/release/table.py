@@ -12,9 +12,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
+from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
 from optrand.release.diagnosis import Readings
-from optrand.validation import Floats
 
 if TYPE_CHECKING:
     from optrand.release.csv_table import CsvTable

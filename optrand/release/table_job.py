@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from optrand.entropy import EntropySource
+from optrand.base.files import check_target, new_file
 from optrand.errors import InvalidInput
-from optrand.release.atomic import check_target, new_file
 from optrand.release.diagnosis import Diagnosis
 from optrand.release.job import Announce, Job, Released, silent
 from optrand.release.paid_prior import PaidPrior
 from optrand.release.table import Table, read_column, read_table, suffix_of
+from optrand.sampling.entropy import EntropySource
 
 __all__ = ["TableJob", "mechanism_path", "paid_prior_path", "randomizer_path"]
 

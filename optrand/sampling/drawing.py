@@ -17,10 +17,10 @@ from typing import Any, Generic, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.entropy import EntropySource, SystemEntropy, checked_width, checked_words
+from optrand.base.validation import MAX_INTEGER, Floats, frozen
+from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
-from optrand.validation import MAX_INTEGER, Floats, frozen
-from optrand.validation import values as checked_values
+from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 
 __all__ = ["BLOCK", "LabelIndex", "LabelSampler", "Rows", "bisected", "increasing", "settled", "thresholds"]
 

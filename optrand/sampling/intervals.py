@@ -25,12 +25,12 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.arcs.integers import IntegerArcs
-from optrand.entropy import EntropySource, Words, checked_words
+from optrand.base.arithmetic import Integers
+from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
-from optrand.exact import Integers
+from optrand.model.integer_arcs import IntegerArcs
 from optrand.sampling.drawing import LabelSampler, Rows, bisected, increasing, settled, thresholds
-from optrand.validation import Floats
+from optrand.sampling.entropy import EntropySource, Words, checked_words
 
 __all__ = ["ArcSampler"]
 
@@ -151,7 +151,7 @@ class ArcSampler(LabelSampler[_Tables]):
 
     Examples
     --------
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> arcs = IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 1])
     >>> coin = ArcSampler([0, 1], [0, 1], arcs, Fraction(3))
     >>> coin.sample([0, 0, 0, 0, 1, 1, 1, 1], source=SeededEntropy(3)).tolist()

@@ -3,17 +3,13 @@
 Of a uniform number ``x`` and the running sums ``C_0 = 0, C_1, ..., C_n = total`` of a row, the output is the one with
 ``C_i <= total * x < C_{i+1}`` (:mod:`optrand.sampling.drawing`). Nearly always the first word of ``x`` decides:
 
-1. the first dozen bits pick a cell of a guide table, and most cells lie inside one output ([CA74]_);
+1. the first dozen bits pick a cell of a guide table, and most cells lie inside one output ([CA74]);
 2. otherwise the whole word is compared with the thresholds ``floor(C_i * 2**width / total)``, exact integers; a word
    that equals none of them is decided;
 3. a word that equals a threshold (about ``n`` in ``2**width``) is settled in integers, with as many further words as
    it takes.
 
 No float takes part in the decision: floats are only the names of labels and outputs.
-
-References
-----------
-.. [CA74] Chen and Asau, *On generating random variates from an empirical distribution*, AIIE Transactions 6, 1974.
 """
 
 from __future__ import annotations
@@ -24,10 +20,10 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.entropy import EntropySource, Words, checked_words
+from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
 from optrand.sampling.drawing import LabelSampler, Rows, bisected, increasing, settled, thresholds
-from optrand.validation import Floats
+from optrand.sampling.entropy import EntropySource, Words, checked_words
 
 __all__ = ["Sampler"]
 
@@ -117,7 +113,7 @@ class Sampler(LabelSampler[_Tables]):
 
     Examples
     --------
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> coin = Sampler([0, 1], [0, 1], [[3, 1], [1, 3]], 4)
     >>> coin.sample([0, 0, 0, 0, 1, 1, 1, 1], source=SeededEntropy(3)).tolist()
     [1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.entropy import EntropySource, checked_width, checked_words
+from optrand.sampling.entropy import EntropySource, checked_width, checked_words
 
 __all__ = ["integers_below"]
 
@@ -31,7 +31,7 @@ def integers_below(sizes: NDArray[np.int64], source: EntropySource) -> NDArray[n
 
     Examples
     --------
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> integers_below(np.array([1, 6, 6, 100]), SeededEntropy(2)).tolist()
     [0, 0, 0, 35]
     """

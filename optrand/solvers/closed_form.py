@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optrand import losses
 from optrand.closed_forms import rr_with_prior
 from optrand.errors import Infeasible, InvalidInput
-from optrand.outputs import Grid
-from optrand.problem import Problem
-from optrand.randomizer import Randomizer
-from optrand.solution import Dual, Solution, Stats
+from optrand.model import losses
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution, Stats
 
 __all__ = ["ClosedForm"]
 

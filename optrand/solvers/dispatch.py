@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from optrand.certificate import certify
+from optrand.base.numerals import shown_above
+from optrand.certificates.certificate import certify
 from optrand.errors import NotCertified, SolverFailed
-from optrand.merging import Merging
-from optrand.numerals import shown_above
-from optrand.presolve import Reduction
-from optrand.problem import Problem
-from optrand.solution import Solution
-from optrand.solvers.bin_path import BinPath
+from optrand.model.problem import Problem
+from optrand.model.solution import Solution
+from optrand.solvers.bins.path import BinPath
 from optrand.solvers.closed_form import ClosedForm
-from optrand.solvers.column_generation import ColumnGeneration
-from optrand.solvers.flow import Flow
-from optrand.solvers.linear_program import LinearProgram
-from optrand.translation import near_zero
+from optrand.solvers.flow.solver import Flow
+from optrand.solvers.grid.column_generation import ColumnGeneration
+from optrand.solvers.grid.linear_program import LinearProgram
+from optrand.solvers.merging import Merging
+from optrand.solvers.presolve import Reduction
+from optrand.solvers.translation import near_zero
 
 __all__ = ["USEFUL_GAP", "Solver", "choose", "solve"]
 
@@ -71,8 +71,9 @@ def solve(problem: Problem, solver: Solver | None = None) -> Solution:
     problem : Problem
     solver : Solver, optional
         One of :mod:`optrand.solvers`; by default :func:`~optrand.solvers.dispatch.choose` picks it. First
-        :mod:`optrand.translation` measures labels far from zero from one of them, :mod:`optrand.merging` makes one
-        label of those beyond an end of the outputs, and :mod:`optrand.presolve` takes those of no consequence out.
+        :mod:`optrand.solvers.translation` measures labels far from zero from one of them,
+        :mod:`optrand.solvers.merging` makes one label of those beyond an end of the outputs, and
+        :mod:`optrand.solvers.presolve` takes those of no consequence out.
 
     Returns
     -------

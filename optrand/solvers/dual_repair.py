@@ -23,18 +23,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from optrand import losses
-from optrand.arcs import Arcs
-from optrand.certificate import lower_bound
+from optrand.base.validation import Floats
+from optrand.certificates.certificate import lower_bound
+from optrand.certificates.prices import price
 from optrand.errors import SolverFailed
-from optrand.pricing import price
-from optrand.problem import Problem
-from optrand.programs.conic import ConicProgram
-from optrand.randomizer import Randomizer
-from optrand.solution import Dual
+from optrand.model import losses
+from optrand.model.arcs import Arcs
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual
+from optrand.model.staircase import Staircase
 from optrand.solvers.backends.cones import Clarabel
-from optrand.staircase import Staircase
-from optrand.validation import Floats
+from optrand.solvers.backends.conic import ConicProgram
 
 __all__ = ["gap_left", "repair"]
 

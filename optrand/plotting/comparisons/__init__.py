@@ -2,18 +2,13 @@
 
 ============================  =========================================================================================
 :func:`frontier_figure`       the least variance for every bias, from a :class:`optrand.Sweep`
-:func:`moments_figure`        loss, variance and bias against epsilon for several randomizers ([B23]_, Figure 4(a))
-:func:`rr_with_prior_figure`  what RRWithPrior gains by each `k`, and which `k` it chooses ([G21]_, Algorithm 2)
+:func:`moments_figure`        loss, variance and bias against epsilon for several randomizers ([B23], Figure 4(a))
+:func:`rr_with_prior_figure`  what RRWithPrior gains by each `k`, and which `k` it chooses ([G21], Algorithm 2)
 :func:`shares_figure`         the shares of the labels behind a release, their errors, and the truth where it is known
 :func:`times_figure`          solve time against mesh size or the number of labels, from rows of benchmarks
 ============================  =========================================================================================
 
 Each takes records and draws them: what is compared is computed elsewhere.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations

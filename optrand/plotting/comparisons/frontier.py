@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from optrand.errors import InvalidInput
 from optrand.plotting.comparisons.curves import CURVES, light, logarithmic, looks
 from optrand.plotting.style import INK
-from optrand.sweeps import SweepRow
+from optrand.studies.sweeps import SweepRow
 
 __all__ = ["frontier_figure"]
 
@@ -53,11 +53,6 @@ def frontier_figure(sweep: Iterable[SweepRow]) -> Figure:
     >>> figure = frontier_figure(optrand.sweep(problem, bias_penalties=[0.0, 1.0, math.inf]))
     >>> figure.get_suptitle()
     'The least variance for every bias: 3 certified randomizers'
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023,
-       Limitations and future work: the trade-off that this is.
     """
     rows = list(sweep)
     proven = [row for row in rows if row.status == "certified"]

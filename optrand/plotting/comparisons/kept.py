@@ -1,9 +1,4 @@
-"""Number of labels that RRWithPrior keeps, and why ([G21]_, Algorithm 2).
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
-"""
+"""Number of labels that RRWithPrior keeps, and why ([G21], Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -17,12 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.validation import Floats
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import prior as checked_prior
 from optrand.closed_forms.response import kept_labels
 from optrand.errors import InvalidInput
 from optrand.plotting.comparisons.curves import CURVES, light, logarithmic, looks
-from optrand.validation import Floats
-from optrand.validation import epsilon as checked_epsilon
-from optrand.validation import prior as checked_prior
 
 __all__ = ["rr_with_prior_figure"]
 
@@ -78,10 +73,6 @@ def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float]) -> Figu
     [0.5, 0.584847, 0.576117]
     >>> f"{optrand.certify(optrand.rr_with_prior(prior, 1.0)).require(gap=1e-12).lower:.6f}"
     '0.584847'
-
-    References
-    ----------
-    .. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021, Algorithm 2.
     """
     p = checked_prior(prior, np.size(prior))
     budgets = [checked_epsilon(epsilon) for epsilon in epsilons]

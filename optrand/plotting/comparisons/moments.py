@@ -1,9 +1,4 @@
-"""Loss, variance and bias against epsilon: what each randomizer costs, as in [B23]_, Figure 4(a).
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""Loss, variance and bias against epsilon: what each randomizer costs, as in [B23], Figure 4(a)."""
 
 from __future__ import annotations
 
@@ -15,15 +10,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from optrand.base.validation import Floats
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import prior as checked_prior
 from optrand.baselines import Moments
-from optrand.certificate import certify
+from optrand.certificates.certificate import certify
 from optrand.errors import Infeasible, InvalidInput
-from optrand.mechanism import Mechanism
+from optrand.mechanism.mechanism import Mechanism
+from optrand.model.solution import Solution
 from optrand.plotting.comparisons.curves import CURVES, light, logarithmic, looks
-from optrand.solution import Solution
-from optrand.validation import Floats
-from optrand.validation import epsilon as checked_epsilon
-from optrand.validation import prior as checked_prior
 
 __all__ = ["Answer", "moments_figure"]
 
@@ -72,11 +67,6 @@ def moments_figure(
     >>> loss = figure.axes[0]
     >>> [f"{line.get_label()}: {line.get_ydata()[1]:.6f}" for line in loss.lines]
     ['optimal unbiased: 1.945447', 'debiased RR: 2.209143']
-
-    References
-    ----------
-    .. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023,
-       Figure 4(a).
     """
     budgets = sorted(checked_epsilon(epsilon) for epsilon in epsilons)
     if not budgets:

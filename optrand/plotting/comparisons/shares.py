@@ -9,12 +9,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from optrand.base.validation import prior as checked_prior
 from optrand.errors import InvalidInput
 from optrand.estimate import Histogram
 from optrand.plotting.comparisons.curves import CURVES, light
 from optrand.plotting.style import INK, above, line_edges
 from optrand.plotting.subject import counted
-from optrand.validation import prior as checked_prior
 
 __all__ = ["shares_figure"]
 
@@ -56,7 +56,7 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None) -> Fi
     Examples
     --------
     >>> import numpy as np, optrand
-    >>> from optrand.entropy import SeededEntropy
+    >>> from optrand.sampling.entropy import SeededEntropy
     >>> mechanism = optrand.tabulate(optrand.rr([0, 1, 2], 1.0))
     >>> optrand.certify(mechanism).epsilon
     1.0

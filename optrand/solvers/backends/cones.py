@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from optrand.errors import SolverFailed
-from optrand.programs.conic import ConicProgram, ConicSolution
+from optrand.solvers.backends.conic import ConicProgram, ConicSolution
 
 __all__ = ["Clarabel"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from optrand.errors import SolverFailed
-from optrand.programs.linear import LP, LPSolution
+from optrand.solvers.backends.linear import LP, LPSolution
 
 __all__ = ["Highs"]
 

@@ -1,9 +1,4 @@
-"""Whether there is an optimal unbiased randomizer at all ([B23]_, Theorem 6): of absolute loss there may be none.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""Whether there is an optimal unbiased randomizer at all ([B23], Theorem 6): of absolute loss there may be none."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What noisy labels do to the best predictor ([B23]_, equations 1 and 2, Theorem 5), in exact rationals.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""What noisy labels do to the best predictor ([B23], equations 1 and 2, Theorem 5), in exact rationals."""
 
 from __future__ import annotations
 

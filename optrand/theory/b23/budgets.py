@@ -1,9 +1,4 @@
-"""How the budget is split between the prior and the labels, and what both tell together ([B23]_, Appendix C).
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""How the budget is split between the prior and the labels, and what both tell together ([B23], Appendix C)."""
 
 from __future__ import annotations
 

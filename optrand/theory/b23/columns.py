@@ -14,11 +14,11 @@ from itertools import product
 import numpy as np
 from scipy import sparse
 
-from optrand.programs.conic import Cones, ConicProgram
+from optrand.base.validation import Floats
 from optrand.solvers.backends.cones import Clarabel
+from optrand.solvers.backends.conic import Cones, ConicProgram
 from optrand.theory.b23.simplex import minimise
 from optrand.theory.instances import Setting
-from optrand.validation import Floats
 
 __all__ = [
     "Column",
@@ -85,7 +85,7 @@ def absolute(output: Fraction, label: Fraction) -> Fraction:
 
 
 def response_ends(labels: Sequence[Fraction], ratio: Fraction) -> tuple[Fraction, Fraction]:
-    """The lowest and the highest output of debiased randomized response: [B23]_, Algorithm 2.
+    """The lowest and the highest output of debiased randomized response: [B23], Algorithm 2.
 
     Examples
     --------

@@ -1,9 +1,4 @@
-"""Projected gradient descent with a biased and noisy oracle ([B23]_, Lemma 15), by exact enumeration of its paths.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""Projected gradient descent with a biased and noisy oracle ([B23], Lemma 15), by exact enumeration of its paths."""
 
 from __future__ import annotations
 

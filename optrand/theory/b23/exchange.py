@@ -1,9 +1,4 @@
-"""The exchange by which the proof of [B23]_, Claim 13, puts outputs in order: one row, three outputs.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""The exchange by which the proof of [B23], Claim 13, puts outputs in order: one row, three outputs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What optimal unbiased randomizers become at large and at small epsilon, as observed in [B23]_, Section 3.1.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""What optimal unbiased randomizers become at large and at small epsilon, as observed in [B23], Section 3.1."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Grids that carry an unbiased randomizer, as printed and as they must be ([B23]_, Algorithms 2 and 3).
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""Grids that carry an unbiased randomizer, as printed and as they must be ([B23], Algorithms 2 and 3)."""
 
 from __future__ import annotations
 
@@ -14,8 +9,8 @@ from fractions import Fraction
 from functools import cached_property
 from random import Random
 
-from optrand.exact import exp_bracket
-from optrand.grids import feasible_output_set
+from optrand.base.arithmetic import exp_bracket
+from optrand.model.outputs import feasible_output_set
 from optrand.theory.b23.columns import response_ends
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most

@@ -1,9 +1,4 @@
-"""Grids of outputs on which an unbiased randomizer exists ([B23]_, Proposition 7).
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""Grids of outputs on which an unbiased randomizer exists ([B23], Proposition 7)."""
 
 from __future__ import annotations
 

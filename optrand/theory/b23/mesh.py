@@ -1,9 +1,4 @@
-"""What a grid of outputs costs, and how that shrinks with the mesh ([B23]_, Lemma 8 and Appendix G.3).
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""What a grid of outputs costs, and how that shrinks with the mesh ([B23], Lemma 8 and Appendix G.3)."""
 
 from __future__ import annotations
 
@@ -19,8 +14,8 @@ import numpy as np
 
 import optrand
 from optrand.data import weeks_worked_counts_path
-from optrand.outputs import Grid
-from optrand.problem import Problem
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
 from optrand.theory.b23.columns import absolute, best_on_grid, grid, half_square, response_ends
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, worst
@@ -32,7 +27,7 @@ FLOATS = 1e-9
 """What certified losses are forgiven, as a share of the loss."""
 
 MESHES = (52, 104, 208, 416, 832, 1_664)
-"""Mesh sizes, with those of [B23]_, Appendix G.3, among them."""
+"""Mesh sizes, with those of [B23], Appendix G.3, among them."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,4 @@
-"""Distributions of noise and debiased randomized response, as defined ([B23]_, Definitions 19, 20 and 23).
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""Distributions of noise and debiased randomized response, as defined ([B23], Definitions 19, 20 and 23)."""
 
 from __future__ import annotations
 

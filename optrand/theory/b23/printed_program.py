@@ -1,9 +1,4 @@
-"""The linear program as it is printed, against an optimum that is found without it ([B23]_, Algorithm 1).
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""The linear program as it is printed, against an optimum that is found without it ([B23], Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -17,10 +12,10 @@ from random import Random
 import numpy as np
 
 import optrand
-from optrand.problem import Problem
-from optrand.programs import Pairwise
-from optrand.programs.linear import LP
+from optrand.model.problem import Problem
 from optrand.solvers.backends import Cvxpy
+from optrand.solvers.backends.linear import LP
+from optrand.solvers.grid import Pairwise
 from optrand.theory.b23.columns import best_on_grid, grid, half_square
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, equal

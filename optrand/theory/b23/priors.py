@@ -1,9 +1,4 @@
-"""The prior that is estimated with noise, its privacy and its error ([B23]_, Algorithm 4 and Appendix C).
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""The prior that is estimated with noise, its privacy and its error ([B23], Algorithm 4 and Appendix C)."""
 
 from __future__ import annotations
 
@@ -16,8 +11,8 @@ from random import Random
 
 import numpy as np
 
-from optrand.entropy import SeededEntropy
-from optrand.priors import private_prior
+from optrand.sampling.entropy import SeededEntropy
+from optrand.sampling.priors import private_prior
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
 

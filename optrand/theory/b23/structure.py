@@ -1,9 +1,4 @@
-"""What optimal unbiased randomizers look like ([B23]_, Theorem 6, Claims 11 and 14), on optima that assume nothing.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""What optimal unbiased randomizers look like ([B23], Theorem 6, Claims 11 and 14), on optima that assume nothing."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The example of [B23]_, Table 1, worked through: every figure that is printed with it, recomputed.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""The example of [B23], Table 1, worked through: every figure that is printed with it, recomputed."""
 
 from __future__ import annotations
 
@@ -14,7 +9,7 @@ from functools import cached_property
 from itertools import product
 
 import optrand
-from optrand.exact import exp_bracket
+from optrand.base.arithmetic import exp_bracket
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
 

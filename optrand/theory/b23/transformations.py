@@ -1,9 +1,4 @@
-"""How any randomizer becomes one of staircase columns, and these are put in order ([B23]_, Claims 12 and 13).
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""How any randomizer becomes one of staircase columns, and these are put in order ([B23], Claims 12 and 13)."""
 
 from __future__ import annotations
 

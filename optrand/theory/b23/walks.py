@@ -1,9 +1,4 @@
-"""Projected gradient descent in a ball with a biased and noisy oracle ([B23]_, Lemma 15), simulated.
-
-References
-----------
-.. [B23] Badanidiyuru et al., *Optimal Unbiased Randomizers for Regression with Label Differential Privacy*, 2023.
-"""
+"""Projected gradient descent in a ball with a biased and noisy oracle ([B23], Lemma 15), simulated."""
 
 from __future__ import annotations
 
@@ -14,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
-from optrand.validation import Floats
 
 __all__ = ["CLAIMS"]
 

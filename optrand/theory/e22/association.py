@@ -1,4 +1,4 @@
-"""How well the labels of small clusters can be told at all ([E22]_, Theorem 5).
+"""How well the labels of small clusters can be told at all ([E22], Theorem 5).
 
 A cluster of `s` rows has `s` different labels out of `K`; a mechanism names a set of labels. Any mechanism may be
 averaged over all permutations of the labels, which changes neither its precision nor its recall: then a set's
@@ -6,10 +6,6 @@ probability depends on its size and on how many of the cluster's labels it has. 
 by one at most; so of sets of one size most is found where each label that is found multiplies the probability by
 `exp(epsilon)`. Precision times recall is convex in the mean numbers of labels named and found, so that one size of sets
 is best.
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Parameters that spend a budget, and what they really spend ([E22]_, Corollaries 1 and 2).
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-"""
+"""Parameters that spend a budget, and what they really spend ([E22], Corollaries 1 and 2)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Two hypotheses, the one chosen that is better by what is seen of the labels, and what that costs.
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-"""
+"""Two hypotheses, the one chosen that is better by what is seen of the labels, and what that costs."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""What a curator's release costs ([E22]_, Theorem 1).
+"""What a curator's release costs ([E22], Theorem 1).
 
 Everything is exact: `B = exp(1 / sigma)` and the probability of resampling are fractions, and so are all ratios.
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""How far mean losses are from risks ([E22]_, Lemma 7).
+"""How far mean losses are from risks ([E22], Lemma 7).
 
 The constant in these bounds has no name, and the dimension is `log N / log(1 / alpha)` for the covering number `N` at a
 scale `alpha` that is not said. Classes are tried whose deviations have known laws.
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
 """
 
 from __future__ import annotations

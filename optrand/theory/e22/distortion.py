@@ -1,9 +1,4 @@
-"""How far noise and threshold move the shares of a cluster ([E22]_, Lemma 5).
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-"""
+"""How far noise and threshold move the shares of a cluster ([E22], Lemma 5)."""
 
 from __future__ import annotations
 
@@ -16,10 +11,10 @@ from random import Random
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
 from optrand.theory.e22.noise import renormalized
-from optrand.validation import Floats
 
 __all__ = ["CLAIMS", "distortion"]
 

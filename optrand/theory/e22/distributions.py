@@ -1,9 +1,4 @@
-"""Noisy distributions of clusters are distributions, and what drawing from them costs ([E22]_, Theorems 1 and 6).
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-"""
+"""Noisy distributions of clusters are distributions, and what drawing from them costs ([E22], Theorems 1 and 6)."""
 
 from __future__ import annotations
 

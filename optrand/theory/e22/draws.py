@@ -1,9 +1,4 @@
-"""The independent draws by which Lemma 9 of [E22]_ stands for labels that peers exchange.
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-"""
+"""The independent draws by which Lemma 9 of [E22] stands for labels that peers exchange."""
 
 from __future__ import annotations
 

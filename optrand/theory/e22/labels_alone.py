@@ -1,9 +1,4 @@
-"""What noisy labels cost where nothing else tells the noisy distribution ([E22]_, Theorem 1 with `beta = 0`).
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-"""
+"""What noisy labels cost where nothing else tells the noisy distribution ([E22], Theorem 1 with `beta = 0`)."""
 
 from __future__ import annotations
 
@@ -14,10 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
 from optrand.theory.e22.noise import renormalized
-from optrand.validation import Floats
 
 __all__ = ["CLAIMS", "LabelsAlone"]
 

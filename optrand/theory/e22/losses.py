@@ -1,9 +1,4 @@
-"""The modified loss on small populations, with every sample and every noise summed ([E22]_, Lemmas 3 and 6).
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-"""
+"""The modified loss on small populations, with every sample and every noise summed ([E22], Lemmas 3 and 6)."""
 
 from __future__ import annotations
 
@@ -147,7 +142,7 @@ class Population:
 
 
 def heterogeneity(weights: tuple[Fraction, ...], clusters: tuple[int, ...], labels: Table) -> Fraction:
-    """How far the labels of an example are distributed from those of its cluster ([E22]_, Definition 1).
+    """How far the labels of an example are distributed from those of its cluster ([E22], Definition 1).
 
     Examples
     --------

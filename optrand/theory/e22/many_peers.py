@@ -1,9 +1,4 @@
-"""What peers in large clusters spend ([E22]_, Theorem 3).
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-"""
+"""What peers in large clusters spend ([E22], Theorem 3)."""
 
 from __future__ import annotations
 

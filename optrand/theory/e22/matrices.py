@@ -1,11 +1,7 @@
-"""Label-randomization matrices and what undoing them costs ([E22]_, Lemmas 1, 2 and 4).
+"""Label-randomization matrices and what undoing them costs ([E22], Lemmas 1, 2 and 4).
 
 A label stays with probability `1 - beta`, or else is drawn from a distribution `q`: the matrix `(1 - beta) I + beta q
 1'`, a column for each true label.
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-r"""Exact laws of the noisy distribution of one cluster ([E22]_, Algorithm 1, lines 1 to 20).
+r"""Exact laws of the noisy distribution of one cluster ([E22], Algorithm 1, lines 1 to 20).
 
 Noise on counts is geometric with a rational ratio `B = exp(1 / sigma)` between neighbouring whole numbers: the law of
 continuous Laplace noise at whole distances, and what the package draws. Clipping lumps the tails together, so that the
 laws are finite, and all of them are fractions.
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
 """
 
 from __future__ import annotations
@@ -20,8 +16,8 @@ from itertools import product
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.baselines.cluster import cluster_distribution
-from optrand.validation import Floats
 
 __all__ = ["Distribution", "channel", "histograms", "label_ratio", "law_of_distributions", "renormalized"]
 

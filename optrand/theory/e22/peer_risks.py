@@ -1,9 +1,4 @@
-"""What a learner loses on labels that peers exchange ([E22]_, Theorem 4).
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-"""
+"""What a learner loses on labels that peers exchange ([E22], Theorem 4)."""
 
 from __future__ import annotations
 

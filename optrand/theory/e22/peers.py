@@ -1,9 +1,4 @@
-"""What is proven of labels that peers exchange, beside exact binomial privacy ([E22]_, Lemmas 8 and 9).
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-"""
+"""What is proven of labels that peers exchange, beside exact binomial privacy ([E22], Lemmas 8 and 9)."""
 
 from __future__ import annotations
 
@@ -14,9 +9,9 @@ from fractions import Fraction
 from itertools import product
 from random import Random
 
+from optrand.base.arithmetic import exp_bracket
 from optrand.baselines import PeerToPeer
 from optrand.baselines.peer_bounds import lemma9_at
-from optrand.exact import exp_bracket
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
 

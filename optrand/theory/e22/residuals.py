@@ -1,9 +1,4 @@
-"""What more rows do not mend of a curator's release ([E22]_, Theorem 2 and Corollary 2).
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
-"""
+"""What more rows do not mend of a curator's release ([E22], Theorem 2 and Corollary 2)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
-"""What a learner loses on a curator's release ([E22]_, Theorem 2, Corollary 1).
+"""What a learner loses on a curator's release ([E22], Theorem 2, Corollary 1).
 
 The constant in these bounds has no name, and the dimension is `log N / log(1 / alpha)` for the covering number `N` at a
 scale `alpha` that is not said. Excess risks are summed where two hypotheses compete.
-
-References
-----------
-.. [E22] Esfandiari et al., *Label differential privacy via clustering*, 2022.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""How far averages stray from means, over a whole class of functions at once ([G21]_, Lemma 21).
+"""How far averages stray from means, over a whole class of functions at once ([G21], Lemma 21).
 
 All of it is exact: the classes and the distributions are finite, samples are enumerated up to their order, and so are
 the random signs of the Rademacher complexity.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations
@@ -19,7 +15,7 @@ from functools import cached_property
 from itertools import combinations_with_replacement, product
 from random import Random
 
-from optrand.exact import log_bracket
+from optrand.base.arithmetic import log_bracket
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
 from optrand.theory.instances import listed, prior

@@ -1,9 +1,4 @@
-"""Curves that are nowhere steep make no class more complex: the contraction inequality ([G21]_, Lemma 22).
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
-"""
+"""Curves that are nowhere steep make no class more complex: the contraction inequality ([G21], Lemma 22)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""A loss that is right on average although the labels are noisy ([G21]_, equation 17 and Lemma 18).
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
-"""
+"""A loss that is right on average although the labels are noisy ([G21], equation 17 and Lemma 18)."""
 
 from __future__ import annotations
 
@@ -29,7 +24,7 @@ TOLERANCE = 1e-12
 
 @dataclass(frozen=True)
 class TopK:
-    """Randomized response on the `k` likeliest labels of a prior, and the loss that [G21]_ makes for it.
+    """Randomized response on the `k` likeliest labels of a prior, and the loss that [G21] makes for it.
 
     Examples
     --------

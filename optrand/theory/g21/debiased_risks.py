@@ -1,9 +1,4 @@
-"""How steep debiased losses are, and how far their risk is from the risk ([G21]_, Lemmas 19 and 20).
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
-"""
+"""How steep debiased losses are, and how far their risk is from the risk ([G21], Lemmas 19 and 20)."""
 
 from __future__ import annotations
 

@@ -1,17 +1,12 @@
 """Gradient descent on an interval with noisy labels: how far its last iterate is from the best, in the mean.
 
-One dimension is enough for the rates of [G21]_, and small enough to be exact: of a few steps all sequences of noisy
+One dimension is enough for the rates of [G21], and small enough to be exact: of a few steps all sequences of noisy
 labels are followed with their probabilities. Of many steps many descents are drawn, with a seed.
 
-The rates have constants that are not named. Their proofs rest on [SZ13]_, Theorem 2: with gradient estimates of second
-moment ``G**2`` and steps ``D / (G sqrt(t))`` it is ``2 D G (2 + log(n + 1)) / sqrt(n + 1)`` after `n` steps. With
-randomized response that is above ``D L``, and says nothing, up to a hundred thousand steps: so the constant that is
-tried is 1.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
-.. [SZ13] Shamir and Zhang, *Stochastic gradient descent for non-smooth optimization*, ICML 2013.
+The rates have constants that are not named. Their proofs rest on Shamir and Zhang (2013), Theorem 2: with gradient
+estimates of second moment ``G**2`` and steps ``D / (G sqrt(t))`` it is ``2 D G (2 + log(n + 1)) / sqrt(n + 1)`` after
+`n` steps. With randomized response that is above ``D L``, and says nothing, up to a hundred thousand steps: so the
+constant that is tried is 1.
 """
 
 from __future__ import annotations
@@ -23,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.validation import Floats
+from optrand.base.validation import Floats
 
 __all__ = ["Descent", "Outcome", "rate", "with_gaussian_noise", "with_responses"]
 
@@ -108,7 +103,7 @@ def rate(descent: Descent) -> float:
 
 
 def with_responses(descent: Descent, table: Floats, epsilon: float, *, runs: int = 400, seed: int = 0) -> Outcome:
-    r"""The mean excess of [G21]_, Algorithm 5, with randomized response on the labels that a table can give.
+    r"""The mean excess of [G21], Algorithm 5, with randomized response on the labels that a table can give.
 
     Parameters
     ----------
@@ -144,7 +139,7 @@ def with_responses(descent: Descent, table: Floats, epsilon: float, *, runs: int
 
 
 def with_gaussian_noise(descent: Descent, sigma: float, *, runs: int = 400, seed: int = 0) -> Outcome:
-    r"""The mean excess of [G21]_, Algorithm 6: the gradient, and Gaussian noise in the space of all labels' gradients.
+    r"""The mean excess of [G21], Algorithm 6: the gradient, and Gaussian noise in the space of all labels' gradients.
 
     That space is the whole line. The steps are :math:`D / \sqrt{(L^2 + K \sigma^2) t}`.
     """

@@ -1,13 +1,9 @@
-"""Whether a small noisy empirical risk means a small risk: Theorem 17 of [G21]_, on finite classes, exactly.
+"""Whether a small noisy empirical risk means a small risk: Theorem 17 of [G21], on finite classes, exactly.
 
 The theorem takes Lemma 21 for functions into [0, 1], but debiased losses leave that interval: those of released labels
 are up to ``(1 + (k - 2) p) / (1 - k p) = (E + 2 k - 3) / (E - 1)`` apart. The deviation term lacks that factor, and
 without it the theorem is false: one function, two labels, one example. (It also takes a root that is smaller by
 ``sqrt(2)`` than the one of Lemma 21; that lemma holds with the smaller root too.)
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations

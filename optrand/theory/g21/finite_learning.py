@@ -1,9 +1,4 @@
-"""Learning from noisy labels where everything is finite, so that every sample can be enumerated.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
-"""
+"""Learning from noisy labels where everything is finite, so that every sample can be enumerated."""
 
 from __future__ import annotations
 

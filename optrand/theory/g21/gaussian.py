@@ -1,15 +1,9 @@
-r"""Gaussian noise in the space of all labels' gradients ([G21]_, Algorithm 6 and Proposition 11).
+r"""Gaussian noise in the space of all labels' gradients ([G21], Algorithm 6 and Proposition 11).
 
-What a Gaussian does to two points at distance :math:`\Delta` is known exactly ([BW18]_, Theorem 8): with
+What a Gaussian does to two points at distance :math:`\Delta` is known exactly (Balle and Wang (2018), Theorem 8): with
 :math:`\mu = \Delta / \sigma` it is :math:`(\epsilon, \delta)`-DP if and only if
 
 .. math:: \Phi(\mu / 2 - \epsilon / \mu) - e^\epsilon \, \Phi(-\mu / 2 - \epsilon / \mu) \leq \delta.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
-.. [BW18] Balle and Wang, *Improving the Gaussian mechanism for differential privacy*, ICML 2018.
-.. [DR14] Dwork and Roth, *The algorithmic foundations of differential privacy*, 2014, Theorem A.1.
 """
 
 from __future__ import annotations
@@ -34,7 +28,7 @@ from optrand.theory.g21.learning import FLOATS, UNNAMED
 __all__ = ["CLAIMS", "CLASSICAL", "delta_of_gaussian"]
 
 CLASSICAL = 2 * math.sqrt(2)
-"""The constant `C` at which [DR14]_ proves the corrected form: the distance is ``2 L``."""
+"""The constant `C` at which Dwork and Roth (2014), Theorem A.1, proves the corrected form: the distance is ``2 L``."""
 
 
 def delta_of_gaussian(distance: float, sigma: float, epsilon: float) -> float:

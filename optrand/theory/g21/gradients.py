@@ -1,12 +1,8 @@
-"""Gradients weighed by the noise of a label are unbiased, and of bounded variance ([G21]_, Theorem 9).
+"""Gradients weighed by the noise of a label are unbiased, and of bounded variance ([G21], Theorem 9).
 
 Algorithm 5 asks a label by randomized response and weighs the gradients of all labels by eq. (7). The steps of the
 proof that bound this estimate are tried here, in fractions, over all noisy labels; what comes of it is in
 :mod:`optrand.theory.g21.learning`.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations
@@ -21,15 +17,15 @@ from random import Random
 
 import numpy as np
 
+from optrand.base.arithmetic import log_bracket
+from optrand.base.validation import Floats
 from optrand.closed_forms import rr
 from optrand.estimate import loss_weights, top_k_loss_weights
-from optrand.exact import log_bracket
-from optrand.tabulation import tabulate
+from optrand.mechanism.tabulation import tabulate
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
 from optrand.theory.g21.response import Rows, top_k_rows
 from optrand.theory.instances import RATIOS
-from optrand.validation import Floats
 
 __all__ = ["CLAIMS", "SMALL_RATIOS", "Gradients", "response_rows"]
 

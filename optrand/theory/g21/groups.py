@@ -1,12 +1,8 @@
-"""What several changed labels cost: group privacy, in full ([G21]_, Fact 14).
+"""What several changed labels cost: group privacy, in full ([G21], Fact 14).
 
 An event is one bit of what an algorithm puts out, so the most that all algorithms together can do to it is a chain of
 numbers: how likely it can be on a data set, given how likely it is on the neighbour. :func:`likeliest` follows that
 chain; it is attained, so it is the truth that the bound is compared with.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations

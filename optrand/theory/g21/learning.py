@@ -1,11 +1,7 @@
-"""Learning with randomized response is private, and how fast it learns ([G21]_, Theorem 9).
+"""Learning with randomized response is private, and how fast it learns ([G21], Theorem 9).
 
 Privacy is decided on data sets small enough to follow all iterates in fractions. The rate has a constant that is not
 named.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations

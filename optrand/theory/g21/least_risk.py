@@ -1,12 +1,8 @@
-"""What private algorithms lose at least on labels that are signs ([G21]_, Proposition 13).
+"""What private algorithms lose at least on labels that are signs ([G21], Proposition 13).
 
 No algorithm correlates better than by the root mean square of what it knows of each sign (its mean, given what is put
 out), and of one sign nobody knows more than :func:`known_of_a_sign` says. This argues about all algorithms at once; it
 is not the paper's argument, and its bound is sharper.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations

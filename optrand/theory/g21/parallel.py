@@ -1,12 +1,8 @@
-"""Training in stages, each on rows of its own, costs epsilon once ([G21]_, Algorithm 3 and Observation 4).
+"""Training in stages, each on rows of its own, costs epsilon once ([G21], Algorithm 3 and Observation 4).
 
 A data set small enough for all its label vectors, and all that training can release, to be written down: the noisy
 labels and the models of every stage. Training itself is anything at all. Here a model is the prior that it predicts.
 The histograms of groups of Algorithm 4 are the other use of parallel composition.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations

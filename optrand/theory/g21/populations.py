@@ -1,14 +1,10 @@
-"""What private learning of a population loses at least ([G21]_, Proposition 12).
+"""What private learning of a population loses at least ([G21], Proposition 12).
 
 The population is uniform over `m` orthogonal directions with fair signs for labels, as in
 :mod:`optrand.theory.g21.signs`; a direction that occurs `j` times in the sample is known as under a budget of ``j
 epsilon``. With ``m = ceil(epsilon n)`` that is a budget of about 1, and the excess risk is at least a constant times
 ``D L / sqrt(m)``. This argues about all algorithms, needs no logarithm, and takes neither the paper's way over
 empirical risk nor its "sufficiently large n": ``n >= 1 / epsilon`` and ``delta <= epsilon / 20`` are enough.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations
@@ -21,11 +17,11 @@ from functools import cached_property
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, worst
 from optrand.theory.g21.groups import group_delta
 from optrand.theory.g21.least_risk import known_of_a_sign
-from optrand.validation import Floats
 
 __all__ = ["CLAIMS"]
 

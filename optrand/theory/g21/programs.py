@@ -1,4 +1,4 @@
-r"""Nothing keeps the label more often than RRWithPrior ([G21]_, Theorem 3), nor do the optima of the proof's programs.
+r"""Nothing keeps the label more often than RRWithPrior ([G21], Theorem 3), nor do the optima of the proof's programs.
 
 LP1 asks for the ``K x K`` table of an epsilon-DP randomizer, LP2 for its diagonal only. Both optima are
 
@@ -6,10 +6,6 @@ LP1 asks for the ``K x K`` table of an epsilon-DP randomizer, LP2 for its diagon
 
 which is computed here over all subsets, in fractions, and compared with what a dual, the solvers and the closed form of
 the package say. The steps from one program to the other are in :mod:`optrand.theory.g21.relaxation`.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations
@@ -22,10 +18,10 @@ from fractions import Fraction
 from functools import cached_property
 
 from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
-from optrand.problem import Problem, classification
-from optrand.programs import LP2, Pairwise
+from optrand.model.problem import Problem, classification
 from optrand.solvers import LinearProgram
 from optrand.solvers.backends import Highs
+from optrand.solvers.grid import LP2, Pairwise
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
 from optrand.theory.g21.response import best_k, objective, top_k_rows

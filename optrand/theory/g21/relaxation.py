@@ -1,9 +1,4 @@
-"""The steps of the proof of [G21]_, Theorem 3: from LP1 to LP2, and to the vertices of LP2.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
-"""
+"""The steps of the proof of [G21], Theorem 3: from LP1 to LP2, and to the vertices of LP2."""
 
 from __future__ import annotations
 

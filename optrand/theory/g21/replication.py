@@ -1,11 +1,7 @@
-"""Every example several times over: how a bound that ignores epsilon comes to grow with 1 / epsilon ([G21]_, Lemma 15).
+"""Every example several times over: how a bound that ignores epsilon comes to grow with 1 / epsilon ([G21], Lemma 15).
 
 With `k` copies of every example, ``k = floor(1 / epsilon)``, an algorithm of budget epsilon is one of budget
 ``k epsilon <= 1`` for the examples that were copied, and these are only ``n / k``.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations
@@ -16,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from optrand.exact import exp_bracket, privacy_ratio
+from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, worst
 from optrand.theory.g21.groups import group_delta

@@ -1,12 +1,8 @@
-"""From a distribution back to a data set: draw examples from it with replacement ([G21]_, Lemma 16).
+"""From a distribution back to a data set: draw examples from it with replacement ([G21], Lemma 16).
 
 The population risk of the uniform distribution on a data set is its empirical risk, so an algorithm for populations
 minimises empirical risk as well if it is given draws with replacement. What that costs in privacy is how often one
 example is drawn. (The argument is from Bassily, Feldman, Talwar and Guha Thakurta, 2019, for ordinary privacy.)
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations
@@ -19,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
-from optrand.validation import Floats
 
 __all__ = ["CLAIMS", "occurrences"]
 

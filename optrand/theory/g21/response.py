@@ -1,11 +1,7 @@
-"""Randomized response on the likeliest labels is private ([G21]_, Lemma 1 and Corollary 2).
+"""Randomized response on the likeliest labels is private ([G21], Lemma 1 and Corollary 2).
 
 The tables here are written down from Algorithms 1 and 2 as they are printed, in fractions, and know nothing of
 :mod:`optrand.closed_forms`; the other modules of this paper use them too.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations
@@ -18,11 +14,11 @@ from functools import cached_property
 
 import numpy as np
 
+from optrand.base.arithmetic import exp_bracket
 from optrand.closed_forms import rr_top_k, rr_with_prior
-from optrand.exact import exp_bracket
-from optrand.mechanism import Mechanism
-from optrand.solution import Solution
-from optrand.tabulation import tabulate
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.tabulation import tabulate
+from optrand.model.solution import Solution
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, Number, at_most, equal, worst
 from optrand.theory.instances import Setting, listed, settings
@@ -56,7 +52,7 @@ def kept_labels(prior: Sequence[Fraction], k: int) -> tuple[int, ...]:
 
 
 def top_k_rows(prior: Sequence[Fraction], k: int, ratio: Fraction) -> Rows:
-    """[G21]_, Algorithm 1, as a table.
+    """[G21], Algorithm 1, as a table.
 
     Examples
     --------
@@ -76,7 +72,7 @@ def top_k_rows(prior: Sequence[Fraction], k: int, ratio: Fraction) -> Rows:
 
 
 def best_k(prior: Sequence[Fraction], ratio: Fraction) -> int:
-    """The number of labels that [G21]_, Algorithm 2, keeps: all are tried, the first of the best is taken.
+    """The number of labels that [G21], Algorithm 2, keeps: all are tried, the first of the best is taken.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Labels that are signs of orthogonal directions: the data set from which nothing private learns much ([G21]_, F.4).
+"""Labels that are signs of orthogonal directions: the data set from which nothing private learns much ([G21], F.4).
 
 Example `i` of `n` is the direction ``e_i`` with a label that is a fair coin, 1 or 2, read as a sign. The loss is ``L``
 times the inner product with the parameter, under that sign; parameters are a ball of diameter ``D``. What an algorithm
@@ -7,10 +7,6 @@ loses is a matter of how well its parameter correlates with the signs:
 ``excess risk = D L / (2 sqrt(n)) (1 - correlation)``.
 
 How well private algorithms correlate at best: :mod:`optrand.theory.g21.least_risk`.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations

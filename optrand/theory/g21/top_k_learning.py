@@ -1,12 +1,8 @@
-"""Learning with the likeliest labels only, and what it costs that the others are lost ([G21]_, Corollary 10).
+"""Learning with the likeliest labels only, and what it costs that the others are lost ([G21], Corollary 10).
 
 A label that its prior does not keep is replaced by one that is kept, at random; then Algorithm 5 runs on these. The two
 steps of the proof, eqs. (9) and (10), are tried on finite distributions in fractions: all functions involved are
 piecewise linear, and largest or least at one of their breakpoints.
-
-References
-----------
-.. [G21] Ghazi et al., *Deep Learning with Label Differential Privacy*, 2021.
 """
 
 from __future__ import annotations

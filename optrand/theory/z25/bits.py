@@ -13,9 +13,9 @@ from itertools import product
 
 import numpy as np
 
+from optrand.base.arithmetic import exp_bracket
 from optrand.baselines import UnaryBits
-from optrand.entropy import SeededEntropy, Words
-from optrand.exact import exp_bracket
+from optrand.sampling.entropy import SeededEntropy, Words
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
 from optrand.theory.instances import Instance, prior, seeded, shares

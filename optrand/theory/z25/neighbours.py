@@ -10,14 +10,14 @@ from itertools import product
 
 import numpy as np
 
+from optrand.base.arithmetic import exp_bracket, log_bracket
+from optrand.base.validation import Floats
 from optrand.baselines import UnaryBits
-from optrand.exact import exp_bracket, log_bracket
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most
 from optrand.theory.instances import Instance, seeded
 from optrand.theory.sums import bit_sums, total
 from optrand.theory.z25.bits import bit_mean, gain
-from optrand.validation import Floats
 
 __all__ = ["Coins", "Constant", "Neighbours", "Sample", "Slope"]
 

@@ -15,12 +15,12 @@ from itertools import pairwise, product
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from optrand.base.validation import Floats
 from optrand.baselines import UnaryBits
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
 from optrand.theory.instances import Instance
 from optrand.theory.sums import binomials, bit_sums
-from optrand.validation import Floats
 
 __all__ = ["Growth", "Records", "Scale", "Ties", "Votes"]
 

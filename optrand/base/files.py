@@ -1,0 +1,194 @@
+"""Files that appear whole or not at all, and never in place of something that nobody offered to lose."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from optrand.errors import InvalidInput
+
+__all__ = ["check_target", "new_file", "publish", "refuse_target", "write_atomically"]
+
+_NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
+_NO_DIRECTORY_SYNC = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP}
+
+
+def refuse_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Raise if `path` must not be written: a link, a folder, a device, or a file that may not be overwritten.
+
+    A courtesy to the caller, who learns it before the work and not after; :func:`publish` decides for itself.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    target = Path(path)
+    if target.is_symlink():
+        raise InvalidInput(f"{target} is a symbolic link: name the file itself")
+    if target.exists() and not target.is_file():
+        raise InvalidInput(f"{target} is a folder or a device, not a file: choose another name")
+    if not overwrite and target.exists():
+        raise InvalidInput(f"{target} exists: choose another name, or overwrite it (--force, or overwrite=True)")
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes, *, overwrite: bool = False) -> None:
+    """Write `data` to `path` so that every reader sees all of it or nothing, even after a crash.
+
+    Parameters
+    ----------
+    path : path
+        Its directory must exist.
+    data : bytes
+        The whole content.
+    overwrite : bool
+        Whether an existing file may be replaced. If not, one that appears at the last moment is safe too.
+
+    Raises
+    ------
+    InvalidInput
+        `path` is a symbolic link, or exists without `overwrite`.
+    OSError
+        The disk is full, the directory is missing or read-only, ... Nothing is left behind.
+
+    Notes
+    -----
+    A temporary file beside the target is written, flushed to the disk and then renamed, and the directory is flushed
+    as well. A process that is killed leaves at most that temporary file, whose name begins with a dot.
+    """
+    refuse_target(path, overwrite=overwrite)
+    target = Path(path)
+    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
+    # Created here rather than by tempfile, whose files only their owner can read: a mechanism is public.
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        publish(temporary, target, overwrite=overwrite)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def publish(temporary: Path, target: Path, *, overwrite: bool = False) -> None:
+    """Give a finished temporary file its final name, in the same directory, in one step.
+
+    Parameters
+    ----------
+    temporary : Path
+        Written and flushed to the disk; it may or may not exist afterwards.
+    target : Path
+        The final name.
+    overwrite : bool
+        Whether an existing file may be replaced.
+
+    Raises
+    ------
+    InvalidInput
+        `target` is a symbolic link, or exists without `overwrite`.
+    OSError
+        The rename was refused.
+    """
+    refuse_target(target, overwrite=overwrite)
+    if overwrite:
+        temporary.replace(target)
+    else:
+        try:
+            _take_name(temporary, target)
+        except FileExistsError:
+            refuse_target(target)
+            raise
+    _sync_directory(target.parent)
+
+
+def _take_name(temporary: Path, target: Path) -> None:
+    """Rename without ever replacing: a hard link fails where the name is taken."""
+    try:
+        os.link(temporary, target)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        # No hard links here (FAT, some network disks): reserve the name first, then rename over our own empty file.
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        try:
+            temporary.replace(target)
+        except BaseException:
+            target.unlink()
+            raise
+
+
+def _sync_directory(directory: Path) -> None:
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_DIRECTORY_SYNC:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def check_target(path: Path, source: Path, *, overwrite: bool = False) -> None:
+    """Refuse a target before any work: the input under whatever name, a link, a folder, or something that exists.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if not path.parent.is_dir():
+        raise InvalidInput(f"{path.parent} is not a folder: make it first, or write elsewhere")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise InvalidInput(f"{path.parent} is a folder that you may not write to: write elsewhere")
+    if path.is_symlink():
+        raise InvalidInput(f"{path} is a symbolic link: name the file itself")
+    if path.exists():
+        if source.exists() and path.samefile(source):
+            raise InvalidInput(f"{path} is the input itself: choose another name for the output")
+        if not path.is_file():
+            raise InvalidInput(f"{path} is not a regular file: choose another name for the output")
+    refuse_target(path, overwrite=overwrite)
+
+
+@contextmanager
+def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
+    """A stream whose content appears under `path` when the block ends, and only if it ends well.
+
+    Raises
+    ------
+    InvalidInput
+        `path` is a symbolic link, or exists without `overwrite`.
+    OSError
+        The disk is full, the folder is read-only, ... Nothing is left behind.
+
+    Notes
+    -----
+    As :func:`optrand.base.files.write_atomically`, for what does not fit in memory twice. A process that is killed
+    leaves at most a temporary file beside the target, whose name begins with a dot and which its owner alone can read:
+    half a release that nobody knows of must not add to one that everybody sees.
+    """
+    refuse_target(path, overwrite=overwrite)
+    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.chmod(0o666 & ~_umask())
+        publish(temporary, path, overwrite=overwrite)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """The permissions that the user withholds from new files; it can be read only by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

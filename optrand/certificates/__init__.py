@@ -1,0 +1,1 @@
+"""Proofs: measured epsilon and bias, the exact loss from above, and the exact bound of the multipliers from below."""

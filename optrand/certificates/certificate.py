@@ -1,0 +1,224 @@
+r"""The verified statement: how private a randomizer is, and how far at most it is from the best possible one.
+
+For *any* multipliers :math:`\alpha, \beta` with :math:`f` and :math:`h_y` as in :mod:`optrand.certificates`, and
+:math:`m = \min_v f(v)` over the allowed outputs, every epsilon-DP randomizer has a loss of at least
+
+.. math:: \sum_y \alpha_y + \sum_y \beta_y y - \sum_y \frac{\beta_y^2}{2 \lambda p_y}
+          + \frac{k}{E + k - 1} \min(0, m) + \frac{1}{E} \max(0, m),
+
+the third term absent where the bias penalty :math:`\lambda` is infinite; where it is finite, :math:`\beta_y = 0` is
+required of labels with :math:`\lambda p_y = 0`.
+
+*Proof.* Let :math:`b_y = E[v] - y`. By the definition of :math:`h_y` and since the probabilities of a row sum to 1, the
+loss is :math:`\sum_y E[h_y(v)] + \sum_y \alpha_y + \sum_y \beta_y y + \sum_y (\beta_y b_y + \lambda p_y b_y^2 / 2)`.
+The last sum is at least :math:`-\sum_y \beta_y^2 / (2 \lambda p_y)`, or zero where :math:`b_y` must vanish. A private
+table is a sum of columns :math:`c_j s_{S_j}` with non-empty :math:`S_j`, each of which adds at least :math:`c_j f(v_j)
+\geq c_j m` to the first sum. A row sums to 1, so :math:`1 = \sum_j c_j + (E - 1) \sum_{j : y \in S_j} c_j`; adding up
+the rows with :math:`1 \leq |S_j| \leq k` puts :math:`\sum_j c_j` between :math:`1/E` and :math:`k / (E + k - 1)`. ∎
+
+So 2k numbers prove optimality over all outputs, whatever solver named them. This module cannot see a solver.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import overload
+
+from optrand.base.arithmetic import float_above, float_below
+from optrand.base.numerals import shown_above, shown_below
+from optrand.certificates import exact as exact_pricing
+from optrand.certificates.measurements import Measurements
+from optrand.errors import InvalidInput, NotCertified
+from optrand.mechanism.mechanism import Mechanism
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution
+
+__all__ = ["Certificate", "certify", "lower_bound"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What has been verified of a randomizer and of the problem that it answers.
+
+    Attributes
+    ----------
+    lower, upper : float
+        The optimal value of the problem lies between them. One end is the exact loss of the mechanism at hand, or of
+        the exact repair of a randomizer in floats, and knows no dual; the other is the bound that the dual proves.
+        Rounded outward; infinite where there is none.
+    asked : float
+        The budget of the problem, in nats.
+    epsilon : float
+        The privacy loss that the randomizer realises, rounded up; infinite if it is not private at all.
+    bias : float
+        The largest ``|E[M(y)] - y|`` over the labels, in units of the labels.
+    exact : bool
+        Whether it is a mechanism, whose privacy, rows and biases are measured in exact arithmetic. A randomizer in
+        floats is checked to a tolerance, and `epsilon` and `bias` are its own, but its loss is that of its repair.
+    findings : tuple of str
+        What keeps the randomizer from being a feasible answer; empty if nothing does.
+    maximised : bool
+        Whether the problem is one of classification, where the randomizer's own value is `lower` and the bound `upper`.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> problem = optrand.classification([0.5, 0.3, 0.2], 1.0)
+    >>> proof = optrand.certify(optrand.solve(problem))
+    >>> proof.gap < 1e-12, round(proof.lower, 6), proof.epsilon <= 1 + 1e-9
+    (True, 0.584847, True)
+    """
+
+    lower: float
+    upper: float
+    asked: float
+    epsilon: float
+    bias: float
+    exact: bool
+    findings: tuple[str, ...]
+    maximised: bool = False
+
+    @property
+    def gap(self) -> float:
+        """``upper - lower`` relative to the value of the randomizer, absolute where that is 0; rounded up."""
+        value = self.lower if self.maximised else self.upper
+        if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
+            return math.inf
+        return float_above((Fraction(self.upper) - Fraction(self.lower)) / (abs(Fraction(value)) or 1))
+
+    def require(self, gap: float = 1e-9) -> Certificate:
+        """Return this certificate, or raise if it does not prove feasibility and a relative gap of at most `gap`.
+
+        Raises
+        ------
+        NotCertified
+            With the reason, and this certificate attached.
+        """
+        if self.findings:
+            raise NotCertified("; ".join(self.findings), certificate=self)
+        if not self.gap <= gap:
+            raise NotCertified(
+                f"the verified gap is {shown_above(self.gap, 3)}, more than the {gap:.3g} that was required: the "
+                f"optimum lies between {shown_below(self.lower, 10)} and {shown_above(self.upper, 10)}",
+                certificate=self,
+            )
+        return self
+
+    def __str__(self) -> str:
+        """One line for people."""
+        verdict = "not feasible: " + "; ".join(self.findings) if self.findings else "feasible"
+        return (
+            f"optimum in [{shown_below(self.lower, 10)}, {shown_above(self.upper, 10)}], "
+            f"gap {shown_above(self.gap, 2)}; realised epsilon {shown_above(self.epsilon, 10)} of {self.asked:g}; "
+            f"largest bias {shown_above(self.bias, 2)}; {verdict}"
+        )
+
+
+@overload
+def certify(subject: Solution | Mechanism, /, *, exact: bool = ...) -> Certificate: ...
+@overload
+def certify(
+    subject: Problem, randomizer: Randomizer | Mechanism, /, dual: Dual | None = ..., *, exact: bool = ...
+) -> Certificate: ...
+def certify(
+    subject: Solution | Mechanism | Problem,
+    randomizer: Randomizer | Mechanism | None = None,
+    /,
+    dual: Dual | None = None,
+    *,
+    exact: bool = False,  # noqa: ARG001
+) -> Certificate:
+    """Verify privacy, unbiasedness and optimality, trusting nothing but the numbers at hand.
+
+    Never raises for a bad randomizer: that is a finding. The privacy of a `Mechanism` is verified in integers.
+
+    Parameters
+    ----------
+    subject : Solution, Mechanism or Problem
+        A solution or a mechanism brings its problem and dual; a problem needs a randomizer beside it.
+    randomizer : Randomizer or Mechanism
+        Only with a problem.
+    dual : Dual, optional
+        Only with a problem: the multipliers of the bound. Without one only feasibility is stated.
+    exact : bool
+        Of no effect any more: bounds and losses are computed in exact arithmetic whatever is passed.
+
+    Returns
+    -------
+    Certificate
+
+    Notes
+    -----
+    The bound costs ``O(k log k)`` off a grid, ``O(k log n)`` on one for squared and ``O(k log n + n)`` for absolute
+    loss; a randomizer of arcs, whose table is not written out, ``O(k + n log n)``. Else, and for tables, ``O(n k)``.
+
+    Examples
+    --------
+    A table that leaves out an output for one label only is not private, whatever it claims:
+
+    >>> import optrand
+    >>> problem = optrand.classification([0.5, 0.5], 1.0)
+    >>> broken = optrand.Randomizer([0, 1], [0, 1], [[1.0, 0.0], [0.3, 0.7]], 1.0)
+    >>> optrand.certify(problem, broken).epsilon
+    inf
+    """
+    if isinstance(subject, Problem):
+        if randomizer is None:
+            raise InvalidInput("certify(problem, randomizer) needs a randomizer or a mechanism beside the problem")
+        problem, answer = subject, randomizer
+    else:
+        if randomizer is not None or dual is not None:
+            raise InvalidInput("this brings its own problem and dual: pass certify(problem, randomizer, dual) instead")
+        problem, dual = subject.problem, subject.dual
+        answer = subject.randomizer if isinstance(subject, Solution) else subject
+    bound = -math.inf if dual is None else lower_bound(problem, dual)
+    if isinstance(answer, Mechanism):
+        facts = Measurements.of_mechanism(problem, answer)
+    else:
+        facts = Measurements.of_randomizer(problem, answer)
+    maximised = problem.sign < 0
+    return Certificate(
+        lower=float(-facts.value if maximised else bound),
+        upper=float(-bound if maximised else facts.value),
+        asked=problem.epsilon,
+        epsilon=facts.epsilon,
+        bias=facts.bias,
+        exact=isinstance(answer, Mechanism),
+        findings=facts.findings,
+        maximised=maximised,
+    )
+
+
+def lower_bound(problem: Problem, dual: Dual, *, exact: bool = True) -> float:  # noqa: ARG001
+    """The least loss that the multipliers allow to any epsilon-DP randomizer with allowed outputs, rounded down.
+
+    Parameters
+    ----------
+    problem : Problem
+    dual : Dual
+        Any multipliers.
+    exact : bool
+        Of no effect any more: the bound is computed in exact arithmetic whatever is passed.
+
+    Returns
+    -------
+    float
+        Of the minimisation (for classification: minus the probability of a correct output); ``-inf`` if the multipliers
+        prove nothing.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> problem = optrand.classification([0.5, 0.5], 1.0)
+    >>> lower_bound(problem, optrand.Dual([-0.5, -0.5], [0, 0])) <= lower_bound(
+    ...     problem, optrand.Dual([-0.36552929, -0.36552929], [0, 0]))
+    True
+    """
+    if dual.alpha.size != problem.k:
+        raise InvalidInput(f"the dual has {dual.alpha.size} entries for {problem.k} labels")
+    if (dual.beta[problem.bias_weights == 0] != 0).any():
+        return -math.inf
+    return float_below(exact_pricing.lower_bound(problem, dual))

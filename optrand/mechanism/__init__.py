@@ -1,0 +1,6 @@
+"""Integer mechanisms: the proof of privacy, tabulation of solutions, exact means, and the file format."""
+
+from optrand.mechanism.mechanism import Mechanism, load
+from optrand.mechanism.tabulation import tabulate
+
+__all__ = ["Mechanism", "load", "tabulate"]

@@ -1,0 +1,195 @@
+r"""Exact columns whose means are right to the last bit.
+
+Column ``j`` is an arc from node ``first[j]`` to node ``last[j] + 1``, with mass :math:`C_j` and moment
+:math:`x_j = C_j v_j`. With :math:`R = r / d` and the row total :math:`T`, all means are right if and only if
+
+.. math:: (r - d) \Big( \sum_{\text{begin at } i} x_j - \sum_{\text{end at } i} x_j \Big) = T (y_i - y_{i-1}),
+          \quad 0 < i < k, \qquad d \sum_j x_j + (r - d) \sum_{\text{begin at } 0} x_j = T y_0 .
+
+Masses stay. Along a spanning tree of the nodes, of which 0 and k are one, each inner node has a branch of its own: from
+the leaves inward its moment makes the node's equation true. What is then added to all moments along one path from node
+0 to node k changes no inner node, and makes the first mean right. With masses that are multiples of ``(r - d)(d L + r -
+d)``, ``L`` the length of the path, all of it is integer arithmetic, ``O(n log n)`` operations.
+
+Where outputs must stay, on a grid or at the ends of an interval, :mod:`optrand.mechanism.completion` takes over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
+from optrand.base.arithmetic import float_above, float_below
+from optrand.mechanism.completion import Completion
+from optrand.model.exact_flow import ExactFlow, twos
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+
+__all__ = ["along_a_tree", "completed", "spanning_tree", "widest_path", "with_exact_means"]
+
+CHEAP = 1 + Fraction(1, 10**12)
+"""What the loss may be multiplied by so that columns of one output stay together."""
+
+
+def with_exact_means(problem: Problem, flow: ExactFlow) -> ExactFlow | None:
+    """The same with means that are right, exactly; None where the allowed outputs leave no room for that.
+
+    The loss changes by as little as the biases are small. Columns of one output stay together if they can: they are
+    one column to whoever sees outputs.
+
+    Examples
+    --------
+    Outputs of randomized response that miss their means, and after the repair:
+
+    >>> import numpy as np, optrand
+    >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.2)
+    >>> near = ExactFlow.of(problem, [0, 1], [0, 1], [7, 7], np.array([-0.4, 1.4]), Fraction(3))
+    >>> [round(float(bias), 6) for bias in near.biases]
+    [0.05, -0.05]
+    >>> [str(output) for output in with_exact_means(problem, near).outputs]
+    ['-1/2', '3/2']
+    """
+    low, high = problem.outputs.low, problem.outputs.high
+    outputs = flow.outputs
+    inside = [low < v < high and not isinstance(problem.outputs, Grid) for v in outputs]
+    shared = Counter(outputs)
+    alone = [free and shared[v] == 1 for v, free in zip(outputs, inside, strict=True)]
+    moved = along_a_tree(problem, flow, alone)
+    if moved is not None:
+        return moved
+    mixed = completed(problem, flow)
+    if mixed is not None and mixed.squared_error(problem.prior) <= CHEAP * flow.squared_error(problem.prior):
+        return mixed
+    return along_a_tree(problem, flow, inside) or mixed
+
+
+def along_a_tree(problem: Problem, flow: ExactFlow, movable: list[bool]) -> ExactFlow | None:
+    """The same with moments of movable columns changed; None where they do not reach, or would leave the outputs."""
+    low, high = problem.outputs.low, problem.outputs.high
+    tree, path = spanning_tree(flow, movable), widest_path(flow, movable)
+    if tree is None or path is None:
+        return None
+    low_weight, more = flow.factors
+    length = low_weight * len(path) + more
+    masses = [mass * more * length for mass in flow.masses]
+    moments = [moment * more * length for moment in flow.moments]
+    # What each node still lacks, divided by r - d, in the unit of moments.
+    total = flow.total * length
+    lacking = [0, *((after - before) * total for before, after in pairwise(flow.labels)), 0]
+    for first, last, moment in zip(flow.first, flow.last, moments, strict=True):
+        lacking[first] -= moment
+        lacking[last + 1] += moment
+    for node, j in tree:
+        first, end = flow.first[j], flow.last[j] + 1
+        change = lacking[node] if first == node else -lacking[node]
+        moments[j] += change
+        lacking[first] -= change
+        lacking[end] += change
+    begun = sum(moment for moment, first in zip(moments, flow.first, strict=True) if first == 0)
+    step = total * more * flow.labels[0] - low_weight * sum(moments) - more * begun
+    for j in path:
+        moments[j] += step // length
+    moved = replace(flow, masses=masses, moments=moments)
+    inside = all(low <= v <= high for v, free in zip(moved.outputs, movable, strict=True) if free)
+    return moved if inside else None
+
+
+def spanning_tree(flow: ExactFlow, movable: list[bool]) -> list[tuple[int, int]] | None:
+    """Inner nodes and the columns that make them right, each before the node at the other end of its column.
+
+    The tree is one of most mass; None where the columns that may move do not reach all nodes.
+    """
+    k = flow.k
+    roots = list(range(k))
+
+    def root(node: int) -> int:
+        while roots[node] != node:
+            roots[node] = roots[roots[node]]
+            node = roots[node]
+        return node
+
+    branches: list[list[tuple[int, int]]] = [[] for _ in range(k)]
+    free = [j for j, moves in enumerate(movable) if moves]
+    for j in sorted(free, key=flow.masses.__getitem__, reverse=True):
+        a, b = flow.first[j], (flow.last[j] + 1) % k
+        if root(a) != root(b):
+            roots[root(a)] = root(b)
+            branches[a].append((b, j))
+            branches[b].append((a, j))
+    order, seen, stack = list[tuple[int, int]](), {0}, [0]
+    while stack:
+        node = stack.pop()
+        for other, j in branches[node]:
+            if other not in seen:
+                seen.add(other)
+                stack.append(other)
+                order.append((other, j))
+    return order[::-1] if len(seen) == k else None
+
+
+def widest_path(flow: ExactFlow, movable: list[bool]) -> list[int] | None:
+    """Columns that may move, end to end from node 0 to node k, the lightest as heavy as can be."""
+    best: list[tuple[int, int]] = [(0, -1)] * (flow.k + 1)
+    best[0] = (sum(flow.masses), -1)
+    for j in sorted(range(len(flow.first)), key=flow.first.__getitem__):
+        reached = min(best[flow.first[j]][0], flow.masses[j])
+        if movable[j] and reached > best[flow.last[j] + 1][0]:
+            best[flow.last[j] + 1] = (reached, j)
+    if not best[flow.k][0]:
+        return None
+    path, node = list[int](), flow.k
+    while node:
+        path.append(best[node][1])
+        node = flow.first[path[-1]]
+    return path
+
+
+def completed(problem: Problem, flow: ExactFlow) -> ExactFlow | None:
+    """Mixed with a mechanism of two outputs that takes the biases back (:mod:`optrand.mechanism.completion`).
+
+    The outputs are the ends of what is allowed; on the line, the flow's own lowest and highest. The chances of the high
+    one rise with the label, and so are sums of columns that favour all labels from some label on; those of the low one
+    fall.
+    """
+    labels, zero = [Fraction(y, 1 << flow.digits) for y in flow.labels], Fraction(flow.origin)
+    means = [y + bias for y, bias in zip(labels, flow.biases, strict=True)]
+    low, high = problem.outputs.low, problem.outputs.high
+    if math.isinf(low):
+        low, high = float_below(min(flow.outputs)), float_above(max(flow.outputs))
+    found = Completion.of((low, high), labels, means, flow.ratio, origin=zero, monotone=True)
+    if found is None:
+        return None
+    total, more = flow.total, flow.ratio - 1
+    share = found.kept * flow.ratio.denominator / total
+    columns = [
+        (a, b, share * mass, share * Fraction(moment, 1 << flow.digits))
+        for a, b, mass, moment in zip(flow.first, flow.last, flow.masses, flow.moments, strict=True)
+    ]
+    last = flow.k - 1
+    for output, chances in ((found.low, found.at_low[::-1]), (found.high, found.at_high)):
+        steps = [(after - before) / more for before, after in pairwise(chances)]
+        for i, step in enumerate([*steps, (chances[0] - sum(steps)) / flow.ratio]):
+            start = (i + 1) % flow.k
+            a, b = (0, last - start) if output == found.low else (start, last)
+            columns.append((a, b, step, step * (Fraction(output) - zero)))
+    columns = [column for column in columns if column[2]]
+    unit = math.lcm(*(mass.denominator for _, _, mass, _ in columns))
+    unit = math.lcm(unit, *(_odd(moment.denominator) for *_, moment in columns))
+    digits = max(flow.digits, *(twos((unit * moment).denominator) for *_, moment in columns))
+    return replace(
+        flow,
+        labels=[y << (digits - flow.digits) for y in flow.labels],
+        first=[a for a, *_ in columns],
+        last=[b for _, b, *_ in columns],
+        masses=[int(unit * mass) for *_, mass, _ in columns],
+        moments=[int(unit * moment * (1 << digits)) for *_, moment in columns],
+        digits=digits,
+    )
+
+
+def _odd(number: int) -> int:
+    """A positive integer without its factors of 2."""
+    return number >> twos(number)

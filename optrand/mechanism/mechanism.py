@@ -1,0 +1,396 @@
+"""The deliverable: an exact integer table, the problem that it answers, the dual that speaks for it, and its file.
+
+A :class:`~optrand.model.randomizer.Randomizer` is a design in floats; a :class:`Mechanism` is what is released. It
+cannot be built without being private: its constructor proves epsilon-DP in integer arithmetic, and :func:`load` goes
+through that constructor. What is sampled is what was verified: the sampler reads this table and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optrand.base import strict_json
+from optrand.base.arithmetic import Integers, common_scale, float_above, log_above, quotient
+from optrand.base.files import write_atomically
+from optrand.base.validation import Floats, frozen
+from optrand.base.validation import values as checked_values
+from optrand.errors import InvalidFile, InvalidInput
+from optrand.mechanism import file_format
+from optrand.mechanism.privacy import LARGEST, checked_integers, verified_ratio, verified_total
+from optrand.model.arcs import Arcs
+from optrand.model.exact_flow import ExactFlow
+from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual
+from optrand.sampling import ArcSampler, Sampler
+from optrand.sampling.entropy import EntropySource
+
+__all__ = ["Mechanism", "load"]
+
+DENSE = 1 << 18
+"""The largest table that arcs are sampled from.
+
+A table is drawn from two to four times as fast as arcs are, but preparing it costs about half a microsecond and a
+hundred bytes an entry: at this size a tenth of a second, which a million draws repay.
+"""
+
+FIELDS = ("problem", "dual", "outputs", "ratio", "total")
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Mechanism:
+    """An epsilon-DP randomizer in exact integers: private by inspection, at construction, always.
+
+    Label ``y`` produces output ``i`` with probability ``weights[y, i] / total``, exactly.
+
+    Parameters
+    ----------
+    problem : Problem
+        The question that it answers.
+    dual : Dual or None
+        Multipliers that speak for its optimality; privacy does not rest on them.
+    outputs : (n,) array
+        Strictly increasing, inside the problem's output set.
+    weights : (k, n) array of int, or IntegerArcs
+        Positive integers of any size, all rows with one total; or the interval columns that they are sums of.
+    ratio : Fraction
+        Above 1 and at most ``exp(epsilon)``; no column may exceed it. With arcs it is also their ratio.
+
+    Raises
+    ------
+    InvalidInput
+        Anything that is not so.
+
+    Notes
+    -----
+    An output that floats cannot hold is two columns, at the floats on either side, so that means are right to the last
+    bit: :attr:`outputs` and :attr:`weights` are what is drawn, :attr:`n`, :attr:`unsplit` and :attr:`design` count and
+    show such pairs as one.
+
+    Of arcs the proof takes ``O(k + n)`` integer operations and nothing here but :attr:`weights` writes the table out.
+    Two mechanisms are equal where their files are: arcs and the table that they make are two files.
+
+    Examples
+    --------
+    >>> import math
+    >>> from optrand.model.problem import unbiased_regression
+    >>> problem = unbiased_regression([0, 1], [0.5, 0.5], epsilon=0.7)
+    >>> mechanism = Mechanism(problem, None, [-1.0, 2.0], [[2, 1], [1, 2]], Fraction(2))
+    >>> mechanism.total, mechanism.realised_ratio, mechanism.exact_biases
+    (3, Fraction(2, 1), (Fraction(0, 1), Fraction(0, 1)))
+    >>> mechanism.realised_epsilon == math.nextafter(math.log(2), 1)
+    True
+    >>> arcs = IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 1])
+    >>> Mechanism(problem, None, [-1.0, 2.0], arcs, Fraction(2)).weights.tolist()
+    [[2, 1], [1, 2]]
+    """
+
+    problem: Problem
+    dual: Dual | None
+    outputs: Floats
+    table: Integers | IntegerArcs
+    ratio: Fraction
+    total: int
+    """The total of every row of :attr:`weights`."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        dual: Dual | None,
+        outputs: ArrayLike,
+        weights: ArrayLike | IntegerArcs,
+        ratio: Fraction,
+    ) -> None:
+        """Prove the promise, or refuse."""
+        _check_types(problem, dual)
+        checked = _checked_outputs(outputs, problem)
+        table = _checked_table(weights, problem.k, checked.size)
+        verified_ratio(ratio, problem.epsilon)
+        total = table.total(ratio) if isinstance(table, IntegerArcs) else verified_total(table, ratio)
+        if total >= LARGEST:
+            raise InvalidInput(f"the weights' total has more than {strict_json.MAX_DIGITS} digits: divide the weights")
+        fields = {"problem": problem, "dual": dual, "outputs": checked, "table": table, "ratio": ratio, "total": total}
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def epsilon(self) -> float:
+        """The budget that was asked for, in nats."""
+        return self.problem.epsilon
+
+    @property
+    def labels(self) -> Floats:
+        """The labels, increasing, one a row of :attr:`weights`."""
+        return self.problem.labels
+
+    @property
+    def arcs(self) -> IntegerArcs | None:
+        """The interval columns that the table was given as, if it was."""
+        return self.table if isinstance(self.table, IntegerArcs) else None
+
+    @cached_property
+    def weights(self) -> Integers:
+        """The table of integers, shape ``(k, n)``, read-only; of arcs it is written out when it is first asked for."""
+        return self.table.table(self.ratio) if isinstance(self.table, IntegerArcs) else self.table
+
+    @property
+    def realised_ratio(self) -> Fraction:
+        """The largest ratio of two weights of one output, exactly: 1 where labels make no difference."""
+        if self.arcs is not None:
+            return self.arcs.largest_ratio(self.ratio)
+        tops, bottoms = self.weights.max(axis=0), self.weights.min(axis=0)
+        return max(Fraction(top, bottom) for top, bottom in zip(tops, bottoms, strict=True))
+
+    @property
+    def realised_epsilon(self) -> float:
+        """The logarithm of :attr:`realised_ratio`, rounded up."""
+        return log_above(self.realised_ratio)
+
+    @cached_property
+    def exact_biases(self) -> tuple[Fraction, ...]:
+        """``E[M(y)] - y`` of each label, exactly (outputs and labels are the floats that they are)."""
+        scale = common_scale([*self.outputs, *self.labels])
+        outputs, labels = (_scaled(array, scale) for array in (self.outputs, self.labels))
+        if self.arcs is not None:
+            amounts = (self.arcs.masses * outputs[self.arcs.at]).tolist()
+            moments = np.array(self.arcs.row_sums(self.ratio, amounts), dtype=object)
+        else:
+            moments = self.weights @ outputs
+        return tuple(Fraction(moment, self.total * scale) for moment in moments - self.total * labels)
+
+    @property
+    def bias(self) -> float:
+        """The largest ``|E[M(y)] - y|``, rounded up."""
+        return float_above(max(abs(bias) for bias in self.exact_biases))
+
+    @property
+    def randomizer(self) -> Randomizer:
+        """The same channel in floats, for plots and reports, not for sampling.
+
+        Each probability of a table, and each mass of an arc, is correctly rounded. Arcs are tables at the ratio
+        ``exp(epsilon)``: where :attr:`ratio` is lower by more than rounding, they claim its logarithm instead.
+        """
+        if self.arcs is None:
+            matrix = (self.weights / self.total).astype(np.float64)
+            return Randomizer(self.labels, self.outputs, matrix, self.epsilon)
+        return self._channel(self.arcs, self.outputs)
+
+    @property
+    def design(self) -> Randomizer:
+        """The same before columns were split between neighbouring floats: for pictures, where such outputs are one."""
+        return self.randomizer if self.arcs is None else self._channel(*self.unsplit.rounded()[::-1])
+
+    def _channel(self, flow: IntegerArcs, outputs: Floats) -> Randomizer:
+        masses = np.array([quotient(mass * self.ratio.denominator, self.total) for mass in flow.masses.tolist()])
+        arcs = Arcs(flow.k, flow.first, flow.last, outputs[flow.at], masses)
+        logarithm = log_above(self.ratio)
+        claimed = self.epsilon if math.isclose(logarithm, self.epsilon, rel_tol=2**-49) else logarithm
+        return Randomizer.of_arcs(self.labels, arcs, claimed)
+
+    @cached_property
+    def n(self) -> int:
+        """The number of outputs, two neighbouring floats that share a column counted as one."""
+        return self.outputs.size if self.arcs is None else len(set(self.unsplit.outputs))
+
+    @cached_property
+    def unsplit(self) -> ExactFlow:
+        """The columns of :attr:`arcs`, with outputs that are exact where floats are split; on a grid none are.
+
+        Raises
+        ------
+        InvalidInput
+            Of a table.
+        """
+        if self.arcs is None:
+            raise InvalidInput("the mechanism is a table: only interval columns are split between neighbouring floats")
+        joined = not isinstance(self.problem.outputs, Grid)
+        return ExactFlow.of_integers(self.labels, self.outputs, self.arcs, self.ratio, joined=joined)
+
+    @cached_property
+    def sampler(self) -> Sampler | ArcSampler:
+        """What draws from the table, or from the arcs where the table would be large; prepared once."""
+        if self.arcs is None or self.labels.size * self.outputs.size <= DENSE:
+            return Sampler(self.labels, self.outputs, self.weights, self.total)
+        return ArcSampler(self.labels, self.outputs, self.arcs, self.ratio)
+
+    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
+        """One output for every label in `values`, drawn with exactly the probabilities of the table.
+
+        Parameters
+        ----------
+        values : array of labels, any shape
+        source : EntropySource, optional
+            Where random words come from; by default the operating system, the only choice for a release.
+
+        Returns
+        -------
+        array of outputs, of the shape of `values`
+
+        Raises
+        ------
+        InvalidInput
+            Values that are no labels; the message tells neither which nor how many.
+        """
+        return self.sampler.sample(values, source=source)
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        return strict_json.sealed(
+            {
+                "problem": file_format.problem_document(self.problem),
+                "dual": file_format.dual_document(self.dual),
+                "outputs": self.outputs.tolist(),
+                "ratio": {"numerator": str(self.ratio.numerator), "denominator": str(self.ratio.denominator)},
+                "total": str(self.total),
+                **file_format.table_document(self.table),
+            },
+        )
+
+    @property
+    def digest(self) -> str:
+        """``sha256:...`` of the file's content: the name under which a ledger can remember this mechanism."""
+        return str(self._document["digest"])
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the mechanism as canonical JSON, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            A new file, or an existing one with `overwrite`; never a symbolic link.
+        overwrite : bool
+            Whether an existing file may be replaced.
+
+        Raises
+        ------
+        InvalidInput
+            The target may not be written, or the problem's loss is the user's own and has no name.
+        OSError
+            As from the operating system; nothing is left behind.
+
+        See Also
+        --------
+        load : reads it back and verifies it again.
+        optrand.checker : verifies the file with none of this code.
+        """
+        write_atomically(path, strict_json.canonical(self._document), overwrite=overwrite)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal where every field of the file is."""
+        return isinstance(other, Mechanism) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        """Hash of the digest."""
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        """A line without the tables."""
+        return f"<Mechanism: {self.labels.size} labels, {self.n} outputs, epsilon {self.epsilon:g}>"
+
+
+def load(path: str | os.PathLike[str]) -> Mechanism:
+    """Read a saved mechanism and verify it again from nothing.
+
+    Parameters
+    ----------
+    path : path
+        What :meth:`Mechanism.save` wrote. White space and the order of fields may differ; the content may not.
+
+    Returns
+    -------
+    Mechanism
+
+    Raises
+    ------
+    InvalidFile
+        The file is damaged, unknown, written by a newer optrand, or holds a table that is not epsilon-DP, whatever its
+        digest says.
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from optrand.model.problem import unbiased_regression
+    >>> problem = unbiased_regression([0, 1], [0.5, 0.5], epsilon=0.7)
+    >>> mechanism = Mechanism(problem, None, [-1.0, 2.0], [[2, 1], [1, 2]], Fraction(2))
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     mechanism.save(f"{directory}/coin.json")
+    ...     load(f"{directory}/coin.json") == mechanism
+    True
+    """
+    content = strict_json.unsealed(Path(path).read_bytes(), FIELDS, file_format.TABLES)
+    problem = file_format.read_problem(content["problem"])
+    dual = file_format.read_dual(content["dual"])
+    outputs = strict_json.numbers(content["outputs"], "outputs")
+    ratio = _read_ratio(content["ratio"])
+    try:
+        table = file_format.read_table(content, problem.k, len(outputs))
+        mechanism = Mechanism(problem, dual, outputs, table, ratio)
+    except InvalidInput as error:
+        raise InvalidFile(f"the file does not hold a private mechanism: {error}") from error
+    if strict_json.integer(content["total"], "total") != mechanism.total:
+        raise InvalidFile("the file's total is not that of its weights")
+    return mechanism
+
+
+def _read_ratio(document: object) -> Fraction:
+    parts = strict_json.fields(document, "ratio", ["numerator", "denominator"])
+    numerator, denominator = (
+        strict_json.integer(parts[name], f"ratio.{name}") for name in ("numerator", "denominator")
+    )
+    if denominator == 0 or Fraction(numerator, denominator).denominator != denominator:
+        raise InvalidFile("ratio is not a fraction in lowest terms")
+    return Fraction(numerator, denominator)
+
+
+def _check_types(problem: Problem, dual: Dual | None) -> None:
+    if not isinstance(problem, Problem):
+        raise InvalidInput(f"problem is of type {type(problem).__name__}, expected a Problem")
+    if dual is not None and not isinstance(dual, Dual):
+        raise InvalidInput(f"dual is of type {type(dual).__name__}, expected a Dual or None")
+    if dual is not None and dual.alpha.size != problem.k:
+        raise InvalidInput(f"dual has {dual.alpha.size} entries for {problem.k} labels, expected one per label")
+
+
+def _checked_table(given: ArrayLike | IntegerArcs, k: int, n: int) -> Integers | IntegerArcs:
+    if not isinstance(given, IntegerArcs):
+        return checked_integers(given, k, n)
+    if (given.k, given.n) != (k, n):
+        raise InvalidInput(f"the arcs are made for {given.k} labels and {given.n} outputs, expected {k} and {n}")
+    return given
+
+
+def _checked_outputs(given: ArrayLike, problem: Problem) -> Floats:
+    outputs = frozen(checked_values(given, "outputs"))
+    if (np.diff(outputs) <= 0).any():
+        raise InvalidInput("outputs of a mechanism must strictly increase")
+    allowed = problem.outputs
+    if isinstance(allowed, Grid):
+        outside = ~np.isin(outputs, allowed.values)
+    else:
+        outside = (outputs < allowed.low) | (outputs > allowed.high)
+    if outside.any():
+        raise InvalidInput(
+            f"{int(outside.sum())} output(s) lie outside the problem's output set, the first is "
+            f"{outputs[outside][0]:g}: expected outputs that the problem allows"
+        )
+    if problem.loss.positive_outputs and outputs[0] <= 0:
+        raise InvalidInput(f"{problem.loss.name} needs outputs above 0, the lowest is {outputs[0]:g}")
+    return outputs
+
+
+def _scaled(array: Floats, scale: int) -> Integers:
+    """The integers ``array * scale``."""
+    return np.array([int(Fraction(x) * scale) for x in array.tolist()], dtype=object)

@@ -1,0 +1,289 @@
+r"""From a randomizer in floats to an exact mechanism: integer masses of staircase columns.
+
+Write the table as staircase columns :math:`(S_j, v_j, c_j)` (:func:`optrand.model.staircase.decompose`), round the
+masses to integers :math:`C_j`, and let the rational :math:`R = 1 + q/d \leq e^\epsilon` take the place of
+:math:`e^\epsilon`:
+
+.. math:: W_{y i} = \sum_{j : v_j = v_i} C_j \, (d + q\, [y \in S_j]).
+
+Whatever the integers are, every column ratio lies between :math:`1/R` and :math:`R`: privacy needs no repair. The total
+of row :math:`y` is :math:`d \sum_j C_j + q \sum_{j : y \in S_j} C_j`, so the rows have one total as soon as every label
+is *covered* equally; rounding leaves labels short by a few units of 2\ :sup:`-100`, and singletons :math:`\{y\}` make
+up for them. What is left is the bias. Outputs that may move are moved, by exact residuals; where they may not, on a
+grid, the masses are refined by exact residuals before they are rounded. A share of two outputs takes out the last bits
+(:mod:`optrand.mechanism.completion`).
+
+A randomizer that is made of arcs is never written out as a table: :mod:`optrand.mechanism.flow_tabulation`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optrand.base.arithmetic import common_scale, privacy_ratio
+from optrand.base.validation import Floats
+from optrand.errors import InvalidInput, NotCertified
+from optrand.mechanism.completion import Completion
+from optrand.mechanism.flow_tabulation import tabulated_flow
+from optrand.mechanism.mechanism import Mechanism
+from optrand.model.feasibility import movable_outputs, moved_outputs
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution
+from optrand.model.staircase import decompose, rounding_noise
+
+__all__ = ["tabulate"]
+
+BITS = 100
+"""Masses are integers that sum to about ``2**BITS``."""
+
+FORGIVEN = 1e-6
+"""Probability mass a row may need to become private: rounding is mended, a broken design is not."""
+
+Integers = NDArray[np.object_]
+
+
+@overload
+def tabulate(subject: Solution, /) -> Mechanism: ...
+@overload
+def tabulate(subject: Problem, randomizer: Randomizer, /, dual: Dual | None = ...) -> Mechanism: ...
+def tabulate(
+    subject: Solution | Problem, randomizer: Randomizer | None = None, /, dual: Dual | None = None
+) -> Mechanism:
+    """The exact mechanism nearest to a randomizer: private, normalised and, where that is asked for, unbiased exactly.
+
+    Parameters
+    ----------
+    subject : Solution or Problem
+        A solution brings its randomizer and dual; a problem needs a randomizer beside it.
+    randomizer : Randomizer
+        Any design whose privacy is broken by rounding at most.
+    dual : Dual, optional
+        Kept in the mechanism, so that its optimality can be proven again.
+
+    Returns
+    -------
+    Mechanism
+        Of :attr:`~optrand.mechanism.mechanism.Mechanism.arcs` where the randomizer has arcs.
+
+    Raises
+    ------
+    NotCertified
+        If more than rounding keeps the table from being private, or if bias is not allowed and the allowed outputs
+        leave no room to take it out.
+
+    Notes
+    -----
+    Cost ``O(k n)`` integer operations, and where there must be no bias a least-squares problem of ``k`` by ``n``
+    floats. Of arcs ``O(k + n)`` integers, and sparse systems of that size.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> solution = optrand.solve(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0))
+    >>> mechanism = tabulate(solution)
+    >>> proof = optrand.certify(mechanism)
+    >>> proof.epsilon <= 1.0, proof.bias, proof.gap < 1e-9
+    (True, 0.0, True)
+    """
+    if isinstance(subject, Solution):
+        problem, randomizer, dual = subject.problem, subject.randomizer, subject.dual
+    elif randomizer is None:
+        raise InvalidInput("tabulate(problem, randomizer) needs a randomizer beside the problem")
+    else:
+        problem = subject
+    if not np.array_equal(problem.labels, randomizer.labels):
+        raise InvalidInput("the randomizer's labels are not those of the problem")
+    if randomizer.arcs is not None:
+        claimed = replace(problem, epsilon=min(problem.epsilon, randomizer.epsilon))
+        return Mechanism(problem, dual, *tabulated_flow(claimed, randomizer.arcs))
+    _check_private(problem, randomizer)
+    arcs = _Arcs.of(problem, randomizer)
+    if not problem.unbiased:
+        return Mechanism(problem, dual, *arcs.covered().table(), arcs.ratio)
+    if isinstance(problem.outputs, Grid):
+        outputs, weights = _refined(problem, arcs).covered().table()
+    else:
+        outputs, weights = _unbiased_outputs(problem, arcs)
+    return Mechanism(problem, dual, *_completed(problem, outputs, weights, arcs.ratio), arcs.ratio)
+
+
+def _check_private(problem: Problem, randomizer: Randomizer) -> None:
+    matrix = randomizer.matrix
+    lifted = np.maximum(matrix.max(axis=0) * math.exp(-problem.epsilon) - matrix, 0.0)
+    needed = float(lifted.sum(axis=1).max())
+    if needed > FORGIVEN or np.abs(matrix.sum(axis=1) - 1).max() > FORGIVEN:
+        raise NotCertified(
+            f"the table is not {problem.epsilon:g}-DP: a row would have to gain {needed:.3g} of probability, and "
+            f"rounding accounts for {FORGIVEN:g} at most; look at certify(problem, randomizer).findings"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Arcs:
+    """Staircase columns with integer masses.
+
+    Attributes
+    ----------
+    members : (k, arcs) array of bool
+    outputs : (arcs,) array
+    masses : (arcs,) array of int
+    ratio : Fraction
+        The rational that stands for ``exp(epsilon)``.
+    """
+
+    members: NDArray[np.bool_]
+    outputs: Floats
+    masses: Integers
+    ratio: Fraction
+
+    @classmethod
+    def of(cls, problem: Problem, randomizer: Randomizer) -> _Arcs:
+        """Round the masses of a decomposition; level sets that only rounding tells apart become one."""
+        found = decompose(randomizer, math.exp(problem.epsilon), negligible=rounding_noise(problem.epsilon))
+        unit = Fraction(2**BITS) / sum(map(Fraction, found.masses.tolist()), Fraction(0))
+        masses = np.array([round(Fraction(c) * unit) for c in found.masses.tolist()], dtype=object)
+        return cls(found.members, found.outputs, masses, privacy_ratio(problem.epsilon))
+
+    @property
+    def coverage(self) -> Integers:
+        """The mass that favours each label."""
+        covered: Integers = np.where(self.members, self.masses, 0).sum(axis=1)
+        return covered
+
+    def covered(self) -> _Arcs:
+        """The same with singletons for labels that fall short, at the output where the label weighs most."""
+        coverage = self.coverage
+        short = np.flatnonzero(coverage < coverage.max())
+        weight = np.where(self.members[short], self.masses, 0)
+        at = self.outputs[[int(np.argmax(row)) for row in weight]] if short.size else self.outputs[:0]
+        return replace(
+            self,
+            members=np.hstack((self.members, np.eye(coverage.size, dtype=bool)[:, short])),
+            outputs=np.concatenate((self.outputs, at)),
+            masses=np.concatenate((self.masses, coverage.max() - coverage[short])),
+        )
+
+    @property
+    def columns(self) -> Integers:
+        """The integer column of each arc, shape ``(k, arcs)``."""
+        low, high = self.ratio.denominator, self.ratio.numerator
+        columns: Integers = np.where(self.members, high * self.masses, low * self.masses)
+        return columns
+
+    def table(self) -> tuple[Floats, Integers]:
+        """Distinct outputs, increasing, and the integer weights; outputs that no label produces are left out."""
+        return _merged(self.outputs, self.columns)
+
+
+def _merged(outputs: Floats, columns: Integers) -> tuple[Floats, Integers]:
+    """Columns in increasing order of outputs, those of one output added up, empty ones left out."""
+    distinct, where = np.unique(outputs, return_inverse=True)
+    weights = np.zeros((columns.shape[0], distinct.size), dtype=object)
+    for column, i in zip(columns.T, where, strict=True):
+        weights[:, i] += column
+    used = weights.max(axis=0) > 0
+    return distinct[used], weights[:, used]
+
+
+def _refined(problem: Problem, arcs: _Arcs, rounds: int = 12) -> _Arcs:
+    """Masses changed, each by a share of itself, and free outputs moved, until coverage and means are right.
+
+    The residuals are exact; the least change that removes them is found in floats. On a grid each round gains about ten
+    digits, down to the integer; where outputs move, down to their rounding.
+    """
+    best, least = arcs, math.inf
+    for _ in range(rounds):
+        width = float(np.abs(arcs.outputs - problem.labels[:, np.newaxis]).max()) or 1.0
+        columns, coverage = arcs.columns, arcs.coverage
+        total, most = int(columns[0].sum()), max(1, int(coverage.max()))
+        missing = ((most - coverage) / most).astype(np.float64)
+        residual = np.concatenate((missing, -_exact_biases(problem, arcs.outputs, columns) / width))
+        size = float(np.abs(residual).max())
+        if not size < least / 2:
+            break
+        best, least = arcs, size
+        free = np.flatnonzero(movable_outputs(problem, arcs.outputs) & (not isinstance(problem.outputs, Grid)))
+        cover = (np.where(arcs.members, arcs.masses, 0) / most).astype(np.float64)
+        table = (columns / total).astype(np.float64)
+        pull = table * (arcs.outputs - problem.labels[:, np.newaxis]) / width
+        nothing = np.zeros((problem.k, free.size))
+        system = np.block(
+            [[cover, -np.ones((problem.k, 1)), nothing], [pull, np.zeros((problem.k, 1)), table[:, free]]]
+        )
+        change = np.linalg.lstsq(system, residual, rcond=1e-14)[0]
+        shares = np.clip(change[: arcs.masses.size], -0.5, 1.0).tolist()
+        masses = [c + round(Fraction(x) * c) for c, x in zip(arcs.masses.tolist(), shares, strict=True)]
+        outputs = arcs.outputs.copy()
+        outputs[free] += width * change[arcs.masses.size + 1 :]
+        outputs = np.clip(outputs, problem.outputs.low, problem.outputs.high)
+        arcs = replace(arcs, masses=np.array(masses, dtype=object), outputs=outputs)
+    return best
+
+
+def _unbiased_outputs(problem: Problem, arcs: _Arcs) -> tuple[Floats, Integers]:
+    """Outputs moved until the exact means are right to a rounding; where that cannot be, masses change too."""
+    outputs, weights = arcs.covered().table()
+    table = (weights / weights[0].sum()).astype(np.float64)
+    spread = float(np.ptp(problem.labels)) or 1.0
+    best, least = outputs, math.inf
+    for _ in range(6):
+        biases = _exact_biases(problem, outputs, weights)
+        size = float(np.abs(biases).max())
+        if not size < least:
+            break
+        best, least = outputs, size
+        outputs = moved_outputs(problem, table, outputs, -biases, movable_outputs(problem, outputs))
+    if least > 1e-13 * spread and not movable_outputs(problem, best).all():
+        return _refined(problem, arcs).covered().table()
+    return _merged(best, weights)
+
+
+def _completed(problem: Problem, outputs: Floats, weights: Integers, ratio: Fraction) -> tuple[Floats, Integers]:
+    """The same with means that are right exactly, by a share of two outputs (:mod:`optrand.mechanism.completion`)."""
+    biases = _fractions(problem, outputs, weights)
+    if not any(biases):
+        return outputs, weights
+    middle = Fraction(float(problem.labels[problem.k // 2]))
+    labels = [Fraction(y) - middle for y in problem.labels.tolist()]
+    means = [y + bias for y, bias in zip(labels, biases, strict=True)]
+    ends = problem.outputs.low, problem.outputs.high
+    found = Completion.of(ends, labels, means, ratio, origin=middle)
+    if found is None:
+        raise NotCertified(
+            f"no mechanism near this table is unbiased: its largest bias is {float(max(map(abs, biases))):.3g}, and "
+            f"the allowed outputs, from {problem.outputs.low:g} to {problem.outputs.high:g}, leave no room to take it "
+            "out; let them reach a little further"
+        )
+    kept = found.kept / int(weights[0].sum())
+    unit = math.lcm(kept.denominator, *(chance.denominator for chance in [*found.at_low, *found.at_high]))
+    at_ends = [[int(unit * chance) for chance in chances] for chances in (found.at_low, found.at_high)]
+    columns = np.hstack((weights * int(unit * kept), np.array(at_ends, dtype=object).T))
+    return _merged(np.append(outputs, [found.low, found.high]), columns)
+
+
+def _exact_biases(problem: Problem, outputs: Floats, weights: Integers) -> Floats:
+    """``E[M(y)] - y`` from exact sums, each rounded once.
+
+    Rows of `weights` may have different totals: what is summed is ``weights * (output - label)``.
+    """
+    return np.array([float(bias) for bias in _fractions(problem, outputs, weights)])
+
+
+def _fractions(problem: Problem, outputs: Floats, weights: Integers) -> list[Fraction]:
+    """The same without any rounding."""
+    scale = common_scale([*outputs, *problem.labels])
+    values, labels = (
+        np.array([int(Fraction(x) * scale) for x in array.tolist()], dtype=object)
+        for array in (outputs, problem.labels)
+    )
+    totals = weights.sum(axis=1)
+    sums = zip((weights @ values - totals * labels).tolist(), (totals * scale).tolist(), strict=True)
+    return [Fraction(moment, unit) for moment, unit in sums]

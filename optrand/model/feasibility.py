@@ -1,0 +1,281 @@
+r"""Equations of a flow, written for the nodes between labels, and the least change that satisfies them.
+
+Column ``j`` favours the labels ``first[j] ... last[j]``: an arc from node ``first[j]`` to node ``last[j] + 1`` of the
+nodes :math:`0 \ldots k`. Rows sum to 1 if and only if as much mass enters each inner node as leaves it and the first
+label's row does; means are right if and only if the moments :math:`c_j v_j` that leave a node exceed those that enter
+it by the step between its labels over :math:`E - 1`, and the first mean is right. Differenced in this way the equations
+touch an arc at its two nodes only, so that ten thousand labels are one sparse factorisation.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+from optrand.base.validation import Floats
+from optrand.model.arcs import Arcs, Indices
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.staircase import Staircase
+
+__all__ = [
+    "balanced",
+    "column_weights",
+    "imbalance",
+    "least_change",
+    "mass_equations",
+    "mend_masses",
+    "movable_outputs",
+    "moved_outputs",
+    "node_equations",
+]
+
+RIDGE = 1e-14
+"""Ridge on the diagonal of equations scaled to 1: those that depend on others have a solution, too."""
+
+FEW = 256
+"""Up to so many unknowns, and four times as many equations, these are solved as they are."""
+
+BALANCED = 1e-14
+"""Rows and means off by no more than this need no change."""
+
+ROUNDS = 3
+"""Changes at most."""
+
+NOTHING = 1e-100
+"""Masses, times ``E``, below this are none: nothing that is known to sixteen digits depends on them."""
+
+
+def node_equations(k: int, first: Indices, last: Indices, epsilon: float) -> sparse.csr_array:
+    """Outflow of a node less its inflow, of an amount an arc; the first row is the sum at the first label.
+
+    All rows are divided by ``1 - exp(-epsilon)``, and amounts are measured where arcs favour a label.
+
+    Examples
+    --------
+    Randomized response of two labels, at ``E = 3``, favours each with probability 3/4:
+
+    >>> (node_equations(2, np.array([0, 1]), np.array([0, 1]), math.log(3)) @ [0.75, 0.75]).round(12).tolist()
+    [1.5, 0.0]
+    """
+    end, every = last + 1, np.arange(first.size)
+    starts, ends = first > 0, end < k
+    return sparse.csr_array(
+        (
+            np.concatenate((1 / math.expm1(epsilon) + ~starts, np.ones(starts.sum()), -np.ones(ends.sum()))),
+            (
+                np.concatenate((np.zeros(every.size, dtype=np.int64), first[starts], end[ends])),
+                np.concatenate((every, every[starts], every[ends])),
+            ),
+        ),
+        shape=(k, every.size),
+    )
+
+
+def column_weights(prior: Floats, first: Indices, last: Indices, epsilon: float) -> Floats:
+    """``P / E`` of each arc, ``P = sum_y s(y) p_y``: what the square of a step of its output costs."""
+    inside = np.concatenate(([0.0], np.cumsum(prior)))
+    others = math.exp(-epsilon)
+    weights: Floats = others + (1 - others) * (inside[last + 1] - inside[first])
+    return weights
+
+
+def least_change(system: sparse.csr_array, reach: Floats, residual: Floats) -> Floats:
+    """The ``x`` of least ``sum(x**2 / reach)`` with ``system @ x = residual``, but for what rounding leaves.
+
+    Cost that of a sparse factorisation, unless a few unknowns touch all equations, as where many arcs share an output.
+    """
+    if system.shape[1] <= min(FEW, system.shape[0] // 4):
+        scaled = system.toarray() * np.sqrt(reach)
+        few: Floats = np.sqrt(reach) * np.linalg.lstsq(scaled, residual, rcond=RIDGE)[0]
+        return few
+    normal = sparse.csc_array(system @ sparse.diags_array(reach) @ system.T)
+    size = normal.diagonal()
+    scale = 1 / np.sqrt(np.where(size > 0, size, 1.0))
+    even = sparse.diags_array(scale) @ normal @ sparse.diags_array(scale)
+    ridged = sparse.csc_array(even + sparse.diags_array(np.where(size > 0, RIDGE, 1.0)))
+    factors = splu(ridged, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    change: Floats = reach * (system.T @ (scale * factors.solve(scale * residual)))
+    return change
+
+
+def balanced(problem: Problem, arcs: Arcs) -> Arcs:
+    r"""Arcs whose rows sum to 1 and whose means are right to rounding, from arcs that are nearly so.
+
+    Masses change by the least sum of :math:`\Delta c^2 / c`, and outputs that may move at the least cost. Of all that
+    were tried the arcs of the least error are returned.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], math.log(3))
+    >>> rough = Arcs(2, [0, 1], [0, 1], [-0.51, 1.52], [0.24, 0.25])
+    >>> balanced(problem, rough).outputs.round(12).tolist()
+    [-0.5, 1.5]
+    """
+    best, least = arcs, np.inf
+    for _ in range(ROUNDS + 1 if arcs.n else 0):
+        error = imbalance(problem, arcs)
+        if error < least:
+            best, least = arcs, error
+        if error <= BALANCED or not np.isfinite(error):
+            break
+        arcs = _changed(problem, arcs)
+    return best
+
+
+def imbalance(problem: Problem, arcs: Arcs) -> float:
+    """Largest residual of rows from 1, and of means from their labels as a share of how far outputs lie apart."""
+    return float(max(np.abs(residual).max() for residual in _residuals(problem, arcs)))
+
+
+def _width(problem: Problem, arcs: Arcs) -> float:
+    """The unit of outputs: how far they lie from the labels."""
+    return float(max(np.ptp(problem.labels), np.ptp(arcs.outputs))) or 1.0
+
+
+def _residuals(problem: Problem, arcs: Arcs) -> tuple[Floats, Floats]:
+    """Residuals of the equations of rows, and of those of means in the unit of outputs; none where bias is allowed."""
+    equations = node_equations(arcs.k, arcs.first, arcs.last, problem.epsilon)
+    favoured, share = math.exp(problem.epsilon) * arcs.masses, -math.expm1(-problem.epsilon)
+    rows = -(equations @ favoured)
+    rows[0] += 1 / share
+    if not problem.unbiased:
+        return rows, np.zeros(1)
+    origin = problem.labels[0]
+    steps = np.diff(problem.labels, prepend=origin) / share
+    means: Floats = steps - equations @ (favoured * (arcs.outputs - origin))
+    return rows, means / _width(problem, arcs)
+
+
+def _changed(problem: Problem, arcs: Arcs) -> Arcs:
+    """The masses that make the rows right, and then the outputs that make the means right.
+
+    All at once where some outputs must stay: on an end of their interval, or on a grid.
+    """
+    arcs = arcs.only(math.exp(problem.epsilon) * arcs.masses > NOTHING)
+    low, high = problem.outputs.low, problem.outputs.high
+    free = (arcs.outputs > low) & (arcs.outputs < high) & (not isinstance(problem.outputs, Grid))
+    rows, means = _residuals(problem, arcs)
+    if not problem.unbiased:
+        return _after(problem, arcs, least_change(_equations(problem, arcs), _reach(problem, arcs)[0], rows))
+    if free.all():
+        arcs = _after(problem, arcs, least_change(_equations(problem, arcs), _reach(problem, arcs)[0], rows))
+        change = least_change(_equations(problem, arcs), _reach(problem, arcs)[1], _residuals(problem, arcs)[1])
+        return _after(problem, arcs, np.zeros(arcs.n), change)
+    nodes, pull = _equations(problem, arcs), (arcs.outputs - problem.labels[0]) / _width(problem, arcs)
+    pulls, none = sparse.csr_array(nodes @ sparse.diags_array(pull)), sparse.csr_array((arcs.k, int(free.sum())))
+    joint = sparse.csr_array(sparse.block_array([[nodes, none], [pulls, sparse.csr_array(nodes[:, free])]]))
+    reach = _reach(problem, arcs)
+    both = least_change(joint, np.append(reach[0], reach[1][free]), np.append(rows, means))
+    moved = np.zeros(arcs.n)
+    moved[free] = both[arcs.n :]
+    return _after(problem, arcs, both[: arcs.n], moved)
+
+
+def _equations(problem: Problem, arcs: Arcs) -> sparse.csr_array:
+    """The node equations of relative changes of masses."""
+    favoured = math.exp(problem.epsilon) * arcs.masses
+    nodes = node_equations(arcs.k, arcs.first, arcs.last, problem.epsilon)
+    return sparse.csr_array(nodes @ sparse.diags_array(favoured))
+
+
+def _reach(problem: Problem, arcs: Arcs) -> tuple[Floats, Floats]:
+    """Inverse costs of a squared change of masses, and of outputs."""
+    favoured = math.exp(problem.epsilon) * arcs.masses
+    return 1 / favoured, 1 / (favoured * column_weights(problem.prior, arcs.first, arcs.last, problem.epsilon))
+
+
+def _after(problem: Problem, arcs: Arcs, shares: Floats, moved: Floats | None = None) -> Arcs:
+    """Arcs with masses changed by some shares, and outputs by some widths."""
+    masses, outputs = arcs.masses * (1 + np.clip(shares, -0.5, 1.0)), arcs.outputs
+    if moved is not None:
+        outputs = np.clip(outputs + _width(problem, arcs) * moved, problem.outputs.low, problem.outputs.high)
+    order = np.lexsort((arcs.last, arcs.first, outputs))
+    return Arcs(arcs.k, arcs.first[order], arcs.last[order], outputs[order], masses[order])
+
+
+RANK = 1e-13
+"""Singular values below this share of the largest count as zero."""
+
+
+def mass_equations(problem: Problem, arcs: Staircase, ratio: float, means: bool) -> tuple[Floats, Floats]:
+    """The equations ``A @ (masses, coverage) = b`` that a feasible set of columns satisfies.
+
+    Coverage of each label is the same, ``sum_{S has y} c = t``; a row sums to 1, ``sum c + (ratio - 1) t = 1``; and
+    with `means`, ``sum_y c s_y v = y`` in units of the outputs' spread around their middle.
+
+    Returns
+    -------
+    (rows, arcs + 1) array, (rows,) array
+    """
+    k, n = arcs.members.shape
+    rows = [np.column_stack((arcs.members.astype(np.float64), -np.ones(k)))]
+    rows.append(np.append(np.ones(n), ratio - 1)[np.newaxis, :])
+    right = [np.zeros(k), np.ones(1)]
+    if means:
+        centre = (arcs.outputs.min() + arcs.outputs.max()) / 2
+        width = float(np.ptp(arcs.outputs)) / 2 or 1.0
+        scaled = (arcs.outputs - centre) / width
+        rows.append(np.column_stack((np.where(arcs.members, ratio, 1.0) * scaled, np.zeros(k))))
+        right.append((problem.labels - centre) / width)
+    return np.vstack(rows), np.concatenate(right)
+
+
+def mend_masses(problem: Problem, arcs: Staircase, *, means: bool, rounds: int = 3) -> Staircase:
+    """Restore the equations of :func:`mass_equations` by the least relative change of the masses.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0)
+    >>> off = Staircase(np.eye(2, dtype=bool), np.array([-0.6, 1.6]), np.array([0.27, 0.268]))
+    >>> bool(abs(mend_masses(problem, off, means=False).masses - 1 / (1 + math.e)).max() < 1e-15)
+    True
+    """
+    ratio = math.exp(problem.epsilon)
+    matrix, right = mass_equations(problem, arcs, ratio, means)
+    masses = arcs.masses
+    for _ in range(rounds):
+        coverage = (1 - masses.sum()) / (ratio - 1)
+        amounts = np.append(masses, coverage)
+        scaled = matrix * amounts
+        residual = right - matrix @ amounts
+        weight = 1 / np.maximum(np.abs(scaled).max(axis=1), np.finfo(float).tiny)
+        change = np.linalg.lstsq(scaled * weight[:, np.newaxis], residual * weight, rcond=RANK)[0][:-1]
+        masses = masses * np.clip(1 + change, 0.5, 2.0)
+    return _top_up(Staircase(arcs.members, arcs.outputs, masses), ratio)
+
+
+def _top_up(arcs: Staircase, ratio: float) -> Staircase:
+    """Make coverage equal to the last digit by singletons for labels that fall short; then normalise."""
+    coverage = arcs.members @ arcs.masses
+    short = coverage.max() - coverage
+    labels = np.flatnonzero(short > 4 * np.finfo(float).eps * coverage.max())
+    heaviest = np.where(arcs.members[labels], arcs.masses, -1.0).argmax(axis=1)
+    members = np.hstack((arcs.members, np.eye(arcs.members.shape[0], dtype=bool)[:, labels]))
+    masses = np.concatenate((arcs.masses, short[labels]))
+    total = masses.sum() + (ratio - 1) * coverage.max()
+    return Staircase(members, np.concatenate((arcs.outputs, arcs.outputs[heaviest])), masses / total)
+
+
+def movable_outputs(problem: Problem, outputs: Floats) -> NDArray[np.bool_]:
+    """Mask of the outputs strictly inside the allowed range, with some room to move."""
+    room = 1e-9 * (float(np.ptp(outputs)) or 1.0)
+    movable: NDArray[np.bool_] = (outputs > problem.outputs.low + room) & (outputs < problem.outputs.high - room)
+    return movable
+
+
+def moved_outputs(
+    problem: Problem, table: Floats, outputs: Floats, residual: Floats, movable: NDArray[np.bool_]
+) -> Floats:
+    """Outputs moved at the least cost so that the mean of each label changes by `residual`."""
+    curvature = table.T @ np.maximum(problem.prior, 1 / (1e6 * problem.k))
+    reach = np.where(movable, 1 / np.sqrt(curvature), 0.0)
+    step = np.linalg.lstsq(table * reach, residual, rcond=RANK)[0]
+    moved: Floats = np.clip(outputs + reach * step, problem.outputs.low, problem.outputs.high)
+    return moved

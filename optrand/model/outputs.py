@@ -1,0 +1,210 @@
+"""Allowed outputs of a randomizer: the real line, an interval of it, or a grid."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optrand.base.arithmetic import common_scale, float_above, float_below, privacy_ratio
+from optrand.base.validation import Floats, distinct, frozen, real, squarable, values
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import labels as checked_labels
+from optrand.errors import InvalidInput
+
+__all__ = ["Grid", "Interval", "Line", "OutputSet", "as_output_set", "feasible_output_set", "in_words"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """All real numbers."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse a line with ends: that is an :class:`Interval`."""
+        if (self.low, self.high) != (-math.inf, math.inf):
+            raise InvalidInput("a line has no ends: use Interval(low, high)")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """All real numbers from ``low`` to ``high``, both ends in.
+
+    Examples
+    --------
+    >>> Interval(-10, 60)
+    Interval(low=-10.0, high=60.0)
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        """Refuse anything but two finite ends in order."""
+        object.__setattr__(self, "low", real(self.low, "the interval's low end") + 0.0)
+        object.__setattr__(self, "high", real(self.high, "the interval's high end") + 0.0)
+        squarable(np.array([self.low, self.high]), "the interval's ends")
+        if self.low >= self.high:
+            raise InvalidInput(f"the interval from {self.low:g} to {self.high:g} is empty: its low end must be lower")
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Exactly the given values, kept in increasing order.
+
+    Examples
+    --------
+    >>> Grid([3, 1, 2]).values.tolist()
+    [1.0, 2.0, 3.0]
+    """
+
+    values: Floats
+
+    def __post_init__(self) -> None:
+        """Sort, freeze, and refuse repeated values."""
+        array = values(self.values, "outputs")
+        distinct(array, "outputs")
+        squarable(array, "outputs")
+        object.__setattr__(self, "values", frozen(np.sort(array)))
+
+    @property
+    def low(self) -> float:
+        """The smallest value."""
+        return float(self.values[0])
+
+    @property
+    def high(self) -> float:
+        """The largest value."""
+        return float(self.values[-1])
+
+    def __eq__(self, other: object) -> bool:
+        """Two grids are equal where their values are."""
+        return isinstance(other, Grid) and np.array_equal(self.values, other.values)
+
+    def __hash__(self) -> int:
+        """Hash of the values."""
+        return hash(self.values.tobytes())
+
+
+OutputSet = Line | Interval | Grid
+
+
+def as_output_set(given: OutputSet | ArrayLike | None) -> OutputSet:
+    """``None`` is the line, an array is a grid, and an output set is itself."""
+    if given is None:
+        return Line()
+    if isinstance(given, (Line, Interval, Grid)):
+        return given
+    return Grid(np.asarray(given))
+
+
+def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
+    r"""`n` evenly spaced outputs, from the lowest to the highest output of debiased randomized response.
+
+    .. math:: L = y_{\min} - \frac{\sum_y (y - y_{\min})}{R - 1}, \qquad
+              U = y_{\max} + \frac{\sum_y (y_{\max} - y)}{R - 1}, \qquad v_i = L + i \, \frac{U - L}{n - 1}
+
+    Parameters
+    ----------
+    labels : (k,) array
+        Distinct numbers in any order.
+    epsilon : float
+        Privacy budget in nats, of the randomizer that will use the grid.
+    n : int
+        The mesh size: how many outputs, at least 2.
+
+    Returns
+    -------
+    Grid
+        Of `n` values; of a single label that label alone, which is the best grid whatever `n` is.
+
+    Raises
+    ------
+    InvalidInput
+        Labels or an epsilon without meaning, an `n` that is no integer of at least 2, or outputs that floats cannot
+        hold or tell apart.
+
+    Notes
+    -----
+    *The two ends are enough* ([B23], Proposition 7). Draw `U` with probability :math:`(y - L) / (U - L)`
+    and `L` otherwise: that is unbiased. The chance of `L` is largest at :math:`y_{\min}` and smallest at
+    :math:`y_{\max}`, and their ratio is :math:`1 + (y_{\max} - y_{\min}) / (U - y_{\max})`, which is at most `R` if and
+    only if :math:`(R - 1)(U - y_{\max}) \geq y_{\max} - y_{\min}`. The left side is :math:`\sum_y (y_{\max} - y)`, of
+    which the right side is one term. Likewise for `U`. ∎
+
+    (The paper's proof ends with :math:`(a + b) / (a + c) \leq b / c` "for a, b, c > 0", which holds for :math:`b \geq
+    c` and :math:`a \geq 0` only. Both are true there: :math:`b = e^\epsilon c`, and `a` is 0 for two labels.)
+
+    With two labels the inequality is an equality. So the ends are computed in rationals for the ratio :math:`R =
+    \mathtt{privacy\_ratio(epsilon)} < e^\epsilon` that exact mechanisms keep, and rounded outward: the formula as
+    printed, in floats, often gives a grid on which no such mechanism exists.
+
+    Where outputs may lie outside `[L, U]` they sometimes do better. Cost ``O(k + n)``.
+
+    Examples
+    --------
+    >>> import math
+    >>> feasible_output_set([0, 1, 2], math.log(3), 5).values.round(12).tolist()
+    [-1.5, -0.25, 1.0, 2.25, 3.5]
+
+    Proposition 7, verified for the two ends of that grid:
+
+    >>> from optrand.certificates.certificate import certify
+    >>> from optrand.model.problem import unbiased_regression
+    >>> from optrand.model.randomizer import Randomizer
+    >>> ends = feasible_output_set([0, 1, 2], math.log(3), 2)
+    >>> upper = (np.arange(3) - ends.low) / (ends.high - ends.low)
+    >>> coin = Randomizer([0, 1, 2], ends.values, np.stack([1 - upper, upper], axis=1), math.log(3))
+    >>> proof = certify(unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], math.log(3), outputs=ends), coin)
+    >>> proof.findings, f"{proof.upper:.6f}"
+    ((), '2.775000')
+    """
+    names = checked_labels(labels)
+    budget = checked_epsilon(epsilon)
+    if isinstance(n, (bool, np.bool_)) or not isinstance(n, (int, np.integer)):
+        raise InvalidInput(f"n is of type {type(n).__name__}, expected an integer of at least 2")
+    if n < 2:
+        raise InvalidInput(f"n is {n}, expected at least 2: no single output is unbiased for two labels")
+    if names.size == 1:
+        return Grid(names)
+    low, high = _ends(names, privacy_ratio(budget))
+    if not math.isfinite(high - low):
+        raise InvalidInput(
+            f"a grid for these labels at epsilon {budget:g} overflows in floats: rescale the labels or raise epsilon"
+        )
+    grid = np.linspace(low, high, n)
+    # linspace may round its last value inward.
+    grid[[0, -1]] = low, high
+    if (np.diff(grid) <= 0).any():
+        raise InvalidInput(f"{n} values between {low!r} and {high!r} coincide in floats: ask for fewer")
+    return Grid(grid)
+
+
+def _ends(labels: Floats, ratio: Fraction) -> tuple[float, float]:
+    """The lowest and highest output of debiased randomized response with ratio `ratio`, rounded outward."""
+    scale = common_scale(labels)
+    whole = [int(Fraction(y) * scale) for y in labels.tolist()]
+    total, lowest, highest = sum(whole), min(whole), max(whole)
+    reach = scale * (ratio - 1)
+    low = Fraction(lowest, scale) - (total - len(whole) * lowest) / reach
+    high = Fraction(highest, scale) + (len(whole) * highest - total) / reach
+    return float_below(low), float_above(high)
+
+
+def in_words(allowed: OutputSet) -> str:
+    """Allowed outputs in words, for people.
+
+    Examples
+    --------
+    >>> in_words(Line()), in_words(Interval(-1, 3.5)), in_words(Grid([0, 1, 2]))
+    ('anywhere on the real line', 'anywhere from -1.0 to 3.5', 'of 3 values from 0.0 to 2.0')
+    """
+    if isinstance(allowed, Line):
+        return "anywhere on the real line"
+    ends = f"from {allowed.low!r} to {allowed.high!r}"
+    return f"of {allowed.values.size} values {ends}" if isinstance(allowed, Grid) else f"anywhere {ends}"

@@ -1,0 +1,324 @@
+"""Problems: a loss to make small over all epsilon-DP randomizers of a set of labels.
+
+A :class:`Problem` is a question and nothing more. :func:`unbiased_regression`, :func:`regression` and
+:func:`classification` write it down; a solver answers it with a :class:`~optrand.model.solution.Solution`; a
+:class:`~optrand.certificates.certificate.Certificate` says how good the answer is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optrand.base.arithmetic import float_above, float_below, privacy_ratio, quotient
+from optrand.base.validation import Floats, frozen, real
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import labels as checked_labels
+from optrand.base.validation import prior as checked_prior
+from optrand.errors import Infeasible, InvalidInput
+from optrand.model import losses
+from optrand.model.losses import Loss, Tabulated
+from optrand.model.outputs import Grid, Interval, Line, OutputSet, as_output_set
+from optrand.model.randomizer import Randomizer
+
+__all__ = ["Problem", "classification", "regression", "unbiased_range", "unbiased_regression"]
+
+FAR = 16.0
+"""Labels further from zero than this, in their own range, are measured from one of them."""
+
+
+def unbiased_range(labels: ArrayLike, epsilon: float) -> tuple[float, float]:
+    """The narrowest ends between which there is an unbiased epsilon-DP randomizer, rounded outward.
+
+    An unbiased randomizer with outputs in ``[low, high]`` exists if and only if ``low <= (E y_min - y_max) / (E - 1)``
+    and ``high >= (E y_max - y_min) / (E - 1)`` with ``E = exp(epsilon)``. The ends returned are those for the rational
+    ratio just below ``E`` that exact mechanisms keep (:func:`optrand.base.arithmetic.privacy_ratio`), so that there is
+    such a mechanism between them.
+
+    *Proof.* Let ``w = v - low >= 0``. Privacy gives ``E[w | y_max] <= E * E[w | y_min]``, and unbiasedness turns this
+    into ``y_max - low <= E (y_min - low)``; likewise at the other end. Conversely the two ends alone, drawn so that the
+    mean is right, have exactly these ratios.
+
+    Examples
+    --------
+    >>> import math
+    >>> [round(end, 12) for end in unbiased_range([0, 1], math.log(3))]
+    [-0.5, 1.5]
+    """
+    array = checked_labels(labels)
+    low, high = Fraction(float(array.min())), Fraction(float(array.max()))
+    overhang = (high - low) / (privacy_ratio(checked_epsilon(epsilon)) - 1)
+    return float_below(low - overhang), float_above(high + overhang)
+
+
+@dataclass(frozen=True)
+class Problem:
+    r"""Minimise the expected loss, and a penalty on bias, over epsilon-DP randomizers.
+
+    .. math:: \sum_y p_y \Big( E[g(v, y)] + \tfrac{\lambda}{2} (E[v] - y)^2 \Big), \qquad v \sim M(y)
+
+    with :math:`\lambda` = `bias_penalty`; where it is infinite the penalty is the constraint ``E[v] = y`` for every
+    label, those of prior zero included.
+
+    Parameters
+    ----------
+    labels : (k,) array
+        Strictly increasing.
+    prior : (k,) array
+        Probabilities of the labels; zeros are welcome.
+    epsilon : float
+        Privacy budget in nats.
+    loss : Loss or Tabulated
+        See :mod:`optrand.model.losses`.
+    bias_penalty : float
+        From 0 (no care for bias) to ``math.inf`` (unbiased).
+    outputs : Line, Interval or Grid
+        Where outputs may lie.
+
+    Raises
+    ------
+    InvalidInput
+        An argument without meaning.
+    Infeasible
+        Outputs between whose ends no unbiased randomizer exists.
+    """
+
+    labels: Floats
+    prior: Floats
+    epsilon: float
+    loss: Loss | Tabulated
+    bias_penalty: float
+    outputs: OutputSet
+
+    def __post_init__(self) -> None:
+        """Check every part and that they fit together."""
+        labels = frozen(checked_labels(self.labels))
+        if (np.diff(labels) <= 0).any():
+            raise InvalidInput(
+                "labels of a Problem must increase: use the constructors, which sort them with the prior"
+            )
+        object.__setattr__(self, "labels", labels)
+        object.__setattr__(self, "prior", frozen(checked_prior(self.prior, labels.size)))
+        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+        object.__setattr__(self, "bias_penalty", _bias_penalty(self.bias_penalty))
+        if not isinstance(self.loss, (Loss, Tabulated)):
+            raise InvalidInput(f"loss is of type {type(self.loss).__name__}, expected one of optrand.model.losses")
+        if not isinstance(self.outputs, (Line, Interval, Grid)):
+            raise InvalidInput(f"outputs is of type {type(self.outputs).__name__}, expected Line, Interval or Grid")
+        self._check_loss()
+        if self.unbiased:
+            self._check_feasible()
+
+    def _check_loss(self) -> None:
+        loss, outputs = self.loss, self.outputs
+        if isinstance(loss, Tabulated):
+            if not isinstance(outputs, Grid):
+                raise InvalidInput("a tabulated loss needs outputs on a grid, one column per value")
+            loss.table(self.labels, outputs.values)
+        elif loss == losses.zero_one and (not isinstance(outputs, Grid) or self.bias_penalty):
+            raise InvalidInput(
+                "zero_one needs outputs on a grid and no bias penalty: use classification(prior, epsilon)"
+            )
+        elif loss != losses.squared and self.bias_penalty and not isinstance(outputs, Grid):
+            raise InvalidInput(f"{loss.name} with a bias penalty needs outputs on a grid: pass outputs=")
+        if loss.positive_outputs:
+            if self.labels[0] < 0:
+                raise InvalidInput(f"{loss.name} needs labels of at least 0")
+            if isinstance(outputs, (Interval, Grid)) and outputs.low <= 0:
+                raise InvalidInput(f"{loss.name} needs outputs above 0")
+
+    def _check_feasible(self) -> None:
+        low, high = unbiased_range(self.labels, self.epsilon)
+        # What falls short by a few roundings of the formula is left to a proof.
+        largest = max(abs(low), abs(high))
+        slack = 8 * math.ulp(largest) if math.isfinite(largest) else 0.0
+        if self.k == 1:
+            low = high = float(self.labels[0])
+        for side, label, have, need in (
+            ("lowest", self.labels[0], self.outputs.low, low),
+            ("highest", self.labels[-1], self.outputs.high, high),
+        ):
+            if (have > need + slack) if side == "lowest" else (have < need - slack):
+                raise Infeasible(
+                    f"the {side} label, {label:g}, cannot be unbiased at epsilon {self.epsilon:g}: the {side} output "
+                    f"is {have:g}; outputs that reach from {low!r} to {high!r} or further would do "
+                    "(optrand.feasible_output_set makes such a grid)"
+                )
+
+    @property
+    def k(self) -> int:
+        """The number of labels."""
+        return self.labels.size
+
+    @property
+    def origin(self) -> float:
+        """From where labels are measured without loss: 0, or a label in their middle where they lie far from zero.
+
+        Of labels within a factor of two of each other the difference of any two is a float (Sterbenz,
+        *Floating-Point Computation*, 1974, Theorem 4.3.1).
+        """
+        far = max(abs(self.labels[0]), abs(self.labels[-1])) > FAR * (self.labels[-1] - self.labels[0])
+        return float(self.labels[self.k // 2]) if far and self.k > 1 else 0.0
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether every label must be reproduced on average."""
+        return self.bias_penalty == math.inf
+
+    @property
+    def bias_weights(self) -> Floats:
+        """Twice what a squared bias of each label costs: ``bias_penalty * prior``, or infinity for unbiased."""
+        return np.full(self.k, math.inf) if self.unbiased else self.bias_penalty * self.prior
+
+    @property
+    def sign(self) -> float:
+        """-1 where the reported value is turned: classification reports the probability of a correct output."""
+        return -1.0 if self.loss == losses.zero_one else 1.0
+
+    def loss_table(self, outputs: Floats) -> Floats:
+        """The loss of each of some allowed outputs for every label, shape ``(k, len(outputs))``."""
+        if isinstance(self.loss, Loss):
+            return self.loss.table(self.labels, outputs)
+        grid = self.outputs.values if isinstance(self.outputs, Grid) else outputs
+        where = np.minimum(np.searchsorted(grid, outputs), grid.size - 1)
+        if not np.array_equal(grid[where], outputs):
+            raise InvalidInput("a tabulated loss is known for the values of its grid only")
+        return self.loss.entries[:, where]
+
+    def value(self, randomizer: Randomizer) -> float:
+        """The objective at `randomizer`, in floats; for classification the probability that the output is the label."""
+        if randomizer.intervals is not None and self.loss == losses.squared:
+            error = randomizer.intervals.squared_error(self.prior)
+            expected = quotient(error.numerator, 2 * error.denominator)
+        elif randomizer.intervals is not None and self.loss == losses.absolute:
+            error = randomizer.intervals.absolute_error(self.prior)
+            expected = quotient(error.numerator, error.denominator)
+        else:
+            blocks = randomizer.blocks()
+            expected = sum(float(self.prior @ np.einsum("ki,ki->k", m, self.loss_table(v))) for v, m in blocks)
+        if self.bias_penalty and not self.unbiased:
+            expected += 0.5 * self.bias_penalty * float(self.prior @ randomizer.biases**2)
+        return self.sign * expected
+
+    def __eq__(self, other: object) -> bool:
+        """Two problems are equal where all their parts are."""
+        return (
+            isinstance(other, Problem)
+            and np.array_equal(self.labels, other.labels)
+            and np.array_equal(self.prior, other.prior)
+            and (self.epsilon, self.loss, self.bias_penalty, self.outputs)
+            == (other.epsilon, other.loss, other.bias_penalty, other.outputs)
+        )
+
+    def __hash__(self) -> int:
+        """Hash of all parts."""
+        return hash((self.labels.tobytes(), self.prior.tobytes(), self.epsilon, self.loss, self.bias_penalty))
+
+
+def _bias_penalty(given: object) -> float:
+    if isinstance(given, float) and given == math.inf:
+        return math.inf
+    penalty = real(given, "bias_penalty")
+    if penalty < 0:
+        raise InvalidInput(f"bias_penalty is {penalty}, expected a number from 0 to math.inf")
+    return penalty + 0.0
+
+
+def regression(
+    labels: ArrayLike,
+    prior: ArrayLike,
+    epsilon: float,
+    *,
+    loss: Loss | Tabulated = losses.squared,
+    bias_penalty: float = 0.0,
+    outputs: OutputSet | ArrayLike | None = None,
+) -> Problem:
+    """The randomizer of least expected loss, with a penalty on bias.
+
+    Parameters
+    ----------
+    labels : (k,) array
+        Distinct numbers in any order; they are sorted, and the prior (and the rows of a tabulated loss) with them.
+    prior : (k,) array
+        Probabilities.
+    epsilon : float
+        Privacy budget in nats.
+    loss : Loss or Tabulated
+        Squared by default.
+    bias_penalty : float
+        0 gives randomized response on bins where outputs may lie anywhere; ``math.inf`` gives unbiased randomizers.
+    outputs : None, Line, Interval, Grid or (n,) array
+        The real line by default; an array means exactly these values, in any order (the columns of a tabulated loss in
+        the same one).
+
+    Returns
+    -------
+    Problem
+
+    Examples
+    --------
+    >>> regression([2, 0, 1], [0.2, 0.5, 0.3], 1.0).prior.tolist()
+    [0.5, 0.3, 0.2]
+    """
+    array = checked_labels(labels)
+    weights = checked_prior(prior, array.size)
+    order = np.argsort(array)
+    allowed = as_output_set(outputs)
+    if isinstance(loss, Tabulated) and isinstance(allowed, Grid):
+        loss.table(array, allowed.values)
+        columns = slice(None) if allowed is outputs else np.argsort(np.asarray(outputs))
+        loss = Tabulated(loss.entries[order][:, columns])
+    return Problem(array[order], weights[order], epsilon, loss, bias_penalty, allowed)
+
+
+def unbiased_regression(
+    labels: ArrayLike, prior: ArrayLike, epsilon: float, *, outputs: OutputSet | ArrayLike | None = None
+) -> Problem:
+    """The unbiased randomizer of least expected squared error ([B23], Algorithm 1, and beyond it the real line).
+
+    Parameters
+    ----------
+    labels, prior, epsilon, outputs
+        As in :func:`regression`.
+
+    Returns
+    -------
+    Problem
+        With loss :math:`(v - y)^2 / 2` and an infinite bias penalty.
+
+    Examples
+    --------
+    >>> unbiased_regression([0, 1], [0.5, 0.5], 1.0).unbiased
+    True
+    """
+    return regression(labels, prior, epsilon, bias_penalty=math.inf, outputs=outputs)
+
+
+def classification(prior: ArrayLike, epsilon: float, *, labels: ArrayLike | None = None) -> Problem:
+    """The randomizer that keeps the label most often (LP1 of [G21]).
+
+    Parameters
+    ----------
+    prior : (K,) array
+        Probabilities of the classes.
+    epsilon : float
+        Privacy budget in nats.
+    labels : (K,) array, optional
+        The numbers that name the classes, ``0 ... K-1`` by default.
+
+    Returns
+    -------
+    Problem
+        Its value is ``Pr[output = label]``, which is maximised.
+
+    Examples
+    --------
+    >>> classification([0.5, 0.3, 0.2], 1.0).labels.tolist()
+    [0.0, 1.0, 2.0]
+    """
+    names = checked_labels(np.arange(np.asarray(prior).size) if labels is None else labels)
+    return regression(names, prior, epsilon, loss=losses.zero_one, outputs=Grid(names))

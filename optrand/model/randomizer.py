@@ -1,0 +1,237 @@
+"""The finite channel: from a label to a distribution over outputs. It knows nothing of optimality.
+
+A channel is a table of probabilities, or the few interval columns that such a table is the sum of
+(:class:`~optrand.arcs.Arcs`): with ten thousand labels the one fills a small machine and the other does not. Figures of
+arcs are computed in integers and rounded once (:mod:`optrand.model.interval_channel`), those of tables in floats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.base.arithmetic import places, scaled
+from optrand.base.validation import Floats, frozen
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import values as checked_values
+from optrand.errors import InvalidInput
+from optrand.model.arcs import Arcs
+from optrand.model.interval_channel import IntervalChannel
+
+__all__ = ["Randomizer"]
+
+BLOCK = 1 << 22
+"""Entries of a table that are worked on at a time where all of them are not needed at once."""
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Randomizer:
+    """A row-stochastic table in floats: ``matrix[y, i]`` is the probability of output ``i`` where the label is ``y``.
+
+    Construction checks shapes, not promises: a table that is not private, or whose rows do not sum to 1, is a
+    `Randomizer` too, so that :func:`optrand.certify` can say what is wrong with it.
+
+    Parameters
+    ----------
+    labels : (k,) array
+        Strictly increasing.
+    outputs : (n,) array
+        Strictly increasing.
+    matrix : (k, n) array or Arcs
+        Finite; of arcs, whose outputs must be `outputs`, the table is made only when it is asked for.
+    epsilon : float
+        The budget that the table claims, in nats.
+
+    Raises
+    ------
+    InvalidInput
+        Shapes that do not fit, values that are not finite, or labels or outputs out of order.
+
+    Examples
+    --------
+    >>> coin = Randomizer([0, 1], [0, 1], [[0.75, 0.25], [0.25, 0.75]], epsilon=1.1)
+    >>> round(coin.realised_epsilon, 12), coin.means.tolist()
+    (1.098612288668, [0.25, 0.75])
+    """
+
+    labels: Floats
+    outputs: Floats
+    columns: Floats | Arcs
+    epsilon: float
+
+    def __init__(self, labels: ArrayLike, outputs: ArrayLike, matrix: ArrayLike | Arcs, epsilon: float) -> None:
+        """Freeze the arrays and check that they fit together."""
+        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
+        for name, given in (("labels", labels), ("outputs", outputs)):
+            array = frozen(checked_values(given, name))
+            if (np.diff(array) <= 0).any():
+                raise InvalidInput(f"{name} of a randomizer must strictly increase")
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "columns", self._checked(matrix))
+
+    @classmethod
+    def of_arcs(cls, labels: ArrayLike, arcs: Arcs, epsilon: float) -> Randomizer:
+        """The channel that some arcs make."""
+        return cls(labels, np.unique(arcs.outputs), arcs, epsilon)
+
+    def _checked(self, matrix: ArrayLike | Arcs) -> Floats | Arcs:
+        if isinstance(matrix, Arcs):
+            if matrix.k != self.labels.size or not np.array_equal(np.unique(matrix.outputs), self.outputs):
+                raise InvalidInput("the arcs do not have these labels and these outputs")
+            if not np.isfinite(matrix.masses).all():
+                raise InvalidInput("the arcs' masses hold NaN or infinite entries, expected probabilities")
+            return matrix
+        table = frozen(matrix)
+        expected = (self.labels.size, self.outputs.size)
+        if table.shape != expected:
+            raise InvalidInput(f"matrix has shape {table.shape}, expected {expected}: one row per label")
+        if not np.isfinite(table).all():
+            raise InvalidInput("matrix holds NaN or infinite entries, expected probabilities")
+        return table
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """The table of probabilities, shape ``(k, n)``, read-only."""
+        if isinstance(self.columns, Arcs):
+            return frozen(self.columns.table(math.exp(self.epsilon))[1])
+        return self.columns
+
+    def blocks(self) -> Iterator[tuple[Floats, Floats]]:
+        """Some outputs at a time and their columns of the table; of arcs the whole of it is never made."""
+        if self.arcs is None:
+            yield self.outputs, self.matrix
+            return
+        step = max(1, BLOCK // self.k)
+        block = np.searchsorted(self.outputs, self.arcs.outputs) // step
+        for number in range(int(block.max()) + 1):
+            yield self.arcs.only(block == number).table(math.exp(self.epsilon))
+
+    @property
+    def arcs(self) -> Arcs | None:
+        """The interval columns that the channel was made of, if it was."""
+        return self.columns if isinstance(self.columns, Arcs) else None
+
+    @cached_property
+    def intervals(self) -> IntervalChannel | None:
+        """The arcs in integers, if the channel was made of arcs."""
+        if self.arcs is None:
+            return None
+        return IntervalChannel.of_floats(self.labels, self.arcs, math.exp(self.epsilon))
+
+    @property
+    def k(self) -> int:
+        """The number of labels."""
+        return self.labels.size
+
+    @property
+    def n(self) -> int:
+        """The number of outputs."""
+        return self.outputs.size
+
+    @property
+    def rows(self) -> Floats:
+        """Sum of the probabilities of each label, shape ``(k,)``."""
+        return self.matrix.sum(axis=1) if self.intervals is None else self.intervals.rows
+
+    @property
+    def means(self) -> Floats:
+        """The expected output of each label, shape ``(k,)``."""
+        means: Floats = self.matrix @ self.outputs if self.intervals is None else self.intervals.means
+        return means
+
+    @property
+    def biases(self) -> Floats:
+        """``E[M(y)] - y`` for each label; summed around the label, so that far-off labels lose no digits."""
+        if self.intervals is not None:
+            return self.intervals.biases
+        biases: Floats = np.einsum("ki,ki->k", self.matrix, self.outputs - self.labels[:, np.newaxis])
+        return biases
+
+    @property
+    def largest_bias(self) -> Fraction:
+        """The largest ``|E[M(y)] - y|`` over the labels, exactly; integer operations, as many as the table has entries.
+
+        Far outputs whose pulls cancel leave nothing of it in floats.
+        """
+        if self.intervals is not None:
+            return self.intervals.largest_bias
+        digits, finer = max(map(places, (self.labels, self.outputs))), places(self.matrix.ravel())
+        labels, outputs = (np.array(scaled(x, digits), dtype=object) for x in (self.labels, self.outputs))
+        weights = np.array(scaled(self.matrix.ravel(), finer), dtype=object).reshape(self.matrix.shape)
+        return Fraction(np.abs(weights @ outputs - weights.sum(axis=1) * labels).max(), 1 << (digits + finer))
+
+    @property
+    def variances(self) -> Floats:
+        """The variance of the output of each label, shape ``(k,)``."""
+        if self.intervals is not None:
+            return self.intervals.variances
+        spread = self.outputs - self.means[:, np.newaxis]
+        variances: Floats = np.einsum("ki,ki->k", self.matrix, spread**2)
+        return variances
+
+    @cached_property
+    def extremes(self) -> tuple[Floats, Floats]:
+        """The smallest and the largest probability of each output, shape ``(n,)`` each."""
+        if self.arcs is None or self.intervals is None or self.arcs.rests.any():
+            return self.matrix.min(axis=0), self.matrix.max(axis=0)
+        return self.intervals.extremes
+
+    @property
+    def ratio_above(self) -> Fraction | None:
+        """At least the largest ratio of two probabilities of one output, exact for arcs; None where it is infinite."""
+        if self.intervals is not None:
+            return self.intervals.largest_ratio
+        ratio = self.realised_ratio
+        # The quotient of two floats, subnormal ones too, is off by half a unit in the last place.
+        return None if ratio == math.inf else Fraction(ratio) * (1 + Fraction(1, 2**52))
+
+    @property
+    def realised_ratio(self) -> float:
+        """The largest ratio of two probabilities of one output; infinite where one is 0 and the other is not."""
+        bottom, top = self.extremes
+        used = top > 0
+        if (bottom < 0).any() or (bottom[used] == 0).any():
+            return math.inf
+        with np.errstate(over="ignore"):
+            return float((top[used] / bottom[used]).max(initial=1.0))
+
+    @property
+    def realised_epsilon(self) -> float:
+        """The logarithm of :attr:`realised_ratio`, in floats (a certificate rounds it up)."""
+        return math.log(self.realised_ratio)
+
+    def signature(self, tolerance: float = 1e-9) -> NDArray[np.str_]:
+        """Signature: where each probability stands in its column ([B23], Definition 10).
+
+        ``U`` for the largest and ``L`` for the smallest where their ratio is ``exp(epsilon)``, ``0`` for an output that
+        never occurs, ``S`` for anything else.
+
+        Parameters
+        ----------
+        tolerance : float
+            Relative slack within which two probabilities count as equal.
+
+        Returns
+        -------
+        (k, n) array of one-character strings
+        """
+        bottom, top = self.extremes
+        full = top >= math.exp(self.epsilon) * bottom * (1 - tolerance)
+        marks: NDArray[np.str_] = np.full(self.matrix.shape, "S")
+        marks[full & (self.matrix <= bottom * (1 + tolerance))] = "L"
+        marks[full & (self.matrix >= top * (1 - tolerance))] = "U"
+        marks[self.matrix == 0] = "0"
+        return marks
+
+    def without_unused_outputs(self) -> Randomizer:
+        """Channel without the outputs that no label ever produces."""
+        if self.arcs is not None:
+            return Randomizer.of_arcs(self.labels, self.arcs.only(self.arcs.masses != 0), self.epsilon)
+        used = (self.matrix != 0).any(axis=0)
+        return Randomizer(self.labels, self.outputs[used], self.matrix[:, used], self.epsilon)

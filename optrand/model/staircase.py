@@ -1,0 +1,124 @@
+r"""Private tables as sums of staircase columns: the extreme rays of the cone of epsilon-DP columns.
+
+A column of an epsilon-DP table is :math:`c \cdot s` with :math:`s \in [1, E]^k`; the extreme rays are the *staircase*
+columns, ``E`` for the labels in a set ``S`` and ``1`` for the others ([KOV16]; [B23], Appendix B). A
+table written this way is private whatever the masses are, as long as none is negative.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optrand.base.validation import Floats
+from optrand.model.arcs import Arcs
+from optrand.model.randomizer import Randomizer
+
+__all__ = ["Staircase", "decompose", "rounding_noise"]
+
+
+@dataclass(frozen=True, eq=False)
+class Staircase:
+    """Arcs ``(S, v, c)``: output ``v`` with probability ``c E`` for the labels in ``S`` and ``c`` for the others.
+
+    Attributes
+    ----------
+    members : (k, arcs) array of bool
+        Which labels are in each ``S``.
+    outputs : (arcs,) array
+        The output of each arc; arcs may share one.
+    masses : (arcs,) array
+        Not negative.
+    """
+
+    members: NDArray[np.bool_]
+    outputs: Floats
+    masses: Floats
+
+    @classmethod
+    def of_arcs(cls, arcs: Arcs) -> Staircase:
+        """Interval columns with their sets of labels written out."""
+        labels = np.arange(arcs.k)[:, np.newaxis]
+        return cls((arcs.first <= labels) & (labels <= arcs.last), arcs.outputs, arcs.masses)
+
+    @property
+    def arcs(self) -> Arcs | None:
+        """Arcs of the staircase, in increasing order of outputs, if every set is an interval of labels."""
+        k, n = self.members.shape
+        if not n or not self.members.any(axis=0).all():
+            return None
+        first, last = self.members.argmax(axis=0), k - 1 - self.members[::-1].argmax(axis=0)
+        if (self.members.sum(axis=0) != last - first + 1).any():
+            return None
+        order = np.lexsort((last, first, self.outputs))
+        return Arcs(k, first[order], last[order], self.outputs[order], self.masses[order])
+
+    def table(self, ratio: float) -> tuple[Floats, Floats]:
+        """Distinct outputs in increasing order, and the ``(k, n)`` table of their probabilities."""
+        outputs, where = np.unique(self.outputs, return_inverse=True)
+        columns = np.where(self.members, ratio, 1.0) * self.masses
+        table = np.zeros((self.members.shape[0], outputs.size))
+        np.add.at(table.T, where, columns.T)
+        return outputs, table
+
+    def only(self, kept: NDArray[np.bool_]) -> Staircase:
+        """Some of the arcs."""
+        return Staircase(self.members[:, kept], self.outputs[kept], self.masses[kept])
+
+
+def rounding_noise(epsilon: float) -> float:
+    """Share of a column's height by which rounding alone may tell two of its entries apart."""
+    return min(1e-3, float(-64 * np.finfo(float).eps / math.expm1(-epsilon)))
+
+
+def decompose(randomizer: Randomizer, ratio: float, negligible: float = 0.0) -> Staircase:
+    """Write a table as staircase columns: each column becomes the chain of its upper level sets.
+
+    With the entries of a column sorted, ``low`` the smallest and ``high`` the largest, the differences of neighbours
+    divided by ``ratio - 1`` are the masses of the nested level sets, and what is left of ``low`` is the mass of the
+    full set. A column whose ratio exceeds `ratio` (by rounding, or because it is not private) is lifted to ``high /
+    ratio`` first.
+
+    Parameters
+    ----------
+    randomizer : Randomizer
+    ratio : float
+        At most ``exp(epsilon)``, above 1.
+    negligible : float
+        Level sets whose share of their column is at most this are merged into their neighbour.
+
+    Returns
+    -------
+    Staircase
+        At most ``k`` arcs a column; one for a column that is a staircase already.
+
+    Examples
+    --------
+    >>> table = Randomizer([0, 1], [0, 1], [[0.75, 0.25], [0.25, 0.75]], 2.0)
+    >>> arcs = decompose(table, 3.0)
+    >>> arcs.members.T.tolist(), arcs.masses.tolist()
+    ([[True, False], [False, True]], [0.25, 0.25])
+    """
+    members, outputs, masses = [], [], []
+    for output, column in zip(randomizer.outputs.tolist(), randomizer.matrix.T, strict=True):
+        high = float(column.max())
+        if high <= 0:
+            continue
+        low = max(float(column.min()), high / ratio)
+        levels = np.unique(np.clip(column, low, high))[::-1]
+        if negligible and levels.size > 1:
+            keep = np.append(levels[:-1] - levels[1:] > negligible * (high - low), True)
+            keep[0] = True
+            levels = levels[keep]
+        steps = (levels[:-1] - levels[1:]) / (ratio - 1)
+        rest = (low - steps.sum()) / ratio
+        middles = np.append((levels[:-1] + levels[1:]) / 2, -np.inf)
+        for middle, mass in zip(middles, np.append(steps, max(0.0, rest)), strict=True):
+            if mass > negligible * high / ratio:
+                members.append(column > middle)
+                outputs.append(output)
+                masses.append(mass)
+    return Staircase(np.array(members).T, np.array(outputs), np.array(masses))

@@ -1,0 +1,183 @@
+r"""Unbiased randomized rounding: a number becomes one of the two knots around it, and is right on average.
+
+With knots :math:`L = t_0 < \dots < t_{n-1} = U` a value :math:`x` in :math:`[t_i, t_{i+1}]` becomes :math:`t_{i+1}`
+with probability :math:`(x - t_i) / (t_{i+1} - t_i)` and :math:`t_i` otherwise. Then :math:`E[\tilde x] = x` and
+:math:`\mathrm{Var}[\tilde x] = (x - t_i)(t_{i+1} - x)` ([B23], Section 3.1, where it brings continuous labels to
+finitely many).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.base.validation import MAX_INTEGER, Floats, frozen
+from optrand.base.validation import labels as checked_labels
+from optrand.errors import InvalidInput
+from optrand.sampling.entropy import EntropySource, SystemEntropy, Words, checked_width, checked_words
+
+__all__ = ["Cells", "checked_knots", "unbiased_rounding"]
+
+BLOCK = 1 << 15
+"""Values rounded at a time."""
+
+RELATIVE = 2.0**-50
+"""More than the relative error of a probability and of a word, both in floats: some units of ``2**-53``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Between which two knots each of some values lies.
+
+    Attributes
+    ----------
+    knots : (n,) array
+    left : array of int
+        The knot at or below each value; the one before last for the last knot itself.
+    share : array
+        The probability of the knot above, in floats.
+
+    Examples
+    --------
+    >>> cells = Cells.of(np.array([0.0, 1.0, 3.0]), np.array([0.25, 3.0, 1.5]))
+    >>> cells.left.tolist(), cells.share.tolist()
+    ([0, 1, 1], [0.25, 1.0, 0.25])
+    """
+
+    knots: Floats
+    left: NDArray[np.intp]
+    share: Floats
+
+    @classmethod
+    def of(cls, knots: Floats, values: Floats) -> Cells:
+        """Find the cells of values that lie between the ends of the knots."""
+        left = np.minimum(np.searchsorted(knots, values, side="right") - 1, knots.size - 2)
+        return cls(knots, left, (values - knots[left]) / (knots[left + 1] - knots[left]))
+
+    def moved(self, weights: Floats) -> Floats:
+        """The weights of the knots where values of these weights are rounded, shape ``(n,)``."""
+        below = np.bincount(self.left, weights * (1 - self.share), self.knots.size)
+        above = np.bincount(self.left + 1, weights * self.share, self.knots.size)
+        return (below + above).astype(np.float64)
+
+    def variances(self, values: Floats) -> Floats:
+        """The variance ``(x - low) * (high - x)`` that rounding adds to each value."""
+        variances: Floats = (values - self.knots[self.left]) * (self.knots[self.left + 1] - values)
+        return variances
+
+
+def checked_knots(given: ArrayLike) -> Floats:
+    """At least two knots, strictly increasing.
+
+    Examples
+    --------
+    >>> checked_knots([0, 1, 4]).tolist()
+    [0.0, 1.0, 4.0]
+    """
+    knots = frozen(checked_labels(given))
+    if knots.size < 2:
+        raise InvalidInput("there is one knot, expected at least two: nothing lies between the ends of one")
+    if (np.diff(knots) <= 0).any():
+        raise InvalidInput("knots must strictly increase: pass np.unique(knots)")
+    return knots
+
+
+def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySource | None = None) -> Floats:
+    r"""Round every value to one of the two knots around it, right on average.
+
+    .. math:: \Pr[\tilde x = t_{i+1}] = \frac{x - t_i}{t_{i+1} - t_i}, \qquad t_i \leq x \leq t_{i+1}
+
+    Parameters
+    ----------
+    values : array of integers or floats, any shape, or one number
+        Between the first knot and the last.
+    knots : (n,) array
+        Strictly increasing, at least two.
+    source : EntropySource, optional
+        Where random words come from; by default the operating system, the only choice for a release.
+
+    Returns
+    -------
+    array of knots, of the shape of `values`
+
+    Raises
+    ------
+    InvalidInput
+        Knots out of order; values that are no numbers or lie outside the knots. The message tells neither which
+        nor how many.
+
+    Notes
+    -----
+    *Exact.* The probability is the rational number that the floats name, not its rounding: a random word is read as the
+    first digits of a uniform number, compared in floats where it is further from the probability than any rounding
+    could be, and in integers of any size, with as many further words as it takes, where it is not (once in about
+    ``2**49`` values that are not knots). A knot stays itself.
+
+    By itself this is no privacy: it is the first half of a :class:`~optrand.studies.continuous.ContinuousMechanism`.
+
+    Cost ``O(log n)`` a value; memory beyond values and results does not grow with their number.
+
+    Examples
+    --------
+    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> unbiased_rounding([0, 2.5, 2.5, 2.5, 4], [0, 1, 4], source=SeededEntropy(1)).tolist()
+    [0.0, 4.0, 1.0, 1.0, 4.0]
+    """
+    ends = checked_knots(knots)
+    words = SystemEntropy() if source is None else source
+    array = np.asarray(values)
+    flat = _checked_values(array, ends).reshape(-1)
+    rounded = np.empty(flat.size)
+    for start in range(0, flat.size, BLOCK):
+        block = slice(start, start + BLOCK)
+        rounded[block] = _round(flat[block], ends, words)
+    return rounded.reshape(array.shape)
+
+
+def _checked_values(array: NDArray[Any], knots: Floats) -> Floats:
+    """The values as floats, refused unless all lie between the ends; no message repeats or counts any."""
+    if array.size and (array.dtype.kind not in "iuf" or array.dtype.itemsize > np.float64().itemsize):
+        raise InvalidInput(
+            f"values are of type {array.dtype.type.__name__}, expected integers or floats of at most 64 bits"
+        )
+    if array.dtype.kind in "iu" and ((array > MAX_INTEGER) | (array < -MAX_INTEGER)).any():
+        raise InvalidInput("at least one value is an integer beyond 2**53: rescale the values")
+    floats = array.astype(np.float64)
+    if not ((floats >= knots[0]) & (floats <= knots[-1])).all():
+        raise InvalidInput(
+            f"at least one value does not lie between {knots[0]:g} and {knots[-1]:g}, the ends of the knots: clip the "
+            "values, or choose knots that reach further"
+        )
+    return floats
+
+
+def _round(values: Floats, knots: Floats, source: EntropySource) -> Floats:
+    width = checked_width(source)
+    cells = Cells.of(knots, values)
+    words = checked_words(source, values.size)
+    edge, drawn = np.ldexp(cells.share, width), words.astype(np.float64)
+    up = drawn < edge
+    # A word is known to within one unit of its last place; the products of RELATIVE cover all roundings.
+    for at in np.flatnonzero(np.abs(drawn - edge) <= RELATIVE * (drawn + edge) + 2).tolist():
+        up[at] = _settle(values[at], (knots[cells.left[at]], knots[cells.left[at] + 1]), words[at : at + 1], source)
+    rounded: Floats = knots[cells.left + up]
+    return rounded
+
+
+def _settle(value: float, ends: tuple[float, float], word: Words, source: EntropySource) -> bool:
+    """Whether a uniform number that begins with `word` is below the exact probability of the upper end."""
+    low, high = map(Fraction, map(float, ends))
+    share = (Fraction(float(value)) - low) / (high - low)
+    bits, length = int(word[0]), source.width
+    while True:
+        scaled = share * 2**length
+        if bits + 1 <= scaled:
+            return True
+        if bits >= scaled:
+            return False
+        bits = bits << source.width | int(checked_words(source, 1)[0])
+        length += source.width

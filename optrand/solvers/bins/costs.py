@@ -1,0 +1,334 @@
+r"""The cost of a bin, for randomized response on bins: one arc of a shortest path.
+
+A bin is an interval :math:`S` of labels that share one favoured output. With :math:`\Phi(v) = \sum_y p_y g(v, y)`, its
+least value :math:`\Phi^*` over the allowed outputs, and :math:`x = e^\epsilon - 1`, the staircase column of the bin
+costs :math:`G_S = \min_v \sum_y s_y p_y g(v, y) = \Phi^* + x K_S`, where
+
+.. math:: K_S = \min_v \Big( \sum_{y \in S} p_y g(v, y) + \frac{\Phi(v) - \Phi^*}{x} \Big)
+
+is what the labels of the bin lose at their output, and what they pay for moving it away from where all would have it.
+Every loss has its minimiser in closed form. With the mass :math:`a` of a bin and its mean :math:`\mu + d`, both under
+the prior, whose mean is :math:`\mu`:
+
+===============  ============================================  ==============================================
+squared          :math:`v = \mu + \frac{x a}{1 + x a} d`       :math:`K = I + \frac{a d^2}{2 (1 + x a)}`, with
+                                                               :math:`I` the bin's own half sum of squares
+Poisson log      :math:`v = \mu + \frac{x a}{1 + x a} d`       :math:`K` at :math:`v`
+absolute         median under weights :math:`s_y p_y`          :math:`K` at :math:`v`, by prefix sums
+===============  ============================================  ==============================================
+
+An interval of outputs clips :math:`v`, since :math:`g` is convex. For squared loss no two terms cancel: each row is
+centred on its first label and :math:`I` grows by what each label adds to it, so that costs keep their digits where
+``exp(epsilon)`` is large; the textbook's difference of two prefix sums would not.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optrand.base.validation import SMALLEST_NORMAL, Floats
+from optrand.errors import Infeasible, InvalidInput
+from optrand.model import losses
+from optrand.model.problem import Problem
+
+__all__ = ["BinCosts", "Starts", "bin_costs"]
+
+Starts = NDArray[np.intp]
+"""A partition into bins: the first label of each, increasing from 0."""
+
+LEAST_SHARE = 1e-290
+"""Share of the best constant output: no output of Poisson log loss is smaller, or quotients of outputs would vanish."""
+
+
+class BinCosts(Protocol):
+    """Bin costs of a loss, for the shortest path and its dual."""
+
+    @property
+    def origin(self) -> float:
+        """From where outputs are measured: labels far from 0 keep their digits."""
+        ...
+
+    @property
+    def least(self) -> float:
+        r"""The least loss of a constant output, :math:`\Phi^*`."""
+        ...
+
+    def rows(self, start: int, stop: int) -> Floats:
+        """``K`` of the bins that begin at labels ``start ... stop-1``, shape ``(stop - start, k - start)``.
+
+        The column says where the bin ends, counted from ``start``; infinite where it would end before it begins.
+        """
+        ...
+
+    def outputs(self, starts: Starts) -> Floats:
+        """The best output of each bin of a partition."""
+        ...
+
+    def excess(self, outputs: Floats) -> Floats:
+        r""":math:`\Phi(v) - \Phi^*`, not negative but for rounding."""
+        ...
+
+    def own(self, outputs: Floats) -> Floats:
+        """Loss of each label at an output of its own, times its prior, shape ``(k,)``."""
+        ...
+
+
+def bin_costs(problem: Problem) -> BinCosts:
+    """The costs of the bins of a problem without bias penalty, with outputs on the line or an interval.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its prior must be positive and sum to 1 as well as floats can.
+
+    Raises
+    ------
+    Infeasible
+        Poisson log loss where all labels are 0 and outputs may come as near to 0 as they like.
+
+    Examples
+    --------
+    The prior of [B23], Table 1, at epsilon 0.5: the bin of the labels 1 and 2.
+
+    >>> import optrand
+    >>> costs = bin_costs(optrand.regression([0, 1, 2], [0.6, 0.25, 0.15], 0.5))
+    >>> costs.outputs(np.array([0, 1])).round(3).tolist(), costs.rows(1, 2).round(4).tolist()
+    ([0.396, 0.72], [[0.0218, 0.155]])
+    """
+    kinds: dict[str, type[_Squared] | type[_Absolute] | type[_PoissonLog]] = {
+        losses.squared.name: _Squared,
+        losses.absolute.name: _Absolute,
+        losses.poisson_log.name: _PoissonLog,
+    }
+    if problem.loss.name not in kinds:
+        raise InvalidInput(f"the loss is {problem.loss.name}, and bins have a closed form for {', '.join(kinds)}")
+    low, high = problem.outputs.low, problem.outputs.high
+    if problem.loss == losses.poisson_log and problem.labels[-1] == 0 and low <= 0:
+        raise Infeasible("the label 0 alone has no best output above 0 under Poisson log loss: pass outputs=")
+    origin = float(problem.labels[0]) if problem.loss == losses.squared else 0.0
+    labels, gain = problem.labels - origin, math.expm1(problem.epsilon)
+    return kinds[problem.loss.name](labels, problem.prior, gain, origin, low - origin, high - origin)
+
+
+@dataclass(frozen=True, eq=False)
+class _Bins:
+    """Labels and sums that all losses share; squared loss measures from the first label.
+
+    Attributes
+    ----------
+    labels, prior : (k,) arrays
+        Labels less `origin`; positive prior.
+    gain : float
+        ``exp(epsilon) - 1``.
+    origin : float
+    low, high : float
+        The ends of the allowed outputs, less `origin`.
+    """
+
+    labels: Floats
+    prior: Floats
+    gain: float
+    origin: float
+    low: float
+    high: float
+
+    @cached_property
+    def mean(self) -> float:
+        """Mean of all labels."""
+        return math.fsum(self.prior * self.labels)
+
+    @cached_property
+    def cumulated(self) -> Floats:
+        """The mass before each label, and after the last, shape ``(k + 1,)``."""
+        return _prefix_sums(self.prior)
+
+    def clipped(self, outputs: Floats) -> Floats:
+        """The nearest allowed outputs."""
+        within: Floats = np.clip(outputs, self.low, self.high)
+        return within
+
+    def masses(self, start: int, stop: int) -> Floats:
+        """The mass of the bins of some rows; 0 where there is no bin."""
+        return np.maximum(self.cumulated[start + 1 :] - self.cumulated[start:stop, np.newaxis], 0.0)
+
+    def means(self, starts: Starts) -> tuple[Floats, Floats]:
+        """The mass of each bin of a partition, and how far its mean lies from that of all labels."""
+        masses = np.add.reduceat(self.prior, starts)
+        first = np.repeat(self.labels[starts], np.diff(np.append(starts, self.labels.size)))
+        offsets = np.add.reduceat(self.prior * (self.labels - first), starts) / masses
+        return masses, self.labels[starts] - self.mean + offsets
+
+    def moved(self, masses: Floats, distances: Floats) -> Floats:
+        """Distance of the best output from the mean, where it is a weighted mean."""
+        share = self.gain * masses
+        return share / (1 + share) * distances
+
+
+class _Squared(_Bins):
+    """Half squared error."""
+
+    @cached_property
+    def shift(self) -> float:
+        """From the mean to the best constant output."""
+        return float(self.clipped(np.array(self.mean))) - self.mean
+
+    @cached_property
+    def least(self) -> float:
+        """Half the variance of the labels, and the price of clipping."""
+        return math.fsum(self.prior * (self.labels - self.mean) ** 2) / 2 + self.shift**2 / 2
+
+    def rows(self, start: int, stop: int) -> Floats:
+        labels, prior = self.labels[start:], self.prior[start:]
+        weights = np.triu(np.broadcast_to(prior, (stop - start, prior.size)))
+        offsets = labels - labels[: stop - start, np.newaxis]
+        masses = np.cumsum(weights, axis=1)
+        np.maximum(masses, SMALLEST_NORMAL, out=masses)
+        means = np.cumsum(weights * offsets, axis=1)
+        means /= masses
+        # A label adds its squared distance from the mean before it, times half the harmonic mean of the two weights.
+        added = np.zeros(offsets.shape)
+        np.subtract(offsets[:, 1:], means[:, :-1], out=added[:, 1:])
+        added *= added
+        added[:, 1:] *= masses[:, :-1]
+        added /= masses
+        added *= weights
+        costs = np.cumsum(added, axis=1)
+        means += labels[: stop - start, np.newaxis] - self.mean
+        if self.low == -math.inf and self.high == math.inf:
+            means *= means
+            means *= masses
+            masses *= self.gain
+            masses += 1
+            means /= masses
+            costs += means
+        else:
+            moved = self.clipped(self.mean + self.moved(masses, means)) - self.mean
+            costs += masses * (means - moved) ** 2 + (moved**2 - self.shift**2) / self.gain
+        costs *= 0.5
+        return _upper(costs)
+
+    def outputs(self, starts: Starts) -> Floats:
+        return self.clipped(self.mean + self.moved(*self.means(starts)))
+
+    def excess(self, outputs: Floats) -> Floats:
+        moved = outputs - self.mean
+        excess: Floats = (moved - self.shift) * (moved + self.shift) / 2
+        return excess
+
+    def own(self, outputs: Floats) -> Floats:
+        return self.prior * losses.squared.evaluate(outputs, self.labels)
+
+
+class _PoissonLog(_Bins):
+    """``v - y log v``."""
+
+    @cached_property
+    def best(self) -> float:
+        """The best constant output."""
+        return float(super().clipped(np.array(self.mean)))
+
+    def clipped(self, outputs: Floats) -> Floats:
+        """The nearest allowed outputs, above 0 also where a bin of the label 0 alone would like to have 0."""
+        return np.maximum(super().clipped(outputs), max(SMALLEST_NORMAL, LEAST_SHARE * self.best))
+
+    @cached_property
+    def least(self) -> float:
+        return self.best - self.mean * math.log(self.best)
+
+    def rows(self, start: int, stop: int) -> Floats:
+        moments = _prefix_sums(self.prior * self.labels)
+        masses = self.masses(start, stop)
+        moments = np.maximum(moments[start + 1 :] - moments[start:stop, np.newaxis], 0.0)
+        outputs = self.clipped((self.mean + self.gain * moments) / (1 + self.gain * masses))
+        return _upper(masses * outputs - moments * np.log(outputs) + self.excess(outputs) / self.gain)
+
+    def outputs(self, starts: Starts) -> Floats:
+        masses, distances = self.means(starts)
+        share = self.gain * masses
+        # Not by the distance moved, which could cancel the mean down to 0.
+        return self.clipped((self.mean + share * (self.mean + distances)) / (1 + share))
+
+    def excess(self, outputs: Floats) -> Floats:
+        excess: Floats = outputs - self.best - self.mean * np.log(outputs / self.best)
+        return excess
+
+    def own(self, outputs: Floats) -> Floats:
+        return self.prior * losses.poisson_log.evaluate(outputs, self.labels)
+
+
+class _Absolute(_Bins):
+    """The distance: best outputs are weighted medians, which are labels, or ends of the interval."""
+
+    @cached_property
+    def centre(self) -> float:
+        """The median, from which labels are measured, so that prefix sums stay of the size of the loss."""
+        return float(self.labels[np.searchsorted(self.cumulated[1:], 0.5).clip(max=self.labels.size - 1)])
+
+    @cached_property
+    def moments(self) -> Floats:
+        """First moments of the labels before each one, about the centre, shape ``(k + 1,)``."""
+        return _prefix_sums(self.prior * (self.labels - self.centre))
+
+    @cached_property
+    def least(self) -> float:
+        best = float(self.clipped(np.array(self.centre)))
+        return math.fsum(self.prior * np.abs(self.labels - best))
+
+    @cached_property
+    def candidates(self) -> Floats:
+        """The allowed output nearest to each label."""
+        return self.clipped(self.labels)
+
+    def rows(self, start: int, stop: int) -> Floats:
+        before, after = np.arange(start, stop)[:, np.newaxis], np.arange(start + 1, self.labels.size + 1)
+        medians = self.medians(before, np.maximum(before, after))
+        below = np.searchsorted(self.labels, self.candidates, side="right")
+        middle = np.clip(below[medians], before, after)
+        masses, moments = self.cumulated, self.moments
+        costs = (masses[middle] - masses[before]) - (masses[after] - masses[middle])
+        costs *= (self.candidates - self.centre)[medians]
+        costs += (moments[after] - moments[middle]) - (moments[middle] - moments[before])
+        costs += (self.excess(self.candidates) / self.gain)[medians]
+        return _upper(costs)
+
+    def medians(self, before: NDArray[np.intp], after: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The label at which the weights of a bin, and of all labels below it, reach half of their total.
+
+        The weight up to a label whose prior sums to ``c`` is ``c``, and ``gain`` times what of it lies in the bin.
+        """
+        low, high, gain = self.cumulated[before], self.cumulated[after], self.gain
+        half = (1 + gain * (high - low)) / 2
+        inside = (half + gain * low) / (1 + gain)
+        level = np.where(half <= low, half, np.where(inside <= high, inside, half - gain * (high - low)))
+        return np.searchsorted(self.cumulated[1:-1], level)
+
+    def outputs(self, starts: Starts) -> Floats:
+        return self.candidates[self.medians(starts, np.append(starts[1:], self.labels.size))]
+
+    def excess(self, outputs: Floats) -> Floats:
+        below = np.searchsorted(self.labels, outputs, side="right")
+        masses, moments = self.cumulated, self.moments
+        losses_ = (outputs - self.centre) * (2 * masses[below] - masses[-1]) + moments[-1] - 2 * moments[below]
+        excess: Floats = losses_ - self.least
+        return excess
+
+    def own(self, outputs: Floats) -> Floats:
+        return self.prior * losses.absolute.evaluate(outputs, self.labels)
+
+
+def _prefix_sums(terms: Floats) -> Floats:
+    """The sum before each term, and of all: rounded once where the machine has longer floats."""
+    return np.concatenate(([0.0], np.cumsum(terms, dtype=np.longdouble).astype(np.float64)))
+
+
+def _upper(costs: Floats) -> Floats:
+    """Rows of costs, infinite where the bin would end before it begins."""
+    rows = costs.shape[0]
+    costs[:, :rows][np.tri(rows, k=-1, dtype=bool)] = math.inf
+    return costs

@@ -1,0 +1,185 @@
+r"""Randomized response on bins: the best epsilon-DP randomizer where there is no care for bias.
+
+[GKK23] showed (as [B23], Appendix F, restates) that it cuts the sorted labels into ``m`` consecutive bins and applies
+randomized response to the bins: the output of the label's own bin has probability :math:`E / (E + m - 1)`, every other
+one :math:`1 / (E + m - 1)`. Which bins, and how many, is a ratio of two path sums on a line
+(:mod:`optrand.solvers.bins.graph`), and Dinkelbach's method makes a few shortest paths of it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optrand.errors import InvalidInput
+from optrand.model import losses
+from optrand.model.arcs import Arcs
+from optrand.model.losses import Loss
+from optrand.model.outputs import Grid, OutputSet
+from optrand.model.problem import Problem, regression
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution, Stats
+from optrand.solvers.bins.costs import Starts
+from optrand.solvers.bins.dual import bin_dual
+from optrand.solvers.bins.graph import BinGraph
+from optrand.solvers.failures import solver_failures
+from optrand.solvers.translation import near_zero
+
+__all__ = ["BinPath", "rr_on_bins"]
+
+
+@dataclass(frozen=True)
+class BinPath:
+    r"""Dinkelbach's method over shortest paths: the optimum where there is no care for bias.
+
+    For a guess :math:`r` of the loss, :math:`\min \sum_S (G_S - r)` over partitions into bins :math:`S` is a shortest
+    path; the loss :math:`\sum_S G_S / (E - 1 + m)` of its ``m`` bins is the next guess. Guesses fall, and the one that
+    its own path repeats is the optimum.
+
+    Attributes
+    ----------
+    gap : float
+        By which share of the loss the bound may fall short of it before multipliers are mended
+        (:mod:`optrand.solvers.bins.dual`).
+    rounds : int
+        At most so many times.
+
+    Notes
+    -----
+    Labels of prior zero have no say: each goes to the bin of its neighbour, with a multiplier of zero. Cost ``O(k^2)``
+    a path, of which two to five are needed; memory ``O(k^2)`` up to 128 MB, and ``O(k)`` beyond, where the costs of
+    arcs are worked out for every path again.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> solution = BinPath()(optrand.regression([0, 1, 2, 3], [0.4, 0.3, 0.2, 0.1], 2.0))
+    >>> proof = optrand.certify(solution)
+    >>> proof.gap < 1e-12, round(proof.upper, 6), solution.randomizer.n
+    (True, 0.282933, 3)
+    """
+
+    gap: float = 2e-10
+    rounds: int = 80
+
+    def accepts(self, problem: Problem) -> bool:
+        """No bias penalty, a convex loss with a name, and outputs that are not a grid."""
+        convex = problem.loss in (losses.squared, losses.absolute, losses.poisson_log)
+        return convex and not problem.bias_penalty and not isinstance(problem.outputs, Grid)
+
+    def __call__(self, problem: Problem) -> Solution:
+        """Solve `problem`; the answer is a claim, to be certified."""
+        if not self.accepts(problem):
+            raise InvalidInput(
+                "BinPath() takes a bias penalty of 0 with outputs on the line or an interval, and squared, absolute or "
+                "Poisson log loss: use solve(problem), which knows who takes what"
+            )
+        with solver_failures(self):
+            return self._solution(problem)
+
+    def _solution(self, problem: Problem) -> Solution:
+        start = time.perf_counter()
+        kept = np.flatnonzero(problem.prior)
+        total = math.fsum(problem.prior)
+        graph = BinGraph(replace(problem, labels=problem.labels[kept], prior=problem.prior[kept] / total))
+        starts, paths = best_partition(graph)
+        alpha = np.zeros(problem.k)
+        alpha[kept] = total * bin_dual(graph, starts, gap=self.gap, rounds=self.rounds)
+        # A label of prior zero joins the bin of the nearest kept label, the upper one of two.
+        below, above = problem.labels[kept[starts[1:] - 1]], problem.labels[kept[starts[1:]]]
+        first = np.concatenate(([0], np.searchsorted(problem.labels, below + (above - below) / 2)))
+        last = np.append(first[1:] - 1, problem.k - 1)
+        least = math.exp(-problem.epsilon)
+        masses = np.full(starts.size, least / (1 + (starts.size - 1) * least))
+        arcs = Arcs(problem.k, first, last, graph.outputs(starts), masses)
+        randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
+        stats = Stats(repr(self), time.perf_counter() - start, paths, "the path repeats")
+        return Solution(problem, randomizer, Dual(alpha, np.zeros(problem.k)), stats)
+
+
+def best_partition(graph: BinGraph) -> tuple[Starts, int]:
+    """The best partition into bins whose outputs increase, and the number of shortest paths that it took.
+
+    Starts from a bin for each label. Rounding can make two paths of one loss take turns: the method stops as well when
+    a path is no better than the one before it.
+    """
+    best = np.arange(graph.problem.k)
+    value, paths = graph.value(best), 0
+    while True:
+        found = graph.shortest(graph.penalty(best))
+        paths += 1
+        better = graph.value(found)
+        if np.array_equal(found, best) or not better < value:
+            break
+        best, value = found, better
+    return _merged(graph, best), paths
+
+
+def _merged(graph: BinGraph, starts: Starts) -> Starts:
+    """Bins of one output as one bin, which is never worse: what it saves is a column of no bin at all."""
+    while True:
+        outputs = graph.outputs(starts)
+        kept = np.append(True, np.diff(outputs) > 0)
+        if kept.all():
+            return starts
+        starts = starts[kept]
+
+
+def rr_on_bins(
+    labels: ArrayLike,
+    prior: ArrayLike,
+    epsilon: float,
+    *,
+    loss: Loss = losses.squared,
+    outputs: OutputSet | None = None,
+) -> Solution:
+    """The optimal randomized response on bins ([B23], Definition 22), which no randomizer of any kind beats.
+
+    Parameters
+    ----------
+    labels : (k,) array
+        Distinct numbers in any order.
+    prior : (k,) array
+        Their probabilities.
+    epsilon : float
+        Privacy budget in nats.
+    loss : Loss
+        Squared, absolute or Poisson log loss.
+    outputs : Line or Interval, optional
+        The real line by default.
+
+    Returns
+    -------
+    Solution
+        Of regression with a bias penalty of 0. The randomizer's arcs are the bins.
+
+    Raises
+    ------
+    InvalidInput
+        Arguments without meaning, or outputs on a grid.
+    Infeasible
+        Poisson log loss where the label is 0 for sure and outputs may come as near to 0 as they like.
+
+    Notes
+    -----
+    Optimality is [GKK23]'s theorem; the dual proves it for the case at hand (:mod:`optrand.solvers.bins.dual`). At a
+    large epsilon every label of positive prior has a bin of its own. As epsilon goes to 0, squared and Poisson log loss
+    keep two bins, cut at the mean: telling them apart always gains something. Absolute loss ends with one, the median.
+
+    Examples
+    --------
+    The prior of [B23], Table 1:
+
+    >>> import optrand
+    >>> solution = rr_on_bins([0, 1, 2], [0.6, 0.25, 0.15], 0.5)
+    >>> solution.randomizer.outputs.round(3).tolist()
+    [0.396, 0.72]
+    >>> proof = optrand.certify(solution)
+    >>> f"{proof.lower:.9f} {proof.upper:.9f}"
+    '0.260653811 0.260653811'
+    """
+    return near_zero(regression(labels, prior, epsilon, loss=loss, outputs=outputs), BinPath())

@@ -1,0 +1,120 @@
+r"""Arcs between nodes, as matrices: what an arc reads off potentials, and what a label does.
+
+An interval column of the labels ``a ... b`` is an arc from node ``a`` to node ``b + 1`` of the nodes ``0 ... k``. Any
+amounts :math:`x_y` of the labels, as the arc weights them and over :math:`E`,
+
+.. math:: \frac1E \sum_y s_y x_y = \frac1E \sum_y x_y + X_{b+1} - X_a, \qquad X_i = (1 - \tfrac1E) \sum_{y < i} x_y,
+
+touch two nodes and the total once they are written as potentials :math:`X` at the inner nodes ``1 ... k - 1``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from optrand.base.validation import Floats
+from optrand.model.arcs import Indices
+
+__all__ = ["Nodes", "Rows", "beside", "composed"]
+
+Rows = sparse.csr_array[np.float64, tuple[int, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Potentials of ``k`` labels, as some arcs see them: ``k - 1`` inner nodes, and the total in the last place.
+
+    Parameters
+    ----------
+    k : int
+        The number of labels, at least two.
+    first, last : (n,) arrays of int
+        The interval of labels of each arc, both ends in.
+    epsilon : float
+
+    Examples
+    --------
+    >>> nodes = Nodes(3, np.array([0, 1]), np.array([1, 1]), math.log(2))
+    >>> potentials = np.array([2.5, 3.0, 9.0])
+    >>> nodes.labels @ potentials, (nodes.arcs @ potentials).tolist()
+    (array([5., 1., 3.]), [7.5, 5.0])
+    """
+
+    k: int
+    first: Indices
+    last: Indices
+    epsilon: float
+
+    @property
+    def n(self) -> int:
+        """The number of arcs."""
+        return self.first.size
+
+    @cached_property
+    def least(self) -> float:
+        """``1 / E``."""
+        return math.exp(-self.epsilon)
+
+    @cached_property
+    def excess(self) -> float:
+        """``1 - 1 / E``."""
+        return -math.expm1(-self.epsilon)
+
+    @cached_property
+    def arcs(self) -> Rows:
+        """From potentials to sums over the arcs, over ``E``; shape ``(n, k)``."""
+        arcs = np.arange(self.n)
+        inner, left = self.last < self.k - 1, self.first > 0
+        rows = np.concatenate((arcs, arcs[inner], arcs[left]))
+        columns = np.concatenate((np.full(self.n, self.k - 1), self.last[inner], self.first[left] - 1))
+        totals = self.least + self.excess * (self.last == self.k - 1)
+        values = np.concatenate((totals, np.ones(int(inner.sum())), -np.ones(int(left.sum()))))
+        return sparse.csr_array((values, (rows, columns)), shape=(self.n, self.k))
+
+    @cached_property
+    def labels(self) -> Rows:
+        """From potentials to the amounts of the labels; shape ``(k, k)``."""
+        node = np.arange(self.k)
+        diagonal = np.where(node < self.k - 1, 1 / self.excess, 1.0)
+        values = np.concatenate((diagonal, np.full(self.k - 1, -1 / self.excess)))
+        places = np.concatenate((node, node[1:])), np.concatenate((node, node[:-1]))
+        return sparse.csr_array((values, places), shape=(self.k, self.k))
+
+
+def composed(incidence: Rows, *coefficients: Floats) -> Rows:
+    """Rows that read several potentials a node, node by node, each times a coefficient of the row.
+
+    Parameters
+    ----------
+    incidence : (n, k) sparse array
+        How each row reads one potential a node.
+    *coefficients : (n,) arrays
+
+    Returns
+    -------
+    (n, k * len(coefficients)) sparse array
+
+    Examples
+    --------
+    >>> both = sparse.csr_array(np.array([[1.0, -1.0]]))
+    >>> composed(both, np.array([1.0]), np.array([5.0])).toarray().tolist()
+    [[1.0, 5.0, -1.0, -5.0]]
+    """
+    sides, (n, k) = len(coefficients), incidence.shape
+    rows = np.repeat(np.arange(n), np.diff(incidence.indptr))
+    values = incidence.data[:, np.newaxis] * np.stack(coefficients, axis=1)[rows]
+    columns: NDArray[np.int64] = sides * incidence.indices[:, np.newaxis] + np.arange(sides)
+    places = np.repeat(rows, sides), columns.ravel()
+    return sparse.csr_array((values.ravel(), places), shape=(n, sides * k))
+
+
+def beside(*blocks: Rows, columns: int) -> Rows:
+    """Blocks one beside the other, then columns of zeros up to so many."""
+    missing = columns - sum(block.shape[1] for block in blocks)
+    return sparse.csr_array(sparse.hstack([*blocks, sparse.csr_array((blocks[0].shape[0], missing))]))

@@ -1,0 +1,221 @@
+"""Problems on a grid, by staircase columns made when the certificate asks for them."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optrand.base.validation import Floats
+from optrand.certificates.certificate import lower_bound
+from optrand.certificates.prices import price
+from optrand.errors import InvalidInput, SolverFailed
+from optrand.model import losses
+from optrand.model.arcs import Arcs
+from optrand.model.feasibility import balanced, mend_masses
+from optrand.model.losses import Tabulated
+from optrand.model.outputs import Grid, Interval
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution, Stats
+from optrand.model.staircase import Staircase
+from optrand.solvers.backends.base import Backend
+from optrand.solvers.backends.cones import Clarabel
+from optrand.solvers.backends.highs import Highs
+from optrand.solvers.dual_repair import repair
+from optrand.solvers.failures import solver_failures
+from optrand.solvers.flow.solver import Flow
+from optrand.solvers.grid.master import Master, all_intervals
+
+__all__ = ["ColumnGeneration"]
+
+UNUSED = 1e-10
+"""Columns with less mass (times ``E``) than this are zero."""
+
+REPAIRS = 12
+"""Rounds of a dual repair between two masters."""
+
+QUADRATIC_GAP = 1e-7
+"""The least gap asked for at a finite bias penalty, where no simplex method polishes the answer."""
+
+MAX_ALL_INTERVALS = 150
+"""With more labels the first columns are short intervals only."""
+
+WIDENED = ((3, 12), (2, 40), (1, math.inf))
+"""Labels by which the ends of arcs are moved, for up to so many arcs, where a price of bias leaves few in use."""
+
+CENTRAL_UNTIL = 1e-6
+"""Relative gap at which central multipliers give way to those of a vertex."""
+
+
+@dataclass(frozen=True)
+class ColumnGeneration:
+    """Solve over few columns, price all others with the certificate, add the cheap ones, repeat.
+
+    The first columns come from the problem with outputs anywhere between the ends of the grid (and squared loss, where
+    a cone program needs it), moved to the neighbouring values. Masters are solved by an interior-point method, whose
+    central multipliers need a few rounds where vertices would need hundreds; the last ones by the simplex method, so
+    that the answer is a vertex.
+
+    Attributes
+    ----------
+    gap : float
+        The relative gap at which to stop: verified, since the pricing step is the certificate.
+    rounds : int
+        At most so many masters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optrand
+    >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=np.linspace(-3, 5, 10_001))
+    >>> proof = optrand.certify(ColumnGeneration()(problem))
+    >>> proof.gap < 1e-8, round(proof.upper, 6)
+    (True, 1.945447)
+    """
+
+    gap: float = 1e-9
+    rounds: int = 200
+    engine: Clarabel = field(default_factory=lambda: Clarabel(tolerance=1e-12))
+    backend: Backend = field(default_factory=Highs)
+
+    def accepts(self, problem: Problem) -> bool:
+        """Any loss and any bias penalty, on a grid."""
+        return isinstance(problem.outputs, Grid)
+
+    def __call__(self, problem: Problem) -> Solution:
+        """Solve `problem`; the answer is a claim, to be certified."""
+        if not isinstance(problem.outputs, Grid):
+            raise InvalidInput("ColumnGeneration() takes outputs on a grid: use Flow() for the line or an interval")
+        with solver_failures(self):
+            return self._solution(problem, problem.outputs.values)
+
+    def _solution(self, problem: Problem, grid: Floats) -> Solution:
+        start = time.perf_counter()
+        columns, best = _first_columns(problem, grid), _Best(problem)
+        rounds, status = 0, ""
+        for simplex, target in self._phases(problem):
+            while rounds < self.rounds:
+                rounds += 1
+                arcs, dual, status = self._solve(Master(problem, *columns), simplex)
+                best.update(arcs, dual)
+                if best.gap <= target:
+                    break
+                duals = [dual]
+                if not problem.unbiased:
+                    duals.append(repair(problem, arcs, dual, gap=target, rounds=REPAIRS))
+                    best.update(arcs, duals[-1])
+                before = columns[1].size
+                for prices in (price(problem, dual) for dual in duals):
+                    cheap = np.flatnonzero(prices.costs < 0)
+                    columns = _merged(columns, prices.signatures(cheap), prices.outputs[cheap])
+                if best.gap <= target or columns[1].size == before:
+                    break
+        arcs = best.arcs.only(best.arcs.masses * math.exp(problem.epsilon) > UNUSED)
+        if not arcs.masses.size:
+            raise SolverFailed("the last master uses no column: its coefficients are too far apart for floats")
+        randomizer = _mended(problem, arcs)
+        dual = repair(problem, arcs, best.dual, gap=max(self.gap, QUADRATIC_GAP))
+        return Solution(problem, randomizer, dual, Stats(repr(self), time.perf_counter() - start, rounds, status))
+
+    def _phases(self, problem: Problem) -> list[tuple[bool, float]]:
+        """Phases: whether the simplex method solves the masters, and the gap at which to go on or to stop."""
+        if problem.unbiased:
+            return [(False, CENTRAL_UNTIL), (True, self.gap)]
+        return [(False, max(self.gap, QUADRATIC_GAP))] if problem.bias_penalty else [(True, self.gap)]
+
+    def _solve(self, master: Master, simplex: bool) -> tuple[Staircase, Dual, str]:
+        if simplex:
+            vertex = self.backend.solve(master.linear())
+            return *master.read(vertex.x, vertex.equal_dual), vertex.status
+        central = self.engine.solve(master.conic())
+        return *master.read(central.x, central.equal_dual), central.status
+
+
+def _mended(problem: Problem, staircase: Staircase) -> Randomizer:
+    """Rows and means right to rounding: a flow, where every column favours an interval of labels."""
+    if staircase.arcs is not None:
+        return Randomizer.of_arcs(problem.labels, balanced(problem, staircase.arcs), problem.epsilon)
+    staircase = mend_masses(problem, staircase, means=problem.unbiased)
+    return Randomizer(problem.labels, *staircase.table(math.exp(problem.epsilon)), problem.epsilon)
+
+
+class _Best:
+    """The last primal answer, the best bound seen so far, and the gap between them."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.arcs = Staircase(np.zeros((problem.k, 0), dtype=bool), np.zeros(0), np.zeros(0))
+        self.dual = Dual(np.zeros(problem.k), np.zeros(problem.k))
+        self.bound, self.gap = -math.inf, math.inf
+
+    def update(self, arcs: Staircase, dual: Dual) -> None:
+        """Take in a primal answer and multipliers that may prove more than the best so far."""
+        problem = self.problem
+        self.arcs = arcs
+        bound = lower_bound(problem, dual)
+        if bound > self.bound:
+            self.bound, self.dual = bound, dual
+        outputs, table = arcs.table(math.exp(problem.epsilon))
+        value = problem.sign * problem.value(Randomizer(problem.labels, outputs, table, problem.epsilon))
+        self.gap = abs(value - self.bound) / (abs(value) or 1.0)
+
+
+Columns = tuple[NDArray[np.bool_], Floats]
+
+
+def _merged(columns: Columns, members: NDArray[np.bool_], outputs: Floats) -> Columns:
+    """Columns with others added, each once."""
+    both = np.vstack((np.hstack((columns[0], members)), np.concatenate((columns[1], outputs))))
+    unique = np.unique(both, axis=1)
+    return unique[:-1].astype(bool), unique[-1]
+
+
+def _first_columns(problem: Problem, grid: Floats) -> Columns:
+    """Columns that make the master feasible, and those that the problem between the ends of the grid would use."""
+    k = problem.k
+    upward = np.tri(k, dtype=bool)
+    everything = np.ones((k, 1), dtype=bool)
+    members = np.hstack((upward, upward.T, np.repeat(everything, grid.size if grid.size <= 64 else 0, axis=1)))
+    outputs = np.concatenate((np.full(k, grid[-1]), np.full(k, grid[0]), grid if grid.size <= 64 else grid[:0]))
+    columns = _merged((members, outputs), *_best_intervals(problem, grid))
+    unordered = isinstance(problem.loss, Tabulated) or problem.loss == losses.zero_one
+    if grid.size == 1 or unordered or problem.k == 1 or not problem.bias_penalty:
+        return columns
+    between = replace(problem, outputs=Interval(grid[0], grid[-1]), loss=losses.squared)
+    arcs = Flow().arcs(between)[0]
+    if not problem.unbiased:
+        arcs = _widened(arcs, next(by for by, most in WIDENED if arcs.n <= most))
+    staircase = Staircase.of_arcs(arcs)
+    right = np.clip(np.searchsorted(grid, arcs.outputs), 1, grid.size - 1)
+    for neighbour in (right - 1, right):
+        columns = _merged(columns, staircase.members, grid[neighbour])
+    return columns
+
+
+def _widened(arcs: Arcs, by: int) -> Arcs:
+    """The arcs, and all others whose ends are up to so many labels away."""
+    steps = range(-by, by + 1)
+    moved = [(arcs.first + a, arcs.last + b) for a in steps for b in steps]
+    first, last = np.hstack(moved)
+    outputs = np.tile(arcs.outputs, len(moved))
+    there = (first >= 0) & (last < arcs.k) & (first <= last)
+    return Arcs(arcs.k, first[there], last[there], outputs[there], np.zeros(int(there.sum())))
+
+
+def _best_intervals(problem: Problem, grid: Floats) -> Columns:
+    """Intervals of labels, each at the output that suits it best: all of them where there is no care for bias.
+
+    With a convex loss and no care for bias nothing else is needed.
+    """
+    if problem.bias_penalty or problem.k > MAX_ALL_INTERVALS:
+        singles = np.eye(problem.k, dtype=bool)
+        members = np.hstack((singles, singles[:, :-1] | singles[:, 1:]))
+    else:
+        members = all_intervals(problem.k)
+    steepness = np.where(members, 1.0, math.exp(-problem.epsilon))
+    table = problem.prior[:, np.newaxis] * problem.loss_table(grid)
+    return members, grid[(steepness.T @ table).argmin(axis=1)]

@@ -1,0 +1,73 @@
+"""Typical sizes of the answers to a problem: the units of outputs and costs in programs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from optrand.base.validation import Floats
+from optrand.model import losses
+from optrand.model.problem import Problem
+
+__all__ = ["attainable_largest_loss", "attainable_loss", "reach", "typical_loss"]
+
+LARGEST = 1e300
+"""About the largest loss that floats can state."""
+
+
+def reach(problem: Problem) -> float:
+    """About how far outputs lie from the middle of the labels: unbiased ones overhang them by up to ``1 / (E - 1)``."""
+    overhang = 1 / math.expm1(problem.epsilon)
+    penalty = problem.bias_penalty
+    willing = 1.0 if problem.unbiased else penalty and penalty / (penalty + overhang**2)
+    spread = float(np.ptp(problem.labels)) or 1.0
+    return spread * (0.5 + overhang * willing)
+
+
+def typical_loss(problem: Problem, outputs: Floats) -> float:
+    """About what an answer costs: the loss of a constant output as far off as :func:`reach` says.
+
+    In classification, where outputs are no distances, the largest prior.
+    """
+    if problem.loss == losses.zero_one:
+        return float(problem.prior.max())
+    centre = float(problem.labels[0] + problem.labels[-1]) / 2
+    nearest = [int(np.abs(outputs - end).argmin()) for end in (centre - reach(problem), centre + reach(problem))]
+    return float(np.abs(problem.prior @ problem.loss_table(outputs[nearest])).mean()) or 1.0
+
+
+def attainable_loss(problem: Problem) -> float:
+    """The least half squared error, bias charged, of some randomizers in closed form: within reach of the optimum.
+
+    Of the two end labels' unbiased randomizer, of debiased randomized response ([B23], Section 3.1), and where bias
+    has a price of the constant output. Outputs are taken to be free, since this is a unit and not a bound.
+    """
+    apart = problem.labels - problem.labels[0]
+    # Of labels next to the largest floats some randomizers' losses overflow.
+    with np.errstate(over="ignore", invalid="ignore"):
+        losses = np.stack(_attained(problem, float(problem.prior @ apart)))
+        attained = np.nan_to_num(losses @ problem.prior, nan=LARGEST, posinf=LARGEST)
+    return max(float(attained.min()), 1e-24 * (float(apart[-1]) or 1.0) ** 2)
+
+
+def attainable_largest_loss(problem: Problem) -> float:
+    """Least of the largest losses over labels, as :func:`attainable_loss` but without a prior."""
+    middle = float(np.ptp(problem.labels)) / 2
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = np.stack(_attained(problem, middle)).max(axis=1)
+    return float(np.nan_to_num(largest, nan=LARGEST, posinf=LARGEST).min())
+
+
+def _attained(problem: Problem, constant: float) -> list[Floats]:
+    """Losses of each label under each of these randomizers; the constant output is counted from the first label."""
+    apart, excess = problem.labels - problem.labels[0], math.expm1(problem.epsilon)
+    spread, k = float(apart[-1]) or 1.0, problem.k
+    overhang = spread / excess
+    two_ends = (apart + overhang) * (apart[-1] - apart + overhang) / 2
+    outputs = apart + k * (apart - apart.mean()) / excess
+    others = np.sum(outputs**2) - 2 * apart * outputs.sum() + k * apart**2
+    response = (others + excess * (outputs - apart) ** 2) / (2 * (excess + k))
+    if problem.unbiased:
+        return [two_ends, response]
+    return [two_ends, response, (1 + problem.bias_penalty) * (apart - constant) ** 2 / 2]

@@ -1,0 +1,39 @@
+"""Many problems at once or in a row: sweeps, inverse problems, worst cases, continuous priors and adaptive outputs.
+
+============================  ====================================================================
+:func:`sweep`                 problems over epsilons, penalties and label sets
+:func:`smallest_epsilon`      least epsilon whose optimum reaches a loss
+:func:`minimax`               least loss under the worst prior
+:func:`adaptive_outputs`      few outputs, placed for the problem, that lose at most a given share
+:func:`place_knots`           labels that stand for a continuum of labels, placed for its prior
+:func:`continuous_mechanism`  labels that are a continuum, by way of knots and unbiased rounding
+============================  ====================================================================
+"""
+
+from optrand.model.outputs import feasible_output_set
+from optrand.studies.adaptive import AdaptiveOutputs, adaptive_outputs
+from optrand.studies.continuous import ContinuousMechanism, KnotCount, continuous_mechanism, knot_sweep
+from optrand.studies.inverse import EpsilonBracket, smallest_epsilon
+from optrand.studies.knots import ContinuousPrior, Knots, place_knots
+from optrand.studies.sweeps import Sweep, SweepRow, sweep
+from optrand.studies.worst_case import Minimax, minimax
+
+__all__ = [
+    "AdaptiveOutputs",
+    "ContinuousMechanism",
+    "ContinuousPrior",
+    "EpsilonBracket",
+    "KnotCount",
+    "Knots",
+    "Minimax",
+    "Sweep",
+    "SweepRow",
+    "adaptive_outputs",
+    "continuous_mechanism",
+    "feasible_output_set",
+    "knot_sweep",
+    "minimax",
+    "place_knots",
+    "smallest_epsilon",
+    "sweep",
+]

@@ -1,0 +1,203 @@
+"""Labels that stand for a continuum of labels: a prior on an interval, and knots placed for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optrand.base.validation import SMALLEST_NORMAL, Floats, frozen, real, squarable
+from optrand.base.validation import values as checked_values
+from optrand.errors import InvalidInput
+from optrand.sampling.rounding import Cells, checked_knots
+from optrand.studies.placement import Placements
+
+__all__ = ["ContinuousPrior", "Knots", "place_knots"]
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class ContinuousPrior:
+    """A prior on the labels of an interval, as finitely many values and their weights.
+
+    Parameters
+    ----------
+    values : (m,) array
+        A sample, or the middles of a histogram's bins, in any order; weights of equal values are added up.
+    weights : (m,) array, optional
+        At least 0, in any unit (counts, probabilities): they are divided by their sum. Equal by default.
+    low, high : float, optional
+        The ends of the interval of all labels; by default those of the values.
+
+    Raises
+    ------
+    InvalidInput
+        Arguments without meaning; messages count values and repeat none.
+
+    Notes
+    -----
+    A density ``f`` is passed by quadrature, ``ContinuousPrior(nodes, rule_weights * f(nodes), low=..., high=...)``: all
+    that is computed of a prior are sums of quadratics over the cells between knots.
+
+    **Public.** Knots are values of the prior and are written down in the mechanism. A sample of private labels is
+    therefore no prior: use one that is public, or private bin counts
+    (:func:`optrand.sampling.priors.private_prior`) over bins that are.
+
+    Examples
+    --------
+    The uniform density on [0, 1], by 64 Gauss-Legendre nodes:
+
+    >>> nodes, weights = np.polynomial.legendre.leggauss(64)
+    >>> prior = ContinuousPrior((nodes + 1) / 2, weights, low=0, high=1)
+    >>> prior.low, prior.high, round(prior.mean, 12)
+    (0.0, 1.0, 0.5)
+    """
+
+    values: Floats
+    weights: Floats
+    low: float
+    high: float
+
+    def __init__(
+        self,
+        values: ArrayLike,
+        weights: ArrayLike | None = None,
+        *,
+        low: float | None = None,
+        high: float | None = None,
+    ) -> None:
+        """Sort, add up, normalise and check."""
+        given = checked_values(values, "values")
+        squarable(given, "values")
+        shares = np.ones(given.size) if weights is None else checked_values(weights, "weights")
+        if shares.size != given.size:
+            raise InvalidInput(f"there are {shares.size} weights for {given.size} values, expected one per value")
+        if (shares < 0).any() or not shares.any():
+            raise InvalidInput("weights must be at least 0, and one of them above 0")
+        points, where = np.unique(given, return_inverse=True)
+        sums = np.bincount(where, shares / shares.max(), points.size)
+        ends = [
+            float(points[at]) if end is None else real(end, name)
+            for end, at, name in ((low, 0, "low"), (high, -1, "high"))
+        ]
+        squarable(np.array(ends), "low and high")
+        if not ends[0] < ends[1]:
+            raise InvalidInput("low is not below high: an interval of labels needs two ends")
+        outside = int(((given < ends[0]) | (given > ends[1])).sum())
+        if outside:
+            raise InvalidInput(
+                f"{outside} of {given.size} value(s) lie outside the interval from {ends[0]:g} to {ends[1]:g}: "
+                "clip them or widen it"
+            )
+        object.__setattr__(self, "values", frozen(points))
+        object.__setattr__(self, "weights", frozen(sums / math.fsum(sums)))
+        object.__setattr__(self, "low", ends[0])
+        object.__setattr__(self, "high", ends[1])
+
+    @property
+    def mean(self) -> float:
+        """The mean label."""
+        return float(self.weights @ self.values)
+
+    def even_knots(self, n: int) -> Knots:
+        """`n` evenly spaced knots: what placed ones are compared with."""
+        knots = np.linspace(self.low, self.high, _checked_count(n))
+        knots[[0, -1]] = self.low, self.high
+        return Knots(self, knots)
+
+
+@dataclass(frozen=True, eq=False)
+class Knots:
+    r"""Values to which the labels of an interval are rounded, with what the rounding costs.
+
+    .. math:: \mathtt{added} = \tfrac12 \sum_x w_x (x - t_i)(t_{i+1} - x), \qquad t_i \leq x \leq t_{i+1}
+
+    Parameters
+    ----------
+    prior : ContinuousPrior
+    values : (n,) array
+        Strictly increasing, from ``prior.low`` to ``prior.high``, both in.
+
+    Examples
+    --------
+    >>> knots = Knots(ContinuousPrior([0, 1, 4]), [0, 4])
+    >>> knots.probabilities.round(4).tolist(), knots.added
+    ([0.5833, 0.4167], 0.5)
+    """
+
+    prior: ContinuousPrior
+    values: Floats
+
+    def __post_init__(self) -> None:
+        """Refuse knots that do not span the interval."""
+        object.__setattr__(self, "values", checked_knots(self.values))
+        if (self.values[0], self.values[-1]) != (self.prior.low, self.prior.high):
+            raise InvalidInput(
+                f"the knots reach from {self.values[0]:g} to {self.values[-1]:g}, expected the ends of the prior's "
+                f"interval, {self.prior.low:g} and {self.prior.high:g}"
+            )
+
+    @property
+    def n(self) -> int:
+        """The number of knots."""
+        return self.values.size
+
+    @property
+    def added(self) -> float:
+        """Half the mean variance of rounding: what it adds to the half squared error of any unbiased randomizer."""
+        variances = Cells.of(self.values, self.prior.values).variances(self.prior.values)
+        return 0.5 * math.fsum(self.prior.weights * variances)
+
+    @property
+    def probabilities(self) -> Floats:
+        """The prior of the knots: how often a label is rounded to each."""
+        moved = Cells.of(self.values, self.prior.values).moved(self.prior.weights)
+        return np.where(moved < SMALLEST_NORMAL, 0.0, moved)
+
+
+def place_knots(prior: ContinuousPrior, n: int) -> Knots:
+    r"""The `n` knots to which unbiased rounding adds the least variance.
+
+    .. math:: \min_{L = t_0 < \dots < t_{n-1} = U} \; \sum_x w_x (x - t_{i(x)})(t_{i(x)+1} - x)
+
+    Parameters
+    ----------
+    prior : ContinuousPrior
+        Public: the knots are among its values.
+    n : int
+        At least 2.
+
+    Returns
+    -------
+    Knots
+        The two ends and ``n - 2`` values of the prior; fewer where the prior has no more values of positive weight.
+
+    Notes
+    -----
+    The minimum over *all* real knots is attained on values of the prior, and a dynamic programme finds it
+    (:mod:`optrand.studies.placement`), in ``O(n m log m)`` for ``m`` values: 50 knots of 2,000 values in
+    0.06 s, of 100,000 in 7 s.
+
+    It is the least *added* loss. The loss of the randomizer between the knots depends on them too, much less:
+    :func:`optrand.knot_sweep` shows both.
+
+    Examples
+    --------
+    >>> prior = ContinuousPrior(np.arange(101), np.exp(-np.arange(101) / 10))
+    >>> best = place_knots(prior, 6)
+    >>> best.values.tolist(), round(best.added, 3), round(prior.even_knots(6).added, 3)
+    ([0.0, 7.0, 16.0, 28.0, 48.0, 100.0], 8.131, 29.685)
+    """
+    points = np.union1d(prior.values, [prior.low, prior.high])
+    weights = np.zeros(points.size)
+    weights[np.searchsorted(points, prior.values)] = prior.weights
+    return Knots(prior, points[Placements(points, weights).places(_checked_count(n))])
+
+
+def _checked_count(n: object) -> int:
+    if isinstance(n, (bool, np.bool_)) or not isinstance(n, (int, np.integer)):
+        raise InvalidInput(f"the number of knots is of type {type(n).__name__}, expected an integer of at least 2")
+    if n < 2:
+        raise InvalidInput(f"the number of knots is {n}, expected at least 2: the ends of the interval")
+    return int(n)
