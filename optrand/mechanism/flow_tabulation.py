@@ -29,14 +29,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from optrand.base.arithmetic import common_scale, privacy_ratio
+from optrand.base.arithmetic import privacy_ratio
 from optrand.base.validation import Floats
 from optrand.errors import NotCertified
-from optrand.mechanism.exact_means import with_exact_means
-from optrand.model.arcs import Arcs, Indices
-from optrand.model.exact_flow import ExactFlow, in_order
+from optrand.mechanism.exact_means import columns_near, with_exact_means
+from optrand.model.arcs import Arcs, Indices, IntegerArcs
+from optrand.model.exact_columns import ExactColumns, in_order
 from optrand.model.feasibility import column_weights, least_change, node_equations
-from optrand.model.integer_arcs import IntegerArcs
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 
@@ -97,7 +96,7 @@ def tabulated_flow(problem: Problem, arcs: Arcs) -> tuple[Floats, IntegerArcs, F
     return *exact_flow(problem, arcs).in_floats(), privacy_ratio(problem.epsilon)
 
 
-def exact_flow(problem: Problem, arcs: Arcs, *, corrected: bool = True) -> ExactFlow:
+def exact_flow(problem: Problem, arcs: Arcs, *, corrected: bool = True) -> ExactColumns:
     """The exact columns nearest to some arcs; where the problem asks for it, unbiased to the last bit.
 
     Parameters
@@ -123,7 +122,7 @@ def exact_flow(problem: Problem, arcs: Arcs, *, corrected: bool = True) -> Exact
         table = _Table(problem, offsets, flow, ratio, origin).unbiased()
         offsets, flow = table.offsets, table.flow
     ends = flow.first.tolist(), flow.last.tolist()
-    found = ExactFlow.of(problem, *ends, flow.masses.tolist(), offsets[flow.at], ratio, origin)
+    found = columns_near(problem, *ends, flow.masses.tolist(), offsets[flow.at], ratio, origin)
     if not problem.unbiased or not any(found.biases):
         return found
     unbiased = with_exact_means(problem, found)
@@ -238,21 +237,17 @@ class _Table:
         return self.flow.total(self.ratio)
 
     @cached_property
-    def moments(self) -> tuple[list[int], int]:
-        """The bias of each label, and what to divide it by: integers."""
-        scale = common_scale([*self.offsets.tolist(), *self.problem.labels.tolist(), self.origin])
-        values, labels, (zero,) = (
-            _times(array, scale) for array in (self.offsets, self.problem.labels, np.array([self.origin]))
+    def biases(self) -> list[Fraction]:
+        """``E[M(y)] - y`` of each label, exactly."""
+        columns = ExactColumns.of_integers(
+            self.problem.labels, self.offsets, self.flow, self.ratio, joined=False, origin=self.origin
         )
-        amounts = [mass * values[at] for mass, at in zip(self.flow.masses.tolist(), self.flow.at.tolist(), strict=True)]
-        means = self.flow.row_sums(self.ratio, amounts)
-        return [mean - self.total * (y - zero) for mean, y in zip(means, labels, strict=True)], self.total * scale
+        return columns.biases
 
     @cached_property
     def bias(self) -> float:
-        """The largest ``|E[M(y)] - y|``, rounded once."""
-        biases, unit = self.moments
-        return max(map(abs, biases)) / unit
+        """The largest of them, without its sign."""
+        return float(max(map(abs, self.biases)))
 
     @cached_property
     def ends(self) -> tuple[float, float]:
@@ -296,15 +291,9 @@ class _Table:
 
     def _residual(self) -> Floats:
         """What the first mean lacks, then what each mean lacks less what the one before it does."""
-        biases, unit = self.moments
-        lacking = [-(after - before) / unit for before, after in pairwise([0, *biases])]
+        lacking = [float(before - after) for before, after in pairwise([Fraction(0), *self.biases])]
         return np.array(lacking) / -math.expm1(-self.problem.epsilon)
 
 
 def _bias(table: _Table) -> float:
     return table.bias
-
-
-def _times(array: Floats, scale: int) -> list[int]:
-    """The integers ``array * scale``."""
-    return [top * (scale // bottom) for top, bottom in (x.as_integer_ratio() for x in array.tolist())]

@@ -26,12 +26,13 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.base.arithmetic import common_scale, privacy_ratio
+from optrand.base.arithmetic import Integers, privacy_ratio
 from optrand.base.validation import Floats
 from optrand.errors import InvalidInput, NotCertified
 from optrand.mechanism.completion import Completion
 from optrand.mechanism.flow_tabulation import tabulated_flow
 from optrand.mechanism.mechanism import Mechanism
+from optrand.model.exact_columns import deviations
 from optrand.model.feasibility import movable_outputs, moved_outputs
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
@@ -46,8 +47,6 @@ BITS = 100
 
 FORGIVEN = 1e-6
 """Probability mass a row may need to become private: rounding is mended, a broken design is not."""
-
-Integers = NDArray[np.object_]
 
 
 @overload
@@ -251,11 +250,7 @@ def _completed(problem: Problem, outputs: Floats, weights: Integers, ratio: Frac
     biases = _fractions(problem, outputs, weights)
     if not any(biases):
         return outputs, weights
-    middle = Fraction(float(problem.labels[problem.k // 2]))
-    labels = [Fraction(y) - middle for y in problem.labels.tolist()]
-    means = [y + bias for y, bias in zip(labels, biases, strict=True)]
-    ends = problem.outputs.low, problem.outputs.high
-    found = Completion.of(ends, labels, means, ratio, origin=middle)
+    found = Completion.of_biases(problem, biases, ratio)
     if found is None:
         raise NotCertified(
             f"no mechanism near this table is unbiased: its largest bias is {float(max(map(abs, biases))):.3g}, and "
@@ -278,12 +273,6 @@ def _exact_biases(problem: Problem, outputs: Floats, weights: Integers) -> Float
 
 
 def _fractions(problem: Problem, outputs: Floats, weights: Integers) -> list[Fraction]:
-    """The same without any rounding."""
-    scale = common_scale([*outputs, *problem.labels])
-    values, labels = (
-        np.array([int(Fraction(x) * scale) for x in array.tolist()], dtype=object)
-        for array in (outputs, problem.labels)
-    )
-    totals = weights.sum(axis=1)
-    sums = zip((weights @ values - totals * labels).tolist(), (totals * scale).tolist(), strict=True)
-    return [Fraction(moment, unit) for moment, unit in sums]
+    """``E[M(y)] - y`` of each row by its own total."""
+    sums, unit = deviations(weights, problem.labels, outputs)
+    return [Fraction(moment, total * unit) for moment, total in zip(sums, weights.sum(axis=1).tolist(), strict=True)]

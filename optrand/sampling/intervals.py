@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from optrand.base.arithmetic import Integers
 from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import IntegerArcs
 from optrand.sampling.drawing import LabelSampler, Rows, bisected, increasing, settled, thresholds
 from optrand.sampling.entropy import EntropySource, Words, checked_words
 
