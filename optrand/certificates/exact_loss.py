@@ -15,7 +15,7 @@ repair costs is thereby counted. Three forms, three repairs:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from operator import mul
@@ -106,8 +106,7 @@ def _joined(problem: Problem, mechanism: Mechanism) -> ExactColumns:
 def _flow_of(problem: Problem, randomizer: Randomizer) -> ExactColumns | None:
     """The exact columns of a randomizer of arcs, whose rows are right at the budget that it claims."""
     try:
-        problem = replace(problem, epsilon=min(problem.epsilon, randomizer.epsilon))
-        return exact_flow(problem, randomizer.arcs, corrected=False)  # type: ignore[arg-type]
+        return exact_flow(problem.within(randomizer.epsilon), randomizer.arcs)  # type: ignore[arg-type]
     except (Infeasible, NotCertified):
         return None
 

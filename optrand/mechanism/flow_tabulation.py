@@ -36,6 +36,7 @@ from optrand.mechanism.exact_means import columns_near, with_exact_means
 from optrand.model.arcs import Arcs, Indices, IntegerArcs
 from optrand.model.exact_columns import ExactColumns, in_order
 from optrand.model.feasibility import column_weights, least_change, node_equations
+from optrand.model.kept import content, kept
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 
@@ -49,6 +50,9 @@ UNEVEN = 1e-9
 
 FORGIVEN = 1e-6
 """How far rows may be from 1."""
+
+ROUNDED = 1e-13
+"""Biases below this share of the labels' range are rounding: exact moments take them out as they are."""
 
 ROUNDS = 12
 """Corrections at most; two or three is what it takes."""
@@ -96,16 +100,16 @@ def tabulated_flow(problem: Problem, arcs: Arcs) -> tuple[Floats, IntegerArcs, F
     return *exact_flow(problem, arcs).in_floats(), privacy_ratio(problem.epsilon)
 
 
-def exact_flow(problem: Problem, arcs: Arcs, *, corrected: bool = True) -> ExactColumns:
+def exact_flow(problem: Problem, arcs: Arcs) -> ExactColumns:
     """The exact columns nearest to some arcs; where the problem asks for it, unbiased to the last bit.
+
+    Kept with the arcs: what is certified of them is what is tabulated.
 
     Parameters
     ----------
     problem : Problem
     arcs : Arcs
-        With rows that sum to 1 but for rounding.
-    corrected : bool
-        Whether biases are first taken out at the least cost, in floats: not needed where they are rounding.
+        With rows that sum to 1 but for rounding. Biases beyond rounding are first taken out at the least cost.
 
     Raises
     ------
@@ -113,18 +117,21 @@ def exact_flow(problem: Problem, arcs: Arcs, *, corrected: bool = True) -> Exact
         If labels are not covered equally by more than rounding, or no outputs that the problem allows make the means
         right.
     """
+    return kept(arcs, "_exact", content(problem, *arcs.numbers), lambda: _exact_flow(problem, arcs))
+
+
+def _exact_flow(problem: Problem, arcs: Arcs) -> ExactColumns:
     ratio = privacy_ratio(problem.epsilon)
     # Taking off an origin rounds outputs: a value of a grid would become none of them, a small positive one zero.
     stay = isinstance(problem.outputs, Grid) or problem.loss.positive_outputs
     origin = 0.0 if stay else problem.origin
     offsets, flow = rounded_flow(problem.epsilon, arcs, origin)
-    if problem.unbiased and corrected:
-        table = _Table(problem, offsets, flow, ratio, origin).unbiased()
-        offsets, flow = table.offsets, table.flow
-    ends = flow.first.tolist(), flow.last.tolist()
-    found = columns_near(problem, *ends, flow.masses.tolist(), offsets[flow.at], ratio, origin)
+    found = _columns(problem, offsets, flow, ratio, origin)
     if not problem.unbiased or not any(found.biases):
         return found
+    if max(map(abs, found.biases)) > ROUNDED * np.ptp(problem.labels):
+        table = _Table(problem, offsets, flow, ratio, origin).unbiased()
+        found = _columns(problem, table.offsets, table.flow, ratio, origin)
     unbiased = with_exact_means(problem, found)
     if unbiased is None:
         raise NotCertified(
@@ -133,6 +140,11 @@ def exact_flow(problem: Problem, arcs: Arcs, *, corrected: bool = True) -> Exact
             f"{problem.outputs.high:g}, leave no room to take it out; let them reach a little further"
         )
     return unbiased
+
+
+def _columns(problem: Problem, offsets: Floats, flow: IntegerArcs, ratio: Fraction, origin: float) -> ExactColumns:
+    ends = flow.first.tolist(), flow.last.tolist()
+    return columns_near(problem, *ends, flow.masses.tolist(), offsets[flow.at], ratio, origin)
 
 
 def rounded_flow(epsilon: float, arcs: Arcs, origin: float = 0.0) -> tuple[Floats, IntegerArcs]:

@@ -234,8 +234,8 @@ class Mechanism:
     def sampler(self) -> Sampler | ArcSampler:
         """What draws from the table, or from the arcs where the table would be large; prepared once."""
         if self.arcs is None or self.labels.size * self.outputs.size <= DENSE:
-            return Sampler(self.labels, self.outputs, self.weights, self.total)
-        return ArcSampler(self.labels, self.outputs, self.arcs, self.ratio)
+            return Sampler.of_proven(self.labels, self.outputs, self.weights, self.total)
+        return ArcSampler.of_proven(self.labels, self.outputs, self.arcs, self.ratio, self.total)
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
         """One output for every label in `values`, drawn with exactly the probabilities of the table.

@@ -101,8 +101,7 @@ def tabulate(
     if not np.array_equal(problem.labels, randomizer.labels):
         raise InvalidInput("the randomizer's labels are not those of the problem")
     if randomizer.arcs is not None:
-        claimed = replace(problem, epsilon=min(problem.epsilon, randomizer.epsilon))
-        return Mechanism(problem, dual, *tabulated_flow(claimed, randomizer.arcs))
+        return Mechanism(problem, dual, *tabulated_flow(problem.within(randomizer.epsilon), randomizer.arcs))
     _check_private(problem, randomizer)
     arcs = _Arcs.of(problem, randomizer)
     if not problem.unbiased:

@@ -101,6 +101,11 @@ class Arcs:
         places[order] = np.concatenate(([0], np.cumsum(new))) if self.n else []
         return places
 
+    @property
+    def numbers(self) -> tuple[NDArray[Any], ...]:
+        """All arrays."""
+        return self.first, self.last, self.outputs, self.masses, self.rests
+
     def offsets(self, origin: float) -> Floats:
         """The outputs less a number near them."""
         offsets: Floats = (self.outputs - origin) + self.rests

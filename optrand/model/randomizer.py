@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -116,6 +117,11 @@ class Randomizer:
     def arcs(self) -> Arcs | None:
         """The interval columns that the channel was made of, if it was."""
         return self.columns if isinstance(self.columns, Arcs) else None
+
+    @property
+    def numbers(self) -> tuple[NDArray[Any], ...]:
+        """The arrays that the channel is made of."""
+        return (self.columns,) if isinstance(self.columns, np.ndarray) else self.columns.numbers
 
     @cached_property
     def intervals(self) -> ExactColumns | None:

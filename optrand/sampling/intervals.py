@@ -179,6 +179,13 @@ class ArcSampler(LabelSampler[_Tables]):
             raise InvalidInput("the ratio of arcs must be a fractions.Fraction above 1")
         object.__setattr__(self, "total", self.arcs.total(self.ratio))
 
+    @classmethod
+    def of_proven(cls, labels: Floats, outputs: Floats, arcs: IntegerArcs, ratio: Fraction, total: int) -> ArcSampler:
+        """Sampler of parts that a mechanism has proven and frozen: they are not checked again."""
+        sampler = object.__new__(cls)
+        vars(sampler).update(labels=labels, outputs=outputs, arcs=arcs, ratio=ratio, total=total)
+        return sampler
+
     @cached_property
     def _tree(self) -> _Tree:
         return _Tree.of(self.arcs)
