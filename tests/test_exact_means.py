@@ -88,7 +88,7 @@ def test_biases_that_are_rounding_cost_nothing_to_speak_of() -> None:
     problem = optrand.unbiased_regression(np.arange(53.0), np.full(53, 1 / 53), 1.0)
     solution = optrand.solve(problem)
     assert solution.randomizer.arcs is not None
-    flow = exact_flow(problem, solution.randomizer.arcs, corrected=False)
+    flow = exact_flow(problem, solution.randomizer.arcs)
     assert float(flow.squared_error(problem.prior) / 2) == pytest.approx(solution.value, rel=1e-14)
 
 

@@ -27,7 +27,6 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from optrand.base.arithmetic import privacy_ratio
 from optrand.base.validation import Floats
@@ -35,7 +34,7 @@ from optrand.errors import NotCertified
 from optrand.mechanism.exact_means import columns_near, with_exact_means
 from optrand.model.arcs import Arcs, Indices, IntegerArcs
 from optrand.model.exact_columns import ExactColumns, in_order
-from optrand.model.feasibility import column_weights, least_change, node_equations
+from optrand.model.feasibility import flow_change
 from optrand.model.kept import content, kept
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
@@ -275,28 +274,23 @@ class _Table:
 
     def corrected(self, *, masses: bool) -> _Table:
         """The same with the outputs, or the masses as well, changed at the least cost."""
-        problem, flow = self.problem, self.flow
-        free, labels = self.movable, problem.labels - self.origin
+        flow, labels = self.flow, self.problem.labels - self.origin
         width = float(max(self.offsets[-1] - labels[0], labels[-1] - self.offsets[0])) or 1.0
-        probable = np.array([mass * self.ratio.numerator / self.total for mass in flow.masses.tolist()])
-        nodes = node_equations(flow.k, flow.first, flow.last, problem.epsilon) @ sparse.diags_array(probable)
-        to_output = sparse.csr_array((np.ones(flow.at.size), (np.arange(flow.at.size), flow.at)))
-        weights = column_weights(problem.prior, flow.first, flow.last, problem.epsilon)
-        reach = 1 / np.bincount(flow.at, probable * weights)[free]
-        system, residual = (nodes @ to_output)[:, free], self._residual() / width
-        if masses:
-            pulls = nodes @ sparse.diags_array((self.offsets[flow.at] - self.offsets.mean()) / width)
-            system = sparse.block_array([[nodes, None], [pulls, system]])
-            residual = np.concatenate((np.zeros(problem.k), residual))
-            reach = np.concatenate((1 / probable, reach))
-        change = least_change(sparse.csr_array(system), reach, residual)
-        offsets = self.offsets.copy()
-        offsets[free] += width * change[change.size - int(free.sum()) :]
-        offsets = np.clip(offsets, *self.ends)
+        shares, moves = flow_change(
+            self.problem,
+            (flow.first, flow.last),
+            np.array([mass * self.ratio.numerator / self.total for mass in flow.masses.tolist()]),
+            flow.at,
+            rows=np.zeros(flow.k) if masses else None,
+            means=self._residual() / width,
+            pull=(self.offsets[flow.at] - self.offsets.mean()) / width,
+            free=self.movable,
+        )
+        offsets = np.clip(self.offsets + width * moves, *self.ends)
         if not masses:
             return replace(self, offsets=offsets)
-        shares = np.clip(change[: flow.at.size], -0.5, 1.0).tolist()
-        wanted = [mass + round(mass * share) for mass, share in zip(flow.masses.tolist(), shares, strict=True)]
+        changes = zip(flow.masses.tolist(), np.clip(shares, -0.5, 1.0).tolist(), strict=True)
+        wanted = [mass + round(mass * share) for mass, share in changes]
         conserved = _conserved(flow.k, flow.first, flow.last + 1, wanted)
         offsets, flow = in_order(flow.k, flow.first, flow.last, offsets[flow.at], conserved)
         return replace(self, offsets=offsets, flow=flow)
