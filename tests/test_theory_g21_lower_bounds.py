@@ -18,12 +18,13 @@ from scipy.stats import binom
 
 from optrand.estimate import top_k_loss_weights
 from optrand.theory import Budget, Claim, check, find
-from optrand.theory.g21.complexity import Bound, rademacher, samples
-from optrand.theory.g21.debiased_losses import TopK
+from optrand.theory.g21.complexity import exceeded, log_term, rademacher, samples
+from optrand.theory.g21.debiased import TopK
 from optrand.theory.g21.groups import group_delta, likeliest
 from optrand.theory.g21.least_risk import known_of_a_sign
-from optrand.theory.g21.replication import least_excess
+from optrand.theory.g21.populations import least_excess
 from optrand.theory.g21.resampling import occurrences
+from optrand.theory.instances import prior
 
 LP_TOLERANCE = 1e-7
 
@@ -128,7 +129,7 @@ def _nearly_free(each: Any) -> bool:
 
 def test_what_the_parameter_zero_loses_on_copies_by_hand() -> None:
     """At epsilon = 1/2: one direction twice, whose least risk is -1/2; the same with a zero vector; ten, twice each."""
-    copied = {each.n: each for each in instances("Lemma 15: with constants") if str(each.copies) == "epsilon 1/2"}
+    copied = {each.n: each for each in instances("Lemma 15: with constants") if each.epsilon == 1 / 2}
     assert copied[2].ignorant == pytest.approx(1 / 2, rel=1e-14)
     assert copied[3].ignorant == pytest.approx(1 / 3, rel=1e-14)
     assert copied[20].ignorant == pytest.approx(math.sqrt(10) / 20, rel=1e-14)
@@ -188,6 +189,20 @@ def test_debiased_losses_by_hand() -> None:
     assert response.spread == 2
 
 
+@given(st.integers(2, 5), st.integers(1, 5), st.floats(0.01, 5), st.randoms(use_true_random=False))
+def test_weights_and_tables_of_the_package_are_right_on_average(
+    labels: int, k: int, epsilon: float, random: Any
+) -> None:
+    """Over the table the mean is the loss of a kept label, and of another the mean over the kept ones."""
+    response = TopK(prior(random, labels), min(k, labels), Fraction(math.exp(epsilon)))
+    losses = [Fraction(random.randint(0, 9), 9) for _ in range(labels)]
+    weighed = response.weighed(losses)
+    for y, law in enumerate(response.tabulated):
+        mean = float(sum(chance * weighed[v] for v, chance in law.items()))
+        wanted = losses[y] if y in weighed else sum(losses[v] for v in weighed) / len(weighed)
+        assert mean == pytest.approx(float(wanted), abs=1e-9 * float(response.spread))
+
+
 def test_samples_and_complexities_by_enumeration_in_order() -> None:
     functions = [(Fraction(0), Fraction(1), Fraction(1, 2)), (Fraction(1), Fraction(1, 3), Fraction(0))]
     chances, size = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)], 3
@@ -210,13 +225,13 @@ def test_theorem_17_fails_for_one_function_two_labels_and_one_example() -> None:
     """
     weights = top_k_loss_weights([0, 1], [True, True], math.log(2))
     assert (weights @ [1.0, 0.0]).round(12).tolist() == [2.0, -1.0]
-    bound = Bound.failing(Fraction(1, 2), offset=Fraction(0), size=1)
-    assert bound.value == pytest.approx(math.sqrt(math.log(4) / 2), rel=1e-12)
-    assert bound.exceeded_by(Fraction(1))
+    squared = log_term(Fraction(1, 2), 1)
+    assert float(squared) == pytest.approx(math.log(4) / 2, rel=1e-12)
+    assert exceeded([(Fraction(1), Fraction(1))], Fraction(0), squared) == 1
     broken = check(claim("Theorem 17")).printed.broken
     assert broken is not None
     assert (broken.left, broken.right) == (1.0, 0.5)
-    assert "kept labels 0, 1 | E = 2, n = 1" in broken.instance
+    assert "k = 2, E = 2)), n = 1, beta = 1/2" in broken.instance
 
 
 @pytest.mark.parametrize("n", [100, 10_000, 1_000_000])
