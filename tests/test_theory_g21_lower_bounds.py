@@ -22,7 +22,7 @@ from optrand.theory.g21.complexity import exceeded, log_term, rademacher, sample
 from optrand.theory.g21.debiased import TopK
 from optrand.theory.g21.groups import group_delta, likeliest
 from optrand.theory.g21.least_risk import known_of_a_sign
-from optrand.theory.g21.populations import least_excess
+from optrand.theory.g21.populations import Copied
 from optrand.theory.g21.resampling import occurrences
 from optrand.theory.instances import prior
 
@@ -112,7 +112,7 @@ def test_without_delta_randomized_response_has_the_least_excess_risk(n: int) -> 
         assert -program.fun == pytest.approx(sum(weights) * best, abs=LP_TOLERANCE)
         assert -program.fun / np.linalg.norm(weights) <= math.sqrt(n) * best + LP_TOLERANCE
     expected = 1 / (math.sqrt(n) * (ratio + 1))
-    assert least_excess(Fraction(ratio), Fraction(0), copies=1, n=n) == pytest.approx(expected, rel=1e-12)
+    assert Copied(Fraction(math.log(ratio)), Fraction(0), n).least == pytest.approx(expected, rel=1e-12)
 
 
 def test_with_delta_randomized_response_is_not_best() -> None:

@@ -156,7 +156,7 @@ def _learnings(budget: Budget) -> Iterator[Learning]:
         yield Learning(Descent(centres, law, steps), epsilon)
         yield Learning(Descent(centres, law, steps, diameter=3.0, lipschitz=2.0), epsilon)
     yield Learning(Descent(*LAWS[0], 2**10), 0.01)
-    for power, (centres, law) in product(range(8, budget.pick(quick=14, full=18), 2), LAWS):
+    for power, (centres, law) in product(range(8, budget.pick(quick=12, full=18), 2), LAWS):
         yield Learning(Descent(centres, law, 2**power), 0.99)
 
 
@@ -215,8 +215,8 @@ class Kept(Instance):
 
 
 def _kept(budget: Budget) -> Iterator[Kept]:
-    for setting in settings(budget.pick(quick=20, full=1_500), most=7, seed=11):
-        yield from (Kept(setting.prior, k, math.log(setting.ratio)) for k in range(1, setting.k + 1))
+    drawn = settings(budget.pick(quick=20, full=1_500), most=7, seed=11)
+    return (Kept(each.prior, k, math.log(each.ratio)) for each in drawn for k in range(1, each.k + 1))
 
 
 @claim(
@@ -243,15 +243,7 @@ def replaced_labels_are_top_k(kept: Kept, uniform: bool = True) -> Comparison:
 
 
 class Replaced(Instance, diameter="D", lipschitz="L"):
-    """Chances of examples, a row a feature, the `c` of their losses ``L abs(w - c)``, and the labels that are kept.
-
-    Examples
-    --------
-    >>> one, zero = Fraction(1), Fraction(0)
-    >>> lost = Replaced(((zero, one),), ((zero, one),), ((0,),))
-    >>> str(lost.unit), [[str(chance) for chance in row] for row in lost.replaced], list(map(str, lost.gaps))
-    ('1', [['1', '0']], ['1', '-1'])
-    """
+    """Chances of examples, a row a feature, the `c` of their losses ``L abs(w - c)``, and the labels that are kept."""
 
     mass: tuple[Shares, ...]
     centres: tuple[Shares, ...]

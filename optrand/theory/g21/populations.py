@@ -23,7 +23,7 @@ from optrand.theory.g21.groups import group_delta
 from optrand.theory.g21.least_risk import known_of_a_sign
 from optrand.theory.instances import Instance
 
-__all__ = ["least_excess"]
+__all__ = ["Copied"]
 
 CONSTANT = Fraction(1, 10)
 """What stands for the constants of Lemma 15 and Proposition 12."""
@@ -34,25 +34,8 @@ LARGEST_EXPONENT = 600
 """Of a budget; beyond it, what is known of a sign is 1 in floats."""
 
 
-def least_excess(ratio: Fraction, delta: Fraction, *, copies: int, n: int) -> float:
-    """Least excess risk of private algorithms on `n` examples: directions so many times each, zeros for the rest.
-
-    Notes
-    -----
-    What is known of a direction is bounded as under ``E^copies`` and the delta of Fact 14. The mean excess over fair
-    signs is ``(m copies / n) (1 - sqrt(known)) / (2 sqrt(m))`` for `m` directions.
-
-    Examples
-    --------
-    >>> round(least_excess(Fraction(3), Fraction(0), copies=1, n=1), 12)
-    0.25
-    """
-    known = known_of_a_sign(ratio**copies, group_delta(ratio, delta, labels=copies))
-    return copies * math.sqrt(n // copies) / n * (1 - math.sqrt(known)) / 2
-
-
 class Copied(Instance):
-    """A budget at most 1, and `n` examples: directions, ``floor(1 / epsilon)`` times each."""
+    """A budget at most 1, and `n` examples: directions, ``floor(1 / epsilon)`` times each, and zeros for the rest."""
 
     epsilon: Fraction
     delta: Fraction
@@ -65,18 +48,19 @@ class Copied(Instance):
 
     @cached_property
     def growth(self) -> Fraction:
-        """Delta of as many changed labels as there are copies, in units of that of one label."""
+        """Delta of as many changed labels as there are copies, in units of that of one label: Fact 14."""
         return group_delta(privacy_ratio(float(self.epsilon)), Fraction(1), labels=self.copies)
+
+    @property
+    def ignorant(self) -> float:
+        """Loss of the parameter 0 over fair signs: ``(m copies / n) / (2 sqrt(m))`` for `m` directions."""
+        return self.copies * math.sqrt(self.n // self.copies) / (2 * self.n)
 
     @cached_property
     def least(self) -> float:
         """What every algorithm loses at least."""
-        return least_excess(privacy_ratio(float(self.epsilon)), self.delta, copies=self.copies, n=self.n)
-
-    @property
-    def ignorant(self) -> float:
-        """What the parameter 0 loses."""
-        return self.copies * math.sqrt(self.n // self.copies) / (2 * self.n)
+        ratio = privacy_ratio(float(self.epsilon))
+        return self.ignorant * (1 - math.sqrt(known_of_a_sign(ratio**self.copies, self.delta * self.growth)))
 
 
 def _epsilons(budget: Budget) -> list[Fraction]:
@@ -102,9 +86,8 @@ def _copied(budget: Budget) -> Iterator[Copied]:
 def copies_are_hard(copied: Copied) -> Comparison:
     """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some data set of `n` examples.
 
-    The paper leaves open the constant and that of delta, here at most ``epsilon / 10``. It asks for ``n >= 1 / gamma``
-    and does not say what gamma is: epsilon is meant, so that one example fits with all its copies. Compared are that,
-    what no algorithm goes below on copies of directions with signs, and what the parameter 0 loses there.
+    The constants are ours. ``n >= 1 / gamma`` is asked, of a gamma that is epsilon: one example fits with its copies.
+    Compared are that, what no algorithm goes below on copies of directions, and what the parameter 0 loses there.
     """
     return worst(
         at_most(float(CONSTANT) / math.sqrt(copied.epsilon * copied.n), copied.least),
@@ -138,8 +121,7 @@ E1 = exp_bracket(1.0)[0] - 1
 def copies_share_a_budget(copied: Copied, growth: Fraction = E1) -> Comparison:
     """With ``k = floor(1 / epsilon)``, ``1/2 <= k epsilon <= 1``, and delta grows at most by ``(e - 1) / epsilon``.
 
-    `k` is the number of copies; the paper says ``O(1 / epsilon)``. The lower end is what turns ``1 / sqrt(epsilon k
-    n)`` into ``1 / sqrt(n)``.
+    `k` is the number of copies; the paper says ``O(1 / epsilon)``.
     """
     together = copied.copies * copied.epsilon
     return worst(
@@ -261,8 +243,7 @@ def the_route_is_within_a_logarithm(route: Route) -> Comparison:
     """Any algorithm loses at least ``D L / sqrt(epsilon n)`` on some population, up to a constant and logarithms.
 
     Tried is the paper's proof, with a constant of 1/100 and ``sqrt(log(2 / epsilon))``: what it gives is at least that,
-    and at most what randomized response attains.
-    For larger epsilon the budget for empirical risk is above 1, and the proof leaves the bound without privacy.
+    and at most what randomized response attains. For larger epsilon its budget for empirical risk is above 1.
     """
     claimed = route.population.claimed(Fraction(1, 100)) / math.sqrt(math.log(2 / route.epsilon))
     return worst(at_most(claimed, route.bound), at_most(route.bound, route.population.attained))
@@ -283,8 +264,7 @@ def the_route_is_within_a_logarithm(route: Route) -> Comparison:
 def a_constant_is_enough(population: Population) -> Comparison:
     """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some population.
 
-    Where delta is at most ``epsilon / 20`` and n at least ``1 / epsilon``: the proposition has a constant without a
-    name, logarithms and a sufficiently large n. Compared are that, what no algorithm goes below, and what one attains.
+    Without logarithms, or a sufficiently large n. Compared are that, what no algorithm goes below, what one attains.
     """
     return worst(
         at_most(population.claimed(CONSTANT), population.least),
