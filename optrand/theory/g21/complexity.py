@@ -128,13 +128,7 @@ def _classes(budget: Budget) -> Iterator[Class]:
 SAMPLES = "functions into [0, 1], independent samples; R is the Rademacher complexity"
 
 
-@claim(
-    "G21",
-    "Lemma 21",
-    on=_classes,
-    given=SAMPLES,
-    false=Variant("The same without ``2 R``.", complexities=0),
-)
+@claim("G21", "Lemma 21", on=_classes, given=SAMPLES, false=Variant("The same without ``2 R``.", complexities=0))
 def averages_are_near_means(each: Class, complexities: int = 2) -> Comparison:
     """But for probability beta, all averages are within ``2 R + sqrt(log(2 / beta) / n)`` of their means.
 
