@@ -1,8 +1,7 @@
 """Whether a small noisy empirical risk means a small risk: Theorem 17 of [G21], on finite classes, exactly.
 
-The theorem takes Lemma 21 for functions into [0, 1], but debiased losses leave that interval: those of released labels
-are up to ``(1 + (k - 2) p) / (1 - k p)`` apart. The deviation term lacks that factor, and without it the theorem and
-its consequence for the empirical risk minimizer are false.
+It takes Lemma 21 for functions into [0, 1], an interval that debiased losses leave. The deviation term lacks how far
+they are apart; without it the theorem and its consequence for the empirical risk minimizer are false.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ ROUNDING = 1e-9
 HALF, TENTH = Fraction(1, 2), Fraction(1, 10)
 
 
-class Learning(Instance, steepness="L", joint="chances", responses="", size="n"):
+class Learning(Instance, steepness="L", joint="chances", size="n"):
     """A finite class, losses ``L abs(f(x) - c)`` up to 1, chances of features and labels, and what is released of them.
 
     Rows are functions (`functions`) and features. Released labels and debiased losses are those of the package: of its

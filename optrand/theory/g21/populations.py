@@ -1,8 +1,7 @@
 """Lower bounds that grow as epsilon falls: copies of examples, and populations ([G21], Proposition 12 and Lemma 15).
 
-Data sets and populations are orthogonal directions with fair signs for labels, as in
-:mod:`optrand.theory.g21.signs`. What `j` occurrences of a direction tell of its sign is bounded as under a budget of
-``j epsilon``; so all algorithms are argued about at once, and losses are in units of ``D L``.
+Directions have fair signs for labels, as in :mod:`optrand.theory.g21.signs`; `j` occurrences of one tell of its sign as
+much as a budget of ``j epsilon`` allows. So all algorithms are argued about at once; losses are in units of ``D L``.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from optrand.theory.instances import Instance
 __all__ = ["Copied"]
 
 CONSTANT = Fraction(1, 10)
-"""What stands for the constants of Lemma 15 and Proposition 12."""
+"""Constant of Lemma 15 and Proposition 12."""
 
 TOLERANCE = 1e-9
 
@@ -203,23 +202,15 @@ class Route(Instance):
     epsilon: Fraction
     directions: int
 
-    @property
-    def spent(self) -> float:
-        """Budget for empirical risk: ``4 epsilon log(2 / delta)``."""
-        return 4 * float(self.epsilon) * math.log(2 / self.epsilon)
-
     @cached_property
-    def population(self) -> Population:
-        """The population that the proof ends up with, and the delta that Lemma 16 leaves for it."""
-        delta = math.exp(-self.spent) * float(self.epsilon) / (8 * math.log(2 / self.epsilon))
-        return Population(self.directions * math.floor(1 / self.spent), self.epsilon, Fraction(delta), self.directions)
-
-    @property
-    def bound(self) -> float:
-        """What the proof gives."""
-        together = math.floor(1 / self.spent) * self.spent
-        delta = float(self.epsilon) * math.expm1(together) / math.expm1(self.spent)
-        return self.population.lost(math.sqrt((math.exp(together) + delta) / (math.exp(together) + 1)))
+    def found(self) -> tuple[Population, float]:
+        """The population that the proof ends up with, under the delta that Lemma 16 leaves for it, and its bound."""
+        epsilon, logarithm = float(self.epsilon), math.log(2 / self.epsilon)
+        spent = 4 * epsilon * logarithm
+        copies, delta = math.floor(1 / spent), Fraction(math.exp(-spent) * epsilon / (8 * logarithm))
+        population = Population(self.directions * copies, self.epsilon, delta, self.directions)
+        together, grown = math.exp(copies * spent), group_delta(math.exp(spent), epsilon, labels=copies)
+        return population, population.lost(math.sqrt((together + grown) / (together + 1)))
 
 
 def _routes(budget: Budget) -> Iterator[Route]:
@@ -236,7 +227,7 @@ def _routes(budget: Budget) -> Iterator[Route]:
     quantifier="the constant and the powers of logarithms in the bound; how large n, how small delta must be",
     false=Variant(
         "Any algorithm loses at least ``D L / (10 epsilon sqrt(n))`` on some population.",
-        lambda route: at_most(route.population.claimed(CONSTANT, power=2), route.population.attained),
+        lambda route: at_most(route.found[0].claimed(CONSTANT, power=2), route.found[0].attained),
     ),
 )
 def the_route_is_within_a_logarithm(route: Route) -> Comparison:
@@ -245,8 +236,9 @@ def the_route_is_within_a_logarithm(route: Route) -> Comparison:
     Tried is the paper's proof, with a constant of 1/100 and ``sqrt(log(2 / epsilon))``: what it gives is at least that,
     and at most what randomized response attains. For larger epsilon its budget for empirical risk is above 1.
     """
-    claimed = route.population.claimed(Fraction(1, 100)) / math.sqrt(math.log(2 / route.epsilon))
-    return worst(at_most(claimed, route.bound), at_most(route.bound, route.population.attained))
+    population, bound = route.found
+    claimed = population.claimed(Fraction(1, 100)) / math.sqrt(math.log(2 / route.epsilon))
+    return worst(at_most(claimed, bound), at_most(bound, population.attained))
 
 
 @claim(
