@@ -24,7 +24,6 @@ from optrand.theory.g21.groups import group_delta, likeliest
 from optrand.theory.g21.least_risk import known_of_a_sign
 from optrand.theory.g21.populations import Copied
 from optrand.theory.g21.resampling import occurrences
-from optrand.theory.instances import prior
 
 LP_TOLERANCE = 1e-7
 
@@ -187,20 +186,6 @@ def test_debiased_losses_by_hand() -> None:
     assert [response.debiased(losses, y) for y in range(3)] == [Fraction(5, 4), Fraction(1, 4), Fraction(-3, 4)]
     assert [response.expected(losses, y) for y in range(3)] == [Fraction(1), Fraction(1, 2), Fraction(3, 4)]
     assert response.spread == 2
-
-
-@given(st.integers(2, 5), st.integers(1, 5), st.floats(0.01, 5), st.randoms(use_true_random=False))
-def test_weights_and_tables_of_the_package_are_right_on_average(
-    labels: int, k: int, epsilon: float, random: Any
-) -> None:
-    """Over the table the mean is the loss of a kept label, and of another the mean over the kept ones."""
-    response = TopK(prior(random, labels), min(k, labels), Fraction(math.exp(epsilon)))
-    losses = [Fraction(random.randint(0, 9), 9) for _ in range(labels)]
-    weighed = response.weighed(losses)
-    for y, law in enumerate(response.tabulated):
-        mean = float(sum(chance * weighed[v] for v, chance in law.items()))
-        wanted = losses[y] if y in weighed else sum(losses[v] for v in weighed) / len(weighed)
-        assert mean == pytest.approx(float(wanted), abs=1e-9 * float(response.spread))
 
 
 def test_samples_and_complexities_by_enumeration_in_order() -> None:
