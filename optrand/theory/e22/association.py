@@ -38,8 +38,7 @@ def _alone(budget: Budget) -> Iterator[LabelsAlone]:
 
 @claim(
     "E22",
-    "Section 6",
-    part="privacy",
+    "Section 6: privacy",
     on=_alone,
     given="two labels, continuous noise; compared as shares of epsilon",
     corrected=Variant("The same at 2 epsilon.", noises=2),
@@ -86,8 +85,7 @@ def _pure(budget: Budget) -> Iterator[Pure]:
 
 @claim(
     "E22",
-    "Section 6",
-    part="excess risk",
+    "Section 6: excess risk",
     on=_pure,
     given="pure clusters, phi = 0, beta = 0, lambda = 1, tau = 0, sigma = 1 / epsilon",
     quantifier=CONSTANT,
@@ -154,8 +152,7 @@ def more_labels_are_harder(problem: Association, share: Fraction = Fraction(1)) 
 
 @claim(
     "E22",
-    "Theorem 5",
-    part="inequality",
+    "Theorem 5: inequality",
     kind="text",
     on=_associations,
     given="1 <= s < K, the best of all private mechanisms",

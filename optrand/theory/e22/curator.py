@@ -161,8 +161,7 @@ def noise_is_paid_once(curator: Curator, noises: int = 1, *, floored: bool = Tru
 
 @claim(
     "E22",
-    "Theorem 1",
-    part="as the package has it",
+    "Theorem 1: as the package has it",
     kind="ours",
     on=_curators,
     given="the same",
@@ -183,8 +182,7 @@ def _released(budget: Budget) -> Iterator[Curator]:
 
 @claim(
     "E22",
-    "Theorem 1",
-    part="draws",
+    "Theorem 1: draws",
     kind="ours",
     on=_released,
     given="many equal clusters released by the package, with the words of a seed",
@@ -277,8 +275,7 @@ def _labels_alone(budget: Budget) -> Iterator[LabelsAlone]:
 
 @claim(
     "E22",
-    "Theorem 1",
-    part="noisy labels alone",
+    "Theorem 1: noisy labels alone",
     on=_labels_alone,
     given="two labels, continuous noise, beta = 0; both summands alike",
     corrected=Variant("The same at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)).", noises=2),
@@ -304,8 +301,7 @@ def _resamplings(budget: Budget) -> Iterator[Randomization]:
 
 @claim(
     "E22",
-    "Theorem 1",
-    part="resampling",
+    "Theorem 1: resampling",
     kind="text",
     on=_resamplings,
     given="a public distribution with no share below tau, lambda for beta",
@@ -395,8 +391,7 @@ def _uniforms(budget: Budget) -> Iterator[Uniform]:
 
 @claim(
     "E22",
-    "Corollary 1",
-    part="privacy",
+    "Corollary 1: privacy",
     on=_uniforms,
     given="tau = 1/K, any noise, epsilon above 0",
     false=Variant(
@@ -416,8 +411,7 @@ def uniform_response_spends_epsilon(uniform: Uniform, *, others: bool = False) -
 
 @claim(
     "E22",
-    "Corollary 1",
-    part="as the package has it",
+    "Corollary 1: as the package has it",
     kind="ours",
     on=_uniforms,
     given="the same",
@@ -457,8 +451,7 @@ def _spent(budget: Budget) -> Iterator[Spent]:
 
 @claim(
     "E22",
-    "Corollary 2",
-    part="privacy",
+    "Corollary 2: privacy",
     on=_spent,
     given="tau = phi of at most 1/K, sigma = 1 / epsilon, lambda = 1 / (1 + (exp(epsilon) - 1) phi)",
     false=Variant("The same with 2 epsilon: compared as ratios.", times_epsilon=2),

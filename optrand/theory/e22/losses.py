@@ -151,8 +151,7 @@ def losses_are_bounded_by_k(randomization: Randomization, kept: int = 0) -> Comp
 
 @claim(
     "E22",
-    "Lemma 3",
-    part="as the package has it",
+    "Lemma 3: as the package has it",
     kind="ours",
     on=_randomizations,
     given=ANY,

@@ -96,8 +96,7 @@ def _biases(budget: Budget) -> Iterator[Bias]:
 
 @claim(
     "E22",
-    "Theorem 4",
-    part="bias",
+    "Theorem 4: bias",
     kind="ours",
     on=_biases,
     given="two hypotheses, as many rows as one likes in every cluster, alpha at most 1/2",
@@ -137,14 +136,7 @@ def _combined(budget: Budget) -> Iterator[Combined]:
         yield Combined(epsilon, Fraction(1, 10**n), more)
 
 
-@claim(
-    "E22",
-    "Theorem 4",
-    part="with Theorem 3",
-    kind="text",
-    on=_combined,
-    given="any number of rows, theta = epsilon / 2",
-)
+@claim("E22", "Theorem 4: with Theorem 3", kind="text", on=_combined, given="any number of rows, theta = epsilon / 2")
 def clusters_of_one_over_phi_epsilon_squared(combined: Combined) -> Comparison:
     """Clusters of s = 1 / (phi epsilon**2) users and more have an epsilon, and a risk of order phi but for logs.
 

@@ -138,8 +138,7 @@ def _accounted(budget: Budget) -> Iterator[Accounted]:
 
 @claim(
     "E22",
-    "Lemma 9",
-    part="as the package has it",
+    "Lemma 9: as the package has it",
     kind="ours",
     on=_accounted,
     given="all labels of small clusters, all flips, choices and subsamples",
@@ -159,8 +158,7 @@ def _released(budget: Budget) -> Iterator[Cluster]:
 
 @claim(
     "E22",
-    "Lemma 9",
-    part="draws",
+    "Lemma 9: draws",
     kind="ours",
     on=_released,
     given="many equal clusters released by the package, with the words of a seed",
@@ -264,7 +262,7 @@ def _copied(budget: Budget) -> Iterator[Cluster]:
             yield Cluster((1,) * ones + (0,) * (n - ones), Fraction(flip), Fraction(1))
 
 
-@claim("E22", "Lemma 9", part="number of ones", kind="text", on=_copied, given="every user of the cluster sends a copy")
+@claim("E22", "Lemma 9: number of ones", kind="text", on=_copied, given="every user of the cluster sends a copy")
 def copies_are_independent(cluster: Cluster) -> Comparison:
     """The ones among t copies are binomial, with the variance t p (1 - p)."""
     return _varies(cluster, Fraction(0))
@@ -325,7 +323,7 @@ def _draws(budget: Budget) -> Iterator[Draws]:
                 yield from (Draws(n, t, Fraction(ones, n), low, most * part) for part in (Fraction(1, 9), Fraction(1)))
 
 
-@claim("E22", "Lemma 9", part="upper tail", kind="text", on=_draws, given="n = s, alpha <= p < p' <= 1 - alpha, any xi")
+@claim("E22", "Lemma 9: upper tail", kind="text", on=_draws, given="n = s, alpha <= p < p' <= 1 - alpha, any xi")
 def counts_are_centred_where_they_were(draws: Draws) -> Comparison:
     """After the change, counts beyond t p + xi sqrt(t p) are no likelier than counts beyond t p' + xi sqrt(t p).
 
@@ -422,8 +420,7 @@ def _all_many(budget: Budget) -> Iterator[ManyPeers]:
 
 @claim(
     "E22",
-    "Theorem 3",
-    part="last line",
+    "Theorem 3: last line",
     kind="text",
     on=_all_many,
     given="alpha = 4 sqrt(2) log(s) / sqrt(theta s) of at most 1/2",
@@ -469,7 +466,7 @@ def _views(budget: Budget) -> Iterator[View]:
     return (View(users, flip) for users, flip in product((1, 2, 3, 10, 50), flips))
 
 
-@claim("E22", "Section 5.1", part="flips", on=_views, given="any alpha above 0 and below 1; what one user learns")
+@claim("E22", "Section 5.1: flips", on=_views, given="any alpha above 0 and below 1; what one user learns")
 def users_see_flips(view: View) -> Comparison:
     """Towards each user Algorithm 2 is only private at log((1 - alpha) / alpha); compared as ratios."""
     return equal(largest_ratio(view.laws), view.odds)
@@ -487,7 +484,7 @@ def _(view: View) -> Comparison:
     return at_most(largest_ratio(view.laws), 1 + (max(view.odds, 1 / view.odds) - 1) / view.users)
 
 
-@claim("E22", "Section 5.1", part="one of s", on=_views, given="any alpha", false=Variant("With 1 / (s + 1).", more=1))
+@claim("E22", "Section 5.1: one of s", on=_views, given="any alpha", false=Variant("With 1 / (s + 1).", more=1))
 def users_see_one_of_s(view: View, more: int = 0) -> Comparison:
     """Towards each user Algorithm 2 is (0, 1/s)-private, in clusters of s users."""
     return at_most(view.apart, Fraction(1, view.users + more))
@@ -495,8 +492,7 @@ def users_see_one_of_s(view: View, more: int = 0) -> Comparison:
 
 @claim(
     "E22",
-    "Section 5.1",
-    part="as the package has it",
+    "Section 5.1: as the package has it",
     kind="ours",
     on=_views,
     given="any alpha above 0 and below 1",
@@ -519,8 +515,7 @@ def _alone(_: Budget) -> Iterator[Cluster]:
 
 @claim(
     "E22",
-    "Section 5.1",
-    part="subsampling alone",
+    "Section 5.1: subsampling alone",
     on=_alone,
     given="alpha from above 0 to 1/2, theta above 0; every user alone in a cluster",
     false=Variant("The ratio is 1 + theta (ratio - 1), as where users leave the data.", amplified=True),

@@ -100,7 +100,7 @@ def _scaled(budget: Budget) -> Iterator[Scaled]:
     return (Scaled(b, n, gamma) for n, b, gamma in cases)
 
 
-@claim("E22", "Lemma 7", part="equation 12", kind="text", on=_scaled, given="one function; gamma of at most 1/2")
+@claim("E22", "Lemma 7: equation 12", kind="text", on=_scaled, given="one function; gamma of at most 1/2")
 def differences_count_by_their_root(scaled: Scaled) -> Comparison:
     """One function of b-bounded differences deviates by at most sqrt(b log(1/gamma) / n) (equation 12).
 
@@ -323,8 +323,7 @@ def _noisy_choices(budget: Budget) -> Iterator[NoisyChoice]:
 
 @claim(
     "E22",
-    "Theorem 2",
-    part="step to equation 22",
+    "Theorem 2: step to equation 22",
     kind="text",
     on=_noisy_choices,
     given="beta = lambda; means over noise in whole rows, given labels and noisy labels",
@@ -415,8 +414,7 @@ def _residuals_at_a_budget(budget: Budget) -> Iterator[Residual]:
 
 @claim(
     "E22",
-    "Theorem 2",
-    part="residual",
+    "Theorem 2: residual",
     kind="text",
     on=_residuals,
     given="two hypotheses, as many rows as one likes in every cluster",
