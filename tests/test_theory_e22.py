@@ -18,10 +18,11 @@ from optrand.estimate import resampling_loss_weights
 from optrand.theory import find
 from optrand.theory.e22.association import Association, found
 from optrand.theory.e22.curator import Curator, LabelsAlone, drawn_as_counted
+from optrand.theory.e22.exchanges import Accounted, Cluster, released_as_counted
 from optrand.theory.e22.losses import Noisy, Population, Randomization, distortion
 from optrand.theory.e22.noise import channel, law_of_distributions, renormalized
 from optrand.theory.e22.peer_risks import Majority
-from optrand.theory.e22.peers import Accounted, Cluster, Peers, released_as_counted
+from optrand.theory.e22.peers import Peers
 from optrand.theory.e22.risks import Functions, NoisyChoice, deviation, longest_walk
 
 TOLERANCE = 1e-9
