@@ -169,10 +169,7 @@ def package_weighs_losses(randomization: Randomization, beta: Fraction | None = 
     return at_most(apart, TOLERANCE / float(randomization.kept))
 
 
-class Population(
-    Instance, weights="examples of weight", clusters="in clusters", sample="rows", threshold="tau",
-    noise="exp(1/sigma)", resampling="lambda",
-):  # fmt: skip
+class Population(Instance, sample="rows", threshold="tau", noise="exp(1/sigma)", resampling="lambda"):
     """Examples in clusters, one hypothesis, and Algorithm 1 on a sample of them with noise in whole rows."""
 
     weights: tuple[Fraction, ...]

@@ -255,12 +255,12 @@ def responses_are_learned_from(response: Response, power: int = 1) -> Comparison
 
 
 class NoisyChoice(
-    Instance, ones="label 1 with probability", counts="rows of each label", noisy="of each noisy label",
-    noise="exp(1/sigma)", beta="beta = lambda",
-):  # fmt: skip
+    Instance, ones="p", counts="labels", noisy="noisy labels", noise="exp(1/sigma)", beta="beta = lambda"
+):
     """One example, two labels, "always 0" and "always 1": the modified loss that tells which to choose has noise.
 
-    `tau` is 0, and so is phi. With `beta = lambda` mean modified losses are risks.
+    Label 1 has the probability `p`; so many rows have each label, and each noisy label. `tau` is 0, and so is phi. With
+    `beta = lambda` mean modified losses are risks.
     """
 
     ones: Fraction
