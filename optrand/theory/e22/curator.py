@@ -103,18 +103,10 @@ class Curator(Instance, others="others of each label", low="tau in rows", noise=
         Algorithm 1 ends there when the noisy shares of those labels are at most `tau`, and that of the last one at
         least what they leave: tails of Laplace noise that begin a whole number of rows from the counts.
         """
-        tops = range(self.k)
-        laws = [{self._corner(top): self.corner_mass(self.histogram(y), top) for top in tops} for y in (0, 1)]
+        tau, tops = self.threshold, range(self.k)
+        corners = [tuple(1 - (self.k - 1) * tau if y == top else tau for y in tops) for top in tops]
+        laws = [{corners[top]: self.corner_mass(self.histogram(y), top) for top in tops} for y in (0, 1)]
         return largest_ratio([self.with_labels(law, first) for first, law in enumerate(laws)])
-
-    @property
-    def largest(self) -> Fraction | float:
-        """Largest ratio that is known of either noise."""
-        return max(self.corners, self.whole_rows)
-
-    def _corner(self, top: int) -> Distribution:
-        rest = 1 - (self.k - 1) * self.threshold
-        return tuple(rest if y == top else self.threshold for y in range(self.k))
 
     def corner_mass(self, counts: Histogram, top: int) -> Fraction:
         """Probability of the distribution in which only `top` is above the threshold."""
@@ -461,4 +453,5 @@ def release_spends_three_epsilon(spent: Spent, times_epsilon: int = 3) -> Compar
 
     Compared as ratios; the noisy distribution counts as released.
     """
-    return at_most(spent.curator.largest, spent.curator.noise**times_epsilon)
+    curator = spent.curator
+    return at_most(max(curator.corners, curator.whole_rows), curator.noise**times_epsilon)

@@ -31,15 +31,6 @@ class Majority(Instance, size="n", rate="theta", flip="alpha"):
     flip: float
     gamma: float
 
-    @cached_property
-    def excess(self) -> float:
-        """The largest excess risk, over all distributions of labels, that is exceeded with probability `gamma`.
-
-        Labels are 1 with probability `p` above 1/2, and "always 0" costs `2 p - 1` more. Ties, and no copies at all,
-        count for it.
-        """
-        return most_lost(self.misled, self.gamma)
-
     def misled(self, ones: float) -> float:
         """Probability that at most half of the copies are 1, where labels are with this probability."""
         n = self.size
@@ -64,7 +55,7 @@ def peers_learn_at_the_rate_of_their_copies(majority: Majority, power: int = 1) 
     Tried with one cluster, so that phi = 0, on two hypotheses, at a dimension of 1 and C = 3.
     """
     deviation = math.sqrt(math.log(1 / majority.gamma) / (majority.rate**power * majority.size))
-    return at_most(majority.excess, 3 * (deviation + majority.flip), tolerance=TOLERANCE)
+    return at_most(most_lost(majority.misled, majority.gamma), 3 * (deviation + majority.flip), tolerance=TOLERANCE)
 
 
 class Bias(Instance, contest="", flip="alpha"):

@@ -145,18 +145,13 @@ class Draws(Instance, p="p", low="alpha n", square="xi**2"):
     square: Fraction
 
     @property
-    def after(self) -> Fraction:
-        """`p'`, after the change."""
-        return self.p + Fraction(1, self.n)
-
-    @property
     def delta(self) -> float:
         """Of Lemma 9, with `s = n`."""
         return lemma9_at(PeerToPeer(self.low / self.n, self.t / self.n), math.sqrt(self.square), self.n)[1]
 
     def beyond(self, centre: Fraction) -> Fraction:
         """The probability, after the change, of more than the centre plus `xi sqrt(t p)` ones."""
-        p, reach = self.after, self.square * self.t * self.p
+        p, reach = self.p + Fraction(1, self.n), self.square * self.t * self.p
         counts = (k for k in range(self.t + 1) if k > centre and (k - centre) ** 2 > reach)
         return total(math.comb(self.t, k) * p**k * (1 - p) ** (self.t - k) for k in counts)
 
@@ -175,7 +170,7 @@ def counts_are_centred_where_they_were(draws: Draws) -> Comparison:
 
     With xi up to its limit.
     """
-    return at_most(draws.beyond(draws.t * draws.p), draws.beyond(draws.t * draws.after))
+    return at_most(draws.beyond(draws.t * draws.p), draws.beyond(draws.t * (draws.p + Fraction(1, draws.n))))
 
 
 @counts_are_centred_where_they_were.corrected

@@ -36,16 +36,6 @@ class Thresholds(Instance, size="n"):
     size: int
     gamma: float
 
-    @property
-    def rate(self) -> float:
-        """`log(1/gamma) / n`."""
-        return math.log(1 / self.gamma) / self.size
-
-    @cached_property
-    def deviation(self) -> float:
-        """What the largest difference of mean loss and risk exceeds with probability `gamma` (Kolmogorov, Smirnov)."""
-        return float(kstwo.ppf(1 - self.gamma, self.size))
-
 
 def _thresholds(budget: Budget) -> Iterator[Thresholds]:
     sizes = (1, 2, 5, 20, 100, 1_000, *budget.pick(quick=(), full=(10_000, 100_000)))
@@ -59,7 +49,9 @@ def thresholds_deviate_like_roots(thresholds: Thresholds, power: float = 0.5) ->
     Tried without noise (K = 2, beta = lambda = 0) on thresholds of a number, at a dimension of 1, C = 1 and gamma of at
     most 1/2.
     """
-    return at_most(thresholds.deviation, 2 * thresholds.rate**power)
+    # Kolmogorov and Smirnov: what the largest difference exceeds with probability gamma.
+    deviation = float(kstwo.ppf(1 - thresholds.gamma, thresholds.size))
+    return at_most(deviation, 2 * math.pow(math.log(1 / thresholds.gamma) / thresholds.size, power))
 
 
 def deviation(size: int, ones: float, gamma: float) -> float:
@@ -214,14 +206,6 @@ class Response(Instance, size="n", beta="beta = lambda"):
     gamma: float
 
     @cached_property
-    def excess(self) -> float:
-        """The largest excess risk, over labels, that is exceeded with probability `gamma`.
-
-        Of "always 0" and "always 1" the modified loss prefers what most noisy labels say; ties count against it.
-        """
-        return most_lost(self._misled, self.gamma)
-
-    @cached_property
     def _channel(self) -> LabelRandomization:
         return LabelRandomization((Fraction(1, 2), Fraction(1, 2)), Fraction(self.beta))
 
@@ -234,8 +218,12 @@ class Response(Instance, size="n", beta="beta = lambda"):
         return math.log(2 / self.beta - 1)
 
     def learned(self, factor: float) -> Comparison:
-        """Compare the excess risk with a factor of ``sqrt(log(1 / gamma) / n)``."""
-        return at_most(self.excess, factor * math.sqrt(math.log(1 / self.gamma) / self.size), tolerance=TOLERANCE)
+        """Compare the largest excess risk, over labels, with a factor of ``sqrt(log(1 / gamma) / n)``.
+
+        Of "always 0" and "always 1" the modified loss prefers what most noisy labels say; ties count against it.
+        """
+        bound = factor * math.sqrt(math.log(1 / self.gamma) / self.size)
+        return at_most(most_lost(self._misled, self.gamma), bound, tolerance=TOLERANCE)
 
 
 def _responses(budget: Budget) -> Iterator[Response]:
