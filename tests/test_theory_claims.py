@@ -14,14 +14,16 @@ HOLD = {
         "Lemma 1",
         "Lemma 1: integer tables",
         "Corollary 2",
+        "Section 3.1: objective of RRTop-k",
         "Corollary 2: integer tables",
+        "Section 4: one stage",
+        "Corollary 2: sampler",
         "Theorem 3",
         "Theorem 3: closed form",
         "Theorem 3: LP1",
         "Theorem 3: LP2",
         "Theorem 3: LP1 implies LP2",
         "Theorem 3: vertices of LP2",
-        "Theorem 3: optima at vertices",
         "Observation 4",
         "Algorithm 4",
         "Theorem 9: privacy",
@@ -123,6 +125,8 @@ HOLD = {
 
 HOLD_AS_CORRECTED = {
     "G21": (
+        "Appendix A.1",
+        "Theorem 3: optima at vertices",
         "Proposition 11: privacy",
         "Theorem 17",
         "Theorem 17: range of the debiased loss",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from random import Random
 
@@ -13,9 +15,10 @@ from scipy.integrate import quad
 from scipy.optimize import linprog
 from scipy.stats import norm
 
-from optrand.closed_forms import rr_top_k, rr_with_prior
+from optrand.closed_forms import batch, rr_top_k, rr_with_prior
+from optrand.sampling import uniform
 from optrand.theory import Verdict, check, find
-from optrand.theory.g21 import descent, gaussian, gradients, parallel, programs, relaxation, response
+from optrand.theory.g21 import descent, gaussian, gradients, parallel, programs, response
 from optrand.theory.g21.descent import Descent, with_gaussian_noise, with_responses
 from optrand.theory.g21.gradients import Gradients
 from optrand.theory.g21.top_k_learning import Replaced
@@ -24,7 +27,7 @@ from optrand.theory.instances import RATIOS, prior, settings
 THIRD = Fraction(1, 3)
 
 
-def uniform(k: int) -> tuple[Fraction, ...]:
+def flat(k: int) -> tuple[Fraction, ...]:
     return (Fraction(1, k),) * k
 
 
@@ -51,7 +54,7 @@ def test_an_output_that_only_some_labels_give_has_an_infinite_ratio() -> None:
 def test_of_equally_likely_labels_all_are_kept_and_of_others_none() -> None:
     """So one stage is randomized response, and RRTop-k is RRWithPrior for a prior that is flat on the `k` labels."""
     for k, others, ratio in itertools.product(range(1, 8), (0, 1, 3), RATIOS):
-        assert response.best_k((*uniform(k), *(Fraction(0),) * others), ratio) == k
+        assert response.best_k((*flat(k), *(Fraction(0),) * others), ratio) == k
 
 
 def lp1_by_scipy(task: programs.Task) -> float:
@@ -85,8 +88,8 @@ def test_whatever_the_multipliers_nothing_exceeds_the_bounds() -> None:
 
 
 def test_lp2_has_a_vertex_for_each_subset_and_without_a_budget_only_one_for_each_label() -> None:
-    assert [len(relaxation.vertices_of_lp2(k, Fraction(3))) for k in (1, 2, 3, 4)] == [2, 4, 8, 16]
-    assert [len(relaxation.vertices_of_lp2(k, Fraction(1))) for k in (1, 2, 3, 4)] == [2, 3, 4, 5]
+    assert [len(programs.vertices_of_lp2(k, Fraction(3))) for k in (1, 2, 3, 4)] == [2, 4, 8, 16]
+    assert [len(programs.vertices_of_lp2(k, Fraction(1))) for k in (1, 2, 3, 4)] == [2, 3, 4, 5]
 
 
 def test_an_optimal_solution_of_lp2_that_is_no_vertex() -> None:
@@ -94,11 +97,11 @@ def test_an_optimal_solution_of_lp2_that_is_no_vertex() -> None:
     point = (Fraction(5, 6), THIRD)
     assert max(point[0] + point[1] / 2, point[1] + point[0] / 2) == 1
     assert 2 * THIRD * point[0] + THIRD * point[1] == programs.Task((2 * THIRD, THIRD), Fraction(2)).best_subset
-    assert point not in relaxation.vertices_of_lp2(2, Fraction(2))
+    assert point not in programs.vertices_of_lp2(2, Fraction(2))
     finding = check(find(number="G21 Theorem 3: optima at vertices")[0])
-    assert finding.verdict is Verdict.HOLDS
-    assert finding.false.broken is not None
-    assert finding.false.broken.instance == "prior 2/3, 1/3, E = 2"
+    assert finding.verdict is Verdict.CORRECTED
+    assert finding.printed.broken is not None
+    assert finding.printed.broken.instance == "prior = (2/3, 1/3), E = 2"
 
 
 @pytest.mark.parametrize("coins", [False, True])
@@ -217,3 +220,24 @@ def test_the_value_of_the_closed_form_at_three_labels() -> None:
     task = programs.Task((Fraction(1, 2), THIRD, Fraction(1, 6)), Fraction(3))
     assert task.best_subset == Fraction(5, 8)
     assert rr_with_prior([1 / 2, 1 / 3, 1 / 6], math.log(3)).value == pytest.approx(5 / 8, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("function", "line", "changed"),
+    [
+        (batch._coins, "// chance.denominator for", "// chance.denominator + 1 for"),
+        (batch._coins, "(ratio - 1) /", "(ratio**2 - 1) /"),
+        (batch._settle, "word != leading", "word >= leading"),
+        (uniform.integers_below, "* int(size) - 1 for", "* int(size) for"),
+    ],
+)
+def test_a_sampler_that_is_off_by_one_or_has_twice_the_budget_is_found(
+    function: Callable[..., object], line: str, changed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = inspect.getsource(function)
+    assert line in source
+    names = dict(function.__globals__)
+    exec(source.replace(line, changed), names)  # noqa: S102
+    monkeypatch.setattr(batch, function.__name__, names[function.__name__])
+    finding = check(find(number="G21 Corollary 2: sampler")[0])
+    assert finding.verdict is Verdict.REFUTED

@@ -5,7 +5,6 @@ __all__ = ["MODULES"]
 MODULES = (
     "response",
     "programs",
-    "relaxation",
     "parallel",
     "learning",
     "gradients",

@@ -1,43 +1,43 @@
 """Randomized response on the likeliest labels is private ([G21], Lemma 1 and Corollary 2).
 
-The tables here are written down from Algorithms 1 and 2 as they are printed, in fractions, and know nothing of
-:mod:`optrand.closed_forms`; the other modules of this paper use them too.
+Algorithms 1 and 2 as printed, in fractions, beside the integer tables and the sampler of the package; the other modules
+of this paper use both.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
+from typing import ClassVar
 
 import numpy as np
 
-from optrand.base.arithmetic import exp_bracket
-from optrand.closed_forms import rr_top_k, rr_with_prior
-from optrand.mechanism.mechanism import Mechanism
+from optrand.base.arithmetic import exp_bracket, privacy_ratio
+from optrand.closed_forms import RRWithPriorBatch, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.solution import Solution
-from optrand.theory.claim import Budget, Claim
+from optrand.sampling.entropy import EntropySource, Words
+from optrand.theory import sums
+from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, Number, at_most, equal, worst
-from optrand.theory.instances import Setting, listed, settings
+from optrand.theory.instances import RATIOS, Instance, settings, shares
+from optrand.theory.sums import total
 
-__all__ = ["CLAIMS", "Rows", "best_k", "kept_labels", "largest_ratio", "objective", "top_k_rows"]
+__all__ = ["Rows", "Task", "best_k", "kept_labels", "largest_ratio", "objective", "table", "tasks", "top_k_rows"]
 
 Rows = tuple[tuple[Fraction, ...], ...]
 """Probabilities of the outputs ``0 ... K-1``, a row for each label."""
 
 ROUNDING = 1e-9
-"""What the integer tables of the package may differ from the printed probabilities, as a share of the largest."""
+"""What the integer tables of the package may differ from the printed probabilities."""
 
 SLIGHTLY_LESS = Fraction(999, 1000)
-"""Of the distance of the ratio from 1, what the false variants allow."""
+"""Of the distance of the ratio from 1, what the false variants leave."""
 
-WITHOUT_BUDGET = Setting(
-    tuple(map(Fraction, range(3))), tuple(Fraction(weight, 6) for weight in (3, 2, 1)), Fraction(1)
-)
-"""An epsilon of 0, where a release may say nothing."""
+ANY_PRIOR = "any prior, zeros and ties among them, epsilon above 0"
 
 
 def kept_labels(prior: Sequence[Fraction], k: int) -> tuple[int, ...]:
@@ -71,8 +71,8 @@ def top_k_rows(prior: Sequence[Fraction], k: int, ratio: Fraction) -> Rows:
     return tuple(tuple(chance(y, v) for v in range(len(prior))) for y in range(len(prior)))
 
 
-def best_k(prior: Sequence[Fraction], ratio: Fraction) -> int:
-    """The number of labels that [G21], Algorithm 2, keeps: all are tried, the first of the best is taken.
+def best_k(prior: Sequence[Fraction], ratio: Fraction, *, others: int = -1) -> int:
+    """Number of labels that [G21], Algorithm 2, keeps: all are tried, the first of the best is taken.
 
     Examples
     --------
@@ -80,204 +80,319 @@ def best_k(prior: Sequence[Fraction], ratio: Fraction) -> int:
     2
     """
     falling = sorted(prior, reverse=True)
-    return max(range(1, len(prior) + 1), key=lambda k: ratio * sum(falling[:k]) / (ratio + k - 1))
+    return max(range(1, len(prior) + 1), key=lambda k: ratio * sum(falling[:k]) / (ratio + k + others))
 
 
 def objective(prior: Sequence[Fraction], rows: Rows) -> Fraction:
-    """How often the output is the label, where labels follow the prior."""
-    return sum((share * rows[y][y] for y, share in enumerate(prior)), Fraction(0))
+    """Probability that the output is the label, where labels follow the prior."""
+    return total(share * rows[y][y] for y, share in enumerate(prior))
 
 
 def largest_ratio(rows: Rows) -> Number:
-    """The largest ratio of two probabilities of one output; infinite where only one of them is 0."""
-    ratios: list[Number] = []
-    for column in zip(*rows, strict=True):
-        if any(column):
-            ratios.append(max(column) / min(column) if min(column) else math.inf)
-    return max(ratios)
+    """Largest ratio of two probabilities of one output; infinite where only one of them is 0."""
+    return sums.largest_ratio([dict(enumerate(row)) for row in rows])
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """A prior, a privacy ratio and a number of labels to keep."""
+def table(solution: Solution) -> Rows:
+    """Exact probabilities of the package's integer table for a solution, labels that are no outputs with zeros.
+
+    Examples
+    --------
+    >>> [[float(chance) for chance in row] for row in table(rr_top_k([0.9, 0.1], 1, 1.0))]
+    [[1.0, 0.0], [1.0, 0.0]]
+    """
+    mechanism = tabulate(solution)
+    found = [[Fraction(0)] * len(mechanism.labels) for _ in mechanism.labels]
+    for y, weights in enumerate(mechanism.weights.tolist()):
+        for v, weight in zip(mechanism.outputs, weights, strict=True):
+            found[y][int(v)] = Fraction(weight, mechanism.total)
+    return tuple(map(tuple, found))
+
+
+class Task(Instance):
+    """A prior and a privacy ratio."""
 
     prior: tuple[Fraction, ...]
     ratio: Fraction
-    k: int
 
-    def __str__(self) -> str:
-        return f"prior {listed(self.prior)}, E = {self.ratio}, k = {self.k}"
+    @property
+    def size(self) -> int:
+        """Number of labels."""
+        return len(self.prior)
+
+    @property
+    def floats(self) -> list[float]:
+        """The prior, as the package takes it."""
+        return [float(share) for share in self.prior]
+
+    @property
+    def epsilon(self) -> float:
+        """The budget, as the package takes it."""
+        return math.log(self.ratio)
 
     @cached_property
-    def rows(self) -> Rows:
-        """The table as printed."""
+    def listed(self) -> Rows:
+        """RRWithPrior as printed."""
+        return top_k_rows(self.prior, best_k(self.prior, self.ratio), self.ratio)
+
+    @cached_property
+    def tabulated(self) -> Rows:
+        """RRWithPrior of the package."""
+        return table(rr_with_prior(self.floats, self.epsilon))
+
+    def privacy(self, listed: Rows, tabulated: Rows) -> Comparison:
+        """Both tables against the budget: fractions against `E`, integers against what is below ``exp(epsilon)``."""
+        return worst(
+            at_most(largest_ratio(listed), self.ratio),
+            at_most(largest_ratio(tabulated), exp_bracket(self.epsilon)[0]),
+        )
+
+
+def tasks(count: int, *, most: int, seed: int) -> Iterator[Task]:
+    """Tasks of :func:`~optrand.theory.instances.settings`, whose labels have no values here."""
+    return (Task(setting.prior, setting.ratio) for setting in settings(count, most=most, seed=seed))
+
+
+class Kept(Task):
+    """A prior, a privacy ratio, and how many labels are kept."""
+
+    k: int
+
+    @cached_property
+    def listed(self) -> Rows:
+        """RRTop-k as printed."""
         return top_k_rows(self.prior, self.k, self.ratio)
 
     @cached_property
-    def mechanism(self) -> Mechanism:
-        """What the package would sample from."""
-        return tabulate(rr_top_k(_floats(self.prior), self.k, math.log(self.ratio)))
+    def tabulated(self) -> Rows:
+        """RRTop-k of the package."""
+        return table(rr_top_k(self.floats, self.k, self.epsilon))
+
+    @property
+    def likeliest(self) -> tuple[int, ...]:
+        """The labels that are kept."""
+        return kept_labels(self.prior, self.k)
 
 
-def _kept(budget: Budget) -> Iterator[_Kept]:
-    yield _Kept((Fraction(1),), Fraction(2), 1)
-    for setting in settings(budget.pick(quick=60, full=1_500), most=9):
-        yield from (_Kept(setting.prior, setting.ratio, k) for k in range(1, setting.k + 1))
-    yield from (_Kept(WITHOUT_BUDGET.prior, WITHOUT_BUDGET.ratio, k) for k in range(1, WITHOUT_BUDGET.k + 1))
+def _kept(budget: Budget) -> Iterator[Kept]:
+    yield Kept((Fraction(1),), Fraction(2), 1)
+    for task in tasks(budget.pick(quick=30, full=1_500), most=9, seed=0):
+        yield from (Kept(task.prior, task.ratio, k) for k in range(1, task.size + 1))
 
 
-def _tabulated(budget: Budget) -> Iterator[_Kept]:
-    for number, setting in enumerate(settings(budget.pick(quick=20, full=600), most=9, seed=1)):
-        yield _Kept(setting.prior, setting.ratio, number % setting.k + 1)
+def _chosen(budget: Budget) -> Iterator[Task]:
+    return tasks(budget.pick(quick=100, full=5_000), most=9, seed=2)
 
 
-def top_k_is_private(kept: _Kept) -> Comparison:
+@claim("G21", "Lemma 1", on=_kept, given="any prior, any number of labels kept, epsilon above 0")
+def top_k_is_private(kept: Kept) -> Comparison:
     """RRTop-k, in which a label that is not among the `k` likeliest gives one of these at random, is epsilon-DP.
 
-    Compared are the largest ratio of two probabilities of one output, and `E`. (The proof's least likely label is
-    another one that is kept; where `k` is 1 there is none, and the ratio is 1.)
+    So are the printed probabilities and the integer table of the package.
     """
-    return at_most(largest_ratio(kept.rows), kept.ratio)
+    return kept.privacy(kept.listed, kept.tabulated)
 
 
-def top_k_with_prior_draws_is_private(kept: _Kept) -> Comparison:
+@top_k_is_private.false
+def _(kept: Kept) -> Comparison:
     """The same where any other label gives one of the `k` by its prior, rather than any of them alike."""
-    likeliest = kept_labels(kept.prior, kept.k)
-    total = sum((kept.prior[v] for v in likeliest), Fraction(0))
-    drawn = tuple(share / total if v in likeliest else Fraction(0) for v, share in enumerate(kept.prior))
-    rows = tuple(row if y in likeliest else drawn for y, row in enumerate(kept.rows))
+    mass = total(kept.prior[v] for v in kept.likeliest)
+    drawn = tuple(share / mass if v in kept.likeliest else Fraction(0) for v, share in enumerate(kept.prior))
+    rows = tuple(row if y in kept.likeliest else drawn for y, row in enumerate(kept.listed))
     return at_most(largest_ratio(rows), kept.ratio)
 
 
-def top_k_table_is_private(kept: _Kept) -> Comparison:
-    """The integer table of the package for RRTop-k is epsilon-DP, and has the printed probabilities."""
-    return worst(_private(kept.mechanism), *_alike(kept.mechanism, kept.rows))
-
-
-def top_k_table_is_private_below(kept: _Kept) -> Comparison:
-    """The same at a ratio whose distance from 1 is a thousandth less."""
-    return worst(_private(kept.mechanism, share=SLIGHTLY_LESS), *_alike(kept.mechanism, kept.rows))
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """A prior and a privacy ratio: the rest is chosen by RRWithPrior."""
-
-    setting: Setting
-
-    def __str__(self) -> str:
-        return f"prior {listed(self.setting.prior)}, E = {self.setting.ratio}"
-
-    @cached_property
-    def rows(self) -> Rows:
-        """The table as printed."""
-        prior, ratio = self.setting.prior, self.setting.ratio
-        return top_k_rows(prior, best_k(prior, ratio), ratio)
-
-    @cached_property
-    def mechanism(self) -> Mechanism:
-        """What the package would sample from."""
-        return tabulate(self._solution)
-
-    @cached_property
-    def _solution(self) -> Solution:
-        return rr_with_prior(_floats(self.setting.prior), math.log(self.setting.ratio))
-
-
-def _chosen(budget: Budget) -> Iterator[_Chosen]:
-    yield from map(_Chosen, settings(budget.pick(quick=200, full=5_000), most=9, seed=2))
-    yield _Chosen(WITHOUT_BUDGET)
-
-
-def _chosen_tables(budget: Budget) -> Iterator[_Chosen]:
-    return map(_Chosen, settings(budget.pick(quick=20, full=600), most=9, seed=3))
-
-
-def with_prior_is_private(chosen: _Chosen) -> Comparison:
-    """RRWithPrior, which keeps as many labels as is best for the prior, whatever the label is, is epsilon-DP."""
-    return at_most(largest_ratio(chosen.rows), chosen.setting.ratio)
-
-
-def with_prior_and_label_is_private(chosen: _Chosen) -> Comparison:
-    """The same where a label that is not kept has the number of labels raised until it is."""
-    prior, ratio = chosen.setting.prior, chosen.setting.ratio
-    least = best_k(prior, ratio)
-    ranks = sorted(range(len(prior)), key=lambda y: -prior[y])
-    rows = tuple(top_k_rows(prior, max(least, ranks.index(y) + 1), ratio)[y] for y in range(len(prior)))
-    return at_most(largest_ratio(rows), ratio)
-
-
-def with_prior_table_is_private(chosen: _Chosen) -> Comparison:
-    """The integer table of the package for RRWithPrior is epsilon-DP, and keeps the label as often as printed."""
-    return worst(_private(chosen.mechanism), _as_good(chosen))
-
-
-def with_prior_table_is_private_below(chosen: _Chosen) -> Comparison:
-    """The same at a ratio whose distance from 1 is a thousandth less."""
-    return worst(_private(chosen.mechanism, share=SLIGHTLY_LESS), _as_good(chosen))
-
-
-def _floats(prior: tuple[Fraction, ...]) -> list[float]:
-    return [float(share) for share in prior]
-
-
-def _private(mechanism: Mechanism, *, share: Fraction = Fraction(1)) -> Comparison:
-    """Integers against a ratio that is below ``exp(epsilon)`` for certain."""
-    rows = tuple(tuple(map(Fraction, row)) for row in mechanism.weights.tolist())
-    return at_most(largest_ratio(rows), 1 + share * (exp_bracket(mechanism.epsilon)[0] - 1))
-
-
-def _alike(mechanism: Mechanism, rows: Rows) -> Iterator[Comparison]:
-    """Each probability of the package against the printed one."""
-    outputs = mechanism.outputs.astype(int)
-    for label, weights in zip(rows, mechanism.weights.tolist(), strict=True):
-        found = dict(zip(outputs.tolist(), weights, strict=True))
-        for v, chance in enumerate(label):
-            yield equal(Fraction(found.get(v, 0), mechanism.total), chance, tolerance=ROUNDING, scale=1)
-
-
-def _as_good(chosen: _Chosen) -> Comparison:
-    """How often the label is kept: tables themselves may differ where priors or numbers of labels are equally good."""
-    mechanism = chosen.mechanism
-    hit = np.equal.outer(mechanism.labels, mechanism.outputs)
-    kept = (Fraction(int(own), mechanism.total) for own in (mechanism.weights * hit).sum(axis=1))
-    found = sum((share * own for share, own in zip(chosen.setting.prior, kept, strict=True)), Fraction(0))
-    return equal(found, objective(chosen.setting.prior, chosen.rows), tolerance=ROUNDING)
-
-
-CLAIMS = (
-    Claim(
-        paper="G21",
-        number="Lemma 1",
-        hypothesis="any prior, any number of labels kept, epsilon at least 0",
-        instances=_kept,
-        printed=top_k_is_private,
-        false=top_k_with_prior_draws_is_private,
-    ),
-    Claim(
-        paper="G21",
-        number="Lemma 1",
-        part="integer tables",
-        hypothesis="any prior, any number of labels kept, epsilon above 0",
-        instances=_tabulated,
-        printed=top_k_table_is_private,
-        false=top_k_table_is_private_below,
-    ),
-    Claim(
-        paper="G21",
-        number="Corollary 2",
-        hypothesis="any prior, epsilon at least 0",
-        instances=_chosen,
-        printed=with_prior_is_private,
-        false=with_prior_and_label_is_private,
-    ),
-    Claim(
-        paper="G21",
-        number="Corollary 2",
-        part="integer tables",
-        hypothesis="any prior, epsilon above 0",
-        instances=_chosen_tables,
-        printed=with_prior_table_is_private,
-        false=with_prior_table_is_private_below,
-    ),
+@claim(
+    "G21",
+    "Lemma 1",
+    part="integer tables",
+    kind="ours",
+    on=_kept,
+    given="any prior, any number of labels kept, epsilon above 0",
+    false=Variant("The same at a ratio whose distance from 1 is a thousandth less.", share=SLIGHTLY_LESS),
 )
+def top_k_table_is_as_printed(kept: Kept, share: Fraction = Fraction(1)) -> Comparison:
+    """The integer table of the package for RRTop-k has the printed probabilities, up to 1e-9."""
+    printed = top_k_rows(kept.prior, kept.k, 1 + share * (kept.ratio - 1))
+    gaps = (abs(p - q) for p, q in zip(chain(*kept.tabulated), chain(*printed), strict=True))
+    return at_most(max(gaps), Fraction(ROUNDING))
+
+
+@claim("G21", "Appendix A.1", on=_kept, given="any prior, any number of labels kept, epsilon above 0")
+def another_kept_label_is_least_likely(kept: Kept) -> Comparison:
+    """RRTop-k gives an output least likely for another label that is kept: with probability ``1 / (E + k - 1)``.
+
+    Where `k` is 1 there is no such label.
+    """
+    return _least_likely(kept, 1 / (kept.ratio + kept.k - 1))
+
+
+@another_kept_label_is_least_likely.corrected
+def _(kept: Kept) -> Comparison:
+    """The same where `k` is at least 2; where it is 1 the output is certain for all labels."""
+    return _least_likely(kept, 1 / (kept.ratio + kept.k - 1) if kept.k > 1 else Fraction(1))
+
+
+@another_kept_label_is_least_likely.false
+def _(kept: Kept) -> Comparison:
+    """The output is least likely for a label that is not kept: with probability ``1 / k``."""
+    return _least_likely(kept, Fraction(1, kept.k))
+
+
+def _least_likely(kept: Kept, chance: Fraction) -> Comparison:
+    found = (min(row[v] for row in rows) for rows in (kept.listed, kept.tabulated) for v in kept.likeliest)
+    return worst(*(equal(each, chance, tolerance=ROUNDING, scale=1) for each in found))
+
+
+@claim(
+    "G21",
+    "Section 3.1",
+    part="objective of RRTop-k",
+    on=_kept,
+    given="a label that follows the prior, any number of labels kept, epsilon above 0",
+    false=Variant("The same with ``E / (E + K - 1)``, of randomized response on all labels.", all_labels=True),
+)
+def top_k_keeps_the_label(kept: Kept, all_labels: bool = False) -> Comparison:
+    """RRTop-k keeps the label with probability ``E / (E + k - 1)`` times the prior of the `k` likeliest labels."""
+    share = kept.ratio / (kept.ratio + (kept.size if all_labels else kept.k) - 1)
+    chance = share * total(kept.prior[y] for y in kept.likeliest)
+    return worst(
+        equal(objective(kept.prior, kept.listed), chance),
+        equal(objective(kept.prior, kept.tabulated), chance, tolerance=ROUNDING),
+    )
+
+
+@claim("G21", "Corollary 2", on=_chosen, given="any prior, epsilon above 0")
+def with_prior_is_private(task: Task) -> Comparison:
+    """RRWithPrior, which keeps as many labels as is best for the prior, whatever the label is, is epsilon-DP.
+
+    So are the printed probabilities and the integer table of the package.
+    """
+    return task.privacy(task.listed, task.tabulated)
+
+
+@with_prior_is_private.false
+def _(task: Task) -> Comparison:
+    """The same where a label that is not kept has the number of labels raised until it is."""
+    least = best_k(task.prior, task.ratio)
+    ranks = sorted(range(task.size), key=lambda y: -task.prior[y])
+    rows = (top_k_rows(task.prior, max(least, ranks.index(y) + 1), task.ratio)[y] for y in range(task.size))
+    return at_most(largest_ratio(tuple(rows)), task.ratio)
+
+
+@claim(
+    "G21",
+    "Corollary 2",
+    part="integer tables",
+    kind="ours",
+    on=_chosen,
+    given="any prior, epsilon above 0",
+    false=Variant("The same at a ratio whose distance from 1 is a thousandth less.", share=SLIGHTLY_LESS),
+)
+def with_prior_table_is_as_good(task: Task, share: Fraction = Fraction(1)) -> Comparison:
+    """The integer table of the package for RRWithPrior keeps the label as often as printed, up to 1e-9.
+
+    Tables themselves may differ where priors or numbers of labels are equally good.
+    """
+    ratio = 1 + share * (task.ratio - 1)
+    printed = objective(task.prior, top_k_rows(task.prior, best_k(task.prior, ratio), ratio))
+    return equal(objective(task.prior, task.tabulated), printed, tolerance=ROUNDING)
+
+
+def _flat(_: Budget) -> Iterator[Task]:
+    return (Task(shares([1] * k), ratio) for k in (1, 2, 3, 7, 10, 49) for ratio in RATIOS)
+
+
+@claim(
+    "G21",
+    "Section 4",
+    part="one stage",
+    on=_flat,
+    given="the model of the first stage, which gives all labels equal probabilities; epsilon above 0",
+    false=Variant("The same where the model finds the first label half as likely as each other one.", first=1),
+)
+def one_stage_is_randomized_response(task: Task, first: int = 2) -> Comparison:
+    """One stage of training asks for labels by randomized response on all of them."""
+    prior = shares([first] + [2] * (task.size - 1))
+    found = table(rr_with_prior([float(share) for share in prior], task.epsilon))
+    wanted = table(rr(range(task.size), task.epsilon))
+    return worst(*map(equal, chain(*found), chain(*wanted)))
+
+
+class _OutOfWords(Exception):
+    """More words were asked for than are written down."""
+
+
+class _Written:
+    """A source of words of one bit, written down beforehand."""
+
+    width: ClassVar[int] = 1
+    private: ClassVar[bool] = False
+
+    def __init__(self, bits: tuple[int, ...]) -> None:
+        self.left = list(bits)
+
+    def words(self, count: int) -> Words:
+        """The next words."""
+        if count > len(self.left):
+            raise _OutOfWords
+        taken, self.left = self.left[:count], self.left[count:]
+        return np.array(taken, dtype=np.uint64)
+
+
+def _law_of_words(draw: Callable[[EntropySource], int], depth: int) -> tuple[dict[int, Fraction], Fraction]:
+    """Law of what is drawn from random bits, as far as `depth` of them decide it, and what they leave undecided."""
+    found: dict[int, Fraction] = {}
+    undecided = Fraction(0)
+    pending: list[tuple[int, ...]] = [()]
+    while pending:
+        bits = pending.pop()
+        chance = Fraction(1, 1 << len(bits))
+        try:
+            drawn = draw(_Written(bits))
+            found[drawn] = found.get(drawn, Fraction(0)) + chance
+        except _OutOfWords:
+            if len(bits) < depth:
+                pending += [(*bits, 0), (*bits, 1)]
+            else:
+                undecided += chance
+    return found, undecided
+
+
+class Sampled(Task):
+    """A prior of few labels, a privacy ratio, and how many random bits are followed."""
+
+    depth: int
+
+
+def _sampled(budget: Budget) -> Iterator[Sampled]:
+    for weights in ([1, 1], [3, 2, 1], [4, 4, 3, 1], [9, 1, 0]):
+        for ratio in budget.pick(quick=RATIOS[:4], full=RATIOS):
+            yield Sampled(shares(weights), ratio, budget.pick(quick=10, full=16))
+
+
+@claim(
+    "G21",
+    "Corollary 2",
+    part="sampler",
+    kind="ours",
+    on=_sampled,
+    given="the sampler for many priors, from words of one bit, all of them followed until they decide",
+    false=Variant("The same where the coin that keeps a label is ``E / (E + k - 1)``, and else any is drawn.", again=1),
+)
+def sampler_is_as_printed(task: Sampled, again: int = 0) -> Comparison:
+    """Outputs have the probabilities of RRWithPrior, up to those of bits that have not decided; all bits are exact."""
+    batch = rr_with_prior_batch([task.floats], task.epsilon)
+    ratio, k = privacy_ratio(task.epsilon), int(batch.k_star[0])
+    gaps = []
+    for y in range(task.size):
+        found, undecided = _law_of_words(partial(_drawn, batch, y), task.depth)
+        stays = (ratio - 1 + again) / (ratio + k - 1) if batch.kept[0, y] else Fraction(0)
+        wanted = {v: (1 - stays) / k + stays * (v == y) for v in np.flatnonzero(batch.kept[0]).tolist()}
+        gaps += [at_most(found.get(v, Fraction(0)), chance) for v, chance in wanted.items()]
+        gaps += [at_most(chance, found.get(v, Fraction(0)) + undecided) for v, chance in wanted.items()]
+    return worst(*gaps)
+
+
+def _drawn(batch: RRWithPriorBatch, y: int, bits: EntropySource) -> int:
+    return int(batch.sample([y], source=bits)[0])
