@@ -25,7 +25,7 @@ HOLD = {
         "Theorem 3: LP1 implies LP2",
         "Theorem 3: vertices of LP2",
         "Observation 4",
-        "Algorithm 4",
+        "Algorithm 4: draws",
         "Theorem 9: privacy",
         "Theorem 9: unbiased",
         "Theorem 9: weights",
@@ -127,6 +127,8 @@ HOLD_AS_CORRECTED = {
     "G21": (
         "Appendix A.1",
         "Theorem 3: optima at vertices",
+        "Algorithm 4",
+        "Algorithm 4: line 4(c)",
         "Proposition 11: privacy",
         "Theorem 17",
         "Theorem 17: range of the debiased loss",
