@@ -6,6 +6,7 @@ MODULES = (
     "response",
     "programs",
     "parallel",
+    "temperature",
     "learning",
     "gradients",
     "top_k_learning",
