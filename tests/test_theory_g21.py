@@ -18,7 +18,7 @@ from scipy.stats import norm
 from optrand.closed_forms import batch, rr_top_k, rr_with_prior
 from optrand.sampling import uniform
 from optrand.theory import Verdict, check, find
-from optrand.theory.g21 import descent, gaussian, gradients, parallel, programs, response
+from optrand.theory.g21 import descent, gradients, parallel, programs, response
 from optrand.theory.g21.descent import Descent, with_gaussian_noise, with_responses
 from optrand.theory.g21.gradients import Gradients
 from optrand.theory.g21.top_k_learning import Replaced
@@ -178,7 +178,7 @@ def test_what_a_gaussian_reaches_is_the_mass_above_exp_epsilon(sigma: float, eps
 
     crossing = epsilon * sigma**2 / 2
     mass, _ = quad(above, crossing, 1 + 12 * sigma, epsabs=1e-13, limit=200)
-    assert gaussian.delta_of_gaussian(2.0, sigma, epsilon) == pytest.approx(mass, abs=1e-10)
+    assert descent.delta_of_gaussian(2.0, sigma, epsilon) == pytest.approx(mass, abs=1e-10)
 
 
 @pytest.mark.parametrize("constant", [0.5, 1.0, 2 * math.sqrt(2), 30.0, 1e3, 1e4])
@@ -213,7 +213,7 @@ def test_as_delta_tends_to_1_the_rate_of_proposition_11_vanishes_and_the_risk_do
     assert finding.corrected is not None
     assert finding.corrected.stands
     assert finding.printed.broken is not None
-    assert "delta = 1 - 1e-06" in finding.printed.broken.instance
+    assert "1 - delta = 1e-06" in finding.printed.broken.instance
 
 
 def test_the_value_of_the_closed_form_at_three_labels() -> None:

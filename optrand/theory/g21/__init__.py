@@ -10,7 +10,7 @@ MODULES = (
     "learning",
     "gradients",
     "top_k_learning",
-    "gaussian",
+    "descent",
     "populations",
     "signs",
     "least_risk",

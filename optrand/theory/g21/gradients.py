@@ -24,7 +24,7 @@ from optrand.theory.g21.response import Rows, top_k_rows
 from optrand.theory.instances import RATIOS, Instance, seeded
 from optrand.theory.sums import total
 
-__all__ = ["SMALL_RATIOS", "Gradients", "response_rows"]
+__all__ = ["SMALL_RATIOS", "Gradients", "bounded_gradients", "response_rows"]
 
 Vector = tuple[Fraction, ...]
 
@@ -109,7 +109,8 @@ def _any_gradients(budget: Budget) -> Iterator[Gradients]:
     yield from (Gradients(((Fraction(1),),), ratio) for ratio in RATIOS)
 
 
-def _bounded_gradients(budget: Budget) -> Iterator[Gradients]:
+def bounded_gradients(budget: Budget) -> Iterator[Gradients]:
+    """Of budgets for which the theorem speaks."""
     return _gradients(SMALL_RATIOS, budget.pick(quick=100, full=3_000))
 
 
@@ -162,7 +163,7 @@ SMALL = "gradients of norm at most L, at least two labels, epsilon between 0 and
     "Theorem 9",
     part="variance",
     kind="text",
-    on=_bounded_gradients,
+    on=bounded_gradients,
     given=SMALL,
     false=Variant("It has a variance of at most ``36 K L**2 / epsilon**2``.", power=1),
 )
@@ -179,7 +180,7 @@ def variance_is_bounded(given: Gradients, power: int = 2) -> Comparison:
     "Theorem 9",
     part="mean square",
     kind="text",
-    on=_bounded_gradients,
+    on=bounded_gradients,
     given=SMALL,
     false=Variant("It has one of at most ``K**2 L**2 / epsilon**2``, which its variance keeps to.", factor=1),
 )
