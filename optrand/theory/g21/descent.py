@@ -173,7 +173,7 @@ def _drawn(descent: Descent, step: Callable[[Floats, int], Floats], runs: int) -
 def delta_of_gaussian(distance: float, sigma: float, epsilon: float) -> float:
     r"""The least `delta` with which Gaussian noise hides two points at a distance (Balle and Wang, 2018, Theorem 8).
 
-    .. math:: \Phi(\mu / 2 - \epsilon / \mu) - e^\epsilon \, \Phi(-\mu / 2 - \epsilon / \mu), \quad \mu = \Delta / \sigma
+    .. math:: \Phi(\mu / 2 - \epsilon / \mu) - e^\epsilon \, \Phi(-\mu / 2 - \epsilon / \mu), \mu = \Delta / \sigma
 
     Examples
     --------
