@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.optimize import linprog
+from scipy.special import softmax
 from scipy.stats import norm
 
 from optrand.closed_forms import batch, rr_top_k, rr_with_prior
-from optrand.sampling import uniform
+from optrand.sampling import discrete_noise, uniform
 from optrand.theory import Verdict, check, find
 from optrand.theory.g21 import descent, gradients, parallel, programs, response
 from optrand.theory.g21.descent import Descent, with_gaussian_noise, with_responses
@@ -221,6 +222,22 @@ def test_the_value_of_the_closed_form_at_three_labels() -> None:
     task = programs.Task((Fraction(1, 2), THIRD, Fraction(1, 6)), Fraction(3))
     assert task.best_subset == Fraction(5, 8)
     assert rr_with_prior([1 / 2, 1 / 3, 1 / 6], math.log(3)).value == pytest.approx(5 / 8, rel=1e-14)
+
+
+def test_noise_whose_zeros_have_two_signs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zero would come up twice as often as it should."""
+
+    def laplace(self: discrete_noise.RandomBits, scale: Fraction) -> int:
+        return self.geometric(scale) * (1 - 2 * self.take(1))
+
+    monkeypatch.setattr(discrete_noise.RandomBits, "laplace", laplace)
+    assert check(find(number="G21 Algorithm 4: draws")[0]).verdict is Verdict.REFUTED
+
+
+def test_a_prior_at_a_temperature_is_the_softmax() -> None:
+    tempered = parallel.Tempered((2, 0, -1, 2), Fraction(3, 2))
+    assert [float(share) for share in tempered.prior] == pytest.approx(softmax(np.array([2, 0, -1, 2]) * math.log(1.5)))
+    assert (tempered.tops, tempered.gap) == (2, 2)
 
 
 @pytest.mark.parametrize(

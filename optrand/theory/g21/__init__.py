@@ -6,7 +6,6 @@ MODULES = (
     "response",
     "programs",
     "parallel",
-    "temperature",
     "learning",
     "gradients",
     "top_k_learning",

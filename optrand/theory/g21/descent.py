@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations, product
 
 import numpy as np
@@ -50,13 +50,7 @@ LOGARITHM = math.log(1.25)
 
 
 class Outcome(Instance):
-    """A mean, and its standard error: 0 where all that can happen was followed.
-
-    Examples
-    --------
-    >>> Outcome(0.5, 0.01).surely
-    0.45
-    """
+    """A mean, and its standard error: 0 where all that can happen was followed."""
 
     mean: float
     error: float = 0.0
@@ -68,13 +62,7 @@ class Outcome(Instance):
 
 
 class Descent(Instance, centres="losses L abs(w - D c) with c", diameter="D", lipschitz="L", steps="n"):
-    """Labels of some law with losses ``lipschitz * abs(w - diameter * c)``, and so many steps from the diameter.
-
-    Examples
-    --------
-    >>> Descent((0.0, 1.0), (0.75, 0.25), 10).excess(np.array([0.0, 0.5])).tolist()
-    [0.0, 0.25]
-    """
+    """Labels of some law with losses ``lipschitz * abs(w - diameter * c)``, and so many steps from the diameter."""
 
     centres: tuple[float, ...]
     law: tuple[float, ...]
@@ -232,15 +220,14 @@ def noise_is_enough(noise: Noise, added: float = 0.0, distance: float = 2.0) -> 
     return at_most(reached, 1 - noise.short, tolerance=FLOATS)
 
 
-@claim(
-    "G21",
-    "Proposition 11",
-    part="sensitivity",
-    kind="text",
-    on=bounded_gradients,
-    given="gradients of norm at most L",
-    false=Variant("They are at a distance of at most ``sqrt(2) L``, as orthogonal ones are.", square=2),
+of_gradients = partial(
+    claim, "G21", "Proposition 11", kind="text", on=bounded_gradients, given="gradients of norm at most L"
 )
+
+ORTHOGONAL = Variant("They are at a distance of at most ``sqrt(2) L``, as orthogonal ones are.", square=2)
+
+
+@of_gradients(part="sensitivity", false=ORTHOGONAL)
 def gradients_are_near(given: Gradients, square: int = 4) -> Comparison:
     """Gradients of two labels are at a distance of at most ``2 L``.
 
@@ -251,15 +238,7 @@ def gradients_are_near(given: Gradients, square: int = 4) -> Comparison:
     return at_most(largest, square * given.squared_lipschitz)
 
 
-@claim(
-    "G21",
-    "Proposition 11",
-    part="mean square",
-    kind="text",
-    on=bounded_gradients,
-    given="gradients of norm at most L",
-    false=Variant("The same without the projection.", project=False),
-)
+@of_gradients(part="mean square", false=Variant("The same without the projection.", project=False))
 def projected_noise_is_small(given: Gradients, project: bool = True) -> Comparison:
     """The gradient and the projected noise have a mean square of at most ``L**2 + K sigma**2``, in any dimension.
 

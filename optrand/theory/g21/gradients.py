@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, islice, product
 
 import numpy as np
@@ -41,14 +41,7 @@ def response_rows(k: int, ratio: Fraction) -> Rows:
 
 
 class Gradients(Instance, vectors="gradients"):
-    """The gradients of all labels at one point, and a privacy ratio.
-
-    Examples
-    --------
-    >>> given = Gradients(((Fraction(1),), (Fraction(-1),)), Fraction(3))
-    >>> [[str(entry) for entry in given.estimate(noisy)] for noisy in (0, 1)]
-    [['2'], ['-2']]
-    """
+    """The gradients of all labels at one point, and a privacy ratio."""
 
     vectors: tuple[Vector, ...]
     ratio: Fraction
@@ -118,18 +111,19 @@ def _few_gradients(budget: Budget) -> Iterator[Gradients]:
     return islice(_gradients(RATIOS[:5], 0), 0, None, budget.pick(quick=4, full=1))
 
 
-PLAIN = "The same with the mean gradient over the `K` labels subtracted, rather than the sum over ``E + K - 1``."
+ANY = "any gradients, epsilon above 0"
 
+SMALL = "gradients of norm at most L, at least two labels, epsilon between 0 and 1"
 
-@claim(
-    "G21",
-    "Theorem 9",
-    part="unbiased",
-    kind="text",
-    on=_any_gradients,
-    given="any gradients, epsilon above 0",
-    false=Variant(PLAIN, plain=True),
+PLAIN = Variant(
+    "The same with the mean gradient over the `K` labels subtracted, rather than the sum over ``E + K - 1``.",
+    plain=True,
 )
+
+theorem_9 = partial(claim, "G21", "Theorem 9")
+
+
+@theorem_9(part="unbiased", kind="text", on=_any_gradients, given=ANY, false=PLAIN)
 def estimate_is_unbiased(given: Gradients, plain: bool = False) -> Comparison:
     """The estimate of eq. (7), over the noisy labels of each label, has the gradient of the label as its mean."""
     entries = list(zip(*(given.estimate(noisy, plain=plain) for noisy in range(given.k)), strict=True))
@@ -137,15 +131,7 @@ def estimate_is_unbiased(given: Gradients, plain: bool = False) -> Comparison:
     return worst(*map(equal, means, chain(*given.vectors)))
 
 
-@claim(
-    "G21",
-    "Theorem 9",
-    part="weights",
-    kind="ours",
-    on=_few_gradients,
-    given="any gradients, epsilon above 0",
-    false=Variant(PLAIN, plain=True),
-)
+@theorem_9(part="weights", kind="ours", on=_few_gradients, given=ANY, false=PLAIN)
 def weights_are_eq_7(given: Gradients, plain: bool = False) -> Comparison:
     """The weights of losses that the package makes for randomized response, in two ways, are those of eq. (7)."""
     epsilon, labels = math.log(given.ratio), np.arange(given.k)
@@ -155,18 +141,12 @@ def weights_are_eq_7(given: Gradients, plain: bool = False) -> Comparison:
     return at_most(max(gaps), 2 * WEIGHTS * max(1.0, float(np.abs(wanted).max())))
 
 
-SMALL = "gradients of norm at most L, at least two labels, epsilon between 0 and 1"
+FACTOR = Variant("It has one of at most ``K**2 L**2 / epsilon**2``, which its variance keeps to.", factor=1)
+
+POWER = Variant("It has a variance of at most ``36 K L**2 / epsilon**2``.", power=1)
 
 
-@claim(
-    "G21",
-    "Theorem 9",
-    part="variance",
-    kind="text",
-    on=bounded_gradients,
-    given=SMALL,
-    false=Variant("It has a variance of at most ``36 K L**2 / epsilon**2``.", power=1),
-)
+@theorem_9(part="variance", kind="text", on=bounded_gradients, given=SMALL, false=POWER)
 def variance_is_bounded(given: Gradients, power: int = 2) -> Comparison:
     """The estimate of eq. (7) has a variance of at most ``36 K**2 L**2 / epsilon**2``.
 
@@ -175,15 +155,7 @@ def variance_is_bounded(given: Gradients, power: int = 2) -> Comparison:
     return at_most(given.moments[0], given.bound(power=power))
 
 
-@claim(
-    "G21",
-    "Theorem 9",
-    part="mean square",
-    kind="text",
-    on=bounded_gradients,
-    given=SMALL,
-    false=Variant("It has one of at most ``K**2 L**2 / epsilon**2``, which its variance keeps to.", factor=1),
-)
+@theorem_9(part="mean square", kind="text", on=bounded_gradients, given=SMALL, false=FACTOR)
 def mean_square_is_bounded(given: Gradients, factor: int = 36) -> Comparison:
     """The estimate itself has a mean square of at most ``36 K**2 L**2 / epsilon**2``.
 

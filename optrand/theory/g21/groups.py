@@ -174,15 +174,10 @@ def _(drawn: Drawn) -> Comparison:
     return at_most(drawn.spent(float(drawn.delta)), float(drawn.delta), tolerance=TOLERANCE)
 
 
-@claim(
-    "G21",
-    "Lemma 16",
-    part="draws",
-    kind="ours",
-    on=_draws,
-    given="delta below 1/2",
-    false=Variant("The same with ``log(2 / delta)``.", factor=0.25),
-)
+FEW = Variant("The same with ``log(2 / delta)``.", factor=0.25)
+
+
+@claim("G21", "Lemma 16", part="draws", kind="ours", on=_draws, given="delta below 1/2", false=FEW)
 def examples_are_drawn_seldom(drawn: Drawn, factor: float = 1.0) -> Comparison:
     """An example is drawn more than ``4 log(2 / delta)`` times with probability at most ``delta / 2``."""
     return at_most(1 - total(occurrences(drawn.n, math.floor(factor * drawn.copies))), drawn.delta / 2)

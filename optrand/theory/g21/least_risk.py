@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from typing import TypeVar
 
@@ -76,15 +76,12 @@ def _data_sets(budget: Budget) -> Iterator[Signs]:
         yield from (Signs(labels, *size) for labels in product((1, 2), repeat=n) for size in sizes)
 
 
-@claim(
-    "G21",
-    "Proposition 13",
-    part="construction",
-    kind="text",
-    on=_data_sets,
-    given="any labels, any D and L",
-    false=Variant("The same with ``-D L / (2 n)``.", power=2),
-)
+step = partial(claim, "G21", "Proposition 13", kind="text")
+
+FALLS = Variant("The same with ``-D L / (2 n)``.", power=2)
+
+
+@step(part="construction", on=_data_sets, given="any labels, any D and L", false=FALLS)
 def least_risk_is_at_the_sum_of_signs(given: Signs, power: int = 1) -> Comparison:
     """The least empirical risk in the ball is ``-D L / (2 sqrt(n))``, where the signed directions add up.
 
@@ -135,15 +132,10 @@ def _coins(budget: Budget) -> Iterator[Coin]:
         yield Coin(1 + Fraction(random.randint(1, 999), 100), Fraction(random.randint(0, 100), 100))
 
 
-@claim(
-    "G21",
-    "Proposition 13",
-    part="equation 13",
-    kind="text",
-    on=_coins,
-    given="all (epsilon, delta)-DP channels of one fair label",
-    false=Variant("The same with ``E / (E + 1)``.", helps=0),
-)
+CHANNELS = "all (epsilon, delta)-DP channels of one fair label"
+
+
+@step(part="equation 13", on=_coins, given=CHANNELS, false=Variant("The same with ``E / (E + 1)``.", helps=0))
 def a_sign_is_hard_to_guess(coin: Coin, helps: int = 1) -> Comparison:
     """A private parameter is on the right side of a direction with probability at most ``(E + delta) / (E + 1)``."""
     most = float((coin.ratio + helps * coin.delta) / (coin.ratio + 1))
@@ -169,15 +161,10 @@ def _parameters(budget: Budget) -> Iterator[Parameter]:
         yield Parameter(parts, tuple(random.choice((1, -1)) for _ in range(n)))
 
 
-@claim(
-    "G21",
-    "Proposition 13",
-    part="equation 15",
-    kind="text",
-    on=_parameters,
-    given="any parameter of the ball, any labels",
-    false=Variant("Risk is at least ``-(L / n) (D / 2)`` times their number over ``sqrt(n)``.", shared=True),
-)
+SHARED = Variant("Risk is at least ``-(L / n) (D / 2)`` times their number over ``sqrt(n)``.", shared=True)
+
+
+@step(part="equation 15", on=_parameters, given="any parameter of the ball, any labels", false=SHARED)
 def right_signs_bound_what_is_gained(given: Parameter, shared: bool = False) -> Comparison:
     """Risk is at least ``-(L / n) (D / 2)`` times the root of how many directions have the parameter on their side.
 

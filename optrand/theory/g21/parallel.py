@@ -1,4 +1,4 @@
-"""Training in stages, and the histograms of groups, cost epsilon once ([G21], Observation 4, Algorithms 3 and 4).
+"""Priors that are learned in stages or from groups, and tempered ([G21], Observation 4, Algorithm 4, Appendix E).
 
 A data set small enough for all its label vectors, and all that training can release, to be written down: the noisy
 labels and the models of every stage. Training itself is anything at all; here a model is the prior that it predicts.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from itertools import chain, product
+from functools import cached_property, lru_cache, partial
+from itertools import accumulate, chain, combinations, product
 from zlib import crc32
 
 import numpy as np
@@ -20,16 +20,16 @@ from optrand.base.arithmetic import exp_bracket
 from optrand.base.validation import Floats
 from optrand.baselines import ClusterPriors
 from optrand.baselines.groups import Groups
-from optrand.closed_forms import rr_with_prior
+from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
 from optrand.sampling.entropy import SeededEntropy
 from optrand.sampling.priors import EstimatedPrior
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
 from optrand.theory.g21.response import Rows, table
 from optrand.theory.instances import Instance, prior, seeded
-from optrand.theory.sums import largest_ratio, times
+from optrand.theory.sums import largest_ratio, times, total
 
-__all__ = ["Training"]
+__all__ = ["Tempered", "Training"]
 
 Prior = tuple[Fraction, ...]
 
@@ -58,14 +58,7 @@ def _respond(predicted: Prior, epsilon: float) -> Rows:
 
 
 class Training(Instance, k="K", epsilon="eps", stages="rows of each stage"):
-    """Training in stages on a small data set, with or without a coin after each stage that the next one knows.
-
-    Examples
-    --------
-    >>> once, twice = Training(2, 1.0, ((0,), (1,))), Training(2, 1.0, ((0,), (0,)))
-    >>> round(float(once.largest_ratio), 6), round(float(twice.largest_ratio), 6)
-    (2.718282, 7.389056)
-    """
+    """Training in stages on a small data set, with or without a coin after each stage that the next one knows."""
 
     k: int
     epsilon: float
@@ -275,3 +268,131 @@ def _kinds(shares: Floats, uniform: NDArray[np.bool_]) -> Integers:
     kinds = np.select([shares == 0, shares < 0.5, shares == 0.5, shares < 1], [0, 1, 2, 3], 4)
     found: Integers = np.where(uniform, 5, kinds)
     return found
+
+
+HEATS = tuple(Fraction(text) for text in ("1000", "30", "27/10", "3/2", "101/100", "1000001/1000000"))
+"""Values of ``exp(1 / t)``, from cold to hot."""
+
+
+class Tempered(Instance, heat="exp(1 / t)"):
+    """Whole logits, so that the prior is exact in fractions, and a temperature `t`."""
+
+    logits: tuple[int, ...]
+    heat: Fraction
+
+    @cached_property
+    def prior(self) -> tuple[Fraction, ...]:
+        """The softmax of the logits over the temperature."""
+        weights = [self.heat ** (logit - max(self.logits)) for logit in self.logits]
+        return tuple(weight / sum(weights) for weight in weights)
+
+    @property
+    def tops(self) -> int:
+        """Number of classes with the largest logit."""
+        return self.logits.count(max(self.logits))
+
+    @property
+    def gap(self) -> int:
+        """Distance of the largest logit from the next one."""
+        return max(self.logits) - max((each for each in self.logits if each < max(self.logits)), default=0)
+
+    @property
+    def cumulated(self) -> list[Fraction]:
+        """Probability of the `k` likeliest classes together, for each `k`."""
+        return list(accumulate(sorted(self.prior, reverse=True)))
+
+
+def _logits(budget: Budget) -> Iterator[tuple[int, ...]]:
+    yield from ((1, 0), (0, 0), (1, 1, 0), (2, 1, 0), (5, 0, 0, 0))
+    random = seeded(30)
+    for _ in range(budget.pick(quick=25, full=1_000)):
+        yield tuple(random.randint(-3, 3) for _ in range(random.randint(2, 9)))
+
+
+def _tempered(budget: Budget) -> Iterator[Tempered]:
+    return (Tempered(logits, heat) for logits, heat in product(_logits(budget), HEATS))
+
+
+temperature = partial(claim, "G21", "Appendix E", given="any logits, any temperatures above 0")
+
+ONE_OTHER = Variant("The same with at most ``1 / m exp(-g / t)``, as if there were one other class.", others=1)
+
+
+@temperature(part="cold priors", on=_tempered, false=ONE_OTHER)
+def cold_priors_are_on_the_top(given: Tempered, others: int | None = None) -> Comparison:
+    """As t tends to 0 the prior tends to one that is on the top classes only, alike on all of them.
+
+    With `m` top classes and a gap `g` to the next logit, the others have at most ``(K - m) / m exp(-g / t)``.
+    """
+    rest = len(given.logits) - given.tops
+    bound = Fraction(rest and (others or rest), given.tops) * given.heat**-given.gap
+    return worst(
+        at_most(1 - given.cumulated[given.tops - 1], bound), equal(given.prior.count(max(given.prior)), given.tops)
+    )
+
+
+@temperature(part="hot priors", on=_tempered, false=Variant("The same with half the distance.", halves=1))
+def hot_priors_are_uniform(given: Tempered, halves: int = 2) -> Comparison:
+    """As t tends to infinity the prior tends to the uniform one.
+
+    With a distance `d` of the largest logit from the least, ``K p`` is between ``exp(-d / t)`` and ``exp(d / t)`` for
+    each `p`. (Compared are squares.)
+    """
+    farthest = given.heat ** (halves * (max(given.logits) - min(given.logits)))
+    squares = [(len(given.prior) * share) ** 2 for share in given.prior]
+    return worst(at_most(max(squares), farthest), at_most(1 / min(squares), farthest))
+
+
+class Cooled(Instance, heats="exp(1 / t)"):
+    """Logits at two temperatures, the colder one first, and a privacy ratio."""
+
+    logits: tuple[int, ...]
+    heats: tuple[Fraction, Fraction]
+    ratio: Fraction
+
+    @property
+    def both(self) -> tuple[Tempered, Tempered]:
+        """The priors."""
+        return Tempered(self.logits, self.heats[0]), Tempered(self.logits, self.heats[1])
+
+
+def _cooled(budget: Budget) -> Iterator[Cooled]:
+    ratios = tuple(Fraction(text) for text in ("7/3", "1009/1000", "23/2", "3001"))
+    for number, (logits, heats) in enumerate(product(_logits(budget), combinations(HEATS, 2))):
+        yield Cooled(logits, heats, ratios[number % len(ratios)])
+
+
+@temperature(part="confidence", on=_cooled)
+def cooling_is_more_confident(given: Cooled) -> Comparison:
+    """At a lower temperature the `k` likeliest classes together are likelier, for every `k`."""
+    cold, hot = given.both
+    return worst(*map(at_most, hot.cumulated, cold.cumulated))
+
+
+@cooling_is_more_confident.false
+def _(given: Cooled) -> Comparison:
+    """At a lower temperature each of the likelier half of the classes is likelier."""
+    cold, hot = (sorted(each.prior, reverse=True)[: len(given.logits) // 2] for each in given.both)
+    return worst(*map(at_most, hot, cold))
+
+
+ONE_TOP = Variant("The same with ``exp(g / t) - 1 >= E - 1``, as if there were one top class.", tops=1)
+
+
+@temperature(part="labels kept", on=_cooled, false=ONE_TOP)
+def heating_keeps_more(given: Cooled, tops: int | None = None) -> Comparison:
+    """At a higher temperature the package's RRWithPrior keeps as many labels or more.
+
+    It keeps the `m` top classes only if and only if ``m (exp(g / t) - 1) >= E - 1`` with the gap `g` to the next logit,
+    and all classes if and only if ``exp((f - least logit) / t) - 1`` sums over the logits `f` to less than ``E - 1``.
+    """
+    priors = [[float(share) for share in each.prior] for each in given.both]
+    counts = rr_with_prior_batch(priors, math.log(given.ratio)).k_star.tolist()
+    said = [at_most(counts[0], counts[1])]
+    for each, count in zip(given.both, counts, strict=True):
+        excess = total(each.heat ** (logit - min(given.logits)) - 1 for logit in given.logits)
+        said.append(equal(count == len(given.logits), excess < given.ratio - 1))
+        if each.tops < len(given.logits):
+            alone = (tops or each.tops) * (each.heat**each.gap - 1) >= given.ratio - 1
+            said.append(equal(count == each.tops, alone))
+    return worst(*said)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import combinations, product
 
 import numpy as np
 
 from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
-from optrand.model.problem import Problem, classification
+from optrand.model.problem import classification
 from optrand.solvers import LinearProgram
 from optrand.solvers.backends import Highs
 from optrand.solvers.grid import LP2, Pairwise
@@ -27,11 +27,8 @@ from optrand.theory.sums import total
 
 __all__ = ["Task", "tied_tasks", "vertices_of_lp2"]
 
-CLOSED_FORM = 1e-12
-"""What the floats of the closed form are forgiven."""
-
-SOLVER = 1e-7
-"""What an LP solver is forgiven: its own tolerance for feasibility."""
+CLOSED_FORM, SOLVER = 1e-12, 1e-7
+"""What the floats of the closed form are forgiven, and those of an LP solver: its own tolerance for feasibility."""
 
 LARGEST_FOR_SOLVERS = Fraction(3000)
 """Beyond this ratio the coefficients of LP1 as printed span more than a solver in floats can tell apart."""
@@ -80,11 +77,6 @@ class Task(response.Task):
         reach = (mu + (mass - mu) / self.ratio for mu in self.multipliers)
         return sum((max(Fraction(0), p - at) for p, at in zip(self.prior, reach, strict=True)), mass)
 
-    @property
-    def problem(self) -> Problem:
-        """For the package."""
-        return classification(self.floats, self.epsilon)
-
 
 def tied_tasks() -> Iterator[Task]:
     """Priors of which keeping one label more is exactly as good: ``E p_(k+1) = w_k``."""
@@ -112,7 +104,10 @@ def _enumerable_tasks(budget: Budget) -> Iterator[Task]:
     return _tasks(budget.pick(quick=10, full=100), most=budget.pick(quick=4, full=5), seed=6)
 
 
-@claim("G21", "Theorem 3", on=_any_tasks, given=ANY_PRIOR)
+theorem_3 = partial(claim, "G21", "Theorem 3")
+
+
+@theorem_3(on=_any_tasks, given=ANY_PRIOR)
 def nothing_is_better(task: Task) -> Comparison:
     """No epsilon-DP randomizer keeps the label more often than RRWithPrior.
 
@@ -129,19 +124,14 @@ def _(task: Task) -> Comparison:
     return at_most(task.bound, task.of_response(kept_labels(task.prior, best_k(task.prior, task.ratio, others=0))))
 
 
-@claim("G21", "Theorem 3", part="closed form", kind="ours", on=_any_tasks, given=ANY_PRIOR)
-def closed_form_is_best(task: Task) -> Comparison:
+AVERAGE = Variant("The same of the labels that are at least as likely as the average one.", average=True)
+
+
+@theorem_3(part="closed form", kind="ours", on=_any_tasks, given=ANY_PRIOR, false=AVERAGE)
+def closed_form_is_best(task: Task, average: bool = False) -> Comparison:
     """The package's RRWithPrior, of one prior and of a batch, keeps the label as often as the best subset of labels."""
-    return _closed_form(task, task.best_subset)
-
-
-@closed_form_is_best.false
-def _(task: Task) -> Comparison:
-    """The same of the labels that are at least as likely as the average one."""
-    return _closed_form(task, task.of_response([y for y, p in enumerate(task.prior) if p * task.size >= 1]))
-
-
-def _closed_form(task: Task, wanted: Fraction) -> Comparison:
+    above = [y for y, p in enumerate(task.prior) if p * task.size >= 1]
+    wanted = task.of_response(above) if average else task.best_subset
     one = rr_with_prior(task.floats, task.epsilon).value
     batch = float(rr_with_prior_batch([task.floats], task.epsilon).objective[0])
     return worst(*(equal(wanted, value, tolerance=CLOSED_FORM) for value in (one, batch)))
@@ -149,23 +139,23 @@ def _closed_form(task: Task, wanted: Fraction) -> Comparison:
 
 SMALL = f"{ANY_PRIOR} and at most log({LARGEST_FOR_SOLVERS})"
 
-OFF_BY_ONE = "The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``."
+OFF_BY_ONE = Variant("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
 
 
-@claim("G21", "Theorem 3", part="LP1", kind="text", on=_small_tasks, given=SMALL, false=Variant(OFF_BY_ONE, others=0))
+@theorem_3(part="LP1", kind="text", on=_small_tasks, given=SMALL, false=OFF_BY_ONE)
 def lp1_is_best_subset(task: Task, others: int = -1) -> Comparison:
     """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior.
 
     That is, the largest ``E / (E + |Y| - 1)`` times the prior of `Y`, over all sets `Y` of labels.
     """
-    found = LinearProgram(Pairwise())(task.problem).value
+    found = LinearProgram(Pairwise())(classification(task.floats, task.epsilon)).value
     return equal(found, max(task.of_response(kept, others=others) for kept in task.subsets), tolerance=SOLVER)
 
 
-@claim("G21", "Theorem 3", part="LP2", kind="text", on=_small_tasks, given=SMALL, false=Variant(OFF_BY_ONE, others=0))
+@theorem_3(part="LP2", kind="text", on=_small_tasks, given=SMALL, false=OFF_BY_ONE)
 def lp2_is_best_subset(task: Task, others: int = -1) -> Comparison:
     """The optimum of LP2, whose variables are the diagonal only, is that of RRWithPrior."""
-    program = LP2().build(task.problem)
+    program = LP2().build(classification(task.floats, task.epsilon))
     found = -Highs().solve(program).value(program)
     return equal(found, max(task.of_response(kept, others=others) for kept in task.subsets), tolerance=SOLVER)
 
@@ -191,9 +181,7 @@ def _channels(budget: Budget) -> Iterator[Channel]:
         yield Channel(ratio, tuple(map(tuple, rows)))
 
 
-@claim(
-    "G21",
-    "Theorem 3",
+@theorem_3(
     part="LP1 implies LP2",
     kind="text",
     on=_channels,
@@ -254,15 +242,10 @@ def _polytopes(budget: Budget) -> Iterator[Polytope]:
     return (Polytope(size, ratio) for size, ratio in product(sizes, (Fraction(1), *RATIOS)))
 
 
-@claim(
-    "G21",
-    "Theorem 3",
-    part="vertices of LP2",
-    kind="text",
-    on=_polytopes,
-    given="epsilon at least 0",
-    false=Variant("The same with ``E / (E + K - 1)``, of randomized response on all `K` labels.", of_all=True),
-)
+ALL = Variant("The same with ``E / (E + K - 1)``, of randomized response on all `K` labels.", of_all=True)
+
+
+@theorem_3(part="vertices of LP2", kind="text", on=_polytopes, given="epsilon at least 0", false=ALL)
 def vertices_are_responses(polytope: Polytope, of_all: bool = False) -> Comparison:
     """A vertex of LP2 is zero, or ``E / (E + |Y| - 1)`` on a non-empty set `Y` of labels and 0 elsewhere.
 
@@ -275,7 +258,7 @@ def vertices_are_responses(polytope: Polytope, of_all: bool = False) -> Comparis
     return none(len(vertices_of_lp2(polytope.size, polytope.ratio) - responses))
 
 
-@claim("G21", "Theorem 3", part="optima at vertices", kind="text", on=_enumerable_tasks, given=ANY_PRIOR)
+@theorem_3(part="optima at vertices", kind="text", on=_enumerable_tasks, given=ANY_PRIOR)
 def all_optima_are_vertices(task: Task) -> Comparison:
     """Every optimal solution of LP2 is a vertex.
 

@@ -7,10 +7,10 @@ of this paper use both.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, product
 from typing import ClassVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.closed_forms import RRWithPriorBatch, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.solution import Solution
-from optrand.sampling.entropy import EntropySource, Words
+from optrand.sampling.entropy import Words
 from optrand.theory import sums
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, Number, at_most, equal, worst
@@ -33,9 +33,6 @@ Rows = tuple[tuple[Fraction, ...], ...]
 
 ROUNDING = 1e-9
 """What the integer tables of the package may differ from the printed probabilities."""
-
-SLIGHTLY_LESS = Fraction(999, 1000)
-"""Of the distance of the ratio from 1, what the false variants leave."""
 
 ANY_PRIOR = "any prior, zeros and ties among them, epsilon above 0"
 
@@ -143,8 +140,7 @@ class Task(Instance):
     def privacy(self, listed: Rows, tabulated: Rows) -> Comparison:
         """Both tables against the budget: fractions against `E`, integers against what is below ``exp(epsilon)``."""
         return worst(
-            at_most(largest_ratio(listed), self.ratio),
-            at_most(largest_ratio(tabulated), exp_bracket(self.epsilon)[0]),
+            at_most(largest_ratio(listed), self.ratio), at_most(largest_ratio(tabulated), exp_bracket(self.epsilon)[0])
         )
 
 
@@ -184,7 +180,14 @@ def _chosen(budget: Budget) -> Iterator[Task]:
     return tasks(budget.pick(quick=100, full=5_000), most=9, seed=2)
 
 
-@claim("G21", "Lemma 1", on=_kept, given="any prior, any number of labels kept, epsilon above 0")
+LESS = Variant("The same at a ratio whose distance from 1 is a thousandth less.", share=Fraction(999, 1000))
+
+of_top_k = partial(claim, "G21", on=_kept, given="any prior, any number of labels kept, epsilon above 0")
+
+of_the_best_k = partial(claim, "G21", on=_chosen, given=ANY_PRIOR)
+
+
+@of_top_k("Lemma 1")
 def top_k_is_private(kept: Kept) -> Comparison:
     """RRTop-k, in which a label that is not among the `k` likeliest gives one of these at random, is epsilon-DP.
 
@@ -202,15 +205,7 @@ def _(kept: Kept) -> Comparison:
     return at_most(largest_ratio(rows), kept.ratio)
 
 
-@claim(
-    "G21",
-    "Lemma 1",
-    part="integer tables",
-    kind="ours",
-    on=_kept,
-    given="any prior, any number of labels kept, epsilon above 0",
-    false=Variant("The same at a ratio whose distance from 1 is a thousandth less.", share=SLIGHTLY_LESS),
-)
+@of_top_k("Lemma 1", part="integer tables", kind="ours", false=LESS)
 def top_k_table_is_as_printed(kept: Kept, share: Fraction = Fraction(1)) -> Comparison:
     """The integer table of the package for RRTop-k has the printed probabilities, up to 1e-9."""
     printed = top_k_rows(kept.prior, kept.k, 1 + share * (kept.ratio - 1))
@@ -218,51 +213,34 @@ def top_k_table_is_as_printed(kept: Kept, share: Fraction = Fraction(1)) -> Comp
     return at_most(max(gaps), Fraction(ROUNDING))
 
 
-@claim("G21", "Appendix A.1", on=_kept, given="any prior, any number of labels kept, epsilon above 0")
-def another_kept_label_is_least_likely(kept: Kept) -> Comparison:
+@of_top_k(
+    "Appendix A.1",
+    corrected=Variant("The same where `k` is at least 2; where it is 1 the output is certain for all labels.", alike=1),
+    false=Variant("The output is least likely for a label that is not kept: with probability ``1 / k``.", alike=99),
+)
+def another_kept_label_is_least_likely(kept: Kept, alike: int = 0) -> Comparison:
     """RRTop-k gives an output least likely for another label that is kept: with probability ``1 / (E + k - 1)``.
 
     Where `k` is 1 there is no such label.
     """
-    return _least_likely(kept, 1 / (kept.ratio + kept.k - 1))
-
-
-@another_kept_label_is_least_likely.corrected
-def _(kept: Kept) -> Comparison:
-    """The same where `k` is at least 2; where it is 1 the output is certain for all labels."""
-    return _least_likely(kept, 1 / (kept.ratio + kept.k - 1) if kept.k > 1 else Fraction(1))
-
-
-@another_kept_label_is_least_likely.false
-def _(kept: Kept) -> Comparison:
-    """The output is least likely for a label that is not kept: with probability ``1 / k``."""
-    return _least_likely(kept, Fraction(1, kept.k))
-
-
-def _least_likely(kept: Kept, chance: Fraction) -> Comparison:
+    chance = Fraction(1, kept.k) if kept.k <= alike else 1 / (kept.ratio + kept.k - 1)
     found = (min(row[v] for row in rows) for rows in (kept.listed, kept.tabulated) for v in kept.likeliest)
     return worst(*(equal(each, chance, tolerance=ROUNDING, scale=1) for each in found))
 
 
-@claim(
-    "G21",
-    "Section 3.1",
-    part="objective of RRTop-k",
-    on=_kept,
-    given="a label that follows the prior, any number of labels kept, epsilon above 0",
-    false=Variant("The same with ``E / (E + K - 1)``, of randomized response on all labels.", all_labels=True),
-)
+ALL_LABELS = "The same with ``E / (E + K - 1)``, of randomized response on all labels."
+
+
+@of_top_k("Section 3.1", part="objective of RRTop-k", false=Variant(ALL_LABELS, all_labels=True))
 def top_k_keeps_the_label(kept: Kept, all_labels: bool = False) -> Comparison:
-    """RRTop-k keeps the label with probability ``E / (E + k - 1)`` times the prior of the `k` likeliest labels."""
+    """RRTop-k keeps a label that follows the prior with ``E / (E + k - 1)`` times the prior of the `k` likeliest."""
     share = kept.ratio / (kept.ratio + (kept.size if all_labels else kept.k) - 1)
     chance = share * total(kept.prior[y] for y in kept.likeliest)
-    return worst(
-        equal(objective(kept.prior, kept.listed), chance),
-        equal(objective(kept.prior, kept.tabulated), chance, tolerance=ROUNDING),
-    )
+    found = (objective(kept.prior, rows) for rows in (kept.listed, kept.tabulated))
+    return worst(*(equal(each, chance, tolerance=ROUNDING) for each in found))
 
 
-@claim("G21", "Corollary 2", on=_chosen, given="any prior, epsilon above 0")
+@of_the_best_k("Corollary 2")
 def with_prior_is_private(task: Task) -> Comparison:
     """RRWithPrior, which keeps as many labels as is best for the prior, whatever the label is, is epsilon-DP.
 
@@ -280,15 +258,7 @@ def _(task: Task) -> Comparison:
     return at_most(largest_ratio(tuple(rows)), task.ratio)
 
 
-@claim(
-    "G21",
-    "Corollary 2",
-    part="integer tables",
-    kind="ours",
-    on=_chosen,
-    given="any prior, epsilon above 0",
-    false=Variant("The same at a ratio whose distance from 1 is a thousandth less.", share=SLIGHTLY_LESS),
-)
+@of_the_best_k("Corollary 2", part="integer tables", kind="ours", false=LESS)
 def with_prior_table_is_as_good(task: Task, share: Fraction = Fraction(1)) -> Comparison:
     """The integer table of the package for RRWithPrior keeps the label as often as printed, up to 1e-9.
 
@@ -299,32 +269,31 @@ def with_prior_table_is_as_good(task: Task, share: Fraction = Fraction(1)) -> Co
     return equal(objective(task.prior, task.tabulated), printed, tolerance=ROUNDING)
 
 
-def _flat(_: Budget) -> Iterator[Task]:
-    return (Task(shares([1] * k), ratio) for k in (1, 2, 3, 7, 10, 49) for ratio in RATIOS)
+class Sampled(Task):
+    """A prior of few labels, a privacy ratio, and how many random bits are followed."""
 
+    depth: int
 
-@claim(
-    "G21",
-    "Section 4",
-    part="one stage",
-    on=_flat,
-    given="the model of the first stage, which gives all labels equal probabilities; epsilon above 0",
-    false=Variant("The same where the model finds the first label half as likely as each other one.", first=1),
-)
-def one_stage_is_randomized_response(task: Task, first: int = 2) -> Comparison:
-    """One stage of training asks for labels by randomized response on all of them."""
-    prior = shares([first] + [2] * (task.size - 1))
-    found = table(rr_with_prior([float(share) for share in prior], task.epsilon))
-    wanted = table(rr(range(task.size), task.epsilon))
-    return worst(*map(equal, chain(*found), chain(*wanted)))
-
-
-class _OutOfWords(Exception):
-    """More words were asked for than are written down."""
+    def law(self, batch: RRWithPriorBatch, y: int) -> tuple[dict[int, Fraction], Fraction]:
+        """Law of the outputs of a label, as far as the bits decide them, and what they leave undecided."""
+        found = dict.fromkeys(range(self.size), Fraction(0))
+        undecided = Fraction(0)
+        pending: list[tuple[int, ...]] = [()]
+        while pending:
+            bits = pending.pop()
+            chance = Fraction(1, 1 << len(bits))
+            try:
+                found[int(batch.sample([y], source=_Written(bits))[0])] += chance
+            except EOFError:
+                if len(bits) < self.depth:
+                    pending += [(*bits, 0), (*bits, 1)]
+                else:
+                    undecided += chance
+        return found, undecided
 
 
 class _Written:
-    """A source of words of one bit, written down beforehand."""
+    """A source of words of one bit, written down beforehand; an EOFError where they end."""
 
     width: ClassVar[int] = 1
     private: ClassVar[bool] = False
@@ -335,40 +304,15 @@ class _Written:
     def words(self, count: int) -> Words:
         """The next words."""
         if count > len(self.left):
-            raise _OutOfWords
+            raise EOFError
         taken, self.left = self.left[:count], self.left[count:]
         return np.array(taken, dtype=np.uint64)
 
 
-def _law_of_words(draw: Callable[[EntropySource], int], depth: int) -> tuple[dict[int, Fraction], Fraction]:
-    """Law of what is drawn from random bits, as far as `depth` of them decide it, and what they leave undecided."""
-    found: dict[int, Fraction] = {}
-    undecided = Fraction(0)
-    pending: list[tuple[int, ...]] = [()]
-    while pending:
-        bits = pending.pop()
-        chance = Fraction(1, 1 << len(bits))
-        try:
-            drawn = draw(_Written(bits))
-            found[drawn] = found.get(drawn, Fraction(0)) + chance
-        except _OutOfWords:
-            if len(bits) < depth:
-                pending += [(*bits, 0), (*bits, 1)]
-            else:
-                undecided += chance
-    return found, undecided
-
-
-class Sampled(Task):
-    """A prior of few labels, a privacy ratio, and how many random bits are followed."""
-
-    depth: int
-
-
 def _sampled(budget: Budget) -> Iterator[Sampled]:
-    for weights in ([1, 1], [3, 2, 1], [4, 4, 3, 1], [9, 1, 0]):
-        for ratio in budget.pick(quick=RATIOS[:4], full=RATIOS):
-            yield Sampled(shares(weights), ratio, budget.pick(quick=10, full=16))
+    priors, ratios = ([1, 1], [3, 2, 1], [4, 4, 3, 1], [9, 1, 0]), budget.pick(quick=RATIOS[:4], full=RATIOS)
+    for weights, ratio in product(priors, ratios):
+        yield Sampled(shares(weights), ratio, budget.pick(quick=10, full=16))
 
 
 @claim(
@@ -384,15 +328,26 @@ def sampler_is_as_printed(task: Sampled, again: int = 0) -> Comparison:
     """Outputs have the probabilities of RRWithPrior, up to those of bits that have not decided; all bits are exact."""
     batch = rr_with_prior_batch([task.floats], task.epsilon)
     ratio, k = privacy_ratio(task.epsilon), int(batch.k_star[0])
-    gaps = []
+    said = []
     for y in range(task.size):
-        found, undecided = _law_of_words(partial(_drawn, batch, y), task.depth)
+        found, undecided = task.law(batch, y)
         stays = (ratio - 1 + again) / (ratio + k - 1) if batch.kept[0, y] else Fraction(0)
-        wanted = {v: (1 - stays) / k + stays * (v == y) for v in np.flatnonzero(batch.kept[0]).tolist()}
-        gaps += [at_most(found.get(v, Fraction(0)), chance) for v, chance in wanted.items()]
-        gaps += [at_most(chance, found.get(v, Fraction(0)) + undecided) for v, chance in wanted.items()]
-    return worst(*gaps)
+        for v in np.flatnonzero(batch.kept[0]).tolist():
+            chance = (1 - stays) / k + stays * (v == y)
+            said += [at_most(found[v], chance), at_most(chance, found[v] + undecided)]
+    return worst(*said)
 
 
-def _drawn(batch: RRWithPriorBatch, y: int, bits: EntropySource) -> int:
-    return int(batch.sample([y], source=bits)[0])
+def _flat(_: Budget) -> Iterator[Task]:
+    return (Task(shares([1] * k), ratio) for k in (1, 2, 3, 7, 10, 49) for ratio in RATIOS)
+
+
+HALF = "The same where the model finds the first label half as likely as each other one."
+
+
+@claim("G21", "Section 4", part="one stage", on=_flat, given="a flat first prior", false=Variant(HALF, first=1))
+def one_stage_is_randomized_response(task: Task, first: int = 2) -> Comparison:
+    """One stage of training, whose model gives all labels equal probabilities, asks by randomized response on all."""
+    prior = shares([first] + [2] * (task.size - 1))
+    found = table(rr_with_prior([float(share) for share in prior], task.epsilon))
+    return worst(*map(equal, chain(*found), chain(*table(rr(range(task.size), task.epsilon)))))
