@@ -144,20 +144,14 @@ class Grouped(Instance, k="K", root="exp(epsilon / 2)", ids="group of each row")
     root: Fraction
     ids: tuple[int, ...]
 
-    def largest_ratio(self, root: Fraction) -> Fraction:
-        """Largest ratio of two probabilities of the same noisy histograms, on data sets that differ in one label.
-
-        Counts have noise of their own, so that it is the product of the largest ratios of single counts.
-        """
-        return max(root ** int(np.abs(one - other).sum()) for one, other in self.neighbours)
-
     @property
-    def neighbours(self) -> list[tuple[Integers, Integers]]:
-        """Histograms of all groups, on data sets that differ in one label."""
+    def differences(self) -> Iterator[Integers]:
+        """Histograms of all groups, less those of the data set with another label for one row."""
         groups, several = Groups.of_ids(self.ids), product(range(self.k), repeat=len(self.ids))
         tables = {labels: groups.histograms(np.array(labels), self.k) for labels in several}
-        pairs = product(tables, repeat=2)
-        return [(tables[a], tables[b]) for a, b in pairs if sum(x != y for x, y in zip(a, b, strict=True)) == 1]
+        for labels, row, label in product(tables, range(len(self.ids)), range(self.k)):
+            if label != labels[row]:
+                yield tables[labels] - tables[(*labels[:row], label, *labels[row + 1 :])]
 
 
 def _grouped(budget: Budget) -> Iterator[Grouped]:
@@ -166,32 +160,41 @@ def _grouped(budget: Budget) -> Iterator[Grouped]:
     return (Grouped(k, root, each) for k, root, each in product((2, 3), roots, ids))
 
 
-@claim("G21", "Algorithm 4", on=_grouped, given="groups chosen without a look at labels, at least two labels")
-def one_draw_hides_groups(grouped: Grouped) -> Comparison:
+@claim(
+    "G21",
+    "Algorithm 4",
+    on=_grouped,
+    given="groups chosen without a look at labels, at least two labels",
+    corrected=Variant(
+        "The same with a draw for each count. The half is there since a label that is replaced changes two counts.",
+        own=1,
+    ),
+    false=Variant(
+        "The same with a draw for each count, of all of epsilon, as if a label that is replaced changed one count.",
+        own=2,
+    ),
+)
+def noise_hides_groups(grouped: Grouped, own: int = 0) -> Comparison:
     """Histograms of the labels of disjoint groups, with ``dlaplace.rvs(epsilon / 2, K)`` added, are epsilon-LabelDP.
 
-    That is one draw for all counts of a group, as SciPy reads the line: differences of counts stay as they are.
+    That is one draw for all counts of a group, as SciPy reads the line: differences of counts stay as they are. (With
+    a draw for each count the largest ratio is the product of those of single counts.)
     """
-    hidden = all(len(set((one - other).ravel().tolist())) == 1 for one, other in grouped.neighbours)
-    return at_most(grouped.root if hidden else math.inf, grouped.root**2)
-
-
-@one_draw_hides_groups.corrected
-def _(grouped: Grouped) -> Comparison:
-    """The same with a draw for each count. The half is there since a label that is replaced changes two counts."""
-    return at_most(grouped.largest_ratio(grouped.root), grouped.root**2)
-
-
-@one_draw_hides_groups.false
-def _(grouped: Grouped) -> Comparison:
-    """The same with a draw for each count, of all of epsilon, as if a label that is replaced changed one count."""
-    return at_most(grouped.largest_ratio(grouped.root**2), grouped.root**2)
+    if own:
+        return at_most(grouped.root ** (own * max(int(np.abs(d).sum()) for d in grouped.differences)), grouped.root**2)
+    seen = any(np.ptp(each, axis=1).any() for each in grouped.differences)
+    return at_most(math.inf if seen else grouped.root, grouped.root**2)
 
 
 class Histogram(Instance, counts="noisy counts"):
     """Noisy counts of one group."""
 
     counts: tuple[int, ...]
+
+    @property
+    def clipped(self) -> tuple[int, ...]:
+        """Cut off at 0."""
+        return tuple(max(count, 0) for count in self.counts)
 
 
 def _histograms(_: Budget) -> Iterator[Histogram]:
@@ -201,15 +204,13 @@ def _histograms(_: Budget) -> Iterator[Histogram]:
 @claim("G21", "Algorithm 4", part="line 4(c)", kind="text", on=_histograms, given="any noisy counts, 0 / 0 taken as 0")
 def clipped_counts_are_a_prior(histogram: Histogram) -> Comparison:
     """Counts that are cut off at 0, over their sum, are a prior."""
-    clipped = [max(count, 0) for count in histogram.counts]
-    return _is_prior([count / sum(clipped) if any(clipped) else 0.0 for count in clipped])
+    return _is_prior([count / (sum(histogram.clipped) or 1) for count in histogram.clipped])
 
 
 @clipped_counts_are_a_prior.corrected
 def _(histogram: Histogram) -> Comparison:
     """The same, and the uniform prior where no count is above 0: the prior of the package."""
-    estimated = EstimatedPrior(tuple(max(count, 0) for count in histogram.counts), 1.0)
-    return _is_prior(estimated.probabilities.tolist())
+    return _is_prior(EstimatedPrior(histogram.clipped, 1.0).probabilities.tolist())
 
 
 @clipped_counts_are_a_prior.false
