@@ -21,16 +21,7 @@ from optrand.theory.comparison import Comparison, at_most
 from optrand.theory.g21.gradients import Gradients, bounded_gradients
 from optrand.theory.instances import Instance, seeded
 
-__all__ = [
-    "FLOATS",
-    "UNNAMED",
-    "Descent",
-    "Outcome",
-    "delta_of_gaussian",
-    "rate",
-    "with_gaussian_noise",
-    "with_responses",
-]
+__all__ = ["Descent", "Outcome", "delta_of_gaussian", "rate", "with_gaussian_noise", "with_responses"]
 
 Indices = NDArray[np.intp]
 
@@ -57,7 +48,7 @@ class Outcome(Instance):
 
     @property
     def surely(self) -> float:
-        """What the mean is above, but for five standard errors."""
+        """Lower bound of the mean: five standard errors below it."""
         return self.mean - 5 * self.error
 
 
@@ -71,18 +62,18 @@ class Descent(Instance, centres="losses L abs(w - D c) with c", diameter="D", li
     lipschitz: float = 1.0
 
     def losses(self, w: Floats) -> Floats:
-        """Of each point, a column a label."""
-        distances: Floats = np.abs(w[:, np.newaxis] - self.diameter * np.array(self.centres))
-        return self.lipschitz * distances
+        """Losses at points, shape (points, labels)."""
+        losses: Floats = self.lipschitz * np.abs(w[:, np.newaxis] - self.diameter * np.array(self.centres))
+        return losses
 
     def excess(self, w: Floats) -> Floats:
-        """By how much the risk exceeds the least one, which is at one of the centres."""
+        """Excess risk at points: the least risk is at one of the centres."""
         risk: Floats = self.losses(w) @ np.array(self.law)
         least = (self.losses(self.diameter * np.array(self.centres)) @ np.array(self.law)).min()
         return risk - float(least)
 
     def gradients(self, w: Floats) -> Floats:
-        """Of each point, a column a label; at a centre, that of the upper side."""
+        """Gradients at points, shape (points, labels); at a centre, that of the upper side."""
         above = w[:, np.newaxis] >= self.diameter * np.array(self.centres)
         return np.where(above, self.lipschitz, -self.lipschitz)
 
@@ -97,7 +88,7 @@ def rate(descent: Descent) -> float:
 
 
 def with_responses(descent: Descent, table: Floats, epsilon: float, *, runs: int = 400, seed: int = 0) -> Outcome:
-    r"""The mean excess of [G21], Algorithm 5, with randomized response on the labels that a table can give.
+    r"""Mean excess risk of [G21], Algorithm 5, with randomized response on the labels that a table can give.
 
     Of `table`, a row a label, columns of zeros are labels that are not kept. With `k` labels kept the estimate is eq.
     (7) for these, and the steps are :math:`D \epsilon / (6 k L \sqrt t)`.
@@ -122,7 +113,7 @@ def with_responses(descent: Descent, table: Floats, epsilon: float, *, runs: int
 
 
 def with_gaussian_noise(descent: Descent, sigma: float, *, runs: int = 400, seed: int = 0) -> Outcome:
-    r"""The mean excess of [G21], Algorithm 6: the gradient, and Gaussian noise in the space of all labels' gradients.
+    r"""Mean excess risk of [G21], Algorithm 6: the gradient, and Gaussian noise in the space of all labels' gradients.
 
     That space is the whole line. The steps are :math:`D / \sqrt{(L^2 + K \sigma^2) t}`.
     """
@@ -140,7 +131,7 @@ def with_gaussian_noise(descent: Descent, sigma: float, *, runs: int = 400, seed
 
 
 def _followed(descent: Descent, noisy: Floats, step: Callable[[Floats, Indices, int], Floats]) -> Outcome:
-    """All sequences of noisy labels."""
+    """Outcome of all sequences of noisy labels."""
     w, chances = np.array([descent.diameter]), np.ones(1)
     for t in range(1, descent.steps + 1):
         labels = np.tile(np.arange(noisy.size), w.size)
@@ -150,7 +141,7 @@ def _followed(descent: Descent, noisy: Floats, step: Callable[[Floats, Indices, 
 
 
 def _drawn(descent: Descent, step: Callable[[Floats, int], Floats], runs: int) -> Outcome:
-    """Many descents side by side."""
+    """Outcome of many descents side by side."""
     w = np.full(runs, descent.diameter)
     for t in range(1, descent.steps + 1):
         w = step(w, t)
@@ -159,7 +150,7 @@ def _drawn(descent: Descent, step: Callable[[Floats, int], Floats], runs: int) -
 
 
 def delta_of_gaussian(distance: float, sigma: float, epsilon: float) -> float:
-    r"""The least `delta` with which Gaussian noise hides two points at a distance (Balle and Wang, 2018, Theorem 8).
+    r"""Least `delta` with which Gaussian noise hides two points at a distance (Balle and Wang, 2018, Theorem 8).
 
     .. math:: \Phi(\mu / 2 - \epsilon / \mu) - e^\epsilon \, \Phi(-\mu / 2 - \epsilon / \mu), \mu = \Delta / \sigma
 
@@ -200,8 +191,7 @@ def _noises(budget: Budget) -> Iterator[Noise]:
 
 @claim(
     "G21",
-    "Proposition 11",
-    part="privacy",
+    "Proposition 11: privacy",
     on=_noises,
     given="gradients of norm at most L, epsilon and delta between 0 and 1",
     corrected=Variant("The same with ``log(1.25 / delta)``, from ``C = 2 sqrt(2)`` on.", added=LOGARITHM),
@@ -211,7 +201,7 @@ def _noises(budget: Budget) -> Iterator[Noise]:
         distance=4.0,
     ),
 )
-def noise_is_enough(noise: Noise, added: float = 0.0, distance: float = 2.0) -> Comparison:
+def noise_is_enough(noise: Noise, *, added: float = 0.0, distance: float = 2.0) -> Comparison:
     """For a constant `C` and any epsilon and delta below 1, noise ``C L sqrt(log(1 / delta)) / epsilon`` is enough.
 
     No `C` is: as delta tends to 1 the noise vanishes, and what it reaches tends to 1 much faster than delta does.
@@ -228,7 +218,7 @@ ORTHOGONAL = Variant("They are at a distance of at most ``sqrt(2) L``, as orthog
 
 
 @of_gradients(part="sensitivity", false=ORTHOGONAL)
-def gradients_are_near(given: Gradients, square: int = 4) -> Comparison:
+def gradients_are_near(given: Gradients, *, square: int = 4) -> Comparison:
     """Gradients of two labels are at a distance of at most ``2 L``.
 
     Compared are the squares.
@@ -239,7 +229,7 @@ def gradients_are_near(given: Gradients, square: int = 4) -> Comparison:
 
 
 @of_gradients(part="mean square", false=Variant("The same without the projection.", project=False))
-def projected_noise_is_small(given: Gradients, project: bool = True) -> Comparison:
+def projected_noise_is_small(given: Gradients, *, project: bool = True) -> Comparison:
     """The gradient and the projected noise have a mean square of at most ``L**2 + K sigma**2``, in any dimension.
 
     At ``sigma = L``; the mean square of the noise is that times the trace of the projection.
@@ -276,15 +266,14 @@ def _learnings(budget: Budget) -> Iterator[Learning]:
 
 @claim(
     "G21",
-    "Proposition 11",
-    part="rate",
+    "Proposition 11: rate",
     on=_learnings,
     given="convex L-Lipschitz loss, diameter D, epsilon and delta between 0 and 1, its steps, n above 1",
     quantifier=UNNAMED,
     corrected=Variant("The same with ``log(1.25 / delta)``, there and in the noise.", added=LOGARITHM),
     false=Variant("The same with ``log(1.25 / delta)`` and without ``1 / epsilon``.", added=LOGARITHM, power=0),
 )
-def excess_is_bounded(learning: Learning, added: float = 0.0, power: int = 1) -> Comparison:
+def excess_is_bounded(learning: Learning, *, added: float = 0.0, power: int = 1) -> Comparison:
     """Algorithm 6 is ``O(D L sqrt(K log(1 / delta)) log(n) / (epsilon sqrt(n)))`` from the least risk.
 
     The constant that is tried is 1. As delta tends to 1 the right side vanishes and the left does not: no constant is

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain, islice, product
 
 import numpy as np
@@ -120,19 +120,17 @@ PLAIN = Variant(
     plain=True,
 )
 
-theorem_9 = partial(claim, "G21", "Theorem 9")
 
-
-@theorem_9(part="unbiased", kind="text", on=_any_gradients, given=ANY, false=PLAIN)
-def estimate_is_unbiased(given: Gradients, plain: bool = False) -> Comparison:
+@claim("G21", "Theorem 9: unbiased", kind="text", on=_any_gradients, given=ANY, false=PLAIN)
+def estimate_is_unbiased(given: Gradients, *, plain: bool = False) -> Comparison:
     """The estimate of eq. (7), over the noisy labels of each label, has the gradient of the label as its mean."""
     entries = list(zip(*(given.estimate(noisy, plain=plain) for noisy in range(given.k)), strict=True))
     means = (_dot(chances, each) for chances in response_rows(given.k, given.ratio) for each in entries)
     return worst(*map(equal, means, chain(*given.vectors)))
 
 
-@theorem_9(part="weights", kind="ours", on=_few_gradients, given=ANY, false=PLAIN)
-def weights_are_eq_7(given: Gradients, plain: bool = False) -> Comparison:
+@claim("G21", "Theorem 9: weights", kind="ours", on=_few_gradients, given=ANY, false=PLAIN)
+def weights_are_eq_7(given: Gradients, *, plain: bool = False) -> Comparison:
     """The weights of losses that the package makes for randomized response, in two ways, are those of eq. (7)."""
     epsilon, labels = math.log(given.ratio), np.arange(given.k)
     wanted = np.array([given.estimate(noisy, plain=plain) for noisy in range(given.k)], dtype=float)
@@ -146,8 +144,8 @@ FACTOR = Variant("It has one of at most ``K**2 L**2 / epsilon**2``, which its va
 POWER = Variant("It has a variance of at most ``36 K L**2 / epsilon**2``.", power=1)
 
 
-@theorem_9(part="variance", kind="text", on=bounded_gradients, given=SMALL, false=POWER)
-def variance_is_bounded(given: Gradients, power: int = 2) -> Comparison:
+@claim("G21", "Theorem 9: variance", kind="text", on=bounded_gradients, given=SMALL, false=POWER)
+def variance_is_bounded(given: Gradients, *, power: int = 2) -> Comparison:
     """The estimate of eq. (7) has a variance of at most ``36 K**2 L**2 / epsilon**2``.
 
     (The proof has constants to spare: of all that is tried here, nothing exceeds a 36th of that.)
@@ -155,8 +153,8 @@ def variance_is_bounded(given: Gradients, power: int = 2) -> Comparison:
     return at_most(given.moments[0], given.bound(power=power))
 
 
-@theorem_9(part="mean square", kind="text", on=bounded_gradients, given=SMALL, false=FACTOR)
-def mean_square_is_bounded(given: Gradients, factor: int = 36) -> Comparison:
+@claim("G21", "Theorem 9: mean square", kind="text", on=bounded_gradients, given=SMALL, false=FACTOR)
+def mean_square_is_bounded(given: Gradients, *, factor: int = 36) -> Comparison:
     """The estimate itself has a mean square of at most ``36 K**2 L**2 / epsilon**2``.
 
     That, rather than its variance, is what the theorem that the proof cites asks for.

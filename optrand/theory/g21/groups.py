@@ -12,7 +12,7 @@ Feldman, Talwar and Guha Thakurta, 2019, for ordinary privacy.)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 from typing import TypeVar
@@ -74,16 +74,11 @@ def _events(budget: Budget) -> Iterator[Event]:
         yield Event(event, ratio, delta, random.randint(1, 12))
 
 
-@claim(
-    "G21",
-    "Fact 14",
-    on=_events,
-    given="epsilon above 0, delta at least 0, data sets that differ in k labels",
-    false=Variant("The same with ``k delta`` for what is added.", added=lambda event: event.labels * event.delta),
-)
-def groups_are_protected(
-    event: Event, added: Callable[[Event], Fraction] = lambda e: group_delta(e.ratio, e.delta, labels=e.labels)
-) -> Comparison:
+ADDED = Variant("The same with ``k delta`` for what is added.", summed=True)
+
+
+@claim("G21", "Fact 14", on=_events, given="epsilon above 0, data sets that differ in k labels", false=ADDED)
+def groups_are_protected(event: Event, *, summed: bool = False) -> Comparison:
     """Where `k` labels differ, no event is likelier than ``E^k`` times as likely, plus ``delta (E^k - 1) / (E - 1)``.
 
     Of algorithms that are (epsilon, delta)-LabelDP. The paper writes that the output is a subset of the event; it is an
@@ -92,7 +87,8 @@ def groups_are_protected(
     reached = event.event
     for _ in range(event.labels):
         reached = likeliest(reached, event.ratio, delta=event.delta)
-    return at_most(reached, event.ratio**event.labels * event.event + added(event))
+    added = event.labels * event.delta if summed else group_delta(event.ratio, event.delta, labels=event.labels)
+    return at_most(reached, event.ratio**event.labels * event.event + added)
 
 
 def occurrences(n: int, most: int) -> list[Fraction]:
@@ -122,9 +118,8 @@ class Drawn(Instance):
         """The delta of the whole, at epsilon, where the algorithm's is this one and its epsilon that of Lemma 16."""
         likely = occurrences(self.n, 3 * math.ceil(self.copies))
         groups = _group_deltas(self.epsilon / self.copies, delta, epsilon=self.epsilon, most=len(likely) - 1)
-        return math.fsum(float(chance) * cost for chance, cost in zip(likely, groups, strict=True)) + float(
-            1 - total(likely)
-        )
+        costs = (float(chance) * cost for chance, cost in zip(likely, groups, strict=True))
+        return math.fsum((*costs, float(1 - total(likely))))
 
 
 def _group_deltas(step: float, delta: float, *, epsilon: float, most: int) -> list[float]:
@@ -177,7 +172,7 @@ def _(drawn: Drawn) -> Comparison:
 FEW = Variant("The same with ``log(2 / delta)``.", factor=0.25)
 
 
-@claim("G21", "Lemma 16", part="draws", kind="ours", on=_draws, given="delta below 1/2", false=FEW)
-def examples_are_drawn_seldom(drawn: Drawn, factor: float = 1.0) -> Comparison:
+@claim("G21", "Lemma 16: draws", kind="ours", on=_draws, given="delta below 1/2", false=FEW)
+def examples_are_drawn_seldom(drawn: Drawn, *, factor: float = 1.0) -> Comparison:
     """An example is drawn more than ``4 log(2 / delta)`` times with probability at most ``delta / 2``."""
     return at_most(1 - total(occurrences(drawn.n, math.floor(factor * drawn.copies))), drawn.delta / 2)

@@ -10,9 +10,9 @@ about all algorithms at once, is not the paper's argument, and is sharper.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
 from typing import TypeVar
 
@@ -64,7 +64,7 @@ class Signs(Instance, diameter="D", lipschitz="L"):
     diameter: Fraction
     lipschitz: Fraction
 
-    def risk(self, parameter: tuple[int, ...]) -> Fraction:
+    def risk(self, parameter: Sequence[int]) -> Fraction:
         """The empirical risk: label 1 counts the inner product, label 2 its negative."""
         turned = (w if y == 1 else -w for y, w in zip(self.labels, parameter, strict=True))
         return self.lipschitz * Fraction(sum(turned), len(self.labels))
@@ -76,21 +76,19 @@ def _data_sets(budget: Budget) -> Iterator[Signs]:
         yield from (Signs(labels, *size) for labels in product((1, 2), repeat=n) for size in sizes)
 
 
-step = partial(claim, "G21", "Proposition 13", kind="text")
-
 FALLS = Variant("The same with ``-D L / (2 n)``.", power=2)
 
 
-@step(part="construction", on=_data_sets, given="any labels, any D and L", false=FALLS)
-def least_risk_is_at_the_sum_of_signs(given: Signs, power: int = 1) -> Comparison:
+@claim("G21", "Proposition 13: construction", kind="text", on=_data_sets, given="any labels, any D and L", false=FALLS)
+def least_risk_is_at_the_sum_of_signs(given: Signs, *, power: int = 1) -> Comparison:
     """The least empirical risk in the ball is ``-D L / (2 sqrt(n))``, where the signed directions add up.
 
     Compared in squares: a linear function of slope `g` is least at ``-D |g| / 2``, and the point named must be as low.
     """
     n = len(given.labels)
     squared = (given.diameter * given.lipschitz) ** 2 / (4 * n**power)
-    slopes = (given.risk(tuple(int(i == j) for j in range(n))) for i in range(n))
-    there = given.risk(tuple(2 * label - 3 for label in given.labels))
+    slopes = (given.risk([i == j for j in range(n)]) for i in range(n))
+    there = given.risk([2 * label - 3 for label in given.labels])
     return worst(
         equal(given.diameter**2 / 4 * total(slope**2 for slope in slopes), squared),
         equal(there**2 * given.diameter**2 / (4 * n), squared),
@@ -132,11 +130,11 @@ def _coins(budget: Budget) -> Iterator[Coin]:
         yield Coin(1 + Fraction(random.randint(1, 999), 100), Fraction(random.randint(0, 100), 100))
 
 
-CHANNELS = "all (epsilon, delta)-DP channels of one fair label"
+HELPLESS = Variant("The same with ``E / (E + 1)``.", helps=0)
 
 
-@step(part="equation 13", on=_coins, given=CHANNELS, false=Variant("The same with ``E / (E + 1)``.", helps=0))
-def a_sign_is_hard_to_guess(coin: Coin, helps: int = 1) -> Comparison:
+@claim("G21", "Proposition 13: equation 13", kind="text", on=_coins, given="a fair label", false=HELPLESS)
+def a_sign_is_hard_to_guess(coin: Coin, *, helps: int = 1) -> Comparison:
     """A private parameter is on the right side of a direction with probability at most ``(E + delta) / (E + 1)``."""
     most = float((coin.ratio + helps * coin.delta) / (coin.ratio + 1))
     return at_most(coin.guessed, most, tolerance=LP_TOLERANCE)
@@ -164,8 +162,10 @@ def _parameters(budget: Budget) -> Iterator[Parameter]:
 SHARED = Variant("Risk is at least ``-(L / n) (D / 2)`` times their number over ``sqrt(n)``.", shared=True)
 
 
-@step(part="equation 15", on=_parameters, given="any parameter of the ball, any labels", false=SHARED)
-def right_signs_bound_what_is_gained(given: Parameter, shared: bool = False) -> Comparison:
+@claim(
+    "G21", "Proposition 13: equation 15", kind="text", on=_parameters, given="any parameter and labels", false=SHARED
+)
+def right_signs_bound_what_is_gained(given: Parameter, *, shared: bool = False) -> Comparison:
     """Risk is at least ``-(L / n) (D / 2)`` times the root of how many directions have the parameter on their side.
 
     Compared in squares, for the length that the parameter has.
@@ -206,13 +206,7 @@ def _budgets(budget: Budget) -> Iterator[Private]:
     return (Private(n, ratio, delta) for n, ratio, delta in product(sizes, RATIOS, deltas))
 
 
-@claim(
-    "G21",
-    "Proposition 13",
-    part="least excess risk",
-    on=_budgets,
-    given="all (epsilon, delta)-LabelDP algorithms, on the constructed data sets",
-)
+@claim("G21", "Proposition 13: least excess risk", on=_budgets, given="all algorithms, on the constructed data sets")
 def private_risk_exceeds_the_least(private: Private) -> Comparison:
     """The excess risk is on average at least ``(1 - sqrt((E + delta) / (E + 1))) D L / (2 sqrt(n))``.
 

@@ -115,16 +115,11 @@ def _trainings(budget: Budget) -> Iterator[Training]:
             yield Training(2, epsilon, ((0,), (1, 2), (3,)), model, coins=True)
 
 
-@claim(
-    "G21",
-    "Observation 4",
-    on=_trainings,
-    given="stages chosen without a look at labels, any training algorithm, the package's RRWithPrior, epsilon above 0",
-)
+@claim("G21", "Observation 4", on=_trainings, given="stages chosen without a look at labels, any training algorithm")
 def stages_cost_epsilon_once(training: Training) -> Comparison:
     """Training in stages of disjoint rows, with priors that the model of the stage before predicts, is epsilon-LabelDP.
 
-    So are all models and all noisy labels together, which is what is tried here.
+    So are all models and all noisy labels together, which is what is tried here, with the package's RRWithPrior.
     """
     return at_most(training.largest_ratio, exp_bracket(training.epsilon)[0])
 
@@ -165,16 +160,10 @@ def _grouped(budget: Budget) -> Iterator[Grouped]:
     "Algorithm 4",
     on=_grouped,
     given="groups chosen without a look at labels, at least two labels",
-    corrected=Variant(
-        "The same with a draw for each count. The half is there since a label that is replaced changes two counts.",
-        own=1,
-    ),
-    false=Variant(
-        "The same with a draw for each count, of all of epsilon, as if a label that is replaced changed one count.",
-        own=2,
-    ),
+    corrected=Variant("The same with a draw for each count; a label that is replaced changes two counts.", own=1),
+    false=Variant("The same with a draw for each count, of all of epsilon, as if one count changed.", own=2),
 )
-def noise_hides_groups(grouped: Grouped, own: int = 0) -> Comparison:
+def noise_hides_groups(grouped: Grouped, *, own: int = 0) -> Comparison:
     """Histograms of the labels of disjoint groups, with ``dlaplace.rvs(epsilon / 2, K)`` added, are epsilon-LabelDP.
 
     That is one draw for all counts of a group, as SciPy reads the line: differences of counts stay as they are. (With
@@ -201,7 +190,7 @@ def _histograms(_: Budget) -> Iterator[Histogram]:
     return (Histogram(counts) for k in (1, 2, 3) for counts in product((2, 1, 0, -1, -7), repeat=k))
 
 
-@claim("G21", "Algorithm 4", part="line 4(c)", kind="text", on=_histograms, given="any noisy counts, 0 / 0 taken as 0")
+@claim("G21", "Algorithm 4: line 4(c)", kind="text", on=_histograms, given="any noisy counts, 0 / 0 taken as 0")
 def clipped_counts_are_a_prior(histogram: Histogram) -> Comparison:
     """Counts that are cut off at 0, over their sum, are a prior."""
     return _is_prior([count / (sum(histogram.clipped) or 1) for count in histogram.clipped])
@@ -239,14 +228,13 @@ def _learned(budget: Budget) -> Iterator[Learned]:
 
 @claim(
     "G21",
-    "Algorithm 4",
-    part="draws",
+    "Algorithm 4: draws",
     kind="ours",
     on=_learned,
     given="priors of two labels that the package learns, with the words of a seed",
     false=Variant("The same with noise for all of epsilon.", halves=2),
 )
-def priors_come_as_often(learned: Learned, halves: int = 1) -> Comparison:
+def priors_come_as_often(learned: Learned, *, halves: int = 1) -> Comparison:
     """Learned priors come as often as noise of ratio ``exp(epsilon / 2)`` says, up to five standard errors.
 
     Counted are those that give the first label nothing, less than half, a half, more, and all, and those of no counts.
@@ -320,7 +308,7 @@ ONE_OTHER = Variant("The same with at most ``1 / m exp(-g / t)``, as if there we
 
 
 @temperature(part="cold priors", on=_tempered, false=ONE_OTHER)
-def cold_priors_are_on_the_top(given: Tempered, others: int | None = None) -> Comparison:
+def cold_priors_are_on_the_top(given: Tempered, *, others: int | None = None) -> Comparison:
     """As t tends to 0 the prior tends to one that is on the top classes only, alike on all of them.
 
     With `m` top classes and a gap `g` to the next logit, the others have at most ``(K - m) / m exp(-g / t)``.
@@ -333,7 +321,7 @@ def cold_priors_are_on_the_top(given: Tempered, others: int | None = None) -> Co
 
 
 @temperature(part="hot priors", on=_tempered, false=Variant("The same with half the distance.", halves=1))
-def hot_priors_are_uniform(given: Tempered, halves: int = 2) -> Comparison:
+def hot_priors_are_uniform(given: Tempered, *, halves: int = 2) -> Comparison:
     """As t tends to infinity the prior tends to the uniform one.
 
     With a distance `d` of the largest logit from the least, ``K p`` is between ``exp(-d / t)`` and ``exp(d / t)`` for
@@ -381,7 +369,7 @@ ONE_TOP = Variant("The same with ``exp(g / t) - 1 >= E - 1``, as if there were o
 
 
 @temperature(part="labels kept", on=_cooled, false=ONE_TOP)
-def heating_keeps_more(given: Cooled, tops: int | None = None) -> Comparison:
+def heating_keeps_more(given: Cooled, *, tops: int | None = None) -> Comparison:
     """At a higher temperature the package's RRWithPrior keeps as many labels or more.
 
     It keeps the `m` top classes only if and only if ``m (exp(g / t) - 1) >= E - 1`` with the gap `g` to the next logit,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from itertools import combinations, product
 
 import numpy as np
@@ -104,10 +104,7 @@ def _enumerable_tasks(budget: Budget) -> Iterator[Task]:
     return _tasks(budget.pick(quick=10, full=100), most=budget.pick(quick=4, full=5), seed=6)
 
 
-theorem_3 = partial(claim, "G21", "Theorem 3")
-
-
-@theorem_3(on=_any_tasks, given=ANY_PRIOR)
+@claim("G21", "Theorem 3", on=_any_tasks, given=ANY_PRIOR)
 def nothing_is_better(task: Task) -> Comparison:
     """No epsilon-DP randomizer keeps the label more often than RRWithPrior.
 
@@ -127,8 +124,8 @@ def _(task: Task) -> Comparison:
 AVERAGE = Variant("The same of the labels that are at least as likely as the average one.", average=True)
 
 
-@theorem_3(part="closed form", kind="ours", on=_any_tasks, given=ANY_PRIOR, false=AVERAGE)
-def closed_form_is_best(task: Task, average: bool = False) -> Comparison:
+@claim("G21", "Theorem 3: closed form", kind="ours", on=_any_tasks, given=ANY_PRIOR, false=AVERAGE)
+def closed_form_is_best(task: Task, *, average: bool = False) -> Comparison:
     """The package's RRWithPrior, of one prior and of a batch, keeps the label as often as the best subset of labels."""
     above = [y for y, p in enumerate(task.prior) if p * task.size >= 1]
     wanted = task.of_response(above) if average else task.best_subset
@@ -142,8 +139,8 @@ SMALL = f"{ANY_PRIOR} and at most log({LARGEST_FOR_SOLVERS})"
 OFF_BY_ONE = Variant("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
 
 
-@theorem_3(part="LP1", kind="text", on=_small_tasks, given=SMALL, false=OFF_BY_ONE)
-def lp1_is_best_subset(task: Task, others: int = -1) -> Comparison:
+@claim("G21", "Theorem 3: LP1", kind="text", on=_small_tasks, given=SMALL, false=OFF_BY_ONE)
+def lp1_is_best_subset(task: Task, *, others: int = -1) -> Comparison:
     """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior.
 
     That is, the largest ``E / (E + |Y| - 1)`` times the prior of `Y`, over all sets `Y` of labels.
@@ -152,8 +149,8 @@ def lp1_is_best_subset(task: Task, others: int = -1) -> Comparison:
     return equal(found, max(task.of_response(kept, others=others) for kept in task.subsets), tolerance=SOLVER)
 
 
-@theorem_3(part="LP2", kind="text", on=_small_tasks, given=SMALL, false=OFF_BY_ONE)
-def lp2_is_best_subset(task: Task, others: int = -1) -> Comparison:
+@claim("G21", "Theorem 3: LP2", kind="text", on=_small_tasks, given=SMALL, false=OFF_BY_ONE)
+def lp2_is_best_subset(task: Task, *, others: int = -1) -> Comparison:
     """The optimum of LP2, whose variables are the diagonal only, is that of RRWithPrior."""
     program = LP2().build(classification(task.floats, task.epsilon))
     found = -Highs().solve(program).value(program)
@@ -181,14 +178,15 @@ def _channels(budget: Budget) -> Iterator[Channel]:
         yield Channel(ratio, tuple(map(tuple, rows)))
 
 
-@theorem_3(
-    part="LP1 implies LP2",
+@claim(
+    "G21",
+    "Theorem 3: LP1 implies LP2",
     kind="text",
     on=_channels,
     given="any epsilon-DP randomizer from labels to labels",
     false=Variant("The same with weights that are closer to 1, ``2 / (1 + exp(epsilon))``.", twice=True),
 )
-def lp1_implies_lp2(channel: Channel, twice: bool = False) -> Comparison:
+def lp1_implies_lp2(channel: Channel, *, twice: bool = False) -> Comparison:
     """The diagonal `q` of an epsilon-DP table has ``q_y + exp(-epsilon) * (sum of the other q) <= 1`` for every `y`."""
     diagonal = [row[y] for y, row in enumerate(channel.rows)]
     discount = 2 / (1 + channel.ratio) if twice else 1 / channel.ratio
@@ -245,8 +243,8 @@ def _polytopes(budget: Budget) -> Iterator[Polytope]:
 ALL = Variant("The same with ``E / (E + K - 1)``, of randomized response on all `K` labels.", of_all=True)
 
 
-@theorem_3(part="vertices of LP2", kind="text", on=_polytopes, given="epsilon at least 0", false=ALL)
-def vertices_are_responses(polytope: Polytope, of_all: bool = False) -> Comparison:
+@claim("G21", "Theorem 3: vertices of LP2", kind="text", on=_polytopes, given="epsilon at least 0", false=ALL)
+def vertices_are_responses(polytope: Polytope, *, of_all: bool = False) -> Comparison:
     """A vertex of LP2 is zero, or ``E / (E + |Y| - 1)`` on a non-empty set `Y` of labels and 0 elsewhere.
 
     Counted are those that are not.
@@ -258,7 +256,7 @@ def vertices_are_responses(polytope: Polytope, of_all: bool = False) -> Comparis
     return none(len(vertices_of_lp2(polytope.size, polytope.ratio) - responses))
 
 
-@theorem_3(part="optima at vertices", kind="text", on=_enumerable_tasks, given=ANY_PRIOR)
+@claim("G21", "Theorem 3: optima at vertices", kind="text", on=_enumerable_tasks, given=ANY_PRIOR)
 def all_optima_are_vertices(task: Task) -> Comparison:
     """Every optimal solution of LP2 is a vertex.
 

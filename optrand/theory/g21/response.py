@@ -205,8 +205,8 @@ def _(kept: Kept) -> Comparison:
     return at_most(largest_ratio(rows), kept.ratio)
 
 
-@of_top_k("Lemma 1", part="integer tables", kind="ours", false=LESS)
-def top_k_table_is_as_printed(kept: Kept, share: Fraction = Fraction(1)) -> Comparison:
+@of_top_k("Lemma 1: integer tables", kind="ours", false=LESS)
+def top_k_table_is_as_printed(kept: Kept, *, share: Fraction = Fraction(1)) -> Comparison:
     """The integer table of the package for RRTop-k has the printed probabilities, up to 1e-9."""
     printed = top_k_rows(kept.prior, kept.k, 1 + share * (kept.ratio - 1))
     gaps = (abs(p - q) for p, q in zip(chain(*kept.tabulated), chain(*printed), strict=True))
@@ -218,7 +218,7 @@ def top_k_table_is_as_printed(kept: Kept, share: Fraction = Fraction(1)) -> Comp
     corrected=Variant("The same where `k` is at least 2; where it is 1 the output is certain for all labels.", alike=1),
     false=Variant("The output is least likely for a label that is not kept: with probability ``1 / k``.", alike=99),
 )
-def another_kept_label_is_least_likely(kept: Kept, alike: int = 0) -> Comparison:
+def another_kept_label_is_least_likely(kept: Kept, *, alike: int = 0) -> Comparison:
     """RRTop-k gives an output least likely for another label that is kept: with probability ``1 / (E + k - 1)``.
 
     Where `k` is 1 there is no such label.
@@ -231,8 +231,8 @@ def another_kept_label_is_least_likely(kept: Kept, alike: int = 0) -> Comparison
 ALL_LABELS = "The same with ``E / (E + K - 1)``, of randomized response on all labels."
 
 
-@of_top_k("Section 3.1", part="objective of RRTop-k", false=Variant(ALL_LABELS, all_labels=True))
-def top_k_keeps_the_label(kept: Kept, all_labels: bool = False) -> Comparison:
+@of_top_k("Section 3.1: objective of RRTop-k", false=Variant(ALL_LABELS, all_labels=True))
+def top_k_keeps_the_label(kept: Kept, *, all_labels: bool = False) -> Comparison:
     """RRTop-k keeps a label that follows the prior with ``E / (E + k - 1)`` times the prior of the `k` likeliest."""
     share = kept.ratio / (kept.ratio + (kept.size if all_labels else kept.k) - 1)
     chance = share * total(kept.prior[y] for y in kept.likeliest)
@@ -258,8 +258,8 @@ def _(task: Task) -> Comparison:
     return at_most(largest_ratio(tuple(rows)), task.ratio)
 
 
-@of_the_best_k("Corollary 2", part="integer tables", kind="ours", false=LESS)
-def with_prior_table_is_as_good(task: Task, share: Fraction = Fraction(1)) -> Comparison:
+@of_the_best_k("Corollary 2: integer tables", kind="ours", false=LESS)
+def with_prior_table_is_as_good(task: Task, *, share: Fraction = Fraction(1)) -> Comparison:
     """The integer table of the package for RRWithPrior keeps the label as often as printed, up to 1e-9.
 
     Tables themselves may differ where priors or numbers of labels are equally good.
@@ -317,14 +317,13 @@ def _sampled(budget: Budget) -> Iterator[Sampled]:
 
 @claim(
     "G21",
-    "Corollary 2",
-    part="sampler",
+    "Corollary 2: sampler",
     kind="ours",
     on=_sampled,
     given="the sampler for many priors, from words of one bit, all of them followed until they decide",
     false=Variant("The same where the coin that keeps a label is ``E / (E + k - 1)``, and else any is drawn.", again=1),
 )
-def sampler_is_as_printed(task: Sampled, again: int = 0) -> Comparison:
+def sampler_is_as_printed(task: Sampled, *, again: int = 0) -> Comparison:
     """Outputs have the probabilities of RRWithPrior, up to those of bits that have not decided; all bits are exact."""
     batch = rr_with_prior_batch([task.floats], task.epsilon)
     ratio, k = privacy_ratio(task.epsilon), int(batch.k_star[0])
@@ -345,8 +344,8 @@ def _flat(_: Budget) -> Iterator[Task]:
 HALF = "The same where the model finds the first label half as likely as each other one."
 
 
-@claim("G21", "Section 4", part="one stage", on=_flat, given="a flat first prior", false=Variant(HALF, first=1))
-def one_stage_is_randomized_response(task: Task, first: int = 2) -> Comparison:
+@claim("G21", "Section 4: one stage", on=_flat, given="a flat first prior", false=Variant(HALF, first=1))
+def one_stage_is_randomized_response(task: Task, *, first: int = 2) -> Comparison:
     """One stage of training, whose model gives all labels equal probabilities, asks by randomized response on all."""
     prior = shares([first] + [2] * (task.size - 1))
     found = table(rr_with_prior([float(share) for share in prior], task.epsilon))
