@@ -108,7 +108,7 @@ def bounded_gradients(budget: Budget) -> Iterator[Gradients]:
 
 
 def _few_gradients(budget: Budget) -> Iterator[Gradients]:
-    return islice(_gradients(RATIOS[:5], 0), 0, None, budget.pick(quick=4, full=1))
+    return islice(_gradients(RATIOS[:5], 0), 0, None, budget.pick(quick=7, full=1))
 
 
 ANY = "any gradients, epsilon above 0"
@@ -131,12 +131,17 @@ def estimate_is_unbiased(given: Gradients, *, plain: bool = False) -> Comparison
 
 @claim("G21", "Theorem 9: weights", kind="ours", on=_few_gradients, given=ANY, false=PLAIN)
 def weights_are_eq_7(given: Gradients, *, plain: bool = False) -> Comparison:
-    """The weights of losses that the package makes for randomized response, in two ways, are those of eq. (7)."""
-    epsilon, labels = math.log(given.ratio), np.arange(given.k)
+    """The weights of losses that the package makes for randomized response, in two ways, are those of eq. (7).
+
+    Over the noisy labels of its integer table they are the gradient of the label in the mean.
+    """
+    epsilon, labels, vectors = math.log(given.ratio), np.arange(given.k), np.array(given.vectors, dtype=float)
+    mechanism = tabulate(rr(labels, epsilon))
     wanted = np.array([given.estimate(noisy, plain=plain) for noisy in range(given.k)], dtype=float)
-    ways = loss_weights(tabulate(rr(labels, epsilon))), top_k_loss_weights(labels, labels >= 0, epsilon)
-    gaps = [float(np.abs(weights @ np.array(given.vectors, dtype=float) - wanted).max()) for weights in ways]
-    return at_most(max(gaps), 2 * WEIGHTS * max(1.0, float(np.abs(wanted).max())))
+    ways = loss_weights(mechanism), top_k_loss_weights(labels, labels >= 0, epsilon)
+    gaps = [weights @ vectors - wanted for weights in ways]
+    gaps += [mechanism.randomizer.matrix @ weights @ vectors - vectors for weights in ways]
+    return at_most(float(np.abs(gaps).max()), 2 * WEIGHTS * max(1.0, float(np.abs(wanted).max())))
 
 
 FACTOR = Variant("It has one of at most ``K**2 L**2 / epsilon**2``, which its variance keeps to.", factor=1)

@@ -133,7 +133,9 @@ def _coins(budget: Budget) -> Iterator[Coin]:
 HELPLESS = Variant("The same with ``E / (E + 1)``.", helps=0)
 
 
-@claim("G21", "Proposition 13: equation 13", kind="text", on=_coins, given="a fair label", false=HELPLESS)
+@claim(
+    "G21", "Proposition 13: equation 13", kind="text", on=_coins, given="any channel of a fair label", false=HELPLESS
+)
 def a_sign_is_hard_to_guess(coin: Coin, *, helps: int = 1) -> Comparison:
     """A private parameter is on the right side of a direction with probability at most ``(E + delta) / (E + 1)``."""
     most = float((coin.ratio + helps * coin.delta) / (coin.ratio + 1))

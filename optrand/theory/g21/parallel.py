@@ -304,14 +304,14 @@ def _tempered(budget: Budget) -> Iterator[Tempered]:
 
 temperature = partial(claim, "G21", "Appendix E", given="any logits, any temperatures above 0")
 
-ONE_OTHER = Variant("The same with at most ``1 / m exp(-g / t)``, as if there were one other class.", others=1)
+ONE_OTHER = Variant("The same with ``1 / m exp(-g / t)``, as if there were one class below.", others=1)
 
 
 @temperature(part="cold priors", on=_tempered, false=ONE_OTHER)
 def cold_priors_are_on_the_top(given: Tempered, *, others: int | None = None) -> Comparison:
-    """As t tends to 0 the prior tends to one that is on the top classes only, alike on all of them.
+    """As t tends to 0, classes below the `m` top ones lose the prior: they have at most ``(K - m) / m exp(-g / t)``.
 
-    With `m` top classes and a gap `g` to the next logit, the others have at most ``(K - m) / m exp(-g / t)``.
+    Top classes are those of the largest logit, the next one is `g` below it; they share what is left alike.
     """
     rest = len(given.logits) - given.tops
     bound = Fraction(rest and (others or rest), given.tops) * given.heat**-given.gap
@@ -320,12 +320,11 @@ def cold_priors_are_on_the_top(given: Tempered, *, others: int | None = None) ->
     )
 
 
-@temperature(part="hot priors", on=_tempered, false=Variant("The same with half the distance.", halves=1))
+@temperature(part="hot priors", on=_tempered, false=Variant("The same with ``d / 2``.", halves=1))
 def hot_priors_are_uniform(given: Tempered, *, halves: int = 2) -> Comparison:
-    """As t tends to infinity the prior tends to the uniform one.
+    """As t tends to infinity the prior is uniform: ``K p`` is between ``exp(-d / t)`` and ``exp(d / t)`` for each `p`.
 
-    With a distance `d` of the largest logit from the least, ``K p`` is between ``exp(-d / t)`` and ``exp(d / t)`` for
-    each `p`. (Compared are squares.)
+    `d` is the distance of the largest logit from the least. Compared are squares.
     """
     farthest = given.heat ** (halves * (max(given.logits) - min(given.logits)))
     squares = [(len(given.prior) * share) ** 2 for share in given.prior]
@@ -370,10 +369,10 @@ ONE_TOP = Variant("The same with ``exp(g / t) - 1 >= E - 1``, as if there were o
 
 @temperature(part="labels kept", on=_cooled, false=ONE_TOP)
 def heating_keeps_more(given: Cooled, *, tops: int | None = None) -> Comparison:
-    """At a higher temperature the package's RRWithPrior keeps as many labels or more.
+    """A higher temperature keeps more labels, and only the `m` top ones as long as ``m (exp(g / t) - 1) >= E - 1``.
 
-    It keeps the `m` top classes only if and only if ``m (exp(g / t) - 1) >= E - 1`` with the gap `g` to the next logit,
-    and all classes if and only if ``exp((f - least logit) / t) - 1`` sums over the logits `f` to less than ``E - 1``.
+    Of the package's RRWithPrior, which keeps all labels if and only if ``exp((f - least logit) / t) - 1`` sums to less
+    than ``E - 1`` over the logits `f`. `g` is the distance of the largest logit from the next one.
     """
     priors = [[float(share) for share in each.prior] for each in given.both]
     counts = rr_with_prior_batch(priors, math.log(given.ratio)).k_star.tolist()
