@@ -26,10 +26,13 @@ from optrand.theory.comparison import Comparison, Number, at_most, equal, worst
 from optrand.theory.instances import RATIOS, Instance, settings, shares
 from optrand.theory.sums import total
 
-__all__ = ["Rows", "Task", "best_k", "kept_labels", "largest_ratio", "objective", "table", "tasks", "top_k_rows"]
+__all__ = ["Law", "Rows", "Task", "best_k", "kept_labels", "largest_ratio", "laws", "objective", "table", "top_k_rows"]
 
 Rows = tuple[tuple[Fraction, ...], ...]
 """Probabilities of the outputs ``0 ... K-1``, a row for each label."""
+
+Law = dict[int, Fraction]
+"""Probability of each label that can be released."""
 
 ROUNDING = 1e-9
 """What the integer tables of the package may differ from the printed probabilities."""
@@ -90,20 +93,24 @@ def largest_ratio(rows: Rows) -> Number:
     return sums.largest_ratio([dict(enumerate(row)) for row in rows])
 
 
-def table(solution: Solution) -> Rows:
-    """Exact probabilities of the package's integer table for a solution, labels that are no outputs with zeros.
+def laws(solution: Solution) -> tuple[Law, ...]:
+    """Exact law of what is released of each label, by the integer table of a solution.
 
     Examples
     --------
-    >>> [[float(chance) for chance in row] for row in table(rr_top_k([0.9, 0.1], 1, 1.0))]
-    [[1.0, 0.0], [1.0, 0.0]]
+    >>> [{v: round(float(p), 9) for v, p in law.items()} for law in laws(rr_top_k([0.9, 0.1], 1, 1.0))]
+    [{0: 1.0}, {0: 1.0}]
     """
     mechanism = tabulate(solution)
-    found = [[Fraction(0)] * len(mechanism.labels) for _ in mechanism.labels]
-    for y, weights in enumerate(mechanism.weights.tolist()):
-        for v, weight in zip(mechanism.outputs, weights, strict=True):
-            found[y][int(v)] = Fraction(weight, mechanism.total)
-    return tuple(map(tuple, found))
+    outputs = mechanism.outputs.astype(int).tolist()
+    rows = mechanism.weights.tolist()
+    return tuple({v: Fraction(w, mechanism.total) for v, w in zip(outputs, row, strict=True)} for row in rows)
+
+
+def table(solution: Solution) -> Rows:
+    """Exact laws as a table, with zeros for labels that are never released."""
+    found = laws(solution)
+    return tuple(tuple(law.get(v, Fraction(0)) for v in range(len(found))) for law in found)
 
 
 class Task(Instance):
