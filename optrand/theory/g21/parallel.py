@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from itertools import accumulate, chain, combinations, product
@@ -115,21 +116,20 @@ def _trainings(budget: Budget) -> Iterator[Training]:
             yield Training(2, epsilon, ((0,), (1, 2), (3,)), model, coins=True)
 
 
-@claim("G21", "Observation 4", on=_trainings, given="stages chosen without a look at labels, any training algorithm")
-def stages_cost_epsilon_once(training: Training) -> Comparison:
+AGAIN = Variant("The same where the last stage asks for the label of row 0 again.", again=(0,))
+
+UNSEEN = "stages chosen without a look at labels, any training algorithm"
+
+
+@claim("G21", "Observation 4", on=_trainings, given=UNSEEN, false=AGAIN)
+def stages_cost_epsilon_once(training: Training, *, again: tuple[int, ...] = ()) -> Comparison:
     """Training in stages of disjoint rows, with priors that the model of the stage before predicts, is epsilon-LabelDP.
 
     So are all models and all noisy labels together, which is what is tried here, with the package's RRWithPrior.
     """
-    return at_most(training.largest_ratio, exp_bracket(training.epsilon)[0])
-
-
-@stages_cost_epsilon_once.false
-def _(training: Training) -> Comparison:
-    """The same where the last stage asks for the label of row 0 again."""
-    last = tuple(dict.fromkeys((*training.stages[-1], 0)))
-    again = Training(training.k, training.epsilon, (*training.stages[:-1], last), training.model, training.coins)
-    return at_most(again.largest_ratio, exp_bracket(training.epsilon)[0])
+    last = tuple(dict.fromkeys((*training.stages[-1], *again)))
+    asked = replace(training, stages=(*training.stages[:-1], last))
+    return at_most(asked.largest_ratio, exp_bracket(training.epsilon)[0])
 
 
 class Grouped(Instance, k="K", root="exp(epsilon / 2)", ids="group of each row"):
