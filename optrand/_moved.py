@@ -21,6 +21,7 @@ MODULES = MappingProxyType(
         "optrand." + old: "optrand." + new
         for old, new in {
             "arcs": "model.arcs",
+            "baselines.protocol": "model.protocol",
             "certificate": "certificates.certificate",
             "continuous": "studies.continuous",
             "discrete_noise": "sampling.discrete_noise",
@@ -48,6 +49,7 @@ MODULES = MappingProxyType(
             "programs.lp2": "solvers.grid.lp2",
             "programs.pairwise": "solvers.grid.pairwise",
             "randomizer": "model.randomizer",
+            "release.baseline_job": "release.job",
             "report": "plotting.report",
             "rounding": "sampling.rounding",
             "solution": "model.solution",

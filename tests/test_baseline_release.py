@@ -21,8 +21,7 @@ from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.mechanism import load
 from optrand.model.outputs import Interval
-from optrand.release.baseline_job import BaselineJob
-from optrand.release.job import LabelJob
+from optrand.release.job import BaselineJob, LabelJob
 from optrand.release.named import NAMES, lattice_step, named_randomizer, parse_clip, randomized_response
 from optrand.release.randomizer_file import load_randomizer, save_randomizer
 from optrand.release.table import read_table
@@ -289,7 +288,7 @@ def full_disk(*_, **__):
 
 @pytest.mark.parametrize(
     "target",
-    ["optrand.release.baseline_job.save_randomizer", "optrand.base.files.publish", "os.fsync", "os.link"],
+    ["optrand.release.job.save_randomizer", "optrand.base.files.publish", "os.fsync", "os.link"],
     ids=["while saving", "while renaming the table", "while flushing", "while renaming"],
 )
 def test_a_full_disk_leaves_nothing_behind(here, monkeypatch, target):
@@ -310,7 +309,7 @@ def test_a_randomizer_is_on_the_disk_before_the_table_has_its_name(here, monkeyp
         seen.append(sorted(path.name for path in here.iterdir() if not path.name.startswith(".")))
         save_randomizer(*arguments, **options)
 
-    monkeypatch.setattr("optrand.release.baseline_job.save_randomizer", saved)
+    monkeypatch.setattr("optrand.release.job.save_randomizer", saved)
     TableJob(job=job_of("discrete-staircase", labels=np.arange(3.0)), column="y").run("in.csv", "out.csv")
     assert seen == [["in.csv"]]
 
@@ -334,7 +333,7 @@ def test_a_file_of_the_other_kind_is_never_left_beside_a_new_table(here, overwri
 
 def test_a_source_that_others_can_repeat_writes_no_table(here):
     with pytest.raises(InvalidInput, match="SeededEntropy draws words that others can draw again"):
-        TableJob(job=job_of("rr", labels=np.arange(3.0)), column="y").run("in.csv", "out.csv", entropy=SeededEntropy(4))
+        TableJob(job=job_of("rr", labels=np.arange(3.0)), column="y").run("in.csv", "out.csv", source=SeededEntropy(4))
     assert [path.name for path in here.iterdir()] == ["in.csv"]
 
 
@@ -526,7 +525,7 @@ def test_no_message_repeats_a_label(here, monkeypatch, name):
     def broken(*_, **__):
         raise ValueError(f"could not draw for {HIDDEN}")
 
-    monkeypatch.setattr("optrand.release.baseline_job.declared_places", broken)
+    monkeypatch.setattr("optrand.release.job.declared_places", broken)
     result = randomized(name, "--allow-inexact")
     assert result.exit_code == FAILED
     assert "ValueError" in one_line(result)

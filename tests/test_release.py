@@ -765,7 +765,7 @@ def test_the_bundled_counts_are_a_public_prior():
 
 def test_a_source_that_others_can_repeat_writes_no_table(table, tmp_path):
     with pytest.raises(InvalidInput, match="SeededEntropy draws words that others can draw again"):
-        table_job().run(table, tmp_path / "out.csv", entropy=SeededEntropy(4))
+        table_job().run(table, tmp_path / "out.csv", source=SeededEntropy(4))
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 

@@ -7,10 +7,10 @@ from optrand.baselines.groups import Groups
 from optrand.baselines.laplace import DiscreteLaplace, Laplace
 from optrand.baselines.peer_bounds import PeerToPeerRow, peer_to_peer_table
 from optrand.baselines.peer_to_peer import PeerPrivacy, PeerRelease, PeerToPeer
-from optrand.baselines.protocol import ExactRandomizer, FloatRandomizer, LabelRandomizer, Moments
 from optrand.baselines.randomization import LabelRandomization, UniformRR
 from optrand.baselines.staircase import DiscreteStaircase, Staircase
 from optrand.baselines.vector import UnaryBits
+from optrand.model.protocol import ExactRandomizer, FloatRandomizer, LabelRandomizer, Moments
 
 __all__ = [
     "Alibi",

@@ -20,9 +20,9 @@ from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import values as checked_values
 from optrand.baselines.noise import Noise
-from optrand.baselines.protocol import Moments
 from optrand.errors import InvalidInput
-from optrand.model.outputs import Interval
+from optrand.model.outputs import Interval, Line, in_words
+from optrand.model.protocol import Moments
 from optrand.model.randomizer import Randomizer
 from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 
@@ -65,6 +65,9 @@ class Additive(ABC):
     """
 
     exact: ClassVar[bool]
+    n: ClassVar[None] = None
+    """There is no finite number of outputs."""
+
     labels: Interval
     epsilon: float
     clip: Interval | None
@@ -109,6 +112,16 @@ class Additive(ABC):
     @abstractmethod
     def noise(self) -> Noise:
         """The noise, in its own unit."""
+
+    @property
+    def realised_epsilon(self) -> float:
+        """Epsilon: the sensitivity may be attained."""
+        return self.epsilon
+
+    @property
+    def outputs_in_words(self) -> str:
+        """Where releases lie."""
+        return in_words(self.clip or Line())
 
     @property
     def unit(self) -> float:

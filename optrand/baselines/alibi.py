@@ -12,9 +12,9 @@ from optrand.base.validation import PRIOR_SUM_TOLERANCE, Floats
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.coins import octets
 from optrand.baselines.groups import checked_count
-from optrand.baselines.protocol import Moments
 from optrand.baselines.vector import MIN_EPSILON, checked_classes
 from optrand.errors import InvalidInput
+from optrand.model.protocol import Moments
 from optrand.sampling.entropy import EntropySource, SystemEntropy
 
 __all__ = ["Alibi"]

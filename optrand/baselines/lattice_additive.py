@@ -73,6 +73,11 @@ class LatticeAdditive(Additive):
             self.positions(np.array([clip.low, clip.high]), "end of clip")
 
     @property
+    def outputs_in_words(self) -> str:
+        """Where releases lie, and how far apart."""
+        return f"{super().outputs_in_words}, in steps of {self.step!r}"
+
+    @property
     def unit(self) -> float:
         """One step."""
         return self.step

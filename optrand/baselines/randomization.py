@@ -16,8 +16,8 @@ from optrand.base.arithmetic import log_above, privacy_ratio
 from optrand.base.validation import Floats, frozen, real
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.groups import checked_count, checked_labels
-from optrand.baselines.protocol import Moments
 from optrand.errors import InvalidInput
+from optrand.model.protocol import Moments
 from optrand.sampling import Sampler
 from optrand.sampling.entropy import EntropySource
 

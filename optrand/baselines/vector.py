@@ -18,8 +18,8 @@ from optrand.base.validation import Floats
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.coins import Octets, coins
 from optrand.baselines.groups import checked_count
-from optrand.baselines.protocol import Moments
 from optrand.errors import InvalidInput
+from optrand.model.protocol import Moments
 from optrand.sampling.entropy import EntropySource, SystemEntropy
 
 __all__ = ["UnaryBits", "checked_classes"]

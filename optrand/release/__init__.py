@@ -1,9 +1,8 @@
 """From a table of private labels to a released one.
 
 ========================================  ========================================================
-:mod:`~optrand.release.job`               the job itself, on arrays
-:mod:`~optrand.release.baseline_job`      the job with a randomizer that needs no prior
-:mod:`~optrand.release.table_job`         either job on files
+:mod:`~optrand.release.job`               the jobs, on arrays
+:mod:`~optrand.release.table_job`         a job on files
 :mod:`~optrand.release.named`             randomizers that need no prior, as a user names them
 :mod:`~optrand.release.randomizer_file`   additive noise in a file, and back
 :mod:`~optrand.release.table`             the tables: CSV and Parquet

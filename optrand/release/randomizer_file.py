@@ -16,12 +16,16 @@ from optrand.base import strict_json
 from optrand.base.files import write_atomically
 from optrand.base.strict_json import Document, fields, integer, number, numbers
 from optrand.base.validation import Floats
-from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Moments, Staircase
+from optrand.baselines import DiscreteLaplace, DiscreteStaircase, LabelRandomizer, Laplace, Moments, Staircase
 from optrand.baselines.additive import Additive
 from optrand.errors import InvalidFile, InvalidInput
+from optrand.mechanism.mechanism import Mechanism
 from optrand.model.outputs import Interval
 
-__all__ = ["KINDS", "finite_moments", "holds_noise", "load_randomizer", "save_randomizer"]
+__all__ = ["KINDS", "MECHANISM", "NOISE", "finite_moments", "holds_noise", "load_randomizer", "save_randomizer"]
+
+MECHANISM, NOISE = ".mechanism.json", ".randomizer.json"
+"""Endings of the files beside a table."""
 
 FORMAT = "optrand.randomizer"
 FIELDS = ("kind", "labels", "epsilon", "sensitivity", "clip", "parameters", "exact", "moments")
@@ -45,8 +49,8 @@ TOLERANCE = 1e-9
 """Moments are floats of closed forms, and the last bits of ``exp`` are not the same on every machine."""
 
 
-def finite_moments(randomizer: Additive, labels: Floats) -> Moments:
-    """The moments of noise at some labels.
+def finite_moments(randomizer: LabelRandomizer, labels: Floats) -> Moments:
+    """The moments of a randomizer at some labels.
 
     Raises
     ------
@@ -66,13 +70,13 @@ def finite_moments(randomizer: Additive, labels: Floats) -> Moments:
 
 
 def save_randomizer(
-    randomizer: Additive, path: str | os.PathLike[str], *, labels: Floats, overwrite: bool = False
+    randomizer: Additive | Mechanism, path: str | os.PathLike[str], *, labels: Floats, overwrite: bool = False
 ) -> None:
-    """Write additive noise as canonical JSON, whole or not at all.
+    """Write additive noise, or a mechanism, as canonical JSON, whole or not at all.
 
     Parameters
     ----------
-    randomizer : Laplace, Staircase, DiscreteLaplace or DiscreteStaircase
+    randomizer : Laplace, Staircase, DiscreteLaplace, DiscreteStaircase or Mechanism
     path : path
         A new file, or an existing one with `overwrite`; never a symbolic link.
     labels : (k,) array
@@ -87,6 +91,9 @@ def save_randomizer(
     OSError
         As from the operating system; nothing is left behind.
     """
+    if isinstance(randomizer, Mechanism):
+        randomizer.save(path, overwrite=overwrite)
+        return
     document = strict_json.sealed(_document(randomizer, labels), kind=FORMAT)
     write_atomically(path, strict_json.canonical(document), overwrite=overwrite)
 
