@@ -21,7 +21,11 @@ MODULES = MappingProxyType(
         "optrand." + old: "optrand." + new
         for old, new in {
             "arcs": "model.arcs",
+            "baselines.laplace": "baselines.additive",
+            "baselines.lattice_additive": "baselines.additive",
             "baselines.protocol": "model.protocol",
+            "baselines.staircase": "baselines.additive",
+            "baselines.staircase_noise": "baselines.noise",
             "certificate": "certificates.certificate",
             "continuous": "studies.continuous",
             "discrete_noise": "sampling.discrete_noise",
