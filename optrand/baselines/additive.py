@@ -12,14 +12,13 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Integral
 from typing import ClassVar, Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import quotient
-from optrand.base.validation import MAX_INTEGER, Floats, frozen, real
+from optrand.base.validation import MAX_INTEGER, Floats, frozen, integer, real
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import values as checked_values
@@ -594,9 +593,7 @@ class DiscreteStaircase(LatticeAdditive):
         super().__init__(labels, epsilon, step=step, **options)
         if rise is None:
             rise = best_rise(self.epsilon, self.steps)
-        if isinstance(rise, bool) or not isinstance(rise, Integral) or not 1 <= rise <= self.steps:
-            raise InvalidInput(f"rise is {rise!r}, expected an integer from 1 to the {self.steps} step(s) of a stair")
-        object.__setattr__(self, "rise", int(rise))
+        object.__setattr__(self, "rise", integer(rise, "rise", 1, self.steps, why=", the steps of a stair"))
 
     @property
     def noise(self) -> LatticeStaircase:

@@ -8,10 +8,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import PRIOR_SUM_TOLERANCE, Floats
+from optrand.base.validation import PRIOR_SUM_TOLERANCE, Floats, integer
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.coins import octets
-from optrand.baselines.groups import checked_count
 from optrand.baselines.vector import MIN_EPSILON, checked_classes
 from optrand.errors import InvalidInput
 from optrand.model.protocol import Moments
@@ -79,7 +78,7 @@ class Alibi:
 
     def __post_init__(self) -> None:
         """Check both numbers."""
-        object.__setattr__(self, "k", checked_count(self.k, "k", 2))
+        object.__setattr__(self, "k", integer(self.k, "k", 2))
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         if self.epsilon < MIN_EPSILON:
             raise InvalidInput(f"epsilon is {self.epsilon:g}, expected at least {MIN_EPSILON:g}")

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import float_above, log_bracket, privacy_ratio
-from optrand.base.validation import Floats
+from optrand.base.validation import Floats, integer
 from optrand.base.validation import epsilon as checked_epsilon
-from optrand.baselines.groups import Groups, checked_count, checked_labels
+from optrand.baselines.groups import Groups, checked_labels
 from optrand.baselines.randomization import LabelRandomization, fraction
 from optrand.errors import InvalidInput
 from optrand.sampling.discrete_noise import discrete_laplace
@@ -156,7 +156,7 @@ class ClusterRR:
         bias_correction: float | Fraction | None = None,
     ) -> None:
         """Check every parameter."""
-        size = checked_count(k, "k", 2)
+        size = integer(k, "k", 2)
         scale = fraction(noise_scale, "noise_scale")
         if scale <= 0:
             raise InvalidInput(f"noise_scale is {float(scale):g}, expected a number above 0: without noise, no privacy")
@@ -204,7 +204,7 @@ class ClusterRR:
         >>> ClusterRR.for_budget(10, split_at(1.0, 0.1), threshold=0.02).epsilon
         1.0
         """
-        floor = _checked_threshold(threshold, checked_count(k, "k", 2))
+        floor = _checked_threshold(threshold, integer(k, "k", 2))
         if floor == 0:
             raise InvalidInput("threshold is 0: no label could be kept at all, expected more, and at most 1/k")
         return cls(

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import float_above
-from optrand.base.validation import Floats, frozen
+from optrand.base.validation import Floats, frozen, integer
 from optrand.base.validation import epsilon as checked_epsilon
-from optrand.baselines.groups import Groups, checked_count, checked_labels
+from optrand.baselines.groups import Groups, checked_labels
 from optrand.closed_forms import RRWithPriorBatch, rr_with_prior
 from optrand.model.solution import Solution
 from optrand.sampling.entropy import EntropySource, SystemEntropy
@@ -96,7 +96,7 @@ class ClusterPriors:
         >>> priors.probabilities.round(2).tolist()
         [[0.0, 0.06, 0.94], [0.81, 0.19, 0.0]]
         """
-        size = checked_count(k, "k")
+        size = integer(k, "k", 1)
         array = checked_labels(labels, size, groups=groups)
         words = SystemEntropy() if source is None else source
         learned = [private_prior(counts, epsilon, source=words) for counts in groups.histograms(array, size)]
@@ -170,7 +170,7 @@ class ClusterPriorRR:
 
     def __post_init__(self) -> None:
         """Check both."""
-        checked_count(self.k, "k")
+        integer(self.k, "k", 1)
         checked_epsilon(self.split.prior, "the budget of the priors")
         checked_epsilon(self.split.labels, "the budget of the labels")
 

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from optrand.base.validation import real
-from optrand.baselines.groups import checked_count
+from optrand.base.validation import integer, real
 from optrand.baselines.peer_to_peer import PeerToPeer
 from optrand.errors import InvalidInput
 
@@ -34,7 +33,7 @@ def lemma9(mechanism: PeerToPeer, delta: float, size: int) -> float:
     Hypotheses: :math:`s \alpha \geq 2` and :math:`\xi \leq 3 \alpha \sqrt{\theta s (1 - \alpha)}`; also
     :math:`\alpha \leq 1/2`, which the proof needs and the lemma does not say.
     """
-    s, alpha, theta = checked_count(size, "the size of a cluster"), mechanism.flip, mechanism.rate
+    s, alpha, theta = integer(size, "the size of a cluster", 1), mechanism.flip, mechanism.rate
     target = real(delta, "delta")
     if not 0 < target < 1:
         raise InvalidInput(f"delta is {target:g}, expected a number above 0 and below 1")
@@ -79,7 +78,7 @@ def theorem3(mechanism: PeerToPeer, size: int) -> float:
     The theorem takes :math:`\alpha = 4 \sqrt 2 \log s / \sqrt{\theta s} \leq 1/2`, which takes more than 10,000
     users even at :math:`\theta = 1`; a larger flip, up to 1/2, serves its proof as well.
     """
-    s = checked_count(size, "the size of a cluster", 2)
+    s = integer(size, "the size of a cluster", 2)
     if not theorem3_flip(s, mechanism.rate) <= mechanism.flip <= 1 / 2:
         return math.inf
     return lemma9_at(mechanism, 4 * math.sqrt(math.log(s)), s)[0]
@@ -155,7 +154,7 @@ def peer_to_peer_table(cases: Iterable[tuple[int, float, float]]) -> list[PeerTo
     rows = []
     for size, flip, rate in cases:
         mechanism = PeerToPeer(flip, rate)
-        delta = 1 / checked_count(size, "the size of a cluster", 2) ** 2
+        delta = 1 / integer(size, "the size of a cluster", 2) ** 2
         privacy = mechanism.at_delta(delta, size)
         printed = lemma9(mechanism, delta, size), theorem3(mechanism, size)
         rows.append(

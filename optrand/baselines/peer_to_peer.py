@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import log_above
 from optrand.base.validation import epsilon as checked_epsilon
-from optrand.base.validation import real
-from optrand.baselines.groups import Groups, checked_count, checked_labels
+from optrand.base.validation import integer, real
+from optrand.baselines.groups import Groups, checked_labels
 from optrand.baselines.peer_accounting import LEAST_DELTA, PeerPair
 from optrand.baselines.randomization import fraction
 from optrand.errors import InvalidInput
@@ -133,7 +133,7 @@ class PeerToPeer:
         A user is told one flipped label, which is a given user's with probability :math:`1/n` ([E22], Section 5.1,
         prints :math:`1/s`).
         """
-        return abs(1 - 2 * self.flip) / checked_count(size, "the size of a cluster")
+        return abs(1 - 2 * self.flip) / integer(size, "the size of a cluster", 1)
 
     def delta(self, epsilon: float, size: int) -> PeerPrivacy:
         """The delta at an epsilon, for the worst labels of the other users.
@@ -194,7 +194,7 @@ class PeerToPeer:
         return PeerPrivacy(epsilon, target, ones, exhaustive)
 
     def _worst(self, size: int, measure: Callable[[PeerPair], float]) -> tuple[float, int, bool]:
-        n = checked_count(size, "the size of a cluster")
+        n = integer(size, "the size of a cluster", 1)
         flip = min(self.flip, 1 - self.flip)
 
         @cache

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import privacy_ratio
-from optrand.base.validation import Floats
+from optrand.base.validation import Floats, integer
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.coins import Octets, coins
-from optrand.baselines.groups import checked_count
 from optrand.errors import InvalidInput
 from optrand.model.protocol import Moments
 from optrand.sampling.entropy import EntropySource, SystemEntropy
@@ -113,7 +112,7 @@ class UnaryBits:
 
     def __post_init__(self) -> None:
         """Check both numbers."""
-        object.__setattr__(self, "k", checked_count(self.k, "k", 2))
+        object.__setattr__(self, "k", integer(self.k, "k", 2))
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         if self.epsilon < MIN_EPSILON:
             raise InvalidInput(f"epsilon is {self.epsilon:g}, expected at least {MIN_EPSILON:g}")

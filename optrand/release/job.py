@@ -255,7 +255,7 @@ class LabelJob(Job):
         A prior that spends nothing and is trusted to be public.
     paid_prior : PaidPrior, optional
         What an earlier run with the same labels and the same budget has paid for before it broke off.
-    outputs : Line, Interval, Grid or Mesh
+    outputs : Line, Interval, Grid or EvenGrid
         Where noisy labels may lie; the real line by default.
     bias_penalty : float
         From 0 to ``math.inf``, which is the default: no noisy label is biased.

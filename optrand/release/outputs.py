@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 
-from optrand.base.validation import Floats
+from optrand.base.validation import Floats, integer
 from optrand.errors import InvalidInput
 from optrand.model.outputs import Interval, Line, OutputSet, feasible_output_set
 from optrand.release.decimals import number, whole
 
-__all__ = ["DeclaredOutputs", "Mesh", "allowed_outputs", "parse_outputs"]
+__all__ = ["DeclaredOutputs", "EvenGrid", "allowed_outputs", "parse_outputs"]
 
 
 @dataclass(frozen=True)
-class Mesh:
+class EvenGrid:
     """So many evenly spaced outputs, from the lowest to the highest of debiased randomized response.
 
     Which they are depends on the epsilon that they will serve: :func:`optrand.feasible_output_set`.
@@ -33,15 +32,10 @@ class Mesh:
 
     def __post_init__(self) -> None:
         """Refuse anything but a whole number of at least 2."""
-        try:
-            n = operator.index(self.n)
-        except TypeError:
-            raise InvalidInput(f"a mesh size of type {type(self.n).__name__}, expected a whole number") from None
-        if n < 2:
-            raise InvalidInput(f"a mesh of {n}, expected at least 2: no single output is unbiased for two labels")
+        integer(self.n, "the size of the mesh", 2, why=": no single output is unbiased for two labels")
 
 
-DeclaredOutputs = OutputSet | Mesh
+DeclaredOutputs = OutputSet | EvenGrid
 """Known before the epsilon is."""
 
 
@@ -56,13 +50,13 @@ def parse_outputs(text: str) -> DeclaredOutputs:
     Examples
     --------
     >>> parse_outputs("line"), parse_outputs("grid:417"), parse_outputs("interval:-10:62.5")
-    (Line(low=-inf, high=inf), Mesh(n=417), Interval(low=-10.0, high=62.5))
+    (Line(low=-inf, high=inf), EvenGrid(n=417), Interval(low=-10.0, high=62.5))
     """
     kind, *parts = text.split(":")
     if kind == "line" and not parts:
         return Line()
     if kind == "grid" and len(parts) == 1 and (n := whole(parts[0])) is not None:
-        return Mesh(n)
+        return EvenGrid(n)
     if kind == "interval" and len(parts) == 2:
         low, high = (number(part, f"an end of the outputs {text!r}", "a number such as -10 or 62.5") for part in parts)
         return Interval(low, high)
@@ -71,4 +65,4 @@ def parse_outputs(text: str) -> DeclaredOutputs:
 
 def allowed_outputs(declared: DeclaredOutputs, labels: Floats, epsilon: float) -> OutputSet:
     """The outputs that were declared, for a randomizer of `labels` with this epsilon."""
-    return feasible_output_set(labels, epsilon, declared.n) if isinstance(declared, Mesh) else declared
+    return feasible_output_set(labels, epsilon, declared.n) if isinstance(declared, EvenGrid) else declared
