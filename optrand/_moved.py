@@ -21,6 +21,7 @@ MODULES = MappingProxyType(
         "optrand." + old: "optrand." + new
         for old, new in {
             "arcs": "model.arcs",
+            "baselines.alibi": "baselines.vector",
             "baselines.laplace": "baselines.additive",
             "baselines.lattice_additive": "baselines.additive",
             "baselines.protocol": "model.protocol",

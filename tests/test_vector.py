@@ -18,9 +18,8 @@ from words import GivenWords
 from optrand import Randomizer, certify, solve, unbiased_regression
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.baselines import vector
-from optrand.baselines.alibi import Alibi
 from optrand.baselines.coins import coins, octets
-from optrand.baselines.vector import UnaryBits
+from optrand.baselines.vector import Alibi, UnaryBits
 from optrand.errors import InvalidInput
 from optrand.mechanism.privacy import verified_ratio, verified_total
 from optrand.model.protocol import ExactRandomizer, FloatRandomizer
