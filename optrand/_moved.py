@@ -22,8 +22,10 @@ MODULES = MappingProxyType(
         for old, new in {
             "arcs": "model.arcs",
             "baselines.alibi": "baselines.vector",
+            "baselines.cluster_priors": "baselines.cluster",
             "baselines.laplace": "baselines.additive",
             "baselines.lattice_additive": "baselines.additive",
+            "baselines.peer_bounds": "baselines.peer_to_peer",
             "baselines.protocol": "model.protocol",
             "baselines.staircase": "baselines.additive",
             "baselines.staircase_noise": "baselines.noise",

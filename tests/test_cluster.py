@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from optrand.baselines.cluster import ClusterRR, cluster_distribution
-from optrand.baselines.cluster_priors import ClusterPriorRR, ClusterPriors
+from optrand.baselines.cluster import ClusterPriorRR, ClusterPriors, ClusterRR, cluster_distribution
 from optrand.baselines.groups import Groups
 from optrand.baselines.randomization import LabelRandomization, UniformRR
 from optrand.certificates.certificate import certify

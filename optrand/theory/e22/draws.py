@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import product
 
 from optrand.baselines import PeerToPeer
-from optrand.baselines.peer_bounds import lemma9_at
+from optrand.baselines.peer_to_peer import lemma9_at
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, equal
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from optrand.baselines import PeerToPeer
 from optrand.baselines.peer_accounting import PeerPair
-from optrand.baselines.peer_bounds import theorem3, theorem3_flip
+from optrand.baselines.peer_to_peer import theorem3, theorem3_flip
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, worst
 

@@ -11,7 +11,7 @@ from random import Random
 
 from optrand.base.arithmetic import exp_bracket
 from optrand.baselines import PeerToPeer
-from optrand.baselines.peer_bounds import lemma9_at
+from optrand.baselines.peer_to_peer import lemma9_at
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most
 
