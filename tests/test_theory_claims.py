@@ -75,6 +75,9 @@ HOLD = {
     ),
     "Z25": (
         "Theorem 1",
+        "Theorem 1: draws",
+        "Section 3.1: local to central",
+        "Section 4.3: cost",
         "Equation 24",
         "Equation 44",
         "Proposition 1",
@@ -85,7 +88,6 @@ HOLD = {
         "Equation 30",
         "Appendix B.2: privacy",
         "Appendix B.2: decay",
-        "Equation 33",
         "Equation 34",
         "Equation 35",
         "Equation 36",
@@ -136,7 +138,11 @@ HOLD_AS_CORRECTED = {
         "Lemma 9: upper tail",
         "Theorem 4: with Theorem 3",
     ),
-    "Z25": ("Appendix C.1: best k",),
+    "Z25": (
+        "Section 1: gap",
+        "Equation 33",
+        "Appendix C.1: best k",
+    ),
     "B23": (
         "Equation 1",
         "Table 1: losses",
