@@ -1,11 +1,12 @@
-"""Additive noise in a file, which is published beside the table that it made, and back.
+"""Additive noise in a file beside the table that it made, and back.
 
-The file is as strict as that of a mechanism (:mod:`optrand.base.strict_json`): canonical JSON with a digest, read
-without forgiveness, and what it says goes through the constructor of the randomizer.
+The file is as strict as that of a mechanism (:mod:`optrand.base.strict_json`): canonical JSON with a digest, and what
+it says goes through the constructor of the randomizer.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 from typing import Any
@@ -37,13 +38,6 @@ KINDS: dict[str, type[Additive]] = {
     "discrete-staircase": DiscreteStaircase,
 }
 """The noise that a file can hold, and so a release can be made with."""
-
-PARAMETERS = {
-    "laplace": (),
-    "staircase": ("gamma",),
-    "discrete-laplace": ("step",),
-    "discrete-staircase": ("step", "rise"),
-}
 
 TOLERANCE = 1e-9
 """Moments are floats of closed forms, and the last bits of ``exp`` are not the same on every machine."""
@@ -100,7 +94,7 @@ def save_randomizer(
 
 def _document(randomizer: Additive, labels: Floats) -> Document:
     kind = next(name for name, one in KINDS.items() if type(randomizer) is one)
-    values = {name: getattr(randomizer, name) for name in PARAMETERS[kind]}
+    values = {name: getattr(randomizer, name) for name in _parameters(type(randomizer))}
     clip, moments = randomizer.clip, finite_moments(randomizer, labels)
     return {
         "kind": kind,
@@ -183,14 +177,20 @@ def load_randomizer(path: str | os.PathLike[str]) -> Additive:
     return randomizer
 
 
+def _parameters(kind: type[Additive]) -> list[str]:
+    """Names of the options of one kind alone."""
+    common = {field.name for field in dataclasses.fields(Additive)}
+    return [field.name for field in dataclasses.fields(kind) if field.name not in common]
+
+
 def _options(content: Document, kind: str) -> dict[str, Any]:
     """The arguments of the constructor beside labels and epsilon."""
     options: dict[str, Any] = {"sensitivity": number(content["sensitivity"], "sensitivity")}
     if content["clip"] is not None:
         ends = fields(content["clip"], "clip", ("low", "high"))
         options["clip"] = Interval(number(ends["low"], "clip.low"), number(ends["high"], "clip.high"))
-    given = fields(content["parameters"], "parameters", PARAMETERS[kind])
-    for name in PARAMETERS[kind]:
+    given = fields(content["parameters"], "parameters", _parameters(KINDS[kind]))
+    for name in given:
         read = integer if name == "rise" else number
         options[name] = read(given[name], f"parameters.{name}")
     return options
