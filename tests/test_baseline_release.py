@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from optrand import rr
 from optrand.base import strict_json
 from optrand.base.numerals import shown_spent
-from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
+from optrand.baselines import DiscreteLaplace, DiscreteStaircase, LabelRandomizer, Laplace, Staircase
 from optrand.certificates.certificate import certify
 from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
 from optrand.errors import InvalidFile, InvalidInput
@@ -130,6 +130,13 @@ def test_noise_on_a_single_label_is_refused(name):
         named_randomizer(name, np.array([3.0]), epsilon=1.0)
 
 
+def test_a_release_by_noise_has_no_mechanism():
+    release = job_of("laplace").run(SIX)
+    assert release.summary.outputs is None
+    with pytest.raises(InvalidInput, match="there is no table"):
+        _ = release.mechanism
+
+
 @pytest.mark.parametrize("name", FINITE)
 def test_a_single_label_comes_back_as_it_is(name):
     release = job_of(name, labels=np.array([7.5])).run([7.5, 7.5])
@@ -234,6 +241,20 @@ def test_floating_point_noise_is_refused_unless_it_is_allowed(name, clip_outputs
 @pytest.mark.parametrize("name", FINITE + DISCRETE)
 def test_exact_randomizers_need_no_permission(name):
     assert job_of(name, allow_inexact=False).exact is True
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_named_randomizer_satisfies_one_protocol(name):
+    named = named_randomizer(name, SIX, epsilon=1.0)
+    assert isinstance(named, LabelRandomizer)
+    assert named.exact is (name not in INEXACT)
+    assert named.sample(SIX[::-1], source=SeededEntropy(1)).shape == SIX.shape
+    whole, part = named.moments(SIX), named.moments(SIX[[4, 1]])
+    assert part.biases.tolist() == whole.biases[[4, 1]].tolist()
+    assert part.variances.tolist() == whole.variances[[4, 1]].tolist()
+    assert named.epsilon * (1 - 1e-12) <= named.realised_epsilon <= named.epsilon
+    with pytest.raises(InvalidInput, match=r"other labels|outside the declared labels"):
+        named.moments([0.0, 9.0])
 
 
 def test_options_without_meaning_are_refused():

@@ -196,10 +196,6 @@ class Additive(ABC):
         ----------
         labels : (k,) array
             Among the declared ones, in any order. Public.
-
-        Returns
-        -------
-        Moments
         """
         places = self.positions(self._within(checked_values(labels, "labels")), "label")
         if self.clip is None:
@@ -289,7 +285,7 @@ class LatticeAdditive(Additive):
     """Labels ``low + i * step`` for integers ``i``, and noise in whole steps: exact, as nothing but integers is added.
 
     A label is known by its ``i``, noise is added to that, and only the sum is turned into a float: a function of the
-    sum alone, so that the rounding of floats can tell nobody which label it was.
+    sum alone, so that the rounding of floats does not depend on which label it was.
 
     Parameters
     ----------
@@ -363,10 +359,6 @@ class LatticeAdditive(Additive):
         ----------
         labels : (k,) array
             Strictly increasing.
-
-        Returns
-        -------
-        Randomizer
 
         Raises
         ------

@@ -327,25 +327,12 @@ class ClusterPriors:
 
         Parameters
         ----------
-        labels : (n,) array of integers
-            From 0 to ``k-1``. Private.
-        groups : Groups
-            The public group of each of the `n` rows.
+        labels, groups, source
+            As in :meth:`ClusterRR.release`.
         k : int
             The number of labels.
         epsilon : float
             In nats.
-        source : EntropySource, optional
-            The operating system by default, the only choice for a release.
-
-        Returns
-        -------
-        ClusterPriors
-
-        Raises
-        ------
-        InvalidInput
-            Labels for fewer or more rows than have a group, or outside ``0 ... k-1``; no message repeats one.
 
         Notes
         -----
@@ -454,21 +441,8 @@ class ClusterPriorRR:
 
         Parameters
         ----------
-        labels : (n,) array of integers
-            From 0 to ``k-1``. Private.
-        groups : Groups
-            The public group of each of the `n` rows.
-        source : EntropySource, optional
-            The operating system by default, the only choice for a release.
-
-        Returns
-        -------
-        ClusterPriorRelease
-
-        Raises
-        ------
-        InvalidInput
-            As :meth:`ClusterPriors.learn`.
+        labels, groups, source
+            As in :meth:`ClusterRR.release`.
 
         Notes
         -----

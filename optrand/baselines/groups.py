@@ -1,4 +1,4 @@
-"""Public groups of rows: the clusters that a mechanism may know because no private label had a part in them."""
+"""Public groups of rows: the clusters that a mechanism may know."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def _checked_ids(given: ArrayLike, name: str) -> NDArray[Any]:
     elif array.dtype.kind == "f":
         missing = int(np.isnan(array).sum())
     elif array.dtype == object:
-        # What stands for a gap may be unequal to itself, as NaN is, or refuse to say, as the NA of pandas does.
+        # A gap may be unequal to itself, as NaN is, or compare to no boolean, as the NA of pandas.
         same = np.equal(array, array, dtype=object).tolist()
         missing = sum(
             one is None or not isinstance(equal, (bool, np.bool_)) or not equal

@@ -101,7 +101,7 @@ class PeerToPeer:
 
     Notes
     -----
-    :attr:`epsilon` is pure and holds whoever looks, for the flips alone. Towards the learner, who does not see who
+    :attr:`epsilon` is pure and holds towards anybody, for the flips alone. Towards the learner, who does not see who
     asked whom, :meth:`at_delta` is far better; it depends on the size of the cluster.
     :mod:`optrand.baselines.peer_accounting` says what is summed.
 
@@ -174,10 +174,6 @@ class PeerToPeer:
         size : int
             Users in the cluster.
 
-        Returns
-        -------
-        PeerPrivacy
-
         Raises
         ------
         InvalidInput
@@ -229,17 +225,8 @@ class PeerToPeer:
 
         Parameters
         ----------
-        labels : (n,) array of integers
-            0 or 1. Private.
-        groups : Groups
-            The public cluster of each of the `n` users.
-        source : EntropySource, optional
-            The operating system by default, the only choice for a release.
-
-        Raises
-        ------
-        InvalidInput
-            Labels for fewer or more rows than have a cluster, or others than 0 and 1; no message repeats one.
+        labels, groups, source
+            As in :meth:`optrand.baselines.ClusterRR.release`; labels are 0 or 1.
 
         Notes
         -----
@@ -325,7 +312,7 @@ def lemma9_at(mechanism: PeerToPeer, xi: float, size: int) -> tuple[float, float
 
 
 def theorem3(mechanism: PeerToPeer, size: int) -> float:
-    r"""The epsilon of [E22], Theorem 3, with the constants of its proof; infinite where it does not speak.
+    r"""The epsilon of [E22], Theorem 3, with the constants of its proof; infinite where its hypotheses do not hold.
 
     Lemma 9 at :math:`\xi = 4 \sqrt{\log s}`, which gives :math:`\delta \leq 1/s^2`.
 
@@ -357,7 +344,7 @@ class PeerToPeerRow:
     exhaustive : bool
         Whether all labels of the other users were tried.
     lemma9, theorem3 : float
-        At this delta, as printed in [E22]; infinite where they do not speak.
+        At this delta, as printed in [E22]; infinite where their hypotheses do not hold.
     flips : float
         Pure, of the flips alone.
     """
@@ -391,10 +378,6 @@ def peer_to_peer_table(cases: Iterable[tuple[int, float, float]]) -> list[PeerTo
     ----------
     cases : iterable of (s, alpha, theta)
         Size of the cluster, probability of a flip, rate of subsampling.
-
-    Returns
-    -------
-    list of PeerToPeerRow
 
     Notes
     -----

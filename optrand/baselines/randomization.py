@@ -1,4 +1,4 @@
-r"""A label that is sometimes replaced by a draw from a known distribution, and the loss that undoes it on average."""
+"""A label that is sometimes replaced by a draw from a known distribution, and the loss that undoes it on average."""
 
 from __future__ import annotations
 

@@ -315,11 +315,10 @@ class Alibi(OneHot):
     less, and has half the variance or less.
 
     *Soft label* ([Z25], eq. 29). Of ``f(c) = -sum_k abs(o_k - [k = c])`` all but two terms are common to every class:
-    ``f(c) = abs(o_c) - abs(o_c - 1) + const``, and ``abs(x) - abs(x - 1)`` is ``2 x - 1`` clipped to ``[-1, 1]``. The
-    ``O(k^2)`` time of which the paper complains (Section 2) is a matter of the program: it takes ``O(k)``, and
-    noise beyond ``[0, 1]`` changes nothing. Nor is it a fault of this mechanism that the soft label of the truth falls
-    as ``1 / k`` (Appendix B.2): under a uniform prior no epsilon-DP randomizer has a posterior above ``exp(epsilon) /
-    (exp(epsilon) + k - 1)``. The bound of eq. 30 says nothing, a division by zero, where no other class is as high.
+    ``f(c) = abs(o_c) - abs(o_c - 1) + const``, and ``abs(x) - abs(x - 1)`` is ``2 x - 1`` clipped to ``[-1, 1]``. So it
+    takes ``O(k)`` time, not ``O(k^2)`` (Section 2), and noise beyond ``[0, 1]`` changes nothing. That the soft label of
+    the truth falls as ``1 / k`` (Appendix B.2) holds for all: under a uniform prior no epsilon-DP randomizer has a
+    posterior above ``exp(epsilon) / (exp(epsilon) + k - 1)``. Eq. 30 divides by zero where no other class is as high.
 
     Cost ``O(k)`` time and memory a label.
 
@@ -344,23 +343,7 @@ class Alibi(OneHot):
         return 2 / self.epsilon
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """A noisy one-hot vector for every label.
-
-        Parameters
-        ----------
-        values : array of class numbers, any shape, or one number
-        source : EntropySource, optional
-            Where random words come from; by default the operating system.
-
-        Returns
-        -------
-        array of floats, an axis of length k more than `values`
-
-        Raises
-        ------
-        InvalidInput
-            Values that are no classes; the message tells neither which nor how many.
-        """
+        """A noisy one-hot vector for every label; shapes, source and errors are those of :meth:`UnaryBits.sample`."""
         classes = checked_classes(values, self.k)
         words = SystemEntropy() if source is None else source
         noisy = np.empty(classes.size * self.k)

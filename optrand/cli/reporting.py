@@ -57,7 +57,7 @@ def reported(command: Command) -> Command:
         except (typer.Exit, typer.Abort):
             raise
         except BrokenPipeError:
-            # Whoever reads the output has read enough, as `head` does. What is left in the buffer goes nowhere.
+            # The reader, such as `head`, has closed the pipe: the rest of the buffer is dropped.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(FAILED) from None
         except Exception as error:
@@ -85,7 +85,7 @@ def _judged(error: Exception) -> tuple[str, int]:
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename else ""
         return f"{error.strerror or type(error).__name__}{where}", FAILED
-    # The message of an error that nobody foresaw may hold a label; where it happened does not.
+    # The message of an unforeseen error may hold a label; where it happened does not.
     return f"internal error: {type(error).__name__} in {_origin(error)}; please report it", FAILED
 
 

@@ -1,8 +1,6 @@
-"""Tables as CSV: every cell but the labels keeps its text, byte for byte.
+"""Tables as CSV: every cell but the labels keeps its text, byte for byte, in any encoding that extends ASCII.
 
-pyarrow parses; every column is read as raw bytes, so ``007`` stays ``007``, an empty cell and a quoted empty one stay
-two things, and text in any encoding that extends ASCII passes through. What is normalised is how the file is written
-down: a cell is quoted only where it has to be, lines end in a line feed, a byte-order mark and blank lines are dropped.
+On writing, a cell is quoted only where it has to be, lines end in a line feed, a byte-order mark and blank lines go.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Public declarations before a release: the set of labels, and perhaps a prior.
-
-Labels are written as decimals and become the floats nearest to them, so that ``0:1:0.1`` holds the same 0.3 as a table.
-"""
+"""Public declarations before a release: the set of labels, as the floats nearest to decimals, and perhaps a prior."""
 
 from __future__ import annotations
 

@@ -177,10 +177,7 @@ class Job(ABC):
         return False
 
     def diagnose(self, values: ArrayLike) -> Diagnosis:
-        """Count exactly which labels :meth:`run` would refuse, for the owner of the labels alone.
-
-        Spends nothing and releases nothing; what it returns is a fact about the true labels, and not to be shared.
-        """
+        """Exact counts of labels that :meth:`run` would refuse: for the owner of the labels alone, not to be shared."""
         return Diagnosis.of(Readings.of_array(values), self.labels, clip=self.clip)
 
     def run(
@@ -205,10 +202,6 @@ class Job(ABC):
             Given the prior as soon as it is paid for. Should anything fail later, a job with it as `paid_prior` does
             not pay again. Never called by a job that needs no prior.
 
-        Returns
-        -------
-        Release
-
         Raises
         ------
         InvalidInput
@@ -221,10 +214,9 @@ class Job(ABC):
 
         Notes
         -----
-        *Privacy.* The prior is epsilon_1-DP (:func:`~optrand.sampling.priors.private_histogram`) and the
-        mechanism is a function of it; given the mechanism, the noisy labels are epsilon_2-DP, for each depends on one
-        label only. Together: epsilon_1 + epsilon_2 by composition, at most `epsilon` as exact numbers. A randomizer
-        that needs no prior was fixed before any label was read.
+        *Privacy.* The prior is epsilon_1-DP (:func:`~optrand.sampling.priors.private_histogram`) and the mechanism is a
+        function of it, or fixed before any label is read; given the mechanism, the noisy labels are epsilon_2-DP, for
+        each depends on one label only: epsilon_1 + epsilon_2 by composition, at most `epsilon` as exact numbers.
         """
         entropy = SystemEntropy() if source is None else source
         given = np.asarray(values)
@@ -346,7 +338,7 @@ class LabelJob(Job):
             loss = certify(replace(mechanism.problem, bias_penalty=0.0), mechanism).upper
             variance = float(mechanism.moments(self.labels).variances.max())
         except BaseException as error:
-            # Whoever keeps the prior says where.
+            # A caller that keeps the prior adds a note of its own, with the place.
             if bought is not None and keep is None:
                 error.add_note(bought.spent(None))
             raise
@@ -427,7 +419,7 @@ class BaselineJob(Job):
     Raises
     ------
     InvalidInput
-        Floating-point noise that nobody allowed, a mechanism for other labels, labels beyond those of the noise, or
+        Floating-point noise that was not allowed, a mechanism for other labels, labels beyond those of the noise, or
         noise whose variance is no float.
 
     Examples

@@ -1,7 +1,6 @@
 """Tables as Parquet: every column but the labels keeps its type and its values.
 
-What does not survive is the note that a file keeps of itself (pandas, for one, writes there how many categories a
-column has): it may be a figure of the true labels, so it is dropped. Statistics are those of the new columns.
+The metadata of the file are dropped: they may hold a figure of the true labels, such as a number of categories.
 """
 
 from __future__ import annotations

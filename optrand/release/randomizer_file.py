@@ -129,10 +129,6 @@ def load_randomizer(path: str | os.PathLike[str]) -> Additive:
     path : path
         What :func:`save_randomizer` wrote. White space and the order of fields may differ; the content may not.
 
-    Returns
-    -------
-    Laplace, Staircase, DiscreteLaplace or DiscreteStaircase
-
     Raises
     ------
     InvalidFile

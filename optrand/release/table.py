@@ -1,9 +1,6 @@
-"""Tables of private labels on disk: read the label column as numbers, leave every other column alone.
+"""Tables of private labels on disk, CSV or Parquet: the label column as numbers, every other column as it is.
 
-A :class:`Table` is a file in memory that knows two things: the labels, and how to write itself with other numbers in
-their place. CSV (:mod:`~optrand.release.csv_table`) and Parquet (:mod:`~optrand.release.parquet_table`) are the two
-kinds. No error message of these modules repeats what a cell holds, be it a cell of the label column or of another: a
-table without a header, or with a stray quote, may have a label anywhere.
+No error message repeats what a cell holds: a table without a header, or with a stray quote, may have a label anywhere.
 """
 
 from __future__ import annotations
@@ -68,10 +65,6 @@ def read_table(path: str | os.PathLike[str], label: str) -> Table:
         A CSV file with a header (``.csv``, ``.csv.gz``) or a Parquet file (``.parquet``).
     label : str
         The name of the column, exactly as the file spells it.
-
-    Returns
-    -------
-    Table
 
     Raises
     ------

@@ -30,24 +30,12 @@ def mechanism_path(target: str | os.PathLike[str]) -> Path:
 
 
 def randomizer_path(target: str | os.PathLike[str]) -> Path:
-    """Path of the file of noise that is no finite mechanism: beside the table, ``.randomizer.json`` added to its name.
-
-    Examples
-    --------
-    >>> randomizer_path("out/census.noisy.csv").name
-    'census.noisy.csv.randomizer.json'
-    """
+    """Path of the file of additive noise: beside the table, ``.randomizer.json`` added to its name."""
     return _beside(target, NOISE)
 
 
 def paid_prior_path(target: str | os.PathLike[str]) -> Path:
-    """Path of a prior that was paid for, kept until the release is complete: ``.prior.csv`` added to the table's name.
-
-    Examples
-    --------
-    >>> paid_prior_path("out/census.noisy.csv").name
-    'census.noisy.csv.prior.csv'
-    """
+    """Path of a prior that was paid for, kept until the release is complete: beside the table, ``.prior.csv`` added."""
     return _beside(target, ".prior.csv")
 
 
@@ -60,7 +48,7 @@ def _beside(target: str | os.PathLike[str], ending: str) -> Path:
 class TableJob:
     """A job such as :class:`~optrand.release.job.LabelJob` on a column of a file.
 
-    Every other column is copied as it is: one that was computed from the labels gives them away.
+    Every other column is copied as it is: one that was computed from the labels discloses them.
 
     Parameters
     ----------
@@ -92,21 +80,18 @@ class TableJob:
         Raises
         ------
         InvalidInput
-            A file or a label that cannot be used, or a source that is not private. Targets are checked before the table
-            is read. A mechanism and another randomizer beside one table would contradict each other: the old
-            one is never replaced by another kind. A prior that is still beside the output was paid for: it is used, or
-            moved away, before another one is.
+            A file or a label that cannot be used, a source that is not private, or a target that may not be written:
+            targets are checked before the table is read. Nor is a file of another kind of
+            randomizer replaced, or a prior beside the output that was paid for and not used.
         OSError
             The disk is full, the folder is read-only, ... If the prior had been paid for by then, a note says so.
 
         Notes
         -----
-        A prior that is estimated from the labels is written beside the output, as :func:`paid_prior_path`, as soon as
-        it is drawn, and removed when all else is done: whatever ends the job in between, what was paid for is there.
-
-        The table is written to a temporary file and flushed to the disk; then the mechanism appears under its name,
-        then the table under its own. Whatever fails before, neither appears. A process that is killed between the two
-        leaves the mechanism alone, which tells no more than the prior that was paid for.
+        A prior that is estimated from the labels is kept beside the output, as :func:`paid_prior_path`, from when it is
+        drawn until all else is done. The table is written to a temporary file and flushed to the disk; then the
+        mechanism appears under its name, then the table under its own. Whatever fails before, neither appears. A
+        process that is killed between the two leaves the mechanism alone, which tells no more than the prior does.
         """
         if source is not None and not source.private:
             raise InvalidInput(
@@ -141,10 +126,7 @@ class TableJob:
         return release.summary
 
     def diagnose(self, table: str | os.PathLike[str]) -> Diagnosis:
-        """Count exactly which labels :meth:`run` would refuse, for the owner of the labels alone.
-
-        Spends nothing and releases nothing; what it returns is a fact about the true labels, and not to be shared.
-        """
+        """Exact counts of labels that :meth:`run` would refuse: for the owner of the labels alone, not to be shared."""
         return Diagnosis.of(read_column(table, self.column), self.job.labels, clip=self.job.clip)
 
     def _check_targets(self, path: Path, output: Path) -> None:
