@@ -57,6 +57,7 @@ MODULES = MappingProxyType(
             "programs.pairwise": "solvers.grid.pairwise",
             "randomizer": "model.randomizer",
             "release.baseline_job": "release.job",
+            "release.outputs": "release.declared",
             "report": "plotting.report",
             "rounding": "sampling.rounding",
             "solution": "model.solution",

@@ -21,8 +21,9 @@ from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.mechanism import load
 from optrand.model.outputs import Interval
+from optrand.release.declared import parse_clip
 from optrand.release.job import BaselineJob, LabelJob
-from optrand.release.named import NAMES, lattice_step, named_randomizer, parse_clip, randomized_response
+from optrand.release.named import NAMES, lattice_step, named_randomizer, randomized_response
 from optrand.release.randomizer_file import load_randomizer, save_randomizer
 from optrand.release.table import read_table
 from optrand.release.table_job import TableJob, mechanism_path, randomizer_path

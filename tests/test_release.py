@@ -30,10 +30,9 @@ from optrand.errors import Infeasible, InvalidInput, SolverFailed, SpentNote
 from optrand.mechanism.mechanism import Mechanism, load
 from optrand.model.outputs import in_words
 from optrand.release.csv_table import CsvTable
-from optrand.release.declared import PublicPrior, parse_labels, read_prior
+from optrand.release.declared import EvenGrid, PublicPrior, parse_labels, parse_outputs, read_prior
 from optrand.release.diagnosis import Diagnosis
 from optrand.release.job import LabelJob
-from optrand.release.outputs import EvenGrid, parse_outputs
 from optrand.release.paid_prior import PaidPrior, load_paid_prior
 from optrand.release.table import read_table
 from optrand.release.table_job import TableJob, mechanism_path, paid_prior_path

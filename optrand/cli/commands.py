@@ -135,10 +135,9 @@ def randomize(
     again: a second release of the same labels, or what a killed run left behind, adds to the first. A prior that was
     paid for before a run broke off is kept as OUT.prior.csv, from which --paid-prior goes on.
     """
-    from optrand.release.declared import parse_labels, read_prior
+    from optrand.release.declared import parse_clip, parse_labels, parse_outputs, read_prior
     from optrand.release.job import BaselineJob, Job, LabelJob
-    from optrand.release.named import named_randomizer, parse_clip
-    from optrand.release.outputs import parse_outputs
+    from optrand.release.named import named_randomizer
     from optrand.release.paid_prior import load_paid_prior
     from optrand.release.table_job import TableJob
 

@@ -8,8 +8,7 @@
 :mod:`~optrand.release.table`             the tables: CSV and Parquet
 :mod:`~optrand.release.diagnosis`         what is wrong with private labels, for their owner alone
 :mod:`~optrand.release.paid_prior`        a prior that was paid for, kept for a retry
-:mod:`~optrand.release.declared`          labels and a public prior, as a user writes them
-:mod:`~optrand.release.outputs`           where outputs may lie, as a user writes it
+:mod:`~optrand.release.declared`          labels, a public prior and outputs, as a user writes them
 :mod:`~optrand.release.decimals`          numbers, as a user writes them
 ========================================  ========================================================
 """

@@ -33,9 +33,8 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import Line, in_words
 from optrand.model.problem import Problem, regression
-from optrand.release.declared import PublicPrior
+from optrand.release.declared import DeclaredOutputs, PublicPrior, allowed_outputs
 from optrand.release.diagnosis import Diagnosis, Readings, declared_places
-from optrand.release.outputs import DeclaredOutputs, allowed_outputs
 from optrand.release.paid_prior import PaidPrior
 from optrand.release.randomizer_file import KINDS, MECHANISM, NOISE, finite_moments, save_randomizer
 from optrand.sampling.entropy import EntropySource, SystemEntropy

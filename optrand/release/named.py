@@ -21,10 +21,9 @@ from optrand.model.arcs import IntegerArcs
 from optrand.model.outputs import Interval
 from optrand.model.problem import classification
 from optrand.model.solution import Dual
-from optrand.release.decimals import number
 from optrand.release.randomizer_file import KINDS
 
-__all__ = ["NAMES", "lattice_step", "named_randomizer", "parse_clip", "randomized_response"]
+__all__ = ["NAMES", "lattice_step", "named_randomizer", "randomized_response"]
 
 
 def randomized_response(labels: Floats, epsilon: float) -> Mechanism:
@@ -149,23 +148,3 @@ def named_randomizer(
             f"{', '.join(KINDS)}"
         )
     return FINITE[name](names, epsilon)
-
-
-def parse_clip(text: str) -> Interval:
-    """The interval that noisy labels are clipped to: ``LOW:HIGH``.
-
-    Raises
-    ------
-    InvalidInput
-        Text of another form, or an interval that is empty.
-
-    Examples
-    --------
-    >>> parse_clip("-10:62.5")
-    Interval(low=-10.0, high=62.5)
-    """
-    ends = text.split(":")
-    if len(ends) != 2:
-        raise InvalidInput(f"noisy labels are clipped to {text!r}, expected LOW:HIGH such as -10:62.5")
-    low, high = (number(end, f"an end of the interval {text!r}", "a number such as -10 or 62.5") for end in ends)
-    return Interval(low, high)
