@@ -1,9 +1,7 @@
 r"""Randomizers that learn from public clusters of rows: [E22], Algorithm 1, and [G21], Algorithm 4.
 
-Rows with like features have like labels. :class:`ClusterRR` learns a noisy distribution of labels in every cluster and
-replaces each label, with some probability, by a draw from it: every row goes through a finite channel,
-:class:`LabelRandomization`, whose inverse makes any loss unbiased. :class:`ClusterPriorRR` takes the noisy histogram of
-a cluster for a prior, and gives each of its labels the randomizer that is best for that prior.
+:class:`ClusterRR` replaces each label, with some probability, by a draw from the noisy distribution of its cluster;
+:class:`ClusterPriorRR` gives it the randomizer that is best for that distribution as a prior.
 """
 
 from __future__ import annotations

@@ -44,6 +44,9 @@ Exit codes:
   2  wrong usage or input; nothing was written
   3  verification failed: not private, not unbiased, or no proof good enough"""
 
+CODES = {(InvalidFile, NotCertified): UNVERIFIED, (InvalidInput,): WRONG_INPUT}
+"""Exit codes of our own errors; of all others it is :data:`FAILED`."""
+
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
@@ -74,12 +77,8 @@ def reported(command: Command) -> Command:
 
 def _judged(error: Exception) -> tuple[str, int]:
     """Message of an error, and the exit code."""
-    if isinstance(error, (InvalidFile, NotCertified)):
-        return str(error), UNVERIFIED
-    if isinstance(error, InvalidInput):
-        return str(error), WRONG_INPUT
     if isinstance(error, OptrandError):
-        return str(error), FAILED
+        return str(error), next((code for kinds, code in CODES.items() if isinstance(error, kinds)), FAILED)
     if isinstance(error, MemoryError):
         return "not enough memory", FAILED
     if isinstance(error, OSError):

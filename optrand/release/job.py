@@ -461,7 +461,7 @@ class BaselineJob(Job):
     @property
     def ending(self) -> str:
         """A mechanism is saved as one; noise, which has no table, in a file of another kind."""
-        return MECHANISM if isinstance(self.randomizer, Mechanism) else NOISE
+        return MECHANISM if self.randomizer.n else NOISE
 
     def _released(
         self,

@@ -1,7 +1,6 @@
 """A prior that was estimated from the private labels and paid for, kept so that a retry need not pay again.
 
-A job on files keeps it beside its output until the release is complete. The file may be published as the noisy labels
-may; after one line that says what it cost it is a table of labels and counts.
+The file may be published as the noisy labels may: a line that says what it cost, then a table of labels and counts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Additive noise in a file beside the table that it made, and back.
-
-The file is as strict as that of a mechanism (:mod:`optrand.base.strict_json`): canonical JSON with a digest, and what
-it says goes through the constructor of the randomizer.
-"""
+"""Additive noise in a file beside the table that it made, canonical JSON with a digest, and back."""
 
 from __future__ import annotations
 
@@ -23,7 +19,16 @@ from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.outputs import Interval
 
-__all__ = ["KINDS", "MECHANISM", "NOISE", "finite_moments", "holds_noise", "load_randomizer", "save_randomizer"]
+__all__ = [
+    "KINDS",
+    "MECHANISM",
+    "NOISE",
+    "finite_moments",
+    "holds_noise",
+    "kind_of",
+    "load_randomizer",
+    "save_randomizer",
+]
 
 MECHANISM, NOISE = ".mechanism.json", ".randomizer.json"
 """Endings of the files beside a table."""
@@ -92,8 +97,13 @@ def save_randomizer(
     write_atomically(path, strict_json.canonical(document), overwrite=overwrite)
 
 
+def kind_of(noise: Additive) -> str:
+    """Name of the kind of some noise in :data:`KINDS`."""
+    return next(name for name, kind in KINDS.items() if type(noise) is kind)
+
+
 def _document(randomizer: Additive, labels: Floats) -> Document:
-    kind = next(name for name, one in KINDS.items() if type(randomizer) is one)
+    kind = kind_of(randomizer)
     values = {name: getattr(randomizer, name) for name in _parameters(type(randomizer))}
     clip, moments = randomizer.clip, finite_moments(randomizer, labels)
     return {
