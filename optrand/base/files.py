@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and never in place of something that nobody offered to lose."""
+"""Files that appear whole or not at all, and never in place of another unless the caller says so."""
 
 from __future__ import annotations
 
@@ -60,19 +60,8 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, *, overwrite: bo
     A temporary file beside the target is written, flushed to the disk and then renamed, and the directory is flushed
     as well. A process that is killed leaves at most that temporary file, whose name begins with a dot.
     """
-    refuse_target(path, overwrite=overwrite)
-    target = Path(path)
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
-    # Created here rather than by tempfile, whose files only their owner can read: a mechanism is public.
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        publish(temporary, target, overwrite=overwrite)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with new_file(Path(path), overwrite=overwrite, readable=True) as stream:
+        stream.write(data)
 
 
 def publish(temporary: Path, target: Path, *, overwrite: bool = False) -> None:
@@ -135,8 +124,8 @@ def _sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def check_target(path: Path, source: Path, *, overwrite: bool = False) -> None:
-    """Refuse a target before any work: the input under whatever name, a link, a folder, or something that exists.
+def check_target(path: Path, read: Path, *, overwrite: bool = False) -> None:
+    """Refuse a target before any work: the file that is `read`, a link, a folder, or something that exists.
 
     Raises
     ------
@@ -149,7 +138,7 @@ def check_target(path: Path, source: Path, *, overwrite: bool = False) -> None:
     if path.is_symlink():
         raise InvalidInput(f"{path} is a symbolic link: name the file itself")
     if path.exists():
-        if source.exists() and path.samefile(source):
+        if read.exists() and path.samefile(read):
             raise InvalidInput(f"{path} is the input itself: choose another name for the output")
         if not path.is_file():
             raise InvalidInput(f"{path} is not a regular file: choose another name for the output")
@@ -157,7 +146,7 @@ def check_target(path: Path, source: Path, *, overwrite: bool = False) -> None:
 
 
 @contextmanager
-def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
+def new_file(path: Path, *, overwrite: bool = False, readable: bool = False) -> Iterator[BinaryIO]:
     """A stream whose content appears under `path` when the block ends, and only if it ends well.
 
     Raises
@@ -169,19 +158,21 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
 
     Notes
     -----
-    As :func:`optrand.base.files.write_atomically`, for what does not fit in memory twice. A process that is killed
-    leaves at most a temporary file beside the target, whose name begins with a dot and which its owner alone can read:
-    half a release that nobody knows of must not add to one that everybody sees.
+    As :func:`write_atomically`, for what does not fit in memory twice. A process that is killed leaves at most a
+    temporary file beside the target, whose name begins with a dot and which, unless it is `readable`, its owner alone
+    can read: half a release that nobody knows of must not add to one that everybody sees.
     """
     refuse_target(path, overwrite=overwrite)
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    # Created here rather than by tempfile, whose files only their owner can read: a mechanism is public.
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if readable else 0o600)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.chmod(0o666 & ~_umask())
+        if not readable:
+            temporary.chmod(0o666 & ~_umask())
         publish(temporary, path, overwrite=overwrite)
     finally:
         temporary.unlink(missing_ok=True)

@@ -25,7 +25,7 @@ from optrand.sampling.uniform import integers_below
 
 __all__ = ["RRWithPriorBatch", "rr_with_prior_batch"]
 
-Integers = NDArray[np.int64]
+Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +76,9 @@ class RRWithPriorBatch:
         return int(self.priors.shape[1])
 
     @property
-    def k_star(self) -> Integers:
+    def k_star(self) -> Counts:
         """Number of labels that each row keeps, shape ``(b,)``."""
-        counts: Integers = np.count_nonzero(self.kept, axis=1)
+        counts: Counts = np.count_nonzero(self.kept, axis=1)
         return counts
 
     @property
@@ -90,7 +90,7 @@ class RRWithPriorBatch:
         return own[index] * mass
 
     @cached_property
-    def _members(self) -> tuple[Integers, Integers]:
+    def _members(self) -> tuple[Counts, Counts]:
         """The kept labels of all rows, one row after another, and where each row begins."""
         starts = np.concatenate(([0], np.cumsum(self.k_star)[:-1]))
         # Labels of a row come in increasing order, which is what flat positions modulo K give.
@@ -98,7 +98,7 @@ class RRWithPriorBatch:
         members %= self.k
         return members, starts
 
-    def sample(self, labels: ArrayLike, *, source: EntropySource | None = None) -> Integers:
+    def sample(self, labels: ArrayLike, *, source: EntropySource | None = None) -> Counts:
         r"""One output a row, drawn with no float on the path.
 
         With the rational ratio :math:`R = \mathtt{privacy\_ratio(epsilon)} \leq e^\epsilon` and :math:`k` kept labels,
@@ -146,7 +146,7 @@ class RRWithPriorBatch:
         members, starts = self._members
         return np.where(stays, array, members[starts + integers_below(sizes, source)])
 
-    def _checked_labels(self, labels: ArrayLike) -> Integers:
+    def _checked_labels(self, labels: ArrayLike) -> Counts:
         array = np.asarray(labels)
         if array.dtype.kind not in "iu" or array.shape != (len(self),):
             raise InvalidInput(
@@ -211,7 +211,7 @@ def _checked_priors(given: ArrayLike) -> Floats:
     return priors
 
 
-def _coins(sizes: Integers, ratio: Fraction, source: EntropySource, width: int) -> NDArray[np.bool_]:
+def _coins(sizes: Counts, ratio: Fraction, source: EntropySource, width: int) -> NDArray[np.bool_]:
     """True with probability ``(R - 1) / (R + size - 1)``, exactly, for each of `sizes`."""
     distinct, index = np.unique(sizes, return_inverse=True)
     chances = [(ratio - 1) / (ratio + int(size) - 1) for size in distinct]

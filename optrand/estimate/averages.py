@@ -145,10 +145,6 @@ def average(
     prior : (k,) array, optional
         Under which the variance is least; by default that of the mechanism's problem.
 
-    Returns
-    -------
-    Estimate
-
     Raises
     ------
     InvalidInput

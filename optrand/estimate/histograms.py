@@ -113,10 +113,6 @@ def histogram(released: ArrayLike, mechanism: Mechanism, *, prior: ArrayLike | N
     prior : (k,) array, optional
         Under which the variances are least; by default that of the mechanism's problem.
 
-    Returns
-    -------
-    Histogram
-
     Raises
     ------
     InvalidInput

@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 
 import optrand
-from optrand.baselines.staircase_noise import ContinuousStaircase, LatticeStaircase
+from optrand.baselines.noise import ContinuousStaircase, LatticeStaircase
 from optrand.theory.claim import Budget, Claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
 from optrand.theory.instances import RATIOS, Setting, settings
