@@ -48,8 +48,8 @@ HOLD = {
         "Equation 17",
         "Lemma 18",
         "Lemma 19",
+        "Lemma 18: as the package has it",
         "Lemma 20",
-        "Lemma 20: inner term",
         "Lemma 21",
         "Lemma 21: as Theorem 17 uses it",
         "Lemma 22",
@@ -126,7 +126,10 @@ HOLD = {
 HOLD_AS_CORRECTED = {
     "G21": (
         "Proposition 11: privacy",
+        "Lemma 15: last line",
+        "Lemma 20: inner term",
         "Theorem 17",
+        "Theorem 17: empirical risk minimizer",
         "Theorem 17: range of the debiased loss",
     ),
     "E22": (
