@@ -145,7 +145,7 @@ class Debiasing:
         return np.array(values).reshape(-1, *given.shape[1:])
 
     def expectations(self, values: Floats) -> Floats:
-        """Expectation ``M @ values`` for each label of values of the outputs, (n,) or (n, m), from differences of rows."""
+        """Expectation ``M @ values`` for each label of (n,) or (n, m) values of the outputs, by differences of rows."""
         columns = values.reshape(values.shape[0], -1)
         expected = np.zeros((self.mechanism.labels.size, columns.shape[1]))
         if self.factor is not None:
