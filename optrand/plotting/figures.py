@@ -23,11 +23,11 @@ __all__ = ["matrix_figure", "mechanism_figure", "paths_figure", "pmf_figure"]
 
 
 def pmf_figure(subject: Randomizer | HasRandomizer) -> Figure:
-    """One probability mass function a label, one below the other, as in [B23], Figure 2.
+    """Probability mass functions of the labels, one below the other, as in [B23], Figure 2.
 
-    The dotted line stands at the label, the triangle at the mean output (not for classes, which have no mean). A stem
-    ends in a filled circle where its label makes the output likeliest, in an empty one where it makes it least likely,
-    with a ratio of ``exp(epsilon)`` between the two, and in a diamond otherwise.
+    The dotted line stands at the label, the triangle at the mean output (not for classes). A stem ends in a filled
+    circle where its label makes the output likeliest, in an empty one where it makes it least likely, with a ratio of
+    ``exp(epsilon)`` between the two, and in a diamond otherwise.
 
     Parameters
     ----------
@@ -37,11 +37,6 @@ def pmf_figure(subject: Randomizer | HasRandomizer) -> Figure:
     -------
     Figure
         Of all labels, or of up to six spread evenly over them; its title says which.
-
-    Raises
-    ------
-    InvalidInput
-        A subject that has no randomizer.
 
     Examples
     --------
@@ -61,10 +56,9 @@ def pmf_figure(subject: Randomizer | HasRandomizer) -> Figure:
 
 
 def matrix_figure(subject: Randomizer | HasRandomizer) -> Figure:
-    """The table as a heat map, and beside it where each probability stands in its column ([B23], Definition 10).
+    """Heat map of the table, and beside it the place of each probability in its column ([B23], Definition 10).
 
-    Rows are labels and columns the outputs that occur, both in increasing order and equally wide whatever their values.
-    The shades of the heat map are logarithmic.
+    Rows are labels and columns the outputs that occur, increasing and equally wide. Shades are logarithmic.
 
     Parameters
     ----------
@@ -73,12 +67,7 @@ def matrix_figure(subject: Randomizer | HasRandomizer) -> Figure:
     Returns
     -------
     Figure
-        With the heat map first among its axes and the signature second.
-
-    Raises
-    ------
-    InvalidInput
-        A subject that has no randomizer.
+        The heat map is the first of its axes, the signature the second.
 
     Examples
     --------
@@ -96,22 +85,13 @@ def matrix_figure(subject: Randomizer | HasRandomizer) -> Figure:
 
 
 def mechanism_figure(subject: Randomizer | HasRandomizer, certificate: Certificate | None = None) -> Figure:
-    """The whole of a mechanism in one picture: its probability mass functions, its table, its signature, and a caption.
+    """Overview of a mechanism: its probability mass functions, its table, its signature, and a caption.
 
     Parameters
     ----------
     subject : Mechanism, Solution or Randomizer
     certificate : Certificate, optional
-        Adds the certified gap, and the privacy loss that was verified, to the caption.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    InvalidInput
-        A subject that has no randomizer.
+        Adds the certified gap and the verified privacy loss to the caption.
 
     Examples
     --------
@@ -134,11 +114,11 @@ def mechanism_figure(subject: Randomizer | HasRandomizer, certificate: Certifica
 
 
 def paths_figure(subject: Randomizer | HasRandomizer) -> Figure:
-    """A randomizer as the mixture of randomized responses on bins that it is, one strip a component.
+    """Mixture of randomized responses on bins, one strip a component.
 
-    A strip is as high as the weight of its component. Lines cut it into bins, and the shade of a bin is the output that
-    it produces: a strip is drawn, whatever the label is, and in it the label's own bin is ``exp(epsilon)`` times as
-    likely to give the output as each other bin.
+    A strip is as high as the weight of its component, and drawn with that probability whatever the label is. Lines cut
+    it into bins, whose shades are their outputs; the label's own bin is ``exp(epsilon)`` times as likely as each other
+    one.
 
     Parameters
     ----------
@@ -153,7 +133,7 @@ def paths_figure(subject: Randomizer | HasRandomizer) -> Figure:
     Raises
     ------
     InvalidInput
-        A subject without a randomizer, or with columns that are no intervals.
+        Columns that are no intervals.
 
     Examples
     --------
