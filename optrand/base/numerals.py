@@ -1,4 +1,4 @@
-"""Decimal numerals of bounds, rounded in a stated direction so that they stay true: down for lower, up for upper bounds."""
+"""Decimal numerals of bounds, rounded in a stated direction so that they stay true: lower ones down, upper ones up."""
 
 from __future__ import annotations
 
