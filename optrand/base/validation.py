@@ -72,7 +72,7 @@ def values(given: ArrayLike | Sequence[object], name: str) -> Floats:
     if array.size == 0:
         raise InvalidInput(f"{name} is empty, expected at least one value")
     if isinstance(given, (list, tuple)) or array.dtype.kind not in "fiu":
-        # Of a list its own elements are looked at: numpy would turn booleans and large integers into floats.
+        # The elements of a list are checked themselves: numpy would turn booleans and large integers into floats.
         elements = list(given) if isinstance(given, (list, tuple)) else array.tolist()
         if not all(isinstance(x, Real) and not isinstance(x, bool) for x in elements):
             raise InvalidInput(f"{name} holds values of type {array.dtype.type.__name__}, expected numbers")

@@ -40,18 +40,9 @@ def excess_above(epsilon: float) -> tuple[int, int]:
 
 
 def assembled(base: int, lowest: int, k: int, *, excess: tuple[int, int], digits: int) -> Fraction:
-    """Bound of its parts in integers.
+    """Bound of its parts in integers: `base` in ``2**-digits``, and `lowest`, at most ``min f``, in ``2**-(digits + s)``.
 
-    Parameters
-    ----------
-    base : int
-        In units of ``2**-digits``.
-    lowest : int
-        At most ``min f``, in units of ``2**-(digits + s)``.
-    k : int
-    excess : (int, int)
-        ``n, s`` as from :func:`excess_above`, with which `lowest` was computed.
-    digits : int
+    The `excess` is ``n, s`` of :func:`excess_above`, with which `lowest` was computed.
     """
     more, shift = excess
     one = 1 << shift

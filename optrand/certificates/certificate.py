@@ -182,18 +182,8 @@ def certify(
 def lower_bound(problem: Problem, dual: Dual, *, exact: bool = True) -> float:  # noqa: ARG001
     """Lower bound of the loss of every epsilon-DP randomizer with allowed outputs, by any multipliers, rounded down.
 
-    Parameters
-    ----------
-    problem : Problem
-    dual : Dual
-    exact : bool
-        Of no effect any more: the bound is always computed in exact arithmetic.
-
-    Returns
-    -------
-    float
-        Of the minimisation (for classification: minus the probability of a correct output); ``-inf`` if the multipliers
-        prove nothing.
+    It is that of the minimisation (for classification: minus the probability of a correct output); ``-inf`` if the
+    multipliers prove nothing. `exact` has no effect any more.
 
     Examples
     --------

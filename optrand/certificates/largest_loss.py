@@ -30,16 +30,7 @@ __all__ = ["certify_largest_loss", "label_losses"]
 def label_losses(problem: Problem, answer: Randomizer | Mechanism) -> Floats:
     r"""Loss of each label, :math:`E[(v - y)^2] / 2 + \lambda (E[v] - y)^2 / 2`, the last term for a finite penalty.
 
-    Parameters
-    ----------
-    problem : Problem
-        With squared loss; its prior is not used.
-    answer : Randomizer or Mechanism
-
-    Returns
-    -------
-    (k,) array
-        Of a mechanism, exact but for being rounded up.
+    The loss of the problem must be squared; its prior is not used. Losses of a mechanism are exact and rounded up.
 
     Examples
     --------
@@ -76,6 +67,10 @@ def certify_largest_loss(
 ) -> Certificate:
     """Certify privacy, unbiasedness, and the distance of the largest loss over labels from the least one.
 
+    `upper` is the largest loss over labels (of a mechanism computed in integers and rounded up), infinite if the answer
+    is not feasible; `lower`, the bound of :func:`optrand.certify` over the sum of the prior, bounds that of every
+    epsilon-DP randomizer that the problem allows. Cost ``O(k log k)`` for the bound and ``O(k + n)`` for arcs.
+
     Parameters
     ----------
     subject : Solution, Mechanism or Problem
@@ -85,21 +80,10 @@ def certify_largest_loss(
     dual : Dual, optional
         Only with a problem: the multipliers of the bound.
 
-    Returns
-    -------
-    Certificate
-        `upper` is the largest loss over labels (of a mechanism computed in integers and rounded up), infinite if the
-        answer is not feasible; `lower` is a lower bound of it for every epsilon-DP randomizer that the problem allows.
-
     Raises
     ------
     InvalidInput
         A loss that is not squared.
-
-    Notes
-    -----
-    `lower` is the bound of :func:`optrand.certify` over the sum of the prior, which is 1 but for rounding. Cost ``O(k
-    log k)`` for the bound and ``O(k + n)`` for arcs.
 
     Examples
     --------

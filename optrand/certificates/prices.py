@@ -172,7 +172,7 @@ def _misplaced(problem: Problem, dual: Dual, ranges: tuple[Floats, Floats]) -> f
         p, y, alpha, v = problem.prior[chosen], problem.labels[chosen], dual.alpha[chosen], roots[chosen]
         at = np.maximum(v, TINY)
         reduced = p * losses.poisson_log.evaluate(at, y) - alpha
-        # Smaller outputs than that are not looked at.
+        # Smaller outputs are not evaluated.
         beyond = np.where(v > TINY, np.abs(reduced), np.maximum(reduced, 0.0))
         total += float((beyond + ROUNDING * (p * (at + y * np.abs(np.log(at))) + np.abs(alpha))).sum())
     return total

@@ -98,7 +98,7 @@ def _from_mean(labels: Floats) -> Floats:
 
 
 def _dual(problem: Problem, offsets: Floats, gain: float) -> Dual | None:
-    """The multipliers of :func:`debiased_rr`; None where floats cannot hold them."""
+    """Multipliers of :func:`debiased_rr`; None where floats cannot hold them."""
     prior, x = problem.prior, problem.k / gain
     with np.errstate(over="ignore", invalid="ignore"):
         mean, square = prior @ offsets, prior @ offsets**2

@@ -26,17 +26,14 @@ def rr(labels: ArrayLike, epsilon: float) -> Solution:
 
     .. math:: \Pr[v \mid y] = \frac{e^{\epsilon \cdot 1[v = y]}}{e^\epsilon + k - 1}
 
+    It solves classification under the uniform prior, with the dual of :func:`rr_with_prior`.
+
     Parameters
     ----------
     labels : (k,) array
         Distinct numbers in any order.
     epsilon : float
         Privacy budget in nats.
-
-    Returns
-    -------
-    Solution
-        Of classification under the uniform prior, where it is optimal; the dual is that of :func:`rr_with_prior`.
 
     Examples
     --------
@@ -60,6 +57,9 @@ def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Solution:
     .. math:: \Pr[v \mid y] = \frac{e^{\epsilon \cdot 1[v = y]}}{e^\epsilon + k - 1} \quad (y \in Y_k), \qquad
               \Pr[v \mid y] = \frac{1}{k} \quad (y \notin Y_k), \qquad v \in Y_k
 
+    Outputs are the kept labels, in increasing order. The dual is that of :func:`rr_with_prior`, so that the certified
+    gap is the distance from the optimum.
+
     Parameters
     ----------
     prior : (K,) array
@@ -68,12 +68,6 @@ def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Solution:
         From 1 to ``K``. Of equally likely labels the smaller is kept.
     epsilon : float
         Privacy budget in nats.
-
-    Returns
-    -------
-    Solution
-        Of classification under `prior`; its outputs are the kept labels, in increasing order. The dual is that of
-        :func:`rr_with_prior`, so the certified gap is the distance from the optimum.
 
     Examples
     --------
@@ -98,19 +92,15 @@ def rr_with_prior(prior: ArrayLike, epsilon: float) -> Solution:
 
     .. math:: S = \max_k w_k, \qquad w_k = \frac{e^\epsilon P_k}{e^\epsilon + k - 1}.
 
+    The dual :math:`-\alpha_y = \max(0, (e^\epsilon p_y - S) / (e^\epsilon - 1))`, :math:`\beta = 0`, proves it ([G21],
+    Theorem 3; ``docs/mathematics.md``, Theorem 5).
+
     Parameters
     ----------
     prior : (K,) array
         Probabilities of the labels ``0 ... K-1``; zeros are welcome.
     epsilon : float
         Privacy budget in nats.
-
-    Returns
-    -------
-    Solution
-        Of classification under `prior`, with the dual that proves it optimal ([G21], Theorem 3;
-        ``docs/mathematics.md``, Theorem 5): :math:`-\alpha_y = \max(0, (e^\epsilon p_y - S) / (e^\epsilon - 1))` and
-        :math:`\beta = 0`.
 
     Notes
     -----

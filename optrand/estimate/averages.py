@@ -71,11 +71,6 @@ def mean(released: ArrayLike, mechanism: Mechanism) -> Estimate:
         Of a :class:`~optrand.ContinuousMechanism` its ``mechanism``, for which only
         :meth:`~optrand.estimate.Estimate.interval` is right: `noise_variance` leaves out the rounding to knots.
 
-    Returns
-    -------
-    Estimate
-        With intervals for the population and for the table.
-
     Raises
     ------
     InvalidInput

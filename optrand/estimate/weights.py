@@ -30,7 +30,7 @@ SUM_TOLERANCE = 1e-9
 
 
 def unbiased_values(mechanism: Mechanism, functions: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
-    """Unbiased values of the outputs: their expectation is a function of the label.
+    """Unbiased values of the outputs, one row each, shape (n,) or (n, m): their expectation is a function of the label.
 
     Parameters
     ----------
@@ -40,11 +40,6 @@ def unbiased_values(mechanism: Mechanism, functions: ArrayLike, *, prior: ArrayL
         One function of the label, or one a column.
     prior : (k,) array, optional
         Under which the variance is least; by default that of the mechanism's problem.
-
-    Returns
-    -------
-    (n,) or (n, m) array
-        One row an output, in the order of ``mechanism.outputs``.
 
     Raises
     ------
@@ -111,7 +106,7 @@ def loss_weights(mechanism: Mechanism, *, prior: ArrayLike | None = None) -> Flo
 
 
 def resampling_loss_weights(released: ArrayLike, distributions: ArrayLike, *, resampling: float) -> Floats:
-    r"""Weights for labels that stay with probability :math:`1 - \lambda`, or else are drawn from a distribution.
+    r"""Weights (N, K) for labels that stay with probability :math:`1 - \lambda`, or else are drawn from a distribution.
 
     .. math:: w_{j y} = \frac{[v_j = y] - \lambda \tilde q_{j y}}{1 - \lambda}
               = \tilde Q^{-1}[y, v_j], \qquad \tilde Q = (1 - \lambda) I + \lambda \tilde q 1^\top.
@@ -123,13 +118,8 @@ def resampling_loss_weights(released: ArrayLike, distributions: ArrayLike, *, re
     distributions : (K,) or (N, K) array
         From which labels were drawn anew; one for all, or one an example, such as that of its cluster.
     resampling : float
-        Probability :math:`\lambda` of that, at least 0 and below 1. With a bias correction, the corrected one ([E22]
-        calls it :math:`\beta`).
-
-    Returns
-    -------
-    (N, K) array
-        Rows sum to 1.
+        Probability :math:`\lambda` of that, at least 0 and below 1; or a smaller bias correction, :math:`\beta` of
+        [E22].
 
     Raises
     ------
@@ -160,9 +150,12 @@ def resampling_loss_weights(released: ArrayLike, distributions: ArrayLike, *, re
 
 
 def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> Floats:
-    r"""Weights for RRTop-k and, with all labels kept, for randomized response.
+    r"""Weights (N, K) for RRTop-k and, with all labels kept, for randomized response.
 
     .. math:: w_{j y} = \frac{[v_j = y] - p \, [y \text{ kept}]}{1 - k p}, \qquad p = \frac{1}{e^\epsilon + k - 1}.
+
+    Unbiased where the true label is kept ([G21], eq. (18), has the probability of that). Else the expectation is the
+    mean loss over the kept labels, which no weights can correct: the other labels are all released alike.
 
     Parameters
     ----------
@@ -174,20 +167,10 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
     epsilon : float
         Privacy budget in nats.
 
-    Returns
-    -------
-    (N, K) array
-        Rows sum to 1.
-
     Raises
     ------
     InvalidInput
         Labels out of range or not kept, or rows that keep no label.
-
-    Notes
-    -----
-    Unbiased where the true label is kept ([G21], eq. (18), has the probability of that). Else the expectation is the
-    mean loss over the kept labels, which no weights can correct: the other labels are all released alike.
 
     Examples
     --------

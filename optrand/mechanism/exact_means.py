@@ -96,7 +96,7 @@ def with_exact_means(problem: Problem, flow: ExactColumns) -> ExactColumns | Non
 
 
 def along_a_tree(problem: Problem, flow: ExactColumns, movable: list[bool]) -> ExactColumns | None:
-    """Exact columns with changed moments of the movable ones; None if these do not reach, or would leave the outputs."""
+    """Exact columns with changed moments of the movable ones; None if these do not reach, or leave the outputs."""
     low, high = problem.outputs.low, problem.outputs.high
     tree, path = spanning_tree(flow, movable), widest_path(flow, movable)
     if tree is None or path is None:
@@ -105,18 +105,18 @@ def along_a_tree(problem: Problem, flow: ExactColumns, movable: list[bool]) -> E
     length = low_weight * len(path) + more
     masses = [mass * more * length for mass in flow.masses]
     moments = [moment * more * length for moment in flow.moments]
-    # What each node still lacks, divided by r - d, in the unit of moments.
+    # Residual of each node, divided by r - d, in the unit of moments.
     total = flow.total * length
-    lacking = [0, *((after - before) * total for before, after in pairwise(flow.labels)), 0]
+    residuals = [0, *((after - before) * total for before, after in pairwise(flow.labels)), 0]
     for first, last, moment in zip(flow.first, flow.last, moments, strict=True):
-        lacking[first] -= moment
-        lacking[last + 1] += moment
+        residuals[first] -= moment
+        residuals[last + 1] += moment
     for node, j in tree:
         first, end = flow.first[j], flow.last[j] + 1
-        change = lacking[node] if first == node else -lacking[node]
+        change = residuals[node] if first == node else -residuals[node]
         moments[j] += change
-        lacking[first] -= change
-        lacking[end] += change
+        residuals[first] -= change
+        residuals[end] += change
     begun = sum(moment for moment, first in zip(moments, flow.first, strict=True) if first == 0)
     step = total * more * flow.labels[0] - low_weight * sum(moments) - more * begun
     for j in path:

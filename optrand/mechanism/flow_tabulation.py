@@ -132,11 +132,7 @@ def _columns(problem: Problem, offsets: Floats, flow: IntegerArcs, ratio: Fracti
 def rounded_flow(epsilon: float, arcs: Arcs, origin: float = 0.0) -> tuple[Floats, IntegerArcs]:
     """Integer masses, proportional to those of some arcs but for rounding, that cover every label equally.
 
-    Returns
-    -------
-    offsets : (n,) array
-        The distinct outputs less the origin.
-    flow : IntegerArcs
+    They come after the distinct outputs less the origin, shape (n,).
 
     Raises
     ------
@@ -279,8 +275,8 @@ class _Table:
 
     def _residual(self) -> Floats:
         """Residuals of the means at the nodes: that of the first mean, then differences of neighbours."""
-        lacking = [float(before - after) for before, after in pairwise([Fraction(0), *self.biases])]
-        return np.array(lacking) / -math.expm1(-self.problem.epsilon)
+        residuals = [float(before - after) for before, after in pairwise([Fraction(0), *self.biases])]
+        return np.array(residuals) / -math.expm1(-self.problem.epsilon)
 
 
 def _bias(table: _Table) -> float:

@@ -169,23 +169,17 @@ def flow_change(
     problem : Problem
     ends : pair of (n,) arrays
         First and last label that each arc favours.
-    favoured : (n,) array
-        Probability of each arc where it favours a label.
-    at : (n,) array
-        Index of its output.
+    favoured, at : (n,) arrays
+        Probability of each arc where it favours a label, and the index of its output.
     rows, means : (k,) arrays, optional
         Residuals of the node equations, in floats.
-    pull : (n,) array
-        Outputs in the unit of `means`; needed where both are given.
-    free : array of bool
-        Mask of the outputs that may move; needed with `means`.
+    pull, free : (n,) and bool arrays
+        Outputs in the unit of `means`, needed with both residuals, and the mask of those that may move.
 
     Returns
     -------
-    shares : (n,) array
-        Changes of masses as shares of themselves; zeros without `rows`.
-    moves : array
-        Changes of outputs in the unit of `means`; zeros without `means`.
+    shares, moves : (n,) array and array
+        Changes of masses as shares of themselves, and of outputs in the unit of `means`; zeros without their residuals.
     """
     nodes = node_equations(problem.k, *ends, problem.epsilon) @ sparse.diags_array(favoured)
     if means is None or free is None:

@@ -56,9 +56,9 @@ class Stats:
     Attributes
     ----------
     solver : str
-        The solver, printed so that it can be built again.
+        Printed so that it can be built again.
     seconds : float
-        Wall-clock time of the solve.
+        Wall-clock time.
     iterations : int
         Rounds of the solver's own outermost loop.
     status : str
@@ -73,14 +73,14 @@ class Stats:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Claim that a randomizer answers a problem, with the dual that bounds its distance from the optimum.
+    """Claim that a randomizer answers a problem; the dual bounds its distance from the optimum.
 
     Attributes
     ----------
     problem : Problem
     randomizer : Randomizer
     dual : Dual or None
-        None where no dual is known; then only privacy can be certified.
+        Without one only privacy can be certified.
     stats : Stats
     """
 

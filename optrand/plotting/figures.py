@@ -23,7 +23,7 @@ __all__ = ["matrix_figure", "mechanism_figure", "paths_figure", "pmf_figure"]
 
 
 def pmf_figure(subject: Randomizer | HasRandomizer) -> Figure:
-    """Probability mass functions of the labels, one below the other, as in [B23], Figure 2.
+    """Probability mass functions of up to six labels, one below the other, as in [B23], Figure 2.
 
     The dotted line stands at the label, the triangle at the mean output (not for classes). A stem ends in a filled
     circle where its label makes the output likeliest, in an empty one where it makes it least likely, with a ratio of
@@ -32,11 +32,6 @@ def pmf_figure(subject: Randomizer | HasRandomizer) -> Figure:
     Parameters
     ----------
     subject : Randomizer, Mechanism or Solution
-
-    Returns
-    -------
-    Figure
-        Of all labels, or of up to six spread evenly over them; its title says which.
 
     Examples
     --------
@@ -63,11 +58,6 @@ def matrix_figure(subject: Randomizer | HasRandomizer) -> Figure:
     Parameters
     ----------
     subject : Randomizer, Mechanism or Solution
-
-    Returns
-    -------
-    Figure
-        The heat map is the first of its axes, the signature the second.
 
     Examples
     --------
@@ -118,17 +108,12 @@ def paths_figure(subject: Randomizer | HasRandomizer) -> Figure:
 
     A strip is as high as the weight of its component, and drawn with that probability whatever the label is. Lines cut
     it into bins, whose shades are their outputs; the label's own bin is ``exp(epsilon)`` times as likely as each other
-    one.
+    one. Of many components those at 400 evenly spread heights are shown, as the title says.
 
     Parameters
     ----------
     subject : Mechanism, Solution or Randomizer
         With interval columns (:func:`optrand.decompose_paths`).
-
-    Returns
-    -------
-    Figure
-        Of all components, or of those at 400 evenly spread heights; its title counts them.
 
     Raises
     ------

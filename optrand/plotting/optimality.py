@@ -30,16 +30,13 @@ __all__ = ["dual_figure", "flow_figure", "joint_figure"]
 def joint_figure(subject: Mechanism | Solution) -> Figure:
     """Joint distribution of label and noisy label as a heat map, with both margins ([B23], Figure 3).
 
+    Noisy labels are in bins of one width, many labels in groups. The title states the mean squared error that
+    :func:`optrand.certify` verifies.
+
     Parameters
     ----------
     subject : Mechanism or Solution
         Its problem holds the prior.
-
-    Returns
-    -------
-    Figure
-        Noisy labels in bins of one width, many labels in groups; its title says so, and states the mean squared error
-        that :func:`optrand.certify` verifies.
 
     Raises
     ------
@@ -79,17 +76,13 @@ def flow_figure(subject: Randomizer | HasRandomizer) -> Figure:
 
     An output is ``exp(epsilon)`` times as likely for the labels under its arc as for all others. Arcs are as wide as
     their mass, the output's probability for the other labels, and as dark as their output is high. All labels are under
-    equal mass, which makes the rows sum to one.
+    equal mass, which makes the rows sum to one. Of more than 400 arcs those between equal groups of labels are drawn as
+    one.
 
     Parameters
     ----------
     subject : Mechanism, Solution or Randomizer
         With interval columns (:func:`optrand.decompose_paths`).
-
-    Returns
-    -------
-    Figure
-        Of more than 400 arcs those between equal groups of neighbouring labels are drawn as one; its title says so.
 
     Raises
     ------
@@ -122,18 +115,14 @@ def dual_figure(subject: Mechanism | Solution) -> Figure:
               h_y(v) = p_y g(v, y) - \alpha_y - \beta_y v
 
     Where :math:`f` is nowhere negative, no private randomizer loses less than the bound of the multipliers; one that
-    attains it has outputs only where :math:`f = 0` (``docs/mathematics.md``, section 2).
+    attains it has outputs only where :math:`f = 0` (``docs/mathematics.md``, section 2). The title states how far below
+    zero the curve may reach, and bounds of the optimum, as certified and rounded outward; the curve is drawn from
+    floats, above around all outputs, below close to some of them.
 
     Parameters
     ----------
     subject : Mechanism or Solution
         With a dual.
-
-    Returns
-    -------
-    Figure
-        Above around all outputs, below close to some of them. The title states how far below zero the curve may reach,
-        and bounds of the optimum, both as certified and rounded outward; the curve itself is drawn from floats.
 
     Raises
     ------

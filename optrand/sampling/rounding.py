@@ -134,7 +134,7 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
 
 
 def _checked_values(array: NDArray[Any], knots: Floats) -> Floats:
-    """The values as floats, refused unless all lie between the ends; no message repeats or counts any."""
+    """Values as floats, refused unless all lie between the ends; no message repeats or counts any."""
     if array.size and (array.dtype.kind not in "iuf" or array.dtype.itemsize > np.float64().itemsize):
         raise InvalidInput(
             f"values are of type {array.dtype.type.__name__}, expected integers or floats of at most 64 bits"

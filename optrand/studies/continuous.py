@@ -65,12 +65,12 @@ class ContinuousMechanism:
 
     @property
     def low(self) -> float:
-        """The lowest label."""
+        """Lowest label."""
         return float(self.knots[0])
 
     @property
     def high(self) -> float:
-        """The highest label."""
+        """Highest label."""
         return float(self.knots[-1])
 
     @property
@@ -84,7 +84,7 @@ class ContinuousMechanism:
         return self.mechanism.bias
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """One output for every label in `values`.
+        """One output for every label in `values`, in an array of their shape.
 
         Parameters
         ----------
@@ -92,10 +92,6 @@ class ContinuousMechanism:
             From :attr:`low` to :attr:`high`.
         source : EntropySource, optional
             By default the operating system, the only choice for a release.
-
-        Returns
-        -------
-        array of outputs, of the shape of `values`
 
         Raises
         ------
@@ -110,11 +106,6 @@ class ContinuousMechanism:
 
     def loss(self, prior: ContinuousPrior) -> float:
         r"""Mean half squared error under a prior, in floats: :math:`\tfrac12 \sum_x w_x E[(v - x)^2]`, bias included.
-
-        Parameters
-        ----------
-        prior : ContinuousPrior
-            Within the interval; it need not be the one that the mechanism was made for.
 
         Raises
         ------
@@ -208,20 +199,9 @@ class KnotCount:
 
 
 def knot_sweep(prior: ContinuousPrior, epsilon: float, *, counts: Iterable[int]) -> tuple[KnotCount, ...]:
-    """Added and total loss against the number of knots: where more of them stop paying.
+    """Added and total loss of each number of knots in `counts`, placed by :func:`optrand.place_knots`.
 
-    Parameters
-    ----------
-    prior : ContinuousPrior
-    epsilon : float
-        Privacy budget in nats.
-    counts : iterable of int
-        Numbers of knots, each placed anew by :func:`optrand.place_knots`.
-
-    Returns
-    -------
-    tuple of KnotCount
-        In the order given. Knots added to others never raise the total; sets that are not nested may, by a little.
+    Knots added to others never raise the total; sets that are not nested may, by a little. `epsilon` is in nats.
 
     Raises
     ------

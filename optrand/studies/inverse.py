@@ -141,7 +141,7 @@ def _target(problem: Problem, loss: float) -> Fraction:
 
 
 def _at(problem: Problem, epsilon: float) -> Problem | None:
-    """The problem at another epsilon, or None if no randomizer meets its constraints there."""
+    """Problem at another epsilon, or None if no randomizer meets its constraints there."""
     try:
         return replace(problem, epsilon=epsilon)
     except Infeasible:
@@ -162,7 +162,7 @@ def _excludes(solution: Solution, target: Fraction) -> bool:
 
 
 def _without_privacy(problem: Problem) -> float:
-    """A lower bound of the loss at any epsilon: each label at its best, or rounded without bias to the grid."""
+    """Lower bound of the loss at any epsilon: each label at its best, or rounded without bias to the grid."""
     labels, outputs = problem.labels, problem.outputs
     if not isinstance(outputs, Grid):
         if problem.loss == losses.poisson_log:

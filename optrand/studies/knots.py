@@ -155,7 +155,7 @@ class Knots:
 
 
 def place_knots(prior: ContinuousPrior, n: int) -> Knots:
-    r"""The `n` knots to which unbiased rounding adds the least variance.
+    r"""Knots, `n` of them, to which unbiased rounding adds the least variance.
 
     .. math:: \min_{L = t_0 < \dots < t_{n-1} = U} \; \sum_x w_x (x - t_{i(x)})(t_{i(x)+1} - x)
 

@@ -163,17 +163,17 @@ def sweep(
     10.0 1.470 0.084 True
      inf 3.891 0.000 True
     """
-    questions = [
-        _question(problem, epsilon, penalty)
+    cases = [
+        _case(problem, epsilon, penalty)
         for epsilon, penalty in itertools.product(
             _listed(epsilons, problem.epsilon, "epsilons"),
             _listed(bias_penalties, problem.bias_penalty, "bias_penalties"),
         )
     ]
-    rows: list[SweepRow | None] = [question if isinstance(question, SweepRow) else None for question in questions]
-    asked = {i: question for i, question in enumerate(questions) if isinstance(question, Problem)}
-    done = len(rows) - len(asked)
-    with _callback(progress) as report, closing(_answers(asked, solver, executor)) as answers:
+    rows: list[SweepRow | None] = [case if isinstance(case, SweepRow) else None for case in cases]
+    problems = {i: case for i, case in enumerate(cases) if isinstance(case, Problem)}
+    done = len(rows) - len(problems)
+    with _callback(progress) as report, closing(_answers(problems, solver, executor)) as answers:
         report(done, len(rows))
         for i, row in answers:
             rows[i], done = row, done + 1
@@ -192,25 +192,25 @@ def _listed(given: object, own: float, name: str) -> list[float]:
     return numbers
 
 
-def _question(problem: Problem, epsilon: float, penalty: float) -> Problem | SweepRow:
-    """Problem with these parameters, or the row that says why there is none."""
+def _case(problem: Problem, epsilon: float, penalty: float) -> Problem | SweepRow:
+    """Problem with these parameters, or the row of an infeasible one."""
     try:
         return replace(problem, epsilon=epsilon, bias_penalty=penalty)
     except Infeasible as error:
-        return _unanswered(float(epsilon), float(penalty), "infeasible", str(error))
+        return _empty(float(epsilon), float(penalty), "infeasible", str(error))
 
 
 def _answers(
-    asked: dict[int, Problem], solver: Solver | None, executor: Executor | None
+    problems: dict[int, Problem], solver: Solver | None, executor: Executor | None
 ) -> Generator[tuple[int, SweepRow]]:
     """All rows with their places, in the order in which they are done."""
     if executor is None:
-        for i, problem in asked.items():
+        for i, problem in problems.items():
             yield i, _answer(problem, solver)
         return
     places = {}
     try:
-        for i, problem in asked.items():
+        for i, problem in problems.items():
             places[executor.submit(_answer, problem, solver)] = i
         for future in as_completed(places):
             yield places[future], future.result()
@@ -228,7 +228,7 @@ def _answer(problem: Problem, solver: Solver | None) -> SweepRow:
         proof.require(gap=USEFUL_GAP)
     except OptrandError as error:
         status = "infeasible" if isinstance(error, Infeasible) else "failed"
-        row = _unanswered(problem.epsilon, problem.bias_penalty, status, str(error))
+        row = _empty(problem.epsilon, problem.bias_penalty, status, str(error))
         known = error.certificate if isinstance(error, NotCertified) else None
         return replace(row, seconds=time.perf_counter() - start, **({} if known is None else _proven(known)))
     seconds = time.perf_counter() - start
@@ -252,7 +252,7 @@ def _proven(proof: Certificate) -> dict[str, Any]:
     return {"realised_epsilon": proof.epsilon, **{name: getattr(proof, name) for name in names}}
 
 
-def _unanswered(epsilon: float, penalty: float, status: str, reason: str) -> SweepRow:
+def _empty(epsilon: float, penalty: float, status: str, reason: str) -> SweepRow:
     unknown = dict.fromkeys(
         ("value", "lower", "upper", "gap", "realised_epsilon", "bias", "variance", "squared_bias"), math.nan
     )

@@ -27,18 +27,12 @@ ENDS: tuple[tuple[float, str, dict[str, Any]], ...] = (
 def frontier_figure(sweep: Iterable[SweepRow]) -> Figure:
     """Standard deviation against bias, and both against the bias penalty, one curve for every epsilon.
 
-    Every point is proven to have the least variance for its bias.
+    Every point is proven to have the least variance for its bias; the title counts the rows that are not certified.
 
     Parameters
     ----------
     sweep : Sweep, or some of its rows
         Over bias penalties; several epsilons make several curves.
-
-    Returns
-    -------
-    Figure
-        Of the certified rows; the panel over penalties only if there are any between 0 and infinity. The title counts
-        the rows, and those that are not certified.
 
     Raises
     ------

@@ -33,7 +33,7 @@ Facts = list[tuple[str, str]]
 
 
 def verdict(proof: Certificate) -> tuple[bool, str]:
-    """Verdict on a proof: whether all is proven that can be, and the sentence that says so.
+    """Verdict of a certificate, whether all is proven that can be, and its sentence.
 
     Examples
     --------

@@ -43,7 +43,10 @@ pre {{ background: #f4f4f4; padding: .75rem 1rem; white-space: pre-wrap; overflo
 
 
 def report_page(mechanism: Mechanism, certificate: Certificate, *, name: str = "mechanism.json") -> str:
-    """Page of one mechanism: certificate, budget, labels and pictures.
+    """Page of one mechanism, a whole HTML document: certificate, budget, labels and pictures.
+
+    It has no scripts and no references to anything outside it, and equal mechanisms give equal pages. A picture that a
+    mechanism does not have is replaced by the reason.
 
     Parameters
     ----------
@@ -52,12 +55,6 @@ def report_page(mechanism: Mechanism, certificate: Certificate, *, name: str = "
         Of this mechanism: :func:`optrand.certify`.
     name : str
         File that readers are to verify.
-
-    Returns
-    -------
-    str
-        A whole HTML document, without scripts or references to anything outside it. Equal mechanisms give equal pages.
-        A picture that a mechanism does not have is replaced by the reason.
 
     Examples
     --------

@@ -21,7 +21,7 @@ OPENING = re.compile(r'<svg [^>]*?viewBox="(?P<box>[^"]*)"[^>]*>', re.DOTALL)
 
 
 def inline_svg(figure: Figure, *, name: str, title: str, text: str) -> str:
-    """Figure as an ``svg`` element of an HTML page, as wide as the page allows.
+    """Figure as an ``svg`` element of an HTML page, as wide as the page allows, without fonts; equal for equal figures.
 
     Parameters
     ----------
@@ -30,11 +30,6 @@ def inline_svg(figure: Figure, *, name: str, title: str, text: str) -> str:
         Prefix of every id, unique on a page.
     title, text : str
         Name and description, for readers who do not see the figure.
-
-    Returns
-    -------
-    str
-        Letters are drawn as paths, so that the figure needs no font; equal figures give equal text.
 
     Examples
     --------
