@@ -255,7 +255,7 @@ def test_outputs_on_a_lattice(step, origin):
 
 
 def test_weeks_worked_need_two_outputs_for_one_percent():
-    # The first column of the table in the docstring. The two are the ends of Proposition 7 for the two end labels.
+    # The two outputs are the ends of Proposition 7 for the two end labels.
     counts = np.loadtxt(weeks_worked_counts_path(), delimiter=",", skiprows=1)
     problem = unbiased_regression(counts[:, 0], counts[:, 1] / counts[:, 1].sum(), 1.0)
     few = adaptive_outputs(problem, tolerance=1e-2)

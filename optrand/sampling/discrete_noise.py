@@ -1,7 +1,6 @@
-r"""Integer noise that is exactly what its formula says: coins and integers, drawn from random bits.
+"""Integer noise with exactly the probabilities of its formula, drawn from random bits in integers.
 
-Privacy rests on ratios of probabilities, so noise that floats have rounded proves nothing. Here ``epsilon`` is a
-rational number, powers of :math:`e^{-1}` are coins ([CKS20], Algorithm 1), and every sum is one of integers.
+Here ``epsilon`` is a rational number, and powers of :math:`e^{-1}` are coins ([CKS20], Algorithm 1).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ __all__ = ["RandomBits", "discrete_laplace", "discrete_staircase"]
 class RandomBits:
     """Random bits in any number, from the words of a source; what is left of a word serves the next request.
 
-    One object lives as long as one call: nothing is kept that a fork could copy.
+    One object lives as long as one call, so that a fork can copy no random bits.
     """
 
     def __init__(self, source: EntropySource) -> None:
@@ -28,7 +27,7 @@ class RandomBits:
         self._held = 0
 
     def take(self, count: int) -> int:
-        """A uniform integer of `count` bits."""
+        """Uniform integer of `count` bits."""
         missing = -(-(count - self._held) // self._width)
         if missing > 0:
             for word in checked_words(self._source, missing).tolist():
@@ -40,7 +39,7 @@ class RandomBits:
         return value
 
     def below(self, bound: int) -> int:
-        """A uniform integer from 0 to ``bound - 1``, by rejection: fewer than two rounds on average."""
+        """Uniform integer from 0 to ``bound - 1``, by rejection: fewer than two rounds on average."""
         bits = (bound - 1).bit_length()
         while (value := self.take(bits)) >= bound:
             pass
@@ -63,7 +62,7 @@ class RandomBits:
         return all(self.bernoulli_exp(1, 1) for _ in range(whole)) and self.bernoulli_exp(rest, rate.denominator)
 
     def geometric(self, scale: Fraction) -> int:
-        """An integer from 0 up, with ``Pr[x]`` proportional to ``exp(-x / scale)``."""
+        """Integer of at least 0 with ``Pr[x]`` proportional to ``exp(-x / scale)``."""
         steps, stride = scale.numerator, scale.denominator
         while not self.bernoulli_exp(within := self.below(steps), steps):
             pass
@@ -120,7 +119,6 @@ def discrete_laplace(scale: Fraction, count: int, *, source: EntropySource | Non
     scale : Fraction
         Above 0.
     count : int
-        How many.
     source : EntropySource, optional
         The operating system by default.
 
@@ -133,8 +131,7 @@ def discrete_laplace(scale: Fraction, count: int, *, source: EntropySource | Non
     -----
     With the scale ``t / s``: a uniform ``u < t``, kept with probability ``exp(-u / t)``, plus ``t`` times a geometric
     number of successes of probability ``exp(-1)``, has ``Pr[x]`` proportional to ``exp(-x / t)``; divided by ``s`` and
-    rounded down it has ratio ``exp(-s / t)``. Integers and coins only ([CKS20], Algorithms 1 and 2). Three to ten
-    microseconds a draw.
+    rounded down it has ratio ``exp(-s / t)`` ([CKS20], Algorithms 1 and 2). Three to ten microseconds a draw.
 
     Examples
     --------
@@ -160,11 +157,10 @@ def discrete_staircase(
     epsilon : Fraction
         Above 0, in nats.
     count : int
-        How many.
     sensitivity : int
-        The length :math:`\Delta` of a stair, at least 1.
+        Length :math:`\Delta` of a stair, at least 1.
     rise : int
-        Where on a stair the probability drops, :math:`r`, from 1 to the sensitivity.
+        Place :math:`r` on a stair where the probability drops, from 1 to the sensitivity.
     source : EntropySource, optional
         The operating system by default.
 
