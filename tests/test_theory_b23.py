@@ -16,9 +16,10 @@ import optrand
 from optrand.errors import Infeasible, InvalidInput
 from optrand.theory import Budget, check, find
 from optrand.theory.b23.descent import Descent
-from optrand.theory.b23.grids import Mesh, finer_is_better, smallest_ratio, weeks_loss
+from optrand.theory.b23.grids import finer_is_better, smallest_ratio, weeks_loss
 from optrand.theory.b23.noise import Stairs, Steps
 from optrand.theory.b23.optima import (
+    Mesh,
     best_on_grid,
     grid,
     half_square,

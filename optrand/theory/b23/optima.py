@@ -6,13 +6,15 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 
 import optrand
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model.outputs import OutputSet
 from optrand.model.problem import Problem
-from optrand.theory.instances import Setting
+from optrand.theory.claim import Budget
+from optrand.theory.instances import Instance, Setting, label_set, prior, seeded, shares
 from optrand.theory.sums import total
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "Column",
     "Cost",
     "Members",
+    "Mesh",
     "Row",
     "absolute",
     "best_on_grid",
@@ -27,6 +30,7 @@ __all__ = [
     "exact_law",
     "grid",
     "half_square",
+    "meshes",
     "minimise",
     "posed",
     "proven",
@@ -214,6 +218,51 @@ class _Tableau:
 
 def _reduced(row: list[Fraction], other: list[Fraction], times: Fraction) -> list[Fraction]:
     return [a - times * b if b else a for a, b in zip(row, other, strict=True)] if times else row
+
+
+class Mesh(Instance, setting="", n="outputs from end to end"):
+    """A setting and `n` outputs from the lowest to the highest one of debiased randomized response."""
+
+    setting: Setting
+    n: int
+
+    @property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """`L` and `U`."""
+        return response_ends(self.setting.labels, self.setting.ratio)
+
+    @property
+    def size(self) -> Fraction:
+        """`Delta`."""
+        return (self.ends[1] - self.ends[0]) / (self.n - 1)
+
+    @property
+    def in_floats(self) -> optrand.Grid:
+        """The package's outputs of Algorithm 2."""
+        labels = [float(y) for y in self.setting.labels]
+        return optrand.feasible_output_set(labels, math.log(self.setting.ratio), self.n)
+
+    @lru_cache(maxsize=1_000)  # noqa: B019
+    def least(self, loss: Cost = half_square, n: int = 0, kept: Callable[[Members], bool] | None = None) -> Fraction:
+        """The least loss on the grid, or with another number of outputs, of all columns or of some."""
+        among = list(filter(kept, sets(self.setting.k)))
+        return best_on_grid(self.setting, grid(self.setting, n or self.n), loss, among=among)[0]
+
+
+@lru_cache(maxsize=8)
+def meshes(budget: Budget, most: int, quick: int) -> tuple[Mesh, ...]:
+    """Meshes of at most so many labels, shared by several claims, which so find each optimum once."""
+    three, third = tuple(map(Fraction, range(3))), shares((1, 1, 1))
+    made = [Mesh(Setting(three[:2], shares((1, 1)), Fraction(2)), 2)]
+    made += [Mesh(Setting(three, third, Fraction(3)), n) for n in (2, 3, 6)]
+    # All the prior between two outputs: as E grows, the excess is that of rounding at its worst place.
+    made += [Mesh(Setting(three, shares((0, 1, 0)), Fraction(ratio)), 2 + ratio % 2) for ratio in (1_000, 3)]
+    random = seeded(31)
+    for _ in range(budget.pick(quick=quick, full=20 * quick)):
+        k = random.randint(2, most)
+        setting = Setting(label_set(random, k), prior(random, k), 1 + Fraction(random.randint(1, 60), 10))
+        made.append(Mesh(setting, random.randint(2, 10)))
+    return tuple(made)
 
 
 def posed(setting: Setting, outputs: OutputSet | None = None) -> Problem:
