@@ -17,7 +17,7 @@ from optrand.errors import Infeasible, InvalidInput
 from optrand.theory import Budget, check, find
 from optrand.theory.b23.descent import Descent
 from optrand.theory.b23.grids import finer_is_better, smallest_ratio, weeks_loss
-from optrand.theory.b23.noise import Stairs, Steps
+from optrand.theory.b23.noise import Stairs
 from optrand.theory.b23.optima import (
     Mesh,
     best_on_grid,
@@ -168,6 +168,7 @@ def test_squared_loss_breaks_the_triangle_inequality() -> None:
     assert (said.left, said.right, said.holds) == (2, 1, False)
     (corrected,) = [each.corrected for each in find(number="B23 Equation 1") if each.corrected]
     assert corrected(noise).margin == 0
+    assert not find(number="B23 Equation 1")[0].false(noise).holds
 
 
 def test_the_hypothesis_of_theorem_five_must_be_about_noisy_labels_too() -> None:
@@ -202,15 +203,15 @@ def test_descent_that_a_bias_turns_round_never_arrives() -> None:
 
 @pytest.mark.parametrize(("length", "rise"), [(1, 1), (2, 1), (5, 3)])
 def test_stairs_sum_to_one_term_by_term(length: int, rise: int) -> None:
-    stairs = Stairs(length, rise, Fraction(2))
-    assert float(sum(stairs.probability(i) for i in range(-60 * length, 60 * length + 1))) == pytest.approx(
+    stairs = Stairs(Fraction(length), Fraction(rise), Fraction(2), whole=True)
+    assert float(sum(stairs.density(Fraction(i)) for i in range(-60 * length, 60 * length + 1))) == pytest.approx(
         1, abs=1e-12
     )
     assert stairs.total == 1
 
 
 def test_steps_of_a_staircase_are_as_high_as_defined() -> None:
-    steps = Steps(Fraction(2), HALF, Fraction(3))
+    steps = Stairs(Fraction(2), ONE, Fraction(3), whole=False)
     # (1 - 1/3) / (4 (1/2 + 1/6)) = 1/4 on [0, 1), a third of it on [1, 3), a ninth on [3, 5).
     assert [steps.density(Fraction(x)) * 4 for x in (0, -1, 2, 3)] == [
         1,

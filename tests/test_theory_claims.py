@@ -91,7 +91,6 @@ HOLD = {
         "Equation 36",
     ),
     "B23": (
-        "Equation 1: distances",
         "Equation 2",
         "Table 1: bins",
         "Table 1: predictors",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from functools import cached_property
+from random import Random
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from optrand.theory.draws import drawn
 from optrand.theory.instances import RATIOS, Instance, prior, seeded
 from optrand.theory.sums import total
 
-__all__ = ["Stairs", "Steps", "stairs_are_a_distribution"]
+__all__ = ["Stairs", "stairs_are_a_distribution"]
 
 FLOATS = 1e-11
 """What the package's densities, in floats, are forgiven."""
@@ -46,15 +47,10 @@ class Query(Instance, kind=""):
             ratio *= float((noise.density(places - a) / noise.density(places - b)).max())
         return ratio
 
-    @property
-    def sensitivity(self) -> int:
-        """Distance of the answers, coordinates summed: as of Definition 16."""
-        return sum(self.apart)
-
-    @property
-    def apart(self) -> list[int]:
-        """Distance in each coordinate."""
-        return [abs(a - b) for a, b in zip(self.answer, self.other, strict=True)]
+    def hides(self, norm: Callable[[Iterable[int]], int]) -> Comparison:
+        """That noise for a sensitivity so measured is epsilon-DP."""
+        apart = norm(abs(a - b) for a, b in zip(self.answer, self.other, strict=True))
+        return at_most(self.largest_ratio(apart), math.exp(self.epsilon), tolerance=FLOATS)
 
 
 def _queries(kind: type[Laplace] | type[DiscreteLaplace], budget: Budget) -> Iterator[Query]:
@@ -66,23 +62,19 @@ def _queries(kind: type[Laplace] | type[DiscreteLaplace], budget: Budget) -> Ite
             yield Query(kind, answer, other, random.randint(1, 80) / 10)
 
 
-def _hides(query: Query, sensitivity: int) -> Comparison:
-    return at_most(query.largest_ratio(sensitivity), math.exp(query.epsilon), tolerance=FLOATS)
-
-
 @claim(
     "B23",
     "Definition 17",
     on=lambda budget: _queries(DiscreteLaplace, budget),
     given="two or three coordinates; densities of the package",
-    false=Variant("The same with the largest change of a coordinate.", lambda query: _hides(query, max(query.apart))),
+    false=Variant("The same with the largest change of a coordinate.", lambda query: query.hides(max)),
 )
 def discrete_laplace_hides(query: Query) -> Comparison:
     """Discrete Laplace noise of scale sensitivity over epsilon makes a vector of integers epsilon-DP.
 
     The sensitivity is the sum of the changes of all coordinates.
     """
-    return _hides(query, query.sensitivity)
+    return query.hides(sum)
 
 
 @claim(
@@ -90,119 +82,108 @@ def discrete_laplace_hides(query: Query) -> Comparison:
     "Definition 18",
     on=lambda budget: _queries(Laplace, budget),
     given="two or three coordinates; densities of the package",
-    false=Variant("The same with the largest change of a coordinate.", lambda query: _hides(query, max(query.apart))),
+    false=Variant("The same with the largest change of a coordinate.", lambda query: query.hides(max)),
 )
 def laplace_hides(query: Query) -> Comparison:
     """Laplace noise of scale sensitivity over epsilon makes a vector epsilon-DP, by the sum of all changes."""
-    return _hides(query, query.sensitivity)
+    return query.hides(sum)
 
 
-class Stairs(Instance, length="Delta", rise="r"):
-    """The discrete staircase: `rise` of the `length` integers of a stair are on its upper level."""
+class Stairs(Instance, length="Delta", jump="upper level up to", whole="in integers"):
+    """The staircase: two levels on each stair of length `length`, the upper one as far as the jump."""
 
-    length: int
-    rise: int
+    length: Fraction
+    jump: Fraction
     ratio: Fraction
+    whole: bool
 
-    def probability(self, i: int) -> Fraction:
-        """Of an integer, by the definition, with ``b = 1/E``."""
-        b, (stair, place) = 1 / self.ratio, divmod(abs(i), self.length)
-        height = (1 - b) / (2 * self.rise + 2 * b * (self.length - self.rise) - (1 - b))
-        return height * b ** (stair + (place >= self.rise))
+    def level(self, x: Fraction) -> int:
+        """How many factors `b` the density is below its height."""
+        return int(abs(x) // self.length) + (abs(x) % self.length >= self.jump)
+
+    def density(self, x: Fraction) -> Fraction:
+        """By the definition, with ``b = 1/E``; in integers the probability."""
+        b = 1 / self.ratio
+        height = (1 - b) / (2 * self.jump + 2 * b * (self.length - self.jump) - (1 - b) * self.whole)
+        return height * b ** self.level(x)
 
     @property
     def total(self) -> Fraction:
-        """The sum over all integers: both sides, each a geometric series of stairs, and 0 once."""
-        return 2 * total(map(self.probability, range(self.length))) / (1 - 1 / self.ratio) - self.probability(0)
+        """The sum or the integral: both sides, each a geometric series of stairs; of integers 0 counts once."""
+        if self.whole:
+            stair = total(self.density(Fraction(i)) for i in range(int(self.length)))
+        else:
+            stair = self.density(Fraction(0)) * self.jump + self.density(self.jump) * (self.length - self.jump)
+        return 2 * stair / (1 - 1 / self.ratio) - self.density(Fraction(0)) * self.whole
 
-    def largest_ratio(self, most: int) -> Fraction:
-        """Of probabilities of integers at most so far apart, near 0; farther out they repeat."""
-        near = [self.probability(i) for i in range(-2 * self.length - 1, 2 * self.length + 2)]
-        return max(max(near[i : i + most + 1]) / min(near[i : i + most + 1]) for i in range(len(near) - most))
+    @property
+    def noise(self) -> LatticeStaircase | ContinuousStaircase:
+        """The package's."""
+        epsilon = math.log1p(float(self.ratio - 1))
+        if self.whole:
+            return LatticeStaircase(epsilon, int(self.length), int(self.jump))
+        return ContinuousStaircase(epsilon, float(self.length), float(self.jump / self.length))
+
+    def largest_ratio(self, reach: Fraction) -> Fraction:
+        """Of densities at most `reach` apart: at integers near 0, or at and beside the steps near it."""
+        jumps = [side * (i * self.length + part) for i in range(2) for part in (0, self.jump) for side in (-1, 1)]
+        beside = min(self.jump, self.length - self.jump) / 8
+        near = map(Fraction, range(-2 * int(self.length) - 1, 2 * int(self.length) + 2))
+        places = set(near) if self.whole else {jump + side for jump in jumps for side in (-beside, 0, beside)}
+        levels = {x: self.level(x) for place in places for x in (place, place - reach, place + reach)}
+        most: int = max(levels[y] - levels[x] for x in places for y in levels if abs(x - y) <= reach)
+        return self.ratio**most
+
+    def holds(self, reach: Fraction) -> Comparison:
+        """That it is a distribution, epsilon-DP for such distances, and the package's."""
+        places = [Fraction(i) if self.whole else self.length * Fraction(125 * i + 1, 1_000) for i in range(20)]
+        computed = self.noise.density(np.array([float(x) for x in places])).tolist()
+        alike = (equal(p, float(self.density(x)), tolerance=FLOATS) for p, x in zip(computed, places, strict=True))
+        return worst(equal(self.total, 1), at_most(self.largest_ratio(reach), self.ratio), *alike)
 
 
-def _stairs(budget: Budget) -> Iterator[Stairs]:
+def _ratio(random: Random) -> Fraction:
+    return 1 + Fraction(random.randint(1, 99), random.choice((1, 10, 100)))
+
+
+def _discrete(budget: Budget) -> Iterator[Stairs]:
     random = seeded(61)
-    for ratio in RATIOS:
-        yield from (Stairs(length, rise, ratio) for length in (1, 2, 3) for rise in range(1, length + 1))
-    for _ in range(budget.pick(quick=40, full=600)):
-        length = random.randint(2, budget.pick(quick=10, full=30))
-        ratio = 1 + Fraction(random.randint(1, 99), random.choice((1, 10, 100)))
-        yield Stairs(length, random.randint(1, length), ratio)
+    first = ((length, rise, ratio) for ratio in RATIOS for length in (1, 2, 3) for rise in range(1, length + 1))
+    lengths = [random.randint(2, budget.pick(quick=10, full=30)) for _ in range(budget.pick(quick=40, full=600))]
+    for length, rise, ratio in (*first, *((n, random.randint(1, n), _ratio(random)) for n in lengths)):
+        yield Stairs(Fraction(length), Fraction(rise), ratio, whole=True)
 
 
-def _epsilon(ratio: Fraction) -> float:
-    return math.log1p(float(ratio - 1))
+def _continuous(budget: Budget) -> Iterator[Stairs]:
+    random = seeded(62)
+    yield from (Stairs(Fraction(1), Fraction(1, 2), ratio, whole=False) for ratio in RATIOS)
+    for _ in range(budget.pick(quick=12, full=600)):
+        length = Fraction(random.randint(1, 50), random.choice((1, 7)))
+        yield Stairs(length, length * Fraction(random.randint(1, 19), 20), _ratio(random), whole=False)
 
 
 @claim(
     "B23",
     "Definition 19",
-    on=_stairs,
+    on=_discrete,
     given="any Delta of at least 1, any r from 1 to Delta, any epsilon above 0; b, not defined, is exp(-epsilon)",
-    false=Variant("It is epsilon-DP on a query of sensitivity Delta + 1.", longer=1),
+    false=Variant("It is epsilon-DP on a query of sensitivity Delta + 1.", lambda s: s.holds(s.length + 1)),
 )
-def stairs_are_a_distribution(stairs: Stairs, longer: int = 0) -> Comparison:
-    """The discrete staircase sums to 1 and is epsilon-DP on a query of sensitivity Delta; the package has the same."""
-    places = range(3 * stairs.length)
-    computed = LatticeStaircase(_epsilon(stairs.ratio), stairs.length, stairs.rise).density(np.array(places, float))
-    here = (equal(a, float(stairs.probability(i)), tolerance=FLOATS) for i, a in zip(places, computed, strict=True))
-    private = at_most(stairs.largest_ratio(stairs.length + longer), stairs.ratio)
-    return worst(equal(stairs.total, 1), private, *here)
-
-
-class Steps(Instance, length="Delta"):
-    """The continuous staircase: a share `gamma` of each stair of length `length` is on its upper level."""
-
-    length: Fraction
-    gamma: Fraction
-    ratio: Fraction
-
-    def density(self, x: Fraction) -> Fraction:
-        """By the definition."""
-        b, stair = 1 / self.ratio, abs(x) // self.length
-        height = (1 - b) / (2 * self.length * (self.gamma + b * (1 - self.gamma)))
-        return height * b ** (stair + (abs(x) - stair * self.length >= self.gamma * self.length))
-
-    @property
-    def total(self) -> Fraction:
-        """The integral over the line: twice a geometric series of stairs, of two levels each."""
-        upper, lower = self.density(Fraction(0)) * self.gamma, self.density(self.gamma * self.length) * (1 - self.gamma)
-        return 2 * self.length * (upper + lower) / (1 - 1 / self.ratio)
-
-    def largest_ratio(self, reach: Fraction) -> Fraction:
-        """Of densities at most `reach` apart: at all steps, a little beside them, and as far away as is allowed."""
-        tiny = self.length * min(self.gamma, 1 - self.gamma) / 8
-        jumps = [
-            side * (stair + part) * self.length for stair in range(2) for part in (0, self.gamma) for side in (-1, 1)
-        ]
-        places = {jump + side for jump in jumps for side in (-tiny, 0, tiny)}
-        known = {x: self.density(x) for place in places for x in (place, place - reach, place + reach)}
-        return max(known[x] / known[y] for x in places for y in known if abs(x - y) <= reach)
-
-
-def _steps(budget: Budget) -> Iterator[Steps]:
-    random = seeded(62)
-    yield from (Steps(Fraction(1), Fraction(1, 2), ratio) for ratio in RATIOS)
-    for _ in range(budget.pick(quick=12, full=600)):
-        length, gamma = Fraction(random.randint(1, 50), random.choice((1, 7))), Fraction(random.randint(1, 19), 20)
-        yield Steps(length, gamma, 1 + Fraction(random.randint(1, 99), random.choice((1, 10, 100))))
+def stairs_are_a_distribution(stairs: Stairs) -> Comparison:
+    """The discrete staircase sums to 1 and is epsilon-DP on a query of sensitivity Delta."""
+    return stairs.holds(stairs.length)
 
 
 @claim(
     "B23",
     "Definition 20",
-    on=_steps,
+    on=_continuous,
     given="any Delta above 0, gamma strictly between 0 and 1, any epsilon above 0",
-    false=Variant("It is epsilon-DP on a query of sensitivity 9/8 of Delta.", longer=Fraction(9, 8)),
+    false=Variant("It is epsilon-DP on one of 9/8 of Delta.", lambda s: s.holds(s.length * Fraction(9, 8))),
 )
-def steps_are_a_density(steps: Steps, longer: Fraction = Fraction(1)) -> Comparison:
+def steps_are_a_density(stairs: Stairs) -> Comparison:
     """The continuous staircase integrates to 1 and is epsilon-DP on a query of sensitivity Delta."""
-    places = [steps.length * Fraction(i, 8) + steps.length / 1000 for i in range(20)]
-    noise = ContinuousStaircase(_epsilon(steps.ratio), float(steps.length), float(steps.gamma))
-    computed = noise.density(np.array([float(x) for x in places])).tolist()
-    here = (equal(value, float(steps.density(x)), tolerance=FLOATS) for value, x in zip(computed, places, strict=True))
-    return worst(equal(steps.total, 1), at_most(steps.largest_ratio(longer * steps.length), steps.ratio), *here)
+    return stairs.holds(stairs.length)
 
 
 class Drawn(Instance, rise="r", length="Delta"):

@@ -23,7 +23,7 @@ from optrand.theory.draws import drawn
 from optrand.theory.instances import Instance
 from optrand.theory.sums import largest_ratio, times
 
-__all__ = ["Count", "Release", "prior_is_private", "release_is_private"]
+__all__ = ["Release", "prior_is_private", "release_is_private"]
 
 Counts = tuple[int, ...]
 
@@ -49,35 +49,6 @@ def _prior_law(counts: Counts, q: Fraction) -> dict[Counts, Fraction]:
     return {seen: times(_clipped(*pair, q) for pair in zip(seen, counts, strict=True)) for seen in near}
 
 
-class Count(Instance):
-    """A count, and the budget of the histogram that it is in."""
-
-    count: int
-    epsilon: float
-
-
-def _counts(budget: Budget) -> Iterator[Count]:
-    yield from (
-        Count(count, epsilon) for epsilon in (2.0, 4.0, 1.0) for count in budget.pick(quick=(2,), full=(0, 2, 9))
-    )
-
-
-@claim(
-    "B23",
-    "Algorithm 4",
-    part="noise",
-    kind="ours",
-    on=_counts,
-    given="discrete noise of the package in place of the continuous one; all sequences of 13 random bits",
-    false=Variant("The same with scale 1 / epsilon.", power=2),
-)
-def noise_has_scale_two(count: Count, power: int = 1) -> Comparison:
-    """The package adds discrete Laplace noise of scale 2 / epsilon: each probability is as far decided as bits tell."""
-    law, rest = drawn(lambda bits: private_histogram([count.count], count.epsilon, source=bits)[0], 13)
-    chances = {x: _shift(x - count.count, _noise(count.epsilon) ** power) for x in law}
-    return worst(*(worst(at_most(law[x], chances[x]), at_most(chances[x], law[x] + rest)) for x in law))
-
-
 class Neighbours(Instance):
     """Counts, and those after one label has changed."""
 
@@ -100,6 +71,28 @@ def _neighbours(budget: Budget) -> Iterator[Neighbours]:
             if source != target and counts[source]:
                 moved = tuple(c + (i == target) - (i == source) for i, c in enumerate(counts))
                 yield from (Neighbours(counts, moved, epsilon) for epsilon in (1.0, 0.1))
+
+
+def _alone(budget: Budget) -> Iterator[Neighbours]:
+    for count, epsilon in product(budget.pick(quick=(2,), full=(0, 2, 9)), (2.0, 4.0, 1.0)):
+        yield Neighbours((count,), (count + 1,), epsilon)
+
+
+@claim(
+    "B23",
+    "Algorithm 4",
+    part="noise",
+    kind="ours",
+    on=_alone,
+    given="discrete noise of the package in place of the continuous one; all sequences of 13 random bits",
+    false=Variant("The same with scale 1 / epsilon.", power=2),
+)
+def noise_has_scale_two(neighbours: Neighbours, power: int = 1) -> Comparison:
+    """The package adds discrete Laplace noise of scale 2 / epsilon: each probability is as far decided as bits tell."""
+    (count,), epsilon = neighbours.counts, neighbours.epsilon
+    law, rest = drawn(lambda bits: private_histogram([count], epsilon, source=bits)[0], 13)
+    chances = {x: _shift(x - count, _noise(epsilon) ** power) for x in law}
+    return worst(*(worst(at_most(law[x], chances[x]), at_most(chances[x], law[x] + rest)) for x in law))
 
 
 @claim(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise, product
@@ -17,23 +17,10 @@ from scipy import sparse
 from optrand.baselines import Staircase
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.conic import Cones, ConicProgram
-from optrand.theory.b23.optima import (
-    Column,
-    Cost,
-    Members,
-    Row,
-    absolute,
-    best_on_grid,
-    dot,
-    grid,
-    half_square,
-    response_ends,
-    sets,
-)
+from optrand.theory.b23.optima import Column, Cost, Members, Row, absolute, best_on_grid, dot, grid, half_square, sets
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, none, worst
 from optrand.theory.instances import RATIOS, Instance, Setting, label_set, prior, seeded, settings, shares
-from optrand.theory.sums import total
 
 __all__ = ["Channel", "Exchange", "any_randomizer", "improved", "staircases"]
 
@@ -97,17 +84,14 @@ class Channel(Instance, setting=""):
         """Those that are used, in order; where outputs coincide in floats, by the labels that they favour."""
         rank = sorted(range(self.setting.k), key=self.means.__getitem__)
         used = [column for column in self.best if column.mass * self.setting.ratio > USED]
-        made: list[list[Column]] = []
-        for column in used:
-            if made and column.output - made[-1][-1].output < TIED * _range(self):
-                made[-1].append(column)
-            else:
-                made.append([column])
-        in_order = [
-            sorted(tied, key=lambda c: [i for i, y in enumerate(rank) if c.members[y]][:: max(1, sum(c.members) - 1)])
-            for tied in made
-        ]
-        return [column for tied in in_order for column in tied]
+        apart = [b.output - a.output > TIED * _range(self) for a, b in pairwise(used)]
+        group = list(accumulate(apart, initial=0))
+
+        def key(i: int) -> tuple[int, int, int]:
+            favoured = [place for place, y in enumerate(rank) if used[i].members[y]]
+            return group[i], favoured[0], favoured[-1]
+
+        return [used[i] for i in sorted(range(len(used)), key=key)]
 
     @property
     def favouring(self) -> list[list[int]]:
@@ -192,35 +176,21 @@ def any_randomizer(random: Random, setting: Setting) -> Channel:
 
 
 def _unbiased(random: Random, setting: Setting) -> Channel:
-    """A mixture of the best randomizer for random costs, the one with two outputs, and debiased response."""
-    k, ratio = setting.k, setting.ratio
-    low, high = response_ends(setting.labels, ratio)
-    costs: dict[tuple[Fraction, Fraction], Fraction] = {}
-
-    def cost(output: Fraction, label: Fraction) -> Fraction:
-        return costs.setdefault((output, label), Fraction(random.randint(1, 9)))
-
-    uniform = Setting(setting.labels, shares([1] * k), ratio)
-    vertex = Channel.of(uniform, best_on_grid(uniform, grid(setting, random.randint(3, 5)), cost)[1])
-    ends = tuple(((high - y) / (high - low), (y - low) / (high - low)) for y in setting.labels)
-    gain = ratio - 1
-    outputs = tuple(y + (k * y - total(setting.labels)) / gain for y in setting.labels)
-    response = tuple(tuple((ratio if i == j else Fraction(1)) / (gain + k) for j in range(k)) for i in range(k))
-    mixed: list[Counter[Fraction]] = [Counter() for _ in range(k)]
-    parts = ((vertex.outputs, vertex.rows), ((low, high), ends), (outputs, response))
-    for share, (values, rows) in zip(shares([random.randint(1, 9) for _ in parts]), parts, strict=True):
-        for law, row in zip(mixed, rows, strict=True):
-            for value, chance in zip(values, row, strict=True):
-                law[value] += share * chance  # type: ignore[assignment]  # a counter of fractions
-    values = tuple(sorted(set().union(*mixed)))
-    return Channel(setting, values, tuple(tuple(Fraction(law[value]) for value in values) for law in mixed))
+    """A mixture of the best randomizers for random costs on a grid, and the one with two outputs."""
+    uniform, outputs = replace(setting, prior=shares([1] * setting.k)), grid(setting, random.randint(3, 6))
+    parts = []
+    for values in (outputs, outputs, [outputs[0], outputs[-1]]):
+        costs = {(v, y): Fraction(random.randint(1, 9)) for v in values for y in setting.labels}
+        parts.append(best_on_grid(uniform, values, lambda v, y, costs=costs: costs[v, y])[1])  # type: ignore[misc]
+    mixed = zip(shares([random.randint(1, 9) for _ in parts]), parts, strict=True)
+    columns = sorted((replace(c, mass=share * c.mass) for share, part in mixed for c in part), key=lambda c: c.output)
+    return Channel.of(setting, columns)
 
 
 def _even(random: Random, k: int) -> Setting:
     """Labels not far from even, and a ratio between 1.1 and 100: floats can tell which columns are used."""
-    labels = accumulate(
-        (Fraction(random.randint(2, 6), 2) for _ in range(k - 1)), initial=Fraction(random.randint(-9, 9))
-    )
+    steps = [Fraction(random.randint(2, 6), 2) for _ in range(k - 1)]
+    labels = accumulate(steps, initial=Fraction(random.randint(-9, 9)))
     return Setting(tuple(labels), prior(random, k), 1 + Fraction(random.randint(1, 99), random.choice((1, 10))))
 
 
