@@ -118,7 +118,7 @@ def _with_halfway(budget: Budget) -> Iterator[Noise]:
     "B23",
     "Equation 1",
     on=_with_halfway,
-    given="any randomizer, a predictor that says the lowest label, halved losses",
+    given="halved squared loss, any randomizer, a predictor that says the lowest label",
     false=Variant("A predictor's squared loss is at most 3/2 of the sum of those two losses.", factor=Fraction(3, 2)),
 )
 def squares_obey_the_triangle(noise: Noise, factor: Fraction = Fraction(1)) -> Comparison:

@@ -27,10 +27,10 @@ __all__ = ["Channel", "Exchange", "any_randomizer", "improved", "staircases"]
 FLOATS = 1e-6
 """What cone programs in floats are forgiven, as a share of the range of the outputs."""
 
-TIED = 1e-5
+TIED = 3e-5
 """Outputs that are nearer, as a share of their range, coincide."""
 
-USED = 1e-4
+USED = 5e-4
 """The least probability at its favoured labels of a column that is used, in floats."""
 
 
