@@ -38,7 +38,7 @@ from optrand import (
     sweep,
     tabulate,
 )
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import IntegerArcs
 from optrand.solvers import ColumnGeneration, LinearProgram
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -162,7 +162,7 @@ class TestSingular:
     @pytest.mark.parametrize("limit", [0, debiasing.DENSE])
     def test_neighbours_with_one_row_are_named(self, limit, monkeypatch):
         monkeypatch.setattr(debiasing, "DENSE", limit)
-        arcs = optrand.model.integer_arcs.IntegerArcs(4, [0, 0, 3, 3], [2, 2, 3, 3], [0, 1, 2, 3], [1, 2, 1, 2])
+        arcs = optrand.model.arcs.IntegerArcs(4, [0, 0, 3, 3], [2, 2, 3, 3], [0, 1, 2, 3], [1, 2, 1, 2])
         problem = optrand.regression(range(4), np.ones(4) / 4, math.log(3))
         mechanism = Mechanism(problem, None, [0, 1, 2, 3], arcs, Fraction(2))
         with pytest.raises(InvalidInput, match=r"numbered 0 and 1 \(from 0\) have the same row.*1 more pairs"):

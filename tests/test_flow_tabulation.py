@@ -14,8 +14,7 @@ import optrand
 from optrand import Interval, Mechanism, Problem, Randomizer
 from optrand.base.arithmetic import privacy_ratio
 from optrand.mechanism.flow_tabulation import _conserved, rounded_flow, tabulated_flow
-from optrand.model.arcs import Arcs
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import Arcs, IntegerArcs
 from optrand.model.staircase import decompose
 
 EPSILONS = (0.01, 0.1, 1.0, 4.0, 8.0, 12.0)

@@ -19,8 +19,7 @@ from definitions import Channel, exponential, proven
 import optrand
 from optrand import Dual, Grid, Interval, Mechanism, Randomizer, certify, losses
 from optrand.base.arithmetic import privacy_ratio
-from optrand.model.arcs import Arcs
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import Arcs, IntegerArcs
 from optrand.model.staircase import decompose
 from optrand.solvers.translation import Translation
 

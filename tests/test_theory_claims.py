@@ -48,8 +48,8 @@ HOLD = {
         "Equation 17",
         "Lemma 18",
         "Lemma 19",
+        "Lemma 18: as the package has it",
         "Lemma 20",
-        "Lemma 20: inner term",
         "Lemma 21",
         "Lemma 21: as Theorem 17 uses it",
         "Lemma 22",
@@ -75,6 +75,9 @@ HOLD = {
     ),
     "Z25": (
         "Theorem 1",
+        "Theorem 1: draws",
+        "Section 3.1: local to central",
+        "Section 4.3: cost",
         "Equation 24",
         "Equation 44",
         "Proposition 1",
@@ -85,7 +88,6 @@ HOLD = {
         "Equation 30",
         "Appendix B.2: privacy",
         "Appendix B.2: decay",
-        "Equation 33",
         "Equation 34",
         "Equation 35",
         "Equation 36",
@@ -131,7 +133,10 @@ HOLD = {
 HOLD_AS_CORRECTED = {
     "G21": (
         "Proposition 11: privacy",
+        "Lemma 15: last line",
+        "Lemma 20: inner term",
         "Theorem 17",
+        "Theorem 17: empirical risk minimizer",
         "Theorem 17: range of the debiased loss",
     ),
     "E22": (
@@ -143,7 +148,11 @@ HOLD_AS_CORRECTED = {
         "Lemma 9: upper tail",
         "Theorem 4: with Theorem 3",
     ),
-    "Z25": ("Appendix C.1: best k",),
+    "Z25": (
+        "Section 1: gap",
+        "Equation 33",
+        "Appendix C.1: best k",
+    ),
     "B23": (
         "Equation 1",
         "Theorem 5",

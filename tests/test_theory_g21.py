@@ -18,7 +18,7 @@ from optrand.theory import Verdict, check, find
 from optrand.theory.g21 import descent, gaussian, gradients, parallel, programs, relaxation, response
 from optrand.theory.g21.descent import Descent, with_gaussian_noise, with_responses
 from optrand.theory.g21.gradients import Gradients
-from optrand.theory.g21.top_k_learning import Replaced
+from optrand.theory.g21.learning import Replaced, differences_change_by_two, excess_grows_by_two
 from optrand.theory.instances import RATIOS, prior, settings
 
 THIRD = Fraction(1, 3)
@@ -163,8 +163,10 @@ def test_breakpoints_are_enough(centres: tuple[int, ...], diameter: int) -> None
     distances = 3 * np.abs(np.linspace(0, diameter, 60 * diameter + 1)[:, np.newaxis] - np.array(centres))
     risks, replaced = distances @ mass, distances @ [0.625, 0, 0.375]
     gaps = risks - replaced
-    assert float(given.largest_change) == pytest.approx(np.ptp(gaps), abs=1e-12)
-    assert float(given.largest_loss) == pytest.approx(np.max(gaps) - risks.min() + replaced.min(), abs=1e-12)
+    assert float(differences_change_by_two(given).left) == pytest.approx(np.ptp(gaps), abs=1e-12)
+    assert float(excess_grows_by_two(given).left) == pytest.approx(
+        np.max(gaps) - risks.min() + replaced.min(), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize(("sigma", "epsilon"), [(0.3, 0.99), (1.0, 0.5), (4.0, 0.1), (0.7, 0.0)])

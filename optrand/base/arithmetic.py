@@ -29,6 +29,7 @@ __all__ = [
     "places",
     "privacy_ratio",
     "quotient",
+    "quotients",
     "scaled",
 ]
 
@@ -184,6 +185,11 @@ def quotient(numerator: int, denominator: int) -> float:
         return numerator / denominator
     except OverflowError:
         return float("inf") if (numerator > 0) == (denominator > 0) else -float("inf")
+
+
+def quotients(numerators: Iterable[int], denominator: int) -> Floats:
+    """The floats nearest to some integers over one denominator."""
+    return np.array([quotient(numerator, denominator) for numerator in numerators])
 
 
 def _split(numbers: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -32,6 +32,7 @@ from optrand.certificates import exact as exact_pricing
 from optrand.certificates.measurements import Measurements
 from optrand.errors import InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
+from optrand.model.kept import content, kept
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution
@@ -221,4 +222,5 @@ def lower_bound(problem: Problem, dual: Dual, *, exact: bool = True) -> float:  
         raise InvalidInput(f"the dual has {dual.alpha.size} entries for {problem.k} labels")
     if (dual.beta[problem.bias_weights == 0] != 0).any():
         return -math.inf
-    return float_below(exact_pricing.lower_bound(problem, dual))
+    key = content(problem, dual.alpha, dual.beta), dual.origin
+    return float_below(kept(dual, "_bound", key, lambda: exact_pricing.lower_bound(problem, dual)))

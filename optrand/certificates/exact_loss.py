@@ -15,7 +15,7 @@ repair costs is thereby counted. Three forms, three repairs:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from operator import mul
@@ -30,9 +30,8 @@ from optrand.mechanism.exact_means import with_exact_means
 from optrand.mechanism.flow_tabulation import exact_flow
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
-from optrand.model.exact_flow import ExactFlow
-from optrand.model.integer_arcs import IntegerArcs
-from optrand.model.interval_channel import IntervalChannel
+from optrand.model.arcs import IntegerArcs
+from optrand.model.exact_columns import ExactColumns, deviations
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
@@ -47,7 +46,7 @@ def of_mechanism(problem: Problem, mechanism: Mechanism) -> Fraction | None:
     the mechanism is as private and as unbiased, and it is what the floats stand for.
     """
     if problem.loss == losses.squared and _keeps_by_column(problem, mechanism):
-        flow = _repaired(problem, _columns(problem, mechanism))
+        flow = _repaired(problem, _joined(problem, mechanism))
         return None if flow is None else flow.squared_error(problem.prior) / 2 + _charge(problem, flow.biases)
     biases = mechanism.exact_biases
     if problem.unbiased and any(biases):
@@ -75,7 +74,7 @@ def of_each_label(problem: Problem, answer: Randomizer | Mechanism) -> list[Frac
     if isinstance(answer, Mechanism):
         if not _keeps_by_column(problem, answer):
             return _Table.of_mechanism(problem, answer).of_each_label(problem)
-        flow = _repaired(problem, _columns(problem, answer))
+        flow = _repaired(problem, _joined(problem, answer))
     else:
         if answer.arcs is None:
             return _Table.of_floats(problem, answer).of_each_label(problem)
@@ -86,7 +85,7 @@ def of_each_label(problem: Problem, answer: Randomizer | Mechanism) -> list[Frac
 def as_it_is(problem: Problem, mechanism: Mechanism) -> list[Fraction]:
     """The same of a mechanism without any repair."""
     if mechanism.arcs is not None:
-        return _each(problem, _columns(problem, mechanism, joined=False).squared_errors(), mechanism.exact_biases)
+        return _each(problem, mechanism.columns(joined=False).squared_errors(), mechanism.exact_biases)
     table = _Table(mechanism.outputs, mechanism.weights, mechanism.total, mechanism.ratio)
     return _each(problem, table.moments(problem, 2), mechanism.exact_biases)
 
@@ -99,28 +98,20 @@ def _keeps_by_column(problem: Problem, mechanism: Mechanism) -> bool:
     return mechanism.arcs is not None and mechanism.ratio <= exp_bracket(problem.epsilon)[0]
 
 
-def _columns(problem: Problem, mechanism: Mechanism, *, joined: bool = True) -> ExactFlow:
-    """Those of a mechanism of arcs, neighbouring floats joined where what lies between them is allowed."""
-    arcs, joined = mechanism.arcs, joined and not isinstance(problem.outputs, Grid)
-    return ExactFlow.of_integers(
-        mechanism.labels,
-        mechanism.outputs,
-        arcs,  # type: ignore[arg-type]
-        mechanism.ratio,
-        joined=joined,
-    )
+def _joined(problem: Problem, mechanism: Mechanism) -> ExactColumns:
+    """Columns of a mechanism of arcs, neighbouring floats joined where what lies between them is allowed."""
+    return mechanism.columns(joined=not isinstance(problem.outputs, Grid))
 
 
-def _flow_of(problem: Problem, randomizer: Randomizer) -> ExactFlow | None:
+def _flow_of(problem: Problem, randomizer: Randomizer) -> ExactColumns | None:
     """The exact columns of a randomizer of arcs, whose rows are right at the budget that it claims."""
     try:
-        problem = replace(problem, epsilon=min(problem.epsilon, randomizer.epsilon))
-        return exact_flow(problem, randomizer.arcs, corrected=False)  # type: ignore[arg-type]
+        return exact_flow(problem.within(randomizer.epsilon), randomizer.arcs)  # type: ignore[arg-type]
     except (Infeasible, NotCertified):
         return None
 
 
-def _repaired(problem: Problem, flow: ExactFlow) -> ExactFlow | None:
+def _repaired(problem: Problem, flow: ExactColumns) -> ExactColumns | None:
     """Exact columns without bias where none is allowed."""
     return with_exact_means(problem, flow) if problem.unbiased and any(flow.biases) else flow
 
@@ -142,9 +133,8 @@ def _charge(problem: Problem, biases: Sequence[Fraction]) -> Fraction:
 def _expected(problem: Problem, outputs: Floats, table: IntegerArcs | Integers, ratio: Fraction) -> Fraction:
     """The expected loss times the row total, rounded up where it is not rational.
 
-    Not for squared loss of arcs, which :class:`~optrand.model.exact_flow.ExactFlow` has. Of arcs ``O(k + n log k)``
-    integer operations, and ``n`` logarithms for Poisson log loss; of tables, and of a loss that is a table or the
-    user's own, ``O(k n)``.
+    Not for squared loss of arcs, which `ExactColumns` has. Of arcs ``O(k + n log k)`` integer operations, and ``n``
+    logarithms for Poisson log loss; of tables, and of a loss that is a table or the user's own, ``O(k n)``.
     """
     if problem.loss == losses.zero_one:
         kept = zip(map(Fraction, problem.prior.tolist()), _kept(problem.labels, outputs, table, ratio), strict=True)
@@ -153,9 +143,8 @@ def _expected(problem: Problem, outputs: Floats, table: IntegerArcs | Integers, 
         return _expected_poisson(problem, outputs, table, ratio)
     if isinstance(table, IntegerArcs):
         if problem.loss == losses.absolute:
-            ends, masses = (table.first, table.last), table.masses.tolist()
-            channel = IntervalChannel.of_integers(problem.labels, outputs[table.at], ends, masses, ratio)
-            return channel.absolute_error(problem.prior) * channel.total
+            exact = ExactColumns.of_integers(problem.labels, outputs, table, ratio, joined=False)
+            return exact.absolute_error(problem.prior) * exact.total
         table = table.table(ratio)
     finer = places(problem.prior)
     parts = scaled(problem.prior, finer)
@@ -260,7 +249,7 @@ class _Table:
         biases = self.moments(problem, 1)
         if not (problem.unbiased and any(biases)):
             return expected + _charge(problem, biases)
-        found = self._completion(problem, biases)
+        found = Completion.of_biases(problem, biases, self.ratio)
         if found is None:
             return None
         return (
@@ -272,7 +261,7 @@ class _Table:
         errors, biases = self.moments(problem, 2), self.moments(problem, 1)
         if not (problem.unbiased and any(biases)):
             return _each(problem, errors, biases)
-        found = self._completion(problem, biases)
+        found = Completion.of_biases(problem, biases, self.ratio)
         if found is None:
             return None
         low, high = Fraction(found.low), Fraction(found.high)
@@ -281,17 +270,8 @@ class _Table:
 
     def moments(self, problem: Problem, power: int) -> list[Fraction]:
         """The expectation of ``(output - label)**power`` for each label."""
-        digits = max(places(problem.labels), places(self.outputs))
-        rows, columns = (np.array(scaled(x, digits), dtype=object) for x in (problem.labels, self.outputs))
-        moments = (self.weights * (columns - rows[:, np.newaxis]) ** power).sum(axis=1)
-        return [Fraction(moment, self.total << (power * digits)) for moment in moments.tolist()]
-
-    def _completion(self, problem: Problem, biases: list[Fraction]) -> Completion | None:
-        middle = Fraction(float(problem.labels[problem.k // 2]))
-        labels = [Fraction(y) - middle for y in problem.labels.tolist()]
-        means = [y + bias for y, bias in zip(labels, biases, strict=True)]
-        ends = problem.outputs.low, problem.outputs.high
-        return Completion.of(ends, labels, means, self.ratio, origin=middle)
+        sums, unit = deviations(self.weights, problem.labels, self.outputs, power)
+        return [Fraction(moment, self.total * unit) for moment in sums]
 
 
 def _evened(weights: Integers) -> Integers:

@@ -55,7 +55,7 @@ def label_losses(problem: Problem, answer: Randomizer | Mechanism) -> Floats:
     if isinstance(answer, Mechanism):
         return np.array([float_above(loss) for loss in exact_loss.as_it_is(problem, answer)])
     if answer.intervals is not None:
-        errors = np.array([float(error) for error in answer.intervals.squared_errors])
+        errors = np.array([float(error) for error in answer.intervals.squared_errors()])
     else:
         errors = np.einsum("ki,ki->k", answer.matrix, (answer.outputs - answer.labels[:, np.newaxis]) ** 2)
     found: Floats = errors / 2 + penalty * answer.biases**2 / 2

@@ -19,6 +19,7 @@ from optrand.base.numerals import shown_above
 from optrand.base.validation import Floats
 from optrand.certificates import exact_loss
 from optrand.mechanism.mechanism import Mechanism
+from optrand.model.kept import content, kept
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
@@ -64,6 +65,11 @@ class Measurements:
         """Measure a float randomizer: residuals within :data:`TOLERANCE` of their scale are repaired, and no more."""
         if not np.array_equal(problem.labels, randomizer.labels):
             return cls.refused("the randomizer's labels are not those of the problem")
+        key = content(problem, randomizer.outputs, *randomizer.numbers), randomizer.epsilon
+        return kept(randomizer, "_facts", key, lambda: cls._of_floats(problem, randomizer))
+
+    @classmethod
+    def _of_floats(cls, problem: Problem, randomizer: Randomizer) -> Measurements:
         ratio = randomizer.ratio_above
         realised = math.inf if ratio is None else log_above(ratio)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -41,7 +41,7 @@ from optrand.base.validation import prior as checked_prior
 from optrand.errors import InvalidInput
 from optrand.estimate.factors import ADVICE, DEPENDENT, LARGEST, Factor, factored, row_lengths
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import IntegerArcs
 
 __all__ = ["DENSE", "Debiasing"]
 

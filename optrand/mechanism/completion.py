@@ -20,6 +20,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from optrand.base.arithmetic import float_above, float_below
+from optrand.model.problem import Problem
 
 __all__ = ["Completion"]
 
@@ -97,6 +98,14 @@ class Completion:
             if not doublings:
                 return None
             doublings = max(0, doublings - 3)
+
+    @classmethod
+    def of_biases(cls, problem: Problem, biases: list[Fraction], ratio: Fraction) -> Completion | None:
+        """The first that is private and takes out the biases of a table; None where the problem leaves no room."""
+        middle = Fraction(float(problem.labels[problem.k // 2]))
+        labels = [Fraction(y) - middle for y in problem.labels.tolist()]
+        means = [y + bias for y, bias in zip(labels, biases, strict=True)]
+        return cls.of((problem.outputs.low, problem.outputs.high), labels, means, ratio, origin=middle)
 
     @classmethod
     def _sharing(

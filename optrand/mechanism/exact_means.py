@@ -22,19 +22,58 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
-from optrand.base.arithmetic import float_above, float_below
+import numpy as np
+
+from optrand.base.arithmetic import float_above, float_below, places, scaled
+from optrand.base.validation import Floats
 from optrand.mechanism.completion import Completion
-from optrand.model.exact_flow import ExactFlow, twos
+from optrand.model.exact_columns import ExactColumns, twos
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 
-__all__ = ["along_a_tree", "completed", "spanning_tree", "widest_path", "with_exact_means"]
+__all__ = ["along_a_tree", "columns_near", "completed", "spanning_tree", "widest_path", "with_exact_means"]
+
+FINER = 70
+"""Outputs that may move lie on a lattice of this many binary digits below how far they reach."""
 
 CHEAP = 1 + Fraction(1, 10**12)
 """What the loss may be multiplied by so that columns of one output stay together."""
 
 
-def with_exact_means(problem: Problem, flow: ExactFlow) -> ExactFlow | None:
+def columns_near(
+    problem: Problem,
+    first: list[int],
+    last: list[int],
+    masses: list[int],
+    offsets: Floats,
+    ratio: Fraction,
+    origin: float = 0.0,
+) -> ExactColumns:
+    """Exact columns of integer masses and float outputs, one each, less the origin.
+
+    Where means are to be made right, digits that only lengthen the integers are rounded off; not on a grid, whose
+    values are what they are.
+    """
+    low, high = problem.outputs.low, problem.outputs.high
+    middle, limits = np.array([origin]), np.array([end for end in (low, high) if math.isfinite(end)])
+    finest = places(offsets)
+    if problem.unbiased and not isinstance(problem.outputs, Grid):
+        reach = float(np.abs(offsets).max()) or 1.0
+        finest = min(finest, max(0, FINER - math.frexp(reach)[1]))
+    digits = max(finest, *map(places, (problem.labels, middle, limits)))
+    (zero,) = scaled(middle, digits)
+    labels = [y - zero for y in scaled(problem.labels, digits)]
+    below, above = (scaled(np.array([end]), digits)[0] - zero if math.isfinite(end) else end for end in (low, high))
+    values = [int(min(max(_nearest(offset, digits), below), above)) for offset in offsets.tolist()]
+    together = dict[tuple[int, int, int], int]()
+    for a, b, value, mass in zip(first, last, values, masses, strict=True):
+        together[a, b, value] = together.get((a, b, value), 0) + mass
+    starts, ends, at = (list(column) for column in zip(*together, strict=True))
+    moments = [mass * value for mass, value in zip(together.values(), at, strict=True)]
+    return ExactColumns(labels, starts, ends, list(together.values()), moments, ratio, digits, origin)
+
+
+def with_exact_means(problem: Problem, flow: ExactColumns) -> ExactColumns | None:
     """The same with means that are right, exactly; None where the allowed outputs leave no room for that.
 
     The loss changes by as little as the biases are small. Columns of one output stay together if they can: they are
@@ -44,9 +83,9 @@ def with_exact_means(problem: Problem, flow: ExactFlow) -> ExactFlow | None:
     --------
     Outputs of randomized response that miss their means, and after the repair:
 
-    >>> import numpy as np, optrand
+    >>> import optrand
     >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.2)
-    >>> near = ExactFlow.of(problem, [0, 1], [0, 1], [7, 7], np.array([-0.4, 1.4]), Fraction(3))
+    >>> near = columns_near(problem, [0, 1], [0, 1], [7, 7], np.array([-0.4, 1.4]), Fraction(3))
     >>> [round(float(bias), 6) for bias in near.biases]
     [0.05, -0.05]
     >>> [str(output) for output in with_exact_means(problem, near).outputs]
@@ -66,7 +105,7 @@ def with_exact_means(problem: Problem, flow: ExactFlow) -> ExactFlow | None:
     return along_a_tree(problem, flow, inside) or mixed
 
 
-def along_a_tree(problem: Problem, flow: ExactFlow, movable: list[bool]) -> ExactFlow | None:
+def along_a_tree(problem: Problem, flow: ExactColumns, movable: list[bool]) -> ExactColumns | None:
     """The same with moments of movable columns changed; None where they do not reach, or would leave the outputs."""
     low, high = problem.outputs.low, problem.outputs.high
     tree, path = spanning_tree(flow, movable), widest_path(flow, movable)
@@ -97,7 +136,7 @@ def along_a_tree(problem: Problem, flow: ExactFlow, movable: list[bool]) -> Exac
     return moved if inside else None
 
 
-def spanning_tree(flow: ExactFlow, movable: list[bool]) -> list[tuple[int, int]] | None:
+def spanning_tree(flow: ExactColumns, movable: list[bool]) -> list[tuple[int, int]] | None:
     """Inner nodes and the columns that make them right, each before the node at the other end of its column.
 
     The tree is one of most mass; None where the columns that may move do not reach all nodes.
@@ -130,7 +169,7 @@ def spanning_tree(flow: ExactFlow, movable: list[bool]) -> list[tuple[int, int]]
     return order[::-1] if len(seen) == k else None
 
 
-def widest_path(flow: ExactFlow, movable: list[bool]) -> list[int] | None:
+def widest_path(flow: ExactColumns, movable: list[bool]) -> list[int] | None:
     """Columns that may move, end to end from node 0 to node k, the lightest as heavy as can be."""
     best: list[tuple[int, int]] = [(0, -1)] * (flow.k + 1)
     best[0] = (sum(flow.masses), -1)
@@ -147,7 +186,7 @@ def widest_path(flow: ExactFlow, movable: list[bool]) -> list[int] | None:
     return path
 
 
-def completed(problem: Problem, flow: ExactFlow) -> ExactFlow | None:
+def completed(problem: Problem, flow: ExactColumns) -> ExactColumns | None:
     """Mixed with a mechanism of two outputs that takes the biases back (:mod:`optrand.mechanism.completion`).
 
     The outputs are the ends of what is allowed; on the line, the flow's own lowest and highest. The chances of the high
@@ -193,3 +232,9 @@ def completed(problem: Problem, flow: ExactFlow) -> ExactFlow | None:
 def _odd(number: int) -> int:
     """A positive integer without its factors of 2."""
     return number >> twos(number)
+
+
+def _nearest(number: float, digits: int) -> int:
+    """The integer nearest to ``number * 2**digits``."""
+    above, below = number.as_integer_ratio()
+    return (2 * (above << digits) + below) // (2 * below)

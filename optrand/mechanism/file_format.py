@@ -2,7 +2,7 @@
 
 The way back goes through the constructors of :class:`~optrand.model.problem.Problem`,
 :class:`~optrand.model.solution.Dual` and
-:class:`~optrand.model.integer_arcs.IntegerArcs`, so what a file says is checked like what a user types.
+:class:`~optrand.model.arcs.IntegerArcs`, so what a file says is checked like what a user types.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from optrand.base.arithmetic import Integers
 from optrand.base.strict_json import Document, fields, integers, number, numbers, positions, rows
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.model import losses
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import IntegerArcs
 from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Grid, Interval, Line, OutputSet
 from optrand.model.problem import Problem

@@ -27,16 +27,15 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from optrand.base.arithmetic import common_scale, privacy_ratio
+from optrand.base.arithmetic import privacy_ratio
 from optrand.base.validation import Floats
 from optrand.errors import NotCertified
-from optrand.mechanism.exact_means import with_exact_means
-from optrand.model.arcs import Arcs, Indices
-from optrand.model.exact_flow import ExactFlow, in_order
-from optrand.model.feasibility import column_weights, least_change, node_equations
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.mechanism.exact_means import columns_near, with_exact_means
+from optrand.model.arcs import Arcs, Indices, IntegerArcs
+from optrand.model.exact_columns import ExactColumns, in_order
+from optrand.model.feasibility import flow_change
+from optrand.model.kept import content, kept
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 
@@ -50,6 +49,9 @@ UNEVEN = 1e-9
 
 FORGIVEN = 1e-6
 """How far rows may be from 1."""
+
+ROUNDED = 1e-13
+"""Biases below this share of the labels' range are rounding: exact moments take them out as they are."""
 
 ROUNDS = 12
 """Corrections at most; two or three is what it takes."""
@@ -97,16 +99,16 @@ def tabulated_flow(problem: Problem, arcs: Arcs) -> tuple[Floats, IntegerArcs, F
     return *exact_flow(problem, arcs).in_floats(), privacy_ratio(problem.epsilon)
 
 
-def exact_flow(problem: Problem, arcs: Arcs, *, corrected: bool = True) -> ExactFlow:
+def exact_flow(problem: Problem, arcs: Arcs) -> ExactColumns:
     """The exact columns nearest to some arcs; where the problem asks for it, unbiased to the last bit.
+
+    Kept with the arcs: what is certified of them is what is tabulated.
 
     Parameters
     ----------
     problem : Problem
     arcs : Arcs
-        With rows that sum to 1 but for rounding.
-    corrected : bool
-        Whether biases are first taken out at the least cost, in floats: not needed where they are rounding.
+        With rows that sum to 1 but for rounding. Biases beyond rounding are first taken out at the least cost.
 
     Raises
     ------
@@ -114,18 +116,21 @@ def exact_flow(problem: Problem, arcs: Arcs, *, corrected: bool = True) -> Exact
         If labels are not covered equally by more than rounding, or no outputs that the problem allows make the means
         right.
     """
+    return kept(arcs, "_exact", content(problem, *arcs.numbers), lambda: _exact_flow(problem, arcs))
+
+
+def _exact_flow(problem: Problem, arcs: Arcs) -> ExactColumns:
     ratio = privacy_ratio(problem.epsilon)
     # Taking off an origin rounds outputs: a value of a grid would become none of them, a small positive one zero.
     stay = isinstance(problem.outputs, Grid) or problem.loss.positive_outputs
     origin = 0.0 if stay else problem.origin
     offsets, flow = rounded_flow(problem.epsilon, arcs, origin)
-    if problem.unbiased and corrected:
-        table = _Table(problem, offsets, flow, ratio, origin).unbiased()
-        offsets, flow = table.offsets, table.flow
-    ends = flow.first.tolist(), flow.last.tolist()
-    found = ExactFlow.of(problem, *ends, flow.masses.tolist(), offsets[flow.at], ratio, origin)
+    found = _columns(problem, offsets, flow, ratio, origin)
     if not problem.unbiased or not any(found.biases):
         return found
+    if max(map(abs, found.biases)) > ROUNDED * np.ptp(problem.labels):
+        table = _Table(problem, offsets, flow, ratio, origin).unbiased()
+        found = _columns(problem, table.offsets, table.flow, ratio, origin)
     unbiased = with_exact_means(problem, found)
     if unbiased is None:
         raise NotCertified(
@@ -134,6 +139,11 @@ def exact_flow(problem: Problem, arcs: Arcs, *, corrected: bool = True) -> Exact
             f"{problem.outputs.high:g}, leave no room to take it out; let them reach a little further"
         )
     return unbiased
+
+
+def _columns(problem: Problem, offsets: Floats, flow: IntegerArcs, ratio: Fraction, origin: float) -> ExactColumns:
+    ends = flow.first.tolist(), flow.last.tolist()
+    return columns_near(problem, *ends, flow.masses.tolist(), offsets[flow.at], ratio, origin)
 
 
 def rounded_flow(epsilon: float, arcs: Arcs, origin: float = 0.0) -> tuple[Floats, IntegerArcs]:
@@ -238,21 +248,17 @@ class _Table:
         return self.flow.total(self.ratio)
 
     @cached_property
-    def moments(self) -> tuple[list[int], int]:
-        """The bias of each label, and what to divide it by: integers."""
-        scale = common_scale([*self.offsets.tolist(), *self.problem.labels.tolist(), self.origin])
-        values, labels, (zero,) = (
-            _times(array, scale) for array in (self.offsets, self.problem.labels, np.array([self.origin]))
+    def biases(self) -> list[Fraction]:
+        """``E[M(y)] - y`` of each label, exactly."""
+        columns = ExactColumns.of_integers(
+            self.problem.labels, self.offsets, self.flow, self.ratio, joined=False, origin=self.origin
         )
-        amounts = [mass * values[at] for mass, at in zip(self.flow.masses.tolist(), self.flow.at.tolist(), strict=True)]
-        means = self.flow.row_sums(self.ratio, amounts)
-        return [mean - self.total * (y - zero) for mean, y in zip(means, labels, strict=True)], self.total * scale
+        return columns.biases
 
     @cached_property
     def bias(self) -> float:
-        """The largest ``|E[M(y)] - y|``, rounded once."""
-        biases, unit = self.moments
-        return max(map(abs, biases)) / unit
+        """The largest of them, without its sign."""
+        return float(max(map(abs, self.biases)))
 
     @cached_property
     def ends(self) -> tuple[float, float]:
@@ -268,43 +274,32 @@ class _Table:
 
     def corrected(self, *, masses: bool) -> _Table:
         """The same with the outputs, or the masses as well, changed at the least cost."""
-        problem, flow = self.problem, self.flow
-        free, labels = self.movable, problem.labels - self.origin
+        flow, labels = self.flow, self.problem.labels - self.origin
         width = float(max(self.offsets[-1] - labels[0], labels[-1] - self.offsets[0])) or 1.0
-        probable = np.array([mass * self.ratio.numerator / self.total for mass in flow.masses.tolist()])
-        nodes = node_equations(flow.k, flow.first, flow.last, problem.epsilon) @ sparse.diags_array(probable)
-        to_output = sparse.csr_array((np.ones(flow.at.size), (np.arange(flow.at.size), flow.at)))
-        weights = column_weights(problem.prior, flow.first, flow.last, problem.epsilon)
-        reach = 1 / np.bincount(flow.at, probable * weights)[free]
-        system, residual = (nodes @ to_output)[:, free], self._residual() / width
-        if masses:
-            pulls = nodes @ sparse.diags_array((self.offsets[flow.at] - self.offsets.mean()) / width)
-            system = sparse.block_array([[nodes, None], [pulls, system]])
-            residual = np.concatenate((np.zeros(problem.k), residual))
-            reach = np.concatenate((1 / probable, reach))
-        change = least_change(sparse.csr_array(system), reach, residual)
-        offsets = self.offsets.copy()
-        offsets[free] += width * change[change.size - int(free.sum()) :]
-        offsets = np.clip(offsets, *self.ends)
+        shares, moves = flow_change(
+            self.problem,
+            (flow.first, flow.last),
+            np.array([mass * self.ratio.numerator / self.total for mass in flow.masses.tolist()]),
+            flow.at,
+            rows=np.zeros(flow.k) if masses else None,
+            means=self._residual() / width,
+            pull=(self.offsets[flow.at] - self.offsets.mean()) / width,
+            free=self.movable,
+        )
+        offsets = np.clip(self.offsets + width * moves, *self.ends)
         if not masses:
             return replace(self, offsets=offsets)
-        shares = np.clip(change[: flow.at.size], -0.5, 1.0).tolist()
-        wanted = [mass + round(mass * share) for mass, share in zip(flow.masses.tolist(), shares, strict=True)]
+        changes = zip(flow.masses.tolist(), np.clip(shares, -0.5, 1.0).tolist(), strict=True)
+        wanted = [mass + round(mass * share) for mass, share in changes]
         conserved = _conserved(flow.k, flow.first, flow.last + 1, wanted)
         offsets, flow = in_order(flow.k, flow.first, flow.last, offsets[flow.at], conserved)
         return replace(self, offsets=offsets, flow=flow)
 
     def _residual(self) -> Floats:
         """What the first mean lacks, then what each mean lacks less what the one before it does."""
-        biases, unit = self.moments
-        lacking = [-(after - before) / unit for before, after in pairwise([0, *biases])]
+        lacking = [float(before - after) for before, after in pairwise([Fraction(0), *self.biases])]
         return np.array(lacking) / -math.expm1(-self.problem.epsilon)
 
 
 def _bias(table: _Table) -> float:
     return table.bias
-
-
-def _times(array: Floats, scale: int) -> list[int]:
-    """The integers ``array * scale``."""
-    return [top * (scale // bottom) for top, bottom in (x.as_integer_ratio() for x in array.tolist())]

@@ -13,22 +13,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base import strict_json
-from optrand.base.arithmetic import Integers, common_scale, float_above, log_above, quotient
+from optrand.base.arithmetic import Integers, float_above, log_above, quotient
 from optrand.base.files import write_atomically
 from optrand.base.validation import Floats, frozen
 from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism import file_format
 from optrand.mechanism.privacy import LARGEST, checked_integers, verified_ratio, verified_total
-from optrand.model.arcs import Arcs
-from optrand.model.exact_flow import ExactFlow
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import Arcs, IntegerArcs
+from optrand.model.exact_columns import ExactColumns, deviations
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
@@ -160,14 +159,10 @@ class Mechanism:
     @cached_property
     def exact_biases(self) -> tuple[Fraction, ...]:
         """``E[M(y)] - y`` of each label, exactly (outputs and labels are the floats that they are)."""
-        scale = common_scale([*self.outputs, *self.labels])
-        outputs, labels = (_scaled(array, scale) for array in (self.outputs, self.labels))
         if self.arcs is not None:
-            amounts = (self.arcs.masses * outputs[self.arcs.at]).tolist()
-            moments = np.array(self.arcs.row_sums(self.ratio, amounts), dtype=object)
-        else:
-            moments = self.weights @ outputs
-        return tuple(Fraction(moment, self.total * scale) for moment in moments - self.total * labels)
+            return tuple(self.columns(joined=False).biases)
+        sums, unit = deviations(self.weights, self.labels, self.outputs)
+        return tuple(Fraction(moment, self.total * unit) for moment in sums)
 
     @property
     def bias(self) -> float:
@@ -204,8 +199,18 @@ class Mechanism:
         return self.outputs.size if self.arcs is None else len(set(self.unsplit.outputs))
 
     @cached_property
-    def unsplit(self) -> ExactFlow:
+    def unsplit(self) -> ExactColumns:
         """The columns of :attr:`arcs`, with outputs that are exact where floats are split; on a grid none are.
+
+        Raises
+        ------
+        InvalidInput
+            Of a table.
+        """
+        return self.columns(joined=not isinstance(self.problem.outputs, Grid))
+
+    def columns(self, *, joined: bool) -> ExactColumns:
+        """The columns of :attr:`arcs`, as they are or with those joined that one was split into.
 
         Raises
         ------
@@ -214,15 +219,23 @@ class Mechanism:
         """
         if self.arcs is None:
             raise InvalidInput("the mechanism is a table: only interval columns are split between neighbouring floats")
-        joined = not isinstance(self.problem.outputs, Grid)
-        return ExactFlow.of_integers(self.labels, self.outputs, self.arcs, self.ratio, joined=joined)
+        return self._joined if joined else self._split
+
+    @cached_property
+    def _joined(self) -> ExactColumns:
+        return ExactColumns.of_integers(self.labels, self.outputs, cast(IntegerArcs, self.arcs), self.ratio)
+
+    @cached_property
+    def _split(self) -> ExactColumns:
+        arcs = cast(IntegerArcs, self.arcs)
+        return ExactColumns.of_integers(self.labels, self.outputs, arcs, self.ratio, joined=False)
 
     @cached_property
     def sampler(self) -> Sampler | ArcSampler:
         """What draws from the table, or from the arcs where the table would be large; prepared once."""
         if self.arcs is None or self.labels.size * self.outputs.size <= DENSE:
-            return Sampler(self.labels, self.outputs, self.weights, self.total)
-        return ArcSampler(self.labels, self.outputs, self.arcs, self.ratio)
+            return Sampler.of_proven(self.labels, self.outputs, self.weights, self.total)
+        return ArcSampler.of_proven(self.labels, self.outputs, self.arcs, self.ratio, self.total)
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
         """One output for every label in `values`, drawn with exactly the probabilities of the table.
@@ -389,8 +402,3 @@ def _checked_outputs(given: ArrayLike, problem: Problem) -> Floats:
     if problem.loss.positive_outputs and outputs[0] <= 0:
         raise InvalidInput(f"{problem.loss.name} needs outputs above 0, the lowest is {outputs[0]:g}")
     return outputs
-
-
-def _scaled(array: Floats, scale: int) -> Integers:
-    """The integers ``array * scale``."""
-    return np.array([int(Fraction(x) * scale) for x in array.tolist()], dtype=object)

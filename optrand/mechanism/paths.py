@@ -54,8 +54,7 @@ from optrand.base.validation import Floats, frozen
 from optrand.errors import InvalidInput
 from optrand.mechanism.flow_tabulation import rounded_flow
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model.arcs import Arcs, Indices
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import Arcs, Indices, IntegerArcs
 from optrand.model.randomizer import Randomizer
 from optrand.model.staircase import decompose, rounding_noise
 

@@ -19,25 +19,25 @@ A randomizer that is made of arcs is never written out as a table: :mod:`optrand
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from optrand.base.arithmetic import common_scale, privacy_ratio
+from optrand.base.arithmetic import Integers, privacy_ratio
 from optrand.base.validation import Floats
 from optrand.errors import InvalidInput, NotCertified
 from optrand.mechanism.completion import Completion
 from optrand.mechanism.flow_tabulation import tabulated_flow
 from optrand.mechanism.mechanism import Mechanism
+from optrand.model.exact_columns import deviations
 from optrand.model.feasibility import movable_outputs, moved_outputs
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution
-from optrand.model.staircase import decompose, rounding_noise
+from optrand.model.staircase import Staircase, decompose, merged, rounding_noise
 
 __all__ = ["tabulate"]
 
@@ -46,8 +46,6 @@ BITS = 100
 
 FORGIVEN = 1e-6
 """Probability mass a row may need to become private: rounding is mended, a broken design is not."""
-
-Integers = NDArray[np.object_]
 
 
 @overload
@@ -102,17 +100,16 @@ def tabulate(
     if not np.array_equal(problem.labels, randomizer.labels):
         raise InvalidInput("the randomizer's labels are not those of the problem")
     if randomizer.arcs is not None:
-        claimed = replace(problem, epsilon=min(problem.epsilon, randomizer.epsilon))
-        return Mechanism(problem, dual, *tabulated_flow(claimed, randomizer.arcs))
+        return Mechanism(problem, dual, *tabulated_flow(problem.within(randomizer.epsilon), randomizer.arcs))
     _check_private(problem, randomizer)
-    arcs = _Arcs.of(problem, randomizer)
+    arcs, ratio = _integers(problem, randomizer), privacy_ratio(problem.epsilon)
     if not problem.unbiased:
-        return Mechanism(problem, dual, *arcs.covered().table(), arcs.ratio)
+        return Mechanism(problem, dual, *_table(arcs, ratio), ratio)
     if isinstance(problem.outputs, Grid):
-        outputs, weights = _refined(problem, arcs).covered().table()
+        outputs, weights = _table(_refined(problem, arcs, ratio), ratio)
     else:
-        outputs, weights = _unbiased_outputs(problem, arcs)
-    return Mechanism(problem, dual, *_completed(problem, outputs, weights, arcs.ratio), arcs.ratio)
+        outputs, weights = _unbiased_outputs(problem, arcs, ratio)
+    return Mechanism(problem, dual, *_completed(problem, outputs, weights, ratio), ratio)
 
 
 def _check_private(problem: Problem, randomizer: Randomizer) -> None:
@@ -126,74 +123,25 @@ def _check_private(problem: Problem, randomizer: Randomizer) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Arcs:
-    """Staircase columns with integer masses.
-
-    Attributes
-    ----------
-    members : (k, arcs) array of bool
-    outputs : (arcs,) array
-    masses : (arcs,) array of int
-    ratio : Fraction
-        The rational that stands for ``exp(epsilon)``.
-    """
-
-    members: NDArray[np.bool_]
-    outputs: Floats
-    masses: Integers
-    ratio: Fraction
-
-    @classmethod
-    def of(cls, problem: Problem, randomizer: Randomizer) -> _Arcs:
-        """Round the masses of a decomposition; level sets that only rounding tells apart become one."""
-        found = decompose(randomizer, math.exp(problem.epsilon), negligible=rounding_noise(problem.epsilon))
-        unit = Fraction(2**BITS) / sum(map(Fraction, found.masses.tolist()), Fraction(0))
-        masses = np.array([round(Fraction(c) * unit) for c in found.masses.tolist()], dtype=object)
-        return cls(found.members, found.outputs, masses, privacy_ratio(problem.epsilon))
-
-    @property
-    def coverage(self) -> Integers:
-        """The mass that favours each label."""
-        covered: Integers = np.where(self.members, self.masses, 0).sum(axis=1)
-        return covered
-
-    def covered(self) -> _Arcs:
-        """The same with singletons for labels that fall short, at the output where the label weighs most."""
-        coverage = self.coverage
-        short = np.flatnonzero(coverage < coverage.max())
-        weight = np.where(self.members[short], self.masses, 0)
-        at = self.outputs[[int(np.argmax(row)) for row in weight]] if short.size else self.outputs[:0]
-        return replace(
-            self,
-            members=np.hstack((self.members, np.eye(coverage.size, dtype=bool)[:, short])),
-            outputs=np.concatenate((self.outputs, at)),
-            masses=np.concatenate((self.masses, coverage.max() - coverage[short])),
-        )
-
-    @property
-    def columns(self) -> Integers:
-        """The integer column of each arc, shape ``(k, arcs)``."""
-        low, high = self.ratio.denominator, self.ratio.numerator
-        columns: Integers = np.where(self.members, high * self.masses, low * self.masses)
-        return columns
-
-    def table(self) -> tuple[Floats, Integers]:
-        """Distinct outputs, increasing, and the integer weights; outputs that no label produces are left out."""
-        return _merged(self.outputs, self.columns)
+def _integers(problem: Problem, randomizer: Randomizer) -> Staircase:
+    """A decomposition with integer masses; level sets that only rounding tells apart become one."""
+    found = decompose(randomizer, math.exp(problem.epsilon), negligible=rounding_noise(problem.epsilon))
+    unit = Fraction(2**BITS) / sum(map(Fraction, found.masses.tolist()), Fraction(0))
+    return replace(found, masses=np.array([round(Fraction(c) * unit) for c in found.masses.tolist()], dtype=object))
 
 
-def _merged(outputs: Floats, columns: Integers) -> tuple[Floats, Integers]:
-    """Columns in increasing order of outputs, those of one output added up, empty ones left out."""
-    distinct, where = np.unique(outputs, return_inverse=True)
-    weights = np.zeros((columns.shape[0], distinct.size), dtype=object)
-    for column, i in zip(columns.T, where, strict=True):
-        weights[:, i] += column
+def _table(arcs: Staircase, ratio: Fraction) -> tuple[Floats, Integers]:
+    """Distinct outputs, increasing, and integer weights whose rows have one total; unused outputs are left out."""
+    coverage = arcs.coverage
+    return _used(*arcs.covered(coverage < coverage.max()).table(ratio.numerator, ratio.denominator))
+
+
+def _used(outputs: Floats, weights: Integers) -> tuple[Floats, Integers]:
     used = weights.max(axis=0) > 0
-    return distinct[used], weights[:, used]
+    return outputs[used], weights[:, used]
 
 
-def _refined(problem: Problem, arcs: _Arcs, rounds: int = 12) -> _Arcs:
+def _refined(problem: Problem, arcs: Staircase, ratio: Fraction, rounds: int = 12) -> Staircase:
     """Masses changed, each by a share of itself, and free outputs moved, until coverage and means are right.
 
     The residuals are exact; the least change that removes them is found in floats. On a grid each round gains about ten
@@ -202,7 +150,7 @@ def _refined(problem: Problem, arcs: _Arcs, rounds: int = 12) -> _Arcs:
     best, least = arcs, math.inf
     for _ in range(rounds):
         width = float(np.abs(arcs.outputs - problem.labels[:, np.newaxis]).max()) or 1.0
-        columns, coverage = arcs.columns, arcs.coverage
+        columns, coverage = arcs.columns(ratio.numerator, ratio.denominator), arcs.coverage
         total, most = int(columns[0].sum()), max(1, int(coverage.max()))
         missing = ((most - coverage) / most).astype(np.float64)
         residual = np.concatenate((missing, -_exact_biases(problem, arcs.outputs, columns) / width))
@@ -228,9 +176,9 @@ def _refined(problem: Problem, arcs: _Arcs, rounds: int = 12) -> _Arcs:
     return best
 
 
-def _unbiased_outputs(problem: Problem, arcs: _Arcs) -> tuple[Floats, Integers]:
+def _unbiased_outputs(problem: Problem, arcs: Staircase, ratio: Fraction) -> tuple[Floats, Integers]:
     """Outputs moved until the exact means are right to a rounding; where that cannot be, masses change too."""
-    outputs, weights = arcs.covered().table()
+    outputs, weights = _table(arcs, ratio)
     table = (weights / weights[0].sum()).astype(np.float64)
     spread = float(np.ptp(problem.labels)) or 1.0
     best, least = outputs, math.inf
@@ -242,8 +190,8 @@ def _unbiased_outputs(problem: Problem, arcs: _Arcs) -> tuple[Floats, Integers]:
         best, least = outputs, size
         outputs = moved_outputs(problem, table, outputs, -biases, movable_outputs(problem, outputs))
     if least > 1e-13 * spread and not movable_outputs(problem, best).all():
-        return _refined(problem, arcs).covered().table()
-    return _merged(best, weights)
+        return _table(_refined(problem, arcs, ratio), ratio)
+    return _used(*merged(best, weights))
 
 
 def _completed(problem: Problem, outputs: Floats, weights: Integers, ratio: Fraction) -> tuple[Floats, Integers]:
@@ -251,11 +199,7 @@ def _completed(problem: Problem, outputs: Floats, weights: Integers, ratio: Frac
     biases = _fractions(problem, outputs, weights)
     if not any(biases):
         return outputs, weights
-    middle = Fraction(float(problem.labels[problem.k // 2]))
-    labels = [Fraction(y) - middle for y in problem.labels.tolist()]
-    means = [y + bias for y, bias in zip(labels, biases, strict=True)]
-    ends = problem.outputs.low, problem.outputs.high
-    found = Completion.of(ends, labels, means, ratio, origin=middle)
+    found = Completion.of_biases(problem, biases, ratio)
     if found is None:
         raise NotCertified(
             f"no mechanism near this table is unbiased: its largest bias is {float(max(map(abs, biases))):.3g}, and "
@@ -266,7 +210,7 @@ def _completed(problem: Problem, outputs: Floats, weights: Integers, ratio: Frac
     unit = math.lcm(kept.denominator, *(chance.denominator for chance in [*found.at_low, *found.at_high]))
     at_ends = [[int(unit * chance) for chance in chances] for chances in (found.at_low, found.at_high)]
     columns = np.hstack((weights * int(unit * kept), np.array(at_ends, dtype=object).T))
-    return _merged(np.append(outputs, [found.low, found.high]), columns)
+    return _used(*merged(np.append(outputs, [found.low, found.high]), columns))
 
 
 def _exact_biases(problem: Problem, outputs: Floats, weights: Integers) -> Floats:
@@ -278,12 +222,6 @@ def _exact_biases(problem: Problem, outputs: Floats, weights: Integers) -> Float
 
 
 def _fractions(problem: Problem, outputs: Floats, weights: Integers) -> list[Fraction]:
-    """The same without any rounding."""
-    scale = common_scale([*outputs, *problem.labels])
-    values, labels = (
-        np.array([int(Fraction(x) * scale) for x in array.tolist()], dtype=object)
-        for array in (outputs, problem.labels)
-    )
-    totals = weights.sum(axis=1)
-    sums = zip((weights @ values - totals * labels).tolist(), (totals * scale).tolist(), strict=True)
-    return [Fraction(moment, unit) for moment, unit in sums]
+    """``E[M(y)] - y`` of each row by its own total."""
+    sums, unit = deviations(weights, problem.labels, outputs)
+    return [Fraction(moment, total * unit) for moment, total in zip(sums, weights.sum(axis=1).tolist(), strict=True)]

@@ -10,6 +10,7 @@ touch an arc at its two nodes only, so that ten thousand labels are one sparse f
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from optrand.model.staircase import Staircase
 __all__ = [
     "balanced",
     "column_weights",
+    "flow_change",
     "imbalance",
     "least_change",
     "mass_equations",
@@ -152,6 +154,60 @@ def _residuals(problem: Problem, arcs: Arcs) -> tuple[Floats, Floats]:
     return rows, means / _width(problem, arcs)
 
 
+def flow_change(
+    problem: Problem,
+    ends: tuple[Indices, Indices],
+    favoured: Floats,
+    at: Indices,
+    *,
+    rows: Floats | None = None,
+    means: Floats | None = None,
+    pull: Floats | None = None,
+    free: NDArray[np.bool_] | None = None,
+) -> tuple[Floats, Floats]:
+    """The least change of a flow that removes residuals: of rows by masses, of means by outputs, or of both by both.
+
+    Parameters
+    ----------
+    problem : Problem
+    ends : pair of (n,) arrays
+        The labels that each arc favours, both ends in.
+    favoured : (n,) array
+        The probability of each arc where it favours a label.
+    at : (n,) array
+        The number of its output.
+    rows, means : (k,) arrays, optional
+        Residuals of the node equations, as floats, however exactly they were computed.
+    pull : (n,) array
+        Outputs in the unit of `means`; needed where both are given.
+    free : array of bool
+        Which outputs may move; needed with `means`.
+
+    Returns
+    -------
+    shares : (n,) array
+        Changes of masses as shares of themselves; zeros without `rows`.
+    moves : array
+        Changes of outputs in the unit of `means`; zeros without `means`.
+    """
+    nodes = node_equations(problem.k, *ends, problem.epsilon) @ sparse.diags_array(favoured)
+    if means is None or free is None:
+        change = least_change(sparse.csr_array(nodes), 1 / favoured, rows if rows is not None else np.zeros(problem.k))
+        return change, np.zeros(int(at.max()) + 1)
+    moves = np.zeros(free.size)
+    to_output = sparse.csr_array((np.ones(at.size), (np.arange(at.size), at)), shape=(at.size, free.size))
+    weights = np.bincount(at, favoured * column_weights(problem.prior, *ends, problem.epsilon), free.size)
+    system, reach = sparse.csr_array(nodes @ to_output)[:, free], 1 / weights[free]
+    if rows is None or pull is None:
+        moves[free] = least_change(sparse.csr_array(system), reach, means)
+        return np.zeros(at.size), moves
+    pulls, none = sparse.csr_array(nodes @ sparse.diags_array(pull)), sparse.csr_array((problem.k, reach.size))
+    joint = sparse.csr_array(sparse.block_array([[sparse.csr_array(nodes), none], [pulls, system]]))
+    both = least_change(joint, np.append(1 / favoured, reach), np.append(rows, means))
+    moves[free] = both[at.size :]
+    return both[: at.size], moves
+
+
 def _changed(problem: Problem, arcs: Arcs) -> Arcs:
     """The masses that make the rows right, and then the outputs that make the means right.
 
@@ -160,40 +216,24 @@ def _changed(problem: Problem, arcs: Arcs) -> Arcs:
     arcs = arcs.only(math.exp(problem.epsilon) * arcs.masses > NOTHING)
     low, high = problem.outputs.low, problem.outputs.high
     free = (arcs.outputs > low) & (arcs.outputs < high) & (not isinstance(problem.outputs, Grid))
+    ends, each, favoured = (arcs.first, arcs.last), np.arange(arcs.n), math.exp(problem.epsilon) * arcs.masses
     rows, means = _residuals(problem, arcs)
+    if problem.unbiased and not free.all():
+        pull = (arcs.outputs - problem.labels[0]) / _width(problem, arcs)
+        change = flow_change(problem, ends, favoured, each, rows=rows, means=means, pull=pull, free=free)
+        return _after(problem, arcs, *change)
+    arcs = _after(problem, arcs, *flow_change(problem, ends, favoured, each, rows=rows))
     if not problem.unbiased:
-        return _after(problem, arcs, least_change(_equations(problem, arcs), _reach(problem, arcs)[0], rows))
-    if free.all():
-        arcs = _after(problem, arcs, least_change(_equations(problem, arcs), _reach(problem, arcs)[0], rows))
-        change = least_change(_equations(problem, arcs), _reach(problem, arcs)[1], _residuals(problem, arcs)[1])
-        return _after(problem, arcs, np.zeros(arcs.n), change)
-    nodes, pull = _equations(problem, arcs), (arcs.outputs - problem.labels[0]) / _width(problem, arcs)
-    pulls, none = sparse.csr_array(nodes @ sparse.diags_array(pull)), sparse.csr_array((arcs.k, int(free.sum())))
-    joint = sparse.csr_array(sparse.block_array([[nodes, none], [pulls, sparse.csr_array(nodes[:, free])]]))
-    reach = _reach(problem, arcs)
-    both = least_change(joint, np.append(reach[0], reach[1][free]), np.append(rows, means))
-    moved = np.zeros(arcs.n)
-    moved[free] = both[arcs.n :]
-    return _after(problem, arcs, both[: arcs.n], moved)
+        return arcs
+    ends, favoured = (arcs.first, arcs.last), math.exp(problem.epsilon) * arcs.masses
+    means = _residuals(problem, arcs)[1]
+    return _after(problem, arcs, *flow_change(problem, ends, favoured, each, means=means, free=free))
 
 
-def _equations(problem: Problem, arcs: Arcs) -> sparse.csr_array:
-    """The node equations of relative changes of masses."""
-    favoured = math.exp(problem.epsilon) * arcs.masses
-    nodes = node_equations(arcs.k, arcs.first, arcs.last, problem.epsilon)
-    return sparse.csr_array(nodes @ sparse.diags_array(favoured))
-
-
-def _reach(problem: Problem, arcs: Arcs) -> tuple[Floats, Floats]:
-    """Inverse costs of a squared change of masses, and of outputs."""
-    favoured = math.exp(problem.epsilon) * arcs.masses
-    return 1 / favoured, 1 / (favoured * column_weights(problem.prior, arcs.first, arcs.last, problem.epsilon))
-
-
-def _after(problem: Problem, arcs: Arcs, shares: Floats, moved: Floats | None = None) -> Arcs:
+def _after(problem: Problem, arcs: Arcs, shares: Floats, moved: Floats) -> Arcs:
     """Arcs with masses changed by some shares, and outputs by some widths."""
     masses, outputs = arcs.masses * (1 + np.clip(shares, -0.5, 1.0)), arcs.outputs
-    if moved is not None:
+    if moved.any():
         outputs = np.clip(outputs + _width(problem, arcs) * moved, problem.outputs.low, problem.outputs.high)
     order = np.lexsort((arcs.last, arcs.first, outputs))
     return Arcs(arcs.k, arcs.first[order], arcs.last[order], outputs[order], masses[order])
@@ -253,14 +293,10 @@ def mend_masses(problem: Problem, arcs: Staircase, *, means: bool, rounds: int =
 
 def _top_up(arcs: Staircase, ratio: float) -> Staircase:
     """Make coverage equal to the last digit by singletons for labels that fall short; then normalise."""
-    coverage = arcs.members @ arcs.masses
-    short = coverage.max() - coverage
-    labels = np.flatnonzero(short > 4 * np.finfo(float).eps * coverage.max())
-    heaviest = np.where(arcs.members[labels], arcs.masses, -1.0).argmax(axis=1)
-    members = np.hstack((arcs.members, np.eye(arcs.members.shape[0], dtype=bool)[:, labels]))
-    masses = np.concatenate((arcs.masses, short[labels]))
-    total = masses.sum() + (ratio - 1) * coverage.max()
-    return Staircase(members, np.concatenate((arcs.outputs, arcs.outputs[heaviest])), masses / total)
+    coverage = arcs.coverage
+    lack = coverage.max() - coverage
+    even = arcs.covered(lack > 4 * np.finfo(float).eps * coverage.max())
+    return replace(even, masses=even.masses / (even.masses.sum() + (ratio - 1) * coverage.max()))
 
 
 def movable_outputs(problem: Problem, outputs: Floats) -> NDArray[np.bool_]:

@@ -8,7 +8,7 @@ A :class:`Problem` is a question and nothing more. :func:`unbiased_regression`, 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -49,9 +49,12 @@ def unbiased_range(labels: ArrayLike, epsilon: float) -> tuple[float, float]:
     >>> [round(end, 12) for end in unbiased_range([0, 1], math.log(3))]
     [-0.5, 1.5]
     """
-    array = checked_labels(labels)
-    low, high = Fraction(float(array.min())), Fraction(float(array.max()))
-    overhang = (high - low) / (privacy_ratio(checked_epsilon(epsilon)) - 1)
+    return _unbiased_range(checked_labels(labels), checked_epsilon(epsilon))
+
+
+def _unbiased_range(labels: Floats, epsilon: float) -> tuple[float, float]:
+    low, high = Fraction(float(labels.min())), Fraction(float(labels.max()))
+    overhang = (high - low) / (privacy_ratio(epsilon) - 1)
     return float_below(low - overhang), float_above(high + overhang)
 
 
@@ -96,22 +99,30 @@ class Problem:
 
     def __post_init__(self) -> None:
         """Check every part and that they fit together."""
-        labels = frozen(checked_labels(self.labels))
+        labels = checked_labels(self.labels)
         if (np.diff(labels) <= 0).any():
             raise InvalidInput(
                 "labels of a Problem must increase: use the constructors, which sort them with the prior"
             )
-        object.__setattr__(self, "labels", labels)
-        object.__setattr__(self, "prior", frozen(checked_prior(self.prior, labels.size)))
+        self._set(labels, checked_prior(self.prior, labels.size))
+
+    def _set(self, labels: Floats, prior: Floats) -> None:
+        """Keep labels and prior, which are checked, and check the rest."""
+        object.__setattr__(self, "labels", frozen(labels))
+        object.__setattr__(self, "prior", frozen(prior))
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         object.__setattr__(self, "bias_penalty", _bias_penalty(self.bias_penalty))
         if not isinstance(self.loss, (Loss, Tabulated)):
-            raise InvalidInput(f"loss is of type {type(self.loss).__name__}, expected one of optrand.model.losses")
+            raise InvalidInput(f"loss is of type {type(self.loss).__name__}, expected one of optrand.losses")
         if not isinstance(self.outputs, (Line, Interval, Grid)):
             raise InvalidInput(f"outputs is of type {type(self.outputs).__name__}, expected Line, Interval or Grid")
         self._check_loss()
         if self.unbiased:
             self._check_feasible()
+
+    def within(self, epsilon: float) -> Problem:
+        """The problem at an epsilon that is no larger than its own: itself where the one given is not smaller."""
+        return self if epsilon >= self.epsilon else replace(self, epsilon=epsilon)
 
     def _check_loss(self) -> None:
         loss, outputs = self.loss, self.outputs
@@ -132,7 +143,7 @@ class Problem:
                 raise InvalidInput(f"{loss.name} needs outputs above 0")
 
     def _check_feasible(self) -> None:
-        low, high = unbiased_range(self.labels, self.epsilon)
+        low, high = _unbiased_range(self.labels, self.epsilon)
         # What falls short by a few roundings of the formula is left to a proof.
         largest = max(abs(low), abs(high))
         slack = 8 * math.ulp(largest) if math.isfinite(largest) else 0.0
@@ -272,7 +283,11 @@ def regression(
         loss.table(array, allowed.values)
         columns = slice(None) if allowed is outputs else np.argsort(np.asarray(outputs))
         loss = Tabulated(loss.entries[order][:, columns])
-    return Problem(array[order], weights[order], epsilon, loss, bias_penalty, allowed)
+    problem = object.__new__(Problem)
+    for name, value in (("epsilon", epsilon), ("loss", loss), ("bias_penalty", bias_penalty), ("outputs", allowed)):
+        object.__setattr__(problem, name, value)
+    problem._set(array[order], weights[order])
+    return problem
 
 
 def unbiased_regression(
@@ -320,5 +335,5 @@ def classification(prior: ArrayLike, epsilon: float, *, labels: ArrayLike | None
     >>> classification([0.5, 0.3, 0.2], 1.0).labels.tolist()
     [0.0, 1.0, 2.0]
     """
-    names = checked_labels(np.arange(np.asarray(prior).size) if labels is None else labels)
-    return regression(names, prior, epsilon, loss=losses.zero_one, outputs=Grid(names))
+    names = np.arange(np.asarray(prior).size) if labels is None else labels
+    return regression(names, prior, epsilon, loss=losses.zero_one, outputs=names)

@@ -2,7 +2,7 @@
 
 A channel is a table of probabilities, or the few interval columns that such a table is the sum of
 (:class:`~optrand.arcs.Arcs`): with ten thousand labels the one fills a small machine and the other does not. Figures of
-arcs are computed in integers and rounded once (:mod:`optrand.model.interval_channel`), those of tables in floats.
+arcs are computed in integers and rounded once (:mod:`optrand.model.exact_columns`), those of tables in floats.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.arithmetic import places, scaled
+from optrand.base.arithmetic import places, quotient, quotients, scaled
 from optrand.base.validation import Floats, frozen
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
 from optrand.model.arcs import Arcs
-from optrand.model.interval_channel import IntervalChannel
+from optrand.model.exact_columns import ExactColumns, deviations
 
 __all__ = ["Randomizer"]
 
@@ -117,12 +118,17 @@ class Randomizer:
         """The interval columns that the channel was made of, if it was."""
         return self.columns if isinstance(self.columns, Arcs) else None
 
+    @property
+    def numbers(self) -> tuple[NDArray[Any], ...]:
+        """The arrays that the channel is made of."""
+        return (self.columns,) if isinstance(self.columns, np.ndarray) else self.columns.numbers
+
     @cached_property
-    def intervals(self) -> IntervalChannel | None:
+    def intervals(self) -> ExactColumns | None:
         """The arcs in integers, if the channel was made of arcs."""
         if self.arcs is None:
             return None
-        return IntervalChannel.of_floats(self.labels, self.arcs, math.exp(self.epsilon))
+        return ExactColumns.of_arcs(self.labels, self.arcs, math.exp(self.epsilon))
 
     @property
     def k(self) -> int:
@@ -149,7 +155,7 @@ class Randomizer:
     def biases(self) -> Floats:
         """``E[M(y)] - y`` for each label; summed around the label, so that far-off labels lose no digits."""
         if self.intervals is not None:
-            return self.intervals.biases
+            return np.array([quotient(*bias.as_integer_ratio()) for bias in self.intervals.biases])
         biases: Floats = np.einsum("ki,ki->k", self.matrix, self.outputs - self.labels[:, np.newaxis])
         return biases
 
@@ -160,11 +166,11 @@ class Randomizer:
         Far outputs whose pulls cancel leave nothing of it in floats.
         """
         if self.intervals is not None:
-            return self.intervals.largest_bias
-        digits, finer = max(map(places, (self.labels, self.outputs))), places(self.matrix.ravel())
-        labels, outputs = (np.array(scaled(x, digits), dtype=object) for x in (self.labels, self.outputs))
+            return max(map(abs, self.intervals.biases))
+        finer = places(self.matrix.ravel())
         weights = np.array(scaled(self.matrix.ravel(), finer), dtype=object).reshape(self.matrix.shape)
-        return Fraction(np.abs(weights @ outputs - weights.sum(axis=1) * labels).max(), 1 << (digits + finer))
+        sums, unit = deviations(weights, self.labels, self.outputs)
+        return Fraction(max(map(abs, sums)), unit << finer)
 
     @property
     def variances(self) -> Floats:
@@ -180,13 +186,17 @@ class Randomizer:
         """The smallest and the largest probability of each output, shape ``(n,)`` each."""
         if self.arcs is None or self.intervals is None or self.arcs.rests.any():
             return self.matrix.min(axis=0), self.matrix.max(axis=0)
-        return self.intervals.extremes
+        bottoms, tops = zip(*self.intervals.extremes, strict=True)
+        return quotients(bottoms, self.intervals.total), quotients(tops, self.intervals.total)
 
     @property
     def ratio_above(self) -> Fraction | None:
         """At least the largest ratio of two probabilities of one output, exact for arcs; None where it is infinite."""
         if self.intervals is not None:
-            return self.intervals.largest_ratio
+            used = [ends for ends in self.intervals.extremes if ends != (0, 0)]
+            if any(bottom <= 0 for bottom, _ in used):
+                return None
+            return max((Fraction(top, bottom) for bottom, top in used), default=Fraction(1))
         ratio = self.realised_ratio
         # The quotient of two floats, subnormal ones too, is off by half a unit in the last place.
         return None if ratio == math.inf else Fraction(ratio) * (1 + Fraction(1, 2**52))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,11 @@ from optrand.base.validation import Floats
 from optrand.model.arcs import Arcs
 from optrand.model.randomizer import Randomizer
 
-__all__ = ["Staircase", "decompose", "rounding_noise"]
+__all__ = ["Masses", "Staircase", "decompose", "merged", "rounding_noise"]
+
+
+Masses = NDArray[Any]
+"""Floats, or Python integers in an array of objects."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +35,13 @@ class Staircase:
         Which labels are in each ``S``.
     outputs : (arcs,) array
         The output of each arc; arcs may share one.
-    masses : (arcs,) array
+    masses : (arcs,) array of float or int
         Not negative.
     """
 
     members: NDArray[np.bool_]
     outputs: Floats
-    masses: Floats
+    masses: Masses
 
     @classmethod
     def of_arcs(cls, arcs: Arcs) -> Staircase:
@@ -56,17 +61,40 @@ class Staircase:
         order = np.lexsort((last, first, self.outputs))
         return Arcs(k, first[order], last[order], self.outputs[order], self.masses[order])
 
-    def table(self, ratio: float) -> tuple[Floats, Floats]:
-        """Distinct outputs in increasing order, and the ``(k, n)`` table of their probabilities."""
-        outputs, where = np.unique(self.outputs, return_inverse=True)
-        columns = np.where(self.members, ratio, 1.0) * self.masses
-        table = np.zeros((self.members.shape[0], outputs.size))
-        np.add.at(table.T, where, columns.T)
-        return outputs, table
+    @property
+    def coverage(self) -> Masses:
+        """The mass that favours each label."""
+        coverage: Masses = np.where(self.members, self.masses, 0).sum(axis=1)
+        return coverage
+
+    def covered(self, short: NDArray[np.bool_]) -> Staircase:
+        """Staircase with singletons for labels that fall short, at the output where each of them weighs most."""
+        labels, coverage = np.flatnonzero(short), self.coverage
+        heaviest = np.where(self.members[labels], self.masses, -1).argmax(axis=1) if labels.size else labels
+        members = np.hstack((self.members, np.eye(coverage.size, dtype=bool)[:, labels]))
+        masses = np.concatenate((self.masses, coverage.max() - coverage[labels]))
+        return Staircase(members, np.concatenate((self.outputs, self.outputs[heaviest])), masses)
+
+    def columns(self, high: float, low: float = 1) -> Masses:
+        """Column of each arc, shape ``(k, arcs)``: times `high` for the labels in its set, `low` for the others."""
+        columns: Masses = np.where(self.members, high * self.masses, low * self.masses)
+        return columns
+
+    def table(self, high: float, low: float = 1) -> tuple[Floats, Masses]:
+        """Distinct outputs in increasing order, and the ``(k, n)`` table of their probabilities or weights."""
+        return merged(self.outputs, self.columns(high, low))
 
     def only(self, kept: NDArray[np.bool_]) -> Staircase:
         """Some of the arcs."""
         return Staircase(self.members[:, kept], self.outputs[kept], self.masses[kept])
+
+
+def merged(outputs: Floats, columns: Masses) -> tuple[Floats, Masses]:
+    """Columns in increasing order of outputs, those of one output added up."""
+    distinct, where = np.unique(outputs, return_inverse=True)
+    table = np.zeros((columns.shape[0], distinct.size), dtype=columns.dtype)
+    np.add.at(table.T, where, columns.T)
+    return distinct, table
 
 
 def rounding_noise(epsilon: float) -> float:

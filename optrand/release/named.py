@@ -18,7 +18,7 @@ from optrand.closed_forms.response import response_weights
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import IntegerArcs
 from optrand.model.outputs import Interval
 from optrand.model.problem import classification
 from optrand.model.solution import Dual

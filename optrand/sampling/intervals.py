@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from optrand.base.arithmetic import Integers
 from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import IntegerArcs
 from optrand.sampling.drawing import LabelSampler, Rows, bisected, increasing, settled, thresholds
 from optrand.sampling.entropy import EntropySource, Words, checked_words
 
@@ -178,6 +178,13 @@ class ArcSampler(LabelSampler[_Tables]):
         if not isinstance(ratio, Fraction) or ratio <= 1:
             raise InvalidInput("the ratio of arcs must be a fractions.Fraction above 1")
         object.__setattr__(self, "total", self.arcs.total(self.ratio))
+
+    @classmethod
+    def of_proven(cls, labels: Floats, outputs: Floats, arcs: IntegerArcs, ratio: Fraction, total: int) -> ArcSampler:
+        """Sampler of parts that a mechanism has proven and frozen: they are not checked again."""
+        sampler = object.__new__(cls)
+        vars(sampler).update(labels=labels, outputs=outputs, arcs=arcs, ratio=ratio, total=total)
+        return sampler
 
     @cached_property
     def _tree(self) -> _Tree:

@@ -142,6 +142,13 @@ class Sampler(LabelSampler[_Tables]):
         weights.flags.writeable = False
         object.__setattr__(self, "weights", weights)
 
+    @classmethod
+    def of_proven(cls, labels: Floats, outputs: Floats, weights: NDArray[np.object_], total: int) -> Sampler:
+        """Sampler of parts that a mechanism has proven and frozen: they are not checked again."""
+        sampler = object.__new__(cls)
+        vars(sampler).update(labels=labels, outputs=outputs, weights=weights, total=total)
+        return sampler
+
     def _build(self, width: int) -> _Tables:
         return _Tables.build(self.weights, self.total, width)
 

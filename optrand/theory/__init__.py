@@ -4,22 +4,10 @@ A claim is a statement about instances: on each, one number is at most another, 
 claim as printed, as corrected where it has a slip, and a deliberately false variant, on the same instances by the same
 code; the verdict follows from what was seen.
 
-======================================  ======================================================
-:mod:`~optrand.theory.comparison`       what a claim says of one instance
-:mod:`~optrand.theory.claim`            a claim: statement, hypothesis, instances, false variant
-:mod:`~optrand.theory.finding`          evidence, and the verdict that follows from it
-:mod:`~optrand.theory.checking`         from a claim to a finding
-:mod:`~optrand.theory.instances`        labels, priors and budgets that claims are tried on
-:mod:`~optrand.theory.catalogue`        all claims, and how one is found by name
-:mod:`~optrand.theory.running`          many claims at once
-:mod:`~optrand.theory.kept`             what was found before
-:mod:`~optrand.theory.writing`          findings as text and as a table
-:mod:`~optrand.theory.pictures`         a claim's two sides against each other
-:mod:`~optrand.theory.g21`              [G21]: randomized response with a prior
-:mod:`~optrand.theory.e22`              [E22]: clusters
-:mod:`~optrand.theory.z25`              [Z25]: labels as vectors
-:mod:`~optrand.theory.b23`              [B23]: unbiased randomizers
-======================================  ======================================================
+A claim is declared by the function that states it (:mod:`~optrand.theory.claim`), of instances that print themselves
+(:mod:`~optrand.theory.instances`), as a :mod:`~optrand.theory.comparison` of two numbers. Papers are
+:mod:`~optrand.theory.g21`, :mod:`~optrand.theory.e22`, :mod:`~optrand.theory.z25` and :mod:`~optrand.theory.b23`; the
+:mod:`~optrand.theory.catalogue` finds their claims, and :mod:`~optrand.theory.running` tries many at once.
 """
 
 from optrand.theory.catalogue import PAPERS, claims, find

@@ -43,15 +43,10 @@ def _of_paper(package: str) -> Iterator[Claim]:
 
 
 def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim, ...]:
-    """The claims of a paper, those of a number, or both.
+    """The claims of a paper, those of a number, or both; at least one.
 
-    Parameters
-    ----------
-    paper : str, optional
-        A key of :data:`PAPERS`, in either case.
-    number : str, optional
-        As printed (``"Lemma 8"``), with or without the paper before it and the part after it, or the key of one part
-        (``"b23-lemma-8"``).
+    A paper is a key of :data:`PAPERS`, in either case. A number is as printed (``"Lemma 8"``), with or without the
+    paper before it and the part after it, or the key of one part (``"b23-lemma-8"``).
 
     Raises
     ------

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 
 from optrand.errors import MissingExtra, OptrandError
 from optrand.theory.claim import Budget, Claim, Form, words
-from optrand.theory.comparison import Comparison, Number
+from optrand.theory.comparison import Number
 from optrand.theory.finding import Case, Evidence, Finding
 
 __all__ = ["EXTRAS", "BlindCheck", "check"]
@@ -26,7 +24,7 @@ class BlindCheck(OptrandError):
 
 
 def check(claim: Claim, budget: Budget = Budget.QUICK) -> Finding:
-    """Try a claim.
+    """Try a claim: an instance is made once and asked by every form, by the false one until it is refuted.
 
     Raises
     ------
@@ -34,11 +32,6 @@ def check(claim: Claim, budget: Budget = Budget.QUICK) -> Finding:
         An optional dependency that the claim needs is not installed.
     BlindCheck
         The false variant of the claim was not refuted, or a side is no number: that would refute anything.
-
-    Notes
-    -----
-    An instance is made once and asked by every form: by the printed and the corrected one always, by the false one
-    until it is refuted.
 
     Examples
     --------
@@ -63,9 +56,8 @@ def check(claim: Claim, budget: Budget = Budget.QUICK) -> Finding:
         if false.broken is None:
             false.ask(instance)
     if false.broken is None:
-        raise BlindCheck(
-            f"{claim.name}: no instance refutes the false variant, {words(claim.false)!r}; the check sees nothing"
-        )
+        told = f"no instance refutes the false variant, {words(claim.false)!r}; the check sees nothing"
+        raise BlindCheck(f"{claim.name}: {told}")
     return Finding(
         claim=claim.name,
         kind=claim.kind,
@@ -78,19 +70,17 @@ def check(claim: Claim, budget: Budget = Budget.QUICK) -> Finding:
     )
 
 
-@dataclass(eq=False)
 class _Tally:
-    """What one form has said so far."""
+    """Comparisons of one form so far."""
 
-    form: Form
-    exact: bool = True
-    worst: Case | None = None
-    broken: Case | None = None
-    sides: list[tuple[float, float]] = field(default_factory=list)
-    least: tuple[bool, float] = (True, float("inf"))
+    def __init__(self, form: Form) -> None:
+        self.form, self.exact = form, True
+        self.worst: Case | None = None
+        self.broken: Case | None = None
+        self.sides: list[tuple[float, float]] = []
+        self.least = (True, math.inf)
 
     def ask(self, instance: object) -> None:
-        """Hear what the form says of an instance."""
         said = self.form(instance)
         sides = _float(said.left), _float(said.right)
         if any(map(math.isnan, sides)):
@@ -98,36 +88,24 @@ class _Tally:
         self.exact &= said.exact
         self.sides.append(sides)
         rank = (said.holds, said.margin)
-        if self.worst is None or rank < self.least:
-            self.least, self.worst = rank, _case(instance, said)
-        if self.broken is None and not said.holds:
-            self.broken = _case(instance, said)
+        breaks = self.broken is None and not said.holds
+        if self.worst is None or rank < self.least or breaks:
+            case = Case(str(instance), *sides, said.alike, said.margin)
+            self.broken = case if breaks else self.broken
+            if self.worst is None or rank < self.least:
+                self.least, self.worst = rank, case
 
     def evidence(self) -> Evidence:
-        """All of it."""
         if self.worst is None:
             raise BlindCheck(f"{words(self.form)!r} was tried on nothing")
-        return Evidence(
-            wording=words(self.form),
-            tried=len(self.sides),
-            exact=self.exact,
-            worst=self.worst,
-            broken=self.broken,
-            sides=tuple(_spread(self.sides)),
-        )
-
-
-def _spread(sides: list[tuple[float, float]]) -> Iterator[tuple[float, float]]:
-    count = min(len(sides), MOST_SIDES)
-    return (sides[i * len(sides) // count] for i in range(count))
-
-
-def _case(instance: object, said: Comparison) -> Case:
-    return Case(str(instance), _float(said.left), _float(said.right), said.alike, said.margin)
+        tried = len(self.sides)
+        count = min(tried, MOST_SIDES)
+        spread = tuple(self.sides[i * tried // count] for i in range(count))
+        return Evidence(words(self.form), tried, self.exact, self.worst, self.broken, spread)
 
 
 def _float(side: Number) -> float:
     try:
         return float(side)
     except OverflowError:
-        return float("inf") if side > 0 else -float("inf")
+        return math.inf if side > 0 else -math.inf

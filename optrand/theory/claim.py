@@ -24,13 +24,7 @@ Kind = Literal["numbered", "text", "ours"]
 
 
 class Budget(Enum):
-    """Amount of instances that are tried.
-
-    Examples
-    --------
-    >>> Budget.QUICK.pick(quick=20, full=2_000)
-    20
-    """
+    """Amount of instances that are tried."""
 
     QUICK = "quick"
     FULL = "full"
@@ -44,26 +38,10 @@ class Budget(Enum):
 class Claim:
     """One claim, or one part of a claim, as something that can be tried.
 
-    Parameters
-    ----------
-    paper, number : str
-        The key of the paper, such as ``"B23"``, and the number as printed: ``"Lemma 8"``.
-    hypothesis : str
-        Assumptions of the claim.
-    instances : callable
-        From a budget to what the claim is tried on, the same each time, small instances first. The text of an instance
-        is what a reader needs to rebuild it.
-    printed, false, corrected : callable
-        From an instance to what the claim says of it: as printed, in a deliberately false variant, which a check must
-        refute, and as it should read, where the printed form has a slip.
-    part : str
-        Part of the claim, in a word or two; empty for a claim that is checked as one.
-    quantifier : str
-        What no finite computation settles, such as an unnamed constant; empty for a claim that is decided.
-    needs : tuple of str
-        Optional dependencies without which it cannot run: names of extras.
-    kind : str
-        ``"numbered"``, ``"text"`` or ``"ours"``; by default what the number tells.
+    Its `instances`, of a budget, are the same each time, small ones first; the text of one is enough to rebuild it. A
+    form tells what the claim says of one: as `printed`, in a deliberately `false` variant, which a check must refute,
+    and as `corrected`, where the printed form has a slip. A `quantifier` is what no finite computation settles, such as
+    an unnamed constant. It `needs` extras of the package. Its `kind` is by default what the number tells.
     """
 
     paper: str
@@ -105,17 +83,7 @@ class Claim:
 
 
 class Variant:
-    """A false or corrected form that differs from the printed one in arguments, or is an expression.
-
-    Parameters
-    ----------
-    wording : str
-        Its statement.
-    form : callable, optional
-        From an instance to a comparison; by default the printed form, called with `changes`.
-    **changes
-        Arguments of the printed form in place of its defaults.
-    """
+    """A false or corrected form: its wording, and the printed form called with `changes`, or another one."""
 
     def __init__(self, wording: str, form: Form | None = None, **changes: Any) -> None:
         self.wording, self.form, self.changes = wording, form, changes
@@ -130,16 +98,16 @@ class Variant:
 class Stated(Generic[T]):
     """A declared claim: called, it is the printed form; its methods declare the other ones."""
 
-    def __init__(self, printed: Callable[[T], Comparison], **facts: Any) -> None:
+    def __init__(self, printed: Callable[..., Comparison], **facts: Any) -> None:
         self.printed, self.facts = printed, facts
         for name in ("false", "corrected"):
-            if isinstance(facts.get(name), Variant):
+            if name in facts:
                 facts[name] = facts[name].of(printed)
         _STATED.setdefault(printed.__module__, []).append(self)
 
-    def __call__(self, instance: T) -> Comparison:
-        """Compare the two sides as printed."""
-        return self.printed(instance)
+    def __call__(self, instance: T, **changes: Any) -> Comparison:
+        """Compare the two sides as printed, or with other arguments than the printed ones."""
+        return self.printed(instance, **changes)
 
     def false(self, form: Callable[[T], Comparison]) -> Callable[[T], Comparison]:
         """Declare the false variant."""
@@ -166,19 +134,12 @@ def stated(module: str) -> list[Claim]:
 
 
 def claim(
-    paper: str,
-    number: str,
-    *,
-    on: Callable[[Budget], Iterable[T]],
-    given: str,
-    part: str = "",
-    false: Variant | None = None,
-    corrected: Variant | None = None,
-    quantifier: str = "",
-    needs: tuple[str, ...] = (),
-    kind: Kind | Literal[""] = "",
+    paper: str, number: str, *, on: Callable[[Budget], Iterable[T]], given: str, **facts: Any
 ) -> Callable[[Callable[[T], Comparison]], Stated[T]]:
-    """Declare a claim by the function that states it as printed; the parameters are those of :class:`Claim`.
+    """Declare a claim by the function that states it as printed.
+
+    The number may have the part behind it: ``"Theorem 9: variance"``. A claim is tried `on` its instances, `given` its
+    hypothesis; further facts are those of :class:`Claim`, `false` and `corrected` being a :class:`Variant`.
 
     Examples
     --------
@@ -190,12 +151,9 @@ def claim(
     >>> squares(3).holds, squares.claim.false(1).holds, words(squares.claim.false)
     (True, False, 'Twice too.')
     """
-
-    def declared(printed: Callable[[T], Comparison]) -> Stated[T]:
-        facts = {"paper": paper, "number": number, "part": part, "hypothesis": given, "instances": on, "kind": kind}
-        return Stated(printed, false=false, corrected=corrected, quantifier=quantifier, needs=needs, **facts)
-
-    return declared
+    alone, _, part = number.partition(": ")
+    whole = {"paper": paper, "number": alone, "part": part, "hypothesis": given, "instances": on} | facts
+    return lambda printed: Stated(printed, **whole)
 
 
 def words(form: Form) -> str:

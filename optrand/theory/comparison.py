@@ -13,20 +13,10 @@ Number = int | float | Fraction
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides and what is claimed of them.
+    """Two sides, claimed `alike`, or the left one at most the right one; numbers without a float are compared exactly.
 
-    Parameters
-    ----------
-    left, right : int, float or Fraction
-        The sides. Integers and fractions without a tolerance are compared exactly.
-    alike : bool
-        Whether the sides are claimed equal; if not, the left one is claimed to be at most the right one.
-    tolerance : float
-        What floats are forgiven, as a share of the larger side, or of `scale` if that is larger.
-    scale : int, float or Fraction
-        For sides near zero: the size of the numbers that they are differences of.
-    beside_floats : bool
-        Whether it is the worst of several comparisons of which some are not exact.
+    Floats are forgiven a `tolerance`, a share of the larger side or of `scale`: of sides near zero, the size of the
+    numbers that they are differences of. The worst of several may be `beside_floats`: some of them were not exact.
 
     Examples
     --------

@@ -33,22 +33,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Evidence of one form of a claim.
+    """Evidence of one form of a claim, of so many instances, `exact` if all were decided without floats.
 
-    Attributes
-    ----------
-    wording : str
-        The form.
-    tried : int
-        The number of instances.
-    exact : bool
-        Whether all of them were decided without floats.
-    worst : Case
-        Where it fails most, or comes nearest to failing.
-    broken : Case or None
-        The first instance, and so about the smallest, of which the form is false.
-    sides : tuple of (float, float)
-        Left and right side of the instances, or of some hundreds evenly spread over them.
+    It fails most, or comes nearest to failing, at `worst`; `broken` is the first instance, and so about the smallest,
+    of which it is false. The sides are those of the instances, or of some hundreds evenly spread over them.
     """
 
     wording: str

@@ -26,8 +26,8 @@ RATIOS = tuple(
 class Instance:
     """Base of instances: subclasses are frozen dataclasses whose text is made of their fields.
 
-    A class may rename fields in that text: ``class Bits(Instance, odds="exp(epsilon/2)")``; ``""`` leaves a value
-    without its name, `ratio` is printed as ``E``, and a field that is None or not in the repr is left out.
+    A class may rename fields in that text; ``""`` leaves a value without its name, `ratio` is printed as ``E``, and a
+    field that is None or not in the repr is left out.
 
     Examples
     --------
@@ -46,12 +46,12 @@ class Instance:
 
     def __str__(self) -> str:
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.repr}  # type: ignore[arg-type]
-        named = ((self._names.get(name, name), typed(value)) for name, value in values.items() if value is not None)
-        return ", ".join(f"{name} = {text}" if name else text for name, text in named)
+        named = ((self._names.get(name, name), value) for name, value in values.items() if value is not None)
+        return ", ".join(f"{name} = {typed(value)}" if name else f"{value}" for name, value in named)
 
 
 def typed(value: Any) -> str:
-    """A value as a reader would type it: fractions bare, rows in brackets, functions by their names.
+    """A value as a reader would type it: fractions bare, rows in brackets, instances and functions with their names.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def typed(value: Any) -> str:
     if isinstance(value, list | tuple | range):
         return f"({', '.join(map(typed, value))})"
     if isinstance(value, Instance):
-        return f"({value})"
+        return f"{type(value).__name__}({value})"
     return str(getattr(value, "__name__", value))
 
 

@@ -8,7 +8,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import NullLocator
 
 from optrand.plotting.comparisons.curves import CURVES, light, looks
 from optrand.theory.claim import Claim
@@ -64,29 +64,14 @@ def _scaled(axes: Axes, drawn: list[Evidence]) -> None:
     sizes = np.abs(sides[np.isfinite(sides) & (sides != 0)])
     if not sizes.size or sizes.max() <= SPREAD * sizes.min():
         return
-    positive = bool((sides > 0).all())
-    least = float(sizes.min()) if positive else max(float(sizes.min()), DEPTH * float(sizes.max()))
-    ticks = _decades(least, float(sizes.max()))
+    least = max(float(sizes.min()), DEPTH * float(sizes.max()))
     for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
-        if positive:
+        if (sides > 0).all():
             scale("log")
         else:
-            scale("symlog", linthresh=least, linscale=0.5)
-            ticks = [0.0, *ticks[1:]]
-        axis.set_major_locator(FixedLocator(ticks if sides.min() >= 0 else [-tick for tick in ticks] + ticks))
+            scale("symlog", linthresh=least, linscale=1)
         axis.set_minor_locator(NullLocator())
-
-
-def _decades(least: float, most: float) -> list[float]:
-    """About five powers of ten from the one number to the other.
-
-    Examples
-    --------
-    >>> _decades(0.002, 3e6)
-    [0.01, 1.0, 100.0, 10000.0, 1000000.0]
-    """
-    low, high = math.ceil(math.log10(least)), math.floor(math.log10(most))
-    return [10.0**power for power in range(low, high + 1, max(1, math.ceil((high - low) / 5)))]
+    axes.locator_params(numticks=7)
 
 
 def _shade(axes: Axes, *, alike: bool) -> None:

@@ -61,16 +61,16 @@ def pushed(law: Iterable[tuple[Key, Fraction]], image: Callable[[Key], Image]) -
 
 
 def bit_sums(chances: Chances) -> Chances:
-    """The probabilities of ``0 ... n`` ones among `n` independent bits with these chances.
+    """The probabilities of ``0 ... n`` ones among `n` independent bits with these chances, along the last axis.
 
     Examples
     --------
     >>> bit_sums(np.array([0.5, 0.5, 0.5])).tolist()
     [0.125, 0.375, 0.375, 0.125]
     """
-    known: Chances = np.ones(1, dtype=chances.dtype)
-    for chance in chances:
-        known = np.append(known * (1 - chance), 0) + np.append(0, known * chance)
+    known: Chances = np.ones((*chances.shape[:-1], 1), dtype=chances.dtype)
+    for chance in np.moveaxis(chances, -1, 0)[..., np.newaxis]:
+        known = _one_more(known, chance)
     return known
 
 
@@ -84,5 +84,12 @@ def binomials(count: int, chance: float) -> list[Chances]:
     """
     rows = [np.ones(1)]
     for _ in range(count):
-        rows.append(np.append(rows[-1] * (1 - chance), 0) + np.append(0, rows[-1] * chance))
+        rows.append(_one_more(rows[-1], chance))
     return rows
+
+
+def _one_more(known: Chances, chance: Any) -> Chances:
+    more: Chances = np.zeros((*known.shape[:-1], known.shape[-1] + 1), dtype=known.dtype)
+    more[..., :-1] = known * (1 - chance)
+    more[..., 1:] += known * chance
+    return more

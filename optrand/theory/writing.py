@@ -38,7 +38,12 @@ def tally(findings: Sequence[Finding]) -> str:
     if kinds["ours"]:
         parts.append(f"{_counted(kinds['ours'], 'statement')} of ours")
     counts = [(sum(each.verdict is verdict for each in findings), verdict) for verdict in Verdict]
-    told = [f"{count} {_of_several(verdict, count)}" for count, verdict in counts if count]
+    several = {Verdict.HOLDS: "hold", Verdict.CORRECTED: "as corrected"}
+    told = [
+        f"{count} {several.get(verdict, verdict.value)}{'s' * (verdict is Verdict.HOLDS and count == 1)}"
+        for count, verdict in counts
+        if count
+    ]
     return ", ".join(parts) + (f": {', '.join(told)}" if told else "")
 
 
@@ -89,7 +94,7 @@ def _row(claim: Claim, finding: Finding) -> str:
     decisive = finding.decisive
     cells = (
         claim.name.removeprefix(f"{claim.paper} "),
-        _cell(claim.statement),
+        _prose(claim.statement).replace("|", "\\|"),
         f"**{finding.verdict.value}**",
         f"{decisive.worst.margin:.2g}",
         _tried(decisive),
@@ -101,7 +106,10 @@ def _note(claim: Claim, finding: Finding) -> str:
     name = claim.name.removeprefix(f"{claim.paper} ")
     facts = {"hypothesis": claim.hypothesis, **_findings(finding)}
     facts["false variant"] = f"{finding.false.wording} Refuted by: {finding.false.broken}."
-    told = (f"*{_capital(about)}*: {_prose(_stop(_shortened(fact)))}" for about, fact in facts.items())
+    told = (
+        f"*{about[0].upper() + about[1:]}*: {_prose(_shortened(fact).removesuffix('.'))}."
+        for about, fact in facts.items()
+    )
     return f"* **{name}.** " + " ".join(told)
 
 
@@ -122,18 +130,8 @@ def _tried(evidence: Evidence) -> str:
     return f"{_counted(evidence.tried, 'instance')}, {'exact' if evidence.exact else 'in floats'}"
 
 
-def _of_several(verdict: Verdict, count: int) -> str:
-    return {Verdict.HOLDS: "holds" if count == 1 else "hold", Verdict.CORRECTED: "as corrected"}.get(
-        verdict, verdict.value
-    )
-
-
 def _counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
-
-
-def _cell(text: str) -> str:
-    return _prose(text).replace("|", "\\|")
 
 
 def _prose(text: str) -> str:
@@ -145,11 +143,3 @@ def _prose(text: str) -> str:
 def _shortened(text: str) -> str:
     """The beginning and the end of a text that is mostly digits of large fractions."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} [...] {text[-LONGEST // 4 :]}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _stop(text: str) -> str:
-    return text if text.endswith(".") else f"{text}."
