@@ -140,8 +140,7 @@ def _walks(budget: Budget) -> Iterator[Walk]:
 
 @claim(
     "B23",
-    "Lemma 15",
-    part="simulation",
+    "Lemma 15: simulation",
     on=_walks,
     given="a ball in one or three dimensions, Gaussian noise, bias away from the optimum; 5 standard errors",
     false=Variant("It is at most R sqrt(((L + alpha)^2 + sigma^2) / T).", share=0),
@@ -175,8 +174,7 @@ def _places(budget: Budget) -> Iterator[Place]:
 
 @claim(
     "B23",
-    "Lemma 15",
-    part="tightness",
+    "Lemma 15: tightness",
     kind="text",
     on=_places,
     given="losses alpha w / 2 and -alpha w / 2 on [0, R], which an oracle of bias alpha / 2 makes look alike",

@@ -89,8 +89,7 @@ def _triples(budget: Budget) -> Iterator[Triple]:
 
 @claim(
     "B23",
-    "Proposition 7",
-    part="last step",
+    "Proposition 7: last step",
     on=_triples,
     given="three positive numbers",
     corrected=Variant(
@@ -231,8 +230,7 @@ def _(mesh: Mesh) -> Comparison:
 
 @claim(
     "B23",
-    "Lemma 8",
-    part="half is enough",
+    "Lemma 8: half is enough",
     kind="ours",
     on=_exact,
     given="as of Lemma 8; half of what the paper says",
@@ -252,8 +250,7 @@ def _squared(mesh: Mesh, bound: Fraction) -> Comparison:
 
 @claim(
     "B23",
-    "Lemma 8",
-    part="squared loss",
+    "Lemma 8: squared loss",
     on=lambda budget: meshes(budget, 6, 20),
     given="halved squared loss; outputs between the ends of debiased randomized response",
     false=Variant("The same with (U - L) / 2 for `U - L`.", share=Fraction(1, 2)),
@@ -267,8 +264,7 @@ def squared_loss_grows_by_range_and_mesh(mesh: Mesh, share: Fraction = Fraction(
 
 @claim(
     "B23",
-    "Lemma 8",
-    part="how loose",
+    "Lemma 8: how loose",
     kind="ours",
     on=lambda budget: meshes(budget, 6, 20),
     given="halved squared loss; sharper than the paper, whose bound is linear in the mesh",
@@ -284,8 +280,7 @@ def squared_loss_grows_by_a_square(mesh: Mesh, share: Fraction = Fraction(1)) ->
 
 @claim(
     "B23",
-    "Appendix G.3",
-    part="finer grids",
+    "Appendix G.3: finer grids",
     on=lambda budget: meshes(budget, 3, 12),
     given="halved squared loss, grids as Algorithm 2 makes them; exact optima",
     corrected=Variant(
@@ -327,8 +322,7 @@ class Weeks(Instance, lowest="weeks worked 1994-95, epsilon 1, labels to 52 from
 
 @claim(
     "B23",
-    "Appendix G.3",
-    part="trend",
+    "Appendix G.3: trend",
     on=lambda budget: [
         Weeks(lowest, n) for n in budget.pick(quick=(52,), full=(52, 104, 208, 416)) for lowest in (0, 1)
     ],
@@ -348,8 +342,7 @@ def _falls(weeks: Weeks, least: float, most: float) -> Comparison:
 
 @claim(
     "B23",
-    "Appendix G.3",
-    part="figures",
+    "Appendix G.3: figures",
     on=lambda budget: [Weeks(1, n) for n in tuple(TABLE)[: budget.pick(quick=2, full=4)]],
     given="weeks worked of another census, epsilon 1, the labels 1 to 52 of the paper",
     quantifier="the figures are of the 1940 census: no more than their size is tried",
@@ -381,8 +374,7 @@ def _large(budget: Budget) -> Iterator[Setting]:
 
 @claim(
     "B23",
-    "Section 3.1",
-    part="large epsilon",
+    "Section 3.1: large epsilon",
     on=_large,
     given="halved squared loss, end labels that occur, labels not far from even",
     quantifier="an observation that names no epsilon: tried at exp(epsilon) = 10^7",
@@ -415,8 +407,7 @@ def _small(budget: Budget) -> Iterator[Setting]:
 
 @claim(
     "B23",
-    "Section 3.1",
-    part="small epsilon",
+    "Section 3.1: small epsilon",
     on=_small,
     given="halved squared loss, any labels and prior, epsilon up to 1",
     quantifier="an observation that names no epsilon and no rate: the rate tried is what was measured here",

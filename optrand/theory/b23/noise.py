@@ -214,8 +214,7 @@ def _drawn(budget: Budget) -> Iterator[Drawn]:
 
 @claim(
     "B23",
-    "Appendix F",
-    part="drawn",
+    "Appendix F: drawn",
     kind="ours",
     on=_drawn,
     given="discrete Laplace and staircase noise of the package; all sequences of 12 random bits",

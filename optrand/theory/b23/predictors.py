@@ -20,17 +20,7 @@ from optrand.theory.comparison import Comparison, at_most, equal, none, worst
 from optrand.theory.instances import Instance, Setting, prior, seeded, shares
 from optrand.theory.sums import total
 
-__all__ = [
-    "Example",
-    "Law",
-    "Noise",
-    "bins",
-    "debiased",
-    "halfway",
-    "predictor_moves",
-    "response",
-    "squares_obey_the_triangle",
-]
+__all__ = ["Example", "Law", "Noise", "bins", "debiased", "halfway", "response"]
 
 Law = tuple[Row, tuple[Row, ...]]
 """Outputs, and a row of probabilities a label."""
@@ -295,8 +285,7 @@ def _rounded(truth: float, printed: str) -> Comparison:
 
 @claim(
     "B23",
-    "Table 1",
-    part="bins",
+    "Table 1: bins",
     on=_examples,
     given="the distribution of Table 1, halved squared loss, epsilon 1/2",
     false=Variant("The same with 0 and 1 in one bin, and 2 in another.", alone=2),
@@ -312,8 +301,7 @@ def zero_is_alone(example: Example, alone: int = 0) -> Comparison:
 
 @claim(
     "B23",
-    "Table 1",
-    part="predictors",
+    "Table 1: predictors",
     on=_examples,
     given="the distribution of Table 1; labels as they are, and through the best randomized response on bins",
     false=Variant("The same with 0.558 for a and 0.542 for b.", noisy=("0.558", "0.542")),
@@ -326,8 +314,7 @@ def means_of_labels_and_of_noisy_labels(example: Example, noisy: tuple[str, str]
 
 @claim(
     "B23",
-    "Table 1",
-    part="losses",
+    "Table 1: losses",
     on=_examples,
     given="the distribution of Table 1, the loss that the paper calls squared, which has the factor 1/2",
     corrected=Variant("They are 0.2625 and 0.2726, a tenth of the print.", clean="0.2625", noisy="0.2726"),

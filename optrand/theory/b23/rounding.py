@@ -61,8 +61,7 @@ def _rounded(budget: Budget) -> Iterator[Rounded]:
 
 @claim(
     "B23",
-    "Section 3.1",
-    part="rounding",
+    "Section 3.1: rounding",
     on=_rounded,
     given="labels of an interval, even knots; all random bits of the package's rounding",
     false=Variant("The same with the two probabilities exchanged.", exchanged=True),
@@ -73,13 +72,14 @@ def rounding_is_unbiased(rounded: Rounded, exchanged: bool = False) -> Compariso
     chances = reversed(law.values()) if exchanged else law.values()
     mean = dot(list(map(Fraction, law)), list(chances))
     far = max(abs(Fraction(knot) - y) for knot in law)
-    return worst(equal(float(mean), float(y), tolerance=1e-6), at_most(len(law), 2), at_most(far, rounded.mesh))
+    return worst(
+        equal(float(mean), float(y), tolerance=1e-6, scale=LENGTH), at_most(len(law), 2), at_most(far, rounded.mesh)
+    )
 
 
 @claim(
     "B23",
-    "Section 3.1",
-    part="variance of rounding",
+    "Section 3.1: variance of rounding",
     on=_rounded,
     given="labels of an interval, even knots; all random bits of the package's rounding",
 )
@@ -148,8 +148,7 @@ def _composed(budget: Budget) -> Iterator[Composed]:
 
 @claim(
     "B23",
-    "Section 3.1",
-    part="continuous labels",
+    "Section 3.1: continuous labels",
     on=_composed,
     given="optimal unbiased randomizers of the package for the knots, labels at eighths of each gap",
     false=Variant("The same with labels rounded to the nearest knot.", nearest=True),
