@@ -90,6 +90,7 @@ def _triples(budget: Budget) -> Iterator[Triple]:
 @claim(
     "B23",
     "Proposition 7: last step",
+    kind="text",
     on=_triples,
     given="three positive numbers",
     corrected=Variant(
@@ -251,6 +252,7 @@ def _squared(mesh: Mesh, bound: Fraction) -> Comparison:
 @claim(
     "B23",
     "Lemma 8: squared loss",
+    kind="text",
     on=lambda budget: meshes(budget, 6, 20),
     given="halved squared loss; outputs between the ends of debiased randomized response",
     false=Variant("The same with (U - L) / 2 for `U - L`.", share=Fraction(1, 2)),
@@ -380,7 +382,7 @@ def _large(budget: Budget) -> Iterator[Setting]:
     quantifier="an observation that names no epsilon: tried at exp(epsilon) = 10^7",
     false=Variant(
         "It has that over all labels, also those that never occur.",
-        lambda setting: equal(float(response_loss(setting)), _on_line(setting), tolerance=PROVEN),
+        lambda setting: equal(response_loss(setting), _on_line(setting), tolerance=PROVEN),
     ),
 )
 def response_is_approached(setting: Setting) -> Comparison:
@@ -391,7 +393,7 @@ def response_is_approached(setting: Setting) -> Comparison:
     kept = [i for i, p in enumerate(setting.prior) if p or i in (0, setting.k - 1)]
     labels, weights = (tuple(row[i] for i in kept) for row in (setting.labels, setting.prior))
     occurring = Setting(labels, weights, setting.ratio)
-    return equal(float(response_loss(occurring)), _on_line(setting), tolerance=PROVEN)
+    return equal(response_loss(occurring), _on_line(setting), tolerance=PROVEN)
 
 
 def _small(budget: Budget) -> Iterator[Setting]:

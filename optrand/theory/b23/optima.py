@@ -24,20 +24,11 @@ __all__ = [
     "Members",
     "Mesh",
     "Row",
-    "absolute",
     "best_on_grid",
-    "dot",
-    "exact_law",
-    "grid",
-    "half_square",
     "meshes",
     "minimise",
     "posed",
     "proven",
-    "response_ends",
-    "response_loss",
-    "sets",
-    "two_end_loss",
 ]
 
 Members = tuple[bool, ...]
@@ -104,15 +95,10 @@ def two_end_loss(setting: Setting, low: Fraction, high: Fraction) -> Fraction:
     return dot(setting.prior, [(high - y) * (y - low) / 2 for y in setting.labels])
 
 
-def response_loss(setting: Setting) -> Fraction:
-    """Halved squared loss of debiased randomized response, its outputs ``y + (k y - t) / (E - 1)``."""
-    gain = setting.ratio - 1
-    outputs = [y + (setting.k * y - total(setting.labels)) / gain for y in setting.labels]
-    losses = [
-        total(half_square(v, y) for v in outputs) + gain * half_square(own, y)
-        for own, y in zip(outputs, setting.labels, strict=True)
-    ]
-    return dot(setting.prior, losses) / (setting.ratio + setting.k - 1)
+def response_loss(setting: Setting) -> float:
+    """Halved squared loss of the package's debiased randomized response."""
+    labels, weights = ([float(x) for x in row] for row in (setting.labels, setting.prior))
+    return optrand.debiased_rr(labels, math.log(setting.ratio), prior=weights).value
 
 
 def best_on_grid(

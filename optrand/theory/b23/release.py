@@ -83,13 +83,13 @@ def _alone(budget: Budget) -> Iterator[Neighbours]:
     "Algorithm 4: noise",
     kind="ours",
     on=_alone,
-    given="discrete noise of the package in place of the continuous one; all sequences of 13 random bits",
+    given="discrete noise of the package in place of the continuous one; all sequences of 12 random bits",
     false=Variant("The same with scale 1 / epsilon.", power=2),
 )
 def noise_has_scale_two(neighbours: Neighbours, power: int = 1) -> Comparison:
     """The package adds discrete Laplace noise of scale 2 / epsilon: each probability is as far decided as bits tell."""
     (count,), epsilon = neighbours.counts, neighbours.epsilon
-    law, rest = drawn(lambda bits: private_histogram([count], epsilon, source=bits)[0], 13)
+    law, rest = drawn(lambda bits: private_histogram([count], epsilon, source=bits)[0], 12)
     chances = {x: _shift(x - count, _noise(epsilon) ** power) for x in law}
     return worst(*(worst(at_most(law[x], chances[x]), at_most(chances[x], law[x] + rest)) for x in law))
 

@@ -55,7 +55,7 @@ class Rounded(Instance, knots="even gaps from 0 to 48"):
 
 
 def _rounded(budget: Budget) -> Iterator[Rounded]:
-    values = [Fraction(n, 2) for n in range(0, 97, budget.pick(quick=7, full=1))]
+    values = [Fraction(n, 2) for n in range(0, 97, budget.pick(quick=15, full=1))]
     yield from (Rounded(value, knots) for knots in (1, 2, 3, 4, 6, 12, 24) for value in (Fraction(24), *values))
 
 

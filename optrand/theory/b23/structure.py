@@ -68,9 +68,9 @@ def printed_program_is_right(mesh: Mesh, apart: int = 10) -> Comparison:
 def _all_sizes(budget: Budget) -> Iterator[Setting]:
     """A single label, edge cases, then random ones with priors that are zero or not tiny."""
     yield Setting((Fraction(3),), (Fraction(1),), Fraction(2))
-    yield from (setting for i, setting in enumerate(settings(0)) if i % budget.pick(quick=2, full=1) == 0)
+    yield from (setting for i, setting in enumerate(settings(0)) if i % budget.pick(quick=3, full=1) == 0)
     random = seeded(4)
-    for _ in range(budget.pick(quick=30, full=1_000)):
+    for _ in range(budget.pick(quick=25, full=1_000)):
         k = random.randint(2, 12)
         weights = [random.randint(-4, 20) for _ in range(k)]
         weights = [max(weight, 0) for weight in weights] if max(weights) > 0 else [1] * k
@@ -183,7 +183,7 @@ def _absolute_losses(budget: Budget) -> Iterator[AbsoluteLoss]:
         for weights in ((1, 1), (0, 1), (1, 1, 1), (5, 5, 1), (1, 1, 0), (0, 1, 0)):
             yield AbsoluteLoss(Setting(three[: len(weights)], shares(weights), ratio))
     random = seeded(2)
-    for _ in range(budget.pick(quick=12, full=200)):
+    for _ in range(budget.pick(quick=6, full=200)):
         k = random.randint(2, 4)
         yield AbsoluteLoss(Setting(label_set(random, k), prior(random, k), 1 + Fraction(random.randint(1, 60), 10)))
 

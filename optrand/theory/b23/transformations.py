@@ -334,6 +334,7 @@ def _stays(exchange: Exchange, *by: Fraction) -> Comparison:
 @claim(
     "B23",
     "Claim 13: symbols",
+    kind="text",
     on=_exchanges,
     given="three labels; a label favoured by the first and the last of three outputs, and not by the middle one",
     corrected=Variant("The same by the distances of the three outputs.", lambda each: _stays(each, *each.outputs)),
@@ -352,6 +353,7 @@ def labels_weigh_the_step(exchange: Exchange) -> Comparison:
 @claim(
     "B23",
     "Claim 13: step",
+    kind="text",
     on=_exchanges,
     given="the exchange by the distances of the outputs; halved squared or absolute loss",
     corrected=Variant(
@@ -415,7 +417,8 @@ def _(channel: Channel) -> Comparison:
 def sets_of_outputs_advance(channel: Channel) -> Comparison:
     """Of two labels neither's favouring outputs include the other's; those of the larger start and end later."""
     nested = sum(set(a) <= set(b) for a, b in product(channel.favouring, repeat=2) if a is not b)
-    return none(nested + sum(not (a[0] < b[0] and a[-1] < b[-1]) for a, b in pairwise(channel.favouring)))
+    back = sum(not (a[0] < b[0] and a[-1] < b[-1]) for a, b in pairwise(channel.favouring))
+    return at_most(float(nested + back), 0.0)
 
 
 @sets_of_outputs_advance.false
