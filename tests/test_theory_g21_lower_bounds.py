@@ -20,10 +20,9 @@ from optrand.estimate import top_k_loss_weights
 from optrand.theory import Budget, Claim, check, find
 from optrand.theory.g21.complexity import exceeded, log_term, rademacher, samples
 from optrand.theory.g21.debiased import TopK
-from optrand.theory.g21.groups import group_delta, likeliest
+from optrand.theory.g21.groups import group_delta, likeliest, occurrences
 from optrand.theory.g21.least_risk import known_of_a_sign
 from optrand.theory.g21.populations import Copied
-from optrand.theory.g21.resampling import occurrences
 
 LP_TOLERANCE = 1e-7
 

@@ -13,7 +13,8 @@ import numpy as np
 from optrand.estimate import top_k_loss_weights
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
-from optrand.theory.g21.learning import Law, laws, top_k
+from optrand.theory.g21.learning import top_k
+from optrand.theory.g21.response import Law, laws
 from optrand.theory.instances import RATIOS, Instance, prior, seeded, shares
 from optrand.theory.sums import total
 

@@ -1,70 +1,59 @@
-"""Gradient descent on an interval with noisy labels: how far its last iterate is from the best, in the mean.
+r"""Gradient descent on an interval with noisy labels, and Gaussian noise instead ([G21], Algorithms 5 and 6).
 
 One dimension is enough for the rates of [G21], and small enough to be exact: of a few steps all sequences of noisy
 labels are followed with their probabilities. Of many steps many descents are drawn, with a seed.
-
-The rates have constants that are not named. Their proofs rest on Shamir and Zhang (2013), Theorem 2: with gradient
-estimates of second moment ``G**2`` and steps ``D / (G sqrt(t))`` it is ``2 D G (2 + log(n + 1)) / sqrt(n + 1)`` after
-`n` steps. With randomized response that is above ``D L``, and says nothing, up to a hundred thousand steps: so the
-constant that is tried is 1.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from optrand.base.validation import Floats
+from optrand.theory.claim import Budget, Variant, claim
+from optrand.theory.comparison import Comparison, at_most
+from optrand.theory.g21.gradients import Gradients, bounded_gradients
+from optrand.theory.instances import Instance, seeded
 
-__all__ = ["Descent", "Outcome", "rate", "with_gaussian_noise", "with_responses"]
+__all__ = ["Descent", "Outcome", "delta_of_gaussian", "rate", "with_gaussian_noise", "with_responses"]
 
 Indices = NDArray[np.intp]
 
 MOST_PATHS = 5_000
 """Up to so many sequences of noisy labels are followed, all of them; beyond, descents are drawn."""
 
+FLOATS = 1e-12
+"""What the means of descents are forgiven beside their standard errors."""
 
-@dataclass(frozen=True)
-class Outcome:
-    """A mean, and its standard error: 0 where all that can happen was followed.
+UNNAMED = "the constant is not named, and all convex losses and distributions are meant"
 
-    Examples
-    --------
-    >>> Outcome(0.5, 0.01).surely
-    0.45
-    """
+CLASSICAL = 2 * math.sqrt(2)
+"""The constant `C` at which Dwork and Roth (2014), Theorem A.1, proves the corrected form: the distance is ``2 L``."""
+
+LOGARITHM = math.log(1.25)
+"""What is added to ``log(1 / delta)`` where it is corrected."""
+
+
+class Outcome(Instance):
+    """A mean, and its standard error: 0 where all that can happen was followed."""
 
     mean: float
     error: float = 0.0
 
     @property
     def surely(self) -> float:
-        """What the mean is above, but for five standard errors."""
+        """Lower bound of the mean: five standard errors below it."""
         return self.mean - 5 * self.error
 
 
-@dataclass(frozen=True)
-class Descent:
-    """Labels with losses ``lipschitz * abs(w - c_y)`` on ``[0, diameter]``, and so many steps from the upper end.
-
-    Attributes
-    ----------
-    centres : tuple of float
-        The `c`, as shares of the diameter.
-    law : tuple of float
-        How often each label occurs.
-    steps : int
-    diameter, lipschitz : float
-
-    Examples
-    --------
-    >>> Descent((0.0, 1.0), (0.75, 0.25), 10).excess(np.array([0.0, 0.5])).tolist()
-    [0.0, 0.25]
-    """
+class Descent(Instance, centres="losses L abs(w - D c) with c", diameter="D", lipschitz="L", steps="n"):
+    """Labels of some law with losses ``lipschitz * abs(w - diameter * c)``, and so many steps from the diameter."""
 
     centres: tuple[float, ...]
     law: tuple[float, ...]
@@ -72,23 +61,19 @@ class Descent:
     diameter: float = 1.0
     lipschitz: float = 1.0
 
-    def __str__(self) -> str:
-        labels = f"losses L abs(w - D c) with c = {self.centres} of labels of law {self.law}"
-        return f"{labels}, D = {self.diameter:g}, L = {self.lipschitz:g}, n = {self.steps} from D"
-
     def losses(self, w: Floats) -> Floats:
-        """Of each point, a column a label."""
-        distances: Floats = np.abs(w[:, np.newaxis] - self.diameter * np.array(self.centres))
-        return self.lipschitz * distances
+        """Losses at points, shape (points, labels)."""
+        losses: Floats = self.lipschitz * np.abs(w[:, np.newaxis] - self.diameter * np.array(self.centres))
+        return losses
 
     def excess(self, w: Floats) -> Floats:
-        """By how much the risk exceeds the least one, which is at one of the centres."""
+        """Excess risk at points: the least risk is at one of the centres."""
         risk: Floats = self.losses(w) @ np.array(self.law)
         least = (self.losses(self.diameter * np.array(self.centres)) @ np.array(self.law)).min()
         return risk - float(least)
 
     def gradients(self, w: Floats) -> Floats:
-        """Of each point, a column a label; at a centre, that of the upper side."""
+        """Gradients at points, shape (points, labels); at a centre, that of the upper side."""
         above = w[:, np.newaxis] >= self.diameter * np.array(self.centres)
         return np.where(above, self.lipschitz, -self.lipschitz)
 
@@ -103,21 +88,10 @@ def rate(descent: Descent) -> float:
 
 
 def with_responses(descent: Descent, table: Floats, epsilon: float, *, runs: int = 400, seed: int = 0) -> Outcome:
-    r"""The mean excess of [G21], Algorithm 5, with randomized response on the labels that a table can give.
+    r"""Mean excess risk of [G21], Algorithm 5, with randomized response on the labels that a table can give.
 
-    Parameters
-    ----------
-    descent : Descent
-    table : (K, K) array
-        Probabilities of noisy labels, a row a label: randomized response, or RRTop-k. Columns of zeros are labels that
-        are not kept.
-    epsilon : float
-    runs, seed : int
-        Of descents that are drawn, where there are too many to follow all.
-
-    Notes
-    -----
-    With `k` labels kept the estimate is eq. (7) for these, and the steps are :math:`D \epsilon / (6 k L \sqrt t)`.
+    Of `table`, a row a label, columns of zeros are labels that are not kept. With `k` labels kept the estimate is eq.
+    (7) for these, and the steps are :math:`D \epsilon / (6 k L \sqrt t)`.
     """
     kept = np.flatnonzero(table.any(axis=0))
     noisy = (np.array(descent.law) @ table)[kept]
@@ -139,7 +113,7 @@ def with_responses(descent: Descent, table: Floats, epsilon: float, *, runs: int
 
 
 def with_gaussian_noise(descent: Descent, sigma: float, *, runs: int = 400, seed: int = 0) -> Outcome:
-    r"""The mean excess of [G21], Algorithm 6: the gradient, and Gaussian noise in the space of all labels' gradients.
+    r"""Mean excess risk of [G21], Algorithm 6: the gradient, and Gaussian noise in the space of all labels' gradients.
 
     That space is the whole line. The steps are :math:`D / \sqrt{(L^2 + K \sigma^2) t}`.
     """
@@ -157,7 +131,7 @@ def with_gaussian_noise(descent: Descent, sigma: float, *, runs: int = 400, seed
 
 
 def _followed(descent: Descent, noisy: Floats, step: Callable[[Floats, Indices, int], Floats]) -> Outcome:
-    """All sequences of noisy labels."""
+    """Outcome of all sequences of noisy labels."""
     w, chances = np.array([descent.diameter]), np.ones(1)
     for t in range(1, descent.steps + 1):
         labels = np.tile(np.arange(noisy.size), w.size)
@@ -167,9 +141,144 @@ def _followed(descent: Descent, noisy: Floats, step: Callable[[Floats, Indices, 
 
 
 def _drawn(descent: Descent, step: Callable[[Floats, int], Floats], runs: int) -> Outcome:
-    """Many descents side by side."""
+    """Outcome of many descents side by side."""
     w = np.full(runs, descent.diameter)
     for t in range(1, descent.steps + 1):
         w = step(w, t)
     excess = descent.excess(w)
     return Outcome(float(excess.mean()), float(excess.std(ddof=1) / math.sqrt(runs)))
+
+
+def delta_of_gaussian(distance: float, sigma: float, epsilon: float) -> float:
+    r"""Least `delta` with which Gaussian noise hides two points at a distance (Balle and Wang, 2018, Theorem 8).
+
+    .. math:: \Phi(\mu / 2 - \epsilon / \mu) - e^\epsilon \, \Phi(-\mu / 2 - \epsilon / \mu), \mu = \Delta / \sigma
+
+    Examples
+    --------
+    >>> round(delta_of_gaussian(2.0, 1.0, 0.0), 6)
+    0.682689
+    """
+    mu = distance / sigma
+    return float(ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu))
+
+
+class Noise(Instance, constant="C", short="1 - delta"):
+    """A constant `C` and a budget; `delta` by what it is short of 1."""
+
+    constant: float
+    epsilon: float
+    short: float
+
+    @property
+    def logarithm(self) -> float:
+        """``log(1 / delta)``."""
+        return -math.log1p(-self.short)
+
+    def sigma(self, added: float) -> float:
+        """``C L sqrt(log(1 / delta) + added) / epsilon`` at `L = 1`."""
+        return self.constant * math.sqrt(self.logarithm + added) / self.epsilon
+
+
+def _noises(budget: Budget) -> Iterator[Noise]:
+    for constant, epsilon in product((CLASSICAL, 10.0, 100.0, 1000.0), (0.99, 0.5, 0.1, 0.01)):
+        shorts = (0.99, 0.9, 0.5, 0.1, 0.01, 0.001, *(1 - 10.0**-power for power in (3, 5, 9, 12)))
+        yield from (Noise(constant, epsilon, short) for short in (*shorts, (epsilon / (10 * constant)) ** 2))
+    random = seeded(12)
+    for _ in range(budget.pick(quick=300, full=30_000)):
+        yield Noise(CLASSICAL * random.uniform(1, 3), random.uniform(0.001, 0.999), random.random())
+
+
+@claim(
+    "G21",
+    "Proposition 11: privacy",
+    on=_noises,
+    given="gradients of norm at most L, epsilon and delta between 0 and 1",
+    corrected=Variant("The same with ``log(1.25 / delta)``, from ``C = 2 sqrt(2)`` on.", added=LOGARITHM),
+    false=Variant(
+        "The same with ``log(1.25 / delta)`` and half that noise, as if gradients differed by at most `L`.",
+        added=LOGARITHM,
+        distance=4.0,
+    ),
+)
+def noise_is_enough(noise: Noise, *, added: float = 0.0, distance: float = 2.0) -> Comparison:
+    """For a constant `C` and any epsilon and delta below 1, noise ``C L sqrt(log(1 / delta)) / epsilon`` is enough.
+
+    No `C` is: as delta tends to 1 the noise vanishes, and what it reaches tends to 1 much faster than delta does.
+    """
+    reached = delta_of_gaussian(distance, noise.sigma(added), noise.epsilon)
+    return at_most(reached, 1 - noise.short, tolerance=FLOATS)
+
+
+of_gradients = partial(
+    claim, "G21", "Proposition 11", kind="text", on=bounded_gradients, given="gradients of norm at most L"
+)
+
+ORTHOGONAL = Variant("They are at a distance of at most ``sqrt(2) L``, as orthogonal ones are.", square=2)
+
+
+@of_gradients(part="sensitivity", false=ORTHOGONAL)
+def gradients_are_near(given: Gradients, *, square: int = 4) -> Comparison:
+    """Gradients of two labels are at a distance of at most ``2 L``.
+
+    Compared are the squares.
+    """
+    pairs = combinations(given.vectors, 2)
+    largest = max(sum((x - y) ** 2 for x, y in zip(*pair, strict=True)) for pair in pairs)
+    return at_most(largest, square * given.squared_lipschitz)
+
+
+@of_gradients(part="mean square", false=Variant("The same without the projection.", project=False))
+def projected_noise_is_small(given: Gradients, *, project: bool = True) -> Comparison:
+    """The gradient and the projected noise have a mean square of at most ``L**2 + K sigma**2``, in any dimension.
+
+    At ``sigma = L``; the mean square of the noise is that times the trace of the projection.
+    """
+    square = float(given.squared_lipschitz)
+    vectors = np.array(given.vectors, dtype=float)
+    span = np.linalg.pinv(vectors) @ vectors if project else np.eye(vectors.shape[1])
+    return at_most(square * (1 + float(np.square(span).sum())), square * (1 + given.k), tolerance=FLOATS)
+
+
+class Learning(Instance, descent="", noise=""):
+    """Algorithm 6 on an interval."""
+
+    descent: Descent
+    noise: Noise
+
+    @cached_property
+    def outcomes(self) -> dict[float, Outcome]:
+        """The excess risk with the printed noise, and with noise that is enough."""
+        length = self.descent.lipschitz
+        return {x: with_gaussian_noise(self.descent, length * self.noise.sigma(x)) for x in (0.0, LOGARITHM)}
+
+
+def _learnings(budget: Budget) -> Iterator[Learning]:
+    two, three = ((0.0, 1.0), (0.75, 0.25)), ((0.0, 0.5, 1.0), (0.6, 0.2, 0.2))
+    for steps, (centres, law), short in product((2, 8, 64), (two, three), (1e-6, 0.5, 0.99999)):
+        yield Learning(Descent(centres, law, steps), Noise(CLASSICAL, 0.99, short))
+        yield Learning(Descent(centres, law, steps, diameter=3.0, lipschitz=2.0), Noise(CLASSICAL, 0.1, short))
+    for power, (centres, law) in product(range(8, budget.pick(quick=11, full=17), 2), (two, three)):
+        yield Learning(Descent(centres, law, 2**power), Noise(CLASSICAL, 0.99, 0.99999))
+    for epsilon, short in ((0.1, 0.99999), (0.001, 0.5)):
+        yield Learning(Descent((0.0, 1.0), (1.0, 0.0), 2**9), Noise(CLASSICAL, epsilon, short))
+
+
+@claim(
+    "G21",
+    "Proposition 11: rate",
+    on=_learnings,
+    given="convex L-Lipschitz loss, diameter D, epsilon and delta between 0 and 1, its steps, n above 1",
+    quantifier=UNNAMED,
+    corrected=Variant("The same with ``log(1.25 / delta)``, there and in the noise.", added=LOGARITHM),
+    false=Variant("The same with ``log(1.25 / delta)`` and without ``1 / epsilon``.", added=LOGARITHM, power=0),
+)
+def excess_is_bounded(learning: Learning, *, added: float = 0.0, power: int = 1) -> Comparison:
+    """Algorithm 6 is ``O(D L sqrt(K log(1 / delta)) log(n) / (epsilon sqrt(n)))`` from the least risk.
+
+    The constant that is tried is 1. As delta tends to 1 the right side vanishes and the left does not: no constant is
+    enough.
+    """
+    descent, noise = learning.descent, learning.noise
+    price = math.sqrt(len(descent.law) * (noise.logarithm + added)) / noise.epsilon**power
+    return at_most(learning.outcomes[added].surely, price * rate(descent), tolerance=FLOATS)

@@ -18,45 +18,23 @@ import numpy as np
 from optrand.base.arithmetic import exp_bracket
 from optrand.closed_forms import rr, rr_top_k
 from optrand.estimate import top_k_loss_weights
-from optrand.mechanism.tabulation import tabulate
 from optrand.model.solution import Solution
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
-from optrand.theory.g21.descent import Descent, Outcome, rate, with_responses
+from optrand.theory.g21.descent import FLOATS, UNNAMED, Descent, Outcome, rate, with_responses
+from optrand.theory.g21.response import Law, laws
 from optrand.theory.instances import Instance, prior, seeded, settings, shares
 from optrand.theory.sums import largest_ratio, pushed, total
 
-__all__ = ["FLOATS", "UNNAMED", "Law", "Replaced", "laws", "top_k"]
-
-Law = dict[int, Fraction]
-"""Probability of each label that can be released."""
+__all__ = ["Replaced", "top_k"]
 
 Path = tuple[float, ...]
 """Iterates in order."""
 
 Shares = tuple[Fraction, ...]
 
-FLOATS = 1e-12
-"""What the means of descents are forgiven beside their standard errors."""
-
 ROUNDING = 1e-9
 """What an integer table may differ from another one."""
-
-UNNAMED = "the constant is not named, and all convex losses and distributions are meant"
-
-
-def laws(solution: Solution) -> tuple[Law, ...]:
-    """Exact law of what is released of each label, by the integer table of a solution.
-
-    Examples
-    --------
-    >>> [{v: round(float(p), 9) for v, p in law.items()} for law in laws(rr_top_k([0.9, 0.1], 1, 1.0))]
-    [{0: 1.0}, {0: 1.0}]
-    """
-    mechanism = tabulate(solution)
-    outputs = mechanism.outputs.astype(int).tolist()
-    rows = mechanism.weights.tolist()
-    return tuple({v: Fraction(w, mechanism.total) for v, w in zip(outputs, row, strict=True)} for row in rows)
 
 
 def top_k(prior: Shares, k: int, epsilon: float) -> Solution:
