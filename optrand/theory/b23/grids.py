@@ -90,7 +90,6 @@ def _triples(budget: Budget) -> Iterator[Triple]:
 @claim(
     "B23",
     "Proposition 7: last step",
-    kind="text",
     on=_triples,
     given="three positive numbers",
     corrected=Variant(
