@@ -55,19 +55,8 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, *, overwrite: bo
     A temporary file beside the target is flushed to the disk and renamed, and the directory flushed. A process that is
     killed leaves at most that file, whose name begins with a dot.
     """
-    refuse_target(path, overwrite=overwrite)
-    target = Path(path)
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
-    # Created here rather than by tempfile, whose files only their owner can read: a mechanism is public.
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        publish(temporary, target, overwrite=overwrite)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with new_file(Path(path), overwrite=overwrite, readable=True) as stream:
+        stream.write(data)
 
 
 def publish(temporary: Path, target: Path, *, overwrite: bool = False) -> None:
@@ -123,8 +112,8 @@ def _sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def check_target(path: Path, source: Path, *, overwrite: bool = False) -> None:
-    """Refuse a target before any work: the input under another name, a link, a folder, or something that exists."""
+def check_target(path: Path, read: Path, *, overwrite: bool = False) -> None:
+    """Refuse a target before any work: the file that is `read`, a link, a folder, or something that exists."""
     if not path.parent.is_dir():
         raise InvalidInput(f"{path.parent} is not a folder: make it first, or write elsewhere")
     if not os.access(path.parent, os.W_OK | os.X_OK):
@@ -132,7 +121,7 @@ def check_target(path: Path, source: Path, *, overwrite: bool = False) -> None:
     if path.is_symlink():
         raise InvalidInput(f"{path} is a symbolic link: name the file itself")
     if path.exists():
-        if source.exists() and path.samefile(source):
+        if read.exists() and path.samefile(read):
             raise InvalidInput(f"{path} is the input itself: choose another name for the output")
         if not path.is_file():
             raise InvalidInput(f"{path} is not a regular file: choose another name for the output")
@@ -140,7 +129,7 @@ def check_target(path: Path, source: Path, *, overwrite: bool = False) -> None:
 
 
 @contextmanager
-def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
+def new_file(path: Path, *, overwrite: bool = False, readable: bool = False) -> Iterator[BinaryIO]:
     """Stream to a file that appears under `path`, atomically, when the block ends without an error.
 
     Raises
@@ -153,18 +142,20 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     Notes
     -----
     For content that does not fit in memory twice; else :func:`optrand.base.files.write_atomically`. A process that is
-    killed leaves at most a temporary file, whose name begins with a dot and which only its owner can read: half a
-    release must not add to a whole one.
+    killed leaves at most a temporary file, whose name begins with a dot and which, unless it is `readable`, only its
+    owner can read: half a release must not add to a whole one.
     """
     refuse_target(path, overwrite=overwrite)
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    # Created here rather than by tempfile, whose files only their owner can read: a mechanism is public.
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if readable else 0o600)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.chmod(0o666 & ~_umask())
+        if not readable:
+            temporary.chmod(0o666 & ~_umask())
         publish(temporary, path, overwrite=overwrite)
     finally:
         temporary.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.errors import InvalidInput
 
-__all__ = ["Floats", "epsilon", "frozen", "labels", "prior", "real", "values"]
+__all__ = ["Floats", "epsilon", "frozen", "integer", "labels", "prior", "real", "values"]
 
 Floats = NDArray[np.float64]
 
@@ -49,6 +49,15 @@ def real(value: object, name: str) -> float:
     if not math.isfinite(number):
         raise InvalidInput(f"{name} is {number}, expected a finite number")
     return number
+
+
+def integer(value: object, name: str, least: int, most: float = math.inf, *, why: str = "") -> int:
+    """``value`` as an integer from ``least`` to ``most``; booleans, floats and strings are refused."""
+    given = value.item() if isinstance(value, np.generic) else value
+    if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
+        bounds = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
+        raise InvalidInput(f"{name} is {given!r}, expected an integer {bounds}{why}")
+    return given
 
 
 def epsilon(value: object, name: str = "epsilon") -> float:

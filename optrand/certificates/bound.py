@@ -40,7 +40,7 @@ def excess_above(epsilon: float) -> tuple[int, int]:
 
 
 def assembled(base: int, lowest: int, k: int, *, excess: tuple[int, int], digits: int) -> Fraction:
-    """Bound of its parts: `base` in units of ``2**-digits``, `lowest`, at most ``min f``, of ``2**-(digits + s)``.
+    """Bound of its parts in integers: `base` in ``2**-digits``; `lowest`, at most ``min f``, in ``2**-(digits + s)``.
 
     The `excess` is ``n, s`` of :func:`excess_above`, with which `lowest` was computed.
     """

@@ -23,7 +23,7 @@ from optrand.sampling.uniform import integers_below
 
 __all__ = ["RRWithPriorBatch", "rr_with_prior_batch"]
 
-Integers = NDArray[np.int64]
+Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +70,9 @@ class RRWithPriorBatch:
         return int(self.priors.shape[1])
 
     @property
-    def k_star(self) -> Integers:
+    def k_star(self) -> Counts:
         """Number of labels that each row keeps, shape ``(b,)``."""
-        counts: Integers = np.count_nonzero(self.kept, axis=1)
+        counts: Counts = np.count_nonzero(self.kept, axis=1)
         return counts
 
     @property
@@ -84,7 +84,7 @@ class RRWithPriorBatch:
         return own[index] * mass
 
     @cached_property
-    def _members(self) -> tuple[Integers, Integers]:
+    def _members(self) -> tuple[Counts, Counts]:
         """Kept labels of all rows, one row after another, and the position at which each row begins."""
         starts = np.concatenate(([0], np.cumsum(self.k_star)[:-1]))
         # Labels of a row come in increasing order, which is what flat positions modulo K give.
@@ -92,7 +92,7 @@ class RRWithPriorBatch:
         members %= self.k
         return members, starts
 
-    def sample(self, labels: ArrayLike, *, source: EntropySource | None = None) -> Integers:
+    def sample(self, labels: ArrayLike, *, source: EntropySource | None = None) -> Counts:
         r"""One output a row, drawn with no float on the path.
 
         With the rational :math:`R = \mathtt{privacy\_ratio(epsilon)} \leq e^\epsilon` and :math:`k` kept labels, a kept
@@ -138,7 +138,7 @@ class RRWithPriorBatch:
         members, starts = self._members
         return np.where(stays, array, members[starts + integers_below(sizes, source)])
 
-    def _checked_labels(self, labels: ArrayLike) -> Integers:
+    def _checked_labels(self, labels: ArrayLike) -> Counts:
         array = np.asarray(labels)
         if array.dtype.kind not in "iu" or array.shape != (len(self),):
             raise InvalidInput(
@@ -199,7 +199,7 @@ def _checked_priors(given: ArrayLike) -> Floats:
     return priors
 
 
-def _coins(sizes: Integers, ratio: Fraction, source: EntropySource, width: int) -> NDArray[np.bool_]:
+def _coins(sizes: Counts, ratio: Fraction, source: EntropySource, width: int) -> NDArray[np.bool_]:
     """True with probability ``(R - 1) / (R + size - 1)``, exactly, for each of `sizes`."""
     distinct, index = np.unique(sizes, return_inverse=True)
     chances = [(ratio - 1) / (ratio + int(size) - 1) for size in distinct]

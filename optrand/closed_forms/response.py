@@ -7,10 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import Floats
+from optrand.base.validation import Floats, integer
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
-from optrand.errors import InvalidInput
 from optrand.model.problem import Problem, classification
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
@@ -77,11 +76,8 @@ def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Solution:
     ['0.170', '0.000', '0.015']
     """
     problem = classification(prior, epsilon)
-    if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
-        raise InvalidInput(f"k is of type {type(k).__name__}, expected an integer from 1 to {problem.k}")
-    if not 1 <= k <= problem.k:
-        raise InvalidInput(f"k is {k}, expected an integer from 1 to {problem.k}, the number of labels")
-    kept = np.sort(np.argsort(-problem.prior, kind="stable")[:k])
+    size = integer(k, "k", 1, problem.k, why=", the number of labels")
+    kept = np.sort(np.argsort(-problem.prior, kind="stable")[:size])
     return Solution(problem, _respond(problem, kept), _dual(problem), Stats(f"rr_top_k(k={k})"))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,9 +28,11 @@ from optrand.model.arcs import Arcs, IntegerArcs
 from optrand.model.exact_columns import ExactColumns, deviations
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
+from optrand.model.protocol import Moments
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual
 from optrand.sampling import ArcSampler, Sampler
+from optrand.sampling.drawing import LabelIndex
 from optrand.sampling.entropy import EntropySource
 
 __all__ = ["Mechanism", "load"]
@@ -253,6 +255,27 @@ class Mechanism:
             Values that are no labels; the message tells neither which nor how many.
         """
         return self.sampler.sample(values, source=source)
+
+    exact: ClassVar[Literal[True]] = True
+
+    def moments(self, labels: ArrayLike) -> Moments:
+        """Moments at some labels, each bias exact but for one rounding.
+
+        Raises
+        ------
+        InvalidInput
+            Numbers that are no labels.
+        """
+        rows = LabelIndex(self.labels).find(checked_values(labels, "labels"))
+        if (rows < 0).any():
+            raise InvalidInput("the mechanism is made for other labels: pass some of its own")
+        biases = np.array([float(bias) for bias in self.exact_biases])
+        return Moments(biases[rows], self.randomizer.variances[rows])
+
+    @property
+    def outputs_in_words(self) -> str:
+        """How many outputs there are, and between which."""
+        return f"{self.n} values from {self.outputs[0]:g} to {self.outputs[-1]:g}"
 
     @cached_property
     def _document(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import common_scale, float_above, float_below, privacy_ratio
-from optrand.base.validation import Floats, distinct, frozen, real, squarable, values
+from optrand.base.validation import Floats, distinct, frozen, integer, real, squarable, values
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.errors import InvalidInput
@@ -155,10 +155,7 @@ def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
     """
     names = checked_labels(labels)
     budget = checked_epsilon(epsilon)
-    if isinstance(n, (bool, np.bool_)) or not isinstance(n, (int, np.integer)):
-        raise InvalidInput(f"n is of type {type(n).__name__}, expected an integer of at least 2")
-    if n < 2:
-        raise InvalidInput(f"n is {n}, expected at least 2: no single output is unbiased for two labels")
+    count = integer(n, "n", 2, why=": no single output is unbiased for two labels")
     if names.size == 1:
         return Grid(names)
     low, high = _ends(names, privacy_ratio(budget))
@@ -166,7 +163,7 @@ def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
         raise InvalidInput(
             f"a grid for these labels at epsilon {budget:g} overflows in floats: rescale the labels or raise epsilon"
         )
-    grid = np.linspace(low, high, n)
+    grid = np.linspace(low, high, count)
     # linspace may round its last value inward.
     grid[[0, -1]] = low, high
     if (np.diff(grid) <= 0).any():

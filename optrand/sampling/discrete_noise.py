@@ -5,6 +5,7 @@ Here ``epsilon`` is a rational number, and powers of :math:`e^{-1}` are coins ([
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from optrand.errors import InvalidInput
@@ -72,12 +73,14 @@ class RandomBits:
 
     def laplace(self, scale: Fraction) -> int:
         """One draw of discrete Laplace noise; see :func:`discrete_laplace`."""
+        return self._signed(lambda: self.geometric(scale))
+
+    def _signed(self, size: Callable[[], int]) -> int:
+        """A size with a sign; a negative zero, which would make zero twice as likely, is drawn again."""
         while True:
-            size = self.geometric(scale)
-            negative = self.take(1) == 1
-            # Zero would come up with both signs and so twice as often as it should.
-            if not (negative and size == 0):
-                return -size if negative else size
+            drawn, negative = size(), self.take(1) == 1
+            if drawn or not negative:
+                return -drawn if negative else drawn
 
     def _lower(self, epsilon: Fraction, halves: int) -> bool:
         """True with probability ``2**halves * exp(-epsilon)``, for at most `epsilon` halves."""
@@ -96,19 +99,16 @@ class RandomBits:
         # As many halves as bring the lower level below the upper one; of each, and of one unit, 2 / e is left.
         halves = min(int(epsilon), (-(-lower // rise) - 1).bit_length() if lower else 0)
         bound = max(rise << halves, lower)
-        while True:
-            if self.take(1) == 0:
-                if self.below(bound) >= rise << halves:
-                    continue
-                within = self.below(rise)
-            else:
-                if self.below(bound) >= lower or not self._lower(epsilon, halves):
-                    continue
-                within = rise + self.below(lower)
-            size = within + sensitivity * self.geometric(1 / epsilon)
-            negative = self.take(1) == 1
-            if not (negative and size == 0):
-                return -size if negative else size
+
+        def within() -> int:
+            while True:
+                if self.take(1) == 0:
+                    if self.below(bound) < rise << halves:
+                        return self.below(rise)
+                elif self.below(bound) < lower and self._lower(epsilon, halves):
+                    return rise + self.below(lower)
+
+        return self._signed(lambda: within() + sensitivity * self.geometric(1 / epsilon))
 
 
 def discrete_laplace(scale: Fraction, count: int, *, source: EntropySource | None = None) -> tuple[int, ...]:

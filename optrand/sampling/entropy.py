@@ -12,6 +12,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand.base.validation import integer
 from optrand.errors import InvalidInput
 
 __all__ = ["MAX_WIDTH", "EntropySource", "SeededEntropy", "SystemEntropy", "Words", "checked_width", "checked_words"]
@@ -94,11 +95,7 @@ class SeededEntropy:
     private: ClassVar[bool] = False
 
     def __init__(self, seed: int) -> None:
-        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
-            raise InvalidInput(f"seed is of type {type(seed).__name__}, expected an integer of at least 0")
-        if seed < 0:
-            raise InvalidInput(f"seed is {seed}, expected an integer of at least 0")
-        self._seed = int(seed)
+        self._seed = integer(seed, "seed", 0)
         self._generator = np.random.PCG64DXSM(self._seed)
 
     def words(self, count: int) -> Words:
@@ -118,10 +115,7 @@ def checked_width(source: EntropySource) -> int:
     >>> checked_width(SystemEntropy())
     64
     """
-    width: object = source.width
-    if isinstance(width, bool) or not isinstance(width, (int, np.integer)) or not 1 <= width <= MAX_WIDTH:
-        raise InvalidInput(f"the entropy source has words of {width!r} bits, expected an integer from 1 to {MAX_WIDTH}")
-    return int(width)
+    return integer(source.width, "the width of the entropy source's words", 1, MAX_WIDTH)
 
 
 def checked_words(source: EntropySource, count: int) -> Words:

@@ -18,7 +18,7 @@ from optrand.base.validation import labels as checked_labels
 from optrand.errors import InvalidInput
 from optrand.sampling.entropy import EntropySource, SystemEntropy, Words, checked_width, checked_words
 
-__all__ = ["Cells", "checked_knots", "unbiased_rounding"]
+__all__ = ["KnotCells", "checked_knots", "unbiased_rounding"]
 
 BLOCK = 1 << 15
 """Values rounded at a time."""
@@ -28,7 +28,7 @@ RELATIVE = 2.0**-50
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class KnotCells:
     """Cells between neighbouring knots that hold given values.
 
     Attributes
@@ -41,7 +41,7 @@ class Cells:
 
     Examples
     --------
-    >>> cells = Cells.of(np.array([0.0, 1.0, 3.0]), np.array([0.25, 3.0, 1.5]))
+    >>> cells = KnotCells.of(np.array([0.0, 1.0, 3.0]), np.array([0.25, 3.0, 1.5]))
     >>> cells.left.tolist(), cells.share.tolist()
     ([0, 1, 1], [0.25, 1.0, 0.25])
     """
@@ -51,7 +51,7 @@ class Cells:
     share: Floats
 
     @classmethod
-    def of(cls, knots: Floats, values: Floats) -> Cells:
+    def of(cls, knots: Floats, values: Floats) -> KnotCells:
         """Find the cells of values that lie between the ends of the knots."""
         left = np.minimum(np.searchsorted(knots, values, side="right") - 1, knots.size - 2)
         return cls(knots, left, (values - knots[left]) / (knots[left + 1] - knots[left]))
@@ -152,7 +152,7 @@ def _checked_values(array: NDArray[Any], knots: Floats) -> Floats:
 
 def _round(values: Floats, knots: Floats, source: EntropySource) -> Floats:
     width = checked_width(source)
-    cells = Cells.of(knots, values)
+    cells = KnotCells.of(knots, values)
     words = checked_words(source, values.size)
     edge, drawn = np.ldexp(cells.share, width), words.astype(np.float64)
     up = drawn < edge

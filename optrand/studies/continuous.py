@@ -20,7 +20,7 @@ from optrand.mechanism.tabulation import tabulate
 from optrand.model import losses
 from optrand.model.problem import unbiased_regression
 from optrand.sampling.entropy import EntropySource
-from optrand.sampling.rounding import Cells, unbiased_rounding
+from optrand.sampling.rounding import KnotCells, unbiased_rounding
 from optrand.solvers import solve
 from optrand.studies.knots import ContinuousPrior, Knots, place_knots
 
@@ -125,7 +125,7 @@ class ContinuousMechanism:
         if prior.values[0] < self.low or prior.values[-1] > self.high:
             raise InvalidInput(f"the prior has values outside the interval from {self.low:g} to {self.high:g}")
         randomizer = self.mechanism.randomizer
-        cells, total = Cells.of(self.knots, prior.values), 0.0
+        cells, total = KnotCells.of(self.knots, prior.values), 0.0
         for knot, share in ((cells.left, 1 - cells.share), (cells.left + 1, cells.share)):
             errors = randomizer.biases[knot] + (self.knots[knot] - prior.values)
             total += math.fsum(prior.weights * share * (randomizer.variances[knot] + errors**2))

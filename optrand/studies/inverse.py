@@ -149,7 +149,7 @@ def _at(problem: Problem, epsilon: float) -> Problem | None:
 
 
 def _reaches(mechanism: Mechanism, target: Fraction) -> bool:
-    proof = certify(mechanism, exact=True)
+    proof = certify(mechanism)
     cost = -proof.lower if proof.maximised else proof.upper
     return math.isfinite(cost) and Fraction(cost) <= target
 
@@ -157,7 +157,7 @@ def _reaches(mechanism: Mechanism, target: Fraction) -> bool:
 def _excludes(solution: Solution, target: Fraction) -> bool:
     if solution.dual is None:
         return False
-    bound = lower_bound(solution.problem, solution.dual, exact=True)
+    bound = lower_bound(solution.problem, solution.dual)
     return math.isfinite(bound) and Fraction(bound) > target
 
 

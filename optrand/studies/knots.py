@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import SMALLEST_NORMAL, Floats, frozen, real, squarable
+from optrand.base.validation import SMALLEST_NORMAL, Floats, frozen, integer, real, squarable
 from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
-from optrand.sampling.rounding import Cells, checked_knots
+from optrand.sampling.rounding import KnotCells, checked_knots
 from optrand.studies.placement import Placements
 
 __all__ = ["ContinuousPrior", "Knots", "place_knots"]
@@ -144,13 +144,13 @@ class Knots:
     @property
     def added(self) -> float:
         """Half the mean variance of rounding, which adds to the half squared error of any unbiased randomizer."""
-        variances = Cells.of(self.values, self.prior.values).variances(self.prior.values)
+        variances = KnotCells.of(self.values, self.prior.values).variances(self.prior.values)
         return 0.5 * math.fsum(self.prior.weights * variances)
 
     @property
     def probabilities(self) -> Floats:
         """Prior of the knots: how often a label is rounded to each, shape ``(n,)``."""
-        moved = Cells.of(self.values, self.prior.values).moved(self.prior.weights)
+        moved = KnotCells.of(self.values, self.prior.values).moved(self.prior.weights)
         return np.where(moved < SMALLEST_NORMAL, 0.0, moved)
 
 
@@ -191,8 +191,4 @@ def place_knots(prior: ContinuousPrior, n: int) -> Knots:
 
 
 def _checked_count(n: object) -> int:
-    if isinstance(n, (bool, np.bool_)) or not isinstance(n, (int, np.integer)):
-        raise InvalidInput(f"the number of knots is of type {type(n).__name__}, expected an integer of at least 2")
-    if n < 2:
-        raise InvalidInput(f"the number of knots is {n}, expected at least 2: the ends of the interval")
-    return int(n)
+    return integer(n, "the number of knots", 2, why=": the ends of the interval")

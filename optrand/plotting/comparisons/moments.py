@@ -113,7 +113,7 @@ def _moments(name: str, answer: Answer, k: int) -> Moments:
     if isinstance(answer, (Solution, Mechanism)):
         certify(answer).require(gap=math.inf)
         if isinstance(answer, Mechanism):
-            answer = Moments.of_mechanism(answer)
+            answer = answer.moments(answer.labels)
         else:
             answer = Moments(answer.randomizer.biases, answer.randomizer.variances)
     if not isinstance(answer, Moments):
