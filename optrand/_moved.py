@@ -79,8 +79,10 @@ NAMES = MappingProxyType(
     {
         name: home
         for home, names in {
-            "optrand.studies": "AdaptiveOutputs ContinuousMechanism ContinuousPrior EpsilonBracket KnotCount Knots Minimax "
-            "Sweep SweepRow adaptive_outputs continuous_mechanism knot_sweep minimax place_knots smallest_epsilon sweep",
+            "optrand.studies": (
+                "AdaptiveOutputs ContinuousMechanism ContinuousPrior EpsilonBracket KnotCount Knots Minimax Sweep "
+                "SweepRow adaptive_outputs continuous_mechanism knot_sweep minimax place_knots smallest_epsilon sweep"
+            ),
             "optrand.closed_forms": "RRWithPriorBatch rr_with_prior_batch",
             "optrand.mechanism": "decompose_paths",
             "optrand.sampling": "unbiased_rounding",
