@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from optrand.baselines import ClusterRR, PeerToPeer
 from optrand.baselines.groups import Groups
-from optrand.baselines.peer_bounds import theorem3, theorem3_flip
+from optrand.baselines.peer_to_peer import theorem3, theorem3_flip
 from optrand.sampling.entropy import SeededEntropy
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, worst
