@@ -21,17 +21,8 @@ from optrand.baselines.groups import Groups
 from optrand.sampling.entropy import SeededEntropy
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, none, worst
-from optrand.theory.e22.losses import Randomization
-from optrand.theory.e22.noise import (
-    TOLERANCE,
-    Distribution,
-    Histogram,
-    as_often,
-    channel,
-    histograms,
-    law_of_distributions,
-    renormalized,
-)
+from optrand.theory.e22.losses import Randomization, channel
+from optrand.theory.e22.noise import TOLERANCE, Distribution, Histogram, as_often, histograms, noisy_law, renormalized
 from optrand.theory.instances import RATIOS, Instance, prior, seeded
 from optrand.theory.sums import largest_ratio, times, total
 
@@ -71,7 +62,7 @@ class Curator(Instance, others="others of each label", low="tau in rows", noise=
 
     def law(self, first: int, distributions: dict[Distribution, Fraction] | None = None) -> dict[Release, Fraction]:
         """Law of what can be released of the first row, with noise in whole rows or as the distributions are given."""
-        given = distributions or law_of_distributions(self.histogram(first), self.threshold, self.noise)
+        given = distributions or noisy_law(self.histogram(first), self.threshold, self.noise)
         releases = product(given.items(), range(self.k))
         return {(q, out): mass * channel(out, first, q, self.resampling) for (q, mass), out in releases}
 
@@ -127,10 +118,7 @@ def _curators(budget: Budget) -> Iterator[Curator]:
     false=Variant("The same with 2 / sigma and 1 / K for tau.", noises=2, floored=False),
 )
 def noise_is_paid_once(curator: Curator, noises: int = 1, *, floored: bool = True) -> Comparison:
-    """A curator's release is private at 1 / sigma + log(1 + (1 - lambda) / (lambda tau)); compared as ratios.
-
-    Tried with Laplace noise, where it ends in corners.
-    """
+    """A curator's release is private at 1 / sigma + log(1 + (1 - lambda) / (lambda tau)); compared as ratios."""
     return at_most(curator.corners, curator.spent(noises, curator.threshold if floored else Fraction(1, curator.k)))
 
 
@@ -155,13 +143,7 @@ def _released(budget: Budget) -> Iterator[Curator]:
     yield from budget.pick(quick=(), full=(Curator((0, 5), 2, Fraction(3, 2), Fraction(3, 4)),))
 
 
-@claim(
-    "E22",
-    "Theorem 1: draws",
-    kind="ours",
-    on=_released,
-    given="many equal clusters released by the package, with the words of a seed",
-)
+@claim("E22", "Theorem 1: draws", kind="ours", on=_released, given="many clusters released with the words of a seed")
 def drawn_as_printed(curator: Curator, counted: Curator | None = None) -> Comparison:
     """Distributions and first labels are released as often as Algorithm 1 says, up to five standard errors."""
     labels = [0, *(y for y, count in enumerate(curator.others) for _ in range(count))]
@@ -297,10 +279,7 @@ def _shares(budget: Budget) -> Iterator[Shares]:
 
 @claim("E22", "Theorem 6", on=_shares, given="at least two labels, tau from 0 to 1/K, beta below 1, any noise")
 def distributions_are_well_defined(given: Shares, q: Distribution | None = None) -> Comparison:
-    """With tau at most 1/K the noisy shares become a distribution with no share below tau, and matrices that invert.
-
-    With one label, `K = 1`, a noisy share of 1 or more makes line 18 of Algorithm 1 divide zero by zero.
-    """
+    """With tau at most 1/K the noisy shares become a distribution with no share below tau, and matrices that invert."""
     q = q or cluster_distribution(given.shares, given.threshold)
     strays = none(Randomization(q, given.beta).strays)
     return worst(at_most(given.threshold, min(q)), at_most(max(q), 1), equal(total(q), 1), strays)
@@ -334,10 +313,7 @@ def _uniforms(budget: Budget) -> Iterator[Uniform]:
     "Corollary 1: privacy",
     on=_uniforms,
     given="tau = 1/K, any noise, epsilon above 0",
-    false=Variant(
-        "The same with lambda = (K - 1) / (K - 1 + exp(epsilon)), the probability of another label than one's own.",
-        less=1,
-    ),
+    false=Variant("The same with lambda = (K - 1) / (K - 1 + exp(epsilon)).", less=1),
 )
 def uniform_response_spends_epsilon(uniform: Uniform, less: int = 0) -> Comparison:
     """With tau = 1/K and lambda = K / (K - 1 + exp(epsilon)) labels are drawn uniformly and cost epsilon; as ratios."""
@@ -386,10 +362,7 @@ def _spent(budget: Budget) -> Iterator[Spent]:
     false=Variant("The same with 2 epsilon: compared as ratios.", times_epsilon=2),
 )
 def release_spends_three_epsilon(spent: Spent, times_epsilon: int = 3) -> Comparison:
-    """With sigma = 1 / epsilon and lambda = 1 / (1 + (exp(epsilon) - 1) tau) the release costs O(epsilon): 3 epsilon.
-
-    Compared as ratios; the noisy distribution counts as released.
-    """
+    """With sigma = 1 / epsilon and lambda = 1 / (1 + (exp(epsilon) - 1) tau) the release costs O(epsilon): 3 epsilon."""
     tau = Fraction(spent.low, sum(spent.others) + 1)
     mechanism = ClusterRR.corollary2(len(spent.others), spent.epsilon, heterogeneity=tau)
     noise = privacy_ratio(float(1 / mechanism.noise_scale))

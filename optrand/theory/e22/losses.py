@@ -19,17 +19,22 @@ from optrand.baselines.cluster import ClusterRelease
 from optrand.baselines.groups import Groups
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, none
-from optrand.theory.e22.noise import TOLERANCE, Distribution, Histogram, channel, law_of_distributions, renormalized
+from optrand.theory.e22.noise import TOLERANCE, Distribution, Histogram, noisy_law, renormalized
 from optrand.theory.instances import Instance, prior, seeded, shares
 from optrand.theory.sums import pushed, times, total
 
-__all__ = ["Contest", "Examples", "Noisy", "Population", "Randomization", "contests"]
+__all__ = ["Contest", "Examples", "Noisy", "Population", "Randomization", "channel", "contests"]
 
 ANY = "any distribution of the cluster, any beta from 0 to below 1"
 IN_ONE = f"{ANY}, losses from 0 to 1"
 NOISE = "any population, loss and noise"
 
 Table = tuple[tuple[Fraction, ...], ...]
+
+
+def channel(out: int, true: int, distribution: Distribution, resampling: Fraction) -> Fraction:
+    """Probability of a noisy label, given the true one and the distribution of its cluster."""
+    return (1 - resampling) * (out == true) + resampling * distribution[out]
 
 
 class Randomization(Instance, distribution="q"):
@@ -92,14 +97,9 @@ def _randomizations(budget: Budget) -> Iterator[Randomization]:
         yield Randomization((Fraction(1),) + (Fraction(0),) * (k - 1), Fraction(999, 1_000))
 
 
-@claim(
-    "E22", "Lemma 1", on=_randomizations, given=ANY, false=Variant("It is the smallest eigenvalue, 1 - beta.", square=1)
-)
+@claim("E22", "Lemma 1", on=_randomizations, given=ANY, false=Variant("It is 1 - beta, an eigenvalue.", square=1))
 def inverses_are_at_most_root_2k(each: Randomization, square: int | None = None) -> Comparison:
-    """The smallest singular value of the matrix is at least (1 - beta) / sqrt(2 K): one over it is at most its inverse.
-
-    The constant can be sqrt(K).
-    """
+    """The smallest singular value of the matrix is at least (1 - beta) / sqrt(2 K): one over it is at most its inverse."""
     matrix = LabelRandomization(each.distribution, each.beta).matrix
     smallest = float(np.linalg.svd(matrix, compute_uv=False)[-1])
     return at_most(1 / smallest, math.sqrt(square or 2 * each.k) / float(each.kept), tolerance=TOLERANCE)
@@ -203,7 +203,7 @@ class Population(Examples, sample="rows", threshold="tau", noise="exp(1/sigma)",
         """The mean modified loss on noisy labels, over all samples, all noise and all draws."""
         return total(
             mass * channel(v, y, q, resampling) * self.modified_loss(x, v, q)
-            for (x, y, q), mass in self._seen.items()
+            for (x, y, q), mass in self.seen.items()
             for v in range(self.k)
         )
 
@@ -213,11 +213,6 @@ class Population(Examples, sample="rows", threshold="tau", noise="exp(1/sigma)",
         return (row[label] - self.beta * total(map(Fraction.__mul__, q, row))) / (1 - self.beta)
 
     @cached_property
-    def largest_loss(self) -> Fraction:
-        """The largest modified loss that can occur, in absolute value."""
-        return max(abs(self.modified_loss(x, v, q)) for x, _, q in self._seen for v in range(self.k))
-
-    @cached_property
     def distortion(self) -> Fraction:
         """`psi`, by Definition 3: the mean distance of noisy shares in the worst cluster of a sample."""
         return total(mass * max(map(self._distorted, counts.values())) for mass, _, counts in self._samples)
@@ -225,7 +220,7 @@ class Population(Examples, sample="rows", threshold="tau", noise="exp(1/sigma)",
     def _distorted(self, counts: Histogram) -> Fraction:
         apart = (
             (chance, abs(q - Fraction(count, sum(counts))))
-            for each, chance in law_of_distributions(counts, self.threshold, self.noise).items()
+            for each, chance in noisy_law(counts, self.threshold, self.noise).items()
             for q, count in zip(each, counts, strict=True)
         )
         return total(chance * distance for chance, distance in apart)
@@ -242,13 +237,13 @@ class Population(Examples, sample="rows", threshold="tau", noise="exp(1/sigma)",
         return found
 
     @cached_property
-    def _seen(self) -> dict[tuple[int, int, Distribution], Fraction]:
+    def seen(self) -> dict[tuple[int, int, Distribution], Fraction]:
         """Law of an example of the sample, its label, and the noisy distribution of its cluster."""
         seen = (
             ((x, y, q), mass * chance / self.sample)
             for mass, rows, counts in self._samples
             for x, y in rows
-            for q, chance in law_of_distributions(counts[self.clusters[x]], self.threshold, self.noise).items()
+            for q, chance in noisy_law(counts[self.clusters[x]], self.threshold, self.noise).items()
         )
         return pushed(seen, lambda each: each)
 
@@ -327,14 +322,13 @@ def shares_are_distorted_by_threshold_and_noise(noisy: Noisy, thresholds: int = 
     return at_most(noisy.distortion, bound, tolerance=0.02)
 
 
-@claim(
-    "E22", "Lemma 6", on=_populations, given=NOISE, false=Variant("Without psi, as if noise cost nothing.", noises=0)
-)
+@claim("E22", "Lemma 6", on=_populations, given=NOISE, false=Variant("Without psi.", noises=0))
 def another_correction_costs_both_distances(population: Population, noises: int = 1) -> Comparison:
     """Another beta than lambda moves the mean modified loss by at most its bound times |beta - lambda| (phi + psi)."""
     moved = abs(population.modified_risk(population.beta) - population.modified_risk(population.resampling))
+    losses = (population.modified_loss(x, v, q) for x, _, q in population.seen for v in range(population.k))
     distance = population.heterogeneity + noises * population.distortion
-    return at_most(moved, population.largest_loss * abs(population.beta - population.resampling) * distance)
+    return at_most(moved, max(map(abs, losses)) * abs(population.beta - population.resampling) * distance)
 
 
 class Contest(Examples, weights="examples of weight", clusters="in clusters"):
@@ -352,14 +346,7 @@ class Contest(Examples, weights="examples of weight", clusters="in clusters"):
 
 
 def contests(count: int, *, labels: int, seed: int) -> Iterator[Contest]:
-    """Two examples whose cluster misleads, hardly and by far, then `count` random ones of up to four examples.
-
-    Examples
-    --------
-    >>> first = next(contests(0, labels=2, seed=0))
-    >>> str(first.heterogeneity), str(first.excess(first.labels)), str(first.excess(first.shares))
-    ('1', '0', '1/2')
-    """
+    """Two examples whose cluster misleads, hardly and by far, then `count` random ones of up to four examples."""
     one, zero, half = Fraction(1), Fraction(0), Fraction(1, 2)
     right = ((zero, one), (one, zero))
     for wrong in (((one, one), (zero, zero)), ((one, half), (zero, zero))):

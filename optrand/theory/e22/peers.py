@@ -47,18 +47,12 @@ def _powers(budget: Budget) -> Iterator[Power]:
     yield from (Power(Fraction(3, 2), half, sign) for sign in (-1, 1))
 
 
-@claim(
-    "E22",
-    "Lemma 8",
-    on=_powers,
-    given="x of 2 and more, s of -1 or 1, a of 1/2 or 1",
-    false=Variant("The same with 5/2 for 3.", constant=Fraction(5, 2)),
-)
-def powers_are_within_three(power: Power, constant: Fraction = Fraction(3)) -> Comparison:
+@claim("E22", "Lemma 8", on=_powers, given="x >= 2, s of -1 or 1, a of 1/2 or 1", false=Variant("With 5/2.", halves=5))
+def powers_are_within_three(power: Power, halves: int = 6) -> Comparison:
     """(1 + s/x)**(s x**a) is at most e**(2a - 1) + 3 / x**a, for x of 2 and more; compared in whole powers."""
     r, sign = power.power, power.sign
     base, limit = (1 + sign / r, exp_bracket(1.0)[0]) if power.a == 1 else (1 + sign / r**2, Fraction(1))
-    return at_most(base ** (sign * r.numerator), (limit + constant / r) ** r.denominator)
+    return at_most(base ** (sign * r.numerator), (limit + halves / (2 * r)) ** r.denominator)
 
 
 class Peers(Instance, size="s", flip="alpha", rate="theta", reach="xi as a share of its limit", users="users"):
@@ -160,17 +154,14 @@ def _draws(budget: Budget) -> Iterator[Draws]:
     "Lemma 9: upper tail",
     kind="text",
     on=_draws,
-    given="n = s, alpha <= p < p' <= 1 - alpha, any xi",
+    given="n = s, alpha <= p < p' <= 1 - alpha, xi up to its limit",
     corrected=Variant(
         "After the change, counts beyond t p + xi sqrt(t p) are no likelier than Lemma 9's delta.", power=1
     ),
     false=Variant("The same with the square of that delta, as if binomial tails were as thin as normal ones.", power=2),
 )
 def counts_are_centred_where_they_were(draws: Draws, power: int = 0) -> Comparison:
-    """After the change, counts beyond t p + xi sqrt(t p) are no likelier than counts beyond t p' + xi sqrt(t p).
-
-    With xi up to its limit.
-    """
+    """After the change, counts beyond t p + xi sqrt(t p) are no likelier than counts beyond t p' + xi sqrt(t p)."""
     n, t, beyond = draws.n, draws.t, draws.beyond(draws.t * draws.p)
     delta = lemma9_at(PeerToPeer(draws.low / n, t / n), math.sqrt(draws.square), n)[1]
     return (
@@ -207,14 +198,9 @@ def _many(budget: Budget) -> Iterator[ManyPeers]:
     return (ManyPeers(size, rate) for size, rate in (*cases, *budget.pick(quick=(), full=more)))
 
 
-@claim(
-    "E22", "Theorem 3", on=_many, given="Theorem 3's alpha, of at most 1/2; of the others' labels none is 1, or half"
-)
+@claim("E22", "Theorem 3", on=_many, given="its alpha, at most 1/2; of the others' labels none is 1, or half")
 def many_peers_are_private(peers: ManyPeers) -> Comparison:
-    """Delta is at most 1/s**2 at an epsilon of order theta + theta**(3/2) / (sqrt(s) log s) + theta**(3/4) / s**(1/4).
-
-    Tried with what the proof has before its last line.
-    """
+    """Delta is at most 1/s**2 at an epsilon of order theta + theta**(3/2) / (sqrt(s) log s) + theta**(3/4) / s**(1/4)."""
     return at_most(peers.delta(peers.epsilon)[1], 1 / peers.size**2)
 
 
@@ -348,10 +334,7 @@ def _copied(budget: Budget) -> Iterator[Cluster]:
         "The variance of the ones among t copies is t p (1 - p) + t (t - 1) alpha (1 - alpha) / n: some copy the same.",
         chance=lambda cluster: cluster.flip,
     ),
-    false=Variant(
-        "The variance of the ones among t copies is t p (1 - p) (1 + (t - 1) / n), what it is where all labels agree.",
-        chance=lambda cluster: cluster.mean,
-    ),
+    false=Variant("The same with p (1 - p), as where all labels agree.", chance=lambda cluster: cluster.mean),
 )
 def copies_are_independent(cluster: Cluster, chance: Callable[[Cluster], Fraction | int] = lambda _: 0) -> Comparison:
     """The ones among t copies are binomial, with the variance t p (1 - p)."""
@@ -392,14 +375,12 @@ def _views(budget: Budget) -> Iterator[View]:
     corrected=Variant(
         "Towards each user Algorithm 2 is only private at the absolute value of that; compared as ratios.", either=True
     ),
-    false=Variant(
-        "The same with 1 + (ratio - 1) / s for the ratio, as if no user knew whom they ask.", either=True, unseen=True
-    ),
+    false=Variant("The same with 1 + (ratio - 1) / s for the ratio, as if no user knew whom they ask.", unseen=True),
 )
 def users_see_flips(view: View, *, either: bool = False, unseen: bool = False) -> Comparison:
     """Towards each user Algorithm 2 is only private at log((1 - alpha) / alpha); compared as ratios."""
     odds = (1 - view.flip) / view.flip
-    odds = max(odds, 1 / odds) if either else odds
+    odds = max(odds, 1 / odds) if either or unseen else odds
     return equal(largest_ratio(view.laws), 1 + (odds - 1) / view.users if unseen else odds)
 
 
@@ -427,15 +408,12 @@ def package_states_what_users_see(view: View, share: int = 2) -> Comparison:
     )
 
 
-def _alone(_: Budget) -> Iterator[Cluster]:
-    parts = [Fraction(n, 20) for n in (5, 1, 8, 10)]
-    return (Cluster((0,), flip, rate) for flip, rate in product(parts, (*parts, Fraction(1))))
-
-
 @claim(
     "E22",
     "Section 5.1: subsampling alone",
-    on=_alone,
+    on=lambda _: (
+        Cluster((0,), Fraction(a, 20), Fraction(t, 20)) for a, t in product((5, 1, 8, 10), (5, 1, 8, 10, 20))
+    ),
     given="alpha from above 0 to 1/2, theta above 0; every user alone in a cluster",
     false=Variant("The ratio is 1 + theta (ratio - 1), as where users leave the data.", amplified=True),
 )
