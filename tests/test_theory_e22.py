@@ -72,7 +72,7 @@ class TestCurator:
         drawn = algorithm_1((3, 3), 1 / 6, 1 / math.log(2), 200_000)
         for top in (0, 1):
             hits = np.isclose(drawn[:, top], 5 / 6)
-            assert within_five_errors(hits, float(curator.corner_mass((3, 3), top)))
+            assert within_five_errors(hits, float(curator.corner_mass(0, top)))
 
     @pytest.mark.parametrize(
         "change",
@@ -122,8 +122,8 @@ class TestLosses:
     def test_singular_values_of_a_sure_distribution(self, beta):
         # Two of them are not 1 - beta; their product is, and their squares sum to 2 (1 - beta) + beta**2 K.
         given = Randomization((Fraction(1), *[Fraction(0)] * 4), Fraction(beta))
-        total = 2 * float(given.kept) + 5 * float(given.beta) ** 2
-        smallest = math.sqrt((total - math.sqrt(total**2 - 4 * float(given.kept) ** 2)) / 2)
+        total = 2 * float(1 - given.beta) + 5 * float(given.beta) ** 2
+        smallest = math.sqrt((total - math.sqrt(total**2 - 4 * float(1 - given.beta) ** 2)) / 2)
         matrix = [list(law.values()) for law in given.laws]
         singular = np.linalg.svd(np.array(matrix, dtype=float), compute_uv=False)
         assert singular[-1] == pytest.approx(smallest, rel=1e-6)

@@ -17,7 +17,6 @@ from optrand.baselines.peer_to_peer import theorem3, theorem3_flip
 from optrand.sampling.entropy import SeededEntropy
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, worst
-from optrand.theory.e22.curator import LabelsAlone
 from optrand.theory.e22.losses import Contest, contests
 from optrand.theory.e22.noise import TOLERANCE
 from optrand.theory.e22.risks import CONSTANT, GAMMAS, most_lost
@@ -124,24 +123,6 @@ def clusters_of_one_over_phi_epsilon_squared(combined: Combined, powers: tuple[f
     return worst(at_most(theorem3(mechanism, size), float(combined.epsilon)), at_most(lost, order))
 
 
-def _alone(budget: Budget) -> Iterator[LabelsAlone]:
-    sizes = (2, 4, 6, 8, 12, *budget.pick(quick=(), full=(20, 30)))
-    return (LabelsAlone(size, epsilon, 0.0) for size, epsilon in product(sizes, (0.01, 0.1, 1.0)))
-
-
-@claim(
-    "E22",
-    "Section 6: privacy",
-    on=_alone,
-    given="two labels, continuous noise; compared as shares of epsilon",
-    corrected=Variant("The same at 2 epsilon.", noises=2),
-    false=Variant("The same at 3/2 epsilon.", noises=3 / 2),
-)
-def drawing_all_labels_costs_epsilon(labels: LabelsAlone, noises: float = 1) -> Comparison:
-    """With beta = 0, lambda = 1, tau = 0 and sigma = 1 / epsilon a release is private at epsilon."""
-    return at_most(labels.spent, labels.stated(noises))
-
-
 class Pure(Instance, k="K", size="s"):
     """Clusters of so many rows, all of label 0, whose labels are drawn by the mechanism of Section 6."""
 
@@ -224,8 +205,8 @@ def more_labels_are_harder(problem: Association, share: Fraction = Fraction(1)) 
     "Theorem 5: inequality",
     kind="text",
     on=_associations,
-    given="1 <= s < K, the best of all private mechanisms",
-    false=Variant("Precision times recall is at most s / (K - s), for every private mechanism.", power=0),
+    given="1 <= s < K",
+    false=Variant("Without exp(epsilon).", power=0),
 )
 def precision_times_recall_is_bounded(problem: Association, power: int = 1) -> Comparison:
     """Precision times recall is at most exp(epsilon) s / (K - s), for every private mechanism."""

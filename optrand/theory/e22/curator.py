@@ -1,4 +1,4 @@
-"""Privacy of a curator's release ([E22], Theorems 1 and 6, Corollaries 1 and 2): `exp(1 / sigma)` is a fraction."""
+"""Privacy of a curator's release ([E22], Theorems 1 and 6, Corollaries 1 and 2, Section 6)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,9 @@ from optrand.theory.sums import largest_ratio, times, total
 
 __all__ = ["Curator", "LabelsAlone", "drawn_as_printed"]
 
-Release = tuple[Distribution, int]
-"""The noisy distribution of a cluster and the noisy label of its first row."""
-
 
 class Curator(Instance, others="others of each label", low="tau in rows", noise="exp(1/sigma)", resampling="lambda"):
-    """Algorithm 1 on one cluster, of which the first row has the label 0 or 1."""
+    """Algorithm 1 on one cluster, of which the first row has the label 0 or 1; ratios are fractions."""
 
     others: Histogram
     low: int
@@ -60,11 +57,10 @@ class Curator(Instance, others="others of each label", low="tau in rows", noise=
         """How many rows have each label."""
         return tuple(count + (y == first) for y, count in enumerate(self.others))
 
-    def law(self, first: int, distributions: dict[Distribution, Fraction] | None = None) -> dict[Release, Fraction]:
-        """Law of what can be released of the first row, with noise in whole rows or as the distributions are given."""
-        given = distributions or noisy_law(self.histogram(first), self.threshold, self.noise)
-        releases = product(given.items(), range(self.k))
-        return {(q, out): mass * channel(out, first, q, self.resampling) for (q, mass), out in releases}
+    def law(self, first: int) -> dict[tuple[Distribution, int], Fraction]:
+        """Law of the noisy distribution, with noise in whole rows, and of the noisy label of the first row."""
+        laws = product(noisy_law(self.histogram(first), self.threshold, self.noise).items(), range(self.k))
+        return {(q, out): mass * channel(out, first, q, self.resampling) for (q, mass), out in laws}
 
     @cached_property
     def whole_rows(self) -> Fraction | float:
@@ -79,11 +75,16 @@ class Curator(Instance, others="others of each label", low="tau in rows", noise=
         """
         tau, tops = self.threshold, range(self.k)
         corners = [tuple(1 - (self.k - 1) * tau if y == top else tau for y in tops) for top in tops]
-        laws = [{corners[top]: self.corner_mass(self.histogram(y), top) for top in tops} for y in (0, 1)]
-        return largest_ratio([self.law(first, law) for first, law in enumerate(laws)])
+        cases = list(product(enumerate(corners), tops))
+        laws = [
+            {(q, out): self.corner_mass(y, top) * channel(out, y, q, self.resampling) for (top, q), out in cases}
+            for y in (0, 1)
+        ]
+        return largest_ratio(laws)
 
-    def corner_mass(self, counts: Histogram, top: int) -> Fraction:
+    def corner_mass(self, first: int, top: int) -> Fraction:
         """Probability of the distribution in which only `top` is above the threshold."""
+        counts = self.histogram(first)
         rest = sum(counts) - (self.k - 1) * self.low
         gaps = [rest - count if y == top else count - self.low for y, count in enumerate(counts)]
         return times(self.noise**-gap / 2 if gap >= 0 else 1 - self.noise**gap / 2 for gap in gaps)
@@ -232,6 +233,19 @@ def labels_alone(labels: LabelsAlone, noises: float = 1) -> Comparison:
     return at_most(labels.spent, labels.stated(noises))
 
 
+@claim(
+    "E22",
+    "Section 6: privacy",
+    on=lambda budget: (replace(each, threshold=0.0) for each in _labels_alone(budget) if each.threshold == 0.25),
+    given="two labels, continuous noise; compared as shares of epsilon",
+    corrected=Variant("The same at 2 epsilon.", noises=2),
+    false=Variant("The same at 3/2 epsilon.", noises=3 / 2),
+)
+def drawing_all_labels_costs_epsilon(labels: LabelsAlone, noises: float = 1) -> Comparison:
+    """With beta = 0, lambda = 1, tau = 0 and sigma = 1 / epsilon a release is private at epsilon."""
+    return at_most(labels.spent, labels.stated(noises))
+
+
 def _resamplings(budget: Budget) -> Iterator[Randomization]:
     random, half, third = seeded(5), Fraction(1, 2), Fraction(1, 3)
     yield from (Randomization(q, half) for q in ((half, half), (third, 2 * third)))
@@ -254,7 +268,7 @@ def labels_cost_their_rarest(each: Randomization, *, floored: bool = True) -> Co
     """With no share below tau the noisy labels cost at most log(1 + (1 - lambda) / (lambda tau)); as ratios."""
     ratio, tau = largest_ratio(each.laws), min(each.distribution) if floored else Fraction(1, each.k)
     stated = LabelRandomization(each.distribution, each.beta).ratio
-    return worst(at_most(ratio, 1 + each.kept / (each.beta * tau)), none(ratio != stated))
+    return worst(at_most(ratio, 1 + (1 - each.beta) / (each.beta * tau)), none(ratio != stated))
 
 
 class Shares(Instance, shares="noisy shares", threshold="tau"):
@@ -362,7 +376,10 @@ def _spent(budget: Budget) -> Iterator[Spent]:
     false=Variant("The same with 2 epsilon: compared as ratios.", times_epsilon=2),
 )
 def release_spends_three_epsilon(spent: Spent, times_epsilon: int = 3) -> Comparison:
-    """With sigma = 1 / epsilon and lambda = 1 / (1 + (exp(epsilon) - 1) tau) the release costs O(epsilon): 3 epsilon."""
+    """With sigma = 1 / epsilon and lambda = 1 / (1 + (exp(epsilon) - 1) tau) the release costs O(epsilon): 3 epsilon.
+
+    Compared as ratios; the noisy distribution counts as released.
+    """
     tau = Fraction(spent.low, sum(spent.others) + 1)
     mechanism = ClusterRR.corollary2(len(spent.others), spent.epsilon, heterogeneity=tau)
     noise = privacy_ratio(float(1 / mechanism.noise_scale))

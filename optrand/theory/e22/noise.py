@@ -34,8 +34,6 @@ Key = TypeVar("Key", bound=Hashable)
 def noisy_law(histogram: Histogram, threshold: Fraction, ratio: Fraction) -> dict[Distribution, Fraction]:
     """Law of the noisy distribution of a cluster, of which so many rows have each label; `ratio` is `B`.
 
-    All counts below `tau` count alike, and so do all from the size of the cluster up: ``(n + 2)**k`` cases at most.
-
     Examples
     --------
     >>> law = noisy_law((1, 0), Fraction(1, 4), Fraction(2))

@@ -1,7 +1,4 @@
-"""Privacy of labels that peers exchange ([E22], Lemmas 8 and 9, Theorem 3, Section 5.1).
-
-By binomial sums, and on small clusters by all flips and copies of Algorithm 2.
-"""
+"""Privacy of labels that peers exchange ([E22], Lemmas 8 and 9, Theorem 3, Section 5.1)."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ from optrand.theory.e22.noise import TOLERANCE, as_often
 from optrand.theory.instances import Instance, seeded
 from optrand.theory.sums import bit_sums, largest_ratio, total
 
-__all__ = ["Accounted", "Cluster", "Peers", "released_as_printed"]
+__all__ = ["Accounted", "Cluster", "Peers", "package_accounts_for_releases", "released_as_printed"]
 
 
 class Power(Instance, power="x**a", sign="s"):
@@ -47,7 +44,7 @@ def _powers(budget: Budget) -> Iterator[Power]:
     yield from (Power(Fraction(3, 2), half, sign) for sign in (-1, 1))
 
 
-@claim("E22", "Lemma 8", on=_powers, given="x >= 2, s of -1 or 1, a of 1/2 or 1", false=Variant("With 5/2.", halves=5))
+@claim("E22", "Lemma 8", on=_powers, given="s of -1 or 1, a of 1/2 or 1", false=Variant("With 5/2 for 3.", halves=5))
 def powers_are_within_three(power: Power, halves: int = 6) -> Comparison:
     """(1 + s/x)**(s x**a) is at most e**(2a - 1) + 3 / x**a, for x of 2 and more; compared in whole powers."""
     r, sign = power.power, power.sign
@@ -123,10 +120,7 @@ def _(peers: Peers) -> Comparison:
 
 
 class Draws(Instance, p="p", low="alpha n", square="xi**2"):
-    """The proof's model: `t` independent draws, and one of `n` labels that changes from 0 to 1.
-
-    Before and after, the draws are 1 with a probability between `alpha` and `1 - alpha`.
-    """
+    """The proof's model: `t` independent draws, and one of `n` labels that changes from 0 to 1."""
 
     n: int
     t: int
@@ -181,10 +175,7 @@ class ManyPeers(Instance, size="s", rate="theta"):
         return theorem3(PeerToPeer(theorem3_flip(self.size, self.rate), self.rate), self.size)
 
     def delta(self, epsilon: float) -> tuple[float, float]:
-        """Two numbers between which delta lies where all other users have the label 0, or half of them.
-
-        A bound that is below the first is broken; one that is above the second holds for these labels.
-        """
+        """Bounds of delta, from below and above, where all other users have the label 0, or half of them."""
         flip, others = theorem3_flip(self.size, self.rate), (0, (self.size - 1) // 2)
         pairs = [PeerPair.of(self.size, flip, self.rate, ones=ones) for ones in others]
         lows, highs = zip(*(pair.delta(epsilon) for pair in pairs), strict=True)
@@ -200,7 +191,10 @@ def _many(budget: Budget) -> Iterator[ManyPeers]:
 
 @claim("E22", "Theorem 3", on=_many, given="its alpha, at most 1/2; of the others' labels none is 1, or half")
 def many_peers_are_private(peers: ManyPeers) -> Comparison:
-    """Delta is at most 1/s**2 at an epsilon of order theta + theta**(3/2) / (sqrt(s) log s) + theta**(3/4) / s**(1/4)."""
+    """Delta is at most 1/s**2 at an epsilon of order theta + theta**(3/2) / (sqrt(s) log s) + theta**(3/4) / s**(1/4).
+
+    Tried with what the proof has before its last line.
+    """
     return at_most(peers.delta(peers.epsilon)[1], 1 / peers.size**2)
 
 
@@ -332,9 +326,9 @@ def _copied(budget: Budget) -> Iterator[Cluster]:
     given="every user of the cluster sends a copy",
     corrected=Variant(
         "The variance of the ones among t copies is t p (1 - p) + t (t - 1) alpha (1 - alpha) / n: some copy the same.",
-        chance=lambda cluster: cluster.flip,
+        chance=lambda each: each.flip,
     ),
-    false=Variant("The same with p (1 - p), as where all labels agree.", chance=lambda cluster: cluster.mean),
+    false=Variant("The same with p (1 - p) for alpha (1 - alpha).", chance=lambda each: each.mean),
 )
 def copies_are_independent(cluster: Cluster, chance: Callable[[Cluster], Fraction | int] = lambda _: 0) -> Comparison:
     """The ones among t copies are binomial, with the variance t p (1 - p)."""
@@ -411,9 +405,7 @@ def package_states_what_users_see(view: View, share: int = 2) -> Comparison:
 @claim(
     "E22",
     "Section 5.1: subsampling alone",
-    on=lambda _: (
-        Cluster((0,), Fraction(a, 20), Fraction(t, 20)) for a, t in product((5, 1, 8, 10), (5, 1, 8, 10, 20))
-    ),
+    on=lambda _: (Cluster((0,), Fraction(a, 20), Fraction(t, 20)) for a in (5, 1, 8, 10) for t in (5, 1, 8, 10, 20)),
     given="alpha from above 0 to 1/2, theta above 0; every user alone in a cluster",
     false=Variant("The ratio is 1 + theta (ratio - 1), as where users leave the data.", amplified=True),
 )

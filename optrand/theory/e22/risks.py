@@ -33,7 +33,7 @@ GAMMAS = (0.5, 0.05, 1e-4)
 
 
 class Thresholds(Instance, size="n"):
-    """One number an example, all different, its label 0, and every threshold of numbers as a hypothesis: dimension 1."""
+    """One number an example, all different, its label 0, and every threshold of numbers as a hypothesis."""
 
     size: int
     gamma: float
@@ -46,7 +46,10 @@ def _thresholds(budget: Budget) -> Iterator[Thresholds]:
 
 @claim("E22", "Lemma 7", on=_thresholds, given=ANY, quantifier=CONSTANT, false=Variant("Without the root.", power=1.0))
 def thresholds_deviate_like_roots(thresholds: Thresholds, power: float = 0.5) -> Comparison:
-    """With probability 1 - gamma, mean losses and risks differ by at most C K / (1 - beta) sqrt(dim log(1/gamma) / n)."""
+    """With probability 1 - gamma, mean losses and risks differ by at most C K / (1 - beta) sqrt(dim log(1/gamma) / n).
+
+    Tried without noise, K = 2 and beta = lambda = 0, at a dimension of 1 and C = 1.
+    """
     largest = float(kstwo.ppf(1 - thresholds.gamma, thresholds.size))
     return at_most(largest, 2 * math.pow(math.log(1 / thresholds.gamma) / thresholds.size, power))
 
@@ -123,7 +126,7 @@ def _functions(budget: Budget) -> Iterator[Functions]:
     corrected=Variant(
         "The complexity of the hull is b times that of the functions and their negatives.", signs=(1, -1)
     ),
-    false=Variant("The complexity of the hull is 2 b times that.", times=2, signs=(1, -1)),
+    false=Variant("The corrected form with 2 b for b.", times=2, signs=(1, -1)),
 )
 def hulls_are_as_complex(functions: Functions, times: int = 1, signs: tuple[int, ...] = (1,)) -> Comparison:
     """The Rademacher complexity of the absolute convex hull of functions, scaled by b, is b times theirs."""
@@ -162,7 +165,7 @@ def most_lost(misled: Callable[[float], float], gamma: float) -> float:
 
 
 class Response(Instance, size="n", beta="beta = lambda"):
-    """Two labels by uniform randomized response, whose inverse makes up the loss, and two hypotheses: dimension 1."""
+    """Two labels by uniform randomized response, whose inverse makes up the loss, and two constant hypotheses."""
 
     size: int
     beta: float
@@ -174,10 +177,7 @@ class Response(Instance, size="n", beta="beta = lambda"):
         return math.log(2 / self.beta - 1)
 
     def learned(self, factor: float) -> Comparison:
-        """Compare the largest excess risk, over labels, with a factor of ``sqrt(log(1 / gamma) / n)``.
-
-        Of "always 0" and "always 1" the modified loss prefers what most noisy labels say; ties count against it.
-        """
+        """Compare the largest excess risk, as most noisy labels say, with a factor of ``sqrt(log(1/gamma) / n)``."""
         chances = LabelRandomization((Fraction(1, 2), Fraction(1, 2)), Fraction(self.beta)).matrix[1]
         lost = most_lost(lambda p: float(binom.cdf(self.size // 2, self.size, chances @ (1 - p, p))), self.gamma)
         return at_most(lost, factor * math.sqrt(math.log(1 / self.gamma) / self.size), tolerance=TOLERANCE)
@@ -190,7 +190,10 @@ def _responses(budget: Budget) -> Iterator[Response]:
 
 @claim("E22", "Theorem 2", on=_responses, given=ANY, quantifier=CONSTANT, false=Variant("Without 1 - beta.", power=0))
 def responses_are_learned_from(response: Response, power: int = 1) -> Comparison:
-    """Excess risk is at most C K (sqrt(dim log(1/gamma) / n) + |beta - lambda| (phi + K sigma/s + K tau)) / (1 - beta)."""
+    """Excess risk is at most C K (sqrt(dim log(1/gamma) / n) + |beta - lambda| (phi + K sigma/s + K tau)) / (1 - beta).
+
+    With probability 1 - gamma. Tried at beta = lambda, K = 2, a dimension of 1 and C = 1.
+    """
     return response.learned(2 / (1 - response.beta) ** power)
 
 
