@@ -76,9 +76,7 @@ def _scaled(budget: Budget) -> Iterator[Scaled]:
     corrected=Variant(
         "One function of b-bounded differences deviates, either way, by at most b sqrt(log(2/gamma) / (2 n)).", parts=2
     ),
-    false=Variant(
-        "One function of b-bounded differences deviates, either way, by at most b sqrt(log(2/gamma) / (4 n)).", parts=4
-    ),
+    false=Variant("The corrected form with 4 n for 2 n.", parts=4),
 )
 def differences_count_by_their_root(scaled: Scaled, parts: int = 0) -> Comparison:
     """One function of b-bounded differences deviates by at most sqrt(b log(1/gamma) / n) (equation 12)."""
@@ -122,7 +120,7 @@ def _functions(budget: Budget) -> Iterator[Functions]:
     "E22",
     "Equation 14",
     on=_functions,
-    given="Rademacher complexity as in the book that is cited; given samples",
+    given="Rademacher complexity as in the book that is cited, without absolute values; given samples",
     corrected=Variant(
         "The complexity of the hull is b times that of the functions and their negatives.", signs=(1, -1)
     ),
