@@ -29,8 +29,8 @@ def times(numbers: Iterable[Fraction]) -> Fraction:
     return math.prod(numbers, start=Fraction(1))
 
 
-def largest_ratio(laws: Sequence[Mapping[Key, Fraction]]) -> Fraction | float:
-    """Largest ratio of the probabilities of one outcome under two laws; infinite if one of them is 0.
+def largest_ratio(laws: Sequence[Mapping[Key, Fraction]] | Sequence[Sequence[Fraction]]) -> Fraction | float:
+    """Largest ratio of the probabilities of one outcome under two laws, or two rows; infinite if one of them is 0.
 
     Examples
     --------
@@ -38,8 +38,9 @@ def largest_ratio(laws: Sequence[Mapping[Key, Fraction]]) -> Fraction | float:
     Fraction(3, 2)
     """
     ratios: list[Fraction | float] = [Fraction(1)]
-    for outcome in set().union(*laws):
-        chances = [law.get(outcome, Fraction(0)) for law in laws]
+    tables: list[Mapping[Any, Fraction]] = [law if isinstance(law, Mapping) else dict(enumerate(law)) for law in laws]
+    for outcome in set().union(*tables):
+        chances = [law.get(outcome, Fraction(0)) for law in tables]
         if max(chances):
             ratios.append(max(chances) / min(chances) if min(chances) else math.inf)
     return max(ratios)
