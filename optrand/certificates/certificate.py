@@ -105,7 +105,8 @@ class Certificate:
         verdict = "not feasible: " + "; ".join(self.findings) if self.findings else "feasible"
         return (
             f"optimum in [{shown_below(self.lower, 10)}, {shown_above(self.upper, 10)}], "
-            f"gap {shown_above(self.gap, 2)}; realised epsilon {shown_above(self.epsilon, 10)} of {self.target_epsilon:g}; "
+            f"gap {shown_above(self.gap, 2)}; realised epsilon {shown_above(self.epsilon, 10)} "
+            f"of {self.target_epsilon:g}; "
             f"largest bias {shown_above(self.bias, 2)}; {verdict}"
         )
 
