@@ -105,10 +105,7 @@ of_budgets = partial(
     false=Variant("The same with a growth of delta by ``1 / epsilon``, the number of copies.", growth=Fraction(1)),
 )
 def copies_share_a_budget(copied: Copied, growth: Fraction = E1) -> Comparison:
-    """With ``k = floor(1 / epsilon)``, ``1/2 <= k epsilon <= 1``, and delta grows at most by ``(e - 1) / epsilon``.
-
-    `k` is the number of copies; the paper says ``O(1 / epsilon)``.
-    """
+    """With ``k = floor(1 / epsilon)``, ``1/2 <= k epsilon <= 1``, and delta grows at most by ``(e - 1) / epsilon``."""
     together, grown = copied.copies * copied.epsilon, at_most(copied.growth, growth / copied.epsilon)
     return worst(at_most(Fraction(1, 2), together), at_most(together, 1), grown)
 
@@ -154,10 +151,7 @@ class Population(Instance, directions="m"):
 
     @cached_property
     def attained(self) -> float:
-        """Loss of randomized response on every label and the majority of them in every direction.
-
-        Occurrences that are likelier than 1e-12 are counted, and the rest as if nothing were known.
-        """
+        """Loss of randomized response on every label and the majority of them in every direction."""
         kept, known = 1 / (1 + math.exp(-self.epsilon)), np.zeros(self.n + 1)
         for j in np.flatnonzero(self.occurrences > 1e-12):
             right = np.arange(j + 1)
@@ -234,9 +228,6 @@ def the_route_is_within_a_logarithm(route: Route) -> Comparison:
     false=Variant(STEEPER, _steeper),
 )
 def a_constant_is_enough(population: Population) -> Comparison:
-    """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some population.
-
-    Without logarithms, or a sufficiently large n. Compared are that, what no algorithm goes below, what one attains.
-    """
+    """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some population."""
     claimed, least = population.claimed(CONSTANT), population.least
     return worst(at_most(claimed, least), at_most(least, population.attained, tolerance=1e-9))

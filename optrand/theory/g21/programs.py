@@ -33,6 +33,11 @@ SOLVER = 1e-7
 LARGEST_FOR_SOLVERS = Fraction(3000)
 """Beyond this ratio the coefficients of LP1 as printed span more than a solver in floats can tell apart."""
 
+SMALL = f"{ANY_PRIOR} and at most log({LARGEST_FOR_SOLVERS})"
+OFF_BY_ONE = Variant("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
+AVERAGE = Variant("The same of the labels that are at least as likely as the average one.", average=True)
+ALL = Variant("The same with ``E / (E + K - 1)``, of randomized response on all `K` labels.", of_all=True)
+
 Point = tuple[Fraction, ...]
 
 
@@ -105,9 +110,6 @@ def _(task: Task) -> Comparison:
     return at_most(bounds(task)[0], kept_by(task, kept))
 
 
-AVERAGE = Variant("The same of the labels that are at least as likely as the average one.", average=True)
-
-
 @claim("G21", "Theorem 3: closed form", kind="ours", on=_any_tasks, given=ANY_PRIOR, false=AVERAGE)
 def closed_form_is_best(task: Task, *, average: bool = False) -> Comparison:
     """The package's RRWithPrior, of one prior and of a batch, keeps the label as often as the best subset of labels."""
@@ -118,17 +120,9 @@ def closed_form_is_best(task: Task, *, average: bool = False) -> Comparison:
     return worst(*(equal(wanted, value, tolerance=1e-12) for value in (one, batch)))
 
 
-SMALL = f"{ANY_PRIOR} and at most log({LARGEST_FOR_SOLVERS})"
-
-OFF_BY_ONE = Variant("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
-
-
 @claim("G21", "Theorem 3: LP1", kind="text", on=_small_tasks, given=SMALL, false=OFF_BY_ONE)
 def lp1_is_best_subset(task: Task, *, others: int = -1) -> Comparison:
-    """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior.
-
-    That is, the largest ``E / (E + |Y| - 1)`` times the prior of `Y`, over all sets `Y` of labels.
-    """
+    """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior."""
     found = LinearProgram(Pairwise())(classification(task.floats, task.epsilon)).value
     return equal(found, best_subset(task, others=others), tolerance=SOLVER)
 
@@ -213,15 +207,9 @@ def _polytopes(budget: Budget) -> Iterator[Polytope]:
     return (Polytope(size, ratio) for size, ratio in product(sizes, (Fraction(1), *RATIOS)))
 
 
-ALL = Variant("The same with ``E / (E + K - 1)``, of randomized response on all `K` labels.", of_all=True)
-
-
 @claim("G21", "Theorem 3: vertices of LP2", kind="text", on=_polytopes, given="epsilon at least 0", false=ALL)
 def vertices_are_responses(polytope: Polytope, *, of_all: bool = False) -> Comparison:
-    """A vertex of LP2 is zero, or ``E / (E + |Y| - 1)`` on a non-empty set `Y` of labels and 0 elsewhere.
-
-    Counted are those that are not.
-    """
+    """A vertex of LP2 is zero, or ``E / (E + |Y| - 1)`` on a non-empty set `Y` of labels and 0 elsewhere."""
     responses = set()
     for inside in product((0, 1), repeat=polytope.size):
         chance = polytope.ratio / (polytope.ratio + ((polytope.size if of_all else sum(inside)) or 1) - 1)
