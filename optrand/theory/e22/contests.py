@@ -1,37 +1,58 @@
-"""Two hypotheses, the one chosen that is better by what is seen of the labels, and what that costs."""
+"""Populations on which two hypotheses compete: the one is chosen that is better by what is seen of the labels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from random import Random
 
-from optrand.theory.e22.losses import Table, heterogeneity
-from optrand.theory.instances import listed, prior
+from optrand.theory.instances import Instance, prior, seeded, shares
+from optrand.theory.sums import total
 
-__all__ = ["Contest", "contests", "most_lost"]
+__all__ = ["CONSTANT", "GAMMAS", "TOLERANCE", "Contest", "Table", "contests", "heterogeneity", "most_lost"]
 
-PRECISION = 1e-9
-"""Of :func:`most_lost`."""
+TOLERANCE = 1e-9
+"""Of :func:`most_lost`, and of quantiles, sums and roots in floats."""
+
+GAMMAS = (0.5, 0.05, 1e-4)
+"""None near 1, where `log(1/gamma)` tends to 0 and `log(2/gamma)` has to stand for it."""
+
+CONSTANT = "an unnamed constant, over all classes of hypotheses and populations"
+
+Table = tuple[tuple[Fraction, ...], ...]
 
 
-@dataclass(frozen=True)
-class Contest:
-    """A population and the losses of two hypotheses on it.
+def heterogeneity(weights: tuple[Fraction, ...], clusters: tuple[int, ...], labels: Table) -> Fraction:
+    """How far the labels of an example are distributed from those of its cluster ([E22], Definition 1).
 
-    Attributes
-    ----------
-    weights : tuple of Fraction
-        The distribution of examples.
-    clusters : tuple of int
-        The cluster of each example.
-    labels : table
-        The distribution of labels of each example.
-    losses : tuple of two tables
-        Of each hypothesis, at each example and label.
+    Examples
+    --------
+    >>> half, sure = Fraction(1, 2), (Fraction(1), Fraction(0))
+    >>> heterogeneity((half, half), (0, 0), (sure, sure[::-1])), heterogeneity((half, half), (0, 1), (sure, sure[::-1]))
+    (Fraction(1, 1), Fraction(0, 1))
     """
+    of_clusters = _cluster_shares(weights, clusters, labels)
+    return total(
+        weight * abs(p - q)
+        for weight, cluster, row in zip(weights, clusters, labels, strict=True)
+        for p, q in zip(row, of_clusters[cluster], strict=True)
+    )
+
+
+def _cluster_shares(
+    weights: tuple[Fraction, ...], clusters: tuple[int, ...], labels: Table
+) -> dict[int, list[Fraction]]:
+    """Distribution of labels in each cluster."""
+    found = {}
+    for cluster in set(clusters):
+        inside = [(w, row) for w, c, row in zip(weights, clusters, labels, strict=True) if c == cluster]
+        weight = total(w for w, _ in inside) or Fraction(1)
+        found[cluster] = [total(w * row[y] for w, row in inside) / weight for y in range(len(labels[0]))]
+    return found
+
+
+class Contest(Instance, weights="examples of weight", clusters="in clusters"):
+    """A population and the losses of two hypotheses on it, at each example and label."""
 
     weights: tuple[Fraction, ...]
     clusters: tuple[int, ...]
@@ -50,49 +71,26 @@ class Contest:
 
     @cached_property
     def shares(self) -> Table:
-        """The distribution of labels in the cluster of each example."""
-        return tuple(self._share(cluster) for cluster in self.clusters)
+        """Distribution of labels in the cluster of each example."""
+        found = _cluster_shares(self.weights, self.clusters, self.labels)
+        return tuple(tuple(found[cluster]) for cluster in self.clusters)
 
     def excess(self, seen: Table) -> Fraction:
-        """What the chosen hypothesis loses beyond the better one; of two that look alike, the worse is chosen.
+        """Loss of the chosen hypothesis beyond the better one, if the loss at a label counts by what is `seen` of it.
 
-        Parameters
-        ----------
-        seen : table
-            With what weight the loss at each label counts, at each example.
+        Of two that look alike, the worse is chosen.
         """
         risks = [self._risk(table, self.labels) for table in self.losses]
         looks = [self._risk(table, seen) for table in self.losses]
         return max(risk for risk, look in zip(risks, looks, strict=True) if look == min(looks)) - min(risks)
 
-    def _share(self, cluster: int) -> tuple[Fraction, ...]:
-        inside = [x for x, c in enumerate(self.clusters) if c == cluster]
-        weight = sum((self.weights[x] for x in inside), Fraction(0))
-        masses = [sum((self.weights[x] * self.labels[x][y] for x in inside), Fraction(0)) for y in range(self.k)]
-        return tuple(mass / weight for mass in masses)
-
     def _risk(self, losses: Table, counted: Table) -> Fraction:
         each = zip(self.weights, losses, counted, strict=True)
-        return sum((w * a * b for w, row, counts in each for a, b in zip(row, counts, strict=True)), Fraction(0))
-
-    def __str__(self) -> str:
-        tables = " or ".join("; ".join(map(listed, table)) for table in self.losses)
-        return (
-            f"examples of weight {listed(self.weights)} in clusters {', '.join(map(str, self.clusters))} with labels "
-            f"{'; '.join(map(listed, self.labels))}, losses {tables}"
-        )
+        return total(w * a * b for w, row, counts in each for a, b in zip(row, counts, strict=True))
 
 
 def contests(count: int, *, labels: int, seed: int) -> Iterator[Contest]:
-    """Two examples whose cluster misleads, hardly and by far, then random populations of up to four examples.
-
-    Parameters
-    ----------
-    count : int
-        How many random ones.
-    labels : int
-        The largest number of labels.
-    seed : int
+    """Two examples whose cluster misleads, hardly and by far, then `count` random populations of up to four examples.
 
     Examples
     --------
@@ -104,31 +102,22 @@ def contests(count: int, *, labels: int, seed: int) -> Iterator[Contest]:
     right = ((none, one), (one, none))
     for wrong in (((one, one), (none, none)), ((one, half), (none, none))):
         yield Contest((half, half), (0, 0), ((one, none), (none, one)), (right, wrong))
-    random = Random(seed)  # noqa: S311
+    random = seeded(seed)
     for _ in range(count):
         size, k = random.randint(1, 4), random.randint(2, labels)
-        counts = [random.randint(1, 9) for _ in range(size)]
-        tables = [
+        weights = shares([random.randint(1, 9) for _ in range(size)])
+        first, second = (
             tuple(tuple(Fraction(random.randint(0, 4), 4) for _ in range(k)) for _ in range(size)) for _ in range(2)
-        ]
-        yield Contest(
-            tuple(Fraction(part, sum(counts)) for part in counts),
-            tuple(random.randint(0, 1) for _ in range(size)),
-            tuple(prior(random, k) for _ in range(size)),
-            (tables[0], tables[1]),
         )
+        clusters = tuple(random.randint(0, 1) for _ in range(size))
+        yield Contest(weights, clusters, tuple(prior(random, k) for _ in range(size)), (first, second))
 
 
 def most_lost(misled: Callable[[float], float], gamma: float) -> float:
-    """The largest excess risk, over all probabilities of a label, that is met with probability `gamma` at least.
+    """Largest excess risk, over all probabilities of a label, that is met with probability `gamma` at least.
 
-    "Always 0" costs `2 p - 1` more than "always 1" where labels are 1 with probability `p` above 1/2.
-
-    Parameters
-    ----------
-    misled : callable
-        From `p` to the probability that "always 0" is chosen, which falls.
-    gamma : float
+    "Always 0" costs `2 p - 1` more than "always 1" where labels are 1 with probability `p` above 1/2; `misled` says how
+    likely "always 0" is chosen, and falls with `p`.
 
     Examples
     --------
@@ -138,7 +127,7 @@ def most_lost(misled: Callable[[float], float], gamma: float) -> float:
     low, high = 0.5, 1.0
     if misled(high) >= gamma:
         return 1.0
-    while high - low > PRECISION:
+    while high - low > TOLERANCE:
         middle = (low + high) / 2
         low, high = (middle, high) if misled(middle) >= gamma else (low, middle)
     return 2 * low - 1
