@@ -20,7 +20,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -36,7 +36,7 @@ IGNORED = shutil.ignore_patterns("results", ".hypothesis", "images")
 
 AT_A_TIME = 2
 
-COLUMNS = ("mutation", "claims", "time", "claims that do not notice; first test that does")
+COLUMNS = ("mutation", "claims that notice", "time", "first test that notices")
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,13 @@ def run(folder: Path, arguments: Sequence[str], limit: float) -> tuple[str, int 
     with output.open("w", encoding="utf-8") as stream:
         try:
             code = subprocess.run(
-                command, cwd=folder, env=environment, stdout=stream, stderr=subprocess.DEVNULL, timeout=limit, check=False
+                command,
+                cwd=folder,
+                env=environment,
+                stdout=stream,
+                stderr=subprocess.DEVNULL,
+                timeout=limit,
+                check=False,
             ).returncode
         except subprocess.TimeoutExpired:
             code = None
@@ -118,33 +124,28 @@ def verdicts(folder: Path, claims: Collection[str], limit: float) -> dict[str, s
     return dict(json.loads(line) for line in printed.splitlines() if line.startswith("["))
 
 
-def first_failure(folder: Path, tests: Iterable[str], limit: float) -> str:
-    """Name of the first test of a copy that fails; empty if all pass, or do not end."""
-    files = [f"tests/{test}" for test in tests]
-    printed, code = run(folder, ["pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=no", *files], limit)
-    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", printed, re.MULTILINE)
-    return failed[1] if failed and code else ""
+def failures(folder: Path, tests: Iterable[str], limit: float, *, first: bool = True) -> list[str]:
+    """Names of tests of a copy that fail, of files or tests under ``tests/``: the first one, or all."""
+    chosen = [f"tests/{test}" for test in tests]
+    printed, _ = run(folder, ["pytest", *["-x"] * first, "-q", "-p", "no:cacheprovider", "--tb=no", *chosen], limit)
+    return [name.removeprefix("tests/") for name in re.findall(r"^(?:FAILED|ERROR) (\S+)", printed, re.MULTILINE)]
 
 
 @dataclass(frozen=True)
 class Bench:
-    """What mutations are tried against: the verdicts of the package as it is, a copy of it, and limits in seconds."""
+    """What mutations are tried against: the verdicts of the package as it is, all of them or not, and a time limit."""
 
-    folder: Path
     expected: Mapping[str, str]
     all_claims: bool
     limit: float
 
     def tried(self, mutation: Mutation) -> Trial:
-        """Make a mutation, and look which claims and which tests notice."""
+        """Make a mutation, and look which claims notice, and which test first."""
         start = time.perf_counter()
-        asked = () if self.all_claims else mutation.claims
         with mutated(mutation) as folder:
+            asked = () if self.all_claims else mutation.claims
             found = verdicts(folder, asked, self.limit) if self.all_claims or asked else {}
-            test = first_failure(folder, mutation.tests, self.limit)
-        # A test that fails without the mutation, too, says nothing of it.
-        if test and first_failure(self.folder, [test.removeprefix("tests/")], self.limit):
-            test = ""
+            test = next(iter(failures(folder, mutation.tests, self.limit)), "")
         noticed = {claim: verdict for claim, verdict in found.items() if verdict != self.expected[claim]}
         unnoticed = tuple(claim for claim in mutation.claims if claim not in noticed)
         edit = mutation.name, mutation.file, mutation.old, mutation.new
@@ -155,31 +156,33 @@ def row(mutation: Mutation, trial: Trial) -> list[str]:
     """A row of the table."""
     share = f"{len(mutation.claims) - len(trial.unnoticed)} of {len(mutation.claims)}" if mutation.claims else "-"
     missing = [f"NOT NOTICED by {claim}" for claim in trial.unnoticed]
-    test = trial.test.removeprefix("tests/") or "NOT NOTICED by a test"
-    return [trial.name, share, duration(trial.seconds), "\n".join((*missing, test))]
+    return [trial.name, share, duration(trial.seconds), "\n".join((*missing, trial.test or "NOT NOTICED by a test"))]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Try every mutation, print the table, and return 1 if one cannot be made or is not noticed as it should be."""
-    parser = options("mutations", __doc__, limit=600.0)
+    parser = options("mutations", __doc__)
     parser.add_argument("--all-claims", action="store_true", help="try all claims, not those alone that should notice")
     parser.add_argument("--only", metavar="WORDS", default="", help="only mutations with these words in their names")
+    parser.add_argument("--limit", type=float, default=900.0, help="seconds for the claims, and for the tests, of each")
     given = parser.parse_args(arguments)
     chosen = [each for each in (SMOKE if given.smoke else MUTATIONS) if given.only in each.name]
     reasons = [reason for mutation in chosen if (reason := misplaced(mutation))]
     if reasons:
-        print("\n".join(reasons), file=sys.stderr)
-        return 1
+        return refused("\n".join(reasons))
     with mutated(None) as folder:
         named = dict.fromkeys(claim for mutation in chosen for claim in mutation.claims)
         expected = verdicts(folder, () if given.all_claims else named, given.limit) if given.all_claims or named else {}
         unknown = [claim for claim in named if claim not in expected]
         if unknown:
-            print(f"no verdict on {', '.join(unknown)}: look for them in optrand theory --list", file=sys.stderr)
-            return 1
-        bench = Bench(folder, expected, given.all_claims, given.limit)
+            return refused(f"no verdict on {', '.join(unknown)}: look for them in optrand theory --list")
+        bench = Bench(expected, given.all_claims, given.limit)
         with ThreadPoolExecutor(AT_A_TIME) as pool:
             trials = list(pool.map(partial(shown, bench), chosen))
+        # A test that fails without any mutation says nothing of one.
+        tests = dict.fromkeys(trial.test for trial in trials if trial.test)
+        always = failures(folder, tests, AT_A_TIME * given.limit, first=False) if tests else []
+    trials = [replace(trial, test="") if trial.test in always else trial for trial in trials]
     passed = sum(trial.passed for trial in trials)
     rows = [row(mutation, trial) for mutation, trial in zip(chosen, trials, strict=True)]
     title = f"{len(trials)} mutations, {passed} noticed by every claim that should and by a test"
@@ -188,12 +191,14 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if passed == len(trials) else 1
 
 
+def refused(reason: str) -> int:
+    """Say why nothing is tried."""
+    print(reason, file=sys.stderr)
+    return 1
+
+
 def shown(bench: Bench, mutation: Mutation) -> Trial:
     """Try a mutation, and say so on the error stream: the whole takes some time."""
     trial = bench.tried(mutation)
     print(f"{'noticed' if trial.passed else 'NOT NOTICED'}: {trial.name}", file=sys.stderr, flush=True)
     return trial
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
