@@ -21,6 +21,14 @@ MODULES = MappingProxyType(
         "optrand." + old: "optrand." + new
         for old, new in {
             "arcs": "model.arcs",
+            "baselines.alibi": "baselines.vector",
+            "baselines.cluster_priors": "baselines.cluster",
+            "baselines.laplace": "baselines.additive",
+            "baselines.lattice_additive": "baselines.additive",
+            "baselines.peer_bounds": "baselines.peer_to_peer",
+            "baselines.protocol": "model.protocol",
+            "baselines.staircase": "baselines.additive",
+            "baselines.staircase_noise": "baselines.noise",
             "certificate": "certificates.certificate",
             "continuous": "studies.continuous",
             "discrete_noise": "sampling.discrete_noise",
@@ -48,6 +56,8 @@ MODULES = MappingProxyType(
             "programs.lp2": "solvers.grid.lp2",
             "programs.pairwise": "solvers.grid.pairwise",
             "randomizer": "model.randomizer",
+            "release.baseline_job": "release.job",
+            "release.outputs": "release.declared",
             "report": "plotting.report",
             "rounding": "sampling.rounding",
             "solution": "model.solution",

@@ -635,7 +635,7 @@ def test_outputs_that_may_not_be_written_are_refused(here, force):
     [
         (["--public-prior", "prior.csv", "--prior-epsilon", "0.1"], "not both"),
         (["--prior-epsilon", "1"], "nothing is left for the labels"),
-        (["--outputs", "grid:1"], "expected at least 2"),
+        (["--outputs", "grid:1"], "expected an integer of at least 2"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(here, more, message):

@@ -23,7 +23,7 @@ from optrand.certificates.certificate import lower_bound
 from optrand.model.arcs import Arcs
 from optrand.solvers import ColumnGeneration, LinearProgram
 from optrand.solvers.bins.costs import bin_costs
-from optrand.solvers.bins.cuts import Cut, Knots
+from optrand.solvers.bins.cuts import BinKnots, Cut
 from optrand.solvers.bins.dual import bin_dual
 from optrand.solvers.bins.graph import BinGraph
 from optrand.solvers.bins.path import BinPath, best_partition
@@ -477,7 +477,7 @@ def test_knots_that_satisfy_cuts_are_the_nearest_ones():
     """Two bins of three and two labels; one cut on the last label of the first bin and all of the second."""
     starts, widths, sums = np.array([0, 3]), np.array([1.0, 1.0, 2.0, 1.0, 1.0]), np.array([2.0, 1.0])
     middle = np.full(5, 0.5)
-    knots = Knots(starts, 5, 3)
+    knots = BinKnots(starts, 5, 3)
     assert knots.exhausted
     assert knots.finer.most == 6
     free = knots.nearest(middle, widths, sums, [Cut(np.array([0]), np.array([1.0]), 1.0)])

@@ -1,9 +1,7 @@
-r"""The verified statement without a prior: the largest loss over labels, and how far at most it is from the least one.
+"""Certificates without a prior: the largest loss over labels, and its distance from the least one.
 
-Whatever the prior, the average loss of a randomizer is at most its largest one. So the bound of
-:mod:`optrand.certificates.certificate` at *any* prior bounds the largest loss of every epsilon-DP randomizer from
-below, and a worst prior, at which the best average equals the least largest loss, closes the gap. This module cannot
-see a solver.
+The dual bound at *any* prior bounds the largest loss of every epsilon-DP randomizer from below, and at a worst prior
+closes the gap (``docs/mathematics.md``, Corollary 4). This module does not import a solver.
 """
 
 from __future__ import annotations
@@ -30,18 +28,9 @@ __all__ = ["certify_largest_loss", "label_losses"]
 
 
 def label_losses(problem: Problem, answer: Randomizer | Mechanism) -> Floats:
-    r"""Loss of each label, :math:`E[(v - y)^2] / 2 + \lambda (E[v] - y)^2 / 2`, the last term if bias has a price.
+    r"""Loss of each label, :math:`E[(v - y)^2] / 2 + \lambda (E[v] - y)^2 / 2`, the last term for a finite penalty.
 
-    Parameters
-    ----------
-    problem : Problem
-        With squared loss; its prior is not looked at.
-    answer : Randomizer or Mechanism
-
-    Returns
-    -------
-    (k,) array
-        Of a mechanism, exact but for being rounded up.
+    The loss of the problem must be squared; its prior is not used. Losses of a mechanism are exact and rounded up.
 
     Examples
     --------
@@ -76,7 +65,11 @@ def certify_largest_loss(
 def certify_largest_loss(
     subject: Solution | Mechanism | Problem, answer: Randomizer | Mechanism | None = None, /, dual: Dual | None = None
 ) -> Certificate:
-    """Verify privacy, unbiasedness, and how far the largest loss over labels is from the least one.
+    """Certify privacy, unbiasedness, and the distance of the largest loss over labels from the least one.
+
+    `upper` is the largest loss over labels (of a mechanism computed in integers and rounded up), infinite if the answer
+    is not feasible; `lower`, the bound of :func:`optrand.certify` over the sum of the prior, bounds that of every
+    epsilon-DP randomizer that the problem allows. Cost ``O(k log k)`` for the bound and ``O(k + n)`` for arcs.
 
     Parameters
     ----------
@@ -87,23 +80,10 @@ def certify_largest_loss(
     dual : Dual, optional
         Only with a problem: the multipliers of the bound.
 
-    Returns
-    -------
-    Certificate
-        `upper` is the largest loss over labels (of a mechanism computed in integers and rounded up), infinite if the
-        answer is not feasible; `lower` is below the largest loss of every epsilon-DP randomizer that the problem
-        allows.
-
     Raises
     ------
     InvalidInput
         A loss that is not squared.
-
-    Notes
-    -----
-    *Proof.* Under the prior every randomizer loses at least the bound of :func:`optrand.certify` on average; the
-    average is at most the sum of the prior, which is 1 but for rounding and divided out, times the largest loss. ∎
-    ``O(k log k)`` for the bound and ``O(k + n)`` for arcs.
 
     Examples
     --------

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import binom
 
 from optrand.baselines import PeerToPeer
-from optrand.baselines.peer_bounds import theorem3, theorem3_flip
+from optrand.baselines.peer_to_peer import theorem3, theorem3_flip
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, worst
 from optrand.theory.e22.contests import CONSTANT, GAMMAS, TOLERANCE, Contest, contests, most_lost

@@ -12,7 +12,7 @@ from itertools import product
 from optrand.base.arithmetic import exp_bracket
 from optrand.baselines import PeerToPeer
 from optrand.baselines.peer_accounting import PeerPair
-from optrand.baselines.peer_bounds import lemma9_at, theorem3, theorem3_flip
+from optrand.baselines.peer_to_peer import lemma9_at, theorem3, theorem3_flip
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, none
 from optrand.theory.instances import Instance, seeded
