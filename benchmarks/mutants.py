@@ -37,36 +37,36 @@ NOISE = (
     Mutation(
         "discrete Laplace noise of half the scale",
         "sampling/discrete_noise.py",
-        "size = self.geometric(scale)",
-        "size = self.geometric(scale / 2)",
+        "return self._signed(lambda: self.geometric(scale))",
+        "return self._signed(lambda: self.geometric(scale / 2))",
         ("test_priors.py",),
     ),
     Mutation(
-        "discrete Laplace noise that is zero twice as often",
+        "noise in integers that is zero twice as often",
         "sampling/discrete_noise.py",
-        "should.\n            if not (negative and size == 0):",
-        "should.\n            if size >= 0:",
+        "if drawn or not negative:",
+        "if drawn >= 0:",
         ("test_priors.py",),
     ),
     Mutation(
         "discrete staircase whose stairs fall by exp(-2 epsilon)",
         "sampling/discrete_noise.py",
-        "size = within + sensitivity * self.geometric(1 / epsilon)",
-        "size = within + sensitivity * self.geometric(1 / (2 * epsilon))",
+        "within() + sensitivity * self.geometric(1 / epsilon)",
+        "within() + sensitivity * self.geometric(1 / (2 * epsilon))",
         ("test_additive.py",),
     ),
     Mutation(
         "discrete staircase with stairs a step too short",
         "sampling/discrete_noise.py",
-        "size = within + sensitivity * self.geometric(1 / epsilon)",
-        "size = within + (sensitivity - 1) * self.geometric(1 / epsilon)",
+        "within() + sensitivity * self.geometric(1 / epsilon)",
+        "within() + (sensitivity - 1) * self.geometric(1 / epsilon)",
         ("test_additive.py",),
     ),
     Mutation(
         "discrete staircase that drops a step too late",
         "sampling/discrete_noise.py",
-        "within = rise + self.below(lower)",
-        "within = rise + 1 + self.below(lower)",
+        "return rise + self.below(lower)",
+        "return rise + 1 + self.below(lower)",
         ("test_additive.py",),
     ),
     Mutation(
@@ -95,13 +95,6 @@ NOISE = (
         "baselines/additive.py",
         "within = np.where(on_upper, ",
         "within = np.where(~on_upper, ",
-        ("test_additive.py",),
-    ),
-    Mutation(
-        "continuous staircase whose stairs fall by exp(-2 epsilon)",
-        "baselines/additive.py",
-        "stair = np.floor(-np.log(uniforms(source, count)) / self.epsilon)",
-        "stair = np.floor(-np.log(uniforms(source, count)) / (2 * self.epsilon))",
         ("test_additive.py",),
     ),
     Mutation(
@@ -286,8 +279,8 @@ RESPONSE = (
     Mutation(
         "RRTop-k keeps the first k labels: the prior is ignored",
         "closed_forms/response.py",
-        'kept = np.sort(np.argsort(-problem.prior, kind="stable")[:k])',
-        "kept = np.arange(k)",
+        'kept = np.sort(np.argsort(-problem.prior, kind="stable")[:size])',
+        "kept = np.arange(size)",
         ("test_closed_forms.py",),
     ),
     Mutation(
@@ -454,27 +447,6 @@ MECHANISMS = (
         "return 1 + math.floor(low / step) * step",
         "return 1 + math.ceil(low / step) * step",
         ("test_exact.py",),
-    ),
-    Mutation(
-        "integer tables may reach the square of their ratio",
-        "mechanism/privacy.py",
-        "broken = weights.max(axis=0) * ratio.denominator > smallest * ratio.numerator",
-        "broken = weights.max(axis=0) * ratio.denominator**2 > smallest * ratio.numerator**2",
-        ("test_mechanism.py",),
-    ),
-    Mutation(
-        "squared loss without its half",
-        "model/losses.py",
-        "return 0.5 * (v - y) ** 2",
-        "return (v - y) ** 2",
-        ("test_losses.py",),
-    ),
-    Mutation(
-        "descents keep the worst of all places",
-        "studies/descent.py",
-        "if best is None or found.value < best.value:",
-        "if best is None or found.value > best.value:",
-        ("test_placed_grids.py",),
     ),
     Mutation(
         "knots where rounding adds most",
@@ -662,12 +634,12 @@ CLUSTERS = (
         ("test_cluster.py",),
     ),
     Mutation(
-        "labels stay with the probability of being resampled",
+        "labels stay with half the probability of not being resampled",
         "baselines/randomization.py",
         "weights[np.diag_indices(self.k)] += int((1 - self.resampling) * scale)",
-        "weights = weights * int(scale - self.resampling * scale)\n"
-        "        weights[np.diag_indices(self.k)] += int(self.resampling * scale) ** 2\n"
-        "        scale *= int(self.resampling * scale)",
+        "weights *= 2\n"
+        "        weights[np.diag_indices(self.k)] += int((1 - self.resampling) * scale)\n"
+        "        scale += int(self.resampling * scale)",
         ("test_cluster.py",),
     ),
     Mutation(
@@ -696,13 +668,6 @@ CLUSTERS = (
         "baselines/peer_to_peer.py",
         "flipped = array ^ self._coins(self.flip, groups.n, words)",
         "flipped = array ^ self._coins(self.flip / 2, groups.n, words)",
-        ("test_peer_to_peer.py",),
-    ),
-    Mutation(
-        "peers do not flip",
-        "baselines/peer_to_peer.py",
-        "copies = flipped[members[",
-        "copies = array[members[",
         ("test_peer_to_peer.py",),
     ),
     Mutation(
