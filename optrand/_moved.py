@@ -75,9 +75,23 @@ MODULES = MappingProxyType(
 )
 """New path of every module of version 0.1 that moved."""
 
-NAMES: MappingProxyType[str, str] = MappingProxyType(
+NAMES = MappingProxyType(
     {
-        "programs": "optrand.solvers.grid",
+        name: home
+        for home, names in {
+            "optrand.studies": (
+                "AdaptiveOutputs ContinuousMechanism ContinuousPrior EpsilonBracket KnotCount Knots Minimax Sweep "
+                "SweepRow adaptive_outputs continuous_mechanism knot_sweep minimax place_knots smallest_epsilon sweep"
+            ),
+            "optrand.closed_forms": "RRWithPriorBatch rr_with_prior_batch",
+            "optrand.mechanism": "decompose_paths",
+            "optrand.sampling": "unbiased_rounding",
+            "optrand.errors": "Infeasible InvalidFile InvalidInput NotCertified OptrandError",
+            "optrand.model.outputs": "Line",
+            "optrand.model.solution": "Stats",
+            "optrand.solvers.grid": "programs",
+        }.items()
+        for name in names.split()
     }
 )
 """Names that ``optrand`` exported in version 0.1, and the module that has or is each of them."""

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optrand
-from optrand import InvalidInput, Mechanism, estimate
+from optrand import Mechanism, estimate
+from optrand.errors import InvalidInput
 from optrand.estimate import debiasing, factors, weights
 from optrand.sampling.entropy import SeededEntropy
 
@@ -251,7 +252,9 @@ class TestMean:
 
     def test_a_continuum_of_labels(self):
         rng = np.random.default_rng(10)
-        wages = optrand.continuous_mechanism(optrand.ContinuousPrior(rng.gamma(2, size=500)), 1.0, knots=5)
+        wages = optrand.studies.continuous_mechanism(
+            optrand.studies.ContinuousPrior(rng.gamma(2, size=500)), 1.0, knots=5
+        )
         values = rng.uniform(wages.low, wages.high, size=(600, 200))
         noisy = wages.sample(values, source=SeededEntropy(10))
         middle = (wages.low + wages.high) / 2

@@ -280,7 +280,7 @@ def test_a_neighbouring_partition_is_feasible_and_not_optimal(loss):
             proof = certify(problem, response(problem, bins), solution.dual)
             assert not proof.findings
             assert proof.gap > 1e-6
-            with pytest.raises(optrand.NotCertified, match="verified gap"):
+            with pytest.raises(optrand.errors.NotCertified, match="verified gap"):
                 proof.require(GAP)
 
 
@@ -313,16 +313,16 @@ def test_problems_that_bins_do_not_answer_are_refused():
         optrand.classification(prior, 1.0),
     ):
         assert not BinPath().accepts(problem)
-        with pytest.raises(optrand.InvalidInput, match="bias penalty of 0"):
+        with pytest.raises(optrand.errors.InvalidInput, match="bias penalty of 0"):
             BinPath()(problem)
-    with pytest.raises(optrand.InvalidInput, match="bias penalty of 0"):
+    with pytest.raises(optrand.errors.InvalidInput, match="bias penalty of 0"):
         rr_on_bins(labels, prior, 1.0, outputs=optrand.Grid(np.array([0.0, 1.0])))
-    with pytest.raises(optrand.InvalidInput, match="zero_one, and bins have a closed form for squared"):
+    with pytest.raises(optrand.errors.InvalidInput, match="zero_one, and bins have a closed form for squared"):
         bin_costs(optrand.classification(prior, 1.0))
 
 
 def test_a_label_of_zero_for_sure_has_no_best_output_under_poisson_log_loss():
-    with pytest.raises(optrand.Infeasible, match="pass outputs="):
+    with pytest.raises(optrand.errors.Infeasible, match="pass outputs="):
         rr_on_bins([0, 1], [1.0, 0.0], 1.0, loss=losses.poisson_log)
     found = rr_on_bins([0, 1], [1.0, 0.0], 1.0, loss=losses.poisson_log, outputs=Interval(0.1, 2.0))
     assert found.randomizer.outputs.tolist() == [0.1]

@@ -42,7 +42,7 @@ class Certificate:
     lower, upper : float
         Bounds of the optimal value, rounded outward; infinite where there is none. One is the exact loss of the
         mechanism, or of the exact repair of a randomizer in floats; the other is the bound of the dual.
-    asked : float
+    target_epsilon : float
         Budget of the problem, in nats.
     epsilon : float
         Realised privacy loss, rounded up; infinite if the randomizer is not private at all.
@@ -67,7 +67,7 @@ class Certificate:
 
     lower: float
     upper: float
-    asked: float
+    target_epsilon: float
     epsilon: float
     bias: float
     exact: bool
@@ -105,7 +105,8 @@ class Certificate:
         verdict = "not feasible: " + "; ".join(self.findings) if self.findings else "feasible"
         return (
             f"optimum in [{shown_below(self.lower, 10)}, {shown_above(self.upper, 10)}], "
-            f"gap {shown_above(self.gap, 2)}; realised epsilon {shown_above(self.epsilon, 10)} of {self.asked:g}; "
+            f"gap {shown_above(self.gap, 2)}; realised epsilon {shown_above(self.epsilon, 10)} "
+            f"of {self.target_epsilon:g}; "
             f"largest bias {shown_above(self.bias, 2)}; {verdict}"
         )
 
@@ -170,7 +171,7 @@ def certify(
     return Certificate(
         lower=float(-facts.value if maximised else bound),
         upper=float(-bound if maximised else facts.value),
-        asked=problem.epsilon,
+        target_epsilon=problem.epsilon,
         epsilon=facts.epsilon,
         bias=facts.bias,
         exact=isinstance(answer, Mechanism),

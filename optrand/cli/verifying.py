@@ -74,7 +74,8 @@ def proven(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
     return {
         "labels": mechanism.labels.size,
         "outputs": f"{mechanism.n}, {in_words(mechanism.problem.outputs)}",
-        "realised epsilon": f"{shown_spent(proof.epsilon, proof.asked)} of {proof.asked!r} (verified in integers)",
+        "realised epsilon": f"{shown_spent(proof.epsilon, proof.target_epsilon)} of {proof.target_epsilon!r} "
+        "(verified in integers)",
         "largest bias": shown_above(proof.bias, 3),
         "verified gap": told_gap(proof.gap),
         "optimal value": f"between {shown_below(proof.lower, 10)} and {shown_above(proof.upper, 10)}",

@@ -68,7 +68,7 @@ def mean(released: ArrayLike, mechanism: Mechanism) -> Estimate:
     released : array of outputs, any shape
         At least two.
     mechanism : Mechanism
-        Of a :class:`~optrand.ContinuousMechanism` its ``mechanism``, for which only
+        Of a :class:`~optrand.studies.ContinuousMechanism` its ``mechanism``, for which only
         :meth:`~optrand.estimate.Estimate.interval` is right: `noise_variance` leaves out the rounding to knots.
 
     Raises

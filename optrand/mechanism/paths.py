@@ -58,11 +58,11 @@ from optrand.model.arcs import Arcs, Indices, IntegerArcs
 from optrand.model.randomizer import Randomizer
 from optrand.model.staircase import decompose, rounding_noise
 
-__all__ = ["Path", "Paths", "decompose_paths"]
+__all__ = ["HasRandomizer", "Path", "Paths", "decompose_paths"]
 
 
 class HasRandomizer(Protocol):
-    """Solution, for example."""
+    """Mechanism or solution."""
 
     @property
     def randomizer(self) -> Randomizer:

@@ -113,7 +113,7 @@ def paths_figure(subject: Randomizer | HasRandomizer) -> Figure:
     Parameters
     ----------
     subject : Mechanism, Solution or Randomizer
-        With interval columns (:func:`optrand.decompose_paths`).
+        With interval columns (:func:`optrand.mechanism.decompose_paths`).
 
     Raises
     ------

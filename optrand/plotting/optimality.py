@@ -82,7 +82,7 @@ def flow_figure(subject: Randomizer | HasRandomizer) -> Figure:
     Parameters
     ----------
     subject : Mechanism, Solution or Randomizer
-        With interval columns (:func:`optrand.decompose_paths`).
+        With interval columns (:func:`optrand.mechanism.decompose_paths`).
 
     Raises
     ------

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.paths import HasRandomizer
 from optrand.model import losses
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 
 __all__ = ["HasRandomizer", "counted", "drawn_table", "has_means", "problem_of"]
-
-
-class HasRandomizer(Protocol):
-    """A mechanism or a solution."""
-
-    @property
-    def randomizer(self) -> Randomizer:
-        """Randomizer in floats."""
-        ...
 
 
 def drawn_table(subject: Randomizer | HasRandomizer) -> Randomizer:

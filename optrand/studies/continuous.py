@@ -151,7 +151,7 @@ def continuous_mechanism(
     epsilon : float
         Privacy budget in nats.
     knots : int, Knots or (n,) array
-        The number to place (:func:`optrand.place_knots`), or the knots. :func:`knot_sweep` helps to choose.
+        The number to place (:func:`optrand.studies.place_knots`), or the knots. :func:`knot_sweep` helps to choose.
 
     Raises
     ------
@@ -199,7 +199,7 @@ class KnotCount:
 
 
 def knot_sweep(prior: ContinuousPrior, epsilon: float, *, counts: Iterable[int]) -> tuple[KnotCount, ...]:
-    """Added and total loss of each number of knots in `counts`, placed by :func:`optrand.place_knots`.
+    """Added and total loss of each number of knots in `counts`, placed by :func:`optrand.studies.place_knots`.
 
     Knots added to others never raise the total; sets that are not nested may, by a little. `epsilon` is in nats.
 

@@ -121,7 +121,7 @@ def minimax(
     Three labels; in the worst prior the middle one weighs as much as both ends.
 
     >>> import optrand
-    >>> answer = optrand.minimax([0, 1, 2], epsilon=1.0)
+    >>> answer = optrand.studies.minimax([0, 1, 2], epsilon=1.0)
     >>> mechanism = answer.tabulate()
     >>> proof = optrand.certify_largest_loss(mechanism).require(gap=1e-12)
     >>> round(proof.upper, 6), answer.prior.round(6).tolist()

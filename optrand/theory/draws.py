@@ -46,7 +46,7 @@ def drawn(draw: Callable[[EntropySource], Outcome], most: int) -> tuple[dict[Out
     --------
     >>> from optrand.sampling.rounding import unbiased_rounding
     >>> law, rest = drawn(lambda bits: float(unbiased_rounding(1, [0, 4], source=bits)), 10)
-    >>> {knot: str(chance) for knot, chance in law.items()}, rest
+    >>> {knot: str(law[knot]) for knot in sorted(law)}, rest
     ({0.0: '3/4', 4.0: '1/4'}, Fraction(0, 1))
     """
     law: dict[Outcome, Fraction] = {}

@@ -1,7 +1,7 @@
 """Pictures that compare many randomizers, problems or runs, drawn from computed records.
 
 ============================  =========================================================================================
-:func:`frontier_figure`       least variance for every bias, from a :class:`optrand.Sweep`
+:func:`frontier_figure`       least variance for every bias, from a :class:`optrand.studies.Sweep`
 :func:`moments_figure`        loss, variance and bias against epsilon for several randomizers ([B23], Figure 4(a))
 :func:`rr_with_prior_figure`  gain of RRWithPrior by each `k`, and the `k` it chooses ([G21], Algorithm 2)
 :func:`shares_figure`         shares of the labels behind a release, their errors, and the truth where it is known

@@ -44,7 +44,7 @@ def frontier_figure(sweep: Iterable[SweepRow]) -> Figure:
     >>> import math
     >>> import optrand
     >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
-    >>> figure = frontier_figure(optrand.sweep(problem, bias_penalties=[0.0, 1.0, math.inf]))
+    >>> figure = frontier_figure(optrand.studies.sweep(problem, bias_penalties=[0.0, 1.0, math.inf]))
     >>> figure.get_suptitle()
     'The least variance for every bias: 3 certified randomizers'
     """

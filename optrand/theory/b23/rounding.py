@@ -114,11 +114,11 @@ class Composed(Instance, knots="knots at", weights="of weights"):
     epsilon: float
 
     @cached_property
-    def mechanism(self) -> optrand.ContinuousMechanism:
+    def mechanism(self) -> optrand.studies.ContinuousMechanism:
         """Rounding, then the randomizer."""
         prior = [weight / sum(self.weights) for weight in self.weights]
         problem = optrand.unbiased_regression(self.knots, prior, self.epsilon)
-        return optrand.ContinuousMechanism(optrand.tabulate(optrand.solve(problem)))
+        return optrand.studies.ContinuousMechanism(optrand.tabulate(optrand.solve(problem)))
 
     @property
     def values(self) -> list[float]:

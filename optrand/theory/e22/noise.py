@@ -22,15 +22,18 @@ from optrand.theory.comparison import Comparison, at_most, worst
 from optrand.theory.sums import pushed, times
 
 __all__ = [
+    "TOLERANCE",
     "Distribution",
     "Histogram",
     "as_often",
     "channel",
     "histograms",
-    "label_laws",
     "law_of_distributions",
     "renormalized",
 ]
+
+TOLERANCE = 1e-9
+"""Of sums, quantiles, logarithms and inverses in floats."""
 
 Distribution = tuple[Fraction, ...]
 Histogram = tuple[int, ...]
@@ -67,17 +70,11 @@ def _at_most(x: int, ratio: Fraction) -> Fraction:
 
 
 def renormalized(clipped: Floats, threshold: float) -> Floats:
-    """Clipped shares as distributions, in floats and many rows of labels at a time: lines 9 to 19 of Algorithm 1.
-
-    Examples
-    --------
-    >>> renormalized(np.array([[1.0, 1.0], [0.5, 0.25]]), 0.25).tolist()
-    [[0.5, 0.5], [0.6, 0.4]]
-    """
+    """Clipped shares as distributions, in floats and many rows of labels at a time: lines 9 to 19 of Algorithm 1."""
     missing = 1 - clipped.sum(axis=-1, keepdims=True)
     room = np.where(missing < 0, clipped - threshold, 1 - clipped)
-    total = room.sum(axis=-1, keepdims=True)
-    step: Floats = np.divide(missing, total, out=np.zeros_like(missing), where=total > 0)
+    whole = room.sum(axis=-1, keepdims=True)
+    step: Floats = np.divide(missing, whole, out=np.zeros_like(missing), where=whole > 0)
     return clipped + room * step
 
 
@@ -86,38 +83,13 @@ def channel(out: int, true: int, distribution: Distribution, resampling: Fractio
     return (1 - resampling) * (out == true) + resampling * distribution[out]
 
 
-def label_laws(distribution: Distribution, resampling: Fraction) -> list[dict[int, Fraction]]:
-    """Laws of one noisy label, a true label each, where the distribution is public.
-
-    Examples
-    --------
-    >>> [list(map(str, law.values())) for law in label_laws((Fraction(1, 3), Fraction(2, 3)), Fraction(1, 2))]
-    [['2/3', '1/3'], ['1/6', '5/6']]
-    """
-    labels = range(len(distribution))
-    return [{out: channel(out, true, distribution, resampling) for out in labels} for true in labels]
-
-
 def histograms(k: int, size: int) -> Iterator[Histogram]:
-    """All numbers of rows with each of `k` labels that sum to `size`.
-
-    Examples
-    --------
-    >>> list(histograms(2, 2))
-    [(0, 2), (1, 1), (2, 0)]
-    """
+    """All numbers of rows with each of `k` labels that sum to `size`."""
     return (counts for counts in product(range(size + 1), repeat=k) if sum(counts) == size)
 
 
 def as_often(seen: Counter[Key], law: Mapping[Key, Fraction], *, key: Callable[[Key], Any]) -> Comparison:
-    """Compare how often outcomes are seen with their law: each, and all up to each, within five standard errors.
-
-    Examples
-    --------
-    >>> coin = {0: Fraction(1, 2), 1: Fraction(1, 2)}
-    >>> [as_often(Counter({0: n, 1: 1_000 - n}), coin, key=int).holds for n in (510, 610)]
-    [True, False]
-    """
+    """Compare how often outcomes are seen with their law: each, and all up to each, within five standard errors."""
     count, rates, chances, compared = seen.total(), 0, Fraction(0), []
     for each in sorted({*law, *seen}, key=key):
         one = law.get(each, Fraction(0))

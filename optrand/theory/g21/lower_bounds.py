@@ -1,4 +1,4 @@
-"""Least excess risk of private algorithms on labels that are signs of orthogonal directions ([G21], Proposition 13).
+"""Least excess risk of private algorithms ([G21], Proposition 13), groups of labels and draws (Fact 14 and Lemma 16).
 
 Example `i` of `n` is the direction ``e_i`` with a label that is a fair coin, 1 or 2, read as a sign. The loss is ``L``
 times the inner product with the parameter, under that sign; parameters are a ball of diameter ``D``. Excess risk is
@@ -12,25 +12,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
+from operator import mul
 from typing import TypeVar
 
 import numpy as np
 from scipy.optimize import linprog
 
+from optrand.base.validation import Floats
 from optrand.errors import SolverFailed
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
 from optrand.theory.instances import RATIOS, Instance, seeded
 from optrand.theory.sums import total
 
-__all__ = ["known_of_a_sign"]
+__all__ = ["group_delta", "known_of_a_sign", "likeliest", "occurrences"]
 
-TOLERANCE = 1e-12
-
-LP_TOLERANCE = 1e-7
-"""What HiGHS is forgiven on a program of a dozen rows."""
+TOLERANCE = 1e-9
 
 Real = TypeVar("Real", Fraction, float)
 
@@ -46,11 +45,6 @@ def known_of_a_sign(ratio: Real, delta: Real) -> Real:
     0)`` and ``(E q, q)`` have ``(p - E q) / 2`` and ``t^2 (E q + q) / 2``; likewise where ``q > E p``; elsewhere `f` is
     at most ``t^2 (p + q) / 2``. All ``p - E q`` above 0 sum to at most delta, and so do all ``q - E p``. Attained where
     the sign is shown with probability delta, and kept with odds `E` else. From a delta of 1 on the sign is known.
-
-    Examples
-    --------
-    >>> known_of_a_sign(Fraction(3), Fraction(0)), known_of_a_sign(Fraction(3), Fraction(1, 3))
-    (Fraction(1, 4), Fraction(1, 2))
     """
     if delta >= 1:
         return type(delta)(1)
@@ -66,8 +60,8 @@ class Signs(Instance, diameter="D", lipschitz="L"):
 
     def risk(self, parameter: Sequence[int]) -> Fraction:
         """The empirical risk: label 1 counts the inner product, label 2 its negative."""
-        turned = (w if y == 1 else -w for y, w in zip(self.labels, parameter, strict=True))
-        return self.lipschitz * Fraction(sum(turned), len(self.labels))
+        turned = sum(map(mul, parameter, (3 - 2 * y for y in self.labels)))
+        return self.lipschitz * Fraction(turned, len(self.labels))
 
 
 def _data_sets(budget: Budget) -> Iterator[Signs]:
@@ -76,10 +70,12 @@ def _data_sets(budget: Budget) -> Iterator[Signs]:
         yield from (Signs(labels, *size) for labels in product((1, 2), repeat=n) for size in sizes)
 
 
+of_text = partial(claim, "G21", kind="text")
+
 FALLS = Variant("The same with ``-D L / (2 n)``.", power=2)
 
 
-@claim("G21", "Proposition 13: construction", kind="text", on=_data_sets, given="any labels, any D and L", false=FALLS)
+@of_text("Proposition 13: construction", on=_data_sets, given="any labels, any D and L", false=FALLS)
 def least_risk_is_at_the_sum_of_signs(given: Signs, *, power: int = 1) -> Comparison:
     """The least empirical risk in the ball is ``-D L / (2 sqrt(n))``, where the signed directions add up.
 
@@ -109,12 +105,13 @@ class Coin(Instance):
         Of a linear program: the probabilities of a parameter on the left, on neither side and on the right, for both
         signs, under the promise for each of the eight events.
         """
-        events, ratio = np.array(list(product((0.0, 1.0), repeat=3))), float(self.ratio)
+        events, both = np.array(list(product((0.0, 1.0), repeat=3))), np.array([[1, 0], [0, 1]])
+        promises = np.kron(both - float(self.ratio) * both[::-1], events)
         program = linprog(
             [-0.5, 0, 0, 0, 0, -0.5],
-            A_ub=np.vstack([np.hstack([events, -ratio * events]), np.hstack([-ratio * events, events])]),
-            b_ub=np.full(2 * len(events), float(self.delta)),
-            A_eq=np.kron(np.eye(2), np.ones(3)),
+            A_ub=promises,
+            b_ub=np.full(len(promises), float(self.delta)),
+            A_eq=np.kron(both, np.ones(3)),
             b_eq=[1, 1],
         )
         if program.fun is None:
@@ -133,13 +130,11 @@ def _coins(budget: Budget) -> Iterator[Coin]:
 HELPLESS = Variant("The same with ``E / (E + 1)``.", helps=0)
 
 
-@claim(
-    "G21", "Proposition 13: equation 13", kind="text", on=_coins, given="any channel of a fair label", false=HELPLESS
-)
+@of_text("Proposition 13: equation 13", on=_coins, given="any channel of a fair label", false=HELPLESS)
 def a_sign_is_hard_to_guess(coin: Coin, *, helps: int = 1) -> Comparison:
     """A private parameter is on the right side of a direction with probability at most ``(E + delta) / (E + 1)``."""
     most = float((coin.ratio + helps * coin.delta) / (coin.ratio + 1))
-    return at_most(coin.guessed, most, tolerance=LP_TOLERANCE)
+    return at_most(coin.guessed, most, tolerance=1e-7)
 
 
 class Parameter(Instance):
@@ -164,9 +159,7 @@ def _parameters(budget: Budget) -> Iterator[Parameter]:
 SHARED = Variant("Risk is at least ``-(L / n) (D / 2)`` times their number over ``sqrt(n)``.", shared=True)
 
 
-@claim(
-    "G21", "Proposition 13: equation 15", kind="text", on=_parameters, given="any parameter and labels", false=SHARED
-)
+@of_text("Proposition 13: equation 15", on=_parameters, given="any parameter and labels", false=SHARED)
 def right_signs_bound_what_is_gained(given: Parameter, *, shared: bool = False) -> Comparison:
     """Risk is at least ``-(L / n) (D / 2)`` times the root of how many directions have the parameter on their side.
 
@@ -184,11 +177,6 @@ class Private(Instance):
     n: int
     ratio: Fraction
     delta: Fraction
-
-    @property
-    def allowed(self) -> Fraction:
-        """Square of the correlation that the paper's bound allows: ``(E + delta) / (E + 1)``."""
-        return (self.ratio + self.delta) / (self.ratio + 1)
 
     @cached_property
     def attained(self) -> float:
@@ -217,11 +205,147 @@ def private_risk_exceeds_the_least(private: Private) -> Comparison:
     exceeds, what the bound allows. Without delta the second is attained by randomized response: the least excess risk
     is ``D L / (sqrt(n) (E + 1))``.
     """
-    most = known_of_a_sign(private.ratio, private.delta)
-    return worst(at_most(private.attained**2, float(most), tolerance=TOLERANCE), at_most(most, private.allowed))
+    most, allowed = known_of_a_sign(private.ratio, private.delta), (private.ratio + private.delta) / (private.ratio + 1)
+    return worst(at_most(private.attained**2, float(most), tolerance=1e-12), at_most(most, allowed))
 
 
 @private_risk_exceeds_the_least.false
 def _(private: Private) -> Comparison:
     """No algorithm has less excess risk than the one that flips each label with odds ``E + delta`` to ``1 - delta``."""
-    return at_most(private.attained**2, float((2 * private.allowed - 1) ** 2), tolerance=TOLERANCE)
+    advantage = (private.ratio + 2 * private.delta - 1) / (private.ratio + 1)
+    return at_most(private.attained**2, float(advantage**2), tolerance=1e-12)
+
+
+def likeliest(event: Fraction, ratio: Fraction, *, delta: Fraction) -> Fraction:
+    r"""Largest probability of an event on a neighbouring data set, where it is `event` here.
+
+    .. math:: \min\left( E q + \delta, \; 1 - \frac{1 - q - \delta}{E}, \; 1 \right)
+
+    The first term is the promise for the event, the second the promise for its complement. Any number up to the least
+    of the three is attained by an algorithm of two outputs.
+    """
+    return min(ratio * event + delta, 1 - (1 - event - delta) / ratio, Fraction(1))
+
+
+def group_delta(ratio: Real, delta: Real, *, labels: int) -> Real:
+    """Delta that Fact 14 adds for so many changed labels: ``delta (E^k - 1) / (E - 1)``."""
+    return delta * (ratio**labels - 1) / (ratio - 1)
+
+
+class Event(Instance, event="probability"):
+    """An event that is this likely on one data set, and data sets that differ from it in `labels` labels."""
+
+    event: Fraction
+    ratio: Fraction
+    delta: Fraction
+    labels: int
+
+
+def _events(budget: Budget) -> Iterator[Event]:
+    chances = [Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 100), Fraction(1, 10**6)]
+    deltas = (Fraction(0), Fraction(1, 10**5), Fraction(1, 10))
+    for labels, ratio, delta, event in product((1, 2, 3, 20), RATIOS, deltas, chances):
+        yield Event(event, ratio, delta, labels)
+    random = seeded(14)
+    for _ in range(budget.pick(quick=1_000, full=20_000)):
+        event, delta = (Fraction(random.randint(0, 1_000), 10 ** random.randint(3, 7)) for _ in range(2))
+        ratio = 1 + Fraction(random.randint(1, 99), 10 ** random.randint(0, 3))
+        yield Event(event, ratio, delta, random.randint(1, 12))
+
+
+ADDED = Variant("The same with ``k delta`` for what is added.", summed=True)
+
+
+@claim("G21", "Fact 14", on=_events, given="epsilon above 0, data sets that differ in k labels", false=ADDED)
+def groups_are_protected(event: Event, *, summed: bool = False) -> Comparison:
+    """Where `k` labels differ, no event is likelier than ``E^k`` times as likely, plus ``delta (E^k - 1) / (E - 1)``.
+
+    Of algorithms that are (epsilon, delta)-LabelDP. The paper writes that the output is a subset of the event; it is an
+    element of it.
+    """
+    reached = event.event
+    for _ in range(event.labels):
+        reached = likeliest(reached, event.ratio, delta=event.delta)
+    added = event.labels * event.delta if summed else group_delta(event.ratio, event.delta, labels=event.labels)
+    return at_most(reached, event.ratio**event.labels * event.event + added)
+
+
+def occurrences(n: int, most: int) -> list[Fraction]:
+    """Probabilities that an example is 0, 1, ... `most` times among `n` draws from `n` examples."""
+    return [Fraction(math.comb(n, j) * (n - 1) ** (n - j), n**n) for j in range(min(n, most) + 1)]
+
+
+class Drawn(Instance):
+    """So many examples, drawn as often, and a budget for the data set."""
+
+    n: int
+    epsilon: float
+    delta: Fraction
+
+    @property
+    def copies(self) -> float:
+        """Lemma 16's ``4 log(2 / delta)``."""
+        return 4 * math.log(2 / self.delta)
+
+    def spent(self, delta: float) -> float:
+        """The delta of the whole, at epsilon, where the algorithm's is this one and its epsilon that of Lemma 16."""
+        likely = occurrences(self.n, 3 * math.ceil(self.copies))
+        groups = _group_deltas(self.epsilon / self.copies, delta, epsilon=self.epsilon, most=len(likely) - 1)
+        costs = (float(chance) * cost for chance, cost in zip(likely, groups, strict=True))
+        return math.fsum((*costs, float(1 - total(likely))))
+
+
+def _group_deltas(step: float, delta: float, *, epsilon: float, most: int) -> list[float]:
+    """The least delta, at `epsilon`, of 0, 1, ... changed labels, for an algorithm of budget ``(step, delta)``.
+
+    That is the most that ``p - exp(epsilon) q`` can be, where `q` is how likely an event is and `p` follows from it by
+    the chain of :func:`likeliest`. The chain is concave and of straight pieces; the corners of its powers are what it
+    takes to the two corners of one step.
+    """
+    ratio = math.exp(step)
+    corners = np.array([(1 - delta) / (ratio + 1), 1 - delta])
+    events: Floats = np.array([0.0])
+    for _ in range(most):
+        events = np.concatenate([events, corners])
+        corners = np.where(
+            corners <= (ratio + delta) / (ratio + 1), (corners - delta) / ratio, 1 - delta - ratio * (1 - corners)
+        )
+    events = events[(events >= 0) & (events <= 1)]
+    reached, found = events, [0.0]
+    for _ in range(most):
+        reached = np.minimum(np.minimum(ratio * reached + delta, 1 - (1 - reached - delta) / ratio), 1.0)
+        found.append(float((reached - math.exp(epsilon) * events).max()))
+    return found
+
+
+def _draws(budget: Budget) -> Iterator[Drawn]:
+    sizes = budget.pick(quick=(1, 2, 3, 10, 300), full=(1, 2, 3, 4, 5, 10, 30, 100, 300, 1_000, 3_000))
+    deltas = map(Fraction, ("49/100", "1/10", "1/1000", "1/1000000"))
+    for n, delta, epsilon in product(sizes, deltas, (1.0, 1e-6, 0.01, 0.3, 3.0, 10.0, 50.0)):
+        yield Drawn(n, epsilon, delta)
+
+
+@claim("G21", "Lemma 16", on=_draws, given="delta below 1/2; all algorithms for populations")
+def resampling_is_private(drawn: Drawn) -> Comparison:
+    """What is LabelDP for (epsilon / (4 l), exp(-epsilon) delta / (8 l)), given draws, is so for (epsilon, delta).
+
+    Here ``l = log(2 / delta)``; an algorithm for populations is given `n` draws with replacement from `n` examples.
+    Compared is the delta of the whole, of all such algorithms, averaged over how often the changed example is drawn.
+    """
+    delta = float(drawn.delta)
+    return at_most(drawn.spent(math.exp(-drawn.epsilon) * delta / (2 * drawn.copies)), delta, tolerance=TOLERANCE)
+
+
+@resampling_is_private.false
+def _(drawn: Drawn) -> Comparison:
+    """What is LabelDP for (epsilon / (4 l), delta), given draws, is so for (epsilon, delta)."""
+    return at_most(drawn.spent(float(drawn.delta)), float(drawn.delta), tolerance=TOLERANCE)
+
+
+FEW = Variant("The same with ``log(2 / delta)``.", factor=0.25)
+
+
+@claim("G21", "Lemma 16: draws", kind="ours", on=_draws, given="delta below 1/2", false=FEW)
+def examples_are_drawn_seldom(drawn: Drawn, *, factor: float = 1.0) -> Comparison:
+    """An example is drawn more than ``4 log(2 / delta)`` times with probability at most ``delta / 2``."""
+    return at_most(1 - total(occurrences(drawn.n, math.floor(factor * drawn.copies))), drawn.delta / 2)
