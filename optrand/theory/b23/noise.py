@@ -12,10 +12,9 @@ import numpy as np
 
 import optrand
 from optrand.base.arithmetic import exp_bracket
-from optrand.baselines import DiscreteLaplace, Laplace
+from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
 from optrand.baselines.noise import ContinuousStaircase, DiscreteLaplaceNoise, LatticeStaircase
-from optrand.sampling.discrete_noise import discrete_laplace, discrete_staircase
-from optrand.sampling.entropy import EntropySource
+from optrand.sampling.entropy import EntropySource, SeededEntropy
 from optrand.theory.b23.predictors import Law, Noise, bins, debiased, response
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
@@ -195,8 +194,8 @@ class Drawn(Instance, rise="r", length="Delta"):
     def draw(self, bits: EntropySource) -> int:
         """One draw of the package."""
         if self.rise is None:
-            return discrete_laplace(Fraction(self.length, self.epsilon), 1, source=bits)[0]
-        return discrete_staircase(Fraction(self.epsilon), 1, sensitivity=self.length, rise=self.rise, source=bits)[0]
+            return int(DiscreteLaplace([0, self.length], self.epsilon).sample(0, source=bits))
+        return int(DiscreteStaircase([0, self.length], self.epsilon, rise=self.rise).sample(0, source=bits))
 
     @cached_property
     def noise(self) -> DiscreteLaplaceNoise | LatticeStaircase:
@@ -226,6 +225,30 @@ def drawn_as_defined(each: Drawn, zeros: int = 1) -> Comparison:
     chances = {x: float(each.noise.density(np.array([x]))[0]) * (1 if x else zeros) / whole for x in law}
     pairs = ((float(law[x]), chances[x], float(law[x] + rest)) for x in law)
     return worst(*(worst(at_most(low, p), at_most(p, high)) for low, p, high in pairs))
+
+
+DRAWS = 4_000
+
+
+@claim(
+    "B23",
+    "Appendix F: drawn in floats",
+    kind="ours",
+    on=_continuous,
+    given=f"continuous staircase noise of the package; {DRAWS} seeded draws",
+    false=Variant("The same with levels as likely as they are long.", level=False),
+)
+def drawn_in_floats_as_defined(stairs: Stairs, level: bool = True) -> Comparison:
+    """Staircase noise is beyond its first stair, and on upper levels, as often as defined: five standard errors."""
+    length, share = float(stairs.length), float(stairs.jump / stairs.length)
+    kind = Staircase([0, length], math.log1p(float(stairs.ratio - 1)), gamma=share)
+    sizes = np.abs(kind.sample(np.zeros(DRAWS), source=SeededEntropy(5))) / length
+    b = float(1 / stairs.ratio) if level else 1.0
+    sides = (
+        (np.mean(sizes >= 1), float(1 / stairs.ratio)),
+        (np.mean(sizes % 1 < share), share / (share + b * (1 - share))),
+    )
+    return worst(*(at_most(abs(float(seen) - p), 5 * math.sqrt(p * (1 - p) / DRAWS)) for seen, p in sides))
 
 
 def _answers(release: Callable[[Noise], Law]) -> Iterator[Noise]:

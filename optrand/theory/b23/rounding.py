@@ -26,6 +26,9 @@ LENGTH = 48
 
 BITS = 24
 
+WIDTH = 4
+"""Of a word: of longer ones than a bit most decide by floats, as those of 64 bits do."""
+
 
 class Rounded(Instance, knots="even gaps from 0 to 48"):
     """A label, and into how many gaps its interval is divided."""
@@ -40,7 +43,7 @@ class Rounded(Instance, knots="even gaps from 0 to 48"):
         def rounded(bits: EntropySource) -> float:
             return float(unbiased_rounding(float(self.value), knots, source=bits))
 
-        law, rest = drawn(rounded, BITS)
+        law, rest = drawn(rounded, BITS, width=WIDTH)
         law[min(law)] += rest
         return law
 
@@ -131,7 +134,7 @@ class Composed(Instance, knots="knots at", weights="of weights"):
         if nearest:
             rounding = {float(knots[np.abs(knots - value).argmin()]): Fraction(1)}
         else:
-            rounding, _ = drawn(lambda bits: float(unbiased_rounding(value, knots, source=bits)), BITS)
+            rounding, _ = drawn(lambda bits: float(unbiased_rounding(value, knots, source=bits)), BITS, width=WIDTH)
         outputs, rows = exact_law(self.mechanism.mechanism)
         pairs = ((knots.tolist().index(knot), share) for knot, share in rounding.items())
         return pushed(((v, share * p) for i, share in pairs for v, p in zip(outputs, rows[i], strict=True)), Fraction)

@@ -172,7 +172,7 @@ class Slope(Instance, size="N"):
     def exceeds(self, allowed: float) -> float:
         """The probability that one of the two classes has such an error or a larger one.
 
-        Outputs are independent given the number of neighbours of the first class; neighbours are uniform up to the last.
+        Outputs are independent given how many neighbours are of the first class; neighbours are uniform up to the last.
         """
         k, flip = self.k, float(UnaryBits(2, self.epsilon).flip)
         near = np.abs(np.arange(k + 1) / k - 0.5) <= allowed * (1 - 1e-9)
