@@ -152,7 +152,7 @@ class Constant(Instance, classes="K"):
     size, slope = 1, 0.0
 
     def exceeds(self, allowed: float) -> float:
-        """The probability that some class has such an error or a larger one: bits of different classes are independent."""
+        """The probability that some class has such an error or a larger one: bits of classes are independent."""
         right = float(1 - UnaryBits(self.classes, self.epsilon).flip)
         off = np.abs(np.arange(self.k + 1) / self.k - right) > allowed * (1 - 1e-9)
         one = min(1.0, float(bit_sums(np.full(self.k, right))[off].sum()))
