@@ -15,8 +15,9 @@ from optrand.certificates.largest_loss import label_losses
 from optrand.model.problem import regression, unbiased_range
 from optrand.solvers import MinimaxFlow
 from optrand.solvers.backends.cones import Clarabel
+from optrand.solvers.flow.interior_point import used
+from optrand.solvers.flow.interval_prices import violated_intervals
 from optrand.solvers.flow.levels import all_arcs
-from optrand.solvers.flow.minimax_interior_point import used
 from optrand.solvers.flow.minimax_program import MinimaxProgram
 from optrand.solvers.flow.nodes import Nodes
 
@@ -366,7 +367,7 @@ def test_arcs_that_are_lacking_are_those_that_cost_less_than_nothing(boxed: bool
     outputs = np.union1d(np.linspace(low, high, 2001), np.clip(b / weights, low, high))[:, np.newaxis]
     costs = (a - b * outputs + weights * outputs**2 / 2).min(axis=0)
     tolerance = -float(np.median(costs))
-    first, last = program.lacking(potentials, tolerance)
+    first, last = violated_intervals(program, potentials, tolerance)
     table = np.full((6, 8), np.inf)
     table[program.first, program.last + 1] = costs
     dips = (table[:, 1:-1] < -tolerance) & (table[:, 1:-1] <= table[:, :-2]) & (table[:, 1:-1] <= table[:, 2:])
@@ -385,8 +386,8 @@ def test_the_polish_takes_a_rough_answer_to_the_last_digit(penalty: float, boxed
     assert program.floor == 0
     assert program.n <= 45
     assert polished.multipliers @ polished.slacks < 1e-11
-    costs, _, _ = program.curves(polished.potentials, polished.slacks[program.n + program.k :])
-    assert costs == pytest.approx(0, abs=1e-11)
+    costs, slopes, weights = program.curves(polished.potentials, program.leans(polished))
+    assert costs - slopes**2 / (2 * weights) == pytest.approx(0, abs=1e-11)
     rough = certify_largest_loss(MinimaxFlow(engine=Clarabel(1e-7))(problem))
     assert rough.gap <= 1e-9
 
@@ -398,7 +399,7 @@ def test_a_floor_under_the_prior_is_kept_and_costs_no_more_than_its_share() -> N
     for floor in (0.0, 0.1, 0.5, 1.0):
         program = MinimaxProgram(problem, *all_arcs(9), floor=floor)
         answer = Clarabel(1e-11).solve(program.build())
-        prior = program.amounts(program.read(answer).potentials)[:, 2]
+        prior = program.nodes.amounts(program.read(answer).potentials)[:, 2]
         assert prior.min() >= floor / 9 - 1e-9
         assert prior.sum() == pytest.approx(1)
         values.append(program.gain.ravel() @ answer.x[:27] * program.unit**2)

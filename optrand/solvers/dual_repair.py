@@ -36,7 +36,7 @@ from optrand.model.staircase import Staircase
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.conic import ConicProgram
 
-__all__ = ["gap_left", "repair"]
+__all__ = ["relative_gap", "repair"]
 
 NEGLIGIBLE = 1e-5
 """Columns with less mass (times ``E``) have no say in where the multipliers may lie."""
@@ -106,7 +106,7 @@ def repair(
     return best
 
 
-def gap_left(problem: Problem, arcs: Staircase | Arcs, dual: Dual) -> float:
+def relative_gap(problem: Problem, arcs: Staircase | Arcs, dual: Dual) -> float:
     """Relative gap between the randomizer's value and the bound of the multipliers, as a share of that value."""
     value = problem.sign * problem.value(_randomizer(problem, arcs))
     return (value - lower_bound(problem, dual)) / (abs(value) or 1.0)

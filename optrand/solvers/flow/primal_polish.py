@@ -49,13 +49,13 @@ class _Loss:
     @classmethod
     def of(cls, problem: Problem, arcs: Arcs) -> _Loss:
         program = FlowProgram(problem, arcs.first, arcs.last)
-        return cls(program, arcs.masses / program.least, (arcs.outputs - program.centre) / program.unit)
+        return cls(program, arcs.masses / program.nodes.least, (arcs.outputs - program.centre) / program.unit)
 
     @cached_property
     def steepness(self) -> Floats:
         """Ratio of each label's probability to the least one in each arc, over ``E``."""
         label = np.arange(self.program.k)[:, np.newaxis]
-        return np.where((self.program.first <= label) & (label <= self.program.last), 1.0, self.program.least)
+        return np.where((self.program.first <= label) & (label <= self.program.last), 1.0, self.program.nodes.least)
 
     @cached_property
     def free(self) -> Floats:
@@ -74,9 +74,9 @@ class _Loss:
     @property
     def gradient(self) -> Floats:
         """The first derivatives."""
-        program, off = self.program, self.outputs - self.program.means
-        by_mass = program.spreads + program.weights * off**2 / 2 + self.outputs * self.pull
-        return np.concatenate((by_mass, self.free * self.masses * (program.weights * off + self.pull)))
+        program, off = self.program, self.outputs - self.program.moments.means
+        by_mass = program.moments.spreads + program.moments.weights * off**2 / 2 + self.outputs * self.pull
+        return np.concatenate((by_mass, self.free * self.masses * (program.moments.weights * off + self.pull)))
 
     @property
     def curvature(self) -> Floats:
@@ -84,10 +84,12 @@ class _Loss:
         program, every = self.program, np.arange(self.program.n)
         moved = np.hstack((self.steepness * self.outputs, self.steepness * (self.masses * self.free)))
         curvature: Floats = moved.T @ (program.problem.bias_weights[:, np.newaxis] * moved)
-        mixed = self.free * (program.weights * (self.outputs - program.means) + self.pull)
+        mixed = self.free * (program.moments.weights * (self.outputs - program.moments.means) + self.pull)
         curvature[every, program.n + every] += mixed
         curvature[program.n + every, every] += mixed
-        curvature[program.n + every, program.n + every] += np.where(self.free > 0, self.masses * program.weights, 1.0)
+        curvature[program.n + every, program.n + every] += np.where(
+            self.free > 0, self.masses * program.moments.weights, 1.0
+        )
         return curvature
 
     def after(self, step: Floats) -> tuple[Arcs, bool]:
@@ -99,7 +101,7 @@ class _Loss:
         room[falling] = -self.masses[falling] / change[falling]
         length = min(1.0, float(room.min()))
         kept = room > length
-        masses = (self.masses + length * change)[kept] * program.least
+        masses = (self.masses + length * change)[kept] * program.nodes.least
         outputs = program.centre + program.unit * (self.outputs + length * step[program.n :])[kept]
         outputs = np.clip(outputs, program.problem.outputs.low, program.problem.outputs.high)
         first, last = program.first[kept], program.last[kept]
