@@ -16,7 +16,8 @@ State a problem, solve it, certify the answer, turn it into an exact mechanism, 
 
 from optrand import _moved, baselines, errors, estimate, solvers
 from optrand.certificates.certificate import Certificate, certify, lower_bound
-from optrand.certificates.largest_loss import certify_largest_loss, label_losses
+from optrand.certificates.largest_loss import certify_largest_loss as certify_largest_loss
+from optrand.certificates.largest_loss import label_losses as label_losses
 from optrand.closed_forms import RRWithPriorBatch, debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
 from optrand.errors import Infeasible, InvalidFile, InvalidInput, NotCertified, OptrandError
 from optrand.mechanism.mechanism import Mechanism, load
@@ -65,7 +66,6 @@ __all__ = [
     "adaptive_outputs",
     "baselines",
     "certify",
-    "certify_largest_loss",
     "classification",
     "continuous_mechanism",
     "debiased_rr",
@@ -74,7 +74,6 @@ __all__ = [
     "estimate",
     "feasible_output_set",
     "knot_sweep",
-    "label_losses",
     "load",
     "losses",
     "lower_bound",

@@ -59,7 +59,7 @@ def shown_above(x: float, digits: int | None = None) -> str:
     return _shown(float(x), digits, decimal.ROUND_CEILING)
 
 
-def shown_spent(epsilon: float, asked: float) -> str:
+def shown_spent(epsilon: float, target: float) -> str:
     """A realised budget, rounded up; but if it is the one that was asked for, by the name that this one has.
 
     The float 0.1 is a little above 1/10, and a mechanism that was asked for it and spends all of it spends 0.1.
@@ -69,7 +69,7 @@ def shown_spent(epsilon: float, asked: float) -> str:
     >>> shown_spent(0.1, 0.1), shown_spent(0.1, 0.2), shown_spent(1.0, 1.0), shown_spent(0.95, 1.0)
     ('0.1', '0.10000000000000001', '1.0', '0.95')
     """
-    return repr(asked) if epsilon == asked else shown_above(epsilon)
+    return repr(target) if epsilon == target else shown_above(epsilon)
 
 
 def _shown(x: float, digits: int | None, rounding: str) -> str:

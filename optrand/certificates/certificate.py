@@ -22,6 +22,7 @@ So 2k numbers prove optimality over all outputs, whatever solver named them. Thi
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import overload
@@ -29,9 +30,11 @@ from typing import overload
 from optrand.base.arithmetic import float_above, float_below
 from optrand.base.numerals import shown_above, shown_below
 from optrand.certificates import exact as exact_pricing
+from optrand.certificates import exact_loss
 from optrand.certificates.measurements import Measurements
 from optrand.errors import InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
+from optrand.model import losses
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution
@@ -49,7 +52,7 @@ class Certificate:
         The optimal value of the problem lies between them. One end is the exact loss of the mechanism at hand, or of
         the exact repair of a randomizer in floats, and knows no dual; the other is the bound that the dual proves.
         Rounded outward; infinite where there is none.
-    asked : float
+    target_epsilon : float
         The budget of the problem, in nats.
     epsilon : float
         The privacy loss that the randomizer realises, rounded up; infinite if it is not private at all.
@@ -74,12 +77,18 @@ class Certificate:
 
     lower: float
     upper: float
-    asked: float
+    target_epsilon: float
     epsilon: float
     bias: float
     exact: bool
     findings: tuple[str, ...]
     maximised: bool = False
+
+    @property
+    def asked(self) -> float:
+        """Name of :attr:`target_epsilon` in version 0.1."""
+        warnings.warn("Certificate.asked is now target_epsilon", DeprecationWarning, stacklevel=2)
+        return self.target_epsilon
 
     @property
     def gap(self) -> float:
@@ -110,18 +119,25 @@ class Certificate:
     def __str__(self) -> str:
         """One line for people."""
         verdict = "not feasible: " + "; ".join(self.findings) if self.findings else "feasible"
+        realised = f"{shown_above(self.epsilon, 10)} of {self.target_epsilon:g}"
         return (
             f"optimum in [{shown_below(self.lower, 10)}, {shown_above(self.upper, 10)}], "
-            f"gap {shown_above(self.gap, 2)}; realised epsilon {shown_above(self.epsilon, 10)} of {self.asked:g}; "
+            f"gap {shown_above(self.gap, 2)}; realised epsilon {realised}; "
             f"largest bias {shown_above(self.bias, 2)}; {verdict}"
         )
 
 
 @overload
-def certify(subject: Solution | Mechanism, /, *, exact: bool = ...) -> Certificate: ...
+def certify(subject: Solution | Mechanism, /, *, exact: bool = ..., worst_case: bool = ...) -> Certificate: ...
 @overload
 def certify(
-    subject: Problem, randomizer: Randomizer | Mechanism, /, dual: Dual | None = ..., *, exact: bool = ...
+    subject: Problem,
+    randomizer: Randomizer | Mechanism,
+    /,
+    dual: Dual | None = ...,
+    *,
+    exact: bool = ...,
+    worst_case: bool = ...,
 ) -> Certificate: ...
 def certify(
     subject: Solution | Mechanism | Problem,
@@ -130,6 +146,7 @@ def certify(
     dual: Dual | None = None,
     *,
     exact: bool = False,  # noqa: ARG001
+    worst_case: bool = False,
 ) -> Certificate:
     """Verify privacy, unbiasedness and optimality, trusting nothing but the numbers at hand.
 
@@ -145,13 +162,25 @@ def certify(
         Only with a problem: the multipliers of the bound. Without one only feasibility is stated.
     exact : bool
         Of no effect any more: bounds and losses are computed in exact arithmetic whatever is passed.
+    worst_case : bool
+        Whether to bound the largest loss over labels, for squared loss, instead of the average one: `upper` is that of
+        the answer, and `lower` is below that of every epsilon-DP randomizer that the problem allows.
 
     Returns
     -------
     Certificate
 
+    Raises
+    ------
+    InvalidInput
+        Arguments that do not fit together, or in the worst case a loss that is not squared.
+
     Notes
     -----
+    *In the worst case.* Whatever the prior, the average loss is at most its sum, which is 1 but for rounding and
+    divided out, times the largest loss. So the bound at *any* prior bounds the largest loss of every epsilon-DP
+    randomizer, and a worst prior, at which the best average equals the least largest loss, closes the gap.
+
     The bound costs ``O(k log k)`` off a grid, ``O(k log n)`` on one for squared and ``O(k log n + n)`` for absolute
     loss; a randomizer of arcs, whose table is not written out, ``O(k + n log n)``. Else, and for tables, ``O(n k)``.
 
@@ -164,6 +193,12 @@ def certify(
     >>> broken = optrand.Randomizer([0, 1], [0, 1], [[1.0, 0.0], [0.3, 0.7]], 1.0)
     >>> optrand.certify(problem, broken).epsilon
     inf
+
+    Debiased randomized response is best for two labels, whatever the prior:
+
+    >>> proof = optrand.certify(optrand.debiased_rr([0, 1], math.log(3)), worst_case=True)
+    >>> proof.gap < 1e-12, round(proof.upper, 9)
+    (True, 0.375)
     """
     if isinstance(subject, Problem):
         if randomizer is None:
@@ -179,17 +214,31 @@ def certify(
         facts = Measurements.of_mechanism(problem, answer)
     else:
         facts = Measurements.of_randomizer(problem, answer)
-    maximised = problem.sign < 0
+    value, maximised = facts.value, problem.sign < 0
+    if worst_case:
+        bound, value = _worst_case(problem, answer, bound, feasible=not facts.findings)
     return Certificate(
-        lower=float(-facts.value if maximised else bound),
-        upper=float(-bound if maximised else facts.value),
-        asked=problem.epsilon,
+        lower=float(-value if maximised else bound),
+        upper=float(-bound if maximised else value),
+        target_epsilon=problem.epsilon,
         epsilon=facts.epsilon,
         bias=facts.bias,
         exact=isinstance(answer, Mechanism),
         findings=facts.findings,
         maximised=maximised,
     )
+
+
+def _worst_case(
+    problem: Problem, answer: Randomizer | Mechanism, bound: float, *, feasible: bool
+) -> tuple[float, float]:
+    """Lower bound of every largest loss, and the largest loss of the answer."""
+    if problem.loss != losses.squared:
+        raise InvalidInput(f"worst_case=True takes squared loss, not {problem.loss.name}")
+    if math.isfinite(bound):
+        bound = float_below(Fraction(bound) / sum(map(Fraction, problem.prior.tolist())))
+    found = exact_loss.of_each_label(problem, answer) if feasible else None
+    return bound, math.inf if found is None else float_above(max(found))
 
 
 def lower_bound(problem: Problem, dual: Dual, *, exact: bool = True) -> float:  # noqa: ARG001

@@ -14,6 +14,7 @@ repair costs is thereby counted. Three forms, three repairs:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -80,15 +81,18 @@ def of_each_label(problem: Problem, answer: Randomizer | Mechanism) -> list[Frac
         if answer.arcs is None:
             return _Table.of_floats(problem, answer).of_each_label(problem)
         flow = _flow_of(problem, answer)
-    return None if flow is None else _each(problem, flow.squared_errors(), flow.biases)
+    return None if flow is None else _each(problem.bias_penalty, flow.squared_errors(), flow.biases)
 
 
-def as_it_is(problem: Problem, mechanism: Mechanism) -> list[Fraction]:
-    """The same of a mechanism without any repair."""
+def as_it_is(mechanism: Mechanism, bias_penalty: float) -> list[Fraction]:
+    """The same of a mechanism without any repair, at a price of bias that may be infinite."""
+    problem = mechanism.problem
     if mechanism.arcs is not None:
-        return _each(problem, _columns(problem, mechanism, joined=False).squared_errors(), mechanism.exact_biases)
-    table = _Table(mechanism.outputs, mechanism.weights, mechanism.total, mechanism.ratio)
-    return _each(problem, table.moments(problem, 2), mechanism.exact_biases)
+        errors = _columns(problem, mechanism, joined=False).squared_errors()
+    else:
+        table = _Table(mechanism.outputs, mechanism.weights, mechanism.total, mechanism.ratio)
+        errors = table.moments(problem, 2)
+    return _each(bias_penalty, errors, mechanism.exact_biases)
 
 
 def _keeps_by_column(problem: Problem, mechanism: Mechanism) -> bool:
@@ -125,9 +129,9 @@ def _repaired(problem: Problem, flow: ExactFlow) -> ExactFlow | None:
     return with_exact_means(problem, flow) if problem.unbiased and any(flow.biases) else flow
 
 
-def _each(problem: Problem, errors: Sequence[Fraction], biases: Sequence[Fraction]) -> list[Fraction]:
-    """Half of squared errors, and what biases cost."""
-    penalty = Fraction(0 if problem.unbiased else problem.bias_penalty)
+def _each(bias_penalty: float, errors: Sequence[Fraction], biases: Sequence[Fraction]) -> list[Fraction]:
+    """Half of squared errors, and what biases cost where they are allowed."""
+    penalty = Fraction(bias_penalty) if bias_penalty < math.inf else Fraction(0)
     return [(error + penalty * bias**2) / 2 for error, bias in zip(errors, biases, strict=True)]
 
 
@@ -271,7 +275,7 @@ class _Table:
         """The same of each label, for squared loss."""
         errors, biases = self.moments(problem, 2), self.moments(problem, 1)
         if not (problem.unbiased and any(biases)):
-            return _each(problem, errors, biases)
+            return _each(problem.bias_penalty, errors, biases)
         found = self._completion(problem, biases)
         if found is None:
             return None

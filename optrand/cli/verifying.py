@@ -71,10 +71,11 @@ def proven(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
     """Facts that a proof states of a mechanism, to be printed."""
     from optrand.model.outputs import in_words
 
+    spent = shown_spent(proof.epsilon, proof.target_epsilon)
     return {
         "labels": mechanism.labels.size,
         "outputs": f"{mechanism.n}, {in_words(mechanism.problem.outputs)}",
-        "realised epsilon": f"{shown_spent(proof.epsilon, proof.asked)} of {proof.asked!r} (verified in integers)",
+        "realised epsilon": f"{spent} of {proof.target_epsilon!r} (verified in integers)",
         "largest bias": shown_above(proof.bias, 3),
         "verified gap": told_gap(proof.gap),
         "optimal value": f"between {shown_below(proof.lower, 10)} and {shown_above(proof.upper, 10)}",

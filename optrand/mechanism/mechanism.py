@@ -26,9 +26,11 @@ from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism import file_format
 from optrand.mechanism.privacy import LARGEST, checked_integers, verified_ratio, verified_total
+from optrand.model import losses
 from optrand.model.arcs import Arcs
 from optrand.model.exact_flow import ExactFlow
 from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
@@ -173,6 +175,14 @@ class Mechanism:
     def bias(self) -> float:
         """The largest ``|E[M(y)] - y|``, rounded up."""
         return float_above(max(abs(bias) for bias in self.exact_biases))
+
+    def losses(self, loss: Loss | Tabulated = losses.squared, *, bias_penalty: float = 0.0) -> Floats:
+        """Expected loss of each label and the price of its bias, shape ``(k,)``; squared loss exact and rounded up."""
+        from optrand.certificates import exact_loss
+
+        if loss != losses.squared:
+            return self.randomizer.losses(loss, bias_penalty=bias_penalty)
+        return np.array([float_above(found) for found in exact_loss.as_it_is(self, bias_penalty)])
 
     @property
     def randomizer(self) -> Randomizer:

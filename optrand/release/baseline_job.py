@@ -18,7 +18,7 @@ from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.outputs import Line, in_words
 from optrand.release.diagnosis import Diagnosis, Readings, declared_places
-from optrand.release.job import Announce, Keep, silent
+from optrand.release.job import Keep, ProgressCallback, no_progress
 from optrand.release.randomizer_file import KINDS, finite_moments, save_randomizer
 from optrand.sampling.entropy import EntropySource, SystemEntropy
 
@@ -172,7 +172,7 @@ class BaselineJob:
         values: ArrayLike,
         *,
         source: EntropySource | None = None,
-        announce: Announce | None = None,
+        announce: ProgressCallback | None = None,
         keep: Keep | None = None,  # noqa: ARG002 - as every job
     ) -> BaselineRelease:
         """Replace every label.
@@ -184,7 +184,7 @@ class BaselineJob:
         source : EntropySource, optional
             The operating system by default, the only choice for a release.
         announce : callable, optional
-            Told of each stage as it begins.
+            Called with each stage as it begins.
         keep : callable, optional
             Never called: there is no prior to keep.
 
@@ -205,7 +205,7 @@ class BaselineJob:
         entropy = SystemEntropy() if source is None else source
         given = np.asarray(values)
         places = declared_places(checked_values(given.ravel(), "the labels"), self.labels, clip=self.clip)
-        (announce or silent)("drawing labels")
+        (announce or no_progress)("drawing labels")
         noisy = self.randomizer.sample(self.labels[places], source=entropy).reshape(given.shape)
         return BaselineRelease(noisy, self.labels, self.randomizer, self._summary(places.size, entropy))
 

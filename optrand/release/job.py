@@ -41,24 +41,24 @@ from optrand.sampling.priors import BudgetSplit, private_prior, split_at, split_
 from optrand.solvers import Flow, solve
 from optrand.solvers.flow.solver import CLOSEST
 
-__all__ = ["Announce", "Job", "Keep", "LabelJob", "Release", "Released", "Summary", "silent"]
+__all__ = ["Job", "Keep", "LabelJob", "ProgressCallback", "Release", "Released", "Summary", "no_progress"]
 
-Announce = Callable[[str], object]
-"""Told what a job does next, in a few words."""
+ProgressCallback = Callable[[str], object]
+"""Called with what a job does next, in a few words."""
 
 Keep = Callable[[PaidPrior], object]
 """Given the prior as soon as it is drawn and paid for, before anything else can fail."""
 
 
-def silent(_: str) -> None:
-    """Announce nothing."""
+def no_progress(_: str) -> None:
+    """Report nothing."""
 
 
-Told = TypeVar("Told", covariant=True)
-"""The type of what may be told about a release."""
+SummaryType = TypeVar("SummaryType", covariant=True)
+"""The type of what may be published of a release."""
 
 
-class Released(Protocol[Told]):
+class Released(Protocol[SummaryType]):
     """Noisy labels, and what is published with them."""
 
     @property
@@ -67,7 +67,7 @@ class Released(Protocol[Told]):
         ...
 
     @property
-    def summary(self) -> Told:
+    def summary(self) -> SummaryType:
         """Public summary of the release."""
         ...
 
@@ -76,7 +76,7 @@ class Released(Protocol[Told]):
         ...
 
 
-class Job(Protocol[Told]):
+class Job(Protocol[SummaryType]):
     """A way to replace labels by private ones."""
 
     @property
@@ -104,9 +104,9 @@ class Job(Protocol[Told]):
         values: ArrayLike,
         *,
         source: EntropySource | None = None,
-        announce: Announce | None = None,
+        announce: ProgressCallback | None = None,
         keep: Keep | None = None,
-    ) -> Released[Told]:
+    ) -> Released[SummaryType]:
         """Replace every label."""
         ...
 
@@ -283,7 +283,7 @@ class LabelJob:
         values: ArrayLike,
         *,
         source: EntropySource | None = None,
-        announce: Announce | None = None,
+        announce: ProgressCallback | None = None,
         keep: Keep | None = None,
     ) -> Release:
         """Replace every label.
@@ -295,7 +295,7 @@ class LabelJob:
         source : EntropySource, optional
             The operating system by default, the only choice for a release.
         announce : callable, optional
-            Told of each stage as it begins.
+            Called with each stage as it begins.
         keep : callable, optional
             Given the prior as soon as it is paid for. Should anything fail later, a job with it as `paid_prior` does
             not pay again.
@@ -321,22 +321,22 @@ class LabelJob:
         label only. Together: epsilon_1 + epsilon_2 by composition, at most `epsilon` as exact numbers.
         """
         entropy = SystemEntropy() if source is None else source
-        tell = announce or silent
+        report = announce or no_progress
         given = np.asarray(values)
         places = declared_places(checked_values(given.ravel(), "the labels"), self.labels, clip=self.clip)
         split = self._split(places.size)
         question = self._question(split.labels)
-        tell("estimating the prior")
+        report("estimating the prior")
         bought = self._bought(places, split, entropy)
         try:
             if bought is not None and keep is not None:
                 keep(bought)
             prior, words = self._prior(bought)
-            tell("solving")
+            report("solving")
             mechanism = tabulate(solve(replace(question, prior=prior)))
-            tell("proving")
+            report("proving")
             proof = certify(mechanism, exact=True).require(gap=math.inf)
-            tell("drawing labels")
+            report("drawing labels")
             noisy = mechanism.sample(self.labels[places], source=entropy).reshape(given.shape)
             loss = certify(replace(mechanism.problem, bias_penalty=0.0), mechanism, exact=True).upper
         except BaseException as error:

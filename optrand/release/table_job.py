@@ -10,14 +10,14 @@ from typing import Generic, TypeVar
 from optrand.base.files import check_target, new_file
 from optrand.errors import InvalidInput
 from optrand.release.diagnosis import Diagnosis
-from optrand.release.job import Announce, Job, Released, silent
+from optrand.release.job import Job, ProgressCallback, Released, no_progress
 from optrand.release.paid_prior import PaidPrior
 from optrand.release.table import Table, read_column, read_table, suffix_of
 from optrand.sampling.entropy import EntropySource
 
 __all__ = ["TableJob", "mechanism_path", "paid_prior_path", "randomizer_path"]
 
-Told = TypeVar("Told")
+SummaryType = TypeVar("SummaryType")
 """The type of what may be told about a release."""
 
 
@@ -60,7 +60,7 @@ def _beside(target: str | os.PathLike[str], ending: str) -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableJob(Generic[Told]):
+class TableJob(Generic[SummaryType]):
     """A job such as :class:`~optrand.release.job.LabelJob` on a column of a file.
 
     Every other column is copied as it is: one that was computed from the labels gives them away.
@@ -74,7 +74,7 @@ class TableJob(Generic[Told]):
         Whether the output and what is saved beside it may replace files that exist.
     """
 
-    job: Job[Told]
+    job: Job[SummaryType]
     column: str
     overwrite: bool = False
 
@@ -88,8 +88,8 @@ class TableJob(Generic[Told]):
         target: str | os.PathLike[str],
         *,
         entropy: EntropySource | None = None,
-        announce: Announce | None = None,
-    ) -> Told:
+        announce: ProgressCallback | None = None,
+    ) -> SummaryType:
         """Read `source`, release it as `target`, and save the mechanism, or what else drew the labels, :meth:`beside`.
 
         Raises
@@ -116,13 +116,13 @@ class TableJob(Generic[Told]):
                 f"{type(entropy).__name__} draws words that others can draw again, and a table on disk looks released: "
                 "leave the entropy to the operating system, or use LabelJob on arrays"
             )
-        tell = announce or silent
+        report = announce or no_progress
         path, output = Path(source), Path(target)
         packed = suffix_of(output)
         if (suffix_of(path) == ".parquet") != (packed == ".parquet"):
             raise InvalidInput("input and output must both be CSV or both be Parquet: cells are copied, not converted")
         self._check_targets(path, output)
-        tell("reading the table")
+        report("reading the table")
         table = read_table(path, self.column)
         kept, bought = paid_prior_path(output), None
 
@@ -133,7 +133,7 @@ class TableJob(Generic[Told]):
 
         try:
             release = self.job.run(table.labels, source=entropy, announce=announce, keep=keep)
-            tell("writing")
+            report("writing")
             self._write(release, table, output, compress=packed == ".csv.gz")
         except BaseException as error:
             if bought is not None:
@@ -164,7 +164,7 @@ class TableJob(Generic[Told]):
                 "move it away and pay again"
             )
 
-    def _write(self, release: Released[Told], table: Table, output: Path, *, compress: bool) -> None:
+    def _write(self, release: Released[SummaryType], table: Table, output: Path, *, compress: bool) -> None:
         beside = self.beside(output)
         replaced, saved = beside.exists(), False
         try:

@@ -27,8 +27,8 @@ from optrand.solvers.dispatch import USEFUL_GAP
 
 __all__ = ["Sweep", "SweepRow", "sweep"]
 
-Told = Callable[[int, int], object]
-"""Told how many problems are done, and of how many."""
+ProgressCallback = Callable[[int, int], object]
+"""Called with how many problems are done, and of how many."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def sweep(
     bias_penalties: Iterable[float] | None = None,
     solver: Solver | None = None,
     executor: Executor | None = None,
-    progress: bool | Told = False,
+    progress: bool | ProgressCallback = False,
 ) -> Sweep:
     """Answer a problem at every pair of an epsilon and a bias penalty.
 
@@ -183,13 +183,13 @@ def sweep(
         )
     ]
     rows: list[SweepRow | None] = [question if isinstance(question, SweepRow) else None for question in questions]
-    asked = {i: question for i, question in enumerate(questions) if isinstance(question, Problem)}
-    done = len(rows) - len(asked)
-    with _teller(progress) as tell, closing(_answers(asked, solver, executor)) as answers:
-        tell(done, len(rows))
+    problems = {i: question for i, question in enumerate(questions) if isinstance(question, Problem)}
+    done = len(rows) - len(problems)
+    with _progress_callback(progress) as report, closing(_answers(problems, solver, executor)) as answers:
+        report(done, len(rows))
         for i, row in answers:
             rows[i], done = row, done + 1
-            tell(done, len(rows))
+            report(done, len(rows))
     return Sweep(tuple(row for row in rows if row is not None))
 
 
@@ -213,16 +213,16 @@ def _question(problem: Problem, epsilon: float, penalty: float) -> Problem | Swe
 
 
 def _answers(
-    asked: dict[int, Problem], solver: Solver | None, executor: Executor | None
+    problems: dict[int, Problem], solver: Solver | None, executor: Executor | None
 ) -> Generator[tuple[int, SweepRow]]:
     """Every row with its place, as soon as it is there."""
     if executor is None:
-        for i, problem in asked.items():
+        for i, problem in problems.items():
             yield i, _answer(problem, solver)
         return
     places = {}
     try:
-        for i, problem in asked.items():
+        for i, problem in problems.items():
             places[executor.submit(_answer, problem, solver)] = i
         for future in as_completed(places):
             yield places[future], future.result()
@@ -272,7 +272,7 @@ def _unanswered(epsilon: float, penalty: float, status: str, reason: str) -> Swe
 
 
 @contextmanager
-def _teller(progress: bool | Told) -> Iterator[Told]:
+def _progress_callback(progress: bool | ProgressCallback) -> Iterator[ProgressCallback]:
     """Callback for the progress: the caller's own, a bar that goes when all is done, or one that does nothing."""
     if not isinstance(progress, bool):
         if not callable(progress):

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
 
-from optrand.certificates.largest_loss import certify_largest_loss
-from optrand.errors import InvalidInput, SolverFailed
+from optrand.certificates.certificate import certify
+from optrand.errors import SolverFailed
 from optrand.model.feasibility import balanced
 from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Solution, Stats
 from optrand.solvers.backends.cones import Clarabel
-from optrand.solvers.dual_repair import repair
-from optrand.solvers.failures import solver_failures
+from optrand.solvers.dual_repair import randomizer_of, repair
 from optrand.solvers.flow.interior_point import used
 from optrand.solvers.flow.levels import Intervals, descended, growing
 from optrand.solvers.flow.minimax_program import MinimaxProgram
@@ -54,20 +51,14 @@ class MinimaxFlow(ArcSolver):
     ([0.25, 0.5, 0.25], 1.966347)
     """
 
+    refusal = (
+        "MinimaxFlow() takes two or more labels, squared loss with a bias penalty above 0, and outputs on the line or "
+        "an interval"
+    )
+
     engine: Clarabel = field(default_factory=lambda: Clarabel(1e-9))
 
-    def __call__(self, problem: Problem) -> Solution:
-        """The answer to `problem` under a worst prior instead of its own; a claim, to be certified."""
-        if not self.accepts(problem):
-            raise InvalidInput(
-                "MinimaxFlow() takes two or more labels, squared loss with a bias penalty above 0, and outputs on the "
-                "line or an interval"
-            )
-        with solver_failures(self):
-            return self._solution(problem)
-
     def _solution(self, problem: Problem) -> Solution:
-        start = time.perf_counter()
         intervals, calls = descended(problem, FEWEST, self._programs(FLOORS[0]), self.engine.solve, rounds=self.rounds)
         found = list[tuple[float, Solution]]()
         for floor in FLOORS:
@@ -75,13 +66,13 @@ class MinimaxFlow(ArcSolver):
             try:
                 *_, answer = growing(program_of, intervals, self.engine.solve, rounds=self.rounds, polish=used)
                 calls += answer.calls
-                stats = Stats(repr(self), time.perf_counter() - start, calls, answer.status)
+                stats = Stats(repr(self), iterations=calls, status=answer.status)
                 solution = self._claim(answer.program, answer.point, stats)
             except SolverFailed:
                 if not found and floor == FLOORS[-1]:
                     raise
                 continue
-            found.append((certify_largest_loss(solution).gap, solution))
+            found.append((certify(solution, worst_case=True).gap, solution))
             if found[-1][0] <= 2 * self.gap:
                 break
         return min(found, key=itemgetter(0))[1]
@@ -96,4 +87,4 @@ class MinimaxFlow(ArcSolver):
         worst = replace(program.problem, prior=prior)
         arcs = balanced(worst, program.arcs(point))
         dual = repair(worst, arcs, program.dual(point.potentials, prior), gap=self.gap)
-        return Solution(worst, Randomizer.of_arcs(worst.labels, arcs, worst.epsilon), dual, stats)
+        return Solution(worst, randomizer_of(worst, arcs), dual, stats)

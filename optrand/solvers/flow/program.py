@@ -53,8 +53,8 @@ __all__ = ["TINY", "ArcProgram", "FlowProgram", "Point"]
 TINY = np.finfo(float).tiny
 """Floor of multipliers and slacks."""
 
-FAINT = 1e-12
-"""Biases are charged as if no weight of one were smaller: potentials, which are sums, have no digits for less."""
+FAINT = 1e-20
+"""Biases are charged as if no weight of one were smaller."""
 
 Coefficients = tuple["float | Floats", ...]
 """Of each potential of a node in a row."""

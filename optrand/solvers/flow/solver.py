@@ -21,11 +21,10 @@ from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.conic import ConicProgram, ConicSolution
-from optrand.solvers.dual_repair import relative_gap, repair
-from optrand.solvers.failures import solver_failures
+from optrand.solvers.dual_repair import randomizer_of, relative_gap, repair
+from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.flow.interior_point import used
 from optrand.solvers.flow.levels import descended, growing
-from optrand.solvers.flow.primal_polish import settled_primal
 from optrand.solvers.flow.program import FlowProgram
 
 __all__ = ["ArcSolver", "Flow"]
@@ -56,7 +55,7 @@ OUT_OF_TIME = "time limit"
 
 
 @dataclass(frozen=True)
-class ArcSolver:
+class ArcSolver(GuardedSolver):
     """Options of a solver of cone programs over arcs, and the problems that it takes."""
 
     engine: Clarabel = field(default_factory=lambda: Clarabel(1e-8))
@@ -101,40 +100,37 @@ class Flow(ArcSolver):
     (True, 1.945447)
     """
 
+    refusal = (
+        "Flow() takes squared loss with a bias penalty above 0 and outputs on the line or an interval: "
+        "use ColumnGeneration() for a grid and BinPath() where bias is free"
+    )
+
     time_limit: float = math.inf
 
-    def __call__(self, problem: Problem) -> Solution:
-        """Solve `problem`; the answer is a claim, to be certified.
-
-        Raises
-        ------
-        InvalidInput
-            A problem that it does not accept, or labels too close together for floats to tell apart.
-        SolverFailed
-            Where floats give out.
-        """
-        if not self.accepts(problem):
+    def _check(self, problem: Problem) -> None:
+        """Refuse as well labels that are too close together, by their positions."""
+        super()._check(problem)
+        gaps = np.diff(problem.labels)
+        closest = int(gaps.argmin())
+        share = float(gaps[closest] / np.ptp(problem.labels))
+        if share < CLOSEST:
             raise InvalidInput(
-                "Flow() takes squared loss with a bias penalty above 0 and outputs on the line or an interval: "
-                "use ColumnGeneration() for a grid and BinPath() where bias is free"
+                f"labels number {closest} and {closest + 1} in increasing order are {share:.1g} of the labels' range "
+                f"apart, too close for floats to tell apart in a solution (at least {CLOSEST:g}): merge them"
             )
-        _check_apart(problem)
-        with solver_failures(self):
-            return self._solution(problem)
 
     def _solution(self, problem: Problem) -> Solution:
-        start = time.perf_counter()
+        end = time.perf_counter() + self.time_limit
         response = _debiased_response(problem)
         if response:
-            stats = Stats(repr(self), time.perf_counter() - start, 0, response.stats.status)
-            return replace(response, problem=problem, stats=stats)
+            return replace(response, problem=problem)
         try:
             arcs, dual, status, rounds = self.arcs(problem)
         except _OutOfTime:
-            return _unsolved(problem, Stats(repr(self), time.perf_counter() - start, 0, OUT_OF_TIME))
-        dual = repair(problem, arcs, dual, gap=self.gap, seconds=start + self.time_limit - time.perf_counter())
-        randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
-        return Solution(problem, randomizer, dual, Stats(repr(self), time.perf_counter() - start, rounds, status))
+            return _unsolved(problem, Stats(repr(self), status=OUT_OF_TIME))
+        dual = repair(problem, arcs, dual, gap=self.gap, seconds=end - time.perf_counter())
+        randomizer = randomizer_of(problem, arcs)
+        return Solution(problem, randomizer, dual, Stats(repr(self), iterations=rounds, status=status))
 
     def arcs(self, problem: Problem) -> tuple[Arcs, Dual, str, int]:
         """The arcs of the answer, the multipliers before any repair, the solver status and the number of calls."""
@@ -147,8 +143,6 @@ class Flow(ArcSolver):
             arcs, dual = answer.program.arcs(answer.point), answer.program.dual(answer.point.potentials)
             candidates = [arcs, _on_the_ends(problem, arcs)] if isinstance(problem.outputs, Interval) else [arcs]
             arcs = _best(problem, dual, [balanced(problem, some) for some in candidates])
-            if not problem.unbiased:
-                arcs = settled_primal(problem, arcs)
             if answer.final or clock.left <= 0:
                 break
             if not problem.unbiased:
@@ -200,18 +194,6 @@ class _Clock:
             if self.left > 0:
                 return answer
         raise _OutOfTime
-
-
-def _check_apart(problem: Problem) -> None:
-    """Refuse labels that are too close together, by their positions."""
-    gaps = np.diff(problem.labels)
-    closest = int(gaps.argmin())
-    share = float(gaps[closest] / np.ptp(problem.labels))
-    if share < CLOSEST:
-        raise InvalidInput(
-            f"labels number {closest} and {closest + 1} in increasing order are {share:.1g} of the labels' range "
-            f"apart, too close for floats to tell apart in a solution (at least {CLOSEST:g}): merge them"
-        )
 
 
 def _unsolved(problem: Problem, stats: Stats) -> Solution:
