@@ -119,7 +119,7 @@ def refer(app: Sphinx, tree: nodes.document) -> None:
             continue
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
         module, name = ".".join(parts).removesuffix(".__init__"), node.astext()
-        full = module if name == path.name else f"{module}.{name.removeprefix(parts[-1] + '.')}"
+        full = module if name.endswith((path.name, "/")) else f"{module}.{name.removeprefix(parts[-1] + '.')}"
         xref = addnodes.pending_xref("", refdomain="py", reftype="obj", reftarget=full, refdoc=app.env.docname)
         xref.extend(node.children)
         node.replace_self(xref)

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import IntegerArcs
 
 
 def response(problem, outputs, *, ratio, dual=None):

@@ -19,7 +19,7 @@ from words import ExhaustedError, GivenWords
 
 from optrand.base.arithmetic import privacy_ratio
 from optrand.errors import InvalidInput
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import IntegerArcs
 from optrand.sampling import ArcSampler, Sampler
 from optrand.sampling.drawing import BLOCK
 from optrand.sampling.entropy import SeededEntropy

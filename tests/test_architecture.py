@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -74,6 +75,14 @@ def test_every_module_has_its_floor_and_imports_point_down() -> None:
             for other in imported(path) & set(found):
                 upward = name != "checker" and other != name and floor[other] >= floor[name]
                 assert not upward, f"{path.name} on floor {floor[name]} imports {other} on floor {floor[other]}"
+
+
+def test_the_drawing_shows_the_floors() -> None:
+    drawing = (PACKAGE.parent / "docs" / "images" / "architecture.svg").read_text(encoding="utf-8")
+    rooms = re.findall(r'font-weight="bold" fill="#1d2733">(\w+)<', drawing)
+    assert set(rooms) == {name for floor in FLOORS for name in floor if not name.startswith("_")}
+    floor = {name: level for level, names in enumerate(FLOORS) for name in names}
+    assert [floor[name] for name in rooms] == sorted(floor[name] for name in rooms)
 
 
 def test_the_certificate_sees_no_solver_and_no_backend() -> None:

@@ -23,7 +23,7 @@ from optrand.base.arithmetic import exp_bracket, float_below, log_bracket, priva
 from optrand.certificates.certificate import lower_bound
 from optrand.errors import InvalidFile
 from optrand.mechanism.mechanism import Mechanism, load
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import IntegerArcs
 from optrand.model.losses import Tabulated
 from optrand.model.outputs import Grid, Interval, Line
 from optrand.model.problem import classification, regression, unbiased_regression

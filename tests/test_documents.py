@@ -25,7 +25,7 @@ from optrand.mechanism.file_format import (
     read_table,
     table_document,
 )
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import IntegerArcs
 from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Interval
 from optrand.model.problem import classification, regression, unbiased_regression

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optrand
-from optrand import InvalidInput, Mechanism, estimate
+from optrand import Mechanism, estimate
+from optrand.errors import InvalidInput
 from optrand.estimate import debiasing, factors, weights
 from optrand.sampling.entropy import SeededEntropy
 
@@ -162,7 +163,7 @@ class TestSingular:
     @pytest.mark.parametrize("limit", [0, debiasing.DENSE])
     def test_neighbours_with_one_row_are_named(self, limit, monkeypatch):
         monkeypatch.setattr(debiasing, "DENSE", limit)
-        arcs = optrand.model.integer_arcs.IntegerArcs(4, [0, 0, 3, 3], [2, 2, 3, 3], [0, 1, 2, 3], [1, 2, 1, 2])
+        arcs = optrand.model.arcs.IntegerArcs(4, [0, 0, 3, 3], [2, 2, 3, 3], [0, 1, 2, 3], [1, 2, 1, 2])
         problem = optrand.regression(range(4), np.ones(4) / 4, math.log(3))
         mechanism = Mechanism(problem, None, [0, 1, 2, 3], arcs, Fraction(2))
         with pytest.raises(InvalidInput, match=r"numbered 0 and 1 \(from 0\) have the same row.*1 more pairs"):
@@ -246,7 +247,9 @@ class TestMean:
 
     def test_a_continuum_of_labels(self):
         rng = np.random.default_rng(10)
-        wages = optrand.continuous_mechanism(optrand.ContinuousPrior(rng.gamma(2, size=500)), 1.0, knots=5)
+        wages = optrand.studies.continuous_mechanism(
+            optrand.studies.ContinuousPrior(rng.gamma(2, size=500)), 1.0, knots=5
+        )
         values = rng.uniform(wages.low, wages.high, size=(600, 200))
         noisy = wages.sample(values, source=SeededEntropy(10))
         middle = (wages.low + wages.high) / 2

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from optrand import Dual, Grid, certify, classification, losses, rr, tabulate
 from optrand.certificates import exact, exact_loss
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import IntegerArcs
 from optrand.model.problem import Problem
 
 

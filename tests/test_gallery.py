@@ -14,7 +14,7 @@ import optrand
 from optrand.cli import UNVERIFIED, WRONG_INPUT, app
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import IntegerArcs
 from optrand.plotting.gallery import DRAWINGS, gallery
 
 IMAGES = Path(__file__).parent / "images"

@@ -19,8 +19,7 @@ from definitions import Channel, exponential, proven
 import optrand
 from optrand import Dual, Grid, Interval, Mechanism, Randomizer, certify, losses
 from optrand.base.arithmetic import privacy_ratio
-from optrand.model.arcs import Arcs
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import Arcs, IntegerArcs
 from optrand.model.staircase import decompose
 from optrand.solvers.translation import Translation
 
@@ -167,7 +166,7 @@ def _examine_findings(problem: optrand.Problem, channel: Channel, proof: optrand
         assert proof.findings
     if proof.findings:
         assert proof.gap == math.inf
-        with pytest.raises(optrand.NotCertified):
+        with pytest.raises(optrand.errors.NotCertified):
             proof.require(gap=math.inf)
 
 
@@ -309,7 +308,7 @@ def unbiased_by_force(truth: Known, rng: np.random.Generator) -> Mechanism:
     given = (random_table if rng.random() < 0.4 else random_arcs)(truth, rng)
     try:
         mechanism = optrand.tabulate(truth.problem, given.randomizer)
-    except optrand.NotCertified:
+    except optrand.errors.NotCertified:
         return given
     assert not truth.problem.unbiased or not any(mechanism.exact_biases)
     return mechanism
@@ -457,7 +456,7 @@ def test_bias_is_not_hidden_by_a_far_output_of_negligible_probability() -> None:
     m = optrand.tabulate(s)
     weights = np.hstack([m.weights * 10**60, np.ones((3, 1), dtype=object)])
     f = Mechanism(optrand.unbiased_regression(*a), s.dual, [*m.outputs, 1e18], weights, m.ratio)
-    with pytest.raises(optrand.NotCertified, match="biased by up to"):
+    with pytest.raises(optrand.errors.NotCertified, match="biased by up to"):
         optrand.certify(f, exact=True).require(gap=1e-9)
 
 
@@ -523,7 +522,7 @@ def test_an_output_near_zero_stays_positive_where_labels_are_far_from_it() -> No
 def test_an_output_far_from_zero_has_no_rest_that_another_float_is_nearer_to() -> None:
     assert Arcs(1, [0], [0], [1e16], [1.0], [1.0]).rests == 1
     for output, rest in ((1e16, 1.5), (1.0, -3.0), (0.0, 0.25)):
-        with pytest.raises(optrand.InvalidInput, match="rests of arcs are what rounding"):
+        with pytest.raises(optrand.errors.InvalidInput, match="rests of arcs are what rounding"):
             Arcs(1, [0], [0], [output], [1.0], [rest])
 
 

@@ -10,7 +10,7 @@ from tables import layered_arcs, rows_of
 from optrand.base.arithmetic import privacy_ratio
 from optrand.errors import InvalidInput
 from optrand.mechanism.privacy import verified_total
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import IntegerArcs
 
 RATIOS = [Fraction(2), Fraction(5, 3), privacy_ratio(0.7), privacy_ratio(40.0)]
 

@@ -18,7 +18,7 @@ from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.mechanism import DENSE, Mechanism, load
 from optrand.mechanism.privacy import verified_ratio, verified_total
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import IntegerArcs
 from optrand.model.outputs import Interval
 from optrand.model.problem import regression, unbiased_regression
 from optrand.model.solution import Dual

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import optrand
-from optrand import Infeasible, Interval, InvalidInput, Mechanism, NotCertified, Problem, certify, minimax
+from optrand import Interval, Mechanism, Problem, certify
+from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.model.problem import regression, unbiased_range
 from optrand.solvers import MinimaxFlow
 from optrand.solvers.backends.cones import Clarabel
@@ -19,6 +20,7 @@ from optrand.solvers.flow.interval_prices import violated_intervals
 from optrand.solvers.flow.levels import all_arcs
 from optrand.solvers.flow.minimax_program import MinimaxProgram
 from optrand.solvers.flow.nodes import Nodes
+from optrand.studies import minimax
 
 GAP = 1e-9
 """Of the exact mechanism, relative; 1e-8 from epsilon 6 on."""
@@ -47,7 +49,7 @@ def near(labels: np.ndarray, epsilon: float, margin: float) -> Interval:
     return Interval(low - margin * (high - low), high + margin * (high - low))
 
 
-def exact(answer: optrand.Minimax) -> tuple[Mechanism, optrand.Certificate]:
+def exact(answer: optrand.studies.Minimax) -> tuple[Mechanism, optrand.Certificate]:
     mechanism = answer.tabulate()
     return mechanism, certify(mechanism, worst_case=True)
 

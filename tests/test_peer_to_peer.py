@@ -14,8 +14,7 @@ from scipy import stats
 
 from optrand.baselines.groups import Groups
 from optrand.baselines.peer_accounting import OFFSETS, SINGLE, PeerPair
-from optrand.baselines.peer_bounds import lemma9, lemma9_at, peer_to_peer_table, theorem3, theorem3_flip
-from optrand.baselines.peer_to_peer import PeerToPeer
+from optrand.baselines.peer_to_peer import PeerToPeer, lemma9, lemma9_at, peer_to_peer_table, theorem3, theorem3_flip
 from optrand.errors import InvalidInput
 from optrand.sampling.entropy import SeededEntropy
 

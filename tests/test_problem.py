@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from optrand import Grid, Interval, Line, Randomizer, classification, losses, regression, unbiased_regression
+from optrand import Grid, Interval, Randomizer, classification, losses, regression, unbiased_regression
 from optrand.errors import Infeasible, InvalidInput
+from optrand.model.outputs import Line
 from optrand.model.problem import Problem, unbiased_range
 
 LOG3 = math.log(3)
@@ -158,7 +159,7 @@ def test_a_line_has_no_ends():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"loss": "squared"}, "loss is of type str, expected one of optrand.model.losses"),
+        ({"loss": "squared"}, "loss is of type str, expected one of optrand.losses"),
         ({"loss": losses.Tabulated([[0, 1], [1, 0]])}, "a tabulated loss needs outputs on a grid"),
         ({"loss": losses.Tabulated([[0, 1]]), "outputs": [0, 1]}, r"shape \(1, 2\), expected \(2, 2\)"),
         ({"loss": losses.Tabulated([[0], [1]]), "outputs": [0, 1]}, r"shape \(2, 1\), expected \(2, 2\)"),

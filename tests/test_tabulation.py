@@ -105,9 +105,9 @@ def test_zeros_of_a_simplex_answer_are_mended_and_a_broken_design_is_not() -> No
     tiny = np.array([[0.5, 0.5, 0.0], [0.5, 0.5 - 1e-11, 1e-11], [0.5, 0.5, 0.0]])
     check_exact(optrand.tabulate(problem, Randomizer(problem.labels, problem.labels, tiny, 1.0)), 1.0)
     broken = Randomizer(problem.labels, problem.labels, np.eye(3), 1.0)
-    with pytest.raises(optrand.NotCertified, match="not 1-DP"):
+    with pytest.raises(optrand.errors.NotCertified, match="not 1-DP"):
         optrand.tabulate(problem, broken)
-    with pytest.raises(optrand.InvalidInput, match="labels"):
+    with pytest.raises(optrand.errors.InvalidInput, match="labels"):
         optrand.tabulate(problem, Randomizer([5, 6, 7], problem.labels, np.full((3, 3), 1 / 3), 1.0))
 
 

@@ -6,14 +6,15 @@ import dataclasses
 import math
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
+import joblib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +36,6 @@ from optrand.theory import (
     claims,
     equal,
     find,
-    kept,
     none,
     running,
     worst,
@@ -262,7 +262,7 @@ def test_processes_find_what_one_process_finds() -> None:
 
 
 def test_what_is_kept_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "kept.db"
+    file = tmp_path / "kept"
     first = list(running.run(FIRST_TWO, jobs=1, kept=file))
 
     tried = []
@@ -276,7 +276,7 @@ def test_what_is_kept_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.Mon
     assert not tried
     list(running.run(FIRST_TWO, Budget.FULL, jobs=1, kept=file))
     assert tried == list(FIRST_TWO)
-    monkeypatch.setattr(kept, "code_digest", lambda: "other code")
+    monkeypatch.setattr(running, "code_digest", lambda: "other code")
     list(running.run(FIRST_TWO, jobs=1, kept=file))
     assert tried == [*FIRST_TWO, *FIRST_TWO]
 
@@ -295,8 +295,8 @@ def test_a_check_that_breaks_off_takes_no_other_with_it() -> None:
     assert isinstance(last, Finding)
 
 
-def end_the_second(name: str, budget: Budget) -> running.Outcome:
-    """What a worker does that is killed at the second claim."""
+def end_the_second(name: str, budget: Budget, _: None) -> running.Outcome:
+    """A worker that is killed at the second claim."""
     if name == FIRST_TWO[1].name:
         time.sleep(0.5)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -329,39 +329,35 @@ if __name__ == "__main__":
     run.communicate(timeout=60)
 
 
-def test_an_empty_file_is_begun(tmp_path: Path) -> None:
-    file = tmp_path / "kept.db"
-    file.touch()
-    findings = list(running.run(FIRST_TWO, jobs=1, kept=file))
-    assert kept.kept_findings(file, Budget.QUICK) == dict(zip([each.name for each in FIRST_TWO], findings, strict=True))
-
-
-def test_infinities_are_kept(tmp_path: Path) -> None:
+def test_infinities_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unbounded(number: int) -> Comparison:
         """Every number is at most infinity."""
         return at_most(number, math.inf)
 
-    finding = check(made(printed=unbounded))
-    kept.keep(tmp_path / "kept.db", finding)
-    assert kept.kept_findings(tmp_path / "kept.db", Budget.QUICK) == {finding.claim: finding}
+    claim = made(printed=unbounded)
+    (first,) = running.run([claim], kept=tmp_path)
+    monkeypatch.setattr(running, "check", lambda *_: pytest.fail("tried again"))
+    assert list(running.run([claim], kept=tmp_path)) == [first]
 
 
-def test_another_file_is_not_added_to(tmp_path: Path) -> None:
+@pytest.mark.parametrize("left", [0, 10, 200])
+def test_a_finding_that_a_crash_tore_is_made_again(tmp_path: Path, left: int) -> None:
+    findings = [each for each in running.run(FIRST_TWO, jobs=1, kept=tmp_path) if isinstance(each, Finding)]
+    torn = next(tmp_path.rglob("output.pkl"))
+    torn.write_bytes(torn.read_bytes()[:left])
+    with warnings.catch_warnings(action="ignore"):
+        again = [each for each in running.run(FIRST_TWO, jobs=1, kept=tmp_path) if isinstance(each, Finding)]
+    assert [dataclasses.replace(each, seconds=0) for each in again] == [
+        dataclasses.replace(each, seconds=0) for each in findings
+    ]
+
+
+def test_another_file_is_not_touched(tmp_path: Path) -> None:
     file = tmp_path / "census.csv"
     file.write_text("weeks\n52\n")
-    with pytest.raises(InvalidInput, match="is not a file of findings"):
+    with pytest.raises(InvalidInput, match="is not a folder of findings"):
         list(running.run(FIRST_TWO, jobs=1, kept=file))
     assert file.read_text() == "weeks\n52\n"
-    with pytest.raises(InvalidInput, match="is not a plain file"):
-        kept.kept_findings(tmp_path, Budget.QUICK)
-
-
-def test_another_database_is_not_added_to(tmp_path: Path) -> None:
-    file = tmp_path / "census.db"
-    with sqlite3.connect(file) as database:
-        database.execute("create table weeks (number)")
-    with pytest.raises(InvalidInput, match="is not a file of findings"):
-        kept.kept_findings(file, Budget.QUICK)
 
 
 def test_a_number_of_jobs_without_meaning_is_refused() -> None:
@@ -425,8 +421,8 @@ def test_the_command_writes_a_page_and_pictures_and_refuses_to_replace_them(tmp_
         (("--claim", "b23-proposition-7", "--page", "/nowhere/page.md"), "is not a folder"),
         (("--claim", "b23-proposition-7", "--pictures", "/nowhere/at/all"), "cannot be made a folder"),
         (("--claim", "b23-proposition-7", "--page", ".", "--force"), "a folder or a device"),
-        (("--claim", "b23-proposition-7", "--keep", "/nowhere/kept.db"), "is not a folder"),
-        (("--claim", "b23-proposition-7", "--keep", "same", "--page", "./same"), "both the page and the file"),
+        (("--claim", "b23-proposition-7", "--keep", "/nowhere/kept"), "is not a folder"),
+        (("--claim", "b23-proposition-7", "--keep", "same", "--page", "./same"), "both the page and the folder"),
     ],
 )
 def test_the_command_refuses_what_it_cannot_do(
@@ -480,20 +476,19 @@ def test_the_command_goes_on_without_an_extra_unless_asked_for_that_claim(monkey
 
 
 def test_a_full_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "optrand", "theory", "--paper", "B23", "--budget", "full", "--keep", "kept.db"]
+    command = [sys.executable, "-m", "optrand", "theory", "--paper", "B23", "--budget", "full", "--keep", "kept"]
     run = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
-    file = tmp_path / "kept.db"
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and len(kept.kept_findings(file, Budget.FULL)) < 2:
+    while time.monotonic() < deadline and len(list(tmp_path.rglob("output.pkl"))) < 2:
         time.sleep(0.05)
     os.killpg(run.pid, signal.SIGKILL)
     run.wait()
-    before = kept.kept_findings(file, Budget.FULL)
-    assert before
+    before = {finding.claim: finding for finding in map(joblib.load, tmp_path.rglob("output.pkl"))}
+    assert len(before) >= 2
     chosen = [claim for claim in find(paper="B23") if claim.name in before]
-    assert list(running.run(chosen, Budget.FULL, kept=file)) == [before[claim.name] for claim in chosen]
+    assert list(running.run(chosen, Budget.FULL, kept=tmp_path / "kept")) == [before[claim.name] for claim in chosen]
 
 
 def test_a_reader_that_has_read_enough_is_no_error() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,19 +12,16 @@ import pytest
 from scipy.optimize import linprog
 
 from optrand.base.arithmetic import privacy_ratio
-from optrand.baselines import ClusterRR, UniformRR
+from optrand.baselines import ClusterRR, PeerToPeer, UniformRR
+from optrand.baselines.cluster import cluster_distribution
 from optrand.estimate import resampling_loss_weights
 from optrand.theory import find
-from optrand.theory.e22.association import Association, found
-from optrand.theory.e22.curator import Curator
-from optrand.theory.e22.deviations import deviation
-from optrand.theory.e22.distortion import distortion
-from optrand.theory.e22.labels_alone import LabelsAlone
-from optrand.theory.e22.losses import Population
-from optrand.theory.e22.matrices import Randomization
-from optrand.theory.e22.noise import channel, law_of_distributions
-from optrand.theory.e22.peers import Peers
-from optrand.theory.e22.risks import NoisyChoice
+from optrand.theory.e22.association import Association, Majority
+from optrand.theory.e22.curator import Curator, LabelsAlone, drawn_as_printed
+from optrand.theory.e22.losses import Noisy, Population, Randomization
+from optrand.theory.e22.noise import channel, law_of_distributions, renormalized
+from optrand.theory.e22.peers import Accounted, Cluster, Peers, package_accounts_for_releases, released_as_printed
+from optrand.theory.e22.risks import Functions, NoisyChoice, Scaled, differences_count_by_their_root, longest_walk
 
 TOLERANCE = 1e-9
 """Of sums in floats."""
@@ -47,7 +45,8 @@ def within_five_errors(hits, expected):
 
 def test_only_unnamed_constants_and_limits_are_left_open():
     assert {each.name for each in find(paper="E22") if not each.decidable} == {
-        f"E22 {number}" for number in ("Lemma 7", "Theorem 2", "Corollary 1", "Corollary 2", "Theorem 4", "Theorem 5")
+        *(f"E22 {number}" for number in ("Lemma 7", "Equation 15", "Theorem 2", "Corollary 1", "Corollary 2")),
+        *(f"E22 {number}" for number in ("Theorem 4", "Section 6: excess risk", "Theorem 5")),
     }
 
 
@@ -57,22 +56,44 @@ class TestCurator:
         curator = Curator((0, 2), 1, noise=Fraction(3, 2), resampling=Fraction(99, 100))
         label = (Fraction(1, 100) + Fraction(99, 100) * Fraction(2, 3)) / (Fraction(99, 100) * Fraction(2, 3))
         assert curator.corners == Fraction(9, 4) * label
-        assert curator.corners > curator.noise * curator.labels_alone
+        assert curator.corners > curator.spent(1, curator.threshold)
         # And so does the law of what the package draws.
-        assert curator.whole_rows > curator.noise * curator.labels_alone
+        assert curator.whole_rows > curator.spent(1, curator.threshold)
 
     def test_corners_are_as_likely_as_counted(self):
         curator = Curator((2, 3), 1, noise=Fraction(2), resampling=HALF)
         drawn = algorithm_1((3, 3), 1 / 6, 1 / math.log(2), 200_000)
         for top in (0, 1):
             hits = np.isclose(drawn[:, top], 5 / 6)
-            assert within_five_errors(hits, float(curator._mass((3, 3), top)))
+            assert within_five_errors(hits, float(curator.corner_mass((3, 3), top)))
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"noise": Fraction(9)},
+            {"noise": Fraction(173, 100)},
+            {"low": 0},
+            {"low": 2},
+            {"resampling": Fraction(1, 2)},
+            # Twice the epsilon of the labels: 1 + (1 - lambda) / (lambda tau) is 8/3, and 64/9.
+            {"resampling": 1 / (1 + Fraction(55, 9) / 5)},
+        ],
+    )
+    def test_draws_tell_a_wrong_noise_threshold_and_epsilon(self, change):
+        curator = Curator((0, 4), 1, noise=Fraction(3), resampling=Fraction(3, 4))
+        assert drawn_as_printed(curator).holds
+        assert not drawn_as_printed(curator, counted=replace(curator, **change)).holds
 
     def test_laws_of_distributions_are_laws(self):
         law = law_of_distributions((2, 1, 0), Fraction(1, 5), Fraction(3, 2))
         assert sum(law.values()) == 1
         assert all(sum(q) == 1 and min(q) >= Fraction(1, 5) for q in law)
         assert channel(0, 0, (HALF, HALF), HALF) == Fraction(3, 4)
+
+    def test_many_shares_at_a_time_end_where_the_package_ends(self):
+        clipped = np.random.default_rng(4).uniform(0.2, 1, (50, 3))
+        exact = [cluster_distribution([Fraction(share) for share in row], Fraction(0.2)) for row in clipped]
+        assert renormalized(clipped, 0.2) == pytest.approx(np.array(exact, dtype=float))
 
     @pytest.mark.parametrize("k", [2, 3, 7])
     def test_what_the_package_spends_is_what_the_corollaries_say(self, k):
@@ -84,7 +105,7 @@ class TestCurator:
         share = 1 / (1 + math.expm1(0.5) * 0.25)
         q = algorithm_1((4, 2), 0.25, 2.0, 200_000)[:, 0]
         zeros = (1 - share + share * q) ** 4 * (share * q) ** 2
-        low, high = labels._zeros(2, low=True), labels._zeros(2, low=False)
+        low, high = labels.zeros(2, low=True), labels.zeros(2, low=False)
         assert low < high < 1.02 * low
         assert within_five_errors(zeros, (low + high) / 2)
 
@@ -96,7 +117,8 @@ class TestLosses:
         given = Randomization((Fraction(1), *[Fraction(0)] * 4), Fraction(beta))
         total = 2 * float(given.kept) + 5 * float(given.beta) ** 2
         smallest = math.sqrt((total - math.sqrt(total**2 - 4 * float(given.kept) ** 2)) / 2)
-        singular = np.linalg.svd(np.array(given.matrix, dtype=float), compute_uv=False)
+        matrix = [list(law.values()) for law in given.laws]
+        singular = np.linalg.svd(np.array(matrix, dtype=float), compute_uv=False)
         assert singular[-1] == pytest.approx(smallest, rel=1e-6)
         assert given.strays == 0
 
@@ -112,10 +134,10 @@ class TestLosses:
 
     def test_distortion_without_noise_and_with_it(self):
         # One label has all: the others rise to tau and the first falls by as much.
-        assert distortion(np.array([1.0, 0, 0]), 0.2, 1e-9) == pytest.approx(0.8, rel=1e-6)
+        assert Noisy((1, 0, 0), Fraction(1, 5), 1e-9).distortion == pytest.approx(0.8, rel=1e-6)
         drawn = algorithm_1((3, 2, 1), 0.1, 1.0, 100_000)
         apart = np.abs(drawn - np.array([3, 2, 1]) / 6).sum(axis=1).mean()
-        assert distortion(np.array([3, 2, 1]) / 6, 0.1, 1 / 6) == pytest.approx(apart, rel=0.01)
+        assert Noisy((3, 2, 1), Fraction(1, 10), 1.0).distortion == pytest.approx(apart, rel=0.01)
 
     def test_noise_can_mislead_though_it_is_right_on_average(self):
         # Three ones of which one is seen as a zero; beta = 1/2. "Always 0" looks better where q is (0, 1): no noise
@@ -123,10 +145,26 @@ class TestLosses:
         choice = NoisyChoice(Fraction(793, 1440), (0, 3), (1, 2), Fraction(2), HALF)
         assert choice.largest_of_means == 0
         assert choice.excess == Fraction(4, 9) * (2 * Fraction(793, 1440) - 1)
+        # The line itself has 8 K / (1 - beta) K sigma / s beside it, about 30.8.
+        assert choice.excess < choice.bias
+        assert choice.bias == pytest.approx(30.78, abs=0.01)
+
+    def test_hulls_of_one_function_are_as_complex_as_it_and_its_negative(self):
+        # Of a function that is 1 on two rows: signs sum to 2, 0, 0 or -2, and their absolute values have the mean 1.
+        one = Functions(((1, 1),), 3)
+        assert one.complexity(one.values) == 0
+        assert one.complexity(one.hull) == 2 * 3 * HALF == 6 * one.complexity(((1, 1), (-1, -1)))
+
+    @pytest.mark.parametrize("steps", [1, 4, 7])
+    def test_longest_walks_by_all_signs(self, steps):
+        walks = itertools.product((-1, 1), repeat=steps)
+        longest = [max(0, *itertools.accumulate(signs)) for signs in walks]
+        assert longest_walk(steps) == pytest.approx(sum(longest) / 2**steps)
 
     def test_deviations_are_quantiles(self):
         # Four coins: 0, 1/4, 1/2 from their mean with probabilities 6/16, 8/16, 2/16.
-        assert [deviation(4, 0.5, gamma) for gamma in (0.7, 0.625, 0.6, 0.125, 0.1)] == [0, 0, 0.25, 0.25, 0.5]
+        coins = [Scaled(1, 4, gamma) for gamma in (0.7, 0.625, 0.6, 0.125, 0.1)]
+        assert [differences_count_by_their_root(each).left for each in coins] == [0, 0, 0.25, 0.25, 0.5]
 
 
 class TestPeers:
@@ -143,13 +181,39 @@ class TestPeers:
                     law[j] += mass * math.comb(3, j) * share**j * (1 - share) ** (3 - j)
             laws.append(law)
         peers = Peers(3, flip, Fraction(1), HALF, 3)
-        epsilon, delta = peers.bounds
+        epsilon, delta = peers.bounds(flip)
         both = (
             sum(max(0.0, float(a) - math.exp(epsilon) * float(b)) for a, b in zip(p, q, strict=True))
             for p, q in (laws, laws[::-1])
         )
         assert max(both) == pytest.approx(peers.delta(epsilon), abs=TOLERANCE)
         assert peers.delta(epsilon) > 2 * delta
+
+    def test_releases_are_a_law(self):
+        law = Cluster((0, 1, 1), Fraction(1, 4), Fraction(1, 3)).law()
+        assert sum(law.values()) == 1
+        assert law[-1, -1, -1] == Fraction(2, 3) ** 3
+
+    @pytest.mark.parametrize("change", [{"flip": Fraction(1, 5)}, {"rate": Fraction(9, 20)}, {"labels": (0, 1, 0)}])
+    def test_draws_tell_a_wrong_flip_and_rate(self, change):
+        cluster = Cluster((0, 0, 0), Fraction(1, 4), HALF)
+        assert released_as_printed(cluster).holds
+        assert not released_as_printed(cluster, counted=replace(cluster, **change)).holds
+
+    def test_deltas_tell_an_epsilon_that_is_doubled(self):
+        accounted = Accounted(3, Fraction(1, 4), HALF, 0.2)
+        stated = PeerToPeer(0.25, 0.5).delta(0.2, 3).delta
+        assert package_accounts_for_releases(accounted).left == pytest.approx(stated, abs=TOLERANCE)
+        assert package_accounts_for_releases(replace(accounted, epsilon=0.4)).left < 0.9 * stated
+
+    def test_peers_mislead_as_often_as_their_releases(self):
+        # Three users, labels 1 with probability 3/5: all labels and releases, ties for "always 0".
+        ones, often = Fraction(3, 5), Fraction(0)
+        for labels in itertools.product((0, 1), repeat=3):
+            mass = math.prod(ones if y else 1 - ones for y in labels)
+            law = Cluster(labels, Fraction(1, 10), HALF).law()
+            often += mass * sum(p for copies, p in law.items() if copies.count(1) <= copies.count(0))
+        assert Majority(3, 0.5, 0.1, 0.5).misled(0.6) == pytest.approx(float(often))
 
 
 @pytest.mark.parametrize(("k", "size"), [(3, 1), (4, 2)])
@@ -173,5 +237,5 @@ def test_no_mechanism_finds_more_labels(k, size):
             -np.array(gains), A_ub=np.array(rows), b_ub=np.zeros(len(rows)), A_eq=sums, b_eq=np.ones(len(tables))
         )
         problem = Association(k, size, Fraction(ratio))
-        best = max(float(found(problem, count)) - price * count for count in range(k + 1))
+        best = max(float(problem.found(count)) - price * count for count in range(k + 1))
         assert -answer.fun == pytest.approx(best, abs=1e-8)

@@ -18,12 +18,10 @@ from scipy.stats import binom
 
 from optrand.estimate import top_k_loss_weights
 from optrand.theory import Budget, Claim, check, find
-from optrand.theory.g21.complexity import Bound, rademacher, samples
-from optrand.theory.g21.debiased_losses import TopK
-from optrand.theory.g21.groups import group_delta, likeliest
-from optrand.theory.g21.least_risk import known_of_a_sign
-from optrand.theory.g21.replication import least_excess
-from optrand.theory.g21.resampling import occurrences
+from optrand.theory.g21.debiased import TopK
+from optrand.theory.g21.finite_classes import exceeded, log_term, rademacher, samples
+from optrand.theory.g21.lower_bounds import group_delta, known_of_a_sign, likeliest, occurrences
+from optrand.theory.g21.populations import Copied
 
 LP_TOLERANCE = 1e-7
 
@@ -111,7 +109,7 @@ def test_without_delta_randomized_response_has_the_least_excess_risk(n: int) -> 
         assert -program.fun == pytest.approx(sum(weights) * best, abs=LP_TOLERANCE)
         assert -program.fun / np.linalg.norm(weights) <= math.sqrt(n) * best + LP_TOLERANCE
     expected = 1 / (math.sqrt(n) * (ratio + 1))
-    assert least_excess(Fraction(ratio), Fraction(0), copies=1, n=n) == pytest.approx(expected, rel=1e-12)
+    assert Copied(Fraction(math.log(ratio)), Fraction(0), n).least == pytest.approx(expected, rel=1e-12)
 
 
 def test_with_delta_randomized_response_is_not_best() -> None:
@@ -128,7 +126,7 @@ def _nearly_free(each: Any) -> bool:
 
 def test_what_the_parameter_zero_loses_on_copies_by_hand() -> None:
     """At epsilon = 1/2: one direction twice, whose least risk is -1/2; the same with a zero vector; ten, twice each."""
-    copied = {each.n: each for each in instances("Lemma 15: with constants") if str(each.copies) == "epsilon 1/2"}
+    copied = {each.n: each for each in instances("Lemma 15: with constants") if each.epsilon == 1 / 2}
     assert copied[2].ignorant == pytest.approx(1 / 2, rel=1e-14)
     assert copied[3].ignorant == pytest.approx(1 / 3, rel=1e-14)
     assert copied[20].ignorant == pytest.approx(math.sqrt(10) / 20, rel=1e-14)
@@ -181,7 +179,7 @@ def test_what_resampling_spends_is_at_least_what_a_fine_mesh_of_events_finds() -
 
 def test_debiased_losses_by_hand() -> None:
     """With E = 3 and two of three labels kept p = 1/4: (l - (l_0 + l_1) / 4) / (1/2)."""
-    response = TopK((Fraction(1, 2), Fraction(3, 10), Fraction(1, 5)), 2, Fraction(3))
+    response = TopK((Fraction(1, 2), Fraction(3, 10), Fraction(1, 5)), Fraction(3), 2)
     losses = [Fraction(1), Fraction(1, 2), Fraction(0)]
     assert [response.debiased(losses, y) for y in range(3)] == [Fraction(5, 4), Fraction(1, 4), Fraction(-3, 4)]
     assert [response.expected(losses, y) for y in range(3)] == [Fraction(1), Fraction(1, 2), Fraction(3, 4)]
@@ -210,13 +208,13 @@ def test_theorem_17_fails_for_one_function_two_labels_and_one_example() -> None:
     """
     weights = top_k_loss_weights([0, 1], [True, True], math.log(2))
     assert (weights @ [1.0, 0.0]).round(12).tolist() == [2.0, -1.0]
-    bound = Bound.failing(Fraction(1, 2), offset=Fraction(0), size=1)
-    assert bound.value == pytest.approx(math.sqrt(math.log(4) / 2), rel=1e-12)
-    assert bound.exceeded_by(Fraction(1))
+    squared = log_term(Fraction(1, 2), 1)
+    assert float(squared) == pytest.approx(math.log(4) / 2, rel=1e-12)
+    assert exceeded([(Fraction(1), Fraction(1))], Fraction(0), squared) == 1
     broken = check(claim("Theorem 17")).printed.broken
     assert broken is not None
     assert (broken.left, broken.right) == (1.0, 0.5)
-    assert "kept labels 0, 1 | E = 2, n = 1" in broken.instance
+    assert "E = 2, k = 2)), n = 1, beta = 1/2" in broken.instance
 
 
 @pytest.mark.parametrize("n", [100, 10_000, 1_000_000])

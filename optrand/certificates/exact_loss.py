@@ -1,22 +1,15 @@
-"""The exact loss of a mechanism that is feasible, or of the exact repair of a randomizer that rounding keeps from it.
+"""Exact loss of a feasible mechanism, or of the exact repair of a randomizer that is feasible up to rounding.
 
-This is the upper end of a certificate. It knows no multipliers: it is what one private, normalised and (where the
-problem asks for it) unbiased mechanism loses, in rational arithmetic, rounded up where a loss is irrational. What a
-repair costs is thereby counted. Three forms, three repairs:
-
-* interval columns, whose masses become integers that conserve flow and whose moments become exact
-  (:mod:`optrand.mechanism.exact_means`): private and normalised by construction;
-* a table in integers, private and normalised already, whose means a share of two outputs makes right
-  (:mod:`optrand.mechanism.completion`);
-* a table in floats, whose columns are lifted until they keep within the ratio, whose rows are then given one total, and
-  whose means are made right in the same way.
+This is the upper end of a certificate, in rational arithmetic, rounded up where a loss is irrational
+(``docs/mathematics.md``, section 2). Interval columns get integer masses that conserve flow and exact moments
+(:mod:`optrand.mechanism.exact_means`). Tables in floats are lifted until columns keep within the ratio and evened until
+rows have one total; they and tables in integers get their means from two outputs (:mod:`optrand.mechanism.completion`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from operator import mul
@@ -31,24 +24,23 @@ from optrand.mechanism.exact_means import with_exact_means
 from optrand.mechanism.flow_tabulation import exact_flow
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
-from optrand.model.exact_flow import ExactFlow
-from optrand.model.integer_arcs import IntegerArcs
-from optrand.model.interval_channel import IntervalChannel
+from optrand.model.arcs import IntegerArcs
+from optrand.model.exact_columns import ExactColumns, deviations
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 
-__all__ = ["as_it_is", "of_each_label", "of_mechanism", "of_randomizer"]
+__all__ = ["of_each_label", "of_mechanism", "of_randomizer"]
 
 
 def of_mechanism(problem: Problem, mechanism: Mechanism) -> Fraction | None:
-    """The objective of the minimisation at a mechanism, or at its repair; None where it cannot be repaired.
+    """Objective of the minimisation at a mechanism, or at its repair; None where it cannot be repaired.
 
-    Outputs that were split between neighbouring floats count as what they are on average, except on a grid: with them
-    the mechanism is as private and as unbiased, and it is what the floats stand for.
+    Outputs that were split between neighbouring floats count as their mean, except on a grid: as private and as
+    unbiased, and what the floats stand for.
     """
     if problem.loss == losses.squared and _keeps_by_column(problem, mechanism):
-        flow = _repaired(problem, _columns(problem, mechanism))
+        flow = _repaired(problem, _joined(problem, mechanism))
         return None if flow is None else flow.squared_error(problem.prior) / 2 + _charge(problem, flow.biases)
     biases = mechanism.exact_biases
     if problem.unbiased and any(biases):
@@ -58,7 +50,7 @@ def of_mechanism(problem: Problem, mechanism: Mechanism) -> Fraction | None:
 
 
 def of_randomizer(problem: Problem, randomizer: Randomizer) -> Fraction | None:
-    """The same of a randomizer in floats that is feasible within rounding."""
+    """Objective at the repair of a randomizer in floats that is feasible within rounding; None where there is none."""
     if randomizer.arcs is None:
         return _Table.of_floats(problem, randomizer).completed(problem)
     flow = _flow_of(problem, randomizer)
@@ -72,71 +64,52 @@ def of_randomizer(problem: Problem, randomizer: Randomizer) -> Fraction | None:
 
 
 def of_each_label(problem: Problem, answer: Randomizer | Mechanism) -> list[Fraction] | None:
-    """What each label loses, half its squared error and the penalty on its bias; None where there is no repair."""
+    """Loss of each label, half its squared error and the penalty on its bias; None where there is no repair."""
     if isinstance(answer, Mechanism):
         if not _keeps_by_column(problem, answer):
             return _Table.of_mechanism(problem, answer).of_each_label(problem)
-        flow = _repaired(problem, _columns(problem, answer))
+        flow = _repaired(problem, _joined(problem, answer))
     else:
         if answer.arcs is None:
             return _Table.of_floats(problem, answer).of_each_label(problem)
         flow = _flow_of(problem, answer)
-    return None if flow is None else _each(problem.bias_penalty, flow.squared_errors(), flow.biases)
-
-
-def as_it_is(mechanism: Mechanism, bias_penalty: float) -> list[Fraction]:
-    """The same of a mechanism without any repair, at a price of bias that may be infinite."""
-    problem = mechanism.problem
-    if mechanism.arcs is not None:
-        errors = _columns(problem, mechanism, joined=False).squared_errors()
-    else:
-        table = _Table(mechanism.outputs, mechanism.weights, mechanism.total, mechanism.ratio)
-        errors = table.moments(problem, 2)
-    return _each(bias_penalty, errors, mechanism.exact_biases)
+    return None if flow is None else _each(problem, flow.squared_errors(), flow.biases)
 
 
 def _keeps_by_column(problem: Problem, mechanism: Mechanism) -> bool:
-    """Whether a mechanism is made of interval columns that keep the budget of the problem each by itself.
+    """Whether each interval column of a mechanism keeps the budget of the problem by itself.
 
     Arcs of a larger ratio may keep it together, at outputs that they share; taken apart they do not.
     """
     return mechanism.arcs is not None and mechanism.ratio <= exp_bracket(problem.epsilon)[0]
 
 
-def _columns(problem: Problem, mechanism: Mechanism, *, joined: bool = True) -> ExactFlow:
-    """Those of a mechanism of arcs, neighbouring floats joined where what lies between them is allowed."""
-    arcs, joined = mechanism.arcs, joined and not isinstance(problem.outputs, Grid)
-    return ExactFlow.of_integers(
-        mechanism.labels,
-        mechanism.outputs,
-        arcs,  # type: ignore[arg-type]
-        mechanism.ratio,
-        joined=joined,
-    )
+def _joined(problem: Problem, mechanism: Mechanism) -> ExactColumns:
+    """Columns of a mechanism of arcs, neighbouring floats joined where outputs between them are allowed."""
+    return mechanism.columns(joined=not isinstance(problem.outputs, Grid))
 
 
-def _flow_of(problem: Problem, randomizer: Randomizer) -> ExactFlow | None:
-    """The exact columns of a randomizer of arcs, whose rows are right at the budget that it claims."""
+def _flow_of(problem: Problem, randomizer: Randomizer) -> ExactColumns | None:
+    """Exact columns of a randomizer of arcs, whose rows are right at the budget that it claims."""
     try:
-        problem = replace(problem, epsilon=min(problem.epsilon, randomizer.epsilon))
-        return exact_flow(problem, randomizer.arcs, corrected=False)  # type: ignore[arg-type]
+        return exact_flow(problem.within(randomizer.epsilon), randomizer.arcs)  # type: ignore[arg-type]
     except (Infeasible, NotCertified):
         return None
 
 
-def _repaired(problem: Problem, flow: ExactFlow) -> ExactFlow | None:
+def _repaired(problem: Problem, flow: ExactColumns) -> ExactColumns | None:
     """Exact columns without bias where none is allowed."""
     return with_exact_means(problem, flow) if problem.unbiased and any(flow.biases) else flow
 
 
-def _each(bias_penalty: float, errors: Sequence[Fraction], biases: Sequence[Fraction]) -> list[Fraction]:
-    """Half of squared errors, and what biases cost where they are allowed."""
-    penalty = Fraction(bias_penalty) if bias_penalty < math.inf else Fraction(0)
+def _each(problem: Problem, errors: Sequence[Fraction], biases: Sequence[Fraction]) -> list[Fraction]:
+    """Halves of squared errors and of charges for biases."""
+    penalty = Fraction(0 if problem.unbiased else problem.bias_penalty)
     return [(error + penalty * bias**2) / 2 for error, bias in zip(errors, biases, strict=True)]
 
 
 def _charge(problem: Problem, biases: Sequence[Fraction]) -> Fraction:
-    """The bias penalty; nothing where it is infinite, for there all biases are 0."""
+    """Penalty on the biases; nothing where it is infinite, for there all biases are 0."""
     if problem.unbiased or not problem.bias_penalty:
         return Fraction(0)
     charges = zip(map(Fraction, problem.prior.tolist()), biases, strict=True)
@@ -144,11 +117,10 @@ def _charge(problem: Problem, biases: Sequence[Fraction]) -> Fraction:
 
 
 def _expected(problem: Problem, outputs: Floats, table: IntegerArcs | Integers, ratio: Fraction) -> Fraction:
-    """The expected loss times the row total, rounded up where it is not rational.
+    """Expected loss times the row total, rounded up where it is not rational.
 
-    Not for squared loss of arcs, which :class:`~optrand.model.exact_flow.ExactFlow` has. Of arcs ``O(k + n log k)``
-    integer operations, and ``n`` logarithms for Poisson log loss; of tables, and of a loss that is a table or the
-    user's own, ``O(k n)``.
+    Not for squared loss of arcs, which `ExactColumns` has. Of arcs ``O(k + n log k)`` integer operations, and ``n``
+    logarithms for Poisson log loss; of tables, and of a loss that is a table or the user's own, ``O(k n)``.
     """
     if problem.loss == losses.zero_one:
         kept = zip(map(Fraction, problem.prior.tolist()), _kept(problem.labels, outputs, table, ratio), strict=True)
@@ -157,9 +129,8 @@ def _expected(problem: Problem, outputs: Floats, table: IntegerArcs | Integers, 
         return _expected_poisson(problem, outputs, table, ratio)
     if isinstance(table, IntegerArcs):
         if problem.loss == losses.absolute:
-            ends, masses = (table.first, table.last), table.masses.tolist()
-            channel = IntervalChannel.of_integers(problem.labels, outputs[table.at], ends, masses, ratio)
-            return channel.absolute_error(problem.prior) * channel.total
+            exact = ExactColumns.of_integers(problem.labels, outputs, table, ratio, joined=False)
+            return exact.absolute_error(problem.prior) * exact.total
         table = table.table(ratio)
     finer = places(problem.prior)
     parts = scaled(problem.prior, finer)
@@ -178,7 +149,7 @@ def _expected(problem: Problem, outputs: Floats, table: IntegerArcs | Integers, 
 
 
 def _expected_poisson(problem: Problem, outputs: Floats, table: IntegerArcs | Integers, ratio: Fraction) -> Fraction:
-    """``v - y log v``: of each output its weight, and that weight times the label, are all that counts."""
+    """Expected ``v - y log v``, from the weight of each output, and that weight times the label."""
     finer, line = places(problem.prior), places(problem.labels)
     parts = scaled(problem.prior, finer)
     pulls = list(map(mul, parts, scaled(problem.labels, line)))
@@ -199,7 +170,7 @@ def _expected_poisson(problem: Problem, outputs: Floats, table: IntegerArcs | In
 
 
 def _expected_of_any_loss(problem: Problem, loss: losses.Loss, outputs: Floats, table: Integers) -> Fraction:
-    """Of a loss of which nothing is known but its brackets; cost ``O(k n)`` fractions."""
+    """Expected loss of which only the brackets are known; cost ``O(k n)`` fractions."""
     expected, values = Fraction(0), list(map(Fraction, outputs.tolist()))
     for y, p, row in zip(problem.labels.tolist(), problem.prior.tolist(), table.tolist(), strict=True):
         if p:
@@ -209,7 +180,7 @@ def _expected_of_any_loss(problem: Problem, loss: losses.Loss, outputs: Floats, 
 
 
 def _kept(labels: Floats, outputs: Floats, table: IntegerArcs | Integers, ratio: Fraction) -> list[int]:
-    """The weight of each label as its own output; 0 for labels that are none."""
+    """Weight of each label as its own output; 0 for labels that are none."""
     where = np.minimum(np.searchsorted(labels, outputs), labels.size - 1)
     kept = [0] * labels.size
     if not isinstance(table, IntegerArcs):
@@ -226,15 +197,7 @@ def _kept(labels: Floats, outputs: Floats, table: IntegerArcs | Integers, ratio:
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """A table in integers whose columns keep within a ratio and whose rows have one total.
-
-    Attributes
-    ----------
-    outputs : (n,) array
-    weights : (k, n) array of int
-    total : int
-    ratio : Fraction
-    """
+    """Table in integers whose columns keep within a ratio and whose rows have one total."""
 
     outputs: Floats
     weights: Integers
@@ -243,13 +206,13 @@ class _Table:
 
     @classmethod
     def of_mechanism(cls, problem: Problem, mechanism: Mechanism) -> _Table:
-        """Of an exact mechanism that keeps the budget, whatever ratio it declares."""
+        """Table of an exact mechanism that keeps the budget, whatever ratio it declares."""
         ratio = max(privacy_ratio(problem.epsilon), mechanism.realised_ratio)
         return cls(mechanism.outputs, mechanism.weights, mechanism.total, ratio)
 
     @classmethod
     def of_floats(cls, problem: Problem, randomizer: Randomizer) -> _Table:
-        """Of floats, as the rationals that they are, columns that exceed the ratio lifted and rows made even."""
+        """Table of floats as rationals, columns that exceed the ratio lifted and rows made even."""
         used = randomizer.matrix.max(axis=0) > 0
         matrix, ratio = randomizer.matrix[:, used], privacy_ratio(problem.epsilon)
         weights = np.array(scaled(matrix.ravel(), places(matrix.ravel())), dtype=object).reshape(matrix.shape)
@@ -259,12 +222,12 @@ class _Table:
         return cls(randomizer.outputs[used], even, int(even[0].sum()), ratio)
 
     def completed(self, problem: Problem) -> Fraction | None:
-        """The objective, with means made right where bias is not allowed; None if they cannot be."""
+        """Objective, with means made right where bias is not allowed; None if they cannot be."""
         expected = _expected(problem, self.outputs, self.weights, self.ratio) / self.total
         biases = self.moments(problem, 1)
         if not (problem.unbiased and any(biases)):
             return expected + _charge(problem, biases)
-        found = self._completion(problem, biases)
+        found = Completion.of_biases(problem, biases, self.ratio)
         if found is None:
             return None
         return (
@@ -272,11 +235,11 @@ class _Table:
         )
 
     def of_each_label(self, problem: Problem) -> list[Fraction] | None:
-        """The same of each label, for squared loss."""
+        """Loss of each label so completed, for squared loss."""
         errors, biases = self.moments(problem, 2), self.moments(problem, 1)
         if not (problem.unbiased and any(biases)):
-            return _each(problem.bias_penalty, errors, biases)
-        found = self._completion(problem, biases)
+            return _each(problem, errors, biases)
+        found = Completion.of_biases(problem, biases, self.ratio)
         if found is None:
             return None
         low, high = Fraction(found.low), Fraction(found.high)
@@ -284,18 +247,9 @@ class _Table:
         return [(found.kept * error + u * (low - y) ** 2 + w * (high - y) ** 2) / 2 for y, error, u, w in rows]
 
     def moments(self, problem: Problem, power: int) -> list[Fraction]:
-        """The expectation of ``(output - label)**power`` for each label."""
-        digits = max(places(problem.labels), places(self.outputs))
-        rows, columns = (np.array(scaled(x, digits), dtype=object) for x in (problem.labels, self.outputs))
-        moments = (self.weights * (columns - rows[:, np.newaxis]) ** power).sum(axis=1)
-        return [Fraction(moment, self.total << (power * digits)) for moment in moments.tolist()]
-
-    def _completion(self, problem: Problem, biases: list[Fraction]) -> Completion | None:
-        middle = Fraction(float(problem.labels[problem.k // 2]))
-        labels = [Fraction(y) - middle for y in problem.labels.tolist()]
-        means = [y + bias for y, bias in zip(labels, biases, strict=True)]
-        ends = problem.outputs.low, problem.outputs.high
-        return Completion.of(ends, labels, means, self.ratio, origin=middle)
+        """Expectation of ``(output - label)**power`` for each label."""
+        sums, unit = deviations(self.weights, problem.labels, self.outputs, power)
+        return [Fraction(moment, self.total * unit) for moment in sums]
 
 
 def _evened(weights: Integers) -> Integers:
@@ -316,7 +270,7 @@ def _evened(weights: Integers) -> Integers:
 
 
 def _lost(problem: Problem, output: float, chances: list[Fraction]) -> Fraction:
-    """What an output loses that labels get with some chances, rounded up."""
+    """Loss of an output that labels get with some probabilities, rounded up."""
     if isinstance(problem.loss, losses.Loss):
         value = Fraction(output)
         costs = [problem.loss.bracket(value, Fraction(y))[1] for y in problem.labels.tolist()]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["theory"]
 
-KEPT = Path("optrand-theory.db")
+KEPT = Path("optrand-theory")
 """Path at which a full run keeps what it has found, unless told otherwise."""
 
 
@@ -44,7 +44,7 @@ def theory(
         Path | None,
         typer.Option(
             "--keep",
-            metavar="FILE",
+            metavar="DIR",
             help=f"Keep every finding there as it is made, and go on from what it has. A full run does, in {KEPT}.",
         ),
     ] = None,
@@ -123,7 +123,7 @@ def _refuse_kept(kept: Path, page: Path | None) -> None:
     if not kept.parent.is_dir():
         raise InvalidInput(f"{kept.parent} is not a folder: choose another name for the findings")
     if page is not None and page.resolve() == kept.resolve():
-        raise InvalidInput(f"{page} is both the page and the file of findings: choose another name for one of them")
+        raise InvalidInput(f"{page} is both the page and the folder of findings: choose another name for one of them")
 
 
 def _publish(

@@ -1,20 +1,15 @@
-r"""From interval columns in floats to integer masses that conserve flow exactly, and outputs with exact means.
+r"""Tabulation of interval columns: integer masses that conserve flow exactly, and outputs with exact means.
 
-Column ``j`` favours the labels ``first[j] ... last[j]``: an arc from node ``first[j]`` to node ``last[j] + 1`` of the
-nodes :math:`0 \ldots k`. Every label is covered by the same mass if and only if as much mass enters each node
-:math:`0 < i < k` as leaves it, and then all rows of the integer table have one total: privacy and normalisation are
-integer identities with nothing to repair.
-
-What rounding can spoil is the bias. The change of outputs that removes it at the least cost is found in floats, from
-residuals that are exact, again and again until nothing shrinks:
+Conservation of flow gives all rows one total (``docs/mathematics.md``, section 9), so that privacy and normalisation
+are integer identities. Rounding leaves a bias, which a change of outputs removes at the least cost, found in floats
+from exact residuals until nothing shrinks:
 
 .. math:: \min \tfrac12 \sum_j P_j c_j \, \Delta v_j^2 \quad \text{such that all means are right}, \qquad
           P_j = \sum_y s_j(y) \, p_y.
 
 It keeps optimal outputs optimal. Where outputs alone do not reach, because they lie on a grid or on the ends of an
-interval or are fewer than the labels, masses change as well, at the cost :math:`\Delta c_j^2 / 2 c_j`. The equations
-are those of :mod:`optrand.model.feasibility`. The last bits are set right by exact moments
-(:mod:`optrand.mechanism.exact_means`).
+interval or are fewer than the labels, masses change as well, at the cost :math:`\Delta c_j^2 / 2 c_j`
+(:mod:`optrand.model.feasibility`). Exact moments set the last bits right (:mod:`optrand.mechanism.exact_means`).
 """
 
 from __future__ import annotations
@@ -27,43 +22,45 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from optrand.base.arithmetic import common_scale, privacy_ratio
+from optrand.base.arithmetic import privacy_ratio
 from optrand.base.validation import Floats
 from optrand.errors import NotCertified
-from optrand.mechanism.exact_means import with_exact_means
-from optrand.model.arcs import Arcs, Indices
-from optrand.model.exact_flow import ExactFlow, in_order
-from optrand.model.feasibility import column_weights, least_change, node_equations
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.mechanism.exact_means import columns_near, with_exact_means
+from optrand.model.arcs import Arcs, Indices, IntegerArcs
+from optrand.model.exact_columns import ExactColumns, in_order
+from optrand.model.feasibility import flow_change
+from optrand.model.kept import content, kept
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 
 __all__ = ["exact_flow", "rounded_flow", "tabulated_flow"]
 
 BITS = 60
-"""Before means are made exact, masses are integers that sum to about ``2**BITS``."""
+"""Masses are integers that sum to about ``2**BITS`` before means are made exact."""
 
 UNEVEN = 1e-9
-"""By what share of it the coverage of two labels may differ: rounding is mended, a broken design is not."""
+"""Largest relative difference of the coverage of two labels that counts as rounding."""
 
-FORGIVEN = 1e-6
-"""How far rows may be from 1."""
+TOLERANCE = 1e-6
+"""Tolerance of the sums of rows."""
+
+ROUNDED = 1e-13
+"""Share of the labels' range below which biases are left to exact moments."""
 
 ROUNDS = 12
-"""Corrections at most; two or three is what it takes."""
+"""Largest number of corrections; two or three suffice."""
 
 
 def tabulated_flow(problem: Problem, arcs: Arcs) -> tuple[Floats, IntegerArcs, Fraction]:
-    """The exact mechanism nearest to some arcs: its outputs, its integer masses and its ratio.
+    """Exact mechanism nearest to some arcs: its outputs, its integer masses and its ratio.
 
     Parameters
     ----------
     problem : Problem
     arcs : Arcs
-        With rows that sum to 1 but for rounding. Where the problem asks for unbiased labels their means may be off by
-        anything: the outputs are then moved to where they should be.
+        With rows that sum to 1 but for rounding. If the problem is unbiased, outputs are moved until all means are
+        right, whatever the biases of the arcs.
 
     Returns
     -------
@@ -77,13 +74,13 @@ def tabulated_flow(problem: Problem, arcs: Arcs) -> tuple[Floats, IntegerArcs, F
     Raises
     ------
     NotCertified
-        If labels are not covered equally by more than rounding, so that the rows do not have one total, or no outputs
-        that the problem allows make the means right.
+        Labels are not covered equally by more than rounding, or no outputs that the problem allows make the means
+        right.
 
     Notes
     -----
-    Where the problem asks for unbiased labels no mean is off by anything: outputs between two floats are split between
-    them. ``O(k + n)`` integers and a few sparse factorisations; nothing of size ``k n`` is made.
+    Outputs between two floats are split between them, so that means are exact. ``O(k + n)`` integers and a few sparse
+    factorisations; nothing of size ``k n`` is made.
 
     Examples
     --------
@@ -97,35 +94,26 @@ def tabulated_flow(problem: Problem, arcs: Arcs) -> tuple[Floats, IntegerArcs, F
     return *exact_flow(problem, arcs).in_floats(), privacy_ratio(problem.epsilon)
 
 
-def exact_flow(problem: Problem, arcs: Arcs, *, corrected: bool = True) -> ExactFlow:
-    """The exact columns nearest to some arcs; where the problem asks for it, unbiased to the last bit.
+def exact_flow(problem: Problem, arcs: Arcs) -> ExactColumns:
+    """Exact columns nearest to some arcs, as of :func:`tabulated_flow`; if the problem is unbiased, to the last bit.
 
-    Parameters
-    ----------
-    problem : Problem
-    arcs : Arcs
-        With rows that sum to 1 but for rounding.
-    corrected : bool
-        Whether biases are first taken out at the least cost, in floats: not needed where they are rounding.
-
-    Raises
-    ------
-    NotCertified
-        If labels are not covered equally by more than rounding, or no outputs that the problem allows make the means
-        right.
+    Kept with the arcs, so that a certificate and a mechanism of them have the same columns.
     """
+    return kept(arcs, "_exact", content(problem, *arcs.numbers), lambda: _exact_flow(problem, arcs))
+
+
+def _exact_flow(problem: Problem, arcs: Arcs) -> ExactColumns:
     ratio = privacy_ratio(problem.epsilon)
     # Taking off an origin rounds outputs: a value of a grid would become none of them, a small positive one zero.
     stay = isinstance(problem.outputs, Grid) or problem.loss.positive_outputs
     origin = 0.0 if stay else problem.origin
     offsets, flow = rounded_flow(problem.epsilon, arcs, origin)
-    if problem.unbiased and corrected:
-        table = _Table(problem, offsets, flow, ratio, origin).unbiased()
-        offsets, flow = table.offsets, table.flow
-    ends = flow.first.tolist(), flow.last.tolist()
-    found = ExactFlow.of(problem, *ends, flow.masses.tolist(), offsets[flow.at], ratio, origin)
+    found = _columns(problem, offsets, flow, ratio, origin)
     if not problem.unbiased or not any(found.biases):
         return found
+    if max(map(abs, found.biases)) > ROUNDED * np.ptp(problem.labels):
+        table = _Table(problem, offsets, flow, ratio, origin).unbiased()
+        found = _columns(problem, table.offsets, table.flow, ratio, origin)
     unbiased = with_exact_means(problem, found)
     if unbiased is None:
         raise NotCertified(
@@ -136,19 +124,20 @@ def exact_flow(problem: Problem, arcs: Arcs, *, corrected: bool = True) -> Exact
     return unbiased
 
 
+def _columns(problem: Problem, offsets: Floats, flow: IntegerArcs, ratio: Fraction, origin: float) -> ExactColumns:
+    ends = flow.first.tolist(), flow.last.tolist()
+    return columns_near(problem, *ends, flow.masses.tolist(), offsets[flow.at], ratio, origin)
+
+
 def rounded_flow(epsilon: float, arcs: Arcs, origin: float = 0.0) -> tuple[Floats, IntegerArcs]:
     """Integer masses, proportional to those of some arcs but for rounding, that cover every label equally.
 
-    Returns
-    -------
-    offsets : (n,) array
-        The distinct outputs less the origin.
-    flow : IntegerArcs
+    They come after the distinct outputs less the origin, shape (n,).
 
     Raises
     ------
     NotCertified
-        If the arcs do not cover labels equally by more than rounding.
+        The arcs do not cover labels equally by more than rounding.
 
     Examples
     --------
@@ -170,20 +159,19 @@ def _check(epsilon: float, arcs: Arcs) -> None:
         off = float(np.abs(arcs.masses.sum() + math.expm1(epsilon) * coverage - 1).max())
         uneven = float(np.ptp(coverage) / coverage.max()) if coverage.max() > 0 else math.inf
         negative = float(-arcs.masses.min(initial=0.0) / coverage.max()) if coverage.max() > 0 else math.inf
-    if not (max(uneven, negative) <= UNEVEN and off <= FORGIVEN):
+    if not (max(uneven, negative) <= UNEVEN and off <= TOLERANCE):
         raise NotCertified(
             f"the arcs are not {epsilon:g}-DP: their masses cover the labels with differences of {uneven:.3g} of the "
             f"coverage, negative ones reach {negative:.3g} of it, and rows are off 1 by {off:.3g}; rounding accounts "
-            f"for {UNEVEN:g} and {FORGIVEN:g}; look at certify(problem, randomizer).findings"
+            f"for {UNEVEN:g} and {TOLERANCE:g}; look at certify(problem, randomizer).findings"
         )
 
 
 def _conserved(k: int, first: Indices, end: Indices, wanted: list[int]) -> list[int]:
-    """Masses next to the wanted ones such that what enters a node leaves it.
+    """Masses next to the wanted ones that conserve flow (``docs/mathematics.md``, Proposition 14).
 
-    From left to right: the heaviest arc that leaves a node makes up the difference, and where it would turn negative,
-    the next one. Arcs that lead nowhere come to nothing. No mass is ever negative, and none changes by more than what
-    the inner nodes were off in total.
+    From left to right the heaviest arc that leaves a node makes up the difference, and where it would turn negative,
+    the next one. Arcs that lead nowhere come to nothing.
     """
     leaving: list[list[int]] = [[] for _ in range(k)]
     for j in np.argsort(first, kind="stable")[::-1].tolist():
@@ -207,7 +195,7 @@ def _conserved(k: int, first: Indices, end: Indices, wanted: list[int]) -> list[
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """A flow and its outputs, whose biases are to vanish."""
+    """Flow and its outputs, whose biases are to vanish."""
 
     problem: Problem
     offsets: Floats
@@ -216,13 +204,13 @@ class _Table:
     origin: float
 
     def unbiased(self) -> _Table:
-        """Means right to a rounding of the outputs, by moving outputs if that is enough."""
+        """Table with means right to a rounding of the outputs, by moving outputs if that is enough."""
         table = self.refined(masses=False) if self.movable.all() else self
         rounding = float(np.spacing(np.abs(table.offsets).max()))
         return table if table.bias <= rounding else min(table, table.refined(masses=True), key=_bias)
 
     def refined(self, *, masses: bool) -> _Table:
-        """Corrected until the largest bias, which is exact, shrinks no more."""
+        """Table corrected until the largest bias, which is exact, shrinks no more."""
         best = table = self
         for _ in range(ROUNDS):
             before, table = table, table.corrected(masses=masses)
@@ -234,77 +222,62 @@ class _Table:
 
     @cached_property
     def total(self) -> int:
-        """The total of each row."""
+        """Total of each row."""
         return self.flow.total(self.ratio)
 
     @cached_property
-    def moments(self) -> tuple[list[int], int]:
-        """The bias of each label, and what to divide it by: integers."""
-        scale = common_scale([*self.offsets.tolist(), *self.problem.labels.tolist(), self.origin])
-        values, labels, (zero,) = (
-            _times(array, scale) for array in (self.offsets, self.problem.labels, np.array([self.origin]))
+    def biases(self) -> list[Fraction]:
+        """``E[M(y)] - y`` of each label, exactly."""
+        columns = ExactColumns.of_integers(
+            self.problem.labels, self.offsets, self.flow, self.ratio, joined=False, origin=self.origin
         )
-        amounts = [mass * values[at] for mass, at in zip(self.flow.masses.tolist(), self.flow.at.tolist(), strict=True)]
-        means = self.flow.row_sums(self.ratio, amounts)
-        return [mean - self.total * (y - zero) for mean, y in zip(means, labels, strict=True)], self.total * scale
+        return columns.biases
 
     @cached_property
     def bias(self) -> float:
-        """The largest ``|E[M(y)] - y|``, rounded once."""
-        biases, unit = self.moments
-        return max(map(abs, biases)) / unit
+        """Largest absolute bias."""
+        return float(max(map(abs, self.biases)))
 
     @cached_property
     def ends(self) -> tuple[float, float]:
-        """The ends of the allowed outputs, less the origin."""
+        """Ends of the allowed outputs, less the origin."""
         return self.problem.outputs.low - self.origin, self.problem.outputs.high - self.origin
 
     @cached_property
     def movable(self) -> NDArray[np.bool_]:
-        """Which outputs lie strictly inside the allowed interval; on a grid, none."""
+        """Mask of the outputs strictly inside the allowed interval; on a grid, none."""
         low, high = self.ends
         inside: NDArray[np.bool_] = (self.offsets > low) & (self.offsets < high)
         return inside & (not isinstance(self.problem.outputs, Grid))
 
     def corrected(self, *, masses: bool) -> _Table:
-        """The same with the outputs, or the masses as well, changed at the least cost."""
-        problem, flow = self.problem, self.flow
-        free, labels = self.movable, problem.labels - self.origin
+        """Table with the outputs, or the masses as well, changed at the least cost."""
+        flow, labels = self.flow, self.problem.labels - self.origin
         width = float(max(self.offsets[-1] - labels[0], labels[-1] - self.offsets[0])) or 1.0
-        probable = np.array([mass * self.ratio.numerator / self.total for mass in flow.masses.tolist()])
-        nodes = node_equations(flow.k, flow.first, flow.last, problem.epsilon) @ sparse.diags_array(probable)
-        to_output = sparse.csr_array((np.ones(flow.at.size), (np.arange(flow.at.size), flow.at)))
-        weights = column_weights(problem.prior, flow.first, flow.last, problem.epsilon)
-        reach = 1 / np.bincount(flow.at, probable * weights)[free]
-        system, residual = (nodes @ to_output)[:, free], self._residual() / width
-        if masses:
-            pulls = nodes @ sparse.diags_array((self.offsets[flow.at] - self.offsets.mean()) / width)
-            system = sparse.block_array([[nodes, None], [pulls, system]])
-            residual = np.concatenate((np.zeros(problem.k), residual))
-            reach = np.concatenate((1 / probable, reach))
-        change = least_change(sparse.csr_array(system), reach, residual)
-        offsets = self.offsets.copy()
-        offsets[free] += width * change[change.size - int(free.sum()) :]
-        offsets = np.clip(offsets, *self.ends)
+        shares, moves = flow_change(
+            self.problem,
+            (flow.first, flow.last),
+            np.array([mass * self.ratio.numerator / self.total for mass in flow.masses.tolist()]),
+            flow.at,
+            rows=np.zeros(flow.k) if masses else None,
+            means=self._residual() / width,
+            pull=(self.offsets[flow.at] - self.offsets.mean()) / width,
+            free=self.movable,
+        )
+        offsets = np.clip(self.offsets + width * moves, *self.ends)
         if not masses:
             return replace(self, offsets=offsets)
-        shares = np.clip(change[: flow.at.size], -0.5, 1.0).tolist()
-        wanted = [mass + round(mass * share) for mass, share in zip(flow.masses.tolist(), shares, strict=True)]
+        changes = zip(flow.masses.tolist(), np.clip(shares, -0.5, 1.0).tolist(), strict=True)
+        wanted = [mass + round(mass * share) for mass, share in changes]
         conserved = _conserved(flow.k, flow.first, flow.last + 1, wanted)
         offsets, flow = in_order(flow.k, flow.first, flow.last, offsets[flow.at], conserved)
         return replace(self, offsets=offsets, flow=flow)
 
     def _residual(self) -> Floats:
-        """What the first mean lacks, then what each mean lacks less what the one before it does."""
-        biases, unit = self.moments
-        lacking = [-(after - before) / unit for before, after in pairwise([0, *biases])]
-        return np.array(lacking) / -math.expm1(-self.problem.epsilon)
+        """Residuals of the means at the nodes: that of the first mean, then differences of neighbours."""
+        residuals = [float(before - after) for before, after in pairwise([Fraction(0), *self.biases])]
+        return np.array(residuals) / -math.expm1(-self.problem.epsilon)
 
 
 def _bias(table: _Table) -> float:
     return table.bias
-
-
-def _times(array: Floats, scale: int) -> list[int]:
-    """The integers ``array * scale``."""
-    return [top * (scale // bottom) for top, bottom in (x.as_integer_ratio() for x in array.tolist())]

@@ -1,53 +1,49 @@
-r"""From a randomizer in floats to an exact mechanism: integer masses of staircase columns.
+r"""Tabulation: from a randomizer in floats to an exact mechanism with integer masses of staircase columns.
 
-Write the table as staircase columns :math:`(S_j, v_j, c_j)` (:func:`optrand.model.staircase.decompose`), round the
-masses to integers :math:`C_j`, and let the rational :math:`R = 1 + q/d \leq e^\epsilon` take the place of
-:math:`e^\epsilon`:
+Round the masses of the staircase columns :math:`(S_j, v_j, c_j)` of the table
+(:func:`optrand.model.staircase.decompose`) to integers :math:`C_j`, and replace :math:`e^\epsilon` by a rational
+:math:`R = 1 + q/d \leq e^\epsilon`:
 
 .. math:: W_{y i} = \sum_{j : v_j = v_i} C_j \, (d + q\, [y \in S_j]).
 
-Whatever the integers are, every column ratio lies between :math:`1/R` and :math:`R`: privacy needs no repair. The total
-of row :math:`y` is :math:`d \sum_j C_j + q \sum_{j : y \in S_j} C_j`, so the rows have one total as soon as every label
-is *covered* equally; rounding leaves labels short by a few units of 2\ :sup:`-100`, and singletons :math:`\{y\}` make
-up for them. What is left is the bias. Outputs that may move are moved, by exact residuals; where they may not, on a
-grid, the masses are refined by exact residuals before they are rounded. A share of two outputs takes out the last bits
-(:mod:`optrand.mechanism.completion`).
+This is private whatever the integers are, and normalised once every label is *covered* equally
+(``docs/mathematics.md``, Proposition 13): rounding leaves labels short by a few units of 2\ :sup:`-100`, for which
+singletons :math:`\{y\}` make up. Exact residuals of the means move the outputs, or on a grid refine the masses before
+they are rounded; a share of two outputs takes out the last bits of bias (:mod:`optrand.mechanism.completion`).
 
-A randomizer that is made of arcs is never written out as a table: :mod:`optrand.mechanism.flow_tabulation`.
+Arcs are never written out as a table: :mod:`optrand.mechanism.flow_tabulation`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from optrand.base.arithmetic import common_scale, privacy_ratio
+from optrand.base.arithmetic import Integers, privacy_ratio
 from optrand.base.validation import Floats
 from optrand.errors import InvalidInput, NotCertified
 from optrand.mechanism.completion import Completion
 from optrand.mechanism.flow_tabulation import tabulated_flow
 from optrand.mechanism.mechanism import Mechanism
+from optrand.model.exact_columns import deviations
 from optrand.model.feasibility import movable_outputs, moved_outputs
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution
-from optrand.model.staircase import decompose, rounding_noise
+from optrand.model.staircase import Staircase, decompose, merged, rounding_noise
 
 __all__ = ["tabulate"]
 
 BITS = 100
 """Masses are integers that sum to about ``2**BITS``."""
 
-FORGIVEN = 1e-6
-"""Probability mass a row may need to become private: rounding is mended, a broken design is not."""
-
-Integers = NDArray[np.object_]
+TOLERANCE = 1e-6
+"""Tolerance: largest probability mass that a row may need to become private."""
 
 
 @overload
@@ -57,7 +53,7 @@ def tabulate(subject: Problem, randomizer: Randomizer, /, dual: Dual | None = ..
 def tabulate(
     subject: Solution | Problem, randomizer: Randomizer | None = None, /, dual: Dual | None = None
 ) -> Mechanism:
-    """The exact mechanism nearest to a randomizer: private, normalised and, where that is asked for, unbiased exactly.
+    """Exact mechanism nearest to a randomizer: private, normalised and, if the problem is unbiased, unbiased exactly.
 
     Parameters
     ----------
@@ -76,13 +72,13 @@ def tabulate(
     Raises
     ------
     NotCertified
-        If more than rounding keeps the table from being private, or if bias is not allowed and the allowed outputs
-        leave no room to take it out.
+        More than rounding keeps the table from being private, or the allowed outputs leave no room to take out the
+        bias.
 
     Notes
     -----
-    Cost ``O(k n)`` integer operations, and where there must be no bias a least-squares problem of ``k`` by ``n``
-    floats. Of arcs ``O(k + n)`` integers, and sparse systems of that size.
+    Cost ``O(k n)`` integer operations, and for unbiased problems a least-squares problem of ``k`` by ``n`` floats. Of
+    arcs ``O(k + n)`` integers, and sparse systems of that size.
 
     Examples
     --------
@@ -102,107 +98,57 @@ def tabulate(
     if not np.array_equal(problem.labels, randomizer.labels):
         raise InvalidInput("the randomizer's labels are not those of the problem")
     if randomizer.arcs is not None:
-        claimed = replace(problem, epsilon=min(problem.epsilon, randomizer.epsilon))
-        return Mechanism(problem, dual, *tabulated_flow(claimed, randomizer.arcs))
+        return Mechanism(problem, dual, *tabulated_flow(problem.within(randomizer.epsilon), randomizer.arcs))
     _check_private(problem, randomizer)
-    arcs = _Arcs.of(problem, randomizer)
+    arcs, ratio = _integers(problem, randomizer), privacy_ratio(problem.epsilon)
     if not problem.unbiased:
-        return Mechanism(problem, dual, *arcs.covered().table(), arcs.ratio)
+        return Mechanism(problem, dual, *_table(arcs, ratio), ratio)
     if isinstance(problem.outputs, Grid):
-        outputs, weights = _refined(problem, arcs).covered().table()
+        outputs, weights = _table(_refined(problem, arcs, ratio), ratio)
     else:
-        outputs, weights = _unbiased_outputs(problem, arcs)
-    return Mechanism(problem, dual, *_completed(problem, outputs, weights, arcs.ratio), arcs.ratio)
+        outputs, weights = _unbiased_outputs(problem, arcs, ratio)
+    return Mechanism(problem, dual, *_completed(problem, outputs, weights, ratio), ratio)
 
 
 def _check_private(problem: Problem, randomizer: Randomizer) -> None:
     matrix = randomizer.matrix
     lifted = np.maximum(matrix.max(axis=0) * math.exp(-problem.epsilon) - matrix, 0.0)
     needed = float(lifted.sum(axis=1).max())
-    if needed > FORGIVEN or np.abs(matrix.sum(axis=1) - 1).max() > FORGIVEN:
+    if needed > TOLERANCE or np.abs(matrix.sum(axis=1) - 1).max() > TOLERANCE:
         raise NotCertified(
             f"the table is not {problem.epsilon:g}-DP: a row would have to gain {needed:.3g} of probability, and "
-            f"rounding accounts for {FORGIVEN:g} at most; look at certify(problem, randomizer).findings"
+            f"rounding accounts for {TOLERANCE:g} at most; look at certify(problem, randomizer).findings"
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Arcs:
-    """Staircase columns with integer masses.
-
-    Attributes
-    ----------
-    members : (k, arcs) array of bool
-    outputs : (arcs,) array
-    masses : (arcs,) array of int
-    ratio : Fraction
-        The rational that stands for ``exp(epsilon)``.
-    """
-
-    members: NDArray[np.bool_]
-    outputs: Floats
-    masses: Integers
-    ratio: Fraction
-
-    @classmethod
-    def of(cls, problem: Problem, randomizer: Randomizer) -> _Arcs:
-        """Round the masses of a decomposition; level sets that only rounding tells apart become one."""
-        found = decompose(randomizer, math.exp(problem.epsilon), negligible=rounding_noise(problem.epsilon))
-        unit = Fraction(2**BITS) / sum(map(Fraction, found.masses.tolist()), Fraction(0))
-        masses = np.array([round(Fraction(c) * unit) for c in found.masses.tolist()], dtype=object)
-        return cls(found.members, found.outputs, masses, privacy_ratio(problem.epsilon))
-
-    @property
-    def coverage(self) -> Integers:
-        """The mass that favours each label."""
-        covered: Integers = np.where(self.members, self.masses, 0).sum(axis=1)
-        return covered
-
-    def covered(self) -> _Arcs:
-        """The same with singletons for labels that fall short, at the output where the label weighs most."""
-        coverage = self.coverage
-        short = np.flatnonzero(coverage < coverage.max())
-        weight = np.where(self.members[short], self.masses, 0)
-        at = self.outputs[[int(np.argmax(row)) for row in weight]] if short.size else self.outputs[:0]
-        return replace(
-            self,
-            members=np.hstack((self.members, np.eye(coverage.size, dtype=bool)[:, short])),
-            outputs=np.concatenate((self.outputs, at)),
-            masses=np.concatenate((self.masses, coverage.max() - coverage[short])),
-        )
-
-    @property
-    def columns(self) -> Integers:
-        """The integer column of each arc, shape ``(k, arcs)``."""
-        low, high = self.ratio.denominator, self.ratio.numerator
-        columns: Integers = np.where(self.members, high * self.masses, low * self.masses)
-        return columns
-
-    def table(self) -> tuple[Floats, Integers]:
-        """Distinct outputs, increasing, and the integer weights; outputs that no label produces are left out."""
-        return _merged(self.outputs, self.columns)
+def _integers(problem: Problem, randomizer: Randomizer) -> Staircase:
+    """Staircase decomposition with integer masses; level sets that only rounding tells apart become one."""
+    found = decompose(randomizer, math.exp(problem.epsilon), negligible=rounding_noise(problem.epsilon))
+    unit = Fraction(2**BITS) / sum(map(Fraction, found.masses.tolist()), Fraction(0))
+    return replace(found, masses=np.array([round(Fraction(c) * unit) for c in found.masses.tolist()], dtype=object))
 
 
-def _merged(outputs: Floats, columns: Integers) -> tuple[Floats, Integers]:
-    """Columns in increasing order of outputs, those of one output added up, empty ones left out."""
-    distinct, where = np.unique(outputs, return_inverse=True)
-    weights = np.zeros((columns.shape[0], distinct.size), dtype=object)
-    for column, i in zip(columns.T, where, strict=True):
-        weights[:, i] += column
+def _table(arcs: Staircase, ratio: Fraction) -> tuple[Floats, Integers]:
+    """Distinct outputs, increasing, and integer weights whose rows have one total; unused outputs are left out."""
+    coverage = arcs.coverage
+    return _used(*arcs.covered(coverage < coverage.max()).table(ratio.numerator, ratio.denominator))
+
+
+def _used(outputs: Floats, weights: Integers) -> tuple[Floats, Integers]:
     used = weights.max(axis=0) > 0
-    return distinct[used], weights[:, used]
+    return outputs[used], weights[:, used]
 
 
-def _refined(problem: Problem, arcs: _Arcs, rounds: int = 12) -> _Arcs:
+def _refined(problem: Problem, arcs: Staircase, ratio: Fraction, rounds: int = 12) -> Staircase:
     """Masses changed, each by a share of itself, and free outputs moved, until coverage and means are right.
 
-    The residuals are exact; the least change that removes them is found in floats. On a grid each round gains about ten
-    digits, down to the integer; where outputs move, down to their rounding.
+    Residuals are exact, changes the least in floats. On a grid each round gains about ten digits, down to the integer;
+    where outputs move, down to their rounding.
     """
     best, least = arcs, math.inf
     for _ in range(rounds):
         width = float(np.abs(arcs.outputs - problem.labels[:, np.newaxis]).max()) or 1.0
-        columns, coverage = arcs.columns, arcs.coverage
+        columns, coverage = arcs.columns(ratio.numerator, ratio.denominator), arcs.coverage
         total, most = int(columns[0].sum()), max(1, int(coverage.max()))
         missing = ((most - coverage) / most).astype(np.float64)
         residual = np.concatenate((missing, -_exact_biases(problem, arcs.outputs, columns) / width))
@@ -228,9 +174,9 @@ def _refined(problem: Problem, arcs: _Arcs, rounds: int = 12) -> _Arcs:
     return best
 
 
-def _unbiased_outputs(problem: Problem, arcs: _Arcs) -> tuple[Floats, Integers]:
+def _unbiased_outputs(problem: Problem, arcs: Staircase, ratio: Fraction) -> tuple[Floats, Integers]:
     """Outputs moved until the exact means are right to a rounding; where that cannot be, masses change too."""
-    outputs, weights = arcs.covered().table()
+    outputs, weights = _table(arcs, ratio)
     table = (weights / weights[0].sum()).astype(np.float64)
     spread = float(np.ptp(problem.labels)) or 1.0
     best, least = outputs, math.inf
@@ -242,20 +188,16 @@ def _unbiased_outputs(problem: Problem, arcs: _Arcs) -> tuple[Floats, Integers]:
         best, least = outputs, size
         outputs = moved_outputs(problem, table, outputs, -biases, movable_outputs(problem, outputs))
     if least > 1e-13 * spread and not movable_outputs(problem, best).all():
-        return _refined(problem, arcs).covered().table()
-    return _merged(best, weights)
+        return _table(_refined(problem, arcs, ratio), ratio)
+    return _used(*merged(best, weights))
 
 
 def _completed(problem: Problem, outputs: Floats, weights: Integers, ratio: Fraction) -> tuple[Floats, Integers]:
-    """The same with means that are right exactly, by a share of two outputs (:mod:`optrand.mechanism.completion`)."""
+    """Table with means that are right exactly, by a share of two outputs (:mod:`optrand.mechanism.completion`)."""
     biases = _fractions(problem, outputs, weights)
     if not any(biases):
         return outputs, weights
-    middle = Fraction(float(problem.labels[problem.k // 2]))
-    labels = [Fraction(y) - middle for y in problem.labels.tolist()]
-    means = [y + bias for y, bias in zip(labels, biases, strict=True)]
-    ends = problem.outputs.low, problem.outputs.high
-    found = Completion.of(ends, labels, means, ratio, origin=middle)
+    found = Completion.of_biases(problem, biases, ratio)
     if found is None:
         raise NotCertified(
             f"no mechanism near this table is unbiased: its largest bias is {float(max(map(abs, biases))):.3g}, and "
@@ -266,24 +208,15 @@ def _completed(problem: Problem, outputs: Floats, weights: Integers, ratio: Frac
     unit = math.lcm(kept.denominator, *(chance.denominator for chance in [*found.at_low, *found.at_high]))
     at_ends = [[int(unit * chance) for chance in chances] for chances in (found.at_low, found.at_high)]
     columns = np.hstack((weights * int(unit * kept), np.array(at_ends, dtype=object).T))
-    return _merged(np.append(outputs, [found.low, found.high]), columns)
+    return _used(*merged(np.append(outputs, [found.low, found.high]), columns))
 
 
 def _exact_biases(problem: Problem, outputs: Floats, weights: Integers) -> Floats:
-    """``E[M(y)] - y`` from exact sums, each rounded once.
-
-    Rows of `weights` may have different totals: what is summed is ``weights * (output - label)``.
-    """
+    """``E[M(y)] - y`` from exact sums, each rounded once; rows may have different totals."""
     return np.array([float(bias) for bias in _fractions(problem, outputs, weights)])
 
 
 def _fractions(problem: Problem, outputs: Floats, weights: Integers) -> list[Fraction]:
-    """The same without any rounding."""
-    scale = common_scale([*outputs, *problem.labels])
-    values, labels = (
-        np.array([int(Fraction(x) * scale) for x in array.tolist()], dtype=object)
-        for array in (outputs, problem.labels)
-    )
-    totals = weights.sum(axis=1)
-    sums = zip((weights @ values - totals * labels).tolist(), (totals * scale).tolist(), strict=True)
-    return [Fraction(moment, unit) for moment, unit in sums]
+    """``E[M(y)] - y`` of each row by its own total."""
+    sums, unit = deviations(weights, problem.labels, outputs)
+    return [Fraction(moment, total * unit) for moment, total in zip(sums, weights.sum(axis=1).tolist(), strict=True)]

@@ -1,22 +1,31 @@
-r"""Interval staircase columns as arcs on a line: what an optimal randomizer of a convex loss is made of.
+r"""Interval staircase columns as arcs on a line, the form of optimal randomizers for convex losses.
 
-For a convex loss the columns of an optimal private table are, without loss, *interval* staircases ([B23], Claims 11 to
-14): output :math:`v_j` has probability :math:`c_j E` for the labels from ``first[j]`` to ``last[j]`` and :math:`c_j`
-for all others. Read as an arc from node ``first[j]`` to node ``last[j] + 1`` of the nodes :math:`0 \ldots k`, such a
-column touches two places only, and a table of ``k`` by ``n`` entries is ``O(n)`` numbers.
+Output :math:`v_j` has probability :math:`c_j E` for the labels from ``first[j]`` to ``last[j]`` and :math:`c_j` for all
+others ([B23], Claims 11 to 14): an arc from node ``first[j]`` to node ``last[j] + 1`` of the nodes :math:`0 \ldots k`.
+A table of ``k`` by ``n`` entries is ``O(n)`` numbers.
+
+With integer masses :math:`C_j` and a rational :math:`R = r / d` the weights are :math:`C_j r` and :math:`C_j d`, so
+that all ratios at an output are at most ``R``; where every label has one *coverage* :math:`t`, the mass that favours
+it, all rows have the total :math:`d \sum_j C_j + (r - d) t`. Both are decided in ``O(k + n)`` integer operations.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import accumulate, groupby
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.arithmetic import Integers
 from optrand.base.validation import Floats, frozen
 from optrand.errors import InvalidInput
 
-__all__ = ["Arcs", "Indices"]
+__all__ = ["Arcs", "Indices", "IntegerArcs", "extremes", "weighted"]
 
 Indices = NDArray[np.int64]
 
@@ -28,16 +37,15 @@ class Arcs:
     Attributes
     ----------
     k : int
-        The number of labels.
+        Number of labels.
     first, last : (n,) arrays of int
-        The labels that each arc favours, both ends in.
+        First and last label that each arc favours.
     outputs : (n,) array
-        What each arc produces; arcs may share an output.
+        Output of each arc; arcs may share one.
     masses : (n,) array
-        Its probability for the labels that it does not favour; not negative.
+        Probability for the labels that the arc does not favour; not negative.
     rests : (n,) array, optional
-        What each output exceeds its float by, the nearest one, where labels lie so far from zero that floats lack
-        digits.
+        Exact output less its nearest float, for labels so far from zero that floats lack digits.
 
     Raises
     ------
@@ -78,29 +86,43 @@ class Arcs:
 
     @property
     def n(self) -> int:
-        """The number of arcs."""
+        """Number of arcs."""
         return self.first.size
 
+    @property
+    def places(self) -> Indices:
+        """Index of each arc's output among the distinct ones, in increasing order."""
+        order = np.lexsort((self.rests, self.outputs))
+        new = (np.diff(self.outputs[order]) != 0) | (np.diff(self.rests[order]) != 0)
+        places = np.empty(self.n, dtype=np.int64)
+        places[order] = np.concatenate(([0], np.cumsum(new))) if self.n else []
+        return places
+
+    @property
+    def numbers(self) -> tuple[NDArray[Any], ...]:
+        """All arrays."""
+        return self.first, self.last, self.outputs, self.masses, self.rests
+
     def offsets(self, origin: float) -> Floats:
-        """The outputs less a number near them."""
+        """Outputs less a number near them."""
         offsets: Floats = (self.outputs - origin) + self.rests
         return offsets
 
     def inside(self, weights: Floats) -> Floats:
-        """The sum of some weights of the labels, shape ``(k,)``, over the interval of each arc."""
+        """Sum of some weights of the labels, shape ``(k,)``, over the interval of each arc."""
         sums = np.concatenate(([0.0], np.cumsum(weights)))
         inside: Floats = sums[self.last + 1] - sums[self.first]
         return inside
 
     def over(self, amounts: Floats) -> Floats:
-        """The sum of some amounts of the arcs, shape ``(n,)``, over the arcs that favour each label."""
+        """Sum of some amounts of the arcs, shape ``(n,)``, over the arcs that favour each label."""
         steps = np.bincount(self.first, amounts, self.k + 1) - np.bincount(self.last + 1, amounts, self.k + 1)
         over: Floats = np.cumsum(steps[:-1])
         return over
 
     @property
     def coverage(self) -> Floats:
-        """The mass that favours each label; equal for all where the rows of the table sum to one."""
+        """Mass that favours each label; equal for all where the rows of the table sum to one."""
         return self.over(self.masses)
 
     def only(self, kept: NDArray[np.bool_]) -> Arcs:
@@ -123,7 +145,140 @@ class Arcs:
         return outputs, table
 
 
+def weighted(
+    k: int, first: Sequence[int], last: Sequence[int], amounts: Sequence[int], low: int, more: int
+) -> list[int]:
+    """Sum of amounts, one an arc, for each label: times `low`, and `more` in addition where the arc favours it."""
+    steps, base = [0] * (k + 1), low * sum(amounts)
+    for a, b, amount in zip(first, last, amounts, strict=True):
+        steps[a] += amount
+        steps[b + 1] -= amount
+    return [base + more * favoured for favoured in accumulate(steps[:-1])]
+
+
+def extremes(k: int, columns: Iterable[tuple[int, int, int, int]], low: int, more: int) -> Iterator[tuple[int, int]]:
+    """Least and largest weight of each output, of columns ``(output, first, last, mass)`` in their order.
+
+    The arcs of an output are swept from end to end, labels are not: cost ``O(n log n)``.
+    """
+    for _, arcs in groupby(columns, key=itemgetter(0)):
+        steps, base = {0: 0, k: 0}, 0
+        for _, first, last, mass in arcs:
+            steps[first] = steps.get(first, 0) + mass
+            steps[last + 1] = steps.get(last + 1, 0) - mass
+            base += mass
+        favoured = list(accumulate(steps[y] for y in sorted(steps)))[:-1]
+        yield low * base + more * min(favoured), low * base + more * max(favoured)
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerArcs:
+    """Columns ``(interval, output, integer mass)`` over ``k`` labels, in increasing order of outputs.
+
+    Attributes
+    ----------
+    k : int
+        Number of labels.
+    first, last : (arcs,) arrays of int
+        First and last label that each arc favours.
+    at : (arcs,) array of int
+        Index of the output of each arc: it starts at 0, never falls, and leaves none out.
+    masses : (arcs,) array of Python int
+        Above 0.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> coin = IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 1])
+    >>> coin.table(Fraction(3)).tolist(), coin.coverage
+    ([[3, 1], [1, 3]], [1, 1])
+    """
+
+    k: int
+    first: Indices
+    last: Indices
+    at: Indices
+    masses: Integers
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays and check that they fit together."""
+        if type(self.k) is not int:
+            raise InvalidInput(f"k is of type {type(self.k).__name__}, expected the number of labels as an int")
+        masses = np.array(self.masses, dtype=object)
+        object.__setattr__(self, "masses", _frozen(masses))
+        if masses.ndim != 1 or not masses.size:
+            raise InvalidInput("arcs need a vector of masses, at least one")
+        for name in ("first", "last", "at"):
+            given = np.asarray(getattr(self, name))
+            if given.dtype.kind not in "iu" or given.shape != masses.shape:
+                raise InvalidInput(f"{name} is no vector of integers, one for each of the {masses.size} masses")
+            object.__setattr__(self, name, _frozen(given.astype(np.int64)))
+        if not all(type(mass) is int and mass > 0 for mass in masses.tolist()):
+            raise InvalidInput("masses of arcs must be Python integers above 0: leave out arcs without mass")
+        if ((self.first < 0) | (self.first > self.last) | (self.last >= self.k)).any():
+            raise InvalidInput(f"every arc must favour an interval of the labels 0 ... {self.k - 1}")
+        if self.at[0] != 0 or not np.isin(np.diff(self.at), (0, 1)).all():
+            raise InvalidInput("arcs must be in the order of their outputs and leave no output out")
+
+    @property
+    def n(self) -> int:
+        """Number of outputs."""
+        return int(self.at[-1]) + 1
+
+    @property
+    def coverage(self) -> list[int]:
+        """Mass that favours each label."""
+        return weighted(self.k, self.first.tolist(), self.last.tolist(), self.masses.tolist(), 0, 1)
+
+    def row_sums(self, ratio: Fraction, amounts: list[int]) -> list[int]:
+        """Sum of some integers, one an arc, for each label: times ``r`` where the arc favours it, else times ``d``.
+
+        The sums of the masses are the totals of the rows, those of ``mass * output`` the rows' first moments. Cost
+        ``O(k + n)``.
+        """
+        factors = ratio.denominator, ratio.numerator - ratio.denominator
+        return weighted(self.k, self.first.tolist(), self.last.tolist(), amounts, *factors)
+
+    def total(self, ratio: Fraction) -> int:
+        """Common total of all rows of the table; :class:`InvalidInput` where they differ."""
+        totals = self.row_sums(ratio, self.masses.tolist())
+        other = next((y for y, total in enumerate(totals) if total != totals[0]), None)
+        if other is not None:
+            raise InvalidInput(f"row {other} is not covered as row 0 is: the rows of weights would have other totals")
+        return totals[0]
+
+    def largest_ratio(self, ratio: Fraction) -> Fraction:
+        """Largest ratio of two weights of one output; `ratio` as soon as an arc that is alone favours only some.
+
+        Examples
+        --------
+        >>> IntegerArcs(3, [0, 1, 0], [1, 2, 2], [0, 0, 1], [1, 1, 5]).largest_ratio(Fraction(3))
+        Fraction(3, 2)
+        """
+        alone = (np.bincount(self.at) == 1)[self.at]
+        if (alone & ((self.first > 0) | (self.last < self.k - 1))).any():
+            return ratio
+        columns = zip(self.at.tolist(), self.first.tolist(), self.last.tolist(), self.masses.tolist(), strict=True)
+        ends = extremes(self.k, columns, ratio.denominator, ratio.numerator - ratio.denominator)
+        return max(Fraction(top, bottom) for bottom, top in ends)
+
+    def table(self, ratio: Fraction) -> Integers:
+        """Dense ``(k, n)`` table of integers, read-only."""
+        low, high = ratio.denominator, ratio.numerator
+        favoured = np.zeros((self.k + 1, self.n), dtype=object)
+        np.add.at(favoured, (self.first, self.at), self.masses)
+        np.subtract.at(favoured, (self.last + 1, self.at), self.masses)
+        every = np.zeros(self.n, dtype=object)
+        np.add.at(every, self.at, self.masses)
+        return _frozen(low * every + (high - low) * np.cumsum(favoured[:-1], axis=0))
+
+
 def _indices(given: ArrayLike) -> Indices:
     array = np.array(given, dtype=np.int64)
+    array.flags.writeable = False
+    return array
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     array.flags.writeable = False
     return array

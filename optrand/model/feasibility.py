@@ -1,15 +1,13 @@
-r"""Equations of a flow, written for the nodes between labels, and the least change that satisfies them.
+"""Equations of a flow, written for the nodes between labels, and the least change that satisfies them.
 
-Column ``j`` favours the labels ``first[j] ... last[j]``: an arc from node ``first[j]`` to node ``last[j] + 1`` of the
-nodes :math:`0 \ldots k`. Rows sum to 1 if and only if as much mass enters each inner node as leaves it and the first
-label's row does; means are right if and only if the moments :math:`c_j v_j` that leave a node exceed those that enter
-it by the step between its labels over :math:`E - 1`, and the first mean is right. Differenced in this way the equations
-touch an arc at its two nodes only, so that ten thousand labels are one sparse factorisation.
+They are those of ``docs/mathematics.md``, Proposition 7: an arc touches the equations of its two nodes only, so that
+ten thousand labels are one sparse factorisation.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +23,7 @@ from optrand.model.staircase import Staircase
 __all__ = [
     "balanced",
     "column_weights",
+    "flow_change",
     "imbalance",
     "least_change",
     "mass_equations",
@@ -35,19 +34,19 @@ __all__ = [
 ]
 
 RIDGE = 1e-14
-"""Ridge on the diagonal of equations scaled to 1: those that depend on others have a solution, too."""
+"""Ridge on the diagonal of equations scaled to 1, so that dependent ones have a solution, too."""
 
 FEW = 256
-"""Up to so many unknowns, and four times as many equations, these are solved as they are."""
+"""Largest number of unknowns, and a quarter of that of equations, that are solved as dense systems."""
 
 BALANCED = 1e-14
-"""Rows and means off by no more than this need no change."""
+"""Residual of rows and means that needs no change."""
 
 ROUNDS = 3
-"""Changes at most."""
+"""Largest number of changes."""
 
 NOTHING = 1e-100
-"""Masses, times ``E``, below this are none: nothing that is known to sixteen digits depends on them."""
+"""Masses, times ``E``, that count as zero: nothing that is known to sixteen digits depends on them."""
 
 
 def node_equations(k: int, first: Indices, last: Indices, epsilon: float) -> sparse.csr_array:
@@ -77,7 +76,7 @@ def node_equations(k: int, first: Indices, last: Indices, epsilon: float) -> spa
 
 
 def column_weights(prior: Floats, first: Indices, last: Indices, epsilon: float) -> Floats:
-    """``P / E`` of each arc, ``P = sum_y s(y) p_y``: what the square of a step of its output costs."""
+    """``P / E`` of each arc, ``P = sum_y s(y) p_y``: the cost of a squared step of its output."""
     inside = np.concatenate(([0.0], np.cumsum(prior)))
     others = math.exp(-epsilon)
     weights: Floats = others + (1 - others) * (inside[last + 1] - inside[first])
@@ -85,7 +84,7 @@ def column_weights(prior: Floats, first: Indices, last: Indices, epsilon: float)
 
 
 def least_change(system: sparse.csr_array, reach: Floats, residual: Floats) -> Floats:
-    """The ``x`` of least ``sum(x**2 / reach)`` with ``system @ x = residual``, but for what rounding leaves.
+    """Vector ``x`` of least ``sum(x**2 / reach)`` with ``system @ x = residual``, up to rounding.
 
     Cost that of a sparse factorisation, unless a few unknowns touch all equations, as where many arcs share an output.
     """
@@ -106,8 +105,8 @@ def least_change(system: sparse.csr_array, reach: Floats, residual: Floats) -> F
 def balanced(problem: Problem, arcs: Arcs) -> Arcs:
     r"""Arcs whose rows sum to 1 and whose means are right to rounding, from arcs that are nearly so.
 
-    Masses change by the least sum of :math:`\Delta c^2 / c`, and outputs that may move at the least cost. Of all that
-    were tried the arcs of the least error are returned.
+    Masses change by the least sum of :math:`\Delta c^2 / c`, and outputs that may move at the least cost; of several
+    rounds the arcs of the least error are returned.
 
     Examples
     --------
@@ -129,12 +128,12 @@ def balanced(problem: Problem, arcs: Arcs) -> Arcs:
 
 
 def imbalance(problem: Problem, arcs: Arcs) -> float:
-    """Largest residual of rows from 1, and of means from their labels as a share of how far outputs lie apart."""
+    """Largest residual of rows from 1, and of means from their labels as a share of the spread of outputs."""
     return float(max(np.abs(residual).max() for residual in _residuals(problem, arcs)))
 
 
 def _width(problem: Problem, arcs: Arcs) -> float:
-    """The unit of outputs: how far they lie from the labels."""
+    """Unit of outputs: the range of the labels or of the outputs, if that is larger."""
     return float(max(np.ptp(problem.labels), np.ptp(arcs.outputs))) or 1.0
 
 
@@ -152,48 +151,80 @@ def _residuals(problem: Problem, arcs: Arcs) -> tuple[Floats, Floats]:
     return rows, means / _width(problem, arcs)
 
 
+def flow_change(
+    problem: Problem,
+    ends: tuple[Indices, Indices],
+    favoured: Floats,
+    at: Indices,
+    *,
+    rows: Floats | None = None,
+    means: Floats | None = None,
+    pull: Floats | None = None,
+    free: NDArray[np.bool_] | None = None,
+) -> tuple[Floats, Floats]:
+    """Least change of a flow that removes residuals: of rows by masses, of means by outputs, or of both by both.
+
+    Parameters
+    ----------
+    problem : Problem
+    ends : pair of (n,) arrays
+        First and last label that each arc favours.
+    favoured, at : (n,) arrays
+        Probability of each arc where it favours a label, and the index of its output.
+    rows, means : (k,) arrays, optional
+        Residuals of the node equations, in floats.
+    pull, free : (n,) and bool arrays
+        Outputs in the unit of `means`, needed with both residuals, and the mask of those that may move.
+
+    Returns
+    -------
+    shares, moves : (n,) array and array
+        Changes of masses as shares of themselves, and of outputs in the unit of `means`; zeros without their residuals.
+    """
+    nodes = node_equations(problem.k, *ends, problem.epsilon) @ sparse.diags_array(favoured)
+    if means is None or free is None:
+        change = least_change(sparse.csr_array(nodes), 1 / favoured, rows if rows is not None else np.zeros(problem.k))
+        return change, np.zeros(int(at.max()) + 1)
+    moves = np.zeros(free.size)
+    to_output = sparse.csr_array((np.ones(at.size), (np.arange(at.size), at)), shape=(at.size, free.size))
+    weights = np.bincount(at, favoured * column_weights(problem.prior, *ends, problem.epsilon), free.size)
+    system, reach = sparse.csr_array(nodes @ to_output)[:, free], 1 / weights[free]
+    if rows is None or pull is None:
+        moves[free] = least_change(sparse.csr_array(system), reach, means)
+        return np.zeros(at.size), moves
+    pulls, none = sparse.csr_array(nodes @ sparse.diags_array(pull)), sparse.csr_array((problem.k, reach.size))
+    joint = sparse.csr_array(sparse.block_array([[sparse.csr_array(nodes), none], [pulls, system]]))
+    both = least_change(joint, np.append(1 / favoured, reach), np.append(rows, means))
+    moves[free] = both[at.size :]
+    return both[: at.size], moves
+
+
 def _changed(problem: Problem, arcs: Arcs) -> Arcs:
-    """The masses that make the rows right, and then the outputs that make the means right.
+    """Arcs with masses that make the rows right, and then with outputs that make the means right.
 
     All at once where some outputs must stay: on an end of their interval, or on a grid.
     """
     arcs = arcs.only(math.exp(problem.epsilon) * arcs.masses > NOTHING)
     low, high = problem.outputs.low, problem.outputs.high
     free = (arcs.outputs > low) & (arcs.outputs < high) & (not isinstance(problem.outputs, Grid))
+    ends, each, favoured = (arcs.first, arcs.last), np.arange(arcs.n), math.exp(problem.epsilon) * arcs.masses
     rows, means = _residuals(problem, arcs)
+    if problem.unbiased and not free.all():
+        pull = (arcs.outputs - problem.labels[0]) / _width(problem, arcs)
+        change = flow_change(problem, ends, favoured, each, rows=rows, means=means, pull=pull, free=free)
+        return _after(problem, arcs, *change)
+    arcs = _after(problem, arcs, *flow_change(problem, ends, favoured, each, rows=rows))
     if not problem.unbiased:
-        return _after(problem, arcs, least_change(_equations(problem, arcs), _reach(problem, arcs)[0], rows))
-    if free.all():
-        arcs = _after(problem, arcs, least_change(_equations(problem, arcs), _reach(problem, arcs)[0], rows))
-        change = least_change(_equations(problem, arcs), _reach(problem, arcs)[1], _residuals(problem, arcs)[1])
-        return _after(problem, arcs, np.zeros(arcs.n), change)
-    nodes, pull = _equations(problem, arcs), (arcs.outputs - problem.labels[0]) / _width(problem, arcs)
-    pulls, none = sparse.csr_array(nodes @ sparse.diags_array(pull)), sparse.csr_array((arcs.k, int(free.sum())))
-    joint = sparse.csr_array(sparse.block_array([[nodes, none], [pulls, sparse.csr_array(nodes[:, free])]]))
-    reach = _reach(problem, arcs)
-    both = least_change(joint, np.append(reach[0], reach[1][free]), np.append(rows, means))
-    moved = np.zeros(arcs.n)
-    moved[free] = both[arcs.n :]
-    return _after(problem, arcs, both[: arcs.n], moved)
+        return arcs
+    ends, favoured = (arcs.first, arcs.last), math.exp(problem.epsilon) * arcs.masses
+    means = _residuals(problem, arcs)[1]
+    return _after(problem, arcs, *flow_change(problem, ends, favoured, each, means=means, free=free))
 
 
-def _equations(problem: Problem, arcs: Arcs) -> sparse.csr_array:
-    """The node equations of relative changes of masses."""
-    favoured = math.exp(problem.epsilon) * arcs.masses
-    nodes = node_equations(arcs.k, arcs.first, arcs.last, problem.epsilon)
-    return sparse.csr_array(nodes @ sparse.diags_array(favoured))
-
-
-def _reach(problem: Problem, arcs: Arcs) -> tuple[Floats, Floats]:
-    """Inverse costs of a squared change of masses, and of outputs."""
-    favoured = math.exp(problem.epsilon) * arcs.masses
-    return 1 / favoured, 1 / (favoured * column_weights(problem.prior, arcs.first, arcs.last, problem.epsilon))
-
-
-def _after(problem: Problem, arcs: Arcs, shares: Floats, moved: Floats | None = None) -> Arcs:
+def _after(problem: Problem, arcs: Arcs, shares: Floats, moved: Floats) -> Arcs:
     """Arcs with masses changed by some shares, and outputs by some widths."""
     masses, outputs = arcs.masses * (1 + np.clip(shares, -0.5, 1.0)), arcs.outputs
-    if moved is not None:
+    if moved.any():
         outputs = np.clip(outputs + _width(problem, arcs) * moved, problem.outputs.low, problem.outputs.high)
     order = np.lexsort((arcs.last, arcs.first, outputs))
     return Arcs(arcs.k, arcs.first[order], arcs.last[order], outputs[order], masses[order])
@@ -204,14 +235,10 @@ RANK = 1e-13
 
 
 def mass_equations(problem: Problem, arcs: Staircase, ratio: float, means: bool) -> tuple[Floats, Floats]:
-    """The equations ``A @ (masses, coverage) = b`` that a feasible set of columns satisfies.
+    """Equations ``A @ (masses, coverage) = b`` of a feasible set of columns, as a (rows, arcs + 1) and a (rows,) array.
 
     Coverage of each label is the same, ``sum_{S has y} c = t``; a row sums to 1, ``sum c + (ratio - 1) t = 1``; and
     with `means`, ``sum_y c s_y v = y`` in units of the outputs' spread around their middle.
-
-    Returns
-    -------
-    (rows, arcs + 1) array, (rows,) array
     """
     k, n = arcs.members.shape
     rows = [np.column_stack((arcs.members.astype(np.float64), -np.ones(k)))]
@@ -253,14 +280,10 @@ def mend_masses(problem: Problem, arcs: Staircase, *, means: bool, rounds: int =
 
 def _top_up(arcs: Staircase, ratio: float) -> Staircase:
     """Make coverage equal to the last digit by singletons for labels that fall short; then normalise."""
-    coverage = arcs.members @ arcs.masses
-    short = coverage.max() - coverage
-    labels = np.flatnonzero(short > 4 * np.finfo(float).eps * coverage.max())
-    heaviest = np.where(arcs.members[labels], arcs.masses, -1.0).argmax(axis=1)
-    members = np.hstack((arcs.members, np.eye(arcs.members.shape[0], dtype=bool)[:, labels]))
-    masses = np.concatenate((arcs.masses, short[labels]))
-    total = masses.sum() + (ratio - 1) * coverage.max()
-    return Staircase(members, np.concatenate((arcs.outputs, arcs.outputs[heaviest])), masses / total)
+    coverage = arcs.coverage
+    lack = coverage.max() - coverage
+    even = arcs.covered(lack > 4 * np.finfo(float).eps * coverage.max())
+    return replace(even, masses=even.masses / (even.masses.sum() + (ratio - 1) * coverage.max()))
 
 
 def movable_outputs(problem: Problem, outputs: Floats) -> NDArray[np.bool_]:

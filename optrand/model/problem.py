@@ -1,14 +1,14 @@
-"""Problems: a loss to make small over all epsilon-DP randomizers of a set of labels.
+"""Problems: a loss to minimise over all epsilon-DP randomizers of a set of labels.
 
-A :class:`Problem` is a question and nothing more. :func:`unbiased_regression`, :func:`regression` and
-:func:`classification` write it down; a solver answers it with a :class:`~optrand.model.solution.Solution`; a
-:class:`~optrand.certificates.certificate.Certificate` says how good the answer is.
+:func:`unbiased_regression`, :func:`regression` and :func:`classification` make a :class:`Problem`, a solver answers it
+with a :class:`~optrand.model.solution.Solution`, and a :class:`~optrand.certificates.certificate.Certificate` bounds
+the answer's distance from the optimum.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -28,20 +28,15 @@ from optrand.model.randomizer import Randomizer
 __all__ = ["Problem", "classification", "regression", "unbiased_range", "unbiased_regression"]
 
 FAR = 16.0
-"""Labels further from zero than this, in their own range, are measured from one of them."""
+"""Distance from zero, in the range of the labels, beyond which labels are measured from one of them."""
 
 
 def unbiased_range(labels: ArrayLike, epsilon: float) -> tuple[float, float]:
-    """The narrowest ends between which there is an unbiased epsilon-DP randomizer, rounded outward.
+    """Narrowest ends between which there is an unbiased epsilon-DP randomizer, rounded outward.
 
-    An unbiased randomizer with outputs in ``[low, high]`` exists if and only if ``low <= (E y_min - y_max) / (E - 1)``
-    and ``high >= (E y_max - y_min) / (E - 1)`` with ``E = exp(epsilon)``. The ends returned are those for the rational
-    ratio just below ``E`` that exact mechanisms keep (:func:`optrand.base.arithmetic.privacy_ratio`), so that there is
-    such a mechanism between them.
-
-    *Proof.* Let ``w = v - low >= 0``. Privacy gives ``E[w | y_max] <= E * E[w | y_min]``, and unbiasedness turns this
-    into ``y_max - low <= E (y_min - low)``; likewise at the other end. Conversely the two ends alone, drawn so that the
-    mean is right, have exactly these ratios.
+    With ``E = exp(epsilon)`` they are ``(E y_min - y_max) / (E - 1)`` and ``(E y_max - y_min) / (E - 1)``
+    (``docs/mathematics.md``, section 6), here for the rational ratio just below ``E`` of exact mechanisms
+    (:func:`optrand.base.arithmetic.privacy_ratio`).
 
     Examples
     --------
@@ -49,15 +44,18 @@ def unbiased_range(labels: ArrayLike, epsilon: float) -> tuple[float, float]:
     >>> [round(end, 12) for end in unbiased_range([0, 1], math.log(3))]
     [-0.5, 1.5]
     """
-    array = checked_labels(labels)
-    low, high = Fraction(float(array.min())), Fraction(float(array.max()))
-    overhang = (high - low) / (privacy_ratio(checked_epsilon(epsilon)) - 1)
+    return _unbiased_range(checked_labels(labels), checked_epsilon(epsilon))
+
+
+def _unbiased_range(labels: Floats, epsilon: float) -> tuple[float, float]:
+    low, high = Fraction(float(labels.min())), Fraction(float(labels.max()))
+    overhang = (high - low) / (privacy_ratio(epsilon) - 1)
     return float_below(low - overhang), float_above(high + overhang)
 
 
 @dataclass(frozen=True)
 class Problem:
-    r"""Minimise the expected loss, and a penalty on bias, over epsilon-DP randomizers.
+    r"""Problem of minimising the expected loss, and a penalty on bias, over epsilon-DP randomizers.
 
     .. math:: \sum_y p_y \Big( E[g(v, y)] + \tfrac{\lambda}{2} (E[v] - y)^2 \Big), \qquad v \sim M(y)
 
@@ -75,9 +73,9 @@ class Problem:
     loss : Loss or Tabulated
         See :mod:`optrand.model.losses`.
     bias_penalty : float
-        From 0 (no care for bias) to ``math.inf`` (unbiased).
+        From 0 to ``math.inf`` (unbiased).
     outputs : Line, Interval or Grid
-        Where outputs may lie.
+        Allowed outputs.
 
     Raises
     ------
@@ -96,22 +94,30 @@ class Problem:
 
     def __post_init__(self) -> None:
         """Check every part and that they fit together."""
-        labels = frozen(checked_labels(self.labels))
+        labels = checked_labels(self.labels)
         if (np.diff(labels) <= 0).any():
             raise InvalidInput(
                 "labels of a Problem must increase: use the constructors, which sort them with the prior"
             )
-        object.__setattr__(self, "labels", labels)
-        object.__setattr__(self, "prior", frozen(checked_prior(self.prior, labels.size)))
+        self._set(labels, checked_prior(self.prior, labels.size))
+
+    def _set(self, labels: Floats, prior: Floats) -> None:
+        """Set labels and prior, which are checked, and check the rest."""
+        object.__setattr__(self, "labels", frozen(labels))
+        object.__setattr__(self, "prior", frozen(prior))
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         object.__setattr__(self, "bias_penalty", _bias_penalty(self.bias_penalty))
         if not isinstance(self.loss, (Loss, Tabulated)):
-            raise InvalidInput(f"loss is of type {type(self.loss).__name__}, expected one of optrand.model.losses")
+            raise InvalidInput(f"loss is of type {type(self.loss).__name__}, expected one of optrand.losses")
         if not isinstance(self.outputs, (Line, Interval, Grid)):
             raise InvalidInput(f"outputs is of type {type(self.outputs).__name__}, expected Line, Interval or Grid")
         self._check_loss()
         if self.unbiased:
             self._check_feasible()
+
+    def within(self, epsilon: float) -> Problem:
+        """Problem at an epsilon that is no larger than its own: itself where the one given is not smaller."""
+        return self if epsilon >= self.epsilon else replace(self, epsilon=epsilon)
 
     def _check_loss(self) -> None:
         loss, outputs = self.loss, self.outputs
@@ -132,7 +138,7 @@ class Problem:
                 raise InvalidInput(f"{loss.name} needs outputs above 0")
 
     def _check_feasible(self) -> None:
-        low, high = unbiased_range(self.labels, self.epsilon)
+        low, high = _unbiased_range(self.labels, self.epsilon)
         # What falls short by a few roundings of the formula is left to a proof.
         largest = max(abs(low), abs(high))
         slack = 8 * math.ulp(largest) if math.isfinite(largest) else 0.0
@@ -151,12 +157,12 @@ class Problem:
 
     @property
     def k(self) -> int:
-        """The number of labels."""
+        """Number of labels."""
         return self.labels.size
 
     @property
     def origin(self) -> float:
-        """From where labels are measured without loss: 0, or a label in their middle where they lie far from zero.
+        """Origin from which labels are measured without loss: 0, or a middle label where they lie far from zero.
 
         Of labels within a factor of two of each other the difference of any two is a float (Sterbenz,
         *Floating-Point Computation*, 1974, Theorem 4.3.1).
@@ -166,21 +172,21 @@ class Problem:
 
     @property
     def unbiased(self) -> bool:
-        """Whether every label must be reproduced on average."""
+        """Whether the bias penalty is infinite."""
         return self.bias_penalty == math.inf
 
     @property
     def bias_weights(self) -> Floats:
-        """Twice what a squared bias of each label costs: ``bias_penalty * prior``, or infinity for unbiased."""
+        """Twice the cost of a squared bias of each label: ``bias_penalty * prior``, or infinity for unbiased."""
         return np.full(self.k, math.inf) if self.unbiased else self.bias_penalty * self.prior
 
     @property
     def sign(self) -> float:
-        """-1 where the reported value is turned: classification reports the probability of a correct output."""
+        """Sign of the reported value: -1 for classification, which reports the probability of a correct output."""
         return -1.0 if self.loss == losses.zero_one else 1.0
 
     def loss_table(self, outputs: Floats) -> Floats:
-        """The loss of each of some allowed outputs for every label, shape ``(k, len(outputs))``."""
+        """Loss of each of some allowed outputs for every label, shape ``(k, len(outputs))``."""
         if isinstance(self.loss, Loss):
             return self.loss.table(self.labels, outputs)
         grid = self.outputs.values if isinstance(self.outputs, Grid) else outputs
@@ -190,7 +196,7 @@ class Problem:
         return self.loss.entries[:, where]
 
     def value(self, randomizer: Randomizer) -> float:
-        """The objective at `randomizer`, in floats; for classification the probability that the output is the label."""
+        """Objective at `randomizer`, in floats; for classification the probability that the output is the label."""
         if randomizer.intervals is not None and self.loss == losses.squared:
             error = randomizer.intervals.squared_error(self.prior)
             expected = quotient(error.numerator, 2 * error.denominator)
@@ -237,7 +243,7 @@ def regression(
     bias_penalty: float = 0.0,
     outputs: OutputSet | ArrayLike | None = None,
 ) -> Problem:
-    """The randomizer of least expected loss, with a penalty on bias.
+    """Problem of the least expected loss, with a penalty on bias.
 
     Parameters
     ----------
@@ -252,12 +258,8 @@ def regression(
     bias_penalty : float
         0 gives randomized response on bins where outputs may lie anywhere; ``math.inf`` gives unbiased randomizers.
     outputs : None, Line, Interval, Grid or (n,) array
-        The real line by default; an array means exactly these values, in any order (the columns of a tabulated loss in
-        the same one).
-
-    Returns
-    -------
-    Problem
+        The real line by default; an array means exactly these values, in any order, that of the columns of a tabulated
+        loss.
 
     Examples
     --------
@@ -272,23 +274,19 @@ def regression(
         loss.table(array, allowed.values)
         columns = slice(None) if allowed is outputs else np.argsort(np.asarray(outputs))
         loss = Tabulated(loss.entries[order][:, columns])
-    return Problem(array[order], weights[order], epsilon, loss, bias_penalty, allowed)
+    problem = object.__new__(Problem)
+    for name, value in (("epsilon", epsilon), ("loss", loss), ("bias_penalty", bias_penalty), ("outputs", allowed)):
+        object.__setattr__(problem, name, value)
+    problem._set(array[order], weights[order])
+    return problem
 
 
 def unbiased_regression(
     labels: ArrayLike, prior: ArrayLike, epsilon: float, *, outputs: OutputSet | ArrayLike | None = None
 ) -> Problem:
-    """The unbiased randomizer of least expected squared error ([B23], Algorithm 1, and beyond it the real line).
+    """Problem of the least expected squared error without bias ([B23], Algorithm 1, and beyond it the real line).
 
-    Parameters
-    ----------
-    labels, prior, epsilon, outputs
-        As in :func:`regression`.
-
-    Returns
-    -------
-    Problem
-        With loss :math:`(v - y)^2 / 2` and an infinite bias penalty.
+    It is :func:`regression` with loss :math:`(v - y)^2 / 2` and an infinite bias penalty.
 
     Examples
     --------
@@ -299,7 +297,7 @@ def unbiased_regression(
 
 
 def classification(prior: ArrayLike, epsilon: float, *, labels: ArrayLike | None = None) -> Problem:
-    """The randomizer that keeps the label most often (LP1 of [G21]).
+    """Problem of the largest probability that the output is the label (LP1 of [G21]).
 
     Parameters
     ----------
@@ -310,15 +308,10 @@ def classification(prior: ArrayLike, epsilon: float, *, labels: ArrayLike | None
     labels : (K,) array, optional
         The numbers that name the classes, ``0 ... K-1`` by default.
 
-    Returns
-    -------
-    Problem
-        Its value is ``Pr[output = label]``, which is maximised.
-
     Examples
     --------
     >>> classification([0.5, 0.3, 0.2], 1.0).labels.tolist()
     [0.0, 1.0, 2.0]
     """
-    names = checked_labels(np.arange(np.asarray(prior).size) if labels is None else labels)
-    return regression(names, prior, epsilon, loss=losses.zero_one, outputs=Grid(names))
+    names = np.arange(np.asarray(prior).size) if labels is None else labels
+    return regression(names, prior, epsilon, loss=losses.zero_one, outputs=names)

@@ -1,14 +1,14 @@
-r"""Private tables as sums of staircase columns: the extreme rays of the cone of epsilon-DP columns.
+"""Private tables as sums of staircase columns, the extreme rays of the cone of epsilon-DP columns.
 
-A column of an epsilon-DP table is :math:`c \cdot s` with :math:`s \in [1, E]^k`; the extreme rays are the *staircase*
-columns, ``E`` for the labels in a set ``S`` and ``1`` for the others ([KOV16]; [B23], Appendix B). A
-table written this way is private whatever the masses are, as long as none is negative.
+A staircase column is ``E`` for the labels in a set ``S`` and ``1`` for the others ([KOV16]; [B23], Appendix B). Sums of
+them are private whatever their masses are, as long as none is negative (``docs/mathematics.md``, section 1).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,11 @@ from optrand.base.validation import Floats
 from optrand.model.arcs import Arcs
 from optrand.model.randomizer import Randomizer
 
-__all__ = ["Staircase", "decompose", "rounding_noise"]
+__all__ = ["Masses", "Staircase", "decompose", "merged", "rounding_noise"]
+
+
+Masses = NDArray[Any]
+"""Floats, or Python integers in an array of objects."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,16 +31,16 @@ class Staircase:
     Attributes
     ----------
     members : (k, arcs) array of bool
-        Which labels are in each ``S``.
+        Membership of the labels in each ``S``.
     outputs : (arcs,) array
-        The output of each arc; arcs may share one.
-    masses : (arcs,) array
+        Arcs may share an output.
+    masses : (arcs,) array of float or int
         Not negative.
     """
 
     members: NDArray[np.bool_]
     outputs: Floats
-    masses: Floats
+    masses: Masses
 
     @classmethod
     def of_arcs(cls, arcs: Arcs) -> Staircase:
@@ -56,31 +60,53 @@ class Staircase:
         order = np.lexsort((last, first, self.outputs))
         return Arcs(k, first[order], last[order], self.outputs[order], self.masses[order])
 
-    def table(self, ratio: float) -> tuple[Floats, Floats]:
-        """Distinct outputs in increasing order, and the ``(k, n)`` table of their probabilities."""
-        outputs, where = np.unique(self.outputs, return_inverse=True)
-        columns = np.where(self.members, ratio, 1.0) * self.masses
-        table = np.zeros((self.members.shape[0], outputs.size))
-        np.add.at(table.T, where, columns.T)
-        return outputs, table
+    @property
+    def coverage(self) -> Masses:
+        """Mass that favours each label."""
+        coverage: Masses = np.where(self.members, self.masses, 0).sum(axis=1)
+        return coverage
+
+    def covered(self, short: NDArray[np.bool_]) -> Staircase:
+        """Staircase with singletons for labels that fall short, at the output where each of them weighs most."""
+        labels, coverage = np.flatnonzero(short), self.coverage
+        heaviest = np.where(self.members[labels], self.masses, -1).argmax(axis=1) if labels.size else labels
+        members = np.hstack((self.members, np.eye(coverage.size, dtype=bool)[:, labels]))
+        masses = np.concatenate((self.masses, coverage.max() - coverage[labels]))
+        return Staircase(members, np.concatenate((self.outputs, self.outputs[heaviest])), masses)
+
+    def columns(self, high: float, low: float = 1) -> Masses:
+        """Column of each arc, shape ``(k, arcs)``: times `high` for the labels in its set, `low` for the others."""
+        columns: Masses = np.where(self.members, high * self.masses, low * self.masses)
+        return columns
+
+    def table(self, high: float, low: float = 1) -> tuple[Floats, Masses]:
+        """Distinct outputs in increasing order, and the ``(k, n)`` table of their probabilities or weights."""
+        return merged(self.outputs, self.columns(high, low))
 
     def only(self, kept: NDArray[np.bool_]) -> Staircase:
         """Some of the arcs."""
         return Staircase(self.members[:, kept], self.outputs[kept], self.masses[kept])
 
 
+def merged(outputs: Floats, columns: Masses) -> tuple[Floats, Masses]:
+    """Columns in increasing order of outputs, those of one output added up."""
+    distinct, where = np.unique(outputs, return_inverse=True)
+    table = np.zeros((columns.shape[0], distinct.size), dtype=columns.dtype)
+    np.add.at(table.T, where, columns.T)
+    return distinct, table
+
+
 def rounding_noise(epsilon: float) -> float:
-    """Share of a column's height by which rounding alone may tell two of its entries apart."""
+    """Relative difference of a column's entries that rounding alone can make."""
     return min(1e-3, float(-64 * np.finfo(float).eps / math.expm1(-epsilon)))
 
 
 def decompose(randomizer: Randomizer, ratio: float, negligible: float = 0.0) -> Staircase:
     """Write a table as staircase columns: each column becomes the chain of its upper level sets.
 
-    With the entries of a column sorted, ``low`` the smallest and ``high`` the largest, the differences of neighbours
-    divided by ``ratio - 1`` are the masses of the nested level sets, and what is left of ``low`` is the mass of the
-    full set. A column whose ratio exceeds `ratio` (by rounding, or because it is not private) is lifted to ``high /
-    ratio`` first.
+    Differences of neighbours among the sorted entries, divided by ``ratio - 1``, are the masses of the nested level
+    sets; the rest of the smallest entry is the mass of the full set. A column whose ratio exceeds `ratio` is lifted
+    first, its low entries to the largest over `ratio`.
 
     Parameters
     ----------

@@ -1,11 +1,9 @@
-r"""Randomizers for labels of which no prior is known: the largest loss over labels as small as it can be.
+r"""Randomizers for labels without a known prior, with the least largest loss over labels.
 
 .. math:: \min_M \max_y \Big( \tfrac12 E[(v - y)^2] + \tfrac{\lambda}{2} (E[v] - y)^2 \Big), \qquad v \sim M(y)
 
-over epsilon-DP randomizers, unbiased where :math:`\lambda` is infinite: then the loss of a label is half the variance
-of its output. The largest loss over labels is the largest average over priors, and both sides are convex, so the value
-is also :math:`\max_p \min_M`: some worst prior, which the solver finds along with the randomizer, proves that no other
-randomizer does better.
+over epsilon-DP randomizers, unbiased where :math:`\lambda` is infinite. The value is also :math:`\max_p \min_M` of the
+average loss, so a worst prior proves it (``docs/mathematics.md``, Corollary 4).
 """
 
 from __future__ import annotations
@@ -35,21 +33,20 @@ __all__ = ["Minimax", "minimax"]
 
 @dataclass(frozen=True, eq=False)
 class Minimax(Solution):
-    """A claim: no epsilon-DP randomizer has a smaller largest loss over labels, and this prior shows why.
+    """Minimax randomizer: a solution under the worst prior that proves it.
 
     Attributes
     ----------
     problem : Problem
-        With the worst prior that was found.
+        Under the worst prior that was found.
     randomizer : Randomizer
     dual : Dual
-        Multipliers of the bound.
     stats : Stats
     """
 
     @property
     def prior(self) -> Floats:
-        """The worst prior, often with zeros: at labels whose loss stays below the largest."""
+        """Worst prior, often with zeros: at labels whose loss stays below the largest."""
         return self.problem.prior
 
     @cached_property
@@ -59,7 +56,7 @@ class Minimax(Solution):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """Certificate of the randomizer, ``certify(self, worst_case=True)``."""
+        """Certificate of the largest loss, ``certify(self, worst_case=True)``."""
         return certify(self, worst_case=True)
 
     @property
@@ -69,7 +66,7 @@ class Minimax(Solution):
 
     @property
     def upper(self) -> float:
-        """The largest loss over labels; infinite if the randomizer is not feasible."""
+        """Largest loss over labels; infinite if the randomizer is not feasible."""
         return self.certificate.upper
 
     @property
@@ -78,14 +75,14 @@ class Minimax(Solution):
         return self
 
     def tabulate(self) -> Mechanism:
-        """The exact mechanism; ``certify(mechanism, worst_case=True)`` states what is proven of it."""
+        """Exact mechanism, to be certified by ``certify(mechanism, worst_case=True)``."""
         return tabulate(self)
 
 
 def minimax(
     labels: ArrayLike, epsilon: float, *, bias_penalty: float = math.inf, outputs: OutputSet | None = None
 ) -> Minimax:
-    """The epsilon-DP randomizer whose largest loss over labels is least: for when no prior is known.
+    """Epsilon-DP randomizer whose largest loss over labels is least: for when no prior is known.
 
     Parameters
     ----------
@@ -94,9 +91,9 @@ def minimax(
     epsilon : float
         Privacy budget in nats.
     bias_penalty : float
-        What half a squared bias costs; by default no bias is allowed. Above 0.
+        Factor of half the squared bias, above 0; by default no bias is allowed.
     outputs : Line or Interval, optional
-        Where outputs may lie; by default the line.
+        By default the line.
 
     Returns
     -------
@@ -106,24 +103,23 @@ def minimax(
     Raises
     ------
     InvalidInput
-        Outputs on a grid, or bias without a price.
+        Outputs on a grid, or a bias penalty of 0.
     Infeasible
         An interval in which there is no unbiased epsilon-DP randomizer.
     NotCertified
-        If the answer is not feasible, or no useful bound was found.
+        The answer is not feasible, or no useful bound was found.
 
     Notes
     -----
-    The largest loss is the largest average over priors; it is convex in the randomizer and linear in the prior, so the
-    least largest loss is the largest of the best averages, which is what the cone program of
-    :mod:`optrand.solvers.flow.minimax_program` computes. Neither side need be unique. At 53 labels a tenth of a second.
+    The cone program is :mod:`optrand.solvers.flow.minimax_program`. Neither the randomizer nor the prior need be
+    unique. At 53 labels a tenth of a second.
 
     Examples
     --------
-    Three labels, no prior: the middle one weighs as much as both ends.
+    Three labels; in the worst prior the middle one weighs as much as both ends.
 
     >>> import optrand
-    >>> answer = optrand.minimax([0, 1, 2], epsilon=1.0)
+    >>> answer = optrand.studies.minimax([0, 1, 2], epsilon=1.0)
     >>> mechanism = answer.tabulate()
     >>> proof = optrand.certify(mechanism, worst_case=True).require(gap=1e-12)
     >>> round(proof.upper, 6), answer.prior.round(6).tolist()

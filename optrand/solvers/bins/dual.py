@@ -42,7 +42,7 @@ from optrand.certificates.prices import price
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
 from optrand.solvers.bins.costs import Starts
-from optrand.solvers.bins.cuts import Cut, Knots, quotient
+from optrand.solvers.bins.cuts import BinKnots, Cut, quotient
 from optrand.solvers.bins.graph import BinGraph, spread
 
 __all__ = ["bin_dual"]
@@ -83,7 +83,7 @@ def bin_dual(graph: BinGraph, starts: Starts, *, gap: float, rounds: int) -> Flo
     if not broken:
         return shares.alpha(best)
     position = middle = shares.mended(best)
-    knots, cuts = Knots(starts, shares.problem.k, KNOTS), list[Cut]()
+    knots, cuts = BinKnots(starts, shares.problem.k, KNOTS), list[Cut]()
     for _ in range(rounds):
         broken, worst = shares.broken(position, gap)
         if worst < least:
@@ -186,7 +186,7 @@ class _Shares:
         chosen = np.flatnonzero(weights)
         return Cut(chosen, weights[chosen], float(weights @ position) - excess)
 
-    def nearest(self, knots: Knots, middle: Floats, cuts: list[Cut]) -> Floats | None:
+    def nearest(self, knots: BinKnots, middle: Floats, cuts: list[Cut]) -> Floats | None:
         """The places nearest to some others that satisfy all cuts, if there are any."""
         found = knots.nearest(middle, self.widths, self.sums, cuts)
         return None if found is None else self.balanced(found)

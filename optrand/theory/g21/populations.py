@@ -1,45 +1,131 @@
-"""What private learning of a population loses at least ([G21], Proposition 12).
+"""Lower bounds that grow as epsilon falls: copies of examples, and populations ([G21], Proposition 12 and Lemma 15).
 
-The population is uniform over `m` orthogonal directions with fair signs for labels, as in
-:mod:`optrand.theory.g21.signs`; a direction that occurs `j` times in the sample is known as under a budget of ``j
-epsilon``. With ``m = ceil(epsilon n)`` that is a budget of about 1, and the excess risk is at least a constant times
-``D L / sqrt(m)``. This argues about all algorithms, needs no logarithm, and takes neither the paper's way over
-empirical risk nor its "sufficiently large n": ``n >= 1 / epsilon`` and ``delta <= epsilon / 20`` are enough.
+Directions have fair signs for labels, as in :mod:`optrand.theory.g21.lower_bounds`; `j` occurrences of one tell of its
+sign as much as a budget of ``j epsilon`` allows. So all algorithms are argued about; losses are in units of ``D L``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import product, starmap
 
 import numpy as np
+from scipy.stats import binom
 
+from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.base.validation import Floats
-from optrand.theory.claim import Budget, Claim
+from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, worst
-from optrand.theory.g21.groups import group_delta
-from optrand.theory.g21.least_risk import known_of_a_sign
+from optrand.theory.g21.lower_bounds import group_delta, known_of_a_sign
+from optrand.theory.instances import Instance
 
-__all__ = ["CLAIMS"]
+__all__ = ["Copied"]
 
 CONSTANT = Fraction(1, 10)
-"""What stands for the constant of Proposition 12, of the direct argument."""
+"""Constant of Lemma 15 and Proposition 12."""
 
-ROUTED_CONSTANT = Fraction(1, 100)
-"""The same of the paper's way over empirical risk, beside one root of a logarithm."""
-
-TOLERANCE = 1e-9
-
-LARGEST_EXPONENT = 600
-"""Of a budget; beyond it, what is known of a sign is 1 in floats."""
+E1 = exp_bracket(1.0)[0] - 1
+"""``e - 1``, hardly less."""
 
 
-@dataclass(frozen=True)
-class _Population:
-    """A uniform distribution over signed directions, a sample and a budget; losses are in units of ``D L``."""
+class Copied(Instance):
+    """A budget at most 1, and `n` examples: directions, ``floor(1 / epsilon)`` times each, and zeros for the rest."""
+
+    epsilon: Fraction
+    delta: Fraction
+    n: int
+
+    @property
+    def copies(self) -> int:
+        """How often each direction occurs."""
+        return math.floor(1 / self.epsilon)
+
+    @cached_property
+    def growth(self) -> Fraction:
+        """Delta of as many changed labels as there are copies, in units of that of one label: Fact 14."""
+        return group_delta(privacy_ratio(float(self.epsilon)), Fraction(1), labels=self.copies)
+
+    @property
+    def ignorant(self) -> float:
+        """Loss of the parameter 0 over fair signs: ``(m copies / n) / (2 sqrt(m))`` for `m` directions."""
+        return self.copies * math.sqrt(self.n // self.copies) / (2 * self.n)
+
+    @cached_property
+    def least(self) -> float:
+        """What every algorithm loses at least."""
+        ratio = privacy_ratio(float(self.epsilon)) ** self.copies
+        return self.ignorant * (1 - math.sqrt(known_of_a_sign(ratio, self.delta * self.growth)))
+
+
+def _epsilons(budget: Budget) -> Iterator[tuple[Fraction, int]]:
+    """Budgets, and the least number of examples for each."""
+    listed = ["1", "1/2", "1/3", "3/4", "501/1000", "499/1000", "1/10", "1/11", "2/21", "1/100", "2/201", "1/1000"]
+    steps = budget.pick(quick=40, full=400)
+    for epsilon in (*map(Fraction, listed), *(Fraction(i, steps) for i in range(1, steps))):
+        yield epsilon, math.ceil(1 / epsilon)
+
+
+def _copied(budget: Budget) -> Iterator[Copied]:
+    for epsilon, least in _epsilons(budget):
+        sizes = sorted({least, least + 1, 2 * least - 1, 10 * least, 1_000 * least + 7})
+        yield from (Copied(epsilon, delta, n) for n, delta in product(sizes, (Fraction(0), CONSTANT * epsilon)))
+
+
+@claim(
+    "G21",
+    "Lemma 15: with constants",
+    on=_copied,
+    given="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 10; all LabelDP algorithms",
+    false=Variant(
+        "On these data sets any algorithm loses at least ``D L / (2 sqrt(epsilon n))``.",
+        lambda copied: at_most(0.5 / math.sqrt(copied.epsilon * copied.n), copied.ignorant, tolerance=1e-9),
+    ),
+)
+def copies_are_hard(copied: Copied) -> Comparison:
+    """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some data set of `n` examples.
+
+    The constants are ours. ``n >= 1 / gamma`` is asked, of a gamma that is epsilon: one example fits with its copies.
+    Compared are that, what no algorithm goes below on copies of directions, and what the parameter 0 loses there.
+    """
+    claimed = float(CONSTANT) / math.sqrt(copied.epsilon * copied.n)
+    return worst(at_most(claimed, copied.least), at_most(copied.least, copied.ignorant, tolerance=1e-9))
+
+
+of_budgets = partial(
+    claim, "G21", kind="text", on=lambda budget: (Copied(each, Fraction(0), least) for each, least in _epsilons(budget))
+)
+
+
+@of_budgets(
+    "Lemma 15: copies",
+    given="epsilon at most 1",
+    false=Variant("The same with a growth of delta by ``1 / epsilon``, the number of copies.", growth=Fraction(1)),
+)
+def copies_share_a_budget(copied: Copied, growth: Fraction = E1) -> Comparison:
+    """With ``k = floor(1 / epsilon)``, ``1/2 <= k epsilon <= 1``, and delta grows at most by ``(e - 1) / epsilon``.
+
+    `k` is the number of copies; the paper says ``O(1 / epsilon)``.
+    """
+    together, grown = copied.copies * copied.epsilon, at_most(copied.growth, growth / copied.epsilon)
+    return worst(at_most(Fraction(1, 2), together), at_most(together, 1), grown)
+
+
+@of_budgets(
+    "Lemma 15: last line",
+    given="epsilon at most 1, C = 1/10",
+    corrected=Variant("With ``delta = C epsilon`` the copies have a delta of at most ``(e - 1) C``.", power=1),
+    false=Variant("With ``delta = C epsilon`` the copies have a delta of at most `C`.", power=1, growth=Fraction(1)),
+)
+def delta_of_the_last_line(copied: Copied, power: int = -1, growth: Fraction = E1) -> Comparison:
+    """With ``delta = C / epsilon`` the copies have a delta of at most ``(e - 1) C``: small, if `C` is."""
+    return at_most(copied.growth * CONSTANT * copied.epsilon**power, growth * CONSTANT)
+
+
+class Population(Instance, directions="m"):
+    """A uniform distribution over signed directions, a sample of it, and a budget."""
 
     n: int
     epsilon: Fraction
@@ -49,169 +135,108 @@ class _Population:
     @cached_property
     def occurrences(self) -> Floats:
         """How likely a direction is to be drawn 0, 1, ... times."""
-        from scipy.special import gammaln, xlogy
-
-        j, share = np.arange(self.n + 1), 1 / self.directions
-        chosen = gammaln(self.n + 1) - gammaln(j + 1) - gammaln(self.n - j + 1)
-        found: Floats = np.exp(chosen + xlogy(j, share) + xlogy(self.n - j, 1 - share))
+        found: Floats = binom.pmf(np.arange(self.n + 1), self.n, 1 / self.directions)
         return found
+
+    def lost(self, known: float) -> float:
+        """Loss where a sign is correlated with to that degree."""
+        return 0.5 * (1 - known) / math.sqrt(self.directions)
 
     @property
     def least(self) -> float:
         """What every algorithm loses at least, by what it knows of a sign in the mean over its occurrences."""
         ratio, delta = math.exp(self.epsilon), float(self.delta)
-        labels = np.minimum(np.arange(self.n + 1), math.floor(LARGEST_EXPONENT / self.epsilon)).tolist()
+        labels = (
+            min(j, math.floor(600 / self.epsilon)) for j in range(self.n + 1)
+        )  # beyond, signs are known in floats
         known = [known_of_a_sign(ratio**j, group_delta(ratio, delta, labels=j)) for j in labels]
-        return (1 - math.sqrt(min(float(self.occurrences @ known), 1.0))) / (2 * math.sqrt(self.directions))
+        return self.lost(math.sqrt(min(float(self.occurrences @ known), 1.0)))
 
     @cached_property
     def attained(self) -> float:
-        """What is lost by randomized response on every label and the majority of them in every direction.
+        """Loss of randomized response on every label and the majority of them in every direction.
 
-        That a majority of `j` labels is right, less that it is wrong, is a sum of binomials; occurrences that are
-        likelier than 1e-12 are counted, and the rest as if nothing were known.
+        Occurrences that are likelier than 1e-12 are counted, and the rest as if nothing were known.
         """
-        from scipy.special import gammaln
-
-        kept = 1 / (1 + math.exp(-self.epsilon))
-        known = np.zeros(self.n + 1)
+        kept, known = 1 / (1 + math.exp(-self.epsilon)), np.zeros(self.n + 1)
         for j in np.flatnonzero(self.occurrences > 1e-12):
             right = np.arange(j + 1)
-            chances = np.exp(
-                gammaln(j + 1)
-                - gammaln(right + 1)
-                - gammaln(j - right + 1)
-                + right * math.log(kept)
-                + (j - right) * math.log1p(-kept)
-            )
-            known[j] = np.sign(2 * right - j) @ chances
-        return (1 - float(self.occurrences @ known)) / (2 * math.sqrt(self.directions))
+            known[j] = np.sign(2 * right - j) @ binom.pmf(right, j, kept)
+        return self.lost(float(self.occurrences @ known))
 
-    def claimed(self, constant: Fraction) -> float:
-        """That constant times ``1 / sqrt(epsilon n)``."""
-        return float(constant) / math.sqrt(self.epsilon * self.n)
-
-    def __str__(self) -> str:
-        return f"n = {self.n}, epsilon {self.epsilon}, delta {self.delta}, m = {self.directions}"
+    def claimed(self, constant: Fraction, power: int = 1) -> float:
+        """That constant times ``1 / sqrt(epsilon^power n)``."""
+        return float(constant) / math.sqrt(self.epsilon**power * self.n)
 
 
-EPSILONS = tuple(map(Fraction, ("1", "1/2", "2/3", "1/5", "3/40", "1/20", "1/40", "1/100")))
-
-
-def _populations(budget: Budget) -> Iterator[_Population]:
-    for epsilon in (*EPSILONS, *budget.pick(quick=(), full=(Fraction(1, 400),))):
+def _populations(budget: Budget) -> Iterator[Population]:
+    full = budget is Budget.FULL
+    for epsilon in map(Fraction, ("1", "1/2", "2/3", "1/5", "3/40", "1/20", "1/40", "1/100", "1/400")[: 8 + full]):
         least = math.ceil(1 / epsilon)
-        for n in sorted({least, least + 1, 2 * least + 1, budget.pick(quick=500, full=10_000)}):
-            for share in (Fraction(0), Fraction(1, 20)):
-                yield _Population(n, epsilon, share * epsilon, math.ceil(epsilon * n))
+        for n in sorted({least, least + 1, 2 * least + 1, 10_000 if full else 500}):
+            yield from (Population(n, epsilon, share * epsilon, math.ceil(epsilon * n)) for share in (0, CONSTANT / 2))
 
 
-def a_constant_is_enough(population: _Population) -> Comparison:
-    """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some population.
-
-    Where delta is at most ``epsilon / 20`` and n at least ``1 / epsilon``: the proposition has a constant without a
-    name, logarithms and a sufficiently large n. Compared are that, what no algorithm goes below, and what one attains.
-    """
-    return worst(
-        at_most(population.claimed(CONSTANT), population.least),
-        at_most(population.least, population.attained, tolerance=TOLERANCE),
-    )
-
-
-def loss_grows_with_the_budget(population: _Population) -> Comparison:
-    """Any algorithm loses at least ``D L / (10 epsilon sqrt(n))`` on some population."""
-    return _grows(population, CONSTANT)
-
-
-def _grows(population: _Population, constant: Fraction) -> Comparison:
-    return at_most(population.claimed(constant) / math.sqrt(population.epsilon), population.attained)
-
-
-@dataclass(frozen=True)
-class _Route:
+class Route(Instance):
     """The paper's own proof: Lemma 16 with a delta of epsilon, Lemma 15, and the last line of Proposition 13."""
 
     epsilon: Fraction
     directions: int
 
-    @property
-    def logarithm(self) -> float:
-        """Of ``2 / delta``."""
-        return math.log(2 / self.epsilon)
-
-    @property
-    def empirical_epsilon(self) -> float:
-        """For empirical risk: ``4 epsilon log(2 / delta)``."""
-        return 4 * float(self.epsilon) * self.logarithm
-
-    @property
-    def copies(self) -> int:
-        """How often each direction is in the data set that the population is uniform over."""
-        return math.floor(1 / self.empirical_epsilon)
-
-    @property
-    def delta(self) -> Fraction:
-        """What Lemma 16 leaves for the population: hardly anything is "sufficiently small" if not this."""
-        return Fraction(math.exp(-self.empirical_epsilon) * float(self.epsilon) / (8 * self.logarithm))
-
     @cached_property
-    def population(self) -> _Population:
-        """The population that the proof ends up with."""
-        return _Population(self.directions * self.copies, self.epsilon, self.delta, self.directions)
-
-    @property
-    def bound(self) -> float:
-        """What the proof gives, in units of ``D L``."""
-        spent = self.copies * self.empirical_epsilon
-        delta = float(self.epsilon) * math.expm1(spent) / math.expm1(self.empirical_epsilon)
-        right = (math.exp(spent) + delta) / (math.exp(spent) + 1)
-        return (1 - math.sqrt(right)) / (2 * math.sqrt(self.directions))
-
-    def __str__(self) -> str:
-        return f"epsilon {self.epsilon}, {self.directions} directions {self.copies} times each"
+    def found(self) -> tuple[Population, float]:
+        """The population that the proof ends up with, under the delta that Lemma 16 leaves for it, and its bound."""
+        epsilon, logarithm = float(self.epsilon), math.log(2 / self.epsilon)
+        spent = 4 * epsilon * logarithm
+        copies, delta = math.floor(1 / spent), Fraction(math.exp(-spent) * epsilon / (8 * logarithm))
+        population = Population(self.directions * copies, self.epsilon, delta, self.directions)
+        together, grown = math.exp(copies * spent), group_delta(math.exp(spent), epsilon, labels=copies)
+        return population, population.lost(math.sqrt((together + grown) / (together + 1)))
 
 
-def _routes(budget: Budget) -> Iterator[_Route]:
+def _routes(budget: Budget) -> Iterator[Route]:
     directions = budget.pick(quick=(100, 300, 1_000), full=(100, 200, 300, 500, 1_000, 3_000))
-    for epsilon in ("1/20", "3/80", "1/40", "1/60", "1/100", "1/300"):
-        yield from (_Route(Fraction(epsilon), each) for each in directions)
+    return starmap(Route, product(map(Fraction, ["1/20", "3/80", "1/40", "1/60", "1/100", "1/300"]), directions))
 
 
-def the_route_is_within_a_logarithm(route: _Route) -> Comparison:
+STEEPER = "Any algorithm loses at least ``D L / (10 epsilon sqrt(n))`` on some population."
+
+
+def _steeper(population: Population) -> Comparison:
+    return at_most(population.claimed(CONSTANT, power=2), population.attained)
+
+
+@claim(
+    "G21",
+    "Proposition 12",
+    on=_routes,
+    given="epsilon at most 1/20; all (epsilon, delta)-LabelDP algorithms",
+    quantifier="the constant and the powers of logarithms in the bound; how large n, how small delta must be",
+    false=Variant(STEEPER, lambda route: _steeper(route.found[0])),
+)
+def the_route_is_within_a_logarithm(route: Route) -> Comparison:
     """Any algorithm loses at least ``D L / sqrt(epsilon n)`` on some population, up to a constant and logarithms.
 
     Tried is the paper's proof, with a constant of 1/100 and ``sqrt(log(2 / epsilon))``: what it gives is at least that,
-    and at most what randomized response attains.
-    For larger epsilon the budget for empirical risk is above 1, and the proof leaves the bound without privacy.
+    and at most what randomized response attains. For larger epsilon its budget for empirical risk is above 1.
     """
-    return worst(
-        at_most(route.population.claimed(ROUTED_CONSTANT) / math.sqrt(route.logarithm), route.bound),
-        at_most(route.bound, route.population.attained),
-    )
+    population, bound = route.found
+    claimed = population.claimed(Fraction(1, 100)) / math.sqrt(math.log(2 / route.epsilon))
+    return worst(at_most(claimed, bound), at_most(bound, population.attained))
 
 
-def the_route_leads_to_the_budget(route: _Route) -> Comparison:
-    """Any algorithm loses at least ``D L / (10 epsilon sqrt(n))`` on some population."""
-    return _grows(route.population, CONSTANT)
-
-
-CLAIMS = (
-    Claim(
-        paper="G21",
-        number="Proposition 12",
-        hypothesis="epsilon at most 1/20; all (epsilon, delta)-LabelDP algorithms",
-        instances=_routes,
-        printed=the_route_is_within_a_logarithm,
-        false=the_route_leads_to_the_budget,
-        quantifier="the constant and the powers of logarithms in the bound; how large n, how small delta must be",
-    ),
-    Claim(
-        paper="G21",
-        number="Proposition 12",
-        part="with constants",
-        hypothesis="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 20; all LabelDP algorithms",
-        instances=_populations,
-        printed=a_constant_is_enough,
-        false=loss_grows_with_the_budget,
-    ),
+@claim(
+    "G21",
+    "Proposition 12: with constants",
+    kind="ours",
+    on=_populations,
+    given="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 20; all LabelDP algorithms",
+    false=Variant(STEEPER, _steeper),
 )
+def a_constant_is_enough(population: Population) -> Comparison:
+    """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some population.
+
+    Without logarithms, or a sufficiently large n. Compared are that, what no algorithm goes below, what one attains.
+    """
+    claimed, least = population.claimed(CONSTANT), population.least
+    return worst(at_most(claimed, least), at_most(least, population.attained, tolerance=1e-9))

@@ -1,38 +1,31 @@
 r"""Nothing keeps the label more often than RRWithPrior ([G21], Theorem 3), nor do the optima of the proof's programs.
 
-LP1 asks for the ``K x K`` table of an epsilon-DP randomizer, LP2 for its diagonal only. Both optima are
-
-.. math:: S = \max_{\emptyset \neq Y} \frac{E}{E + |Y| - 1} \sum_{y \in Y} p_y,
-
-which is computed here over all subsets, in fractions, and compared with what a dual, the solvers and the closed form of
-the package say. The steps from one program to the other are in :mod:`optrand.theory.g21.relaxation`.
+LP1 asks for the ``K x K`` table of an epsilon-DP randomizer, LP2 for its diagonal only. Both optima are :math:`S =
+\max_{\emptyset \neq Y} E / (E + |Y| - 1) \sum_{y \in Y} p_y`, here the largest over all subsets, in fractions.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import lru_cache
+from itertools import chain, combinations, product
+from operator import mul
+
+import numpy as np
 
 from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
-from optrand.model.problem import Problem, classification
+from optrand.model.problem import classification
 from optrand.solvers import LinearProgram
 from optrand.solvers.backends import Highs
 from optrand.solvers.grid import LP2, Pairwise
-from optrand.theory.claim import Budget, Claim
-from optrand.theory.comparison import Comparison, at_most, equal, worst
-from optrand.theory.g21.response import best_k, objective, top_k_rows
-from optrand.theory.instances import RATIOS, Setting, listed, settings
+from optrand.theory.claim import Budget, Variant, claim
+from optrand.theory.comparison import Comparison, at_most, equal, none, worst
+from optrand.theory.g21.response import ANY_PRIOR, Rows, Task, best_k, kept_labels, objective, tasks, top_k_rows
+from optrand.theory.instances import RATIOS, Instance, prior, seeded
+from optrand.theory.sums import total
 
-__all__ = ["ANY_PRIOR", "CLAIMS", "Task", "task", "tied_tasks"]
-
-ANY_PRIOR = "any prior, zeros and ties among them, epsilon above 0"
-
-CLOSED_FORM = 1e-12
-"""What the floats of the closed form are forgiven."""
+__all__ = ["best_subset", "bounds", "vertices_of_lp2"]
 
 SOLVER = 1e-7
 """What an LP solver is forgiven: its own tolerance for feasibility."""
@@ -40,190 +33,226 @@ SOLVER = 1e-7
 LARGEST_FOR_SOLVERS = Fraction(3000)
 """Beyond this ratio the coefficients of LP1 as printed span more than a solver in floats can tell apart."""
 
-
-@dataclass(frozen=True)
-class Task:
-    """A prior and a privacy ratio."""
-
-    prior: tuple[Fraction, ...]
-    ratio: Fraction
-
-    def __str__(self) -> str:
-        return f"prior {listed(self.prior)}, E = {self.ratio}"
-
-    @property
-    def size(self) -> int:
-        """The number of labels."""
-        return len(self.prior)
-
-    @cached_property
-    def best_subset(self) -> Fraction:
-        """`S`, over all subsets of labels."""
-        return max(
-            self.of_response(kept)
-            for size in range(1, self.size + 1)
-            for kept in itertools.combinations(range(self.size), size)
-        )
-
-    def of_response(self, kept: Sequence[int]) -> Fraction:
-        """How often randomized response on some labels keeps the label."""
-        return self.ratio * sum((self.prior[y] for y in kept), Fraction(0)) / (self.ratio + len(kept) - 1)
-
-    @cached_property
-    def multipliers(self) -> tuple[Fraction, ...]:
-        """Row multipliers of LP1, and of LP2, that sum to `S`."""
-        return tuple(max(Fraction(0), (self.ratio * p - self.best_subset) / (self.ratio - 1)) for p in self.prior)
-
-    @cached_property
-    def bound(self) -> Fraction:
-        """A number that no epsilon-DP randomizer exceeds, whatever the multipliers are.
-
-        A column is `c s` with `s` in ``[1, E]^K`` and masses `c` that sum to at most 1.
-        """
-        least = Fraction(0)
-        for v in range(self.size):
-            costs = [mu - (self.prior[y] if y == v else 0) for y, mu in enumerate(self.multipliers)]
-            least = min(least, sum(costs) + (self.ratio - 1) * sum(min(cost, Fraction(0)) for cost in costs))
-        return sum(self.multipliers, -least)
-
-    @cached_property
-    def bound_of_lp2(self) -> Fraction:
-        """A number that no feasible point of LP2 exceeds, whatever the multipliers are: no entry is above 1."""
-        total = sum(self.multipliers, Fraction(0))
-        reach = (mu + (total - mu) / self.ratio for mu in self.multipliers)
-        excess = (max(Fraction(0), p - at) for p, at in zip(self.prior, reach, strict=True))
-        return sum(excess, total)
-
-    @property
-    def _problem(self) -> Problem:
-        return classification([float(p) for p in self.prior], math.log(self.ratio))
-
-    @cached_property
-    def lp1(self) -> float:
-        """How often the label is kept by what HiGHS answers to LP1 with all pairs of rows, as printed."""
-        return LinearProgram(Pairwise())(self._problem).value
-
-    @cached_property
-    def lp2(self) -> float:
-        """The optimum of LP2 by HiGHS."""
-        program = LP2().build(self._problem)
-        return -Highs().solve(program).value(program)
-
-    @cached_property
-    def closed_form(self) -> tuple[float, float]:
-        """The value of the package's closed form: of one prior, and of a batch of priors."""
-        floats, epsilon = [float(p) for p in self.prior], math.log(self.ratio)
-        return rr_with_prior(floats, epsilon).value, float(rr_with_prior_batch([floats], epsilon).objective[0])
+Point = tuple[Fraction, ...]
 
 
-def task(setting: Setting) -> Task:
-    """Of a setting, all but the names of the labels."""
-    return Task(setting.prior, setting.ratio)
+def kept_by(task: Task, kept: Sequence[int], *, others: int = -1) -> Fraction:
+    """Probability that randomized response on some labels keeps the label."""
+    return task.ratio * total(task.prior[y] for y in kept) / (task.ratio + len(kept) + others)
 
 
-def _tasks(budget: Budget) -> Iterator[Task]:
+def best_subset(task: Task, *, others: int = -1) -> Fraction:
+    """`S`, over all subsets of labels."""
+    subsets = chain(*(combinations(range(task.size), k) for k in range(1, task.size + 1)))
+    return max(kept_by(task, kept, others=others) for kept in subsets)
+
+
+def bounds(task: Task, multipliers: Point = ()) -> tuple[Fraction, Fraction]:
+    """Upper bounds of all epsilon-DP randomizers, and of all feasible points of LP2, whatever the multipliers are.
+
+    Without them, of those that sum to `S`. A column of a table is `c s` with `s` in ``[1, E]^K`` and masses `c` that
+    sum to at most 1; no entry of LP2 is above 1.
+    """
+    if not multipliers:
+        best = best_subset(task)
+        multipliers = tuple(max(Fraction(0), (task.ratio * p - best) / (task.ratio - 1)) for p in task.prior)
+    mass, least = total(multipliers), Fraction(0)
+    for v, p in enumerate(task.prior):
+        costs = [mu - p * (y == v) for y, mu in enumerate(multipliers)]
+        least = min(least, total(costs) + (task.ratio - 1) * total(min(cost, Fraction(0)) for cost in costs))
+    slack = (p - mu - (mass - mu) / task.ratio for p, mu in zip(task.prior, multipliers, strict=True))
+    return mass - least, mass + total(max(Fraction(0), each) for each in slack)
+
+
+def _tasks(count: int, *, most: int, seed: int) -> Iterator[Task]:
+    """Priors of which keeping one label more is exactly as good, ``E p_(k+1) = w_k``, and others."""
+    for size, ratio in product((2, 3, 4), RATIOS):
+        last = Fraction(size - 1) / (ratio + size - 2)
+        yield Task(tuple(weight / (size - 1 + last) for weight in [Fraction(1)] * (size - 1) + [last]), ratio)
+    yield from tasks(count, most=most, seed=seed)
+
+
+def _any_tasks(budget: Budget) -> Iterator[Task]:
     yield Task((Fraction(1),), Fraction(2))
-    yield from tied_tasks()
-    yield from map(task, settings(budget.pick(quick=100, full=3_000), most=budget.pick(quick=7, full=10), seed=4))
+    yield from _tasks(budget.pick(quick=100, full=3_000), most=budget.pick(quick=7, full=10), seed=4)
 
 
-def tied_tasks() -> Iterator[Task]:
-    """Priors of which keeping one label more is exactly as good: ``E p_(k+1) = w_k``."""
-    for size in (2, 3, 4):
-        for ratio in RATIOS:
-            weights = [Fraction(1)] * (size - 1)
-            weights.append(sum(weights) / (ratio + size - 2))
-            yield Task(tuple(weight / sum(weights) for weight in weights), ratio)
+def _few_tasks(budget: Budget) -> Iterator[Task]:
+    return _tasks(budget.pick(quick=10, full=100), most=budget.pick(quick=4, full=5), seed=6)
 
 
 def _small_tasks(budget: Budget) -> Iterator[Task]:
-    most = budget.pick(quick=4, full=7)
-    for instance in itertools.chain(
-        tied_tasks(), map(task, settings(budget.pick(quick=60, full=600), most=most, seed=5))
-    ):
-        if instance.ratio <= LARGEST_FOR_SOLVERS:
-            yield instance
+    found = _tasks(budget.pick(quick=40, full=600), most=budget.pick(quick=4, full=7), seed=5)
+    return (task for task in found if task.ratio <= LARGEST_FOR_SOLVERS)
 
 
-def nothing_is_better(instance: Task) -> Comparison:
+@claim("G21", "Theorem 3", on=_any_tasks, given=ANY_PRIOR)
+def nothing_is_better(task: Task) -> Comparison:
     """No epsilon-DP randomizer keeps the label more often than RRWithPrior.
 
-    Compared are the bound that a dual proves for all of them, with outputs of any kind, and the table of Algorithm 2.
+    Compared are the bound that a dual proves for all of them, with outputs of any kind, and the probabilities of
+    Algorithm 2, once with the labels that it keeps as printed, and once with those that the package keeps.
     """
-    rows = top_k_rows(instance.prior, best_k(instance.prior, instance.ratio), instance.ratio)
-    return at_most(instance.bound, objective(instance.prior, rows))
+    kept = rr_with_prior(task.floats, task.epsilon).randomizer.outputs.astype(int).tolist()
+    bound, _ = bounds(task)
+    return worst(at_most(bound, objective(task.prior, task.listed)), at_most(bound, kept_by(task, kept)))
 
 
-def nothing_is_better_than_all_labels(instance: Task) -> Comparison:
-    """No epsilon-DP randomizer keeps the label more often than randomized response on all labels."""
-    return at_most(instance.bound, instance.of_response(range(instance.size)))
+@nothing_is_better.false
+def _(task: Task) -> Comparison:
+    """The same where the number of labels is that of the largest ``E / (E + k)`` times their prior."""
+    kept = kept_labels(task.prior, best_k(task.prior, task.ratio, others=0))
+    return at_most(bounds(task)[0], kept_by(task, kept))
 
 
-def closed_form_is_best(instance: Task) -> Comparison:
+AVERAGE = Variant("The same of the labels that are at least as likely as the average one.", average=True)
+
+
+@claim("G21", "Theorem 3: closed form", kind="ours", on=_any_tasks, given=ANY_PRIOR, false=AVERAGE)
+def closed_form_is_best(task: Task, *, average: bool = False) -> Comparison:
     """The package's RRWithPrior, of one prior and of a batch, keeps the label as often as the best subset of labels."""
-    return worst(*(equal(instance.best_subset, value, tolerance=CLOSED_FORM) for value in instance.closed_form))
+    above = [y for y, p in enumerate(task.prior) if p * task.size >= 1]
+    wanted = kept_by(task, above) if average else best_subset(task)
+    one = rr_with_prior(task.floats, task.epsilon).value
+    batch = float(rr_with_prior_batch([task.floats], task.epsilon).objective[0])
+    return worst(*(equal(wanted, value, tolerance=1e-12) for value in (one, batch)))
 
 
-def closed_form_is_above_average(instance: Task) -> Comparison:
-    """The same of the labels that are at least as likely as the average one."""
-    kept = [y for y, p in enumerate(instance.prior) if p * instance.size >= 1]
-    return worst(*(equal(instance.of_response(kept), value, tolerance=CLOSED_FORM) for value in instance.closed_form))
+SMALL = f"{ANY_PRIOR} and at most log({LARGEST_FOR_SOLVERS})"
+
+OFF_BY_ONE = Variant("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
 
 
-def lp1_is_best_subset(instance: Task) -> Comparison:
-    """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior."""
-    return equal(instance.lp1, instance.best_subset, tolerance=SOLVER)
+@claim("G21", "Theorem 3: LP1", kind="text", on=_small_tasks, given=SMALL, false=OFF_BY_ONE)
+def lp1_is_best_subset(task: Task, *, others: int = -1) -> Comparison:
+    """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior.
+
+    That is, the largest ``E / (E + |Y| - 1)`` times the prior of `Y`, over all sets `Y` of labels.
+    """
+    found = LinearProgram(Pairwise())(classification(task.floats, task.epsilon)).value
+    return equal(found, best_subset(task, others=others), tolerance=SOLVER)
 
 
-def lp1_is_all_labels(instance: Task) -> Comparison:
-    """The optimum of LP1 is that of randomized response on all labels."""
-    return equal(instance.lp1, instance.of_response(range(instance.size)), tolerance=SOLVER)
-
-
-def lp2_is_best_subset(instance: Task) -> Comparison:
+@claim("G21", "Theorem 3: LP2", kind="text", on=_small_tasks, given=SMALL, false=OFF_BY_ONE)
+def lp2_is_best_subset(task: Task, *, others: int = -1) -> Comparison:
     """The optimum of LP2, whose variables are the diagonal only, is that of RRWithPrior."""
-    return equal(instance.lp2, instance.best_subset, tolerance=SOLVER)
+    program = LP2().build(classification(task.floats, task.epsilon))
+    found = -Highs().solve(program).value(program)
+    return equal(found, best_subset(task, others=others), tolerance=SOLVER)
 
 
-def lp2_is_all_labels(instance: Task) -> Comparison:
-    """The optimum of LP2 is that of randomized response on all labels."""
-    return equal(instance.lp2, instance.of_response(range(instance.size)), tolerance=SOLVER)
+class Channel(Instance):
+    """A randomizer from labels to labels that is epsilon-DP and otherwise arbitrary."""
+
+    ratio: Fraction
+    rows: Rows
 
 
-CLAIMS = (
-    Claim(
-        paper="G21",
-        number="Theorem 3",
-        hypothesis=ANY_PRIOR,
-        instances=_tasks,
-        printed=nothing_is_better,
-        false=nothing_is_better_than_all_labels,
-    ),
-    Claim(
-        paper="G21",
-        number="Theorem 3",
-        part="closed form",
-        hypothesis=ANY_PRIOR,
-        instances=_tasks,
-        printed=closed_form_is_best,
-        false=closed_form_is_above_average,
-    ),
-    Claim(
-        paper="G21",
-        number="Theorem 3",
-        part="LP1",
-        hypothesis=f"{ANY_PRIOR} and at most log({LARGEST_FOR_SOLVERS})",
-        instances=_small_tasks,
-        printed=lp1_is_best_subset,
-        false=lp1_is_all_labels,
-    ),
-    Claim(
-        paper="G21",
-        number="Theorem 3",
-        part="LP2",
-        hypothesis=f"{ANY_PRIOR} and at most log({LARGEST_FOR_SOLVERS})",
-        instances=_small_tasks,
-        printed=lp2_is_best_subset,
-        false=lp2_is_all_labels,
-    ),
+def _channels(budget: Budget) -> Iterator[Channel]:
+    """Mixtures of randomized responses on some labels, their outputs renamed at random."""
+    count = budget.pick(quick=12, full=300)
+    for size, ratio, seed in product(range(1, 6), RATIOS, range(count)):
+        random = seeded(seed)
+        rows = [[Fraction(0)] * size for _ in range(size)]
+        for share in prior(random, random.randint(1, 3)):
+            part = top_k_rows(prior(random, size), random.randint(1, size), ratio)
+            names = list(range(size)) if random.random() < 0.5 else [random.randrange(size) for _ in range(size)]
+            for y, v in product(range(size), repeat=2):
+                rows[y][names[v]] += share * part[y][v]
+        yield Channel(ratio, tuple(map(tuple, rows)))
+
+
+@claim(
+    "G21",
+    "Theorem 3: LP1 implies LP2",
+    kind="text",
+    on=_channels,
+    given="any epsilon-DP randomizer from labels to labels",
+    false=Variant("The same with weights that are closer to 1, ``2 / (1 + exp(epsilon))``.", twice=True),
 )
+def lp1_implies_lp2(channel: Channel, *, twice: bool = False) -> Comparison:
+    """The diagonal `q` of an epsilon-DP table has ``q_y + exp(-epsilon) * (sum of the other q) <= 1`` for every `y`."""
+    diagonal = [row[y] for y, row in enumerate(channel.rows)]
+    discount = 2 / (1 + channel.ratio) if twice else 1 / channel.ratio
+    return at_most(max(own + discount * (sum(diagonal) - own) for own in diagonal), 1)
+
+
+@lru_cache(maxsize=256)
+def vertices_of_lp2(size: int, ratio: Fraction) -> frozenset[Point]:
+    """The vertices of LP2: the common point of each `size` independent constraints, where it meets the others too."""
+    rows = [[Fraction(1) if z == y else 1 / ratio for z in range(size)] for y in range(size)]
+    signs = [[Fraction(z == y) for z in range(size + 1)] for y in range(size)]
+    found = (_common_point(tight) for tight in combinations([*([*row, Fraction(1)] for row in rows), *signs], size))
+    inside = (point for point in found if point and min(point) >= 0)
+    return frozenset(point for point in inside if all(total(map(mul, row, point)) <= 1 for row in rows))
+
+
+def _common_point(equations: Sequence[Sequence[Fraction]]) -> Point | None:
+    """The one solution of as many equations as unknowns, by elimination; none where they are not independent."""
+    rows = np.array(equations)
+    for at in range(len(rows)):
+        pivot = next((i for i in range(at, len(rows)) if rows[i, at]), None)
+        if pivot is None:
+            return None
+        rows[[at, pivot]] = rows[[pivot, at]]
+        rows[at] = rows[at] / rows[at, at]
+        rest = np.arange(len(rows)) != at
+        rows[rest] = rows[rest] - np.outer(rows[rest, at], rows[at])
+    return tuple(rows[:, -1])
+
+
+class Polytope(Instance, size="K"):
+    """LP2 without its objective."""
+
+    size: int
+    ratio: Fraction
+
+
+def _polytopes(budget: Budget) -> Iterator[Polytope]:
+    sizes = range(1, budget.pick(quick=5, full=7))
+    return (Polytope(size, ratio) for size, ratio in product(sizes, (Fraction(1), *RATIOS)))
+
+
+ALL = Variant("The same with ``E / (E + K - 1)``, of randomized response on all `K` labels.", of_all=True)
+
+
+@claim("G21", "Theorem 3: vertices of LP2", kind="text", on=_polytopes, given="epsilon at least 0", false=ALL)
+def vertices_are_responses(polytope: Polytope, *, of_all: bool = False) -> Comparison:
+    """A vertex of LP2 is zero, or ``E / (E + |Y| - 1)`` on a non-empty set `Y` of labels and 0 elsewhere.
+
+    Counted are those that are not.
+    """
+    responses = set()
+    for inside in product((0, 1), repeat=polytope.size):
+        chance = polytope.ratio / (polytope.ratio + ((polytope.size if of_all else sum(inside)) or 1) - 1)
+        responses.add(tuple(kept * chance for kept in inside))
+    return none(len(vertices_of_lp2(polytope.size, polytope.ratio) - responses))
+
+
+def _value(task: Task, point: Point) -> Fraction:
+    return total(map(mul, task.prior, point))
+
+
+@claim("G21", "Theorem 3: optima at vertices", kind="text", on=_few_tasks, given=ANY_PRIOR)
+def all_optima_are_vertices(task: Task) -> Comparison:
+    """Every optimal solution of LP2 is a vertex.
+
+    Counted are optimal solutions that are none: points halfway between two vertices that are both optimal.
+    """
+    vertices, optimum = vertices_of_lp2(task.size, task.ratio), bounds(task)[1]
+    best = [point for point in vertices if _value(task, point) == optimum]
+    halfway = {tuple((x + y) / 2 for x, y in zip(*pair, strict=True)) for pair in combinations(best, 2)}
+    return none(len(halfway - vertices))
+
+
+@all_optima_are_vertices.corrected
+def _(task: Task) -> Comparison:
+    """Some optimal solution of LP2 is a vertex: the best vertex attains what a dual says no solution exceeds."""
+    return at_most(bounds(task)[1], max(_value(task, point) for point in vertices_of_lp2(task.size, task.ratio)))
+
+
+@all_optima_are_vertices.false
+def _(task: Task) -> Comparison:
+    """Some optimal solution is a vertex of one label or of all of them."""
+    ends = (point for point in vertices_of_lp2(task.size, task.ratio) if sum(map(bool, point)) in (1, task.size))
+    return at_most(bounds(task)[1], max(_value(task, point) for point in ends))

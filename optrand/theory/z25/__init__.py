@@ -2,4 +2,4 @@
 
 __all__ = ["MODULES"]
 
-MODULES = ("bits", "risk", "retention", "soft_labels", "crowds", "neighbours", "deviation", "rates")
+MODULES = ("bits", "risk", "rivals", "neighbours", "rates")

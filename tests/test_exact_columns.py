@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from optrand import Dual, Mechanism, Randomizer, certify, losses, regression
 from optrand.base.arithmetic import privacy_ratio
-from optrand.model.arcs import Arcs
-from optrand.model.integer_arcs import IntegerArcs
-from optrand.model.interval_channel import IntervalChannel
+from optrand.model.arcs import Arcs, IntegerArcs
+from optrand.model.exact_columns import ExactColumns
 
 
 @st.composite
@@ -207,10 +206,8 @@ def test_many_labels_are_certified_without_their_table():
 
 def test_the_first_row_names_the_unit_of_probability():
     arcs = IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 1])
-    channel = IntervalChannel.of_integers(
-        np.array([0.0, 1.0]), np.array([-0.5, 1.5]), (arcs.first, arcs.last), arcs.masses.tolist(), Fraction(3)
-    )
+    channel = ExactColumns.of_integers(np.array([0.0, 1.0]), np.array([-0.5, 1.5]), arcs, Fraction(3), joined=False)
     assert channel.total == arcs.total(Fraction(3))
     assert channel.rows.tolist() == [1.0, 1.0]
-    assert channel.biases.tolist() == [0.0, 0.0]
+    assert channel.biases == [0, 0]
     assert channel.squared_error(np.array([0.5, 0.5])) == Fraction(3, 4)

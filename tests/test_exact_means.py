@@ -16,15 +16,14 @@ import optrand
 from optrand import Interval
 from optrand.base.arithmetic import privacy_ratio
 from optrand.errors import NotCertified
-from optrand.mechanism.exact_means import along_a_tree, spanning_tree, widest_path, with_exact_means
+from optrand.mechanism.exact_means import along_a_tree, columns_near, spanning_tree, widest_path, with_exact_means
 from optrand.mechanism.flow_tabulation import exact_flow, rounded_flow
-from optrand.model.arcs import Arcs
-from optrand.model.exact_flow import ExactFlow
-from optrand.model.integer_arcs import IntegerArcs
+from optrand.model.arcs import Arcs, IntegerArcs
+from optrand.model.exact_columns import ExactColumns
 from optrand.model.problem import Problem
 
 
-def rows_of(flow: ExactFlow) -> list[list[Fraction]]:
+def rows_of(flow: ExactColumns) -> list[list[Fraction]]:
     """The table of probabilities, a column for each interval column, from the definition."""
     weights = [
         [
@@ -36,15 +35,15 @@ def rows_of(flow: ExactFlow) -> list[list[Fraction]]:
     return [[weight / sum(row) for weight in row] for row in weights]
 
 
-def means_of(flow: ExactFlow) -> list[Fraction]:
+def means_of(flow: ExactColumns) -> list[Fraction]:
     return [sum(p * v for p, v in zip(row, flow.outputs, strict=True)) for row in rows_of(flow)]
 
 
-def rough(problem: Problem, arcs: Arcs) -> ExactFlow:
+def rough(problem: Problem, arcs: Arcs) -> ExactColumns:
     """Integer masses, and outputs as biased as they are."""
     outputs, flow = rounded_flow(problem.epsilon, arcs)
     ends = flow.first.tolist(), flow.last.tolist(), flow.masses.tolist()
-    return ExactFlow.of(problem, *ends, outputs[flow.at], privacy_ratio(problem.epsilon))
+    return columns_near(problem, *ends, outputs[flow.at], privacy_ratio(problem.epsilon))
 
 
 @pytest.mark.parametrize("columns", [forward, mixed], ids=["forward", "nested"])
@@ -89,7 +88,7 @@ def test_biases_that_are_rounding_cost_nothing_to_speak_of() -> None:
     problem = optrand.unbiased_regression(np.arange(53.0), np.full(53, 1 / 53), 1.0)
     solution = optrand.solve(problem)
     assert solution.randomizer.arcs is not None
-    flow = exact_flow(problem, solution.randomizer.arcs, corrected=False)
+    flow = exact_flow(problem, solution.randomizer.arcs)
     assert float(flow.squared_error(problem.prior) / 2) == pytest.approx(solution.value, rel=1e-14)
 
 
@@ -133,7 +132,7 @@ def test_a_split_column_keeps_privacy_and_means(values, ratio) -> None:
     digits = 80
     masses = [v.denominator for v in values]
     moments = [v.numerator << digits for v in values]
-    flow = ExactFlow([0, 1 << digits], first, last, masses, moments, ratio, digits, 0.0)
+    flow = ExactColumns([0, 1 << digits], first, last, masses, moments, ratio, digits, 0.0)
     assert flow.outputs == values
     outputs, arcs = flow.in_floats()
     assert (np.diff(outputs) > 0).all()
@@ -165,7 +164,7 @@ def test_what_was_split_is_joined_again() -> None:
     # A chain of neighbouring floats is one column; the next float but one is another.
     ones = [0.0, math.nextafter(1, 0), 1.0, math.nextafter(1, 2), 1 + 2**-50]
     arcs = IntegerArcs(1, [0] * 5, [0] * 5, [0, 1, 2, 3, 4], [1, 1, 2, 1, 4])
-    joined = ExactFlow.of_integers(np.zeros(1), np.array(ones), arcs, Fraction(2))
+    joined = ExactColumns.of_integers(np.zeros(1), np.array(ones), arcs, Fraction(2))
     assert sorted(joined.masses) == [1, 4, 4]
     assert (
         sum(joined.moments)
@@ -174,7 +173,7 @@ def test_what_was_split_is_joined_again() -> None:
 
 
 def test_squares_are_rounded_up_by_next_to_nothing() -> None:
-    flow = ExactFlow([0], [0, 0], [0, 0], [3, 1], [1, 0], Fraction(2), 0, 0.0)
+    flow = ExactColumns([0], [0, 0], [0, 0], [3, 1], [1, 0], Fraction(2), 0, 0.0)
     exact = Fraction(3, 4) * Fraction(1, 9)
     assert exact < flow.squared_error(np.ones(1)) <= exact + Fraction(1, 2**120)
     assert flow.squared_errors() == [flow.squared_error(np.ones(1))]

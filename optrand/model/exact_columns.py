@@ -1,0 +1,300 @@
+"""Rows, moments and losses of interval columns in integers, without their table.
+
+Column ``j`` favours the labels ``first[j] ... last[j]``; it has an integer mass :math:`C_j` and a first moment
+:math:`x_j = C_j v_j`, so that its output :math:`v_j` is any rational. With :math:`R = r / d` its weight is :math:`C_j
+r` for the labels that it favours and :math:`C_j d` for the others. Floats are integers over powers of two, so this
+holds a design in floats as well as a mechanism. Sums are differences of running totals: each figure costs ``O(k + n)``
+integer operations, and a float at the end is rounded once.
+
+An output between two neighbouring floats is split between them so that its moment is kept (``docs/mathematics.md``,
+Proposition 17); columns of one interval at neighbouring floats are joined again for the loss.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate
+from operator import add, mul
+
+import numpy as np
+
+from optrand.base.arithmetic import Integers, places, quotient, quotients, scaled
+from optrand.base.validation import Floats
+from optrand.model.arcs import Arcs, Indices, IntegerArcs, extremes, weighted
+
+__all__ = ["ExactColumns", "deviations", "in_order", "twos"]
+
+GUARD = 128
+"""Further binary digits of squares that are rounded up."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExactColumns:
+    """Interval columns in integers, measured from an origin.
+
+    Attributes
+    ----------
+    labels : list of int
+        Less the origin, in units of ``2**-digits``.
+    first, last : list of int
+        First and last label that each column favours.
+    masses : list of int
+    moments : list of int
+        ``mass * (output - origin)`` of each column, in units of ``2**-digits``.
+    ratio : Fraction
+    digits : int
+    origin : float
+    unit : int, optional
+        The sum of weights that counts as probability 1; by default the first row's.
+    guard : int
+        Further digits of second moments, which are rounded up: none where all outputs are multiples of the unit.
+    at : list of int, optional
+        Index of the output of each column, for columns that are not joined.
+
+    Examples
+    --------
+    Randomized response of two labels at ``E = 3``, in floats and in integers:
+
+    >>> coin = ExactColumns.of_arcs(np.array([0.0, 1.0]), Arcs(2, [0, 1], [0, 1], [-0.5, 1.5], [0.25, 0.25]), 3.0)
+    >>> coin.variances.tolist(), coin.squared_error(np.array([0.5, 0.5]))
+    ([0.75, 0.75], Fraction(3, 4))
+    >>> two = ExactColumns.of_integers(np.array([0.0, 1.0]), np.array([-0.5, 1.5]), IntegerArcs(
+    ...     2, [0, 1], [0, 1], [0, 1], [7, 7]), Fraction(3))
+    >>> two.total, [str(bias) for bias in two.biases], str(two.squared_error(np.array([0.5, 0.5])))
+    (28, ['0', '0'], '3/4')
+    """
+
+    labels: list[int]
+    first: list[int]
+    last: list[int]
+    masses: list[int]
+    moments: list[int]
+    ratio: Fraction
+    digits: int
+    origin: float = 0.0
+    unit: int | None = None
+    guard: int = GUARD
+    at: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of_arcs(cls, labels: Floats, arcs: Arcs, ratio: float) -> ExactColumns:
+        """Columns of arcs in floats, of any masses; probability 1 is 1, whatever the rows sum to."""
+        digits, finer = max(map(places, (labels, arcs.outputs, arcs.rests))), places(arcs.masses)
+        values = map(add, scaled(arcs.outputs, digits), scaled(arcs.rests, digits))
+        masses, exact = scaled(arcs.masses, finer), Fraction(ratio)
+        moments, unit = list(map(mul, masses, values)), exact.denominator << finer
+        first, last, at = arcs.first.tolist(), arcs.last.tolist(), arcs.places.tolist()
+        return cls(scaled(labels, digits), first, last, masses, moments, exact, digits, unit=unit, guard=0, at=at)
+
+    @classmethod
+    def of_integers(
+        cls,
+        labels: Floats,
+        outputs: Floats,
+        arcs: IntegerArcs,
+        ratio: Fraction,
+        *,
+        joined: bool = True,
+        origin: float = 0.0,
+    ) -> ExactColumns:
+        """Columns of integer arcs, those of one interval at neighbouring floats joined into the one that they split.
+
+        Not `joined` they stay as they are, as on a grid, which does not hold the mean of two outputs. `outputs` are
+        less the origin.
+        """
+        middle = np.array([origin])
+        digits = max(map(places, (labels, outputs, middle)))
+        values, floats, (zero,) = scaled(outputs, digits), outputs.tolist(), scaled(middle, digits)
+        line = [y - zero for y in scaled(labels, digits)]
+        first, last, at = (ends.tolist() for ends in (arcs.first, arcs.last, arcs.at))
+        masses = arcs.masses.tolist()
+        moments = [mass * values[i] for mass, i in zip(masses, at, strict=True)]
+        if not joined:
+            return cls(line, first, last, masses, moments, ratio, digits, origin, guard=0, at=at)
+        columns = list[tuple[int, int, int, int]]()
+        before: tuple[int, int, float] | None = None
+        for j in np.lexsort((arcs.at, arcs.last, arcs.first)).tolist():
+            a, b, output, mass, moment = first[j], last[j], floats[at[j]], masses[j], moments[j]
+            if before == (a, b, math.nextafter(output, -math.inf)):
+                *_, more, further = columns.pop()
+                mass, moment = mass + more, moment + further
+            columns.append((a, b, mass, moment))
+            before = a, b, output
+        first, last, masses, moments = (list(part) for part in zip(*columns, strict=True))
+        return cls(line, first, last, masses, moments, ratio, digits, origin)
+
+    @property
+    def k(self) -> int:
+        """Number of labels."""
+        return len(self.labels)
+
+    @property
+    def factors(self) -> tuple[int, int]:
+        """Factor of a mass for all labels, and the one in addition for those that its column favours."""
+        return self.ratio.denominator, self.ratio.numerator - self.ratio.denominator
+
+    @cached_property
+    def total(self) -> int:
+        """Sum of weights that is probability 1."""
+        return self._rows[0] if self.unit is None else self.unit
+
+    @cached_property
+    def outputs(self) -> list[Fraction]:
+        """Output of each column."""
+        zero = Fraction(self.origin)
+        pairs = zip(self.moments, self.masses, strict=True)
+        return [zero + Fraction(moment, mass << self.digits) for moment, mass in pairs]
+
+    def _weighted(self, amounts: Sequence[int]) -> list[int]:
+        return weighted(self.k, self.first, self.last, amounts, *self.factors)
+
+    @cached_property
+    def _rows(self) -> list[int]:
+        return self._weighted(self.masses)
+
+    @cached_property
+    def _means(self) -> list[int]:
+        return self._weighted(self.moments)
+
+    @cached_property
+    def _squares(self) -> list[int]:
+        """``mass * (output - origin)**2``, in units of ``2**-(2 digits + guard)``, rounded up."""
+        pairs = zip(self.moments, self.masses, strict=True)
+        return [-((-moment * moment << self.guard) // mass) if mass else 0 for moment, mass in pairs]
+
+    @property
+    def rows(self) -> Floats:
+        """Sum of the probabilities of each label."""
+        return quotients(self._rows, self.total)
+
+    @property
+    def means(self) -> Floats:
+        """Expected output of each label, less the origin."""
+        return quotients(self._means, self.total << self.digits)
+
+    @cached_property
+    def biases(self) -> list[Fraction]:
+        """``E[M(y) - y]`` of each label."""
+        unit = self.total << self.digits
+        sums = zip(self._means, self._rows, self.labels, strict=True)
+        return [Fraction(moment - row * y, unit) for moment, row, y in sums]
+
+    @property
+    def variances(self) -> Floats:
+        """Variance of the output of each label."""
+        total, guard = self.total, self.guard
+        sums = zip(self._weighted(self._squares), self._means, self._rows, strict=True)
+        spreads = [
+            total * (total * square - (2 * mean**2 << guard)) + (mean**2 * row << guard) for square, mean, row in sums
+        ]
+        return quotients(spreads, total**3 << (2 * self.digits + guard))
+
+    def squared_errors(self) -> list[Fraction]:
+        """``E[(v - y)**2]`` of each label, rounded up where an output has no finite binary form."""
+        unit = self.total << (2 * self.digits + self.guard)
+        sums = zip(self.labels, self._weighted(self._squares), self._means, self._rows, strict=True)
+        return [Fraction(square + ((row * y - 2 * mean) * y << self.guard), unit) for y, square, mean, row in sums]
+
+    def squared_error(self, prior: Floats) -> Fraction:
+        """``E[(v - y)**2]`` under a prior, rounded up where an output has no finite binary form."""
+        finer = places(prior)
+        parts = scaled(prior, finer)
+        pulls = list(map(mul, parts, self.labels))
+        sums = [list(accumulate(x, initial=0)) for x in (parts, pulls, map(mul, pulls, self.labels))]
+        low, more = self.factors
+        (zeroth, once, twice), (every, mean, least) = sums, ([low * x[-1] for x in sums])
+        error = 0
+        columns = zip(self.first, self.last, self.masses, self.moments, self._squares, strict=True)
+        for a, last, mass, moment, square in columns:
+            b = last + 1
+            weight, pull = every + more * (zeroth[b] - zeroth[a]), mean + more * (once[b] - once[a])
+            rest = least + more * (twice[b] - twice[a])
+            error += weight * square + ((mass * rest - 2 * moment * pull) << self.guard)
+        return Fraction(error, self.total << (finer + 2 * self.digits + self.guard))
+
+    def absolute_error(self, prior: Floats) -> Fraction:
+        """``E[|v - y|]`` under a prior; cost ``O(k + n log k)``."""
+        finer = places(prior)
+        parts = scaled(prior, finer)
+        zeroth, once = (list(accumulate(x, initial=0)) for x in (parts, map(mul, parts, self.labels)))
+        (low, more), error = self.factors, 0
+        for a, last, mass, moment in zip(self.first, self.last, self.masses, self.moments, strict=True):
+            turn = bisect_left(self.labels, -(-moment // mass)) if mass else 0
+            for start, end, factor in ((0, self.k, low), (a, last + 1, more)):
+                middle = min(max(turn, start), end)
+                weight, pull = (2 * sums[middle] - sums[start] - sums[end] for sums in (zeroth, once))
+                error += factor * (moment * weight - mass * pull)
+        return Fraction(error, self.total << (finer + self.digits))
+
+    @cached_property
+    def extremes(self) -> list[tuple[int, int]]:
+        """Least and largest weight of each output, in the order of their indices; cost ``O(n log n)``."""
+        columns = sorted(zip(self.at, self.first, self.last, self.masses, strict=True))
+        return list(extremes(self.k, columns, *self.factors))
+
+    def in_floats(self) -> tuple[Floats, IntegerArcs]:
+        """Float outputs, strictly increasing, and integer arcs: outputs between two floats are split between them."""
+        zero = Fraction(self.origin)
+        pieces = list[tuple[float, float, int, int]]()
+        finer = 0
+        for x, mass in zip(self.moments, self.masses, strict=True):
+            where = zero * mass + Fraction(x, 1 << self.digits)
+            nearest = quotient(where.numerator, where.denominator * mass)
+            left = where - mass * Fraction(nearest)
+            if not left:
+                pieces.append((nearest, nearest, 0, 0))
+                continue
+            below, above = sorted((nearest, math.nextafter(nearest, math.inf if left > 0 else -math.inf)))
+            part = (where - mass * Fraction(below)) / (Fraction(above) - Fraction(below))
+            finer = max(finer, twos(part.denominator))
+            pieces.append((below, above, part.numerator, twos(part.denominator)))
+        arcs = list[tuple[float, int, int, int]]()
+        for (below, above, up, coarse), a, b, mass in zip(pieces, self.first, self.last, self.masses, strict=True):
+            high = up << (finer - coarse)
+            arcs.append((below, a, b, (mass << finer) - high))
+            if high:
+                arcs.append((above, a, b, high))
+        common = math.gcd(*(mass for *_, mass in arcs))
+        outputs, first, last, masses = (list(column) for column in zip(*arcs, strict=True))
+        return in_order(self.k, np.array(first), np.array(last), np.array(outputs), [mass // common for mass in masses])
+
+    def rounded(self) -> tuple[Floats, IntegerArcs]:
+        """Outputs rounded to the nearest float, and integer arcs: for pictures and tables."""
+        outputs = np.array([float(output) for output in self.outputs])
+        return in_order(self.k, np.array(self.first), np.array(self.last), outputs, self.masses)
+
+
+def deviations(weights: Integers, labels: Floats, outputs: Floats, power: int = 1) -> tuple[list[int], int]:
+    """``sum_i weights[y, i] (outputs[i] - labels[y])**power`` of each row of an integer table, and its unit's inverse.
+
+    Examples
+    --------
+    >>> deviations(np.array([[3, 1], [1, 3]], dtype=object), np.array([0.0, 1.0]), np.array([-0.5, 1.5]))
+    ([0, 0], 2)
+    """
+    digits = max(places(labels), places(outputs))
+    rows, columns = (np.array(scaled(x, digits), dtype=object) for x in (labels, outputs))
+    if power == 1:
+        sums = weights @ columns - weights.sum(axis=1) * rows
+    else:
+        sums = (weights * (columns - rows[:, np.newaxis]) ** power).sum(axis=1)
+    return sums.tolist(), 1 << (power * digits)
+
+
+def in_order(k: int, first: Indices, last: Indices, outputs: Floats, masses: list[int]) -> tuple[Floats, IntegerArcs]:
+    """Distinct outputs and the arcs that have a mass, in the order of their outputs; all arguments are one an arc."""
+    order = np.lexsort((last, first, outputs))
+    order = order[[masses[j] > 0 for j in order.tolist()]]
+    distinct, at = np.unique(outputs[order], return_inverse=True)
+    kept = np.array([masses[j] for j in order.tolist()], dtype=object)
+    return distinct, IntegerArcs(k, first[order], last[order], at, kept)
+
+
+def twos(number: int) -> int:
+    """Exponent of 2 in a positive integer."""
+    return (number & -number).bit_length() - 1

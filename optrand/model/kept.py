@@ -1,0 +1,57 @@
+"""Results kept with their object, as long as the data that they were computed from stay the same."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+from optrand.base.validation import Floats
+from optrand.model.losses import Tabulated
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+
+__all__ = ["content", "kept"]
+
+T = TypeVar("T")
+
+
+def content(problem: Problem, *arrays: Any) -> Hashable:
+    """Key of a problem and of arrays beside it, equal where all of their numbers are.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> coin, same = (optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0) for _ in range(2))
+    >>> content(coin) == content(same), content(coin) == content(optrand.regression([0, 1], [0.5, 0.5], 1.0))
+    (True, False)
+    """
+    loss, outputs = problem.loss, problem.outputs
+    parts: list[Floats] = [problem.labels, problem.prior, *arrays]
+    if isinstance(loss, Tabulated):
+        parts.append(loss.entries)
+    if isinstance(outputs, Grid):
+        parts.append(outputs.values)
+    digest = hashlib.blake2b()
+    for part in parts:
+        digest.update(f"{part.dtype}{part.shape}".encode())
+        digest.update(part.tobytes())
+    allowed = type(outputs), outputs.low, outputs.high
+    return digest.digest(), problem.epsilon, problem.bias_penalty, allowed, loss
+
+
+def kept(holder: object, name: str, key: Hashable, compute: Callable[[], T]) -> T:
+    """Result of `compute`, or the one that was kept with `holder` under this name and key.
+
+    Examples
+    --------
+    >>> class Holder: ...
+    >>> holder, calls = Holder(), []
+    >>> [kept(holder, "_length", key, lambda: len(calls) or calls.append(0)) for key in (1, 1, 2)], calls
+    ([None, None, 1], [0])
+    """
+    known = vars(holder).get(name)
+    if known is None or known[0] != key:
+        known = vars(holder)[name] = (key, compute())
+    result: T = known[1]
+    return result

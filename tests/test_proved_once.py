@@ -1,0 +1,101 @@
+"""State, solve, certify, tabulate, certify, sample, save: each thing is checked, bounded and repaired once."""
+
+from __future__ import annotations
+
+import cProfile
+import pstats
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+import optrand
+from optrand.model.arcs import Arcs
+from optrand.model.kept import content, kept
+
+T = TypeVar("T")
+
+
+def counted(step: Callable[[], T]) -> tuple[T, Counter[str]]:
+    """The result of a step, and how often it called each function of the package, as ``module.function``."""
+    profile = cProfile.Profile()
+    result = profile.runcall(step)
+    calls = Counter[str]()
+    for (file, _, name), (_, count, *_) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
+        calls["all"] += count
+        if "optrand" in Path(file).parts:
+            calls[f"{Path(file).stem}.{name}"] += count
+    return result, calls
+
+
+def test_one_answer_is_proven_once(tmp_path: Path) -> None:
+    prior = np.random.default_rng(1).dirichlet(np.ones(53))
+    problem, stated = counted(lambda: optrand.unbiased_regression(np.arange(53), prior, 1.0))
+    assert (stated["validation.labels"], stated["validation.prior"], stated["validation.epsilon"]) == (1, 1, 1)
+    solution, solved = counted(lambda: optrand.solve(problem))
+    assert (solved["exact.lower_bound"], solved["exact_means.with_exact_means"]) == (1, 1)
+    proof, certified = counted(lambda: optrand.certify(solution))
+    assert (certified["exact.lower_bound"], certified["flow_tabulation.rounded_flow"]) == (0, 0)
+    mechanism, tabulated = counted(lambda: optrand.tabulate(solution))
+    assert (tabulated["flow_tabulation.rounded_flow"], tabulated["exact_means.with_exact_means"]) == (0, 0)
+    assert (tabulated["validation.labels"], tabulated["arcs.total"]) == (0, 1)
+    again, verified = counted(lambda: optrand.certify(mechanism))
+    assert (verified["exact.lower_bound"], verified["arcs.largest_ratio"], verified["arcs.total"]) == (0, 1, 0)
+    assert again.lower == proof.lower
+    assert again.require(gap=1e-12).bias == 0
+    _, drawn = counted(lambda: mechanism.sample([0, 5, 52]))
+    assert (drawn["validation.values"], drawn["arcs.total"]) == (0, 0)
+    assert drawn["all"] < 1_000
+    _, saved = counted(lambda: mechanism.save(tmp_path / "mechanism.json"))
+    assert saved["arcs.total"] == 0
+
+
+def test_what_is_kept_is_computed_again_where_numbers_changed() -> None:
+    problem = optrand.unbiased_regression([0, 1, 3], [0.5, 0.3, 0.2], 1.0)
+    solution = optrand.solve(problem)
+    bound = optrand.lower_bound(problem, solution.dual)
+    worse = solution.dual.alpha
+    worse.flags.writeable = True
+    worse[0] -= 0.5
+    assert optrand.lower_bound(problem, solution.dual) < bound - 0.1
+    other = optrand.unbiased_regression([0, 1, 3], [0.5, 0.3, 0.2], 2.0)
+    assert optrand.certify(other, solution.randomizer).epsilon == optrand.certify(solution).epsilon
+    assert optrand.certify(other, solution.randomizer).target_epsilon == 2.0
+    arcs = solution.randomizer.arcs
+    assert isinstance(arcs, Arcs)
+    arcs.masses.flags.writeable = True
+    arcs.masses[0] *= 2
+    assert optrand.certify(solution).findings
+
+
+def test_the_key_of_a_problem_knows_every_part() -> None:
+    base = {"labels": [0, 1], "prior": [0.5, 0.5], "epsilon": 1.0}
+    grid = [-2.0, 0.0, 1.0, 3.0]
+    problems = [
+        optrand.regression(**base),
+        optrand.regression(**{**base, "labels": [0, 2]}),
+        optrand.regression(**{**base, "prior": [0.25, 0.75]}),
+        optrand.regression(**{**base, "epsilon": 2.0}),
+        optrand.regression(**base, bias_penalty=1.0),
+        optrand.regression(**base, loss=optrand.losses.absolute),
+        optrand.regression(**base, outputs=optrand.Interval(-9, 9)),
+        optrand.regression(**base, outputs=grid),
+        optrand.regression(**base, outputs=[-2.0, 0.5, 1.0, 3.0]),
+        optrand.regression(**base, outputs=grid, loss=optrand.losses.Tabulated(np.ones((2, 4)))),
+        optrand.regression(**base, outputs=grid, loss=optrand.losses.Tabulated(np.eye(2, 4))),
+    ]
+    keys = [content(problem) for problem in problems]
+    assert len(set(keys)) == len(problems)
+    assert content(problems[0]) == content(optrand.regression(**base))
+
+
+def test_a_result_is_kept_under_its_key() -> None:
+    class Holder:
+        pass
+
+    holder, calls = Holder(), list[int]()
+    for key in ("a", "a", "b", "a"):
+        kept(holder, "_length", key, lambda: calls.append(0))
+    assert len(calls) == 3
