@@ -210,7 +210,7 @@ def cross_entropy_is_least_at_the_mean(bits: Bits, *, noisy: bool = True) -> Com
 
 
 class Point(NamedTuple):
-    """A model at a point: its probability, how far the named and the second class are from the best, ``Delta_epsilon``."""
+    """A model at a point: its chance, how far the named and the second class are from the best, ``Delta_epsilon``."""
 
     mass: Fraction
     lack: Fraction
