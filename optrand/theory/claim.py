@@ -38,8 +38,7 @@ class Claim:
     Its `instances`, of a budget, are the same each time, small ones first; the text of one is enough to rebuild it. A
     form tells what the claim says of one: as `printed`, in a deliberately `false` variant, which a check must refute,
     and as `corrected`, where the printed form has a slip. A `quantifier` is what no finite computation settles, such as
-    an unnamed constant. It `needs` extras of the package. Its `kind` is by default what the number tells: numbered, or
-    text (an equation, a section, an appendix).
+    an unnamed constant. It `needs` extras of the package. Its `kind` is by default what the number tells.
     """
 
     paper: str

@@ -1,7 +1,6 @@
 """Labels as vectors of random bits: privacy, cost, and the excess risk of what learns from them ([Z25], 3, 4, C.2).
 
-Laws are written out, vector by vector, from the exact coins of :class:`~optrand.baselines.UnaryBits`. Features are
-finitely many points, so that risks are sums, and classifiers can all be tried; training gives a few models.
+Laws are written out vector by vector, from the exact coins of the mechanism; features are finitely many points.
 """
 
 from __future__ import annotations
@@ -53,14 +52,9 @@ class Bits(Instance):
     epsilon: float
 
     @cached_property
-    def randomizer(self) -> UnaryBits:
-        """The mechanism."""
-        return UnaryBits(len(self.eta), self.epsilon)
-
-    @cached_property
     def mixture(self) -> dict[Vector, Fraction]:
         """Law of the vector, whatever the label."""
-        laws = (law(self.randomizer, y) for y in range(len(self.eta)))
+        laws = (law(UnaryBits(len(self.eta), self.epsilon), y) for y in range(len(self.eta)))
         return pushed(((z, p * q) for p, each in zip(self.eta, laws, strict=True) for z, q in each.items()), tuple)
 
 
@@ -95,7 +89,7 @@ def two_bits(bits: Bits, share: int = 1) -> Comparison:
 def drawn_as_printed(bits: Bits, share: int = 1) -> Comparison:
     """Vectors come as often as their probabilities say, up to five standard errors."""
     k, n = len(bits.eta), 20_000
-    drawn = bits.randomizer.sample(np.zeros(n, dtype=np.intp), source=SeededEntropy(12))
+    drawn = UnaryBits(k, bits.epsilon).sample(np.zeros(n, dtype=np.intp), source=SeededEntropy(12))
     counts = np.bincount(drawn @ (1 << np.arange(k)[::-1]), minlength=1 << k).tolist()
     pairs = zip(counts, law(UnaryBits(k, share * bits.epsilon), 0).values(), strict=True)
     return worst(*(at_most(abs(count / n - float(p)), 5 * math.sqrt(p * (1 - p) / n)) for count, p in pairs))
@@ -144,8 +138,7 @@ def _trainings(budget: Budget) -> Iterator[Training]:
 )
 def local_is_central(training: Training, rounds: int = 1) -> Comparison:
     """What any algorithm learns from the randomized labels is epsilon-DP for a change of one label of the dataset."""
-    changed = (training.other, *training.labels[1:])
-    laws = [training.outcomes(labels, rounds) for labels in (training.labels, changed)]
+    laws = [training.outcomes((y, *training.labels[1:]), rounds) for y in (training.labels[0], training.other)]
     return at_most(largest_ratio(laws), exp_bracket(training.epsilon)[0])
 
 
@@ -192,7 +185,7 @@ def cost(shipment: Shipment, bits: Callable[[int], int] = int) -> Comparison:
 )
 def bits_tell_the_class(bits: Bits, lost: int = 1) -> Comparison:
     """Bit ``j`` is 1 with probability ``1 / (1 + r) + eta_j (r - 1) / (r + 1)``, where ``r = exp(epsilon / 2)``."""
-    r = bits.randomizer.odds
+    r = UnaryBits(len(bits.eta), bits.epsilon).odds
     means = [total(p for z, p in bits.mixture.items() if z[j]) for j in range(len(bits.eta))]
     return worst(*(equal(m, 1 / (1 + r) + (r - lost) / (r + 1) * p) for m, p in zip(means, bits.eta, strict=True)))
 
@@ -205,7 +198,7 @@ def bits_tell_the_class(bits: Bits, lost: int = 1) -> Comparison:
 )
 def cross_entropy_is_least_at_the_mean(bits: Bits, *, noisy: bool = True) -> Comparison:
     """Output `u` for a bit of mean `m` has the expected loss ``-m ln u - (1 - m) ln(1 - u)``, which is least at `m`."""
-    mean = bit_mean(bits.eta[0], bits.randomizer.odds) if noisy else bits.eta[0]
+    mean = bit_mean(bits.eta[0], UnaryBits(len(bits.eta), bits.epsilon).odds) if noisy else bits.eta[0]
 
     def entropy(u: Fraction) -> float:
         return -sum(float(share) * math.log(said) for share, said in ((mean, u), (1 - mean, 1 - u)) if share)
@@ -217,7 +210,7 @@ def cross_entropy_is_least_at_the_mean(bits: Bits, *, noisy: bool = True) -> Com
 
 
 class Point(NamedTuple):
-    """A model at a point: probability of both, distance of the named and the second class from the best, eq. 18."""
+    """A model at a point: its chance, how far the named and the second class are from the best, ``Delta_epsilon``."""
 
     mass: Fraction
     lack: Fraction
@@ -261,8 +254,7 @@ class Task(Instance, masses="points", etas="eta", odds="exp(epsilon/2)", models=
 
 def _tasks(budget: Budget) -> Iterator[Task]:
     def misled(eta: Row, odds: Fraction, error: Fraction) -> Row:
-        """Outputs as wrong as `error` allows: all classes that are best too low, all others too high."""
-        return tuple(bit_mean(p + (error if p < max(eta) else -error), odds) for p in eta)
+        return tuple(bit_mean(p + (error if p < max(eta) else -error), odds) for p in eta)  # Best too low.
 
     def approximated(eta: Row, odds: Fraction) -> Row:
         size = Fraction(random.choice((0, 1, 2, 4, 8)), 40)

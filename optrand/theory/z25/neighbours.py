@@ -6,7 +6,7 @@ Rates are not decided, for constants have no names: checked is how they come abo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain, pairwise, product
@@ -25,8 +25,7 @@ from optrand.theory.z25.bits import bit_mean, gain
 
 __all__ = ["Coins", "Constant", "Growth", "Neighbours", "Records", "Sample", "Scale", "Slope", "Ties", "Votes"]
 
-MIDDLES = (np.arange(100) + 0.5) / 100
-"""Where the excess risk is computed: in the middle of a hundred parts of the unit interval."""
+MIDDLES = (np.arange(100) + 0.5) / 100  # Where the excess risk is computed.
 
 
 class Neighbours(Instance, here="eta at 0", there="at the neighbours", odds="exp(epsilon/2)"):
@@ -57,11 +56,11 @@ def _neighbours(budget: Budget) -> Iterator[Neighbours]:
     on=_neighbours,
     given="probabilities that are Lipschitz, neighbours on the line",
     corrected=Variant("The output is within as much of the mean of a bit of its class: a tilde is lost.", tilde=True),
-    false=Variant("The same of the mean of a bit, with the distance of the nearest neighbour.", tilde=True, rho=min),
+    false=Variant(
+        "The same of the mean of a bit, with the distance of the nearest neighbour.", tilde=True, nearest=True
+    ),
 )
-def outputs_are_near(
-    found: Neighbours, *, tilde: bool = False, rho: Callable[[Iterable[Fraction]], Fraction] = max
-) -> Comparison:
+def outputs_are_near(found: Neighbours, *, tilde: bool = False, nearest: bool = False) -> Comparison:
     """The output is within noise plus ``(r - 1) / (r + 1) L rho`` of the probability of its class.
 
     ``rho`` is the distance of the farthest neighbour, ``L`` the Lipschitz constant, ``r = exp(epsilon / 2)``; noise is
@@ -72,7 +71,8 @@ def outputs_are_near(
     known = [(Fraction(0), found.here), *zip(found.distances, found.there, strict=True)]
     slope = max(abs(p - q) / (b - a) for a, p in known for b, q in known if a < b)
     centre = bit_mean(found.here, found.odds) if tilde else found.here
-    return at_most(abs(output - centre), noise + gain(found.odds) * slope * rho(found.distances))
+    rho = min(found.distances) if nearest else max(found.distances)
+    return at_most(abs(output - centre), noise + gain(found.odds) * slope * rho)
 
 
 class Coins(Instance, allowed="delta / K"):
@@ -129,17 +129,16 @@ def _samples(budget: Budget) -> Iterator[Sample]:
     "Z25 Equation 35",
     on=_samples,
     given="features with a density, N at least 2 k: for smaller N there is no such ball",
-    false=Variant("The same with ``exp(-k / 2)``.", power=lambda k: exp_bracket(-k / 2)[0]),
+    false=Variant("The same with ``exp(-k / 2)``.", halved=True),
 )
-def neighbours_are_in_the_ball(
-    sample: Sample, power: Callable[[int], Fraction] = lambda k: 2**k * exp_bracket(-float(k))[0]
-) -> Comparison:
+def neighbours_are_in_the_ball(sample: Sample, *, halved: bool = False) -> Comparison:
     """The `k`-th neighbour is outside of the ball of mass ``2 k / N`` with probability at most ``exp(-(1 - ln 2) k)``.
 
     That is, fewer than `k` of `N` records are inside.
     """
-    n, mass = sample.size, Fraction(2 * sample.k, sample.size)
-    return at_most(total(math.comb(n, i) * mass**i * (1 - mass) ** (n - i) for i in range(sample.k)), power(sample.k))
+    k, n, mass = sample.k, sample.size, Fraction(2 * sample.k, sample.size)
+    allowed = exp_bracket(-k / 2)[0] if halved else 2**k * exp_bracket(-float(k))[0]
+    return at_most(total(math.comb(n, i) * mass**i * (1 - mass) ** (n - i) for i in range(k)), allowed)
 
 
 class Constant(Instance, classes="K"):
@@ -152,7 +151,7 @@ class Constant(Instance, classes="K"):
     size, slope = 1, 0.0
 
     def exceeds(self, allowed: float) -> float:
-        """The probability that some class has such an error or a larger one: bits of classes are independent."""
+        """The probability that some class has such an error, or a larger one: bits of classes are independent."""
         right = float(1 - UnaryBits(self.classes, self.epsilon).flip)
         off = np.abs(np.arange(self.k + 1) / self.k - right) > allowed * (1 - 1e-9)
         one = min(1.0, float(bit_sums(np.full(self.k, right))[off].sum()))
@@ -170,10 +169,7 @@ class Slope(Instance, size="N"):
     classes = 2
 
     def exceeds(self, allowed: float) -> float:
-        """The probability that one of the two classes has such an error or a larger one.
-
-        Outputs are independent given how many neighbours are of the first class; neighbours are uniform up to the last.
-        """
+        """The probability that a class has such an error, or a larger one; neighbours are uniform up to the last."""
         k, flip = self.k, float(UnaryBits(2, self.epsilon).flip)
         near = np.abs(np.arange(k + 1) / k - 0.5) <= allowed * (1 - 1e-9)
         one = [bit_sums(np.repeat([1 - flip, flip], [own, k - own]))[near].sum() for own in range(k + 1)]
@@ -223,8 +219,7 @@ class Scale(Instance, dimension="d", size="N"):
             radius = math.exp((logarithm - math.log(self.size)) / self.dimension)
             return math.exp(-logarithm / 2) + self.epsilon ** (1 + shrinking) * radius
 
-        # In the logarithm of k the error is convex.
-        bounds = (-50.0, math.log(self.size) + 50)
+        bounds = (-50.0, math.log(self.size) + 50)  # Of the logarithm of k, in which the error is convex.
         found = minimize_scalar(error, bounds=bounds, method="bounded", options={"xatol": 1e-9, "maxiter": 1_000})
         return math.exp(found.x), found.fun
 
@@ -244,8 +239,7 @@ def _scales(budget: Budget) -> Iterator[Scale]:
 def errors_balance(scale: Scale, shrinking: int = 1, power: int = 2) -> Comparison:
     """Since ``r_0`` is of the order ``epsilon (k / N)**(1/d)``, the best `k` is ``epsilon**(-2d/(d+2)) N**(2/(d+2))``.
 
-    In order; the error is then ``epsilon`` times ``(N epsilon**2)**(-1/(d+2))``. Compared with a search, with one
-    constant for each dimension.
+    In order, with one constant a dimension; the error is then ``epsilon`` times ``(N epsilon**2)**(-1/(d+2))``.
     """
     d, n, epsilon = scale.dimension, scale.size, scale.epsilon
     k, error = scale.best(shrinking=shrinking)
@@ -284,15 +278,11 @@ class Votes(Records):
         Each neighbour votes ``Z(1) - Z(2)``: -1, 0 or 1. The law of the sum, of ``2 k + 1`` values, is the Fourier
         transform of a product of characteristic functions at as many points.
         """
-
-        def firsts(places: Floats) -> Floats:
-            steps = places - 0.5
-            return np.clip(0.5 + np.where(steps > 0, 2.0, 1.0) * steps, 0, 1)
-
-        right = float(1 - UnaryBits(2, self.epsilon).flip)
-        eta, turn = firsts(MIDDLES), np.exp(2j * np.pi * np.arange(2 * self.k + 1) / (2 * self.k + 1))
+        places, right = (MIDDLES, self.nearest(MIDDLES)), float(1 - UnaryBits(2, self.epsilon).flip)
+        eta, etas = (np.clip(0.5 + np.maximum(x - 0.5, 2 * (x - 0.5)), 0, 1) for x in places)
+        turn = np.exp(2j * np.pi * np.arange(2 * self.k + 1) / (2 * self.k + 1))
         transform = np.ones((eta.size, turn.size), dtype=np.complex128)
-        for near in firsts(self.nearest(MIDDLES)).T[:, :, np.newaxis]:
+        for near in etas.T[:, :, np.newaxis]:
             rise, fall = (p * right**2 + (1 - p) * (1 - right) ** 2 for p in (near, 1 - near))
             transform *= (1 - rise - fall) + rise * turn + fall / turn
         second = np.fft.fft(transform, axis=1).real[:, self.k + 1 :].sum(axis=1) / turn.size
@@ -331,8 +321,7 @@ class Growth(Instance):
 def _growths(budget: Budget) -> Iterator[Growth]:
     sizes = budget.pick(quick=(256, 1_024, 4_096), full=(256, 1_024, 4_096, 16_384))
     for before, after in pairwise(Votes(size, 1.0) for size in sizes):
-        yield Growth(before, after, margin=1)
-        yield Growth(before, Votes(after.size, 0.5), margin=1)
+        yield from (Growth(before, each, margin=1) for each in (after, Votes(after.size, 0.5)))
 
 
 def _ties(budget: Budget) -> Iterator[Growth]:
@@ -354,8 +343,7 @@ def excess_falls(growth: Growth, power: float = 1 / 3, square: int = 2) -> Compa
     """The excess risk falls as ``(N epsilon**2)**(-1/(d+2))``."""
     before, after = growth.before, growth.after
     times = after.size / before.size * (after.epsilon / before.epsilon) ** square
-    # The tolerance is for numbers of neighbours, which are whole numbers.
-    return at_most(after.excess * times**power, before.excess, tolerance=0.05)
+    return at_most(after.excess * times**power, before.excess, tolerance=0.05)  # Numbers of neighbours are whole.
 
 
 @claim(
@@ -363,10 +351,9 @@ def excess_falls(growth: Growth, power: float = 1 / 3, square: int = 2) -> Compa
     on=lambda budget: chain(_growths(budget), _ties(budget)),
     given=f"{TWO_CLASSES}; or three classes, eta_1 = eta_2 = min(1/3 + x, 1/2)",
     corrected=Variant(
-        "The same where the gap is that to the likeliest class that is not itself best.",
-        lambda growth: excess_falls(growth, power=2 / 3),  # In all these samples, gamma = 1.
+        "The same where the gap is that to the likeliest class that is not itself best.", excess_falls, power=2 / 3
     ),
-    false=Variant("The same with the power of ``gamma = 2``.", lambda growth: excess_falls(growth, power=1.0)),
+    false=Variant("The same with the power of ``gamma = 2``.", excess_falls, power=1.0),
     quantifier="constants without a name, all distributions with such a margin",
 )
 def excess_falls_with_the_margin(growth: Growth) -> Comparison:

@@ -91,8 +91,7 @@ def _noisy(budget: Budget) -> Iterator[Noisy]:
 def soft_labels_are_posteriors(noisy: Noisy, *, clipped: bool = True) -> Comparison:
     """Under a uniform prior the probability of class ``c``, given its noisy vector, is a softmax of ``f(c) / lambda``.
 
-    ``f(c)`` is minus the distance of the noisy vector from the one-hot vector of ``c``. So it is by Bayes' rule, and in
-    the package, which takes a time linear in the number of classes.
+    ``f(c)`` is minus the distance of the noisy vector from the one-hot vector of ``c``. So it is in the package, too.
     """
     o, scale = noisy.coordinates, Alibi(len(noisy.coordinates), noisy.epsilon).scale
     scores = noisy.fits if clipped else tuple(2 * x for x in o)
