@@ -3,43 +3,37 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from types import MappingProxyType
 
 from optrand.errors import InvalidInput
-from optrand.theory.claim import Claim, stated
+from optrand.theory.claim import Claim, Stated, plain
 
 __all__ = ["PAPERS", "claims", "find"]
 
-PAPERS = MappingProxyType(
-    {
-        "G21": "Ghazi, Golowich, Kumar, Manurangsi, Zhang: Deep Learning with Label Differential Privacy, NeurIPS 2021",
-        "E22": "Esfandiari, Mirrokni, Syed, Vassilvitskii: Label Differential Privacy via Clustering, AISTATS 2022",
-        "Z25": "Zhao, Wu, Liu, Shen et al.: Enhancing Learning with Label Local Differential Privacy by Vector "
-        "Approximation, ICLR 2025",
-        "B23": "Badanidiyuru, Ghazi, Kamath, Kumar, Leeman, Manurangsi, Varadarajan, Zhang: Optimal Unbiased "
-        "Randomizers for Regression with Label Differential Privacy, NeurIPS 2023",
-    }
-)
+PAPERS: Mapping[str, str] = {
+    "G21": "Ghazi, Golowich, Kumar, Manurangsi, Zhang: Deep Learning with Label Differential Privacy, NeurIPS 2021",
+    "E22": "Esfandiari, Mirrokni, Syed, Vassilvitskii: Label Differential Privacy via Clustering, AISTATS 2022",
+    "Z25": "Zhao, Wu, Liu, Shen et al.: Enhancing Learning with Label Local Differential Privacy by Vector "
+    "Approximation, ICLR 2025",
+    "B23": "Badanidiyuru, Ghazi, Kamath, Kumar, Leeman, Manurangsi, Varadarajan, Zhang: Optimal Unbiased "
+    "Randomizers for Regression with Label Differential Privacy, NeurIPS 2023",
+}
 """The papers whose claims are checked, by the keys under which they are cited."""
 
 
 @cache
 def claims() -> tuple[Claim, ...]:
     """Every claim, paper by paper, in the order of the papers."""
-    return tuple(claim for paper in PAPERS for claim in _of_paper(f"{__package__}.{paper.lower()}"))
-
-
-def _of_paper(package: str) -> Iterator[Claim]:
-    whole = import_module(package)
-    if not hasattr(whole, "MODULES"):
-        yield from whole.CLAIMS
-        return
-    for name in whole.MODULES:
-        module = import_module(f"{package}.{name}")
-        yield from (*stated(module.__name__), *getattr(module, "CLAIMS", ()))
+    found: list[Claim] = []
+    for paper in PAPERS:
+        package = import_module(f"{__package__}.{paper.lower()}")
+        found += getattr(package, "CLAIMS", ())  # A paper without MODULES: goes with the last tuple of CLAIMS.
+        for name in getattr(package, "MODULES", ()):
+            module = import_module(f"{package.__name__}.{name}").__name__
+            found += [each.claim for each in Stated.declared if each.printed.__module__ == module]
+    return tuple(found)
 
 
 def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim, ...]:
@@ -63,29 +57,19 @@ def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim,
     """
     if paper is not None and paper.upper() not in PAPERS:
         raise InvalidInput(f"no paper {paper!r}: expected one of {', '.join(PAPERS)}")
-    within = [claim for claim in claims() if paper is None or claim.paper == paper.upper()]
+    within = tuple(claim for claim in claims() if paper is None or claim.paper == paper.upper())
     if number is None:
-        return tuple(within)
-    asked = _plain(number)
-    named = tuple(claim for claim in within if asked in _names(claim))
+        return within
+    asked = plain(number)
+    named = tuple(
+        each
+        for each in within
+        if asked.removeprefix(f"{each.paper.lower()} ") in (plain(each.number), plain(f"{each.number} {each.part}"))
+    )
     if not named:
-        raise InvalidInput(_near(number, within))
+        known = {plain(each.number): f"{each.paper} {each.number}" for each in reversed(within)}
+        known |= {plain(each.name): each.name for each in reversed(within)}
+        matches = dict.fromkeys(known[match] for match in difflib.get_close_matches(asked, known, n=5, cutoff=0.5))
+        near = f"; near ones: {', '.join(matches)}" if matches else ""
+        raise InvalidInput(f"no claim {number!r} among {len(within)}{near}: list them all with optrand theory --list")
     return named
-
-
-def _names(claim: Claim) -> set[str]:
-    number, part = claim.number, claim.name.removeprefix(f"{claim.paper} ")
-    return {_plain(text) for text in (number, part, f"{claim.paper} {number}", claim.name, claim.key)}
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.lower().replace("[", " ").replace("]", " ").replace("-", " ").replace(":", " ").split())
-
-
-def _near(number: str, within: list[Claim]) -> str:
-    known = {_plain(claim.number): f"{claim.paper} {claim.number}" for claim in reversed(within)}
-    known |= {_plain(claim.name): claim.name for claim in reversed(within)}
-    matches = difflib.get_close_matches(_plain(number), known, n=5, cutoff=0.5)
-    near = dict.fromkeys(known[match] for match in matches)
-    listed = "; near ones: " + ", ".join(near) if near else ""
-    return f"no claim {number!r} among {len(within)}{listed}: list them all with optrand theory --list"

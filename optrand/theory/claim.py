@@ -8,19 +8,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from optrand.theory.comparison import Comparison
 
-__all__ = ["Budget", "Claim", "Form", "Kind", "Stated", "Variant", "claim", "stated", "words"]
+__all__ = ["Budget", "Claim", "Form", "Stated", "Variant", "claim", "plain", "words"]
 
 T = TypeVar("T")
 
 Form = Callable[[Any], Comparison]
 """One wording of a claim: what it says of an instance. The first paragraph of its docstring is the wording."""
-
-Kind = Literal["numbered", "text", "ours"]
-"""A numbered claim of a paper, a statement of its text (an equation, a section, an appendix), or one of ours."""
 
 
 class Budget(Enum):
@@ -41,7 +38,8 @@ class Claim:
     Its `instances`, of a budget, are the same each time, small ones first; the text of one is enough to rebuild it. A
     form tells what the claim says of one: as `printed`, in a deliberately `false` variant, which a check must refute,
     and as `corrected`, where the printed form has a slip. A `quantifier` is what no finite computation settles, such as
-    an unnamed constant. It `needs` extras of the package. Its `kind` is by default what the number tells.
+    an unnamed constant. It `needs` extras of the package. Its `kind` is by default what the number tells: numbered, or
+    text (an equation, a section, an appendix).
     """
 
     paper: str
@@ -54,10 +52,9 @@ class Claim:
     part: str = ""
     quantifier: str = ""
     needs: tuple[str, ...] = ()
-    kind: Kind | Literal[""] = ""
+    kind: Literal["", "numbered", "text", "ours"] = ""
 
     def __post_init__(self) -> None:
-        """Read the kind off the number."""
         of_text = self.number.startswith(("Equation", "Section", "Appendix"))
         object.__setattr__(self, "kind", self.kind or ("text" if of_text else "numbered"))
 
@@ -69,7 +66,7 @@ class Claim:
     @property
     def key(self) -> str:
         """The name in lower case with hyphens, for files and the command line: ``b23-lemma-8``."""
-        return re.sub(r"[^a-z0-9.]+", "-", self.name.lower()).strip("-")
+        return plain(self.name).replace(" ", "-")
 
     @property
     def statement(self) -> str:
@@ -88,22 +85,19 @@ class Variant:
     def __init__(self, wording: str, form: Form | None = None, **changes: Any) -> None:
         self.wording, self.form, self.changes = wording, form, changes
 
-    def of(self, printed: Callable[..., Comparison]) -> Form:
-        """The form whose wording is that of the variant."""
-        form = partial(self.form or printed, **self.changes)
-        form.__doc__ = self.wording
-        return form
-
 
 class Stated(Generic[T]):
     """A declared claim: called, it is the printed form; its methods declare the other ones."""
 
+    declared: ClassVar[list[Stated[Any]]] = []
+
     def __init__(self, printed: Callable[..., Comparison], **facts: Any) -> None:
         self.printed, self.facts = printed, facts
-        for name in ("false", "corrected"):
-            if name in facts:
-                facts[name] = facts[name].of(printed)
-        _STATED.setdefault(printed.__module__, []).append(self)
+        for name, fact in facts.items():
+            if isinstance(fact, Variant):
+                facts[name] = partial(fact.form or printed, **fact.changes)
+                facts[name].__doc__ = fact.wording
+        self.declared.append(self)
 
     def __call__(self, instance: T, **changes: Any) -> Comparison:
         """Compare the two sides as printed, or with other arguments than the printed ones."""
@@ -125,35 +119,32 @@ class Stated(Generic[T]):
         return Claim(printed=self.printed, **self.facts)
 
 
-_STATED: dict[str, list[Stated[Any]]] = {}
-
-
-def stated(module: str) -> list[Claim]:
-    """Claims that a module declares, in the order of their definition."""
-    return [each.claim for each in _STATED.get(module, ())]
-
-
 def claim(
-    paper: str, number: str, *, on: Callable[[Budget], Iterable[T]], given: str, **facts: Any
+    *name: str, on: Callable[[Budget], Iterable[T]], given: str, **facts: Any
 ) -> Callable[[Callable[[T], Comparison]], Stated[T]]:
     """Declare a claim by the function that states it as printed.
 
-    The number may have the part behind it: ``"Theorem 9: variance"``. A claim is tried `on` its instances, `given` its
-    hypothesis; further facts are those of :class:`Claim`, `false` and `corrected` being a :class:`Variant`.
+    Its name is ``"G21 Theorem 9: variance"``, or ``"G21", "Theorem 9: variance"``. It is tried `on` its instances,
+    `given` its hypothesis; further facts are those of :class:`Claim`, `false` and `corrected` being a :class:`Variant`.
 
     Examples
     --------
-    >>> from optrand.theory.comparison import at_most
-    >>> @claim("B23", "Lemma 99", on=lambda _: range(1, 6), given="integers", false=Variant("Twice too.", factor=2))
+    >>> @claim("B23 Lemma 99", on=lambda _: range(1, 6), given="integers", false=Variant("Twice too.", factor=2))
     ... def squares(number: int, factor: int = 1) -> Comparison:
     ...     '''No number is larger than its square.'''
-    ...     return at_most(factor * number, number**2)
+    ...     return Comparison(factor * number, number**2)
     >>> squares(3).holds, squares.claim.false(1).holds, words(squares.claim.false)
     (True, False, 'Twice too.')
     """
-    alone, _, part = number.partition(": ")
-    whole = {"paper": paper, "number": alone, "part": part, "hypothesis": given, "instances": on} | facts
+    paper, _, rest = " ".join(name).partition(" ")
+    number, _, part = rest.partition(": ")
+    whole = {"paper": paper, "number": number, "part": part, "hypothesis": given, "instances": on} | facts
     return lambda printed: Stated(printed, **whole)
+
+
+def plain(name: str) -> str:
+    """A name without capitals and signs."""
+    return re.sub(r"[^a-z0-9.]+", " ", name.lower()).strip()
 
 
 def words(form: Form) -> str:

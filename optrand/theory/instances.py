@@ -1,7 +1,6 @@
 """Instances that print themselves: label sets, priors and privacy ratios in whole numbers and fractions, small first.
 
-Seeded and the same each time, so that a counterexample can be found again. Edge cases come first, then random ones:
-equal priors, zeros, a spike; two labels; ratios from hardly more than 1 to about ``exp(40)``.
+Seeded and the same each time, so that a counterexample can be found again; edge cases come before random ones.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from itertools import accumulate, product
 from random import Random
 from typing import Any, ClassVar, dataclass_transform
 
@@ -19,7 +19,7 @@ __all__ = ["RATIOS", "Instance", "Setting", "label_set", "listed", "prior", "see
 RATIOS = tuple(
     Fraction(text) for text in ("2", "11/10", "4/3", "272/100", "10", "1000001/1000000", "3000", "235385266837019985")
 )
-"""Privacy ratios ``E = exp(epsilon)``; a claim about epsilon in exact arithmetic is a claim about ``E``."""
+"""Privacy ratios ``E = exp(epsilon)``, up to about ``exp(40)``: a claim about epsilon, exactly, is one about ``E``."""
 
 
 @dataclass_transform(frozen_default=True)
@@ -51,13 +51,7 @@ class Instance:
 
 
 def typed(value: Any) -> str:
-    """A value as a reader would type it: fractions bare, rows in brackets, instances and functions with their names.
-
-    Examples
-    --------
-    >>> typed(((Fraction(1, 2), 0), [1.5]))
-    '((1/2, 0), (1.5))'
-    """
+    """A value as a reader would type it: fractions bare, rows in brackets, instances and functions with their names."""
     if isinstance(value, np.ndarray):
         return typed(value.tolist())
     if isinstance(value, list | tuple | range):
@@ -81,23 +75,15 @@ class Setting(Instance):
 
 
 def settings(count: int, *, most: int = 12, seed: int = 0) -> Iterator[Setting]:
-    """Settings of 2 labels and up: all edge cases of two to four labels, then `count` random ones of at most `most`.
-
-    Examples
-    --------
-    >>> str(next(settings(10)))
-    'labels = (0, 1), prior = (1/2, 1/2), E = 2'
-    """
-    for k in range(2, min(most, 4) + 1):
-        for ratio in RATIOS:
-            for weights in ([1] * k, [1] + [0] * (k - 1), [10**9] + [1] * (k - 1), list(range(k, 0, -1))):
-                yield Setting(tuple(map(Fraction, range(k))), shares(weights), ratio)
+    """Settings of 2 labels and up: all edge cases of two to four labels, then `count` random ones of at most `most`."""
+    for k, ratio in product(range(2, min(most, 4) + 1), RATIOS):
+        for weights in ([1] * k, [1] + [0] * (k - 1), [10**9] + [1] * (k - 1), list(range(k, 0, -1))):
+            yield Setting(tuple(map(Fraction, range(k))), shares(weights), ratio)
     random = seeded(seed)
     for _ in range(count):
         k = random.randint(2, most)
-        yield Setting(
-            label_set(random, k), prior(random, k), 1 + Fraction(random.randint(1, 999), 10 ** random.randint(0, 4))
-        )
+        labels, p = label_set(random, k), prior(random, k)
+        yield Setting(labels, p, 1 + Fraction(random.randint(1, 999), 10 ** random.randint(0, 4)))
 
 
 def label_set(random: Random, k: int) -> tuple[Fraction, ...]:
@@ -105,8 +91,7 @@ def label_set(random: Random, k: int) -> tuple[Fraction, ...]:
     if random.random() < 0.3:
         return tuple(map(Fraction, range(k)))
     steps = [Fraction(random.randint(1, 10 ** random.choice((0, 1, 3))), random.choice((1, 1, 7))) for _ in range(k)]
-    start = Fraction(random.randint(-20, 20))
-    return tuple(start + sum(steps[:i], Fraction(0)) for i in range(k))
+    return tuple(accumulate(steps[:-1], initial=Fraction(random.randint(-20, 20))))
 
 
 def prior(random: Random, k: int) -> tuple[Fraction, ...]:
@@ -127,17 +112,11 @@ def seeded(seed: int) -> Random:
     return Random(seed)  # noqa: S311
 
 
-def listed(numbers: Iterable[Fraction]) -> str:
-    """Numbers in a row, as a reader would type them."""
-    return ", ".join(map(str, numbers))
-
-
 def shares(weights: Sequence[int]) -> tuple[Fraction, ...]:
-    """Weights as parts of their sum.
-
-    Examples
-    --------
-    >>> listed(shares((1, 0, 3)))
-    '1/4, 0, 3/4'
-    """
+    """Weights as parts of their sum."""
     return tuple(Fraction(weight, sum(weights)) for weight in weights)
+
+
+def listed(numbers: Iterable[Fraction]) -> str:
+    """Numbers in a row, for the text of instances that do not print themselves: goes with the last of these."""
+    return ", ".join(map(str, numbers))

@@ -18,20 +18,15 @@ from joblib.externals.loky.process_executor import BrokenProcessPool
 import optrand
 from optrand.errors import InvalidInput, MissingExtra
 from optrand.theory.catalogue import claims
-from optrand.theory.checking import BlindCheck, check
+from optrand.theory.checking import BlindCheck, Finding, check
 from optrand.theory.claim import Budget, Claim
-from optrand.theory.finding import Finding
 
 __all__ = ["NotFound", "Outcome", "code_digest", "run"]
 
 
 @dataclass(frozen=True)
 class NotFound:
-    """Reason why there is no finding of a claim.
-
-    `blind` tells that the check did not refute the false variant, `failed` that it broke off: by an error that it does
-    not know, or with a process that was ended.
-    """
+    """Reason why there is no finding of a claim: its check is `blind`, it `failed`, or an extra is missing."""
 
     claim: str
     reason: str
@@ -43,38 +38,28 @@ Outcome = Finding | NotFound
 
 
 def run(
-    chosen: Sequence[Claim],
-    budget: Budget = Budget.QUICK,
-    *,
-    jobs: int | None = None,
-    kept: str | os.PathLike[str] | None = None,
+    chosen: Sequence[Claim], budget: Budget = Budget.QUICK, *, jobs: int | None = None, kept: str | Path | None = None
 ) -> Iterator[Outcome]:
-    """Try claims, several at a time, and yield one outcome a claim, in their order.
+    """Try claims, by default on as many processes as processors, and yield one outcome a claim, in their order.
 
-    By default there are as many processes as processors; one job, or a single claim, needs no other process. In a
-    folder `kept` findings are kept as they are made, and those of the same code not made again. They are pickles: name
-    a folder of your own.
+    In a folder `kept` findings are kept as they are made, and those of the same code not made again. They are pickles:
+    name a folder of your own.
 
     Raises
     ------
     InvalidInput
         A number of jobs without meaning, or a file that is no folder.
-
-    Examples
-    --------
-    >>> from optrand.theory import find
-    >>> [finding.verdict.value for finding in run(find(number="Proposition 7"), jobs=1)]
-    ['holds', 'holds as corrected']
     """
     if jobs is not None and jobs < 1:
         raise InvalidInput(f"jobs is {jobs}, expected at least 1")
     if kept is not None and Path(kept).exists() and not Path(kept).is_dir():
         raise InvalidInput(f"{kept} is not a folder of findings: name another one, or delete it")
+    folder = None if kept is None else Path(kept) / "findings"
     workers = min(jobs or os.cpu_count() or 1, len(chosen))
     if workers <= 1:
-        yield from (_outcome(claim, budget, kept) for claim in chosen)
+        yield from (_outcome(claim, budget, folder) for claim in chosen)
         return
-    calls = (delayed(_named)(claim.name, budget, kept) for claim in chosen)
+    calls = (delayed(_named)(claim.name, budget, folder) for claim in chosen)
     made = Parallel(workers, return_as="generator", batch_size=1)(calls)
     for i in range(len(chosen)):
         try:
@@ -93,9 +78,9 @@ def code_digest() -> str:
     return hashlib.sha256(repr(files).encode()).hexdigest()
 
 
-def _named(name: str, budget: Budget, kept: str | os.PathLike[str] | None) -> Outcome:
+def _named(name: str, budget: Budget, folder: Path | None) -> Outcome:
     _end_with(os.getppid())
-    return _outcome(next(claim for claim in claims() if claim.name == name), budget, kept)
+    return _outcome(next(claim for claim in claims() if claim.name == name), budget, folder)
 
 
 @cache
@@ -110,10 +95,11 @@ def _end_with(employer: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _outcome(claim: Claim, budget: Budget, kept: str | os.PathLike[str] | None) -> Outcome:
+def _outcome(claim: Claim, budget: Budget, folder: Path | None) -> Outcome:
     try:
-        found = _found if kept is None else Memory(Path(kept) / "findings", verbose=0).cache(_found, ignore=["claim"])
+        found = Memory(folder, verbose=0).cache(_found, ignore=["claim"])
         finding: Finding = found(claim.name, budget.value, code_digest(), claim)
+        return finding
     except (BlindCheck, MissingExtra) as error:
         return NotFound(claim.name, str(error), blind=isinstance(error, BlindCheck))
     except Exception as error:
@@ -121,7 +107,6 @@ def _outcome(claim: Claim, budget: Budget, kept: str | os.PathLike[str] | None) 
         where = traceback.extract_tb(error.__traceback__)[-1]
         told = f"{type(error).__name__} in {Path(where.filename).name}:{where.lineno}: {error}"
         return NotFound(claim.name, f"its check broke off, {' '.join(told.split())}", failed=True)
-    return finding
 
 
 def _found(name: str, budget: str, digest: str, claim: Claim) -> Finding:  # noqa: ARG001

@@ -7,44 +7,27 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from optrand.theory.catalogue import PAPERS
+from optrand.theory.checking import Finding, Verdict
 from optrand.theory.claim import Claim
-from optrand.theory.finding import Evidence, Finding, Verdict
 
 __all__ = ["details", "one_line", "page", "tally"]
-
-LONGEST = 600
-"""Characters that a page spends on one fact; `optrand theory --claim` tells all of it."""
 
 
 def one_line(finding: Finding) -> str:
     """Name, verdict, and what was tried, in columns."""
-    return f"{finding.claim:<42} {finding.verdict.value:<18}  {_tried(finding.decisive)}  ({finding.seconds:.1f} s)"
+    return f"{finding.claim:<42} {finding.verdict.value:<18}  {_tried(finding)}  ({finding.seconds:.1f} s)"
 
 
 def tally(findings: Sequence[Finding]) -> str:
-    """Number of claims of each kind, and how many have which verdict; a numbered claim may be several checks.
-
-    Examples
-    --------
-    >>> tally([])
-    '0 numbered claims of the papers (0 checks)'
-    """
-    kinds = Counter(finding.kind for finding in findings)
-    numbered = len({finding.claim.split(":")[0] for finding in findings if finding.kind == "numbered"})
-    checks = _counted(kinds["numbered"], "check")
-    parts = [f"{_counted(numbered, 'numbered claim')} of the papers ({checks})"]
-    if kinds["text"]:
-        parts.append(f"{_counted(kinds['text'], 'statement')} from their text")
-    if kinds["ours"]:
-        parts.append(f"{_counted(kinds['ours'], 'statement')} of ours")
-    counts = [(sum(each.verdict is verdict for each in findings), verdict) for verdict in Verdict]
-    several = {Verdict.HOLDS: "hold", Verdict.CORRECTED: "as corrected"}
-    told = [
-        f"{count} {several.get(verdict, verdict.value)}{'s' * (verdict is Verdict.HOLDS and count == 1)}"
-        for count, verdict in counts
-        if count
-    ]
-    return ", ".join(parts) + (f": {', '.join(told)}" if told else "")
+    """Number of claims of each kind, and how many have which verdict; a numbered claim may be several checks."""
+    kinds, verdicts = Counter(each.kind for each in findings), Counter(each.verdict for each in findings)
+    numbered = len({each.claim.split(":")[0] for each in findings if each.kind == "numbered"})
+    told = f"{_counted(numbered, 'numbered claim')} of the papers ({_counted(kinds['numbered'], 'check')})"
+    for kind, whose in (("text", "from their text"), ("ours", "of ours")):
+        told += f", {_counted(kinds[kind], 'statement')} {whose}" if kinds[kind] else ""
+    short = {Verdict.HOLDS: "holds" if verdicts[Verdict.HOLDS] == 1 else "hold", Verdict.CORRECTED: "as corrected"}
+    counts = [f"{verdicts[each]} {short.get(each, each.value)}" for each in Verdict if verdicts[each]]
+    return f"{told}: {', '.join(counts)}" if counts else told
 
 
 def details(claim: Claim, finding: Finding) -> str:
@@ -52,8 +35,7 @@ def details(claim: Claim, finding: Finding) -> str:
     facts = {
         claim.name: finding.verdict.value,
         "statement": claim.statement,
-        "hypothesis": claim.hypothesis,
-        **_findings(finding),
+        **_facts(claim, finding),
         "false variant": f"{finding.false.wording} Refuted by {finding.false.broken}.",
     }
     width = max(map(len, facts))
@@ -67,13 +49,11 @@ def page(findings: Mapping[str, Finding], chosen: Sequence[Claim]) -> str:
     """
     parts = [_INTRODUCTION, tally([findings[claim.name] for claim in chosen]) + "."]
     for paper, title in PAPERS.items():
-        of_paper = [claim for claim in chosen if claim.paper == paper]
-        if not of_paper:
-            continue
-        rows = "\n".join(_row(claim, findings[claim.name]) for claim in of_paper)
-        parts.append(f"## [{paper}]\n\n{title}.")
-        parts.append(f"| claim | statement | finding | worst margin | tried |\n| --- | --- | --- | --- | --- |\n{rows}")
-        parts.append("\n".join(_note(claim, findings[claim.name]) for claim in of_paper))
+        told = [(claim, findings[claim.name]) for claim in chosen if claim.paper == paper]
+        if told:
+            rows = ["| claim | statement | finding | worst margin | tried |", "| --- | --- | --- | --- | --- |"]
+            rows += [_row(*each) for each in told]
+            parts += [f"## [{paper}]\n\n{title}.", "\n".join(rows), "\n".join(_note(*each) for each in told)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -91,42 +71,36 @@ deliberately false variant of its claim."""
 
 
 def _row(claim: Claim, finding: Finding) -> str:
-    decisive = finding.decisive
-    cells = (
-        claim.name.removeprefix(f"{claim.paper} "),
-        _prose(claim.statement).replace("|", "\\|"),
-        f"**{finding.verdict.value}**",
-        f"{decisive.worst.margin:.2g}",
-        _tried(decisive),
-    )
-    return f"| {' | '.join(cells)} |"
+    statement = _prose(claim.statement).replace("|", "\\|")
+    found = f"**{finding.verdict.value}** | {finding.decisive.worst.margin:.2g} | {_tried(finding)}"
+    return f"| {claim.name.removeprefix(f'{claim.paper} ')} | {statement} | {found} |"
 
 
 def _note(claim: Claim, finding: Finding) -> str:
-    name = claim.name.removeprefix(f"{claim.paper} ")
-    facts = {"hypothesis": claim.hypothesis, **_findings(finding)}
+    facts = _facts(claim, finding)
     facts["false variant"] = f"{finding.false.wording} Refuted by: {finding.false.broken}."
-    told = (
-        f"*{about[0].upper() + about[1:]}*: {_prose(_shortened(fact).removesuffix('.'))}."
-        for about, fact in facts.items()
-    )
-    return f"* **{name}.** " + " ".join(told)
+    told = [f"* **{claim.name.removeprefix(f'{claim.paper} ')}.**"]
+    for name, fact in facts.items():
+        # Of large fractions, mostly digits, the beginning and the end: `optrand theory --claim` tells all of it.
+        short = fact if len(fact) <= 600 else f"{fact[:300]} [...] {fact[-150:]}"
+        told.append(f"*{name[0].upper() + name[1:]}*: {_prose(short.removesuffix('.'))}.")
+    return " ".join(told)
 
 
-def _findings(finding: Finding) -> dict[str, str]:
-    facts = {}
+def _facts(claim: Claim, finding: Finding) -> dict[str, str]:
+    facts = {"hypothesis": claim.hypothesis}
     if finding.quantifier:
         facts["not settled by any computation"] = finding.quantifier
     if finding.printed.broken is not None:
         facts["counterexample"] = str(finding.printed.broken)
     if finding.corrected is not None:
         facts["corrected"] = finding.corrected.wording
-    facts["worst case"] = f"{finding.decisive.worst} (margin {finding.decisive.worst.margin:.3g})"
-    facts["tried"] = _tried(finding.decisive)
-    return facts
+    worst = finding.decisive.worst
+    return facts | {"worst case": f"{worst} (margin {worst.margin:.3g})", "tried": _tried(finding)}
 
 
-def _tried(evidence: Evidence) -> str:
+def _tried(finding: Finding) -> str:
+    evidence = finding.decisive
     return f"{_counted(evidence.tried, 'instance')}, {'exact' if evidence.exact else 'in floats'}"
 
 
@@ -138,8 +112,3 @@ def _prose(text: str) -> str:
     """A text as Markdown: a star outside of code is a star."""
     parts = re.split(r"(`+[^`]+`+)", text)
     return "".join(part if part.startswith("`") else part.replace("*", "\\*") for part in parts)
-
-
-def _shortened(text: str) -> str:
-    """The beginning and the end of a text that is mostly digits of large fractions."""
-    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} [...] {text[-LONGEST // 4 :]}"
