@@ -92,9 +92,12 @@ def _losses(budget: Budget) -> Iterator[Losses]:
 
 of_losses, of_responses = partial(claim, "G21", on=_losses), partial(claim, "G21", on=_responses)
 
-ALL_LABELS = Variant(
-    "The same with the losses of all labels, and their number for ``k``, as in equation 7.", all_labels=True
-)
+ALL_LABELS = Variant("The same with the losses of all labels, as in equation 7, and `K` for `k`.", all_labels=True)
+LESS_STEEP = Variant("The debiased loss is Lipschitz in the prediction, with ``L / (1 - k p)``.", others=0)
+WIDER = Variant("Debiased losses of released labels are at most ``(1 + (k - 2) p) / (1 - k p)`` apart.", others=1)
+TOO_NEAR = Variant("Debiased losses of released labels are at most ``1 / (1 - k p)`` apart.", others=0)
+DEBIASED = Variant("The same with the mean debiased loss of what is released.", debiased=True)
+DRAWN = Variant("As corrected, within ``1 - 1 / k`` for others: as if it could be drawn.", debiased=True, drawn=1)
 ANY_LABEL = Variant("The debiased loss of what is released of any label is on average its loss.", kept=False)
 
 
@@ -113,7 +116,7 @@ def kept_labels_are_debiased(given: Losses, kept: bool = True) -> Comparison:
     return worst(*(equal(given.response.expected(given.losses, y), given.losses[y]) for y in labels))
 
 
-@of_losses("Lemma 18: as the package has it", kind="ours", given="its integer table and its weights", false=ALL_LABELS)
+@of_losses("Lemma 18: as the package has it", kind="ours", given="integer tables and weights", false=ALL_LABELS)
 def the_package_is_unbiased(given: Losses, all_labels: bool = False) -> Comparison:
     """Weighed losses of what is released of a kept label are on average its loss, of another the mean of the kept."""
     response, kept = given.response, list(given.response.kept)
@@ -122,48 +125,22 @@ def the_package_is_unbiased(given: Losses, all_labels: bool = False) -> Comparis
     return worst(*map(response.near, found, (loss if y in kept else mean for y, loss in enumerate(given.losses))))
 
 
-@of_responses(
-    "Lemma 19",
-    given="a loss that is L-Lipschitz in the prediction under every label, with L = 1",
-    false=Variant("The debiased loss is Lipschitz in the prediction, with ``L / (1 - k p)``.", others=0),
-)
+@of_responses("Lemma 19", given="a loss that is 1-Lipschitz in the prediction under every label", false=LESS_STEEP)
 def debiased_losses_are_no_steeper(response: TopK, others: int = 1) -> Comparison:
     """The debiased loss is Lipschitz in the prediction, with ``L (1 + k p) / (1 - k p)``."""
     return at_most(response.largest(range(response.size)), response.slope(others))
 
 
 @of_responses(
-    "Theorem 17: range of the debiased loss",
-    kind="text",
-    given="losses in [0, 1]",
-    corrected=Variant(
-        "Debiased losses of released labels are at most ``(1 + (k - 2) p) / (1 - k p)`` apart.",
-        lambda response: at_most(response.largest(response.kept), response.spread),
-    ),
-    false=Variant(
-        "Debiased losses of released labels are at most ``1 / (1 - k p)`` apart.",
-        lambda response: at_most(response.largest(response.kept), 1 / response.left),
-    ),
+    "Theorem 17: range of the debiased loss", kind="text", given="losses in [0, 1]", corrected=WIDER, false=TOO_NEAR
 )
-def debiased_losses_stay_in_the_interval(response: TopK) -> Comparison:
+def debiased_losses_stay_in_the_interval(response: TopK, others: int | None = None) -> Comparison:
     """Debiased losses of released labels are at most 1 apart, as those of a function into [0, 1] are."""
-    return at_most(response.largest(response.kept), 1)
+    wider = response.spread if others else 1 / response.left
+    return at_most(response.largest(response.kept), 1 if others is None else wider)
 
 
-@of_losses(
-    "Lemma 20: inner term",
-    kind="text",
-    given="losses in [0, 1]",
-    corrected=Variant(
-        "A loss and the mean debiased loss of what is released are equal for kept labels, within 1 for others.",
-        debiased=True,
-    ),
-    false=Variant(
-        "As corrected, within ``1 - 1 / k`` for others: as if the label could be drawn.",
-        debiased=True,
-        drawn=1,
-    ),
-)
+@of_losses("Lemma 20: inner term", kind="text", given="losses in [0, 1]", corrected=DEBIASED, false=DRAWN)
 def the_inner_term(given: Losses, debiased: bool = False, drawn: int = 0) -> Comparison:
     """A loss and the mean loss of what is released of the label are equal for kept labels, within 1 for others."""
     each, losses = given.response, given.losses

@@ -109,12 +109,9 @@ def bounded_gradients(budget: Budget) -> Iterator[Gradients]:
     return _gradients(SMALL_RATIOS, budget.pick(quick=100, full=3_000))
 
 
-of_any = partial(
-    claim,
-    "G21",
-    given="any gradients, epsilon above 0",
-    false=Variant("The same with the mean gradient of the `K` labels for their sum over ``E + K - 1``.", plain=True),
-)
+PLAIN = Variant("The same with the mean gradient of the `K` labels for their sum over ``E + K - 1``.", plain=True)
+PASSES = Variant("The same with two passes over the rows, each with noise of its own.", passes=2)
+of_any = partial(claim, "G21", given="any gradients, epsilon above 0", false=PLAIN)
 
 
 @of_any("Theorem 9: unbiased", kind="text", on=_any_gradients)
@@ -134,13 +131,8 @@ def weights_are_eq_7(given: Gradients, *, plain: bool = False) -> Comparison:
     return at_most(float(np.abs(gaps).max()), 2 * FLOATS * max(1.0, float(np.abs(wanted).max())))
 
 
-of_bounded = partial(
-    claim,
-    "G21",
-    kind="text",
-    on=bounded_gradients,
-    given="gradients of norm at most L, at least two labels, epsilon between 0 and 1",
-)
+SMALL = "gradients of norm at most L, at least two labels, epsilon between 0 and 1"
+of_bounded = partial(claim, "G21", kind="text", on=bounded_gradients, given=SMALL)
 FACTOR = Variant("It has one of at most ``K**2 L**2 / epsilon**2``, which its variance keeps to.", factor=1)
 
 
@@ -190,11 +182,7 @@ def _runs(budget: Budget) -> Iterator[Run]:
 
 
 @claim(
-    "G21",
-    "Theorem 9: privacy",
-    on=_runs,
-    given="convex loss, each row seen once, any steps, epsilon between 0 and 1",
-    false=Variant("The same with two passes over the rows, each with noise of its own.", passes=2),
+    "G21", "Theorem 9: privacy", on=_runs, given="each row seen once, any steps, epsilon between 0 and 1", false=PASSES
 )
 def descent_is_private(run: Run, passes: int = 1) -> Comparison:
     """Algorithm 5, which looks at each row once, is epsilon-LabelDP: even all its iterates together are."""
@@ -249,11 +237,7 @@ def rate(descent: Descent) -> float:
 
 
 def with_responses(descent: Descent, table: Floats, epsilon: float, *, runs: int = 400, seed: int = 0) -> Outcome:
-    r"""Mean excess risk of [G21], Algorithm 5, with randomized response on the labels that a table can give.
-
-    Of `table`, a row a label, columns of zeros are labels that are not kept. With `k` labels kept the estimate is eq.
-    (7) for these, and the steps are :math:`D \epsilon / (6 k L \sqrt t)`.
-    """
+    """Mean excess risk of [G21], Algorithm 5, with randomized response on the labels that a table can give."""
     kept = np.flatnonzero(table.any(axis=0))
     noisy = (np.array(descent.law) @ table)[kept]
     noisy /= noisy.sum()
@@ -321,16 +305,14 @@ def _learnings(budget: Budget) -> Iterator[Learning]:
         yield Learning(Descent(*law, 2**power), 0.99)
 
 
+CONVEX = "convex L-Lipschitz loss, diameter D, epsilon between 0 and 1"
+PLUS = Variant("The same with 1 + log(n) for log(n), which is 0 for one row.", plus=1)
+FLAT = Variant("The same with 1 + log(n), and without 1 / epsilon.", plus=1, epsilon=False)
+QUARTER = Variant("They divide it by 4: the rate with n in place of sqrt(n).", by=4)
 of_rates = partial(claim, "G21", quantifier=UNNAMED)
 
 
-@of_rates(
-    "Theorem 9: rate",
-    on=_learnings,
-    given="convex L-Lipschitz loss, diameter D, epsilon between 0 and 1, the steps of the theorem",
-    corrected=Variant("The same with 1 + log(n) for log(n), which is 0 for one row.", plus=1),
-    false=Variant("The same with 1 + log(n), and without 1 / epsilon.", plus=1, epsilon=False),
-)
+@of_rates("Theorem 9: rate", on=_learnings, given=f"{CONVEX}, the steps of the theorem", corrected=PLUS, false=FLAT)
 def excess_is_bounded(learning: Learning, plus: int = 0, epsilon: bool = True) -> Comparison:
     """Algorithm 5 is within a constant (1 is tried) times ``D L K log(n) / (epsilon sqrt(n))`` of the least risk."""
     return at_most(learning.surely, learning.bound(plus, epsilon=epsilon), tolerance=FLOATS)
@@ -346,8 +328,8 @@ def _long_learnings(budget: Budget) -> Iterator[Learning]:
     "Theorem 9: trend",
     kind="ours",
     on=_long_learnings,
-    given="as for the rate, with rows enough to come near the least risk",
-    false=Variant("They divide it by 4: the rate with n in place of sqrt(n).", by=4),
+    given="as for the rate, rows enough to come near the least risk",
+    false=QUARTER,
 )
 def four_times_the_rows_halve_the_excess(learning: Learning, by: int = 2) -> Comparison:
     """The rate as a trend: four times the rows divide the distance from the least risk by 2, logarithms apart."""

@@ -69,11 +69,7 @@ BETAS = (HALF, Fraction(9, 10), TENTH, Fraction(1, 1000))
 
 
 class Learning(Instance, steepness="L", joint="chances", size="n"):
-    """A finite class, losses ``L abs(f(x) - c)`` up to 1, chances of features and labels, and what is released of them.
-
-    Rows are functions (`functions`) and features. Released labels and debiased losses are those of the package: of its
-    integer tables, and its weights, taken as they are.
-    """
+    """Functions, losses ``L abs(f(x) - c)`` up to 1, chances of features and labels, and what the package releases."""
 
     functions: tuple[Function, ...]
     centres: tuple[Function, ...]
@@ -168,24 +164,17 @@ def _randomly(budget: Budget, seed: int) -> Iterator[Learning]:
         )
 
 
-of_theorem_17 = partial(
-    claim, "G21", given="losses in [0, 1], L-Lipschitz in the prediction; finite classes and finitely many features"
-)
+FINITE = "losses in [0, 1], L-Lipschitz in the prediction; finite classes and finitely many features"
+of_theorem_17 = partial(claim, "G21", given=FINITE)
+SPREAD = Variant("The same with ``(1 + (k - 2) p) / (1 - k p)`` times the root: the range of the losses.", spread=True)
+INSIDE = Variant("The same with that factor, without the probability of other labels.", spread=True, outside=0)
+FACTOR = Variant("The same with the factor of Theorem 17 as corrected.", spread=True)
+ONCE = Variant("They lose at most that bound itself, as corrected.", spread=True, times=1)
 LESS_STEEP = Variant("The same with ``L / (1 - k p)``.", others=0)
 SMALLER = Variant("The same with ``1 - p`` times that chance.", lost=1)
 
 
-@of_theorem_17(
-    "Theorem 17",
-    on=_settings,
-    corrected=Variant(
-        "The same with ``(1 + (k - 2) p) / (1 - k p)`` times the root: so far apart can debiased losses be.",
-        spread=True,
-    ),
-    false=Variant(
-        "The same with that factor, and without the probability of a label that is not kept.", spread=True, outside=0
-    ),
-)
+@of_theorem_17("Theorem 17", on=_settings, corrected=SPREAD, false=INSIDE)
 def noisy_risks_are_near_risks(learning: Learning, spread: bool = False, outside: int = 1) -> Comparison:
     """All noisy empirical risks are near the risks: within ``2 slope R + sqrt(log(2 / beta) / (2 n)) + outside``.
 
@@ -210,13 +199,7 @@ def _minimizers(budget: Budget) -> Iterator[Learning]:
     yield from _randomly(budget, 27)
 
 
-@of_theorem_17(
-    "Theorem 17: empirical risk minimizer",
-    kind="text",
-    on=_minimizers,
-    corrected=Variant("The same with the factor of Theorem 17 as corrected.", spread=True),
-    false=Variant("It exceeds it by at most that bound itself, as corrected.", spread=True, times=1),
-)
+@of_theorem_17("Theorem 17: empirical risk minimizer", kind="text", on=_minimizers, corrected=FACTOR, false=ONCE)
 def minimizers_lose_twice_the_bound(learning: Learning, spread: bool = False, times: int = 2) -> Comparison:
     """But for probability beta, minimizers of the noisy empirical risk lose at most twice the bound of Theorem 17."""
     lost = learning.risks - min(learning.risks)
@@ -281,13 +264,9 @@ def _classes(budget: Budget) -> Iterator[Class]:
         yield Class(functions, prior(random, points), random.randint(1, 4), random.choice(BETAS))
 
 
-of_averages = partial(
-    claim,
-    "G21",
-    on=_classes,
-    given="functions into [0, 1], independent samples; R is the Rademacher complexity",
-    false=Variant("The same without ``2 R``.", complexities=0),
-)
+SAMPLES = "functions into [0, 1], independent samples; R is the Rademacher complexity"
+SIMPLE = Variant("The same without ``2 R``.", complexities=0)
+of_averages = partial(claim, "G21", on=_classes, given=SAMPLES, false=SIMPLE)
 ABSOLUTE = Variant("The same with the largest absolute correlation on both sides.", absolute=True)
 
 

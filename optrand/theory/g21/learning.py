@@ -15,7 +15,18 @@ from optrand.base.arithmetic import exp_bracket
 from optrand.closed_forms import rr
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
-from optrand.theory.g21.descent import FLOATS, UNNAMED, Descent, Gradients, Learning, Outcome, bounded_gradients, rate
+from optrand.theory.g21.descent import (
+    CONVEX,
+    FLOATS,
+    PLUS,
+    Descent,
+    Gradients,
+    Learning,
+    Outcome,
+    bounded_gradients,
+    of_rates,
+    rate,
+)
 from optrand.theory.g21.response import ROUNDING, Rows, Table, TopK, table, top_ks
 from optrand.theory.instances import Instance, prior, seeded, shares
 from optrand.theory.sums import largest_ratio, total
@@ -85,14 +96,10 @@ def _replaced(budget: Budget) -> Iterator[Replaced]:
         yield Replaced(mass, centres, kept, diameter, lipschitz)
 
 
-of_replaced = partial(
-    claim,
-    "G21",
-    kind="text",
-    on=_replaced,
-    given="convex L-Lipschitz losses on an interval of length D, any labels kept",
-    false=Variant("The same with ``D L Pr[label not kept]``.", factor=1),
-)
+ONCE = Variant("The same with ``D L Pr[label not kept]``.", factor=1)
+SMALL = Variant("The same with 1 + log(n), and a half for the 2.", plus=1, factor=0.5)
+FINITE = "convex L-Lipschitz losses on an interval of length D, any labels kept"
+of_replaced = partial(claim, "G21", kind="text", on=_replaced, given=FINITE, false=ONCE)
 
 
 @of_replaced("Corollary 10: eq. 9")
@@ -119,15 +126,7 @@ def _learnings(budget: Budget) -> Iterator[Learning]:
     yield Learning(Descent((0.0, 1.0), (0.0, 1.0), 2**8), 0.99, shares((2, 1)), 1)
 
 
-@claim(
-    "G21",
-    "Corollary 10: rate",
-    on=_learnings,
-    given="convex L-Lipschitz loss, diameter D, epsilon between 0 and 1, the steps of Theorem 9 with `k` for `K`",
-    corrected=Variant("The same with 1 + log(n) for log(n), which is 0 for one row.", plus=1),
-    false=Variant("The same with 1 + log(n), and a half for the 2.", plus=1, factor=0.5),
-    quantifier=UNNAMED,
-)
+@of_rates("Corollary 10: rate", on=_learnings, given=f"{CONVEX}, its steps for `k` labels", corrected=PLUS, false=SMALL)
 def top_k_excess_is_bounded(learning: Learning, plus: int = 0, factor: float = 2.0) -> Comparison:
     """With `k` labels kept, the excess risk is ``O(D L (k log(n) / (epsilon sqrt(n)) + Pr[label not kept]))``."""
     return at_most(learning.surely, learning.bound(plus, factor), tolerance=FLOATS)
@@ -139,21 +138,21 @@ CLASSICAL = 2 * math.sqrt(2)
 LOGARITHM = math.log(1.25)
 """What is added to ``log(1 / delta)`` where it is corrected."""
 
+SMALL_BUDGETS = "gradients of norm at most L, epsilon and delta between 0 and 1"
+MORE = Variant("The same with ``log(1.25 / delta)``, from ``C = 2 sqrt(2)`` on.", added=LOGARITHM)
+HALVED = Variant("As corrected, with half the noise: for a distance of `L`.", added=LOGARITHM, distance=4.0)
+BOTH = Variant("The same with ``log(1.25 / delta)``, there and in the noise.", added=LOGARITHM)
+FLAT = Variant("The same with ``log(1.25 / delta)`` and without ``1 / epsilon``.", added=LOGARITHM, power=0)
+
 
 def delta_of_gaussian(distance: float, sigma: float, epsilon: float) -> float:
-    r"""Least `delta` with which Gaussian noise hides two points at a distance (Balle and Wang, 2018, Theorem 8).
-
-    .. math:: \Phi(\mu / 2 - \epsilon / \mu) - e^\epsilon \, \Phi(-\mu / 2 - \epsilon / \mu), \mu = \Delta / \sigma
-    """
+    """Least `delta` with which Gaussian noise hides two points at a distance (Balle and Wang, 2018, Theorem 8)."""
     mu = distance / sigma
     return float(ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu))
 
 
 def with_gaussian_noise(descent: Descent, sigma: float, *, runs: int = 400, seed: int = 0) -> Outcome:
-    r"""Mean excess risk of [G21], Algorithm 6: the gradient, and Gaussian noise in the space of all labels' gradients.
-
-    That space is the whole line. The steps are :math:`D / \sqrt{(L^2 + K \sigma^2) t}`.
-    """
+    """Mean excess risk of [G21], Algorithm 6: Gaussian noise in the space of all labels' gradients, the whole line."""
     random, below = np.random.default_rng(seed), np.cumsum(descent.law)[:-1]
     moment = math.hypot(descent.lipschitz, math.sqrt(len(descent.law)) * sigma)
     w = np.full(runs, descent.diameter)
@@ -189,14 +188,7 @@ def _noises(budget: Budget) -> Iterator[Noise]:
         yield Noise(CLASSICAL * random.uniform(1, 3), random.uniform(0.001, 0.999), random.random())
 
 
-@claim(
-    "G21",
-    "Proposition 11: privacy",
-    on=_noises,
-    given="gradients of norm at most L, epsilon and delta between 0 and 1",
-    corrected=Variant("The same with ``log(1.25 / delta)``, from ``C = 2 sqrt(2)`` on.", added=LOGARITHM),
-    false=Variant("As corrected, with half the noise: for a distance of `L`.", added=LOGARITHM, distance=4.0),
-)
+@claim("G21", "Proposition 11: privacy", on=_noises, given=SMALL_BUDGETS, corrected=MORE, false=HALVED)
 def noise_is_enough(noise: Noise, *, added: float = 0.0, distance: float = 2.0) -> Comparison:
     """For a constant `C` and any epsilon and delta below 1, noise ``C L sqrt(log(1 / delta)) / epsilon`` is enough."""
     reached = delta_of_gaussian(distance, noise.sigma(added), noise.epsilon)
@@ -240,15 +232,7 @@ def _noisy(budget: Budget) -> Iterator[Noisy]:
         yield Noisy(Descent((0.0, 1.0), (1.0, 0.0), 2**9), Noise(CLASSICAL, epsilon, short))
 
 
-@claim(
-    "G21",
-    "Proposition 11: rate",
-    on=_noisy,
-    given="convex L-Lipschitz loss, diameter D, epsilon and delta between 0 and 1, its steps, n above 1",
-    quantifier=UNNAMED,
-    corrected=Variant("The same with ``log(1.25 / delta)``, there and in the noise.", added=LOGARITHM),
-    false=Variant("The same with ``log(1.25 / delta)`` and without ``1 / epsilon``.", added=LOGARITHM, power=0),
-)
+@of_rates("Proposition 11: rate", on=_noisy, given=f"{CONVEX}, delta too, n above 1", corrected=BOTH, false=FLAT)
 def excess_is_bounded(noisy: Noisy, *, added: float = 0.0, power: int = 1) -> Comparison:
     """Algorithm 6 is ``O(D L sqrt(K log(1 / delta)) log(n) / (epsilon sqrt(n)))`` from the least risk."""
     descent, noise = noisy.descent, noisy.noise

@@ -70,6 +70,7 @@ FALLS = Variant("The same with ``-D L / (2 n)``.", power=2)
 FEW = Variant("The same with ``log(2 / delta)``.", factor=0.25)
 ADDED = Variant("The same with ``k delta`` for what is added.", summed=True)
 FULL = Variant("What is LabelDP for (epsilon / (4 l), delta), given draws, is so for (epsilon, delta).", full=True)
+FLIPS = Variant("No algorithm beats flipping each label with odds ``E + delta`` to ``1 - delta``.", flips=True)
 HELPLESS = Variant("The same with ``E / (E + 1)``.", helps=0)
 SHARED = Variant("Risk is at least ``-(L / n) (D / 2)`` times their number over ``sqrt(n)``.", shared=True)
 
@@ -85,9 +86,10 @@ def least_risk_is_at_the_sum_of_signs(given: Signs, *, power: int = 1) -> Compar
     return worst(*(equal(square, claimed) for square in squares), at_most(there, 0))
 
 
-class Coin(Instance):
-    """A budget under which one sign is to be guessed."""
+class Private(Instance):
+    """So many examples under a budget."""
 
+    n: int
     ratio: Fraction
     delta: Fraction
 
@@ -102,20 +104,27 @@ class Coin(Instance):
             raise SolverFailed(f"HiGHS did not solve the program of a sign: {program.message}")
         return -float(program.fun)
 
+    @cached_property
+    def attained(self) -> float:
+        """The correlation where each label is shown with probability delta, else answered by randomized response."""
+        told, delta, n = known_of_a_sign(float(self.ratio), 0.0), float(self.delta), self.n
+        chances = (math.comb(n, shown) * delta**shown * (1 - delta) ** (n - shown) for shown in range(n + 1))
+        return math.fsum(p * math.sqrt((shown + (n - shown) * told) / n) for shown, p in enumerate(chances))
 
-def _coins(budget: Budget) -> Iterator[Coin]:
+
+def _coins(budget: Budget) -> Iterator[Private]:
     deltas = (Fraction(0), Fraction(1, 100), Fraction(1, 2), Fraction(1))
-    yield from (Coin(ratio, delta) for ratio, delta in product(RATIOS[:-1], deltas))
+    yield from (Private(1, ratio, delta) for ratio, delta in product(RATIOS[:-1], deltas))
     random = seeded(13)
     for _ in range(budget.pick(quick=70, full=3_000)):
-        yield Coin(1 + Fraction(random.randint(1, 999), 100), Fraction(random.randint(0, 100), 100))
+        yield Private(1, 1 + Fraction(random.randint(1, 999), 100), Fraction(random.randint(0, 100), 100))
 
 
 @of_text("Proposition 13: equation 13", on=_coins, given="any channel of a fair label", false=HELPLESS)
-def a_sign_is_hard_to_guess(coin: Coin, *, helps: int = 1) -> Comparison:
+def a_sign_is_hard_to_guess(private: Private, *, helps: int = 1) -> Comparison:
     """A private parameter is on the right side of a direction with probability at most ``(E + delta) / (E + 1)``."""
-    most = float((coin.ratio + helps * coin.delta) / (coin.ratio + 1))
-    return at_most(coin.guessed, most, tolerance=1e-7)
+    most = float((private.ratio + helps * private.delta) / (private.ratio + 1))
+    return at_most(private.guessed, most, tolerance=1e-7)
 
 
 class Parameter(Instance):
@@ -145,25 +154,6 @@ def right_signs_bound_what_is_gained(given: Parameter, *, shared: bool = False) 
     return at_most(gained, Fraction(right**2, len(products)) if shared else right)
 
 
-class Private(Instance):
-    """So many examples under a budget."""
-
-    n: int
-    ratio: Fraction
-    delta: Fraction
-
-    @cached_property
-    def attained(self) -> float:
-        """The correlation of an algorithm: it is shown each label with probability delta, else randomized response's.
-
-        The parameter is the sum of the directions by what is known of their signs, on the sphere. With `R` labels shown
-        the correlation is the root of ``(R + (n - R) t^2) / n``, where ``t = (E - 1) / (E + 1)``.
-        """
-        told, delta, n = known_of_a_sign(float(self.ratio), 0.0), float(self.delta), self.n
-        chances = (math.comb(n, shown) * delta**shown * (1 - delta) ** (n - shown) for shown in range(n + 1))
-        return math.fsum(p * math.sqrt((shown + (n - shown) * told) / n) for shown, p in enumerate(chances))
-
-
 def _budgets(budget: Budget) -> Iterator[Private]:
     deltas = (Fraction(0), Fraction(1, 10**6), Fraction(1, 10), Fraction(1, 2), Fraction(99, 100))
     sizes = budget.pick(quick=(1, 2, 3, 10, 100), full=(1, 2, 3, 4, 5, 10, 30, 100, 300, 1_000))
@@ -175,7 +165,7 @@ def _budgets(budget: Budget) -> Iterator[Private]:
     "Proposition 13: least excess risk",
     on=_budgets,
     given="all algorithms, on the constructed data sets",
-    false=Variant("No algorithm beats flipping each label with odds ``E + delta`` to ``1 - delta``.", flips=True),
+    false=FLIPS,
 )
 def private_risk_exceeds_the_least(private: Private, *, flips: bool = False) -> Comparison:
     """The excess risk is on average at least ``(1 - sqrt((E + delta) / (E + 1))) D L / (2 sqrt(n))``.

@@ -112,6 +112,9 @@ def _trainings(budget: Budget) -> Iterator[Training]:
             yield Training(2, epsilon, ((0,), (1, 2), (3,)), model, coins=True)
 
 
+OWN = Variant("The same with a draw for each count; a label that is replaced changes two counts.", own=1)
+WHOLE = Variant("The same with a draw for each count, of all of epsilon, as if one count changed.", own=2)
+HALVES = Variant("The same with noise for all of epsilon.", halves=2)
 AGAIN = Variant("The same where the last stage asks for the label of row 0 again.", again=(0,))
 UNSEEN = "stages chosen without a look at labels, any training algorithm"
 
@@ -144,14 +147,7 @@ def _grouped(budget: Budget) -> Iterator[Grouped]:
     return starmap(Grouped, product((2, 3), map(Fraction, ("2", "11/10", "1001/1000")), ids))
 
 
-@claim(
-    "G21",
-    "Algorithm 4",
-    on=_grouped,
-    given="groups chosen without a look at labels, at least two labels",
-    corrected=Variant("The same with a draw for each count; a label that is replaced changes two counts.", own=1),
-    false=Variant("The same with a draw for each count, of all of epsilon, as if one count changed.", own=2),
-)
+@claim("G21", "Algorithm 4", on=_grouped, given="public groups, at least two labels", corrected=OWN, false=WHOLE)
 def noise_hides_groups(grouped: Grouped, *, own: int = 0) -> Comparison:
     """Histograms of the labels of disjoint groups, with ``dlaplace.rvs(epsilon / 2, K)`` added, are epsilon-LabelDP.
 
@@ -216,8 +212,8 @@ def _learned(budget: Budget) -> Iterator[Learned]:
     "Algorithm 4: draws",
     kind="ours",
     on=_learned,
-    given="priors of two labels that the package learns, with the words of a seed",
-    false=Variant("The same with noise for all of epsilon.", halves=2),
+    given="priors of two labels, the words of a seed",
+    false=HALVES,
 )
 def priors_come_as_often(learned: Learned, *, halves: int = 1) -> Comparison:
     """Learned priors come as often as noise of ratio ``exp(epsilon / 2)`` says, up to five standard errors."""

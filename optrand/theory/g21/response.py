@@ -150,6 +150,10 @@ def _kept(budget: Budget) -> Iterator[TopK]:
 
 
 LESS = Variant("The same at a ratio whose distance from 1 is a thousandth less.", share=Fraction(999, 1000))
+CERTAIN = Variant("The same where `k` is at least 2; where it is 1 the output is certain for all labels.", alike=1)
+STRANGER = Variant("The output is least likely for a label that is not kept: with probability ``1 / k``.", alike=99)
+AGAIN = Variant("The same where the coin that keeps a label is ``E / (E + k - 1)``, and else any is drawn.", again=1)
+HALF = Variant("The same where the model finds the first label half as likely as each other one.", first=1)
 ALL_LABELS = Variant("The same with ``E / (E + K - 1)``, of randomized response on all labels.", all_labels=True)
 of_top_k = partial(claim, "G21", on=_kept, given="any prior, any number of labels kept, epsilon above 0")
 of_the_best_k = partial(
@@ -179,11 +183,7 @@ def top_k_table_is_as_printed(kept: TopK, *, share: Fraction = Fraction(1)) -> C
     return at_most(max(map(abs, gaps)), Fraction(ROUNDING))
 
 
-@of_top_k(
-    "Appendix A.1",
-    corrected=Variant("The same where `k` is at least 2; where it is 1 the output is certain for all labels.", alike=1),
-    false=Variant("The output is least likely for a label that is not kept: with probability ``1 / k``.", alike=99),
-)
+@of_top_k("Appendix A.1", corrected=CERTAIN, false=STRANGER)
 def another_kept_label_is_least_likely(kept: TopK, *, alike: int = 0) -> Comparison:
     """RRTop-k gives an output least likely for another label that is kept: with probability ``1 / (E + k - 1)``."""
     chance = Fraction(1, kept.k) if kept.k <= alike else 1 / (kept.ratio + kept.k - 1)
@@ -265,8 +265,8 @@ def _sampled(budget: Budget) -> Iterator[Sampled]:
     "Corollary 2: sampler",
     kind="ours",
     on=_sampled,
-    given="the sampler for many priors, from words of one bit, all of them followed until they decide",
-    false=Variant("The same where the coin that keeps a label is ``E / (E + k - 1)``, and else any is drawn.", again=1),
+    given="words of one bit, followed until they decide",
+    false=AGAIN,
 )
 def sampler_is_as_printed(task: Sampled, *, again: int = 0) -> Comparison:
     """Outputs have the probabilities of RRWithPrior, up to those of bits that have not decided; all bits are exact."""
@@ -285,9 +285,6 @@ def sampler_is_as_printed(task: Sampled, *, again: int = 0) -> Comparison:
 
 def _flat(_: Budget) -> Iterator[Task]:
     return (Task(shares([1] * k), ratio) for k in (1, 2, 3, 7, 10, 49) for ratio in RATIOS)
-
-
-HALF = Variant("The same where the model finds the first label half as likely as each other one.", first=1)
 
 
 @claim("G21", "Section 4: one stage", on=_flat, given="a flat first prior", false=HALF)
