@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
 
 import numpy as np
 
-from optrand.base.validation import Floats
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most
 from optrand.theory.instances import Instance, seeded
@@ -21,6 +20,8 @@ __all__ = ["Descent", "Place", "Walk", "tightness"]
 
 TRIPLES = ((3, 0, 3), (3, 4, 5), (4, 3, 5), (5, 12, 13), (8, 15, 17))
 """Whole numbers with ``a**2 + b**2 == c**2``, so that the printed step size is a rational."""
+
+WITHOUT_BIAS = Variant("It is at most R sqrt(((L + alpha)^2 + sigma^2) / T).", share=0)
 
 
 class Descent(Instance, slope="L", root="sqrt((L + bias)^2 + sigma^2)", steps="sqrt(T)", target="c"):
@@ -38,16 +39,6 @@ class Descent(Instance, slope="L", root="sqrt((L + bias)^2 + sigma^2)", steps="s
     curved: bool = False
     away: bool = True
 
-    @property
-    def start(self) -> Fraction:
-        """The end that is farther from the target."""
-        return Fraction(int(2 * self.target <= 1))
-
-    @property
-    def step(self) -> Fraction:
-        """The printed step size, ``R / sqrt(((L + alpha)**2 + sigma**2) T)``."""
-        return 1 / (self.root * self.steps)
-
     def loss(self, w: Fraction) -> Fraction:
         """Convex, with slopes of at most `L` on the interval."""
         return self.slope * ((w - self.target) ** 2 / 2 if self.curved else abs(w - self.target))
@@ -55,34 +46,31 @@ class Descent(Instance, slope="L", root="sqrt((L + bias)^2 + sigma^2)", steps="s
     def gradient(self, w: Fraction) -> Fraction:
         """Of the loss, with the bias."""
         side = (w > self.target) - (w < self.target)
-        true = self.slope * (w - self.target if self.curved else side)
-        return true - self.bias * (side or 1 if self.away else 1)
+        return self.slope * (w - self.target if self.curved else side) - self.bias * (side or 1 if self.away else 1)
 
     @cached_property
     def excess(self) -> Fraction:
         """The expected loss of the mean of all `T` places, over all paths; the least loss is 0."""
-        paths: Counter[tuple[Fraction, Fraction]] = Counter({(self.start, self.start): 1})
+        start, step = Fraction(int(2 * self.target <= 1)), 1 / (self.root * self.steps)
+        paths: Counter[tuple[Fraction, Fraction]] = Counter({(start, start): 1})
         for _ in range(self.steps**2 - 1):
-            after: Counter[tuple[Fraction, Fraction]] = Counter()
-            for (w, passed), count in paths.items():
-                for noise in {-self.sigma, self.sigma}:
-                    moved = min(max(w - self.step * (self.gradient(w) + noise), Fraction(0)), Fraction(1))
-                    after[moved, passed + moved] += count
-            paths = after
-        return total(self.loss(passed / self.steps**2) * n for (_, passed), n in paths.items()) / sum(paths.values())
+            before, paths = paths, Counter()
+            for ((w, passed), count), noise in product(before.items(), {-self.sigma, self.sigma}):
+                moved = min(max(w - step * (self.gradient(w) + noise), Fraction(0)), Fraction(1))
+                paths[moved, passed + moved] += count
+        return total(self.loss(passed / self.steps**2) * n for (_, passed), n in paths.items()) / paths.total()
 
 
 def _descents(budget: Budget) -> Iterator[Descent]:
     zero, one = Fraction(0), Fraction(1)
     yield Descent(one, zero, zero, one, 1, zero)
     yield from (Descent(one, 2 * one, zero, 3 * one, steps, zero) for steps in (1, 2, 10, 30))
-    random = seeded(81)
-    for (whole, sigma, root), curved, away in product(TRIPLES, (False, True), (False, True)):
-        for _ in range(budget.pick(quick=3, full=8)):
-            bias = Fraction(random.randint(0, 4 * whole - 1), 4)
-            steps = random.randint(1, budget.pick(quick=3, full=4) if sigma else 12)
-            rest = (Fraction(sigma), Fraction(root), steps, Fraction(random.randint(0, 4), 4))
-            yield Descent(whole - bias, bias, *rest, curved=curved, away=away)
+    random, count = seeded(81), budget.pick(quick=3, full=8)
+    for (whole, sigma, root), curved, away, _ in product(TRIPLES, (False, True), (False, True), range(count)):
+        bias = Fraction(random.randint(0, 4 * whole - 1), 4)
+        steps = random.randint(1, budget.pick(quick=3, full=4) if sigma else 12)
+        rest = (Fraction(sigma), Fraction(root), steps, Fraction(random.randint(0, 4), 4))
+        yield Descent(whole - bias, bias, *rest, curved=curved, away=away)
 
 
 @claim(
@@ -90,7 +78,7 @@ def _descents(budget: Budget) -> Iterator[Descent]:
     "Lemma 15",
     on=_descents,
     given="one dimension, R = 1, two convex losses, noise of two values, biases that do harm; T up to 900",
-    false=Variant("It is at most R sqrt(((L + alpha)^2 + sigma^2) / T).", share=0),
+    false=WITHOUT_BIAS,
 )
 def descent_comes_near(descent: Descent, share: int = 1) -> Comparison:
     """The expected excess loss is at most R sqrt(((L + alpha)^2 + sigma^2) / T) + alpha R."""
@@ -116,9 +104,8 @@ class Walk(Instance, slope="L", time="T"):
     def excess(self) -> tuple[float, float]:
         """The mean excess loss of the mean of all places, over runs, and its standard error."""
         rng = np.random.default_rng([82, self.dimensions, self.time])
-        target = np.zeros(self.dimensions)
-        target[0] = 0.5
-        place: Floats = np.tile(-target, (self.runs, 1))
+        target = np.eye(self.dimensions)[0] / 2
+        place = np.tile(-target, (self.runs, 1))
         passed = place.copy()
         for _ in range(self.time - 1):
             away = place - target
@@ -132,10 +119,9 @@ class Walk(Instance, slope="L", time="T"):
 
 
 def _walks(budget: Budget) -> Iterator[Walk]:
-    for time, bias in product(
-        budget.pick(quick=(1, 25, 400), full=(1, 4, 25, 100, 400, 2_500, 10_000)), (0.0, 0.5, 1.5)
-    ):
-        yield from (Walk(dimensions, 1.0, bias, sigma, time) for dimensions in (1, 3) for sigma in (0.0, 1.0, 4.0))
+    times = budget.pick(quick=(1, 25, 400), full=(1, 4, 25, 100, 400, 2_500, 10_000))
+    for time, bias, dimensions, sigma in product(times, (0.0, 0.5, 1.5), (1, 3), (0.0, 1.0, 4.0)):
+        yield Walk(dimensions, 1.0, bias, sigma, time)
 
 
 @claim(
@@ -143,7 +129,7 @@ def _walks(budget: Budget) -> Iterator[Walk]:
     "Lemma 15: simulation",
     on=_walks,
     given="a ball in one or three dimensions, Gaussian noise, bias away from the optimum; 5 standard errors",
-    false=Variant("It is at most R sqrt(((L + alpha)^2 + sigma^2) / T).", share=0),
+    false=WITHOUT_BIAS,
 )
 def walks_come_near(walk: Walk, share: int = 1) -> Comparison:
     """The expected excess loss is at most R sqrt(((L + alpha)^2 + sigma^2) / T) + alpha R."""
@@ -157,11 +143,6 @@ class Place(Instance, bias="alpha", reach="R"):
     bias: Fraction
     reach: Fraction
     w: Fraction
-
-    @property
-    def excesses(self) -> tuple[Fraction, Fraction]:
-        """Of the two losses; an oracle that always says 0 has a bias of alpha / 2 for either, and tells nothing."""
-        return self.bias * self.w / 2, self.bias * (self.reach - self.w) / 2
 
 
 def _places(budget: Budget) -> Iterator[Place]:
@@ -178,15 +159,10 @@ def _places(budget: Budget) -> Iterator[Place]:
     kind="text",
     on=_places,
     given="losses alpha w / 2 and -alpha w / 2 on [0, R], which an oracle of bias alpha / 2 makes look alike",
-    corrected=Variant(
-        "Anywhere the larger of the two excess losses is at least alpha R / 4.",
-        lambda place: at_most(place.bias * place.reach / 4, max(place.excesses)),
-    ),
-    false=Variant(
-        "Anywhere the larger of the two excess losses is at least 3 alpha R / 8.",
-        lambda place: at_most(3 * place.bias * place.reach / 8, max(place.excesses)),
-    ),
+    corrected=Variant("Anywhere the larger of the two excess losses is at least alpha R / 4.", which=max),
+    false=Variant("Anywhere the larger of the two excess losses is at least 3 alpha R / 8.", which=max, eighths=3),
 )
-def tightness(place: Place) -> Comparison:
+def tightness(place: Place, which: Callable[..., Fraction] = min, eighths: int = 2) -> Comparison:
     """Anywhere the smaller of the two excess losses is at least alpha R / 4."""
-    return at_most(place.bias * place.reach / 4, min(place.excesses))
+    excess = which(place.w, place.reach - place.w) * place.bias / 2
+    return at_most(eighths * place.bias * place.reach / 8, excess)
