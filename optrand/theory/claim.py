@@ -120,22 +120,24 @@ class Stated(Generic[T]):
 
 
 def claim(
-    paper: str, number: str, *, on: Callable[[Budget], Iterable[T]], given: str, **facts: Any
+    paper: str, number: str = "", *, on: Callable[[Budget], Iterable[T]], given: str, **facts: Any
 ) -> Callable[[Callable[[T], Comparison]], Stated[T]]:
     """Declare a claim by the function that states it as printed.
 
-    The number may have the part behind it: ``"Theorem 9: variance"``. A claim is tried `on` its instances, `given` its
-    hypothesis; further facts are those of :class:`Claim`, `false` and `corrected` being a :class:`Variant`.
+    The part may stand behind the number, and the number behind the paper: ``"G21 Theorem 9: variance"``. A claim is
+    tried `on` its instances, `given` its hypothesis; further facts are those of :class:`Claim`, `false` and `corrected`
+    being a :class:`Variant`.
 
     Examples
     --------
-    >>> @claim("B23", "Lemma 99", on=lambda _: range(1, 6), given="integers", false=Variant("Twice too.", factor=2))
+    >>> @claim("B23 Lemma 99", on=lambda _: range(1, 6), given="integers", false=Variant("Twice too.", factor=2))
     ... def squares(number: int, factor: int = 1) -> Comparison:
     ...     '''No number is larger than its square.'''
     ...     return Comparison(factor * number, number**2)
     >>> squares(3).holds, squares.claim.false(1).holds, words(squares.claim.false)
     (True, False, 'Twice too.')
     """
+    paper, _, number = f"{paper} {number}".strip().partition(" ")
     alone, _, part = number.partition(": ")
     whole = {"paper": paper, "number": alone, "part": part, "hypothesis": given, "instances": on} | facts
     return lambda printed: Stated(printed, **whole)

@@ -74,8 +74,7 @@ def _descents(budget: Budget) -> Iterator[Descent]:
 
 
 @claim(
-    "B23",
-    "Lemma 15",
+    "B23 Lemma 15",
     on=_descents,
     given="one dimension, R = 1, two convex losses, noise of two values, biases that do harm; T up to 900",
     false=WITHOUT_BIAS,
@@ -125,8 +124,7 @@ def _walks(budget: Budget) -> Iterator[Walk]:
 
 
 @claim(
-    "B23",
-    "Lemma 15: simulation",
+    "B23 Lemma 15: simulation",
     on=_walks,
     given="a ball in one or three dimensions, Gaussian noise, bias away from the optimum; 5 standard errors",
     false=WITHOUT_BIAS,
@@ -154,8 +152,7 @@ def _places(budget: Budget) -> Iterator[Place]:
 
 
 @claim(
-    "B23",
-    "Lemma 15: tightness",
+    "B23 Lemma 15: tightness",
     kind="text",
     on=_places,
     given="losses alpha w / 2 and -alpha w / 2 on [0, R], which an oracle of bias alpha / 2 makes look alike",

@@ -51,8 +51,7 @@ def smallest_ratio(labels: Row, low: Fraction, high: Fraction) -> Fraction | flo
 
 
 @claim(
-    "B23",
-    "Proposition 7",
+    "B23 Proposition 7",
     on=lambda budget: settings(budget.pick(quick=300, full=5_000)),
     given="at least two labels, any epsilon above 0",
     false=Variant("The same with both ends a tenth nearer to the labels.", nearer=Fraction(1, 10)),
@@ -80,8 +79,7 @@ def _triples(budget: Budget) -> Iterator[Triple]:
 
 
 @claim(
-    "B23",
-    "Proposition 7: last step",
+    "B23 Proposition 7: last step",
     on=_triples,
     given="three positive numbers",
     corrected=Variant(
@@ -116,8 +114,7 @@ def _in_floats(budget: Budget) -> Iterator[InFloats]:
 
 
 @claim(
-    "B23",
-    "Algorithm 2",
+    "B23 Algorithm 2",
     on=_in_floats,
     given="at least two labels; labels and epsilon are floats, the ends rounded outward as the package does",
     false=Variant("The same with every operation rounded to the nearest float.", nearest=True),
@@ -148,8 +145,7 @@ def _splits(budget: Budget) -> Iterator[Split]:
 
 
 @claim(
-    "B23",
-    "Algorithm 3",
+    "B23 Algorithm 3",
     on=_splits,
     given="at least two labels, any two budgets above 0",
     corrected=Variant("The grid for epsilon_2, the budget of the labels, does.", ratio=lambda split: split.second),
@@ -186,8 +182,7 @@ def _squared_excess(mesh: Mesh) -> float:
 
 
 @claim(
-    "B23",
-    "Lemma 8",
+    "B23 Lemma 8",
     on=_exact,
     given="absolute loss, whose slopes are at most 1; outputs from end to end of debiased randomized response",
 )
@@ -203,8 +198,7 @@ def _(mesh: Mesh) -> Comparison:
 
 
 @claim(
-    "B23",
-    "Lemma 8: half is enough",
+    "B23 Lemma 8: half is enough",
     kind="ours",
     on=_exact,
     given="as of Lemma 8; half of what the paper says",
@@ -220,8 +214,7 @@ def _squared(mesh: Mesh, bound: Fraction) -> Comparison:
 
 
 @claim(
-    "B23",
-    "Lemma 8: squared loss",
+    "B23 Lemma 8: squared loss",
     kind="text",
     on=lambda budget: meshes(budget, 6, 20),
     given="halved squared loss; outputs between the ends of debiased randomized response",
@@ -235,8 +228,7 @@ def squared_loss_grows_by_range_and_mesh(mesh: Mesh, share: Fraction = Fraction(
 
 
 @claim(
-    "B23",
-    "Lemma 8: how loose",
+    "B23 Lemma 8: how loose",
     kind="ours",
     on=lambda budget: meshes(budget, 6, 20),
     given="halved squared loss; sharper than the paper, whose bound is linear in the mesh",
@@ -248,8 +240,7 @@ def squared_loss_grows_by_a_square(mesh: Mesh, share: Fraction = Fraction(1)) ->
 
 
 @claim(
-    "B23",
-    "Appendix G.3: finer grids",
+    "B23 Appendix G.3: finer grids",
     on=lambda budget: meshes(budget, 3, 12),
     given="halved squared loss, grids as Algorithm 2 makes them; exact optima",
     corrected=Variant(
@@ -288,8 +279,7 @@ class Weeks(Instance, lowest="weeks worked 1994-95, epsilon 1, labels to 52 from
 
 
 @claim(
-    "B23",
-    "Appendix G.3: trend",
+    "B23 Appendix G.3: trend",
     on=lambda budget: starmap(Weeks, product((0, 1), budget.pick(quick=(52,), full=(52, 104, 208, 416)))),
     given="weeks worked of another census, epsilon 1, the labels 1 to 52 of the paper and those of the data, 0 to 52",
     quantifier="the figures are of the 1940 census, which cannot be had here: only the trend is tried",
@@ -302,8 +292,7 @@ def finer_meshes_lose_less(weeks: Weeks, least: float = 0.94) -> Comparison:
 
 
 @claim(
-    "B23",
-    "Appendix G.3: figures",
+    "B23 Appendix G.3: figures",
     on=lambda budget: [Weeks(1, n) for n in tuple(TABLE)[: budget.pick(quick=2, full=4)]],
     given="weeks worked of another census, epsilon 1, the labels 1 to 52 of the paper",
     quantifier="the figures are of the 1940 census: no more than their size is tried",
@@ -333,8 +322,7 @@ def _large(budget: Budget) -> Iterator[Setting]:
 
 
 @claim(
-    "B23",
-    "Section 3.1: large epsilon",
+    "B23 Section 3.1: large epsilon",
     on=_large,
     given="halved squared loss, end labels that occur, labels not far from even",
     quantifier="an observation that names no epsilon: tried at exp(epsilon) = 10^7",
@@ -366,8 +354,7 @@ def _small(budget: Budget) -> Iterator[Setting]:
 
 
 @claim(
-    "B23",
-    "Section 3.1: small epsilon",
+    "B23 Section 3.1: small epsilon",
     on=_small,
     given="halved squared loss, any labels and prior, epsilon up to 1",
     quantifier="an observation that names no epsilon and no rate: the rate tried is what was measured here",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from functools import cached_property
+from functools import partial
+from itertools import chain, product
 from random import Random
 
 import numpy as np
@@ -15,13 +16,12 @@ from optrand.base.arithmetic import exp_bracket
 from optrand.baselines import DiscreteLaplace, Laplace
 from optrand.baselines.noise import ContinuousStaircase, DiscreteLaplaceNoise, LatticeStaircase
 from optrand.sampling.discrete_noise import discrete_laplace, discrete_staircase
-from optrand.sampling.entropy import EntropySource
 from optrand.theory.b23.predictors import Law, Noise, bins, debiased, response
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
-from optrand.theory.draws import drawn
+from optrand.theory.draws import agrees
 from optrand.theory.instances import RATIOS, Instance, prior, seeded
-from optrand.theory.sums import total
+from optrand.theory.sums import largest_ratio, total
 
 __all__ = ["Stairs", "stairs_are_a_distribution"]
 
@@ -37,19 +37,16 @@ class Query(Instance, kind=""):
     other: tuple[int, ...]
     epsilon: float
 
-    def largest_ratio(self, sensitivity: int) -> float:
-        """Of densities of the noisy answers, coordinate by coordinate: at both answers, between and beyond them."""
-        noise = self.kind([0, sensitivity], self.epsilon).noise
+    def hides(self, norm: Callable[[Iterable[int]], int]) -> Comparison:
+        """Noise for a sensitivity so measured is epsilon-DP: densities at both answers, between and beyond them."""
+        noise = self.kind(
+            [0, norm(abs(a - b) for a, b in zip(self.answer, self.other, strict=True))], self.epsilon
+        ).noise
         ratio = 1.0
         for a, b in zip(self.answer, self.other, strict=True):
             places = np.arange(2 * min(a, b) - 6, 2 * max(a, b) + 7)[:: 2 if self.kind is DiscreteLaplace else 1] / 2
             ratio *= float((noise.density(places - a) / noise.density(places - b)).max())
-        return ratio
-
-    def hides(self, norm: Callable[[Iterable[int]], int]) -> Comparison:
-        """That noise for a sensitivity so measured is epsilon-DP."""
-        apart = norm(abs(a - b) for a, b in zip(self.answer, self.other, strict=True))
-        return at_most(self.largest_ratio(apart), math.exp(self.epsilon), tolerance=FLOATS)
+        return at_most(ratio, math.exp(self.epsilon), tolerance=FLOATS)
 
 
 def _queries(kind: type[Laplace] | type[DiscreteLaplace], budget: Budget) -> Iterator[Query]:
@@ -61,31 +58,23 @@ def _queries(kind: type[Laplace] | type[DiscreteLaplace], budget: Budget) -> Ite
             yield Query(kind, answer, other, random.randint(1, 80) / 10)
 
 
-@claim(
-    "B23",
-    "Definition 17",
-    on=lambda budget: _queries(DiscreteLaplace, budget),
-    given="two or three coordinates; densities of the package",
-    false=Variant("The same with the largest change of a coordinate.", lambda query: query.hides(max)),
-)
-def discrete_laplace_hides(query: Query) -> Comparison:
+BY_MAXIMUM = Variant("The same with the largest change of a coordinate.", norm=max)
+VECTORS = "two or three coordinates; densities of the package"
+
+
+@claim("B23 Definition 17", on=partial(_queries, DiscreteLaplace), given=VECTORS, false=BY_MAXIMUM)
+def discrete_laplace_hides(query: Query, norm: Callable[[Iterable[int]], int] = sum) -> Comparison:
     """Discrete Laplace noise of scale sensitivity over epsilon makes a vector of integers epsilon-DP.
 
     The sensitivity is the sum of the changes of all coordinates.
     """
-    return query.hides(sum)
+    return query.hides(norm)
 
 
-@claim(
-    "B23",
-    "Definition 18",
-    on=lambda budget: _queries(Laplace, budget),
-    given="two or three coordinates; densities of the package",
-    false=Variant("The same with the largest change of a coordinate.", lambda query: query.hides(max)),
-)
-def laplace_hides(query: Query) -> Comparison:
+@claim("B23 Definition 18", on=partial(_queries, Laplace), given=VECTORS, false=BY_MAXIMUM)
+def laplace_hides(query: Query, norm: Callable[[Iterable[int]], int] = sum) -> Comparison:
     """Laplace noise of scale sensitivity over epsilon makes a vector epsilon-DP, by the sum of all changes."""
-    return query.hides(sum)
+    return query.hides(norm)
 
 
 class Stairs(Instance, length="Delta", jump="upper level up to", whole="in integers"):
@@ -115,14 +104,6 @@ class Stairs(Instance, length="Delta", jump="upper level up to", whole="in integ
             stair = self.density(Fraction(0)) * self.jump + self.density(self.jump) * (self.length - self.jump)
         return 2 * stair / (1 - 1 / self.ratio) - self.density(Fraction(0)) * self.whole
 
-    @property
-    def noise(self) -> LatticeStaircase | ContinuousStaircase:
-        """The package's."""
-        epsilon = math.log1p(float(self.ratio - 1))
-        if self.whole:
-            return LatticeStaircase(epsilon, int(self.length), int(self.jump))
-        return ContinuousStaircase(epsilon, float(self.length), float(self.jump / self.length))
-
     def largest_ratio(self, reach: Fraction) -> Fraction:
         """Of densities at most `reach` apart: at integers near 0, or at and beside the steps near it."""
         jumps = [side * (i * self.length + part) for i in range(2) for part in (0, self.jump) for side in (-1, 1)]
@@ -136,7 +117,10 @@ class Stairs(Instance, length="Delta", jump="upper level up to", whole="in integ
     def holds(self, reach: Fraction) -> Comparison:
         """That it is a distribution, epsilon-DP for such distances, and the package's."""
         places = [Fraction(i) if self.whole else self.length * Fraction(125 * i + 1, 1_000) for i in range(20)]
-        computed = self.noise.density(np.array([float(x) for x in places])).tolist()
+        epsilon, length = math.log1p(float(self.ratio - 1)), float(self.length)
+        lattice = LatticeStaircase(epsilon, int(self.length), int(self.jump))
+        noise = lattice if self.whole else ContinuousStaircase(epsilon, length, float(self.jump / self.length))
+        computed = noise.density(np.array([float(x) for x in places])).tolist()
         alike = (equal(p, float(self.density(x)), tolerance=FLOATS) for p, x in zip(computed, places, strict=True))
         return worst(equal(self.total, 1), at_most(self.largest_ratio(reach), self.ratio), *alike)
 
@@ -162,8 +146,7 @@ def _continuous(budget: Budget) -> Iterator[Stairs]:
 
 
 @claim(
-    "B23",
-    "Definition 19",
+    "B23 Definition 19",
     on=_discrete,
     given="any Delta of at least 1, any r from 1 to Delta, any epsilon above 0; b, not defined, is exp(-epsilon)",
     false=Variant("It is epsilon-DP on a query of sensitivity Delta + 1.", lambda s: s.holds(s.length + 1)),
@@ -174,8 +157,7 @@ def stairs_are_a_distribution(stairs: Stairs) -> Comparison:
 
 
 @claim(
-    "B23",
-    "Definition 20",
+    "B23 Definition 20",
     on=_continuous,
     given="any Delta above 0, gamma strictly between 0 and 1, any epsilon above 0",
     false=Variant("It is epsilon-DP on one of 9/8 of Delta.", lambda s: s.holds(s.length * Fraction(9, 8))),
@@ -192,19 +174,6 @@ class Drawn(Instance, rise="r", length="Delta"):
     rise: int | None
     epsilon: int
 
-    def draw(self, bits: EntropySource) -> int:
-        """One draw of the package."""
-        if self.rise is None:
-            return discrete_laplace(Fraction(self.length, self.epsilon), 1, source=bits)[0]
-        return discrete_staircase(Fraction(self.epsilon), 1, sensitivity=self.length, rise=self.rise, source=bits)[0]
-
-    @cached_property
-    def noise(self) -> DiscreteLaplaceNoise | LatticeStaircase:
-        """Its probabilities."""
-        if self.rise is None:
-            return DiscreteLaplaceNoise(self.epsilon / self.length)
-        return LatticeStaircase(self.epsilon, self.length, self.rise)
-
 
 def _drawn(budget: Budget) -> Iterator[Drawn]:
     yield from (Drawn(1, None, 1), Drawn(3, 2, 1), Drawn(2, 1, 2))
@@ -212,8 +181,7 @@ def _drawn(budget: Budget) -> Iterator[Drawn]:
 
 
 @claim(
-    "B23",
-    "Appendix F: drawn",
+    "B23 Appendix F: drawn",
     kind="ours",
     on=_drawn,
     given="discrete Laplace and staircase noise of the package; all sequences of 12 random bits",
@@ -221,32 +189,29 @@ def _drawn(budget: Budget) -> Iterator[Drawn]:
 )
 def drawn_as_defined(each: Drawn, zeros: int = 1) -> Comparison:
     """Noise in integers is drawn with the probabilities of its definition, as far as the bits decide it."""
-    law, rest = drawn(each.draw, 12)
-    whole = 1 + (zeros - 1) * each.noise.atom
-    chances = {x: float(each.noise.density(np.array([x]))[0]) * (1 if x else zeros) / whole for x in law}
-    pairs = ((float(law[x]), chances[x], float(law[x] + rest)) for x in law)
-    return worst(*(worst(at_most(low, p), at_most(p, high)) for low, p, high in pairs))
+    noise: DiscreteLaplaceNoise | LatticeStaircase = DiscreteLaplaceNoise(each.epsilon / each.length)
+    draw = partial(discrete_laplace, Fraction(each.length, each.epsilon), 1)
+    if each.rise is not None:
+        noise = LatticeStaircase(each.epsilon, each.length, each.rise)
+        draw = partial(discrete_staircase, Fraction(each.epsilon), 1, sensitivity=each.length, rise=each.rise)
+    weights = {x: (1 if x else zeros) / (1 + (zeros - 1) * noise.atom) for x in range(-99, 100)}
+    return agrees(lambda bits: draw(source=bits)[0], lambda x: weights[x] * float(noise.density(np.array([x]))[0]), 12)
 
 
 def _answers(release: Callable[[Noise], Law]) -> Iterator[Noise]:
     random = seeded(64)
-    for epsilon in (0.5, 1.0, 1e-3, 5.0):
-        for k in (2, 3, 5, 9):
-            yield Noise(tuple(sorted(random.sample(range(1, 40), k))), prior(random, k), epsilon, release)
+    for epsilon, k in product((0.5, 1.0, 1e-3, 5.0), (2, 3, 5, 9)):
+        yield Noise(tuple(sorted(random.sample(range(1, 40), k))), prior(random, k), epsilon, release)
 
 
 @claim(
-    "B23",
-    "Definition 21",
+    "B23 Definition 21",
     on=lambda _: _answers(response),
     given="labels of any number; the released table of the package, exactly",
     false=Variant("The same with q for q - 1.", less=0),
 )
 def answers_as_defined(noise: Noise, less: int = 1) -> Comparison:
-    """Randomized response says the label with probability exp(epsilon) / (exp(epsilon) + q - 1), and is epsilon-DP.
-
-    There are q outputs; each other one has probability 1 / (exp(epsilon) + q - 1).
-    """
+    """Randomized response says the label with probability exp(epsilon) / (exp(epsilon) + q - 1), and is epsilon-DP."""
     return _answers_alike(noise, less)
 
 
@@ -255,33 +220,25 @@ def _answers_alike(noise: Noise, less: int) -> Comparison:
     rise, count = math.exp(noise.epsilon), len(outputs)
     own, other = (float(side) / (rise + count - less) for side in (rise, 1))
     at = [max(range(count), key=row.__getitem__) for row in rows]
-    said = [
-        equal(float(p), own if i == here else other, tolerance=FLOATS)
-        for row, here in zip(rows, at, strict=True)
-        for i, p in enumerate(row)
-    ]
-    ratio = max(max(column) / min(column) for column in zip(*rows, strict=True))
-    return worst(*said, at_most(ratio, exp_bracket(noise.epsilon)[0]))
+    printed = ([own if i == here else other for i in range(count)] for here in at)
+    pairs = zip(chain(*rows), chain(*printed), strict=True)
+    said = (equal(float(p), chance, tolerance=FLOATS) for p, chance in pairs)
+    return worst(*said, at_most(largest_ratio(rows), exp_bracket(noise.epsilon)[0]))
 
 
 @claim(
-    "B23",
-    "Definition 22",
+    "B23 Definition 22",
     on=lambda _: _answers(bins),
     given="the best bins of the package under some prior; its released table, exactly",
     false=Variant("The same with the number of bins for that less 1.", less=0),
 )
 def bins_as_defined(noise: Noise, less: int = 1) -> Comparison:
-    """Randomized response on bins says the own bin with probability exp(epsilon) / (exp(epsilon) + |bins| - 1).
-
-    Each other one has probability 1 / (exp(epsilon) + |bins| - 1), and all is epsilon-DP.
-    """
+    """Randomized response on bins says the own bin with probability exp(epsilon) / (exp(epsilon) + |bins| - 1)."""
     return _answers_alike(noise, less)
 
 
 @claim(
-    "B23",
-    "Definition 23",
+    "B23 Definition 23",
     on=lambda _: _answers(debiased),
     given="at least two labels, any epsilon above 0; the released table of the package, exactly",
     false=Variant("The same with k for k - 1.", less=0),
@@ -291,9 +248,7 @@ def response_is_debiased(noise: Noise, less: int = 1) -> Comparison:
     k, rise = len(noise.labels), math.exp(noise.epsilon)
     made = optrand.tabulate(optrand.debiased_rr(noise.labels, noise.epsilon))
     outputs = [((rise + k - less) * y - sum(noise.labels)) / math.expm1(noise.epsilon) for y in noise.labels]
-    span = outputs[-1] - outputs[0]
-    near = (
-        equal(*pair, tolerance=FLOATS, scale=span) for pair in zip(made.design.outputs.tolist(), outputs, strict=True)
-    )
+    pairs, span = zip(made.design.outputs.tolist(), outputs, strict=True), outputs[-1] - outputs[0]
     private = at_most(made.realised_ratio, exp_bracket(noise.epsilon)[0])
-    return worst(*near, private, at_most(float(max(map(abs, made.exact_biases))), FLOATS))
+    unbiased = at_most(float(max(map(abs, made.exact_biases))), FLOATS)
+    return worst(private, unbiased, *(equal(*pair, tolerance=FLOATS, scale=span) for pair in pairs))

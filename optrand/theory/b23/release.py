@@ -79,8 +79,7 @@ def _alone(budget: Budget) -> Iterator[Neighbours]:
 
 
 @claim(
-    "B23",
-    "Algorithm 4: noise",
+    "B23 Algorithm 4: noise",
     kind="ours",
     on=_alone,
     given="discrete noise of the package in place of the continuous one; all sequences of 12 random bits",
@@ -95,8 +94,7 @@ def noise_has_scale_two(neighbours: Neighbours, power: int = 1) -> Comparison:
 
 
 @claim(
-    "B23",
-    "Algorithm 4: privacy",
+    "B23 Algorithm 4: privacy",
     on=_neighbours,
     given="two histograms that differ in one label; discrete noise, exact laws of clipped histograms",
     false=Variant("The same with noise of scale 1 / epsilon.", power=2),
@@ -152,8 +150,7 @@ def _releases(budget: Budget) -> Iterator[Release]:
 
 
 @claim(
-    "B23",
-    "Algorithm 3: privacy",
+    "B23 Algorithm 3: privacy",
     on=_releases,
     given="the package's job on tables of one to three labels; laws of noisy histogram and noisy labels together",
     false=Variant("They are (epsilon_1 / 2 + epsilon_2)-DP, as one count changes.", share=0.5),
@@ -200,8 +197,7 @@ def _estimated(budget: Budget) -> Iterator[Estimated]:
 
 
 @claim(
-    "B23",
-    "Appendix C: error",
+    "B23 Appendix C: error",
     on=_estimated,
     given="discrete noise in place of the continuous one",
     quantifier="the paper says small and names no distance: the one tried is ours",
@@ -240,8 +236,7 @@ def _two_labels(budget: Budget) -> Iterator[TwoLabels]:
 
 
 @claim(
-    "B23",
-    "Appendix C: split",
+    "B23 Appendix C: split",
     on=_two_labels,
     given="two labels; what is made small is a bound of the excess loss, up to factors",
     quantifier="the argument is quoted from another paper and leaves factors open: only its bound is tried",

@@ -60,8 +60,7 @@ def _rounded(budget: Budget) -> Iterator[Rounded]:
 
 
 @claim(
-    "B23",
-    "Section 3.1: rounding",
+    "B23 Section 3.1: rounding",
     on=_rounded,
     given="labels of an interval, even knots; all random bits of the package's rounding",
     false=Variant("The same with the two probabilities exchanged.", exchanged=True),
@@ -78,8 +77,7 @@ def rounding_is_unbiased(rounded: Rounded, exchanged: bool = False) -> Compariso
 
 
 @claim(
-    "B23",
-    "Section 3.1: variance of rounding",
+    "B23 Section 3.1: variance of rounding",
     on=_rounded,
     given="labels of an interval, even knots; all random bits of the package's rounding",
 )
@@ -147,8 +145,7 @@ def _composed(budget: Budget) -> Iterator[Composed]:
 
 
 @claim(
-    "B23",
-    "Section 3.1: continuous labels",
+    "B23 Section 3.1: continuous labels",
     on=_composed,
     given="optimal unbiased randomizers of the package for the knots, labels at eighths of each gap",
     false=Variant("The same with labels rounded to the nearest knot.", nearest=True),

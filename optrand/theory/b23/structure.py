@@ -47,8 +47,7 @@ def _programs(budget: Budget) -> list[Mesh]:
 
 
 @claim(
-    "B23",
-    "Algorithm 1",
+    "B23 Algorithm 1",
     on=_programs,
     given="halved squared loss, outputs of Algorithm 2, three or four labels",
     needs=("cvxpy",),
@@ -78,8 +77,7 @@ def _all_sizes(budget: Budget) -> Iterator[Setting]:
 
 
 @claim(
-    "B23",
-    "Theorem 6: outputs",
+    "B23 Theorem 6: outputs",
     on=_all_sizes,
     given="halved squared loss, any finite labels and prior, any epsilon above 0; optima with a proof on the real line",
     false=Variant("The same with `2 k - 3` for three labels or more.", most=lambda k: max(2 * k - 3, min(k, 2))),
@@ -189,8 +187,7 @@ def _absolute_losses(budget: Budget) -> Iterator[AbsoluteLoss]:
 
 
 @claim(
-    "B23",
-    "Theorem 6: existence",
+    "B23 Theorem 6: existence",
     on=_absolute_losses,
     given="absolute loss, which is convex and least at the label; any finite labels, prior and epsilon",
     false=Variant(
@@ -244,8 +241,7 @@ def _is_half(members: Members) -> bool:
 
 
 @claim(
-    "B23",
-    "Claim 11: on a grid",
+    "B23 Claim 11: on a grid",
     on=_on_grid,
     given="halved squared or absolute loss, any prior, outputs on a grid; exact optima",
     false=Variant("The same of outputs that favour all labels up to one, or from one on.", kept=_is_half),
