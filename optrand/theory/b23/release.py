@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from itertools import product
+from functools import lru_cache, partial
+from itertools import permutations, product
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from optrand.sampling.priors import EstimatedPrior, private_histogram, private_p
 from optrand.theory.b23.optima import exact_law
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, none, worst
-from optrand.theory.draws import drawn
+from optrand.theory.draws import agrees
 from optrand.theory.instances import Instance
 from optrand.theory.sums import largest_ratio, times
 
@@ -33,20 +33,11 @@ def _noise(epsilon: float) -> Fraction:
     return 1 / exp_bracket(epsilon / 2)[0]
 
 
-def _shift(x: int, q: Fraction) -> Fraction:
-    """The probability of discrete Laplace noise."""
-    return (1 - q) / (1 + q) * q ** abs(x)
-
-
-def _clipped(seen: int, count: int, q: Fraction) -> Fraction:
-    """The probability that a noisy count, clipped at 0, is what is seen."""
-    return _shift(seen - count, q) if seen else q**count / (1 + q) if count else 1 / (1 + q)
-
-
 def _prior_law(counts: Counts, q: Fraction) -> dict[Counts, Fraction]:
     """Law of clipped noisy histograms, as far as they are near the counts: farther out the ratios repeat."""
-    near = product(range(sum(counts) + 2), repeat=len(counts))
-    return {seen: times(_clipped(*pair, q) for pair in zip(seen, counts, strict=True)) for seen in near}
+    near = range(sum(counts) + 2)
+    laws = [[(1 - q) / (1 + q) * q ** abs(x - count) if x else q**count / (1 + q) for x in near] for count in counts]
+    return {seen: times(law[x] for law, x in zip(laws, seen, strict=True)) for seen in product(near, repeat=len(laws))}
 
 
 class Neighbours(Instance):
@@ -58,17 +49,10 @@ class Neighbours(Instance):
 
 
 def _neighbours(budget: Budget) -> Iterator[Neighbours]:
-    for counts in (
-        (1, 0),
-        (2, 0),
-        (1, 1),
-        (0, 3),
-        (1, 0, 0),
-        (1, 2, 0),
-        *budget.pick(quick=(), full=((3, 2, 1), (1, 1, 1, 0))),
-    ):
-        for source, target in product(range(len(counts)), repeat=2):
-            if source != target and counts[source]:
+    more = budget.pick(quick=(), full=((3, 2, 1), (1, 1, 1, 0)))  # type: tuple[Counts, ...]
+    for counts in ((1, 0), (2, 0), (1, 1), (0, 3), (1, 0, 0), (1, 2, 0), *more):
+        for source, target in permutations(range(len(counts)), 2):
+            if counts[source]:
                 moved = tuple(c + (i == target) - (i == source) for i, c in enumerate(counts))
                 yield from (Neighbours(counts, moved, epsilon) for epsilon in (1.0, 0.1))
 
@@ -87,10 +71,9 @@ def _alone(budget: Budget) -> Iterator[Neighbours]:
 )
 def noise_has_scale_two(neighbours: Neighbours, power: int = 1) -> Comparison:
     """The package adds discrete Laplace noise of scale 2 / epsilon: each probability is as far decided as bits tell."""
-    (count,), epsilon = neighbours.counts, neighbours.epsilon
-    law, rest = drawn(lambda bits: private_histogram([count], epsilon, source=bits)[0], 12)
-    chances = {x: _shift(x - count, _noise(epsilon) ** power) for x in law}
-    return worst(*(worst(at_most(law[x], chances[x]), at_most(chances[x], law[x] + rest)) for x in law))
+    (count,), q = neighbours.counts, _noise(neighbours.epsilon) ** power
+    draw = partial(private_histogram, [count], neighbours.epsilon)
+    return agrees(lambda bits: draw(source=bits)[0], lambda x: (1 - q) / (1 + q) * q ** abs(x - count), 12)
 
 
 @claim(
@@ -115,29 +98,29 @@ class Release(Instance, prior_epsilon="epsilon_1", epsilon="whole epsilon"):
     epsilon: float
     prior_epsilon: float
 
-    @property
-    def job(self) -> LabelJob:
-        """The job."""
-        return LabelJob(labels=np.array(self.labels, float), epsilon=self.epsilon, prior_epsilon=self.prior_epsilon)
-
     def law(self, table: Counts) -> dict[tuple[Counts, tuple[Fraction, ...]], Fraction]:
         """Of the clipped histogram and all noisy labels together."""
         counts = tuple(table.count(y) for y in self.labels)
         law = {}
         for seen, chance in _prior_law(counts, _noise(self.prior_epsilon)).items():
-            outputs, rows = exact_law(_mechanism(self.labels, seen, len(table), self.epsilon, self.prior_epsilon))
-            own = [zip(outputs, rows[self.labels.index(y)], strict=True) for y in table]
-            for pairs in product(*own):
-                law[seen, tuple(v for v, _ in pairs)] = chance * times(p for _, p in pairs)
+            outputs, rows = exact_law(_mechanism(self, seen)[0])
+            for drawn in product(range(len(outputs)), repeat=len(table)):
+                chances = (rows[self.labels.index(y)][i] for y, i in zip(table, drawn, strict=True))
+                law[seen, tuple(outputs[i] for i in drawn)] = chance * times(chances)
         return law
 
 
 @lru_cache(maxsize=1_000)
-def _mechanism(labels: Counts, seen: Counts, rows: int, epsilon: float, prior_epsilon: float) -> Mechanism:
-    """What the package's job makes of a noisy histogram: it never reads the labels again for that."""
-    paid = PaidPrior(np.array(labels, float), EstimatedPrior(seen, prior_epsilon), epsilon, rows)
-    job = LabelJob(labels=np.array(labels, float), epsilon=epsilon, prior_epsilon=prior_epsilon, paid_prior=paid)
-    return job.run([labels[0]] * rows, source=SeededEntropy(0)).mechanism
+def _mechanism(release: Release, seen: Counts | None = None) -> tuple[Mechanism, Counts]:
+    """What the package's job makes of a noisy histogram, for which it never reads the labels, or of one it buys."""
+    labels, rows, paid = np.array(release.labels, float), len(release.table), None
+    bought: list[PaidPrior] = []
+    if seen is not None:
+        paid = PaidPrior(labels, EstimatedPrior(seen, release.prior_epsilon), release.epsilon, rows)
+    job = LabelJob(labels=labels, epsilon=release.epsilon, prior_epsilon=release.prior_epsilon, paid_prior=paid)
+    table = [release.labels[0]] * rows if paid else release.table
+    made = job.run(table, source=SeededEntropy(3), keep=None if paid else bought.append).mechanism
+    return made, seen or bought[0].estimate.counts
 
 
 def _releases(budget: Budget) -> Iterator[Release]:
@@ -160,17 +143,10 @@ def release_is_private(release: Release, share: float = 1.0) -> Comparison:
 
     The mechanism of a job that buys its own prior is that of its noisy histogram.
     """
-    bought: list[PaidPrior] = []
-    made = release.job.run(release.table, source=SeededEntropy(3), keep=bought.append).mechanism
-    seen = bought[0].estimate.counts
-    again = _mechanism(release.labels, seen, len(release.table), release.epsilon, release.prior_epsilon)
+    made, seen = _mechanism(release)
     bound = exp_bracket(release.epsilon - (1 - share) * release.prior_epsilon)[1]
     laws = [release.law(table) for table in (release.table, release.changed)]
-    return worst(none(int(made != again)), at_most(largest_ratio(laws), bound))
-
-
-RUNS = 60
-STANDARD_ERRORS = 5
+    return worst(none(int(made != _mechanism(release, seen)[0])), at_most(largest_ratio(laws), bound))
 
 
 class Estimated(Instance, epsilon="epsilon_1"):
@@ -178,22 +154,14 @@ class Estimated(Instance, epsilon="epsilon_1"):
 
     counts: Counts
     epsilon: float
-    runs: int = RUNS
-
-    @cached_property
-    def distances(self) -> tuple[float, float]:
-        """The mean total variation over seeded runs, and its standard error."""
-        true, source = np.array(self.counts) / sum(self.counts), SeededEntropy(7)
-        made = [private_prior(self.counts, self.epsilon, source=source).probabilities for _ in range(self.runs)]
-        found = np.abs(np.array(made) - true).sum(axis=1) / 2
-        return float(found.mean()), float(found.std(ddof=1) / math.sqrt(self.runs))
+    runs: int = 60
 
 
 def _estimated(budget: Budget) -> Iterator[Estimated]:
-    for n in budget.pick(quick=(400, 10_000), full=(400, 2_000, 10_000, 100_000)):
-        for k in budget.pick(quick=(2, 5), full=(2, 5, 20)):
-            counts = tuple(n // 2 if i == 0 else n // (2 * (k - 1)) for i in range(k))
-            yield from (Estimated(counts, round(math.sqrt(k / n) * 2**power, 4)) for power in range(-1, 4))
+    sizes = budget.pick(quick=(400, 10_000), full=(400, 2_000, 10_000, 100_000))
+    for n, k, power in product(sizes, budget.pick(quick=(2, 5), full=(2, 5, 20)), range(-1, 4)):
+        counts = (n // 2, *[n // (2 * (k - 1))] * (k - 1))
+        yield Estimated(counts, round(math.sqrt(k / n) * 2**power, 4))
 
 
 @claim(
@@ -205,9 +173,11 @@ def _estimated(budget: Budget) -> Iterator[Estimated]:
 )
 def the_error_is_small(estimated: Estimated, factor: float = 2.0) -> Comparison:
     """The estimate is near: on average within 2 k / (n epsilon_1) in total variation, 2 sqrt(k / n) at sqrt(k / n)."""
-    mean, error = estimated.distances
-    bound = factor * len(estimated.counts) / (estimated.epsilon * sum(estimated.counts))
-    return at_most(mean - STANDARD_ERRORS * error, bound)
+    counts, source, runs = np.array(estimated.counts), SeededEntropy(7), range(estimated.runs)
+    made = [private_prior(estimated.counts, estimated.epsilon, source=source).probabilities for _ in runs]
+    found = np.abs(np.array(made) - counts / counts.sum()).sum(axis=1) / 2
+    bound = factor * len(counts) / (estimated.epsilon * sum(estimated.counts))
+    return at_most(float(found.mean()) - 5 * float(found.std(ddof=1) / math.sqrt(estimated.runs)), bound)
 
 
 class TwoLabels(Instance, root="epsilon_1", other="or", n="labels 0 and 1, n"):
@@ -218,21 +188,12 @@ class TwoLabels(Instance, root="epsilon_1", other="or", n="labels 0 and 1, n"):
     other: Fraction
     epsilon: Fraction
 
-    def loss(self, first: Fraction) -> float:
-        """Of debiased randomized response, the optimum, with the rest of the budget."""
-        gain = math.expm1(float(self.epsilon - first))
-        return (gain + 1) / gain**2 / 2
-
-    def bound(self, first: Fraction) -> Fraction:
-        """What bounds the loss, up to factors: what the labels lose, and the error of the prior, `k / (n e)`."""
-        return first + self.root**2 / first
-
 
 def _two_labels(budget: Budget) -> Iterator[TwoLabels]:
-    for part, epsilon in product((10, 50, 250), (Fraction(1, 2), Fraction(1), Fraction(4))):
+    parts, epsilons = budget.pick(quick=(2, 3), full=range(2, 40)), (Fraction(1, 2), Fraction(1), Fraction(4))
+    for part, epsilon, i in product((10, 50, 250), epsilons, parts):
         root = Fraction(1, part)
-        for i in budget.pick(quick=(2, 3), full=range(2, 40)):
-            yield from (TwoLabels(2 * part**2, root, other, epsilon) for other in (root / i, root * i / (i - 1)))
+        yield from (TwoLabels(2 * part**2, root, other, epsilon) for other in (root / i, root * i / (i - 1)))
 
 
 @claim(
@@ -248,10 +209,12 @@ def the_root_is_best_for_the_bound(two: TwoLabels) -> Comparison:
     """
     spent = split_budget(float(two.epsilon), 2, two.n).prior
     least = min(float(two.root), float(two.epsilon) / 20)
-    return worst(at_most(two.bound(two.root), two.bound(two.other)), at_most(abs(spent - least), 1e-15))
+    bounds = (first + two.root**2 / first for first in (two.root, two.other))
+    return worst(at_most(*bounds), at_most(abs(spent - least), 1e-15))
 
 
 @the_root_is_best_for_the_bound.false
 def _(two: TwoLabels) -> Comparison:
     """No other budget of the prior leaves less expected loss of the labels, whose prior is not used at all."""
-    return at_most(two.loss(two.root), two.loss(two.other))
+    gains = (math.expm1(float(two.epsilon - first)) for first in (two.root, two.other))
+    return at_most(*((gain + 1) / gain**2 / 2 for gain in gains))

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import pairwise, product
 
 import numpy as np
 
 import optrand
 from optrand.base.arithmetic import exp_bracket
-from optrand.sampling.entropy import EntropySource
 from optrand.sampling.rounding import unbiased_rounding
 from optrand.theory.b23.optima import dot, exact_law
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
-from optrand.theory.draws import drawn
+from optrand.theory.draws import agrees, drawn
 from optrand.theory.instances import Instance
 from optrand.theory.sums import largest_ratio, pushed, total
 
@@ -36,22 +36,13 @@ class Rounded(Instance, knots="even gaps from 0 to 48"):
     def law(self, gaps: int) -> dict[float, Fraction]:
         """What the package rounds it to, over all random bits; what many bits do not decide goes to the lower knot."""
         knots = [LENGTH * i / gaps for i in range(gaps + 1)]
-
-        def rounded(bits: EntropySource) -> float:
-            return float(unbiased_rounding(float(self.value), knots, source=bits))
-
-        law, rest = drawn(rounded, BITS)
+        law, rest = drawn(lambda bits: float(unbiased_rounding(float(self.value), knots, source=bits)), BITS)
         law[min(law)] += rest
         return law
 
     def variance(self, gaps: int) -> Fraction:
         """Of the rounded label."""
         return total(chance * (Fraction(knot) - self.value) ** 2 for knot, chance in self.law(gaps).items())
-
-    @property
-    def mesh(self) -> Fraction:
-        """The distance of two knots."""
-        return Fraction(LENGTH, self.knots)
 
 
 def _rounded(budget: Budget) -> Iterator[Rounded]:
@@ -68,12 +59,10 @@ def _rounded(budget: Budget) -> Iterator[Rounded]:
 def rounding_is_unbiased(rounded: Rounded, exchanged: bool = False) -> Comparison:
     """A label is rounded to one of its two neighbours, right on average; it moves by the mesh at most."""
     law, y = rounded.law(rounded.knots), rounded.value
-    chances = reversed(law.values()) if exchanged else law.values()
-    mean = dot(list(map(Fraction, law)), list(chances))
+    mean = dot(list(map(Fraction, law)), list(law.values())[:: -1 if exchanged else 1])
+    near = equal(float(mean), float(y), tolerance=1e-6, scale=LENGTH)
     far = max(abs(Fraction(knot) - y) for knot in law)
-    return worst(
-        equal(float(mean), float(y), tolerance=1e-6, scale=LENGTH), at_most(len(law), 2), at_most(far, rounded.mesh)
-    )
+    return worst(near, at_most(len(law), 2), at_most(far, Fraction(LENGTH, rounded.knots)))
 
 
 @claim(
@@ -90,7 +79,8 @@ def variance_shrinks(rounded: Rounded) -> Comparison:
 def _(rounded: Rounded) -> Comparison:
     """It does not grow as knots are added to others, and is at most a quarter of the squared gap."""
     finer = rounded.variance(2 * rounded.knots)
-    return worst(_no_larger(finer, rounded.variance(rounded.knots)), _no_larger(finer, rounded.mesh**2 / 16))
+    bounds = (rounded.variance(rounded.knots), Fraction(LENGTH, 2 * rounded.knots) ** 2 / 4)
+    return worst(*(_no_larger(finer, bound) for bound in bounds))
 
 
 @variance_shrinks.false
@@ -118,17 +108,11 @@ class Composed(Instance, knots="knots at", weights="of weights"):
         problem = optrand.unbiased_regression(self.knots, prior, self.epsilon)
         return optrand.studies.ContinuousMechanism(optrand.tabulate(optrand.solve(problem)))
 
-    @property
-    def values(self) -> list[float]:
-        """Labels at eighths of each gap."""
-        return [a + (b - a) * i / 8 for a, b in zip(self.knots, self.knots[1:], strict=False) for i in (0, 1, 4, 7)]
-
     def law(self, value: float, *, nearest: bool = False) -> dict[Fraction, Fraction]:
         """Of what is released for a label: the bits of the rounding, times the rows of the table."""
         knots = np.array(self.knots, dtype=float)
-        if nearest:
-            rounding = {float(knots[np.abs(knots - value).argmin()]): Fraction(1)}
-        else:
+        rounding = {float(knots[np.abs(knots - value).argmin()]): Fraction(1)}
+        if not nearest:
             rounding, _ = drawn(lambda bits: float(unbiased_rounding(value, knots, source=bits)), BITS)
         outputs, rows = exact_law(self.mechanism.mechanism)
         pairs = ((knots.tolist().index(knot), share) for knot, share in rounding.items())
@@ -136,12 +120,9 @@ class Composed(Instance, knots="knots at", weights="of weights"):
 
 
 def _composed(budget: Budget) -> Iterator[Composed]:
-    for knots, weights in (
-        ((0, 8), (1, 1)),
-        ((0, 1, 3), (3, 1, 2)),
-        *budget.pick(quick=(), full=(((0, 2, 3, 9), (1,) * 4),)),
-    ):
-        yield from (Composed(knots, weights, epsilon) for epsilon in (1.0, 0.25, 3.0))
+    more = budget.pick(quick=(), full=(((0, 2, 3, 9), (1,) * 4),))
+    for (knots, weights), epsilon in product((((0, 8), (1, 1)), ((0, 1, 3), (3, 1, 2)), *more), (1.0, 0.25, 3.0)):
+        yield Composed(knots, weights, epsilon)
 
 
 @claim(
@@ -155,11 +136,12 @@ def rounding_keeps_the_mean(composed: Composed, nearest: bool = False) -> Compar
 
     The package's sampler of both draws that law, as far as eight random bits tell.
     """
-    laws = {value: composed.law(value, nearest=nearest) for value in composed.values}
+    values = (a + (b - a) * i / 8 for a, b in pairwise(composed.knots) for i in (0, 1, 4, 7))
+    laws = {value: composed.law(value, nearest=nearest) for value in values}
     means = (float(total(v * p for v, p in law.items())) for law in laws.values())
     private = at_most(largest_ratio(list(laws.values())), exp_bracket(composed.epsilon)[0])
     value, law = list(laws.items())[1]
-    seen, rest = drawn(lambda bits: Fraction(float(composed.mechanism.sample(value, source=bits))), 8)
-    within = [pair for v, p in law.items() for pair in ((seen.get(v, Fraction(0)), p), (p, seen.get(v, 0) + rest))]
+    sample = partial(composed.mechanism.sample, value)
+    drawn_so = agrees(lambda bits: Fraction(float(sample(source=bits))), lambda v: law.get(v, Fraction(0)), 8)
     right = (equal(mean, y, tolerance=1e-12, scale=1) for mean, y in zip(means, laws, strict=True))
-    return worst(*right, private, *(at_most(*pair) for pair in within))
+    return worst(*right, private, drawn_so)
