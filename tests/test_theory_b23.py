@@ -30,8 +30,7 @@ from optrand.theory.b23.optima import (
     two_end_loss,
 )
 from optrand.theory.b23.predictors import Example, Noise, debiased, halfway, predictor_moves, squares_obey_the_triangle
-from optrand.theory.b23.release import release_is_private
-from optrand.theory.b23.rounding import Rounded
+from optrand.theory.b23.release import Rounded, release_is_private
 from optrand.theory.b23.structure import AbsoluteLoss, Part
 from optrand.theory.b23.transformations import Channel, staircases
 from optrand.theory.draws import drawn

@@ -18,9 +18,6 @@ from optrand.theory.sums import total
 
 __all__ = ["Descent", "Place", "Walk", "tightness"]
 
-TRIPLES = ((3, 0, 3), (3, 4, 5), (4, 3, 5), (5, 12, 13), (8, 15, 17))
-"""Whole numbers with ``a**2 + b**2 == c**2``, so that the printed step size is a rational."""
-
 WITHOUT_BIAS = Variant("It is at most R sqrt(((L + alpha)^2 + sigma^2) / T).", share=0)
 
 
@@ -66,7 +63,9 @@ def _descents(budget: Budget) -> Iterator[Descent]:
     yield Descent(one, zero, zero, one, 1, zero)
     yield from (Descent(one, 2 * one, zero, 3 * one, steps, zero) for steps in (1, 2, 10, 30))
     random, count = seeded(81), budget.pick(quick=3, full=8)
-    for (whole, sigma, root), curved, away, _ in product(TRIPLES, (False, True), (False, True), range(count)):
+    # Whole numbers with a**2 + b**2 == c**2, so that the printed step size is a rational.
+    triples = ((3, 0, 3), (3, 4, 5), (4, 3, 5), (5, 12, 13), (8, 15, 17))
+    for (whole, sigma, root), curved, away, _ in product(triples, (False, True), (False, True), range(count)):
         bias = Fraction(random.randint(0, 4 * whole - 1), 4)
         steps = random.randint(1, budget.pick(quick=3, full=4) if sigma else 12)
         rest = (Fraction(sigma), Fraction(root), steps, Fraction(random.randint(0, 4), 4))

@@ -39,11 +39,6 @@ def smallest_ratio(labels: Row, low: Fraction, high: Fraction) -> Fraction | flo
     """Smallest ratio of an unbiased randomizer with outputs between two ends; infinite where a label is an end.
 
     The two ends alone have it: see :func:`optrand.unbiased_range`.
-
-    Examples
-    --------
-    >>> smallest_ratio((Fraction(0), Fraction(1)), Fraction(-1), Fraction(2))
-    Fraction(2, 1)
     """
     if low >= labels[0] or high <= labels[-1]:
         return math.inf

@@ -17,28 +17,13 @@ from optrand.theory.claim import Budget
 from optrand.theory.instances import Instance, Setting, label_set, prior, seeded, shares
 from optrand.theory.sums import total
 
-__all__ = [
-    "PROVEN",
-    "Column",
-    "Cost",
-    "Members",
-    "Mesh",
-    "Row",
-    "best_on_grid",
-    "meshes",
-    "minimise",
-    "posed",
-    "proven",
-]
+__all__ = ["PROVEN", "Column", "Cost", "Mesh", "best_on_grid", "meshes", "minimise", "posed", "proven"]
 
 Members = tuple[bool, ...]
 """Which labels a column favours: they give its output `E` times as often as the others do."""
 
 Row = tuple[Fraction, ...]
 Cost = Callable[[Fraction, Fraction], Fraction]
-
-GREEDY = 60
-"""Steps by the steepest price; after that the first price that helps is taken, which cannot cycle (Bland's rule)."""
 
 PROVEN = 1e-9
 """The largest relative gap of an optimum that counts as proven."""
@@ -51,11 +36,6 @@ class Column:
     members: Members
     output: Fraction | float
     mass: Fraction | float
-
-    @property
-    def places(self) -> list[int]:
-        """The labels that it favours, by their places."""
-        return [i for i, member in enumerate(self.members) if member]
 
 
 def sets(k: int) -> list[Members]:
@@ -104,15 +84,7 @@ def response_loss(setting: Setting) -> float:
 def best_on_grid(
     setting: Setting, outputs: Iterable[Fraction], loss: Cost, *, among: Sequence[Members] | None = None
 ) -> tuple[Fraction, list[Column]]:
-    """Least loss of an unbiased epsilon-DP randomizer with these outputs, of some or all columns, and one that has it.
-
-    Examples
-    --------
-    >>> setting = Setting((Fraction(0), Fraction(1)), (Fraction(1, 2), Fraction(1, 2)), Fraction(3))
-    >>> value, columns = best_on_grid(setting, grid(setting, 5), half_square)
-    >>> str(value), [str(column.output) for column in columns]
-    ('3/8', ['-1/2', '3/2'])
-    """
+    """Least loss of an unbiased epsilon-DP randomizer of these outputs, of some or all columns, and one that has it."""
     places = [(members, output) for output in outputs for members in (sets(setting.k) if among is None else among)]
     weights = [[setting.ratio if member else Fraction(1) for member in members] for members, _ in places]
     losses = [[p * loss(v, y) for p, y in zip(setting.prior, setting.labels, strict=True)] for _, v in places]
@@ -125,21 +97,7 @@ def best_on_grid(
 def minimise(
     costs: Sequence[Fraction], columns: Sequence[Sequence[Fraction]], right: Sequence[Fraction]
 ) -> tuple[Fraction, Row]:
-    """Minimise ``costs @ x`` subject to ``columns @ x == right`` and ``x >= 0``: the value, and a vertex that has it.
-
-    Raises
-    ------
-    Infeasible
-        No ``x`` satisfies the rows.
-    InvalidInput
-        The cost has no lower bound.
-
-    Examples
-    --------
-    >>> one, two = Fraction(1), Fraction(2)
-    >>> minimise([two, one], [[one], [one]], [two])
-    (Fraction(2, 1), (Fraction(0, 1), Fraction(2, 1)))
-    """
+    """Minimise ``costs @ x`` subject to ``columns @ x == right`` and ``x >= 0``: the value and a vertex that has it."""
     count, sides = len(columns), range(len(right))
     signs = [-1 if side < 0 else 1 for side in right]
     rows = [[*(signs[i] * column[i] for column in columns), *(Fraction(i == j) for j in sides)] for i in sides]
@@ -165,7 +123,8 @@ def _descend(rows: list[list[Fraction]], basis: list[int], costs: Sequence[Fract
         prices = _reduced(prices, row, prices[basic])
     while falling := [j for j in range(len(costs)) if prices[j] < 0]:
         steps += 1
-        entering = min(falling, key=prices.__getitem__) if steps < GREEDY else falling[0]
+        # First by the steepest price; then the first one that helps, which cannot cycle (Bland's rule).
+        entering = min(falling, key=prices.__getitem__) if steps < 60 else falling[0]
         limits = [(row[-1] / row[entering], basis[i], i) for i, row in enumerate(rows) if row[entering] > 0]
         if not limits:
             raise InvalidInput("the cost has no lower bound: expected a program with an optimum")

@@ -77,8 +77,7 @@ def response(noise: Noise) -> Law:
 
 def bins(noise: Noise) -> Law:
     """The best randomized response on bins."""
-    weights = [float(p) for p in noise.prior]
-    return exact_law(optrand.tabulate(optrand.rr_on_bins(noise.labels, weights, noise.epsilon)))
+    return exact_law(optrand.tabulate(optrand.rr_on_bins(noise.labels, np.array(noise.prior, float), noise.epsilon)))
 
 
 def halfway(noise: Noise) -> Law:
@@ -86,25 +85,21 @@ def halfway(noise: Noise) -> Law:
     return (Fraction(noise.labels[0] + noise.labels[-1], 2),), ((Fraction(1),),) * len(noise.labels)
 
 
-def _noises(budget: Budget) -> Iterator[Noise]:
-    half = (Fraction(1, 2),) * 2
-    for epsilon in (math.log(2), 0.01, 10.0):
-        yield from (Noise((1, 2), half, epsilon, release) for release in (debiased, response, bins))
+def _noises(budget: Budget, *first: Noise) -> Iterator[Noise]:
+    yield from first
+    releases = (debiased, response, bins)
+    for epsilon, release in product((math.log(2), 0.01, 10.0), releases):
+        yield Noise((1, 2), (Fraction(1, 2),) * 2, epsilon, release)
     random = seeded(21)
     for number in range(budget.pick(quick=40, full=1_000)):
         labels = tuple(sorted(random.sample(range(1, 40), random.randint(2, 5))))
         epsilon = random.randint(1, 60) / 10
-        yield Noise(labels, prior(random, len(labels)), epsilon, (debiased, response, bins)[number % 3])
-
-
-def _with_halfway(budget: Budget) -> Iterator[Noise]:
-    yield Noise((1, 3), (Fraction(0), Fraction(1)), 1.0, halfway)
-    yield from _noises(budget)
+        yield Noise(labels, prior(random, len(labels)), epsilon, releases[number % 3])
 
 
 @claim(
     "B23 Equation 1",
-    on=_with_halfway,
+    on=lambda budget: _noises(budget, Noise((1, 3), (Fraction(0), Fraction(1)), 1.0, halfway)),
     given="halved squared loss, any randomizer, a predictor that says the lowest label",
     false=Variant("A predictor's squared loss is at most 3/2 of the sum of those two losses.", factor=Fraction(3, 2)),
 )
@@ -254,8 +249,8 @@ def _rounded(truth: float, printed: str) -> Comparison:
     return equal(figure if abs(truth - figure) * 10**places <= 0.5 + 1e-9 else truth, figure)
 
 
-def _examples(_: Budget) -> Iterator[Example]:
-    yield from (Example("as designed"), Example("as released"))
+def _examples(_: Budget) -> tuple[Example, ...]:
+    return Example("as designed"), Example("as released")
 
 
 @claim(

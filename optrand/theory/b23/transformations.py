@@ -29,12 +29,6 @@ __all__ = ["Channel", "Exchange", "any_randomizer", "improved", "staircases"]
 FLOATS = 1e-6
 """What cone programs in floats are forgiven, as a share of the range of the outputs."""
 
-TIED = 3e-5
-"""Outputs that are nearer, as a share of their range, coincide."""
-
-USED = 5e-4
-"""The least probability at its favoured labels of a column that is used, in floats."""
-
 
 class Channel(Instance, setting=""):
     """A randomizer, unbiased or not, whose ratios are at most `E`; a row is a label's probabilities."""
@@ -80,10 +74,13 @@ class Channel(Instance, setting=""):
 
     @cached_property
     def ordered(self) -> list[Column]:
-        """Those that are used, in order; where outputs coincide in floats, by the labels that they favour."""
+        """Those that are used, in order; where outputs coincide in floats, by the labels that they favour.
+
+        A column is used from a probability of 5e-4 at its favoured labels on; outputs coincide within 3e-5.
+        """
         rank = sorted(range(self.setting.k), key=self.means.__getitem__)
-        used = [column for column in self.best if column.mass * self.setting.ratio > USED]
-        group = accumulate((b.output - a.output > TIED * _range(self) for a, b in pairwise(used)), initial=0)
+        used = [column for column in self.best if column.mass * self.setting.ratio > 5e-4]
+        group = accumulate((b.output - a.output > 3e-5 * _range(self) for a, b in pairwise(used)), initial=0)
         favoured = ([place for place, y in enumerate(rank) if column.members[y]] for column in used)
         keys = ((i, places[0], places[-1]) for i, places in zip(group, favoured, strict=True))
         return [column for _, column in sorted(zip(keys, used, strict=True), key=itemgetter(0))]
@@ -95,13 +92,7 @@ class Channel(Instance, setting=""):
 
 
 def staircases(column: Sequence[Fraction], ratio: Fraction) -> list[tuple[Members, Fraction]]:
-    """A column as a sum of staircase columns, layer by layer; what labels have in common favours each of them alike.
-
-    Examples
-    --------
-    >>> [(members, str(mass)) for members, mass in staircases([Fraction(1), Fraction(3)], Fraction(3))]
-    [((False, True), '1')]
-    """
+    """A column as a sum of staircase columns, layer by layer; what labels have in common favours each of them alike."""
     k, made, rest = len(column), [], min(column)
     for low, high in pairwise(sorted(set(column))):
         mass = (high - low) / (ratio - 1)
@@ -234,14 +225,10 @@ class Density(Instance):
     epsilon: float
 
     @cached_property
-    def mechanism(self) -> Staircase:
-        """The mechanism."""
-        return Staircase(list(self.labels), self.epsilon)
-
-    @cached_property
     def channel(self) -> Channel:
         """Its density, constant from jump to jump; a piece counts at its middle; what is below 1e-8 is left out."""
-        noise, length, k = self.mechanism.noise, Fraction(self.mechanism.sensitivity), len(self.labels)
+        noise, k = Staircase(list(self.labels), self.epsilon).noise, len(self.labels)
+        length = self.labels[-1] - self.labels[0]
         stairs = product(range(int(20 / self.epsilon) + 2), (Fraction(0), Fraction(noise.jump)), self.labels, (-1, 1))
         ends = sorted({y + side * (i * length + part) for i, part, y, side in stairs})
         pieces = [((a + b) / 2, b - a) for a, b in pairwise(ends)]
@@ -267,11 +254,11 @@ def _densities(budget: Budget) -> Iterator[Density]:
 def densities_merge(density: Density, most: Callable[[int], int] = lambda k: 2**k) -> Comparison:
     """Claim 12 holds of densities as well: finitely many outputs have the same means and no larger convex loss."""
     before, after, k = density.channel, density.channel.merged, len(density.labels)
-    moments, loss = density.mechanism.moments(list(density.labels)), float(after.loss(half_square))
+    moments = Staircase(list(density.labels), density.epsilon).moments(list(density.labels))
     return worst(
         at_most(len(after.outputs), most(k)),
         _tighter(before, after, FLOATS),
-        at_most(loss, moments.loss([1 / k] * k), tolerance=FLOATS),
+        at_most(float(after.loss(half_square)), moments.loss([1 / k] * k), tolerance=FLOATS),
     )
 
 
@@ -391,13 +378,9 @@ def _(channel: Channel) -> Comparison:
 
 @claim("B23 Claim 11", on=_ordered, given="any unbiased randomizer, finitely many outputs, at least two labels")
 def intervals_move_forward(channel: Channel) -> Comparison:
-    """At no larger convex loss each output favours neighbouring labels, and these move forward from output to output.
-
-    All columns have two levels; neither the first nor the last favoured label goes back, and one of them advances.
-    """
-    favoured = [column.places for column in channel.ordered]
-    ends = [(places[0], places[-1]) for places in favoured]
-    odd = sum(places[-1] - places[0] + 1 != len(places) for places in favoured)
+    """At no larger convex loss each output favours neighbouring labels, and these move forward, output by output."""
+    ends = _ends(channel)
+    odd = sum(b - a + 1 != sum(column.members) for (a, b), column in zip(ends, channel.ordered, strict=True))
     back = sum(not (a[0] <= b[0] and a[1] <= b[1] and a != b) for a, b in pairwise(ends))
     return worst(none(odd + back), _no_worse(channel))
 
@@ -405,5 +388,10 @@ def intervals_move_forward(channel: Channel) -> Comparison:
 @intervals_move_forward.false
 def _(channel: Channel) -> Comparison:
     """The same with both the first and the last favoured label advancing."""
-    ends = [(column.places[0], column.places[-1]) for column in channel.ordered]
-    return none(sum(not (a[0] < b[0] and a[1] < b[1]) for a, b in pairwise(ends)))
+    return none(sum(not (a[0] < b[0] and a[1] < b[1]) for a, b in pairwise(_ends(channel))))
+
+
+def _ends(channel: Channel) -> list[tuple[int, int]]:
+    """The first and the last label that each output favours."""
+    k = channel.setting.k
+    return [(c.members.index(True), k - 1 - c.members[::-1].index(True)) for c in channel.ordered]
