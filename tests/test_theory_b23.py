@@ -15,20 +15,9 @@ from scipy.optimize import linprog
 import optrand
 from optrand.errors import Infeasible, InvalidInput
 from optrand.theory import Budget, check, find
-from optrand.theory.b23.descent import Descent
-from optrand.theory.b23.grids import finer_is_better, smallest_ratio, weeks_loss
-from optrand.theory.b23.noise import Stairs
-from optrand.theory.b23.optima import (
-    Mesh,
-    best_on_grid,
-    grid,
-    half_square,
-    minimise,
-    response_ends,
-    response_loss,
-    sets,
-    two_end_loss,
-)
+from optrand.theory.b23.grids import finer_is_better, response_loss, smallest_ratio, two_end_loss, weeks_loss
+from optrand.theory.b23.noise import Descent, Stairs
+from optrand.theory.b23.optima import Mesh, best_on_grid, grid, half_square, minimise, response_ends, sets
 from optrand.theory.b23.predictors import Example, Noise, debiased, halfway, predictor_moves, squares_obey_the_triangle
 from optrand.theory.b23.release import Rounded, release_is_private
 from optrand.theory.b23.structure import AbsoluteLoss, Part

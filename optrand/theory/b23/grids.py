@@ -14,23 +14,12 @@ import optrand
 from optrand.base.arithmetic import exp_bracket
 from optrand.data import weeks_worked_counts_path
 from optrand.model.outputs import feasible_output_set
-from optrand.theory.b23.optima import (
-    PROVEN,
-    Mesh,
-    Row,
-    absolute,
-    best_on_grid,
-    meshes,
-    posed,
-    proven,
-    response_ends,
-    response_loss,
-    two_end_loss,
-)
+from optrand.theory.b23.optima import PROVEN, Mesh, Row, absolute, best_on_grid, meshes, posed, proven, response_ends
 from optrand.theory.b23.structure import AbsoluteLoss
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, none, worst
 from optrand.theory.instances import RATIOS, Instance, Setting, label_set, seeded, settings, shares
+from optrand.theory.sums import total
 
 __all__ = ["Weeks", "finer_is_better", "smallest_ratio", "weeks_loss"]
 
@@ -176,11 +165,7 @@ def _squared_excess(mesh: Mesh) -> float:
     return proven(posed(mesh.setting, outputs))[1].require(PROVEN).upper - interval
 
 
-@claim(
-    "B23 Lemma 8",
-    on=_exact,
-    given="absolute loss, whose slopes are at most 1; outputs from end to end of debiased randomized response",
-)
+@claim("B23 Lemma 8", on=_exact, given="absolute loss; outputs from end to end of debiased randomized response")
 def loss_grows_by_the_mesh(mesh: Mesh) -> Comparison:
     """Of a loss with slopes of at most 1, absolute loss, a grid of mesh Delta costs at most Delta more."""
     return at_most(_absolute_excess(mesh), mesh.size)
@@ -296,6 +281,17 @@ def finer_meshes_lose_less(weeks: Weeks, least: float = 0.94) -> Comparison:
 def losses_are_near(weeks: Weeks, lowest: int = 1) -> Comparison:
     """Bins and meshes lose what the paper's table says, up to one in thirty."""
     return equal(weeks_loss(lowest, weeks.n), TABLE[weeks.n], tolerance=1 / 30)
+
+
+def two_end_loss(setting: Setting, low: Fraction, high: Fraction) -> Fraction:
+    """Halved squared loss of the only unbiased randomizer with two outputs: the variance ``(high - y) (y - low)``."""
+    return total(p * (high - y) * (y - low) / 2 for p, y in zip(setting.prior, setting.labels, strict=True))
+
+
+def response_loss(setting: Setting) -> float:
+    """Halved squared loss of the package's debiased randomized response."""
+    labels, weights = ([float(x) for x in row] for row in (setting.labels, setting.prior))
+    return optrand.debiased_rr(labels, math.log(setting.ratio), prior=weights).value
 
 
 @lru_cache(maxsize=1_000)

@@ -1,11 +1,12 @@
-"""Mechanisms as defined ([B23], Appendix F, Definitions 17 to 23), those of the package."""
+"""Descent with a biased oracle ([B23], Lemma 15), and mechanisms as defined (Appendix F, Definitions 17 to 23)."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, product
 from random import Random
 
@@ -23,7 +24,145 @@ from optrand.theory.draws import agrees
 from optrand.theory.instances import RATIOS, Instance, prior, seeded
 from optrand.theory.sums import largest_ratio, total
 
-__all__ = ["Stairs", "stairs_are_a_distribution"]
+__all__ = ["Descent", "Place", "Stairs", "Walk", "stairs_are_a_distribution", "tightness"]
+
+WITHOUT_BIAS = Variant("It is at most R sqrt(((L + alpha)^2 + sigma^2) / T).", share=0)
+
+
+class Descent(Instance, slope="L", root="sqrt((L + bias)^2 + sigma^2)", steps="sqrt(T)", target="c"):
+    """Descent of ``L |w - c|`` on ``[0, 1]`` from the end that is farther from `c`; noise is plus or minus `sigma`.
+
+    If `curved`, the loss is ``L (w - c)**2 / 2``; the bias points away from `c` or, if not `away`, up.
+    """
+
+    slope: Fraction
+    bias: Fraction
+    sigma: Fraction
+    root: Fraction
+    steps: int
+    target: Fraction
+    curved: bool = False
+    away: bool = True
+
+    def loss(self, w: Fraction) -> Fraction:
+        """Convex, with slopes of at most `L` on the interval."""
+        return self.slope * ((w - self.target) ** 2 / 2 if self.curved else abs(w - self.target))
+
+    def gradient(self, w: Fraction) -> Fraction:
+        """Of the loss, with the bias."""
+        side = (w > self.target) - (w < self.target)
+        return self.slope * (w - self.target if self.curved else side) - self.bias * (side or 1 if self.away else 1)
+
+    @cached_property
+    def excess(self) -> Fraction:
+        """The expected loss of the mean of all `T` places, over all paths; the least loss is 0."""
+        start, step = Fraction(int(2 * self.target <= 1)), 1 / (self.root * self.steps)
+        paths: Counter[tuple[Fraction, Fraction]] = Counter({(start, start): 1})
+        for _ in range(self.steps**2 - 1):
+            before, paths = paths, Counter()
+            for ((w, passed), count), noise in product(before.items(), {-self.sigma, self.sigma}):
+                moved = min(max(w - step * (self.gradient(w) + noise), Fraction(0)), Fraction(1))
+                paths[moved, passed + moved] += count
+        return total(self.loss(passed / self.steps**2) * n for (_, passed), n in paths.items()) / paths.total()
+
+
+def _descents(budget: Budget) -> Iterator[Descent]:
+    zero, one = Fraction(0), Fraction(1)
+    yield Descent(one, zero, zero, one, 1, zero)
+    yield from (Descent(one, 2 * one, zero, 3 * one, steps, zero) for steps in (1, 2, 10, 30))
+    random, count = seeded(81), budget.pick(quick=3, full=8)
+    # Whole numbers with a**2 + b**2 == c**2, so that the printed step size is a rational.
+    triples = ((3, 0, 3), (3, 4, 5), (4, 3, 5), (5, 12, 13), (8, 15, 17))
+    for (whole, sigma, root), curved, away, _ in product(triples, (False, True), (False, True), range(count)):
+        bias = Fraction(random.randint(0, 4 * whole - 1), 4)
+        steps = random.randint(1, budget.pick(quick=3, full=4) if sigma else 12)
+        rest = (Fraction(sigma), Fraction(root), steps, Fraction(random.randint(0, 4), 4))
+        yield Descent(whole - bias, bias, *rest, curved=curved, away=away)
+
+
+@claim(
+    "B23 Lemma 15", on=_descents, given="one dimension, R = 1, harmful biases, noise of two values", false=WITHOUT_BIAS
+)
+def descent_comes_near(descent: Descent, share: int = 1) -> Comparison:
+    """The expected excess loss is at most R sqrt(((L + alpha)^2 + sigma^2) / T) + alpha R."""
+    return at_most(descent.excess, descent.root / descent.steps + share * descent.bias)
+
+
+class Walk(Instance, slope="L", time="T"):
+    """Descent of ``L |w - c|`` in the ball of diameter 1 around 0, from opposite to `c`, with Gaussian noise."""
+
+    dimensions: int
+    slope: float
+    bias: float
+    sigma: float
+    time: int
+    runs: int = 200
+
+    @property
+    def rate(self) -> float:
+        """``R sqrt(((L + alpha)**2 + sigma**2) / T)``; the printed step size is ``R**2 / (T * rate)``."""
+        return math.sqrt(((self.slope + self.bias) ** 2 + self.sigma**2) / self.time)
+
+    @cached_property
+    def excess(self) -> tuple[float, float]:
+        """The mean excess loss of the mean of all places, over runs, and its standard error."""
+        rng = np.random.default_rng([82, self.dimensions, self.time])
+        target = np.eye(self.dimensions)[0] / 2
+        place = np.tile(-target, (self.runs, 1))
+        passed = place.copy()
+        for _ in range(self.time - 1):
+            away = place - target
+            direction = away / np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-300)
+            noise = rng.normal(0, self.sigma / math.sqrt(self.dimensions), place.shape)
+            place = place - ((self.slope - self.bias) * direction + noise) / (self.time * self.rate)
+            place /= np.maximum(2 * np.linalg.norm(place, axis=1, keepdims=True), 1)
+            passed += place
+        losses = self.slope * np.linalg.norm(passed / self.time - target, axis=1)
+        return float(losses.mean()), float(losses.std(ddof=1) / math.sqrt(self.runs))
+
+
+def _walks(budget: Budget) -> Iterator[Walk]:
+    times = budget.pick(quick=(1, 25, 400), full=(1, 4, 25, 100, 400, 2_500, 10_000))
+    for time, bias, dimensions, sigma in product(times, (0.0, 0.5, 1.5), (1, 3), (0.0, 1.0, 4.0)):
+        yield Walk(dimensions, 1.0, bias, sigma, time)
+
+
+@claim("B23 Lemma 15: simulation", on=_walks, given="in a ball, harmful biases, 5 standard errors", false=WITHOUT_BIAS)
+def walks_come_near(walk: Walk, share: int = 1) -> Comparison:
+    """The expected excess loss is at most R sqrt(((L + alpha)^2 + sigma^2) / T) + alpha R."""
+    mean, error = walk.excess
+    return at_most(mean - 5 * error, (walk.rate + share * walk.bias) * (1 + 1e-12))
+
+
+class Place(Instance, bias="alpha", reach="R"):
+    """A place on ``[0, R]``, where ``alpha w / 2`` and ``-alpha w / 2`` are to be made small."""
+
+    bias: Fraction
+    reach: Fraction
+    w: Fraction
+
+
+def _places(budget: Budget) -> Iterator[Place]:
+    random = seeded(82)
+    yield from (Place(Fraction(1), Fraction(1), Fraction(i, 4)) for i in range(5))
+    for _ in range(budget.pick(quick=100, full=2_000)):
+        reach = Fraction(random.randint(1, 50), 7)
+        yield Place(Fraction(random.randint(1, 50), 3), reach, reach * Fraction(random.randint(0, 100), 100))
+
+
+@claim(
+    "B23 Lemma 15: tightness",
+    kind="text",
+    on=_places,
+    given="losses alpha w / 2 and -alpha w / 2 on [0, R], which an oracle of bias alpha / 2 makes look alike",
+    corrected=Variant("Anywhere the larger of the two excess losses is at least alpha R / 4.", which=max),
+    false=Variant("Anywhere the larger of the two excess losses is at least 3 alpha R / 8.", which=max, eighths=3),
+)
+def tightness(place: Place, which: Callable[..., Fraction] = min, eighths: int = 2) -> Comparison:
+    """Anywhere the smaller of the two excess losses is at least alpha R / 4."""
+    excess = which(place.w, place.reach - place.w) * place.bias / 2
+    return at_most(eighths * place.bias * place.reach / 8, excess)
+
 
 FLOATS = 1e-11
 """What the package's densities, in floats, are forgiven."""
@@ -39,10 +178,8 @@ class Query(Instance, kind=""):
 
     def hides(self, norm: Callable[[Iterable[int]], int]) -> Comparison:
         """Noise for a sensitivity so measured is epsilon-DP: densities at both answers, between and beyond them."""
-        noise = self.kind(
-            [0, norm(abs(a - b) for a, b in zip(self.answer, self.other, strict=True))], self.epsilon
-        ).noise
-        ratio = 1.0
+        apart = norm(abs(a - b) for a, b in zip(self.answer, self.other, strict=True))
+        noise, ratio = self.kind([0, apart], self.epsilon).noise, 1.0
         for a, b in zip(self.answer, self.other, strict=True):
             places = np.arange(2 * min(a, b) - 6, 2 * max(a, b) + 7)[:: 2 if self.kind is DiscreteLaplace else 1] / 2
             ratio *= float((noise.density(places - a) / noise.density(places - b)).max())
@@ -194,8 +331,12 @@ def drawn_as_defined(each: Drawn, zeros: int = 1) -> Comparison:
     if each.rise is not None:
         noise = LatticeStaircase(each.epsilon, each.length, each.rise)
         draw = partial(discrete_staircase, Fraction(each.epsilon), 1, sensitivity=each.length, rise=each.rise)
-    weights = {x: (1 if x else zeros) / (1 + (zeros - 1) * noise.atom) for x in range(-99, 100)}
-    return agrees(lambda bits: draw(source=bits)[0], lambda x: weights[x] * float(noise.density(np.array([x]))[0]), 12)
+    whole = 1 + (zeros - 1) * noise.atom
+
+    def chance(x: int) -> float:
+        return float(noise.density(np.array([x]))[0]) * (1 if x else zeros) / whole
+
+    return agrees(lambda bits: draw(source=bits)[0], chance, 12)
 
 
 def _answers(release: Callable[[Noise], Law]) -> Iterator[Noise]:
@@ -212,10 +353,6 @@ def _answers(release: Callable[[Noise], Law]) -> Iterator[Noise]:
 )
 def answers_as_defined(noise: Noise, less: int = 1) -> Comparison:
     """Randomized response says the label with probability exp(epsilon) / (exp(epsilon) + q - 1), and is epsilon-DP."""
-    return _answers_alike(noise, less)
-
-
-def _answers_alike(noise: Noise, less: int) -> Comparison:
     outputs, rows = noise.law
     rise, count = math.exp(noise.epsilon), len(outputs)
     own, other = (float(side) / (rise + count - less) for side in (rise, 1))
@@ -234,7 +371,7 @@ def _answers_alike(noise: Noise, less: int) -> Comparison:
 )
 def bins_as_defined(noise: Noise, less: int = 1) -> Comparison:
     """Randomized response on bins says the own bin with probability exp(epsilon) / (exp(epsilon) + |bins| - 1)."""
-    return _answers_alike(noise, less)
+    return answers_as_defined(noise, less=less)
 
 
 @claim(

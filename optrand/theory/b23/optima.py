@@ -70,17 +70,6 @@ def grid(setting: Setting, n: int) -> list[Fraction]:
     return [low + (high - low) * i / (n - 1) for i in range(n)]
 
 
-def two_end_loss(setting: Setting, low: Fraction, high: Fraction) -> Fraction:
-    """Halved squared loss of the only unbiased randomizer with two outputs: the variance ``(high - y) (y - low)``."""
-    return dot(setting.prior, [(high - y) * (y - low) / 2 for y in setting.labels])
-
-
-def response_loss(setting: Setting) -> float:
-    """Halved squared loss of the package's debiased randomized response."""
-    labels, weights = ([float(x) for x in row] for row in (setting.labels, setting.prior))
-    return optrand.debiased_rr(labels, math.log(setting.ratio), prior=weights).value
-
-
 def best_on_grid(
     setting: Setting, outputs: Iterable[Fraction], loss: Cost, *, among: Sequence[Members] | None = None
 ) -> tuple[Fraction, list[Column]]:

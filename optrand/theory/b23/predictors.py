@@ -133,12 +133,7 @@ def _least(chances: Sequence[Fraction], values: Sequence[Fraction], slope: Slope
     return 1 - one / (two - one)
 
 
-@claim(
-    "B23 Theorem 5",
-    on=_noises,
-    given="positive labels, randomizers that the package releases; squared and Poisson loss, and a squared loss that "
-    "counts twice on noisy labels above all labels",
-)
+@claim("B23 Theorem 5", on=_noises, given="squared, Poisson, and a squared loss that counts twice above all labels")
 def predictor_moves(noise: Noise, slope: Slope = _squares, times: int = 2) -> Comparison:
     """If the mean is the best prediction for all distributions of labels, noise moves that by the largest bias at most.
 

@@ -71,11 +71,7 @@ def rounding_is_unbiased(rounded: Rounded, exchanged: bool = False) -> Compariso
     return worst(near, at_most(len(law), 2), at_most(far, Fraction(LENGTH, rounded.knots)))
 
 
-@claim(
-    "B23 Section 3.1: variance of rounding",
-    on=_rounded,
-    given="labels of an interval, even knots; all random bits of the package's rounding",
-)
+@claim("B23 Section 3.1: variance of rounding", on=_rounded, given="even knots; all bits of the package's rounding")
 def variance_shrinks(rounded: Rounded) -> Comparison:
     """As the gap between knots decreases, the variance that rounding adds to a label does not grow: one gap more."""
     return _no_larger(rounded.variance(rounded.knots + 1), rounded.variance(rounded.knots))

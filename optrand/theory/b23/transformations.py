@@ -195,11 +195,7 @@ def _tighter(before: Channel, after: Channel, forgiven: float = 0.0) -> Comparis
     )
 
 
-@claim(
-    "B23 Claim 12",
-    on=_channels,
-    given="at least two labels; any randomizer with finitely many outputs and ratios at most exp(epsilon)",
-)
+@claim("B23 Claim 12", on=_channels, given="any randomizer with finitely many outputs, ratios up to exp(epsilon)")
 def columns_merge(channel: Channel) -> Comparison:
     """At the same means and no larger convex loss, `2^k` outputs with a staircase column of its own each are enough.
 
@@ -345,11 +341,7 @@ def _no_worse(channel: Channel) -> Comparison:
     return _tighter(channel.merged, Channel.of(channel.setting, channel.best), FLOATS)
 
 
-@claim(
-    "B23 Claim 13",
-    on=_with_means,
-    given="any randomizer of at least two labels whose means differ, unbiased or not, with three outputs or more",
-)
+@claim("B23 Claim 13", on=_with_means, given="any randomizer whose means differ, with three outputs or more")
 def rows_are_runs(channel: Channel) -> Comparison:
     """At the same means and no larger convex loss each label is favoured by outputs in a row, and by one at least."""
     broken = sum(not row or row[-1] - row[0] + 1 != len(row) for row in channel.favouring)
