@@ -68,16 +68,13 @@ def _triples(budget: Budget) -> Iterator[Triple]:
     given="three positive numbers",
     corrected=Variant(
         "Of positive numbers with `b >= c` it is; in the proof `b / c` is exp(epsilon).",
-        lambda t: _shrinks(t.a, max(t.b, t.c), min(t.b, t.c)),
+        order=lambda a, b, c: (a, max(b, c), min(b, c)),
     ),
-    false=Variant("Of positive numbers with `a >= c` it is.", lambda t: _shrinks(max(t.a, t.c), t.b, min(t.a, t.c))),
+    false=Variant("Of positive numbers with `a >= c` it is.", order=lambda a, b, c: (max(a, c), b, min(a, c))),
 )
-def a_summand_shrinks_a_ratio(triple: Triple) -> Comparison:
+def a_summand_shrinks_a_ratio(triple: Triple, order: Callable[..., Row] = lambda *row: row) -> Comparison:
     """Of positive numbers, `(a + b) / (a + c) <= b / c`."""
-    return _shrinks(triple.a, triple.b, triple.c)
-
-
-def _shrinks(a: Fraction, b: Fraction, c: Fraction) -> Comparison:
+    a, b, c = order(triple.a, triple.b, triple.c)
     return at_most((a + b) / (a + c), b / c)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
+from operator import sub
 
 import numpy as np
 
@@ -117,16 +118,6 @@ def _(noise: Noise) -> Comparison:
     return worst(squares_obey_the_triangle(noise, factor=2), squares_obey_the_triangle(noise, loss=absolute))
 
 
-def _squares(output: Fraction, label: Fraction) -> Fraction:
-    """Slope of ``(v - y)**2 / 2``."""
-    return output - label
-
-
-def _poisson(output: Fraction, label: Fraction) -> Fraction:
-    """Slope of ``v - y log v``, times ``v``, where ``v > 0``."""
-    return output * (1 - label / output)
-
-
 def _least(chances: Sequence[Fraction], values: Sequence[Fraction], slope: Slope) -> Fraction:
     """Where a loss is least whose slope is a straight line: one secant step from 1 and 2 is exact."""
     one, two = (dot(chances, [slope(Fraction(at), value) for value in values]) for at in (1, 2))
@@ -134,7 +125,7 @@ def _least(chances: Sequence[Fraction], values: Sequence[Fraction], slope: Slope
 
 
 @claim("B23 Theorem 5", on=_noises, given="squared, Poisson, and a squared loss that counts twice above all labels")
-def predictor_moves(noise: Noise, slope: Slope = _squares, times: int = 2) -> Comparison:
+def predictor_moves(noise: Noise, slope: Slope = sub, times: int = 2) -> Comparison:
     """If the mean is the best prediction for all distributions of labels, noise moves that by the largest bias at most.
 
     At an example that is sure of its label it moves by just the bias.
@@ -147,13 +138,15 @@ def predictor_moves(noise: Noise, slope: Slope = _squares, times: int = 2) -> Co
 @predictor_moves.corrected
 def _(noise: Noise) -> Comparison:
     """The same if the mean is the best prediction for all distributions of labels and of noisy labels."""
-    return worst(*(predictor_moves(noise, slope=slope, times=1) for slope in (_squares, _poisson)))
+    # Slopes of (v - y)**2 / 2, and of v - y log v, times v.
+    slopes = (sub, lambda v, y: v * (1 - y / v))
+    return worst(*(predictor_moves(noise, slope=slope, times=1) for slope in slopes))
 
 
 @predictor_moves.false
 def _(noise: Noise) -> Comparison:
     """It stays if the noise is unbiased on average over the prior: it moves by the mean bias at most."""
-    return at_most(max(noise.moves(_squares)), abs(dot(noise.prior, noise.biases)))
+    return at_most(max(noise.moves(sub)), abs(dot(noise.prior, noise.biases)))
 
 
 class Batch(Instance, noise="", a="parameters"):

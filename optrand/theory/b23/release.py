@@ -181,15 +181,12 @@ def _neighbours(budget: Budget) -> Iterator[Neighbours]:
                 yield from (Neighbours(counts, moved, epsilon) for epsilon in (1.0, 0.1))
 
 
-def _alone(budget: Budget) -> Iterator[Neighbours]:
-    for count, epsilon in product(budget.pick(quick=(2,), full=(0, 2, 9)), (2.0, 4.0, 1.0)):
-        yield Neighbours((count,), (count + 1,), epsilon)
-
-
 @claim(
     "B23 Algorithm 4: noise",
     kind="ours",
-    on=_alone,
+    on=lambda budget: (
+        Neighbours((n,), (n + 1,), e) for n, e in product(budget.pick(quick=(2,), full=(0, 2, 9)), (2.0, 4.0, 1.0))
+    ),
     given="discrete noise of the package in place of the continuous one; all sequences of 12 random bits",
     false=Variant("The same with scale 1 / epsilon.", power=2),
 )
