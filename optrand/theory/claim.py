@@ -38,8 +38,7 @@ class Claim:
     Its `instances`, of a budget, are the same each time, small ones first; the text of one is enough to rebuild it. A
     form tells what the claim says of one: as `printed`, in a deliberately `false` variant, which a check must refute,
     and as `corrected`, where the printed form has a slip. A `quantifier` is what no finite computation settles, such as
-    an unnamed constant. It `needs` extras of the package. Its `kind` is by default what the number tells: numbered, or
-    text (an equation, a section, an appendix).
+    an unnamed constant. It `needs` extras of the package. Its `kind` is by default what the number tells.
     """
 
     paper: str
@@ -120,13 +119,12 @@ class Stated(Generic[T]):
 
 
 def claim(
-    paper: str, number: str = "", *, on: Callable[[Budget], Iterable[T]], given: str, **facts: Any
+    *name: str, on: Callable[[Budget], Iterable[T]], given: str, **facts: Any
 ) -> Callable[[Callable[[T], Comparison]], Stated[T]]:
     """Declare a claim by the function that states it as printed.
 
-    The part may stand behind the number, and the number behind the paper: ``"G21 Theorem 9: variance"``. A claim is
-    tried `on` its instances, `given` its hypothesis; further facts are those of :class:`Claim`, `false` and `corrected`
-    being a :class:`Variant`.
+    Its name is ``"G21 Theorem 9: variance"``, or ``"G21", "Theorem 9: variance"``. It is tried `on` its instances,
+    `given` its hypothesis; further facts are those of :class:`Claim`, `false` and `corrected` being a :class:`Variant`.
 
     Examples
     --------
@@ -137,9 +135,9 @@ def claim(
     >>> squares(3).holds, squares.claim.false(1).holds, words(squares.claim.false)
     (True, False, 'Twice too.')
     """
-    paper, _, number = f"{paper} {number}".strip().partition(" ")
-    alone, _, part = number.partition(": ")
-    whole = {"paper": paper, "number": alone, "part": part, "hypothesis": given, "instances": on} | facts
+    paper, _, rest = " ".join(name).partition(" ")
+    number, _, part = rest.partition(": ")
+    whole = {"paper": paper, "number": number, "part": part, "hypothesis": given, "instances": on} | facts
     return lambda printed: Stated(printed, **whole)
 
 

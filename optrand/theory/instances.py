@@ -1,7 +1,4 @@
-"""Instances that print themselves: label sets, priors and privacy ratios in whole numbers and fractions, small first.
-
-Seeded and the same each time, so that a counterexample can be found again; edge cases come before random ones.
-"""
+"""Instances that print themselves: label sets, priors and privacy ratios; seeded, so that each can be made again."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ import numpy as np
 
 import optrand
 from optrand.base.arithmetic import exp_bracket
-from optrand.baselines import DiscreteLaplace, Laplace
+from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
 from optrand.baselines.noise import ContinuousStaircase, DiscreteLaplaceNoise, LatticeStaircase
-from optrand.sampling.discrete_noise import discrete_laplace, discrete_staircase
+from optrand.sampling.entropy import SeededEntropy
 from optrand.theory.b23.predictors import Law, Noise, bins, debiased, response
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
@@ -327,16 +327,36 @@ def _drawn(budget: Budget) -> Iterator[Drawn]:
 def drawn_as_defined(each: Drawn, zeros: int = 1) -> Comparison:
     """Noise in integers is drawn with the probabilities of its definition, as far as the bits decide it."""
     noise: DiscreteLaplaceNoise | LatticeStaircase = DiscreteLaplaceNoise(each.epsilon / each.length)
-    draw = partial(discrete_laplace, Fraction(each.length, each.epsilon), 1)
+    sample = DiscreteLaplace([0, each.length], each.epsilon).sample
     if each.rise is not None:
         noise = LatticeStaircase(each.epsilon, each.length, each.rise)
-        draw = partial(discrete_staircase, Fraction(each.epsilon), 1, sensitivity=each.length, rise=each.rise)
+        sample = DiscreteStaircase([0, each.length], each.epsilon, rise=each.rise).sample
     whole = 1 + (zeros - 1) * noise.atom
 
     def chance(x: int) -> float:
         return float(noise.density(np.array([x]))[0]) * (1 if x else zeros) / whole
 
-    return agrees(lambda bits: draw(source=bits)[0], chance, 12)
+    return agrees(lambda bits: int(sample(0, source=bits)), chance, 12)
+
+
+DRAWS = 4_000
+
+
+@claim(
+    "B23 Appendix F: drawn in floats",
+    kind="ours",
+    on=_continuous,
+    given=f"continuous staircase noise of the package; {DRAWS} seeded draws",
+    false=Variant("The same with levels as likely as they are long.", level=False),
+)
+def drawn_in_floats_as_defined(stairs: Stairs, level: bool = True) -> Comparison:
+    """Staircase noise is beyond its first stair, and on upper levels, as often as defined: five standard errors."""
+    length, share, b = float(stairs.length), float(stairs.jump / stairs.length), float(1 / stairs.ratio)
+    kind = Staircase([0, length], math.log1p(float(stairs.ratio - 1)), gamma=share)
+    sizes = np.abs(kind.sample(np.zeros(DRAWS), source=SeededEntropy(5))) / length
+    upper = share / (share + (b if level else 1.0) * (1 - share))
+    sides = ((np.mean(sizes >= 1), b), (np.mean(sizes % 1 < share), upper))
+    return worst(*(at_most(abs(float(seen) - p), 5 * math.sqrt(p * (1 - p) / DRAWS)) for seen, p in sides))
 
 
 def _answers(release: Callable[[Noise], Law]) -> Iterator[Noise]:

@@ -32,6 +32,9 @@ LENGTH = 48
 
 BITS = 24
 
+WIDTH = 4
+"""Of a word: of longer ones than a bit most decide by floats, as those of 64 bits do."""
+
 
 class Rounded(Instance, knots="even gaps from 0 to 48"):
     """A label, and into how many gaps its interval is divided."""
@@ -42,7 +45,9 @@ class Rounded(Instance, knots="even gaps from 0 to 48"):
     def law(self, gaps: int) -> dict[float, Fraction]:
         """What the package rounds it to, over all random bits; what many bits do not decide goes to the lower knot."""
         knots = [LENGTH * i / gaps for i in range(gaps + 1)]
-        law, rest = drawn(lambda bits: float(unbiased_rounding(float(self.value), knots, source=bits)), BITS)
+        law, rest = drawn(
+            lambda bits: float(unbiased_rounding(float(self.value), knots, source=bits)), BITS, width=WIDTH
+        )
         law[min(law)] += rest
         return law
 
@@ -115,7 +120,7 @@ class Composed(Instance, knots="knots at", weights="of weights"):
         knots = np.array(self.knots, dtype=float)
         rounding = {float(knots[np.abs(knots - value).argmin()]): Fraction(1)}
         if not nearest:
-            rounding, _ = drawn(lambda bits: float(unbiased_rounding(value, knots, source=bits)), BITS)
+            rounding, _ = drawn(lambda bits: float(unbiased_rounding(value, knots, source=bits)), BITS, width=WIDTH)
         outputs, rows = exact_law(self.mechanism.mechanism)
         pairs = ((knots.tolist().index(knot), share) for knot, share in rounding.items())
         return pushed(((v, share * p) for i, share in pairs for v, p in zip(outputs, rows[i], strict=True)), Fraction)
@@ -224,7 +229,7 @@ class Release(Instance, prior_epsilon="epsilon_1", epsilon="whole epsilon"):
         counts = tuple(table.count(y) for y in self.labels)
         law = {}
         for seen, chance in _prior_law(counts, _noise(self.prior_epsilon)).items():
-            outputs, rows = exact_law(_mechanism(self, seen)[0])
+            outputs, rows = exact_law(_mechanism(self, seen))
             for places in product(range(len(outputs)), repeat=len(table)):
                 chances = (rows[self.labels.index(y)][i] for y, i in zip(table, places, strict=True))
                 law[seen, tuple(outputs[i] for i in places)] = chance * times(chances)
@@ -232,16 +237,12 @@ class Release(Instance, prior_epsilon="epsilon_1", epsilon="whole epsilon"):
 
 
 @lru_cache(maxsize=1_000)
-def _mechanism(release: Release, seen: Counts | None = None) -> tuple[Mechanism, Counts]:
-    """What the package's job makes of a noisy histogram, for which it never reads the labels, or of one it buys."""
-    labels, rows, paid = np.array(release.labels, float), len(release.table), None
-    bought: list[PaidPrior] = []
-    if seen is not None:
-        paid = PaidPrior(labels, EstimatedPrior(seen, release.prior_epsilon), release.epsilon, rows)
+def _mechanism(release: Release, seen: Counts) -> Mechanism:
+    """What the package's job makes of a noisy histogram: it never reads the labels again for that."""
+    labels, rows = np.array(release.labels, float), len(release.table)
+    paid = PaidPrior(labels, EstimatedPrior(seen, release.prior_epsilon), release.epsilon, rows)
     job = LabelJob(labels=labels, epsilon=release.epsilon, prior_epsilon=release.prior_epsilon, paid_prior=paid)
-    table = [release.labels[0]] * rows if paid else release.table
-    made = job.run(table, source=SeededEntropy(3), keep=None if paid else bought.append).mechanism
-    return made, seen or bought[0].estimate.counts
+    return job.run([release.labels[0]] * rows, source=SeededEntropy(0)).mechanism
 
 
 def _releases(budget: Budget) -> Iterator[Release]:
@@ -262,12 +263,22 @@ def _releases(budget: Budget) -> Iterator[Release]:
 def release_is_private(release: Release, share: float = 1.0) -> Comparison:
     """The prior and the noisy labels together are (epsilon_1 + epsilon_2)-DP.
 
-    The mechanism of a job that buys its own prior is that of its noisy histogram.
+    That is what the package's job states. The histogram that it buys is the private one of the same random bits, and
+    its mechanism is that of this histogram.
     """
-    made, seen = _mechanism(release)
-    bound = exp_bracket(release.epsilon - (1 - share) * release.prior_epsilon)[1]
+    job = LabelJob(labels=np.array(release.labels, float), epsilon=release.epsilon, prior_epsilon=release.prior_epsilon)
+    bought: list[PaidPrior] = []
+    made = job.run(release.table, source=SeededEntropy(3), keep=bought.append)
+    counts = [release.table.count(y) for y in release.labels]
+    seen = private_prior(counts, release.prior_epsilon, source=SeededEntropy(3)).counts
+    stated = made.summary.realised_epsilon
     laws = [release.law(table) for table in (release.table, release.changed)]
-    return worst(none(int(made != _mechanism(release, seen)[0])), at_most(largest_ratio(laws), bound))
+    return worst(
+        none(int(bought[0].estimate.counts != seen)),
+        none(int(made.mechanism != _mechanism(release, seen))),
+        at_most(stated, release.epsilon),
+        at_most(largest_ratio(laws), exp_bracket(stated - (1 - share) * release.prior_epsilon)[1]),
+    )
 
 
 class Estimated(Instance, epsilon="epsilon_1"):
