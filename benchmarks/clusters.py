@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.harness import circumstances, options, print_table, write_json
 from optrand.baselines import ClusterRR, PeerToPeerRow, peer_to_peer_table
-from optrand.baselines.peer_bounds import theorem3_flip
+from optrand.baselines.peer_to_peer import theorem3_flip
 
 __all__ = ["curated", "peers"]
 

@@ -27,13 +27,13 @@ from optrand import (
     rr,
     rr_on_bins,
     solve,
-    sweep,
     tabulate,
     unbiased_regression,
 )
 from optrand.base.validation import Floats
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase
 from optrand.mechanism.mechanism import Mechanism
+from optrand.studies import sweep
 
 __all__ = ["comparisons", "mechanisms"]
 

@@ -18,9 +18,10 @@ import numpy as np
 
 from benchmarks import priors
 from benchmarks.harness import circumstances, duration, options, print_table, write_json
-from optrand import Grid, Solution, SweepRow, certify, rr_on_bins, solve, sweep, tabulate, unbiased_regression
+from optrand import Grid, Solution, certify, rr_on_bins, solve, tabulate, unbiased_regression
 from optrand.model.problem import Problem
 from optrand.solvers import LinearProgram
+from optrand.studies import SweepRow, sweep
 
 __all__ = ["AGREEMENT", "ends", "penalties"]
 

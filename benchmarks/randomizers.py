@@ -83,10 +83,10 @@ def entries(problem: Problem, best: Optima) -> Iterator[Entry]:
     """All of them, the best ones first; labels are evenly spaced."""
     labels, epsilon = problem.labels, problem.epsilon
     for name, mechanism in best.mechanisms.items():
-        yield Entry(name, mechanism, Moments.of_mechanism(mechanism))
+        yield Entry(name, mechanism, mechanism.moments(mechanism.labels))
     for name, solution in (("debiased RR", debiased_rr(labels, epsilon)), ("randomized response", rr(labels, epsilon))):
         mechanism = tabulate(solution)
-        yield Entry(name, mechanism, Moments.of_mechanism(mechanism))
+        yield Entry(name, mechanism, mechanism.moments(mechanism.labels))
     ends, step = Interval(float(labels[0]), float(labels[-1])), float(labels[1] - labels[0])
     for clip in (None, ends):
         suffix = ", clipped" if clip else ""

@@ -25,19 +25,10 @@ import numpy as np
 from benchmarks import priors
 from benchmarks.clock import required_gap
 from benchmarks.harness import circumstances, options, print_table, write_json
-from optrand import (
-    Interval,
-    Mechanism,
-    certify,
-    debiased_rr,
-    decompose_paths,
-    feasible_output_set,
-    solve,
-    tabulate,
-    unbiased_regression,
-)
+from optrand import Interval, Mechanism, certify, debiased_rr, feasible_output_set, solve, tabulate, unbiased_regression
 from optrand.base.validation import Floats
 from optrand.errors import InvalidInput, OptrandError
+from optrand.mechanism import decompose_paths
 from optrand.model.problem import Problem
 
 __all__ = ["STEPS", "drawn", "examined", "intervals", "response_is_optimal", "threshold"]

@@ -14,89 +14,61 @@ State a problem, solve it, certify the answer, turn it into an exact mechanism, 
 (4,)
 """
 
-from optrand import _moved, baselines, errors, estimate, solvers
+import importlib
+from typing import Any
+
+from optrand import _moved, baselines, closed_forms, errors, estimate, solvers, studies
 from optrand.certificates.certificate import Certificate, certify, lower_bound
-from optrand.certificates.largest_loss import certify_largest_loss, label_losses
-from optrand.closed_forms import RRWithPriorBatch, debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
-from optrand.errors import Infeasible, InvalidFile, InvalidInput, NotCertified, OptrandError
-from optrand.mechanism.mechanism import Mechanism, load
-from optrand.mechanism.paths import decompose_paths
-from optrand.mechanism.tabulation import tabulate
+from optrand.certificates.largest_loss import certify_largest_loss as certify_largest_loss
+from optrand.certificates.largest_loss import label_losses as label_losses
+from optrand.closed_forms import debiased_rr, rr, rr_top_k, rr_with_prior
+from optrand.mechanism import Mechanism, load, tabulate
 from optrand.model import losses
-from optrand.model.outputs import Grid, Interval, Line, feasible_output_set
+from optrand.model.outputs import Grid, Interval, feasible_output_set
 from optrand.model.problem import Problem, classification, regression, unbiased_range, unbiased_regression
 from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual, Solution, Stats
-from optrand.sampling.rounding import unbiased_rounding
+from optrand.model.solution import Dual, Solution
 from optrand.solvers import rr_on_bins, solve
-from optrand.studies.adaptive import AdaptiveOutputs, adaptive_outputs
-from optrand.studies.continuous import ContinuousMechanism, KnotCount, continuous_mechanism, knot_sweep
-from optrand.studies.inverse import EpsilonBracket, smallest_epsilon
-from optrand.studies.knots import ContinuousPrior, Knots, place_knots
-from optrand.studies.sweeps import Sweep, SweepRow, sweep
-from optrand.studies.worst_case import Minimax, minimax
 
 __all__ = [
-    "AdaptiveOutputs",
     "Certificate",
-    "ContinuousMechanism",
-    "ContinuousPrior",
     "Dual",
-    "EpsilonBracket",
     "Grid",
-    "Infeasible",
     "Interval",
-    "InvalidFile",
-    "InvalidInput",
-    "KnotCount",
-    "Knots",
-    "Line",
     "Mechanism",
-    "Minimax",
-    "NotCertified",
-    "OptrandError",
     "Problem",
-    "RRWithPriorBatch",
     "Randomizer",
     "Solution",
-    "Stats",
-    "Sweep",
-    "SweepRow",
-    "adaptive_outputs",
     "baselines",
     "certify",
-    "certify_largest_loss",
     "classification",
-    "continuous_mechanism",
+    "closed_forms",
     "debiased_rr",
-    "decompose_paths",
     "errors",
     "estimate",
     "feasible_output_set",
-    "knot_sweep",
-    "label_losses",
     "load",
     "losses",
     "lower_bound",
-    "minimax",
-    "place_knots",
+    "plotting",
     "regression",
     "rr",
     "rr_on_bins",
     "rr_top_k",
     "rr_with_prior",
-    "rr_with_prior_batch",
-    "smallest_epsilon",
     "solve",
     "solvers",
-    "sweep",
+    "studies",
     "tabulate",
     "unbiased_range",
     "unbiased_regression",
-    "unbiased_rounding",
 ]
 
 __version__ = "0.1.0"
 
 _moved.install()
-__getattr__ = _moved.moved_name
+
+
+def __getattr__(name: str) -> Any:
+    """Import plotting, which loads matplotlib, when it is first asked for; find what version 0.1 had here."""
+    return importlib.import_module("optrand.plotting") if name == "plotting" else _moved.moved_name(name)

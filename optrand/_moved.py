@@ -21,6 +21,14 @@ MODULES = MappingProxyType(
         "optrand." + old: "optrand." + new
         for old, new in {
             "arcs": "model.arcs",
+            "baselines.alibi": "baselines.vector",
+            "baselines.cluster_priors": "baselines.cluster",
+            "baselines.laplace": "baselines.additive",
+            "baselines.lattice_additive": "baselines.additive",
+            "baselines.peer_bounds": "baselines.peer_to_peer",
+            "baselines.protocol": "model.protocol",
+            "baselines.staircase": "baselines.additive",
+            "baselines.staircase_noise": "baselines.noise",
             "certificate": "certificates.certificate",
             "continuous": "studies.continuous",
             "discrete_noise": "sampling.discrete_noise",
@@ -48,6 +56,8 @@ MODULES = MappingProxyType(
             "programs.lp2": "solvers.grid.lp2",
             "programs.pairwise": "solvers.grid.pairwise",
             "randomizer": "model.randomizer",
+            "release.baseline_job": "release.job",
+            "release.outputs": "release.declared",
             "report": "plotting.report",
             "rounding": "sampling.rounding",
             "solution": "model.solution",
@@ -65,9 +75,23 @@ MODULES = MappingProxyType(
 )
 """New path of every module of version 0.1 that moved."""
 
-NAMES: MappingProxyType[str, str] = MappingProxyType(
+NAMES = MappingProxyType(
     {
-        "programs": "optrand.solvers.grid",
+        name: home
+        for home, names in {
+            "optrand.studies": (
+                "AdaptiveOutputs ContinuousMechanism ContinuousPrior EpsilonBracket KnotCount Knots Minimax Sweep "
+                "SweepRow adaptive_outputs continuous_mechanism knot_sweep minimax place_knots smallest_epsilon sweep"
+            ),
+            "optrand.closed_forms": "RRWithPriorBatch rr_with_prior_batch",
+            "optrand.mechanism": "decompose_paths",
+            "optrand.sampling": "unbiased_rounding",
+            "optrand.errors": "Infeasible InvalidFile InvalidInput NotCertified OptrandError",
+            "optrand.model.outputs": "Line",
+            "optrand.model.solution": "Stats",
+            "optrand.solvers.grid": "programs",
+        }.items()
+        for name in names.split()
     }
 )
 """Names that ``optrand`` exported in version 0.1, and the module that has or is each of them."""

@@ -15,8 +15,7 @@ from scipy import stats
 
 import optrand
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, ExactRandomizer, FloatRandomizer, Laplace, Staircase
-from optrand.baselines.additive import uniforms
-from optrand.baselines.staircase import best_gamma, best_rise
+from optrand.baselines.additive import best_gamma, best_rise, uniforms
 from optrand.errors import InvalidInput
 from optrand.model.outputs import Interval
 from optrand.sampling.discrete_noise import RandomBits, discrete_staircase

@@ -15,15 +15,15 @@ from typer.testing import CliRunner
 from optrand import rr
 from optrand.base import strict_json
 from optrand.base.numerals import shown_spent
-from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
+from optrand.baselines import DiscreteLaplace, DiscreteStaircase, LabelRandomizer, Laplace, Staircase
 from optrand.certificates.certificate import certify
 from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.mechanism import load
 from optrand.model.outputs import Interval
-from optrand.release.baseline_job import BaselineJob
-from optrand.release.job import LabelJob
-from optrand.release.named import NAMES, lattice_step, named_randomizer, parse_clip, randomized_response
+from optrand.release.declared import parse_clip
+from optrand.release.job import BaselineJob, LabelJob
+from optrand.release.named import NAMES, lattice_step, named_randomizer, randomized_response
 from optrand.release.randomizer_file import load_randomizer, save_randomizer
 from optrand.release.table import read_table
 from optrand.release.table_job import TableJob, mechanism_path, randomizer_path
@@ -129,6 +129,13 @@ def test_labels_on_no_lattice_of_floats_are_refused():
 def test_noise_on_a_single_label_is_refused(name):
     with pytest.raises(InvalidInput, match="one label"):
         named_randomizer(name, np.array([3.0]), epsilon=1.0)
+
+
+def test_a_release_by_noise_has_no_mechanism():
+    release = job_of("laplace").run(SIX)
+    assert release.summary.outputs is None
+    with pytest.raises(InvalidInput, match="there is no table"):
+        _ = release.mechanism
 
 
 @pytest.mark.parametrize("name", FINITE)
@@ -237,6 +244,20 @@ def test_exact_randomizers_need_no_permission(name):
     assert job_of(name, allow_inexact=False).exact is True
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_every_named_randomizer_satisfies_one_protocol(name):
+    named = named_randomizer(name, SIX, epsilon=1.0)
+    assert isinstance(named, LabelRandomizer)
+    assert named.exact is (name not in INEXACT)
+    assert named.sample(SIX[::-1], source=SeededEntropy(1)).shape == SIX.shape
+    whole, part = named.moments(SIX), named.moments(SIX[[4, 1]])
+    assert part.biases.tolist() == whole.biases[[4, 1]].tolist()
+    assert part.variances.tolist() == whole.variances[[4, 1]].tolist()
+    assert named.epsilon * (1 - 1e-12) <= named.realised_epsilon <= named.epsilon
+    with pytest.raises(InvalidInput, match=r"other labels|outside the declared labels"):
+        named.moments([0.0, 9.0])
+
+
 def test_options_without_meaning_are_refused():
     with pytest.raises(InvalidInput, match="other labels"):
         BaselineJob(labels=SIX, randomizer=randomized_response(np.arange(6), 1.0))
@@ -289,7 +310,7 @@ def full_disk(*_, **__):
 
 @pytest.mark.parametrize(
     "target",
-    ["optrand.release.baseline_job.save_randomizer", "optrand.base.files.publish", "os.fsync", "os.link"],
+    ["optrand.release.job.save_randomizer", "optrand.base.files.publish", "os.fsync", "os.link"],
     ids=["while saving", "while renaming the table", "while flushing", "while renaming"],
 )
 def test_a_full_disk_leaves_nothing_behind(here, monkeypatch, target):
@@ -310,7 +331,7 @@ def test_a_randomizer_is_on_the_disk_before_the_table_has_its_name(here, monkeyp
         seen.append(sorted(path.name for path in here.iterdir() if not path.name.startswith(".")))
         save_randomizer(*arguments, **options)
 
-    monkeypatch.setattr("optrand.release.baseline_job.save_randomizer", saved)
+    monkeypatch.setattr("optrand.release.job.save_randomizer", saved)
     TableJob(job=job_of("discrete-staircase", labels=np.arange(3.0)), column="y").run("in.csv", "out.csv")
     assert seen == [["in.csv"]]
 
@@ -334,7 +355,7 @@ def test_a_file_of_the_other_kind_is_never_left_beside_a_new_table(here, overwri
 
 def test_a_source_that_others_can_repeat_writes_no_table(here):
     with pytest.raises(InvalidInput, match="SeededEntropy draws words that others can draw again"):
-        TableJob(job=job_of("rr", labels=np.arange(3.0)), column="y").run("in.csv", "out.csv", entropy=SeededEntropy(4))
+        TableJob(job=job_of("rr", labels=np.arange(3.0)), column="y").run("in.csv", "out.csv", source=SeededEntropy(4))
     assert [path.name for path in here.iterdir()] == ["in.csv"]
 
 
@@ -526,7 +547,7 @@ def test_no_message_repeats_a_label(here, monkeypatch, name):
     def broken(*_, **__):
         raise ValueError(f"could not draw for {HIDDEN}")
 
-    monkeypatch.setattr("optrand.release.baseline_job.declared_places", broken)
+    monkeypatch.setattr("optrand.release.job.declared_places", broken)
     result = randomized(name, "--allow-inexact")
     assert result.exit_code == FAILED
     assert "ValueError" in one_line(result)

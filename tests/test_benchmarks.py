@@ -27,7 +27,6 @@ from benchmarks.worker import OVER_LIMIT, Measurement, Worker
 from optrand import (
     Randomizer,
     Solution,
-    Stats,
     certify,
     classification,
     debiased_rr,
@@ -35,11 +34,12 @@ from optrand import (
     rr_top_k,
     rr_with_prior,
     solve,
-    sweep,
     tabulate,
 )
 from optrand.model.arcs import IntegerArcs
+from optrand.model.solution import Stats
 from optrand.solvers import ColumnGeneration, LinearProgram
+from optrand.studies import sweep
 
 ROOT = Path(__file__).resolve().parents[1]
 WITHOUT_ROWS = ("sampling",)

@@ -26,12 +26,13 @@ import optrand.certificates.certificate
 import optrand.release.job
 import optrand.release.table_job
 import optrand.studies.sweeps
-from optrand import Interval, Line, feasible_output_set, regression, solve, unbiased_regression
+from optrand import Interval, feasible_output_set, regression, solve, unbiased_regression
 from optrand.base.numerals import shown_above
 from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
 from optrand.data import weeks_worked_counts_path, weeks_worked_path
 from optrand.errors import InvalidFile, NotCertified, SolverFailed
 from optrand.mechanism.mechanism import load
+from optrand.model.outputs import Line
 from optrand.release.table import read_table
 from optrand.studies.sweeps import Sweep
 
@@ -635,7 +636,7 @@ def test_outputs_that_may_not_be_written_are_refused(here, force):
     [
         (["--public-prior", "prior.csv", "--prior-epsilon", "0.1"], "not both"),
         (["--prior-epsilon", "1"], "nothing is left for the labels"),
-        (["--outputs", "grid:1"], "expected at least 2"),
+        (["--outputs", "grid:1"], "expected an integer of at least 2"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(here, more, message):

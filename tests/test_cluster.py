@@ -15,14 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from optrand.baselines.cluster import ClusterRR, cluster_distribution
-from optrand.baselines.cluster_priors import ClusterPriorRR, ClusterPriors
+from optrand.baselines.cluster import ClusterPriorRR, ClusterPriors, ClusterRR, cluster_distribution
 from optrand.baselines.groups import Groups
-from optrand.baselines.protocol import ExactRandomizer
 from optrand.baselines.randomization import LabelRandomization, UniformRR
 from optrand.certificates.certificate import certify
 from optrand.closed_forms import rr, rr_with_prior
 from optrand.errors import InvalidInput, MissingExtra
+from optrand.model.protocol import ExactRandomizer
 from optrand.sampling.entropy import SeededEntropy, SystemEntropy
 from optrand.sampling.priors import BudgetSplit, split_at
 

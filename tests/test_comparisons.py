@@ -56,7 +56,7 @@ def texts(figure: Figure) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def swept() -> Sweep:
     problem = optrand.unbiased_regression(LABELS, PRIOR, 1.0)
-    return optrand.sweep(problem, epsilons=[1.0, 3.0], bias_penalties=PENALTIES)
+    return optrand.studies.sweep(problem, epsilons=[1.0, 3.0], bias_penalties=PENALTIES)
 
 
 # Looks

@@ -24,7 +24,7 @@ def test_top_k_that_samples_from_all_labels_when_the_label_is_outside() -> None:
     problem = optrand.classification(PRIOR, epsilon)
     proof = optrand.certify(problem, optrand.Randomizer(problem.labels, problem.labels, matrix, epsilon))
     assert proof.epsilon == math.inf
-    with pytest.raises(optrand.NotCertified, match="not 1-DP"):
+    with pytest.raises(optrand.errors.NotCertified, match="not 1-DP"):
         proof.require(gap=math.inf)
 
 
@@ -39,7 +39,7 @@ def test_rr_with_prior_with_a_zero_based_k_is_private_but_not_optimal() -> None:
     assert wrong != right.randomizer.n
     proof = optrand.certify(chosen.problem, chosen.randomizer, right.dual)
     assert proof.epsilon <= epsilon * (1 + 1e-12)
-    with pytest.raises(optrand.NotCertified, match="verified gap"):
+    with pytest.raises(optrand.errors.NotCertified, match="verified gap"):
         proof.require(gap=1e-3)
 
 

@@ -25,8 +25,6 @@ from optrand import (
     Dual,
     Grid,
     Interval,
-    Line,
-    NotCertified,
     Problem,
     Randomizer,
     Solution,
@@ -40,7 +38,9 @@ from optrand import (
     unbiased_regression,
 )
 from optrand.base.arithmetic import exp_bracket
+from optrand.errors import NotCertified
 from optrand.model.arcs import Arcs
+from optrand.model.outputs import Line
 from optrand.model.staircase import Staircase, decompose
 from optrand.solvers import BinPath, ColumnGeneration, Flow, LinearProgram, Solver
 

@@ -279,10 +279,10 @@ def test_tabulate_keeps_arcs_and_makes_a_mechanism_of_them() -> None:
 def test_designs_that_are_broken_by_more_than_rounding_are_refused(masses: list[float], reason: str) -> None:
     problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], math.log(3))
     arcs = Arcs(2, [0, 1], [0, 1], [-0.5, 1.5], masses)
-    with pytest.raises(optrand.NotCertified, match=reason):
+    with pytest.raises(optrand.errors.NotCertified, match=reason):
         tabulated_flow(problem, arcs)
     negative = Arcs(2, [0, 1, 0, 0], [0, 1, 1, 1], [-0.5, 1.5, 2.0, 3.0], [0.25, 0.25, 1e-4, -1e-4])
-    with pytest.raises(optrand.NotCertified, match=r"negative ones reach 0\.0004"):
+    with pytest.raises(optrand.errors.NotCertified, match=r"negative ones reach 0\.0004"):
         tabulated_flow(problem, negative)
 
 

@@ -18,13 +18,13 @@ from optrand import (
     lower_bound,
     regression,
     rr_with_prior,
-    smallest_epsilon,
     solve,
     tabulate,
     unbiased_regression,
 )
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.model.outputs import Interval
+from optrand.studies import smallest_epsilon
 from optrand.studies.inverse import LARGEST, SMALLEST, EpsilonBracket
 
 TOLERANCE = 1e-6

@@ -11,8 +11,9 @@ import pytest
 from flows import arcs_of, forward, mixed
 
 import optrand
-from optrand import Mechanism, Randomizer, decompose_paths
+from optrand import Mechanism, Randomizer
 from optrand.base.arithmetic import privacy_ratio
+from optrand.mechanism import decompose_paths
 from optrand.mechanism.paths import Paths
 from optrand.model.arcs import Arcs
 
@@ -119,12 +120,12 @@ def test_tables_of_interval_columns_are_decomposed_as_well() -> None:
 
 def test_what_is_no_sum_of_intervals_is_refused() -> None:
     apart = Randomizer([0, 1, 2], [0, 1], [[0.75, 0.25], [0.25, 0.75], [0.75, 0.25]], math.log(3))
-    with pytest.raises(optrand.InvalidInput, match=r"1 column\(s\) favour labels that are no interval"):
+    with pytest.raises(optrand.errors.InvalidInput, match=r"1 column\(s\) favour labels that are no interval"):
         decompose_paths(apart)
-    with pytest.raises(optrand.InvalidInput, match="not a list"):
+    with pytest.raises(optrand.errors.InvalidInput, match="not a list"):
         decompose_paths([[0.5, 0.5]])  # type: ignore[arg-type]
     uneven = Arcs(2, [0, 1], [0, 1], [-0.5, 1.5], [0.2, 0.3])
-    with pytest.raises(optrand.NotCertified, match=r"not 1\.1-DP"):
+    with pytest.raises(optrand.errors.NotCertified, match=r"not 1\.1-DP"):
         decompose_paths(Randomizer.of_arcs([0, 1], uneven, 1.1))
 
 

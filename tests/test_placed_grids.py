@@ -18,7 +18,7 @@ from optrand.mechanism.tabulation import tabulate
 from optrand.model.losses import absolute
 from optrand.model.outputs import Interval
 from optrand.model.problem import regression, unbiased_range, unbiased_regression
-from optrand.sampling.rounding import Cells
+from optrand.sampling.rounding import KnotCells
 from optrand.solvers import solve
 from optrand.studies.adaptive import adaptive_outputs
 from optrand.studies.descent import descend, optimum_on, slopes
@@ -63,7 +63,7 @@ def test_knots_between_the_points_are_no_better(points, shares, seed):
     # The theorem: among all real knots some of the points themselves are best.
     weights = np.random.default_rng(seed).integers(0, 9, points.size).astype(float)
     knots = np.unique(np.concatenate((points[[0, -1]], points[0] + np.array(shares) * (points[-1] - points[0]))))
-    anywhere = weights @ Cells.of(knots, points).variances(points)
+    anywhere = weights @ KnotCells.of(knots, points).variances(points)
     assert Placements(points, weights).added(knots.size) <= anywhere + 1e-10
 
 
@@ -82,7 +82,7 @@ def test_the_monotone_search_misses_nothing():
         costs = (costs[:, None] + cost).min(axis=0)
         assert best.added(n) == pytest.approx(costs[-1], rel=1e-9)
         chosen = points[best.places(n)]
-        assert weights @ Cells.of(chosen, points).variances(points) == pytest.approx(costs[-1], rel=1e-9)
+        assert weights @ KnotCells.of(chosen, points).variances(points) == pytest.approx(costs[-1], rel=1e-9)
 
 
 def test_the_fewest_points_for_a_variance():
@@ -148,7 +148,7 @@ def test_knots_must_span_the_interval():
     prior = ContinuousPrior([0, 1, 2])
     with pytest.raises(InvalidInput, match="from 0 to 1, expected the ends"):
         Knots(prior, [0, 1])
-    for n, message in [(1, "is 1"), (2.0, "type float"), (True, "type bool")]:
+    for n, message in [(1, "is 1"), (2.0, "is 2.0"), (True, "is True")]:
         with pytest.raises(InvalidInput, match=message):
             place_knots(prior, n)
 
@@ -185,7 +185,7 @@ def test_rounding_outputs_bounds_what_a_grid_loses(problem, n):
     outputs, weights = boxed.randomizer.outputs, problem.prior @ boxed.randomizer.matrix
     even = np.linspace(within.low, within.high, n)
     on_grid = optimum_on(problem, even)
-    added = weights @ Cells.of(even, outputs.clip(within.low, within.high)).variances(outputs) / 2
+    added = weights @ KnotCells.of(even, outputs.clip(within.low, within.high)).variances(outputs) / 2
     slack = 1e-6 * boxed.value
     assert on_grid.value <= boxed.value + added + slack
     assert added <= (even[1] - even[0]) ** 2 / 8 + slack
@@ -255,7 +255,7 @@ def test_outputs_on_a_lattice(step, origin):
 
 
 def test_weeks_worked_need_two_outputs_for_one_percent():
-    # The first column of the table in the docstring. The two are the ends of Proposition 7 for the two end labels.
+    # The two outputs are the ends of Proposition 7 for the two end labels.
     counts = np.loadtxt(weeks_worked_counts_path(), delimiter=",", skiprows=1)
     problem = unbiased_regression(counts[:, 0], counts[:, 1] / counts[:, 1].sum(), 1.0)
     few = adaptive_outputs(problem, tolerance=1e-2)

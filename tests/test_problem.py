@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from optrand import Grid, Interval, Line, Randomizer, classification, losses, regression, unbiased_regression
+from optrand import Grid, Interval, Randomizer, classification, losses, regression, unbiased_regression
 from optrand.errors import Infeasible, InvalidInput
+from optrand.model.outputs import Line
 from optrand.model.problem import Problem, unbiased_range
 
 LOG3 = math.log(3)

@@ -62,7 +62,7 @@ def test_what_is_kept_is_computed_again_where_numbers_changed() -> None:
     assert optrand.lower_bound(problem, solution.dual) < bound - 0.1
     other = optrand.unbiased_regression([0, 1, 3], [0.5, 0.3, 0.2], 2.0)
     assert optrand.certify(other, solution.randomizer).epsilon == optrand.certify(solution).epsilon
-    assert optrand.certify(other, solution.randomizer).asked == 2.0
+    assert optrand.certify(other, solution.randomizer).target_epsilon == 2.0
     arcs = solution.randomizer.arcs
     assert isinstance(arcs, Arcs)
     arcs.masses.flags.writeable = True

@@ -30,10 +30,9 @@ from optrand.errors import Infeasible, InvalidInput, SolverFailed, SpentNote
 from optrand.mechanism.mechanism import Mechanism, load
 from optrand.model.outputs import in_words
 from optrand.release.csv_table import CsvTable
-from optrand.release.declared import PublicPrior, parse_labels, read_prior
+from optrand.release.declared import EvenGrid, PublicPrior, parse_labels, parse_outputs, read_prior
 from optrand.release.diagnosis import Diagnosis
 from optrand.release.job import LabelJob
-from optrand.release.outputs import Mesh, parse_outputs
 from optrand.release.paid_prior import PaidPrior, load_paid_prior
 from optrand.release.table import read_table
 from optrand.release.table_job import TableJob, mechanism_path, paid_prior_path
@@ -358,7 +357,7 @@ def test_values_that_are_no_labels_are_refused(values):
 @pytest.mark.parametrize("n", [1, 0, -3, 2.5, "9", None, True])
 def test_a_mesh_is_a_whole_number_of_at_least_two(n):
     with pytest.raises(InvalidInput, match="mesh"):
-        Mesh(n)
+        EvenGrid(n)
 
 
 @pytest.mark.parametrize("text", ["line", "interval:-9.5:1e1", "grid:30"])
@@ -391,7 +390,7 @@ def test_the_loss_that_is_told_leaves_out_the_penalty_and_the_bias_is_told_besid
 
 def test_a_grid_is_feasible_for_what_is_left_for_the_labels():
     """Two labels: the ends of the grid are the only outputs that do, and they depend on epsilon_2."""
-    job = LabelJob(labels=[0, 1], epsilon=1.0, outputs=Mesh(2), prior_epsilon=0.5)
+    job = LabelJob(labels=[0, 1], epsilon=1.0, outputs=EvenGrid(2), prior_epsilon=0.5)
     release = job.run([0, 1, 1], source=SeededEntropy(1))
     assert release.mechanism.problem.outputs == feasible_output_set([0, 1], 0.5, 2)
     assert release.summary.gap <= GAP
@@ -765,7 +764,7 @@ def test_the_bundled_counts_are_a_public_prior():
 
 def test_a_source_that_others_can_repeat_writes_no_table(table, tmp_path):
     with pytest.raises(InvalidInput, match="SeededEntropy draws words that others can draw again"):
-        table_job().run(table, tmp_path / "out.csv", entropy=SeededEntropy(4))
+        table_job().run(table, tmp_path / "out.csv", source=SeededEntropy(4))
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 

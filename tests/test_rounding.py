@@ -14,7 +14,7 @@ from words import ExhaustedError, GivenWords
 
 from optrand.errors import InvalidInput
 from optrand.sampling.entropy import SeededEntropy
-from optrand.sampling.rounding import BLOCK, Cells, unbiased_rounding
+from optrand.sampling.rounding import BLOCK, KnotCells, unbiased_rounding
 
 
 def share(value, low, high):
@@ -125,7 +125,7 @@ def test_rounding_moves_weight_and_keeps_the_mean(knots, seed):
     ordered = np.sort(knots)
     values = rng.uniform(ordered[0], ordered[-1], 20).clip(ordered[0], ordered[-1])
     weights = rng.uniform(0, 1, 20)
-    cells = Cells.of(ordered, values)
+    cells = KnotCells.of(ordered, values)
     moved = cells.moved(weights)
     assert math.isclose(moved.sum(), weights.sum(), rel_tol=1e-12)
     assert moved @ ordered == pytest.approx(weights @ values, abs=1e-11)
@@ -177,5 +177,5 @@ def test_knots_without_meaning_are_refused(knots, message):
 def test_a_source_that_breaks_its_promise_is_refused():
     with pytest.raises(InvalidInput, match="more than its 8 bits"):
         unbiased_rounding([0.5], [0, 1], source=GivenWords(8, [256]))
-    with pytest.raises(InvalidInput, match="words of 65 bits"):
+    with pytest.raises(InvalidInput, match="words is 65, expected an integer from 1 to 64"):
         unbiased_rounding([0.5], [0, 1], source=GivenWords(65, [1]))

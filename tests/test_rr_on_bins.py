@@ -23,7 +23,7 @@ from optrand.certificates.certificate import lower_bound
 from optrand.model.arcs import Arcs
 from optrand.solvers import ColumnGeneration, LinearProgram
 from optrand.solvers.bins.costs import bin_costs
-from optrand.solvers.bins.cuts import Cut, Knots
+from optrand.solvers.bins.cuts import BinKnots, Cut
 from optrand.solvers.bins.dual import bin_dual
 from optrand.solvers.bins.graph import BinGraph
 from optrand.solvers.bins.path import BinPath, best_partition
@@ -280,7 +280,7 @@ def test_a_neighbouring_partition_is_feasible_and_not_optimal(loss):
             proof = certify(problem, response(problem, bins), solution.dual)
             assert not proof.findings
             assert proof.gap > 1e-6
-            with pytest.raises(optrand.NotCertified, match="verified gap"):
+            with pytest.raises(optrand.errors.NotCertified, match="verified gap"):
                 proof.require(GAP)
 
 
@@ -313,16 +313,16 @@ def test_problems_that_bins_do_not_answer_are_refused():
         optrand.classification(prior, 1.0),
     ):
         assert not BinPath().accepts(problem)
-        with pytest.raises(optrand.InvalidInput, match="bias penalty of 0"):
+        with pytest.raises(optrand.errors.InvalidInput, match="bias penalty of 0"):
             BinPath()(problem)
-    with pytest.raises(optrand.InvalidInput, match="bias penalty of 0"):
+    with pytest.raises(optrand.errors.InvalidInput, match="bias penalty of 0"):
         rr_on_bins(labels, prior, 1.0, outputs=optrand.Grid(np.array([0.0, 1.0])))
-    with pytest.raises(optrand.InvalidInput, match="zero_one, and bins have a closed form for squared"):
+    with pytest.raises(optrand.errors.InvalidInput, match="zero_one, and bins have a closed form for squared"):
         bin_costs(optrand.classification(prior, 1.0))
 
 
 def test_a_label_of_zero_for_sure_has_no_best_output_under_poisson_log_loss():
-    with pytest.raises(optrand.Infeasible, match="pass outputs="):
+    with pytest.raises(optrand.errors.Infeasible, match="pass outputs="):
         rr_on_bins([0, 1], [1.0, 0.0], 1.0, loss=losses.poisson_log)
     found = rr_on_bins([0, 1], [1.0, 0.0], 1.0, loss=losses.poisson_log, outputs=Interval(0.1, 2.0))
     assert found.randomizer.outputs.tolist() == [0.1]
@@ -477,7 +477,7 @@ def test_knots_that_satisfy_cuts_are_the_nearest_ones():
     """Two bins of three and two labels; one cut on the last label of the first bin and all of the second."""
     starts, widths, sums = np.array([0, 3]), np.array([1.0, 1.0, 2.0, 1.0, 1.0]), np.array([2.0, 1.0])
     middle = np.full(5, 0.5)
-    knots = Knots(starts, 5, 3)
+    knots = BinKnots(starts, 5, 3)
     assert knots.exhausted
     assert knots.finer.most == 6
     free = knots.nearest(middle, widths, sums, [Cut(np.array([0]), np.array([1.0]), 1.0)])

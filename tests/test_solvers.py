@@ -151,7 +151,7 @@ def test_solve_raises_with_the_best_that_it_has() -> None:
             found = solvers.Flow()(problem)
             return optrand.Solution(problem, found.randomizer, None, found.stats)
 
-    with pytest.raises(optrand.NotCertified, match="could not be certified") as caught:
+    with pytest.raises(optrand.errors.NotCertified, match="could not be certified") as caught:
         optrand.solve(KINDS["line unbiased"](1.0), Careless())
     assert caught.value.solution is not None
     assert caught.value.certificate is not None
@@ -159,15 +159,15 @@ def test_solve_raises_with_the_best_that_it_has() -> None:
 
 
 def test_solvers_refuse_what_they_do_not_accept() -> None:
-    with pytest.raises(optrand.InvalidInput, match="ColumnGeneration"):
+    with pytest.raises(optrand.errors.InvalidInput, match="ColumnGeneration"):
         solvers.Flow()(KINDS["grid unbiased"](1.0))
-    with pytest.raises(optrand.InvalidInput, match="Flow"):
+    with pytest.raises(optrand.errors.InvalidInput, match="Flow"):
         solvers.ColumnGeneration()(KINDS["line unbiased"](1.0))
-    with pytest.raises(optrand.InvalidInput, match="grid"):
+    with pytest.raises(optrand.errors.InvalidInput, match="grid"):
         LinearProgram()(KINDS["line unbiased"](1.0))
-    with pytest.raises(optrand.InvalidInput, match="BinPath"):
+    with pytest.raises(optrand.errors.InvalidInput, match="BinPath"):
         solvers.Flow()(KINDS["line free"](1.0))
-    with pytest.raises(optrand.InvalidInput, match="bias penalty of 0"):
+    with pytest.raises(optrand.errors.InvalidInput, match="bias penalty of 0"):
         BinPath()(KINDS["line penalised"](1.0))
 
 

@@ -16,20 +16,12 @@ import pandas as pd
 import pytest
 
 import optrand.studies.sweeps
-from optrand import (
-    certify,
-    classification,
-    feasible_output_set,
-    regression,
-    solve,
-    sweep,
-    tabulate,
-    unbiased_regression,
-)
+from optrand import certify, classification, feasible_output_set, regression, solve, tabulate, unbiased_regression
 from optrand.certificates.certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.model.outputs import Interval
 from optrand.solvers import ColumnGeneration, LinearProgram
+from optrand.studies import sweep
 from optrand.studies.sweeps import Sweep, SweepRow
 
 GAP = 1e-9

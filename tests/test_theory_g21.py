@@ -19,26 +19,33 @@ from scipy.stats import norm
 from optrand.closed_forms import batch, rr_with_prior
 from optrand.sampling import discrete_noise, uniform
 from optrand.theory import Verdict, check, find
-from optrand.theory.g21 import descent, gradients, parallel, programs, response
-from optrand.theory.g21.descent import Descent, with_gaussian_noise, with_responses
-from optrand.theory.g21.gradients import Gradients
-from optrand.theory.g21.learning import Replaced, differences_change_by_two, excess_grows_by_two
+from optrand.theory.g21 import descent, parallel, programs
+from optrand.theory.g21.descent import Descent, Gradients, response_rows, with_responses
+from optrand.theory.g21.learning import (
+    Replaced,
+    delta_of_gaussian,
+    differences_change_by_two,
+    excess_grows_by_two,
+    with_gaussian_noise,
+)
+from optrand.theory.g21.response import Task, kept_labels, top_k_rows
 from optrand.theory.instances import RATIOS, prior
+from optrand.theory.sums import largest_ratio
 
 THIRD = Fraction(1, 3)
 
 
 def response_table(k: int, epsilon: float) -> np.ndarray:
-    return np.array(gradients.response_rows(k, Fraction(math.exp(epsilon))), dtype=float)
+    return np.array(response_rows(k, Fraction(math.exp(epsilon))), dtype=float)
 
 
 def test_an_output_that_only_some_labels_give_has_an_infinite_ratio() -> None:
     one, zero = Fraction(1), Fraction(0)
-    assert response.largest_ratio(((one, zero), (one, zero))) == 1
-    assert response.largest_ratio(((one, zero), (zero, one))) == math.inf
+    assert largest_ratio(((one, zero), (one, zero))) == 1
+    assert largest_ratio(((one, zero), (zero, one))) == math.inf
 
 
-def lp1_by_scipy(task: programs.Task) -> float:
+def lp1_by_scipy(task: Task) -> float:
     """The rows of LP1 one by one, with `q[v, y]` at ``v * K + y``."""
     k = task.size
     rows = []
@@ -55,17 +62,16 @@ def lp1_by_scipy(task: programs.Task) -> float:
 def test_lp1_written_row_by_row_has_the_optimum_of_the_subsets() -> None:
     random = Random(22)
     for k, ratio in itertools.product((2, 3, 5), RATIOS[:5]):
-        task = programs.Task(prior(random, k), ratio)
-        assert lp1_by_scipy(task) == pytest.approx(float(task.best_subset), rel=1e-8)
+        task = Task(prior(random, k), ratio)
+        assert lp1_by_scipy(task) == pytest.approx(float(programs.best_subset(task)), rel=1e-8)
 
 
 def test_whatever_the_multipliers_nothing_exceeds_the_bounds() -> None:
     random = Random(23)
     for _ in range(300):
-        task = programs.Task(prior(random, 4), random.choice(RATIOS))
-        task.__dict__["multipliers"] = tuple(Fraction(random.randint(0, 40), 100) for _ in range(4))
-        assert task.bound >= task.best_subset
-        assert task.bound_of_lp2 >= task.best_subset
+        task = Task(prior(random, 4), random.choice(RATIOS))
+        multipliers = tuple(Fraction(random.randint(0, 40), 100) for _ in range(4))
+        assert min(programs.bounds(task, multipliers)) >= programs.best_subset(task)
 
 
 def test_lp2_has_a_vertex_for_each_subset_and_without_a_budget_only_one_for_each_label() -> None:
@@ -77,7 +83,7 @@ def test_an_optimal_solution_of_lp2_that_is_no_vertex() -> None:
     """Of priors 2/3 and 1/3 at E = 2: the point between `(1, 0)` and `(2/3, 2/3)`."""
     point = (Fraction(5, 6), THIRD)
     assert max(point[0] + point[1] / 2, point[1] + point[0] / 2) == 1
-    assert 2 * THIRD * point[0] + THIRD * point[1] == programs.Task((2 * THIRD, THIRD), Fraction(2)).best_subset
+    assert 2 * THIRD * point[0] + THIRD * point[1] == programs.best_subset(Task((2 * THIRD, THIRD), Fraction(2)))
     assert point not in programs.vertices_of_lp2(2, Fraction(2))
     finding = check(find(number="G21 Theorem 3: optima at vertices")[0])
     assert finding.verdict is Verdict.CORRECTED
@@ -106,7 +112,7 @@ def test_moments_of_the_estimate_are_those_of_a_scaled_gradient() -> None:
             tuple(tuple(Fraction(random.randint(-5, 5)) for _ in range(size)) for _ in range(k)), Fraction(9, 4)
         )
         vectors, scale = np.array(given.vectors, dtype=float), (1.25 + k) / 1.25
-        chances = np.array(gradients.response_rows(k, given.ratio), dtype=float)
+        chances = np.array(response_rows(k, given.ratio), dtype=float)
         spread = chances @ (vectors**2).sum(axis=1) - ((chances @ vectors) ** 2).sum(axis=1)
         variance, mean_square = given.moments
         assert float(variance) == pytest.approx(scale**2 * spread.max(), abs=1e-9)
@@ -115,7 +121,7 @@ def test_moments_of_the_estimate_are_those_of_a_scaled_gradient() -> None:
 
 def test_the_variance_is_at_most_a_36th_of_its_bound() -> None:
     """For two labels ``1 / sinh(epsilon / 2)**2``; and for more ``1 + K / (E - 1) <= K / epsilon``."""
-    for k, ratio in itertools.product((2, 3, 4, 7), gradients.SMALL_RATIOS):
+    for k, ratio in itertools.product((2, 3, 4, 7), descent.SMALL_RATIOS):
         for signs in itertools.product((Fraction(1), Fraction(-1)), repeat=k):
             given = Gradients(tuple((sign,) for sign in signs), ratio)
             assert given.moments[0] <= given.bound(factor=1)
@@ -161,7 +167,7 @@ def test_what_a_gaussian_reaches_is_the_mass_above_exp_epsilon(sigma: float, eps
 
     crossing = epsilon * sigma**2 / 2
     mass, _ = quad(above, crossing, 1 + 12 * sigma, epsabs=1e-13, limit=200)
-    assert descent.delta_of_gaussian(2.0, sigma, epsilon) == pytest.approx(mass, abs=1e-10)
+    assert delta_of_gaussian(2.0, sigma, epsilon) == pytest.approx(mass, abs=1e-10)
 
 
 @pytest.mark.parametrize("constant", [0.5, 1.0, 2 * math.sqrt(2), 30.0, 1e3, 1e4])
@@ -183,10 +189,17 @@ def test_as_delta_tends_to_1_the_rate_of_proposition_11_vanishes_and_the_risk_do
     assert abs(outcome.mean - math.sqrt(2) / 16) < 5 * outcome.error
 
 
+def test_algorithm_1_by_hand() -> None:
+    half, quarter, zero = Fraction(1, 2), Fraction(1, 4), Fraction(0)
+    assert kept_labels([quarter, half, quarter], 2) == (0, 1)
+    rows = ((3 * quarter, quarter, zero), (quarter, 3 * quarter, zero), (half, half, zero))
+    assert top_k_rows([half, quarter, quarter], 2, Fraction(3)) == rows
+
+
 def test_the_value_of_the_closed_form_at_three_labels() -> None:
     """Priors 1/2, 1/3, 1/6 at E = 3: `w` is 1/2, 5/8, 3/5."""
-    task = programs.Task((Fraction(1, 2), THIRD, Fraction(1, 6)), Fraction(3))
-    assert task.best_subset == Fraction(5, 8)
+    task = Task((Fraction(1, 2), THIRD, Fraction(1, 6)), Fraction(3))
+    assert programs.best_subset(task) == Fraction(5, 8)
     assert rr_with_prior([1 / 2, 1 / 3, 1 / 6], math.log(3)).value == pytest.approx(5 / 8, rel=1e-14)
 
 

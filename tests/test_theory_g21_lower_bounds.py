@@ -18,10 +18,9 @@ from scipy.stats import binom
 
 from optrand.estimate import top_k_loss_weights
 from optrand.theory import Budget, Claim, check, find
-from optrand.theory.g21.complexity import exceeded, log_term, rademacher, samples
 from optrand.theory.g21.debiased import TopK
-from optrand.theory.g21.groups import group_delta, likeliest, occurrences
-from optrand.theory.g21.least_risk import known_of_a_sign
+from optrand.theory.g21.finite_classes import exceeded, log_term, rademacher, samples
+from optrand.theory.g21.lower_bounds import group_delta, known_of_a_sign, likeliest, occurrences
 from optrand.theory.g21.populations import Copied
 
 LP_TOLERANCE = 1e-7
@@ -180,7 +179,7 @@ def test_what_resampling_spends_is_at_least_what_a_fine_mesh_of_events_finds() -
 
 def test_debiased_losses_by_hand() -> None:
     """With E = 3 and two of three labels kept p = 1/4: (l - (l_0 + l_1) / 4) / (1/2)."""
-    response = TopK((Fraction(1, 2), Fraction(3, 10), Fraction(1, 5)), 2, Fraction(3))
+    response = TopK((Fraction(1, 2), Fraction(3, 10), Fraction(1, 5)), Fraction(3), 2)
     losses = [Fraction(1), Fraction(1, 2), Fraction(0)]
     assert [response.debiased(losses, y) for y in range(3)] == [Fraction(5, 4), Fraction(1, 4), Fraction(-3, 4)]
     assert [response.expected(losses, y) for y in range(3)] == [Fraction(1), Fraction(1, 2), Fraction(3, 4)]
@@ -215,7 +214,7 @@ def test_theorem_17_fails_for_one_function_two_labels_and_one_example() -> None:
     broken = check(claim("Theorem 17")).printed.broken
     assert broken is not None
     assert (broken.left, broken.right) == (1.0, 0.5)
-    assert "k = 2, E = 2)), n = 1, beta = 1/2" in broken.instance
+    assert "E = 2, k = 2)), n = 1, beta = 1/2" in broken.instance
 
 
 @pytest.mark.parametrize("n", [100, 10_000, 1_000_000])

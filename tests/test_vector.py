@@ -18,12 +18,11 @@ from words import GivenWords
 from optrand import Randomizer, certify, solve, unbiased_regression
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.baselines import vector
-from optrand.baselines.alibi import Alibi
 from optrand.baselines.coins import coins, octets
-from optrand.baselines.protocol import ExactRandomizer, FloatRandomizer
-from optrand.baselines.vector import UnaryBits
+from optrand.baselines.vector import Alibi, UnaryBits
 from optrand.errors import InvalidInput
 from optrand.mechanism.privacy import verified_ratio, verified_total
+from optrand.model.protocol import ExactRandomizer, FloatRandomizer
 from optrand.sampling.entropy import EntropySource, SeededEntropy
 
 budgets = st.one_of(st.sampled_from([1e-140, 1e-9, 1e-3, 0.1, 1.0, 4.0, 40.0, 700.0]), st.floats(1e-6, 40.0))

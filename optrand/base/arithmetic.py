@@ -1,7 +1,6 @@
 """Rational brackets of exp and log, and the rational ratio that makes privacy exact.
 
-Nothing here rounds without saying in which direction. ``decimal`` computes ``exp`` and ``ln`` correctly rounded (half
-even), so one unit in the last place on either side of its answer is a proof.
+``decimal`` rounds ``exp`` and ``ln`` correctly (half even), so neighbours of its answer are proven bounds.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ __all__ = [
 ]
 
 Integers = NDArray[np.object_]
-"""An array of Python integers, which know no overflow."""
+"""Array of Python integers, which do not overflow."""
 
 DIGITS = 60
 """Significant decimal digits of the brackets."""
@@ -48,7 +47,7 @@ def _context(digits: int) -> decimal.Context:
 
 
 def _decimal_neighbours(value: decimal.Decimal, context: decimal.Context) -> tuple[Fraction, Fraction]:
-    """The numbers one unit in the last place below and above a correctly rounded ``value``."""
+    """Numbers one unit in the last place below and above a correctly rounded ``value``."""
     return Fraction(context.next_minus(value)), Fraction(context.next_plus(value))
 
 
@@ -91,7 +90,7 @@ def log_bracket(x: Fraction, digits: int = DIGITS) -> tuple[Fraction, Fraction]:
 
 
 def float_below(x: Fraction) -> float:
-    """The largest float that is at most ``x``."""
+    """Largest float that is at most ``x``."""
     try:
         nearest = float(x)
     except OverflowError:
@@ -100,12 +99,12 @@ def float_below(x: Fraction) -> float:
 
 
 def float_above(x: Fraction) -> float:
-    """The smallest float that is at least ``x``; 0 without a sign."""
+    """Smallest float that is at least ``x``; 0 without a sign."""
     return 0.0 - float_below(-x)
 
 
 def log_above(x: Fraction) -> float:
-    """The smallest float that provably is at least ``log(x)``, for a rational ``x >= 1``.
+    """Smallest float that provably is at least ``log(x)``, for a rational ``x >= 1``.
 
     Examples
     --------
@@ -117,20 +116,10 @@ def log_above(x: Fraction) -> float:
 
 @lru_cache(maxsize=256)
 def privacy_ratio(epsilon: float) -> Fraction:
-    """A rational ``R <= exp(epsilon)``, short of it by at most ``2**-50`` of ``exp(epsilon) - 1``.
+    """Rational ratio ``R <= exp(epsilon)`` of mechanisms, less by at most ``2**-50`` of ``exp(epsilon) - 1``.
 
-    Every mechanism's columns hold only the ratios 1 and ``R`` or something between; so with ``R`` rounded *down* the
-    mechanism is epsilon-DP in exact arithmetic.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy budget in nats, above 0.
-
-    Returns
-    -------
-    Fraction
-        ``1 + q * 2**s`` with an integer ``q`` of 52 to 54 bits.
+    Rounded *down*, so that the mechanism is epsilon-DP in exact arithmetic: ``1 + q * 2**s`` with an integer ``q`` of
+    52 to 54 bits. `epsilon` is in nats, above 0.
 
     Examples
     --------
@@ -146,7 +135,7 @@ def privacy_ratio(epsilon: float) -> Fraction:
 
 
 def common_scale(numbers: Iterable[float]) -> int:
-    """The smallest ``2**s`` that turns every given float into an integer when multiplied by it."""
+    """Smallest ``2**s`` that turns every given float into an integer when multiplied by it."""
     return max((float(x).as_integer_ratio()[1] for x in numbers), default=1)
 
 
@@ -155,7 +144,7 @@ MANTISSA = 53
 
 
 def places(numbers: Floats) -> int:
-    """The smallest ``e >= 0`` for which ``numbers * 2**e`` are integers.
+    """Smallest ``e >= 0`` for which ``numbers * 2**e`` are integers.
 
     Examples
     --------
@@ -167,7 +156,7 @@ def places(numbers: Floats) -> int:
 
 
 def scaled(numbers: Floats, digits: int) -> list[int]:
-    """The integers ``numbers * 2**digits``, for at least as many digits as :func:`places` counts.
+    """Integers ``numbers * 2**digits``, for at least as many digits as :func:`places` counts.
 
     Examples
     --------
@@ -180,7 +169,7 @@ def scaled(numbers: Floats, digits: int) -> list[int]:
 
 
 def quotient(numerator: int, denominator: int) -> float:
-    """The float nearest to ``numerator / denominator``, infinite beyond the range of floats."""
+    """Float nearest to ``numerator / denominator``, infinite beyond the range of floats."""
     try:
         return numerator / denominator
     except OverflowError:
@@ -188,7 +177,7 @@ def quotient(numerator: int, denominator: int) -> float:
 
 
 def quotients(numerators: Iterable[int], denominator: int) -> Floats:
-    """The floats nearest to some integers over one denominator."""
+    """Floats nearest to integers over one denominator."""
     return np.array([quotient(numerator, denominator) for numerator in numerators])
 
 

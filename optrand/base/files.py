@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and never in place of something that nobody offered to lose."""
+"""Atomic writes; never overwrites unless asked."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ _NO_DIRECTORY_SYNC = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP}
 def refuse_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Raise if `path` must not be written: a link, a folder, a device, or a file that may not be overwritten.
 
-    A courtesy to the caller, who learns it before the work and not after; :func:`publish` decides for itself.
-
-    Raises
-    ------
-    InvalidInput
+    An early check, before long work; :func:`publish` decides.
     """
     target = Path(path)
     if target.is_symlink():
@@ -37,16 +33,15 @@ def refuse_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> N
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes, *, overwrite: bool = False) -> None:
-    """Write `data` to `path` so that every reader sees all of it or nothing, even after a crash.
+    """Write `data` to `path` atomically: every reader sees all of it or nothing, even after a crash.
 
     Parameters
     ----------
     path : path
         Its directory must exist.
     data : bytes
-        The whole content.
     overwrite : bool
-        Whether an existing file may be replaced. If not, one that appears at the last moment is safe too.
+        Whether an existing file may be replaced; if not, even one that appears during the call is safe.
 
     Raises
     ------
@@ -57,35 +52,17 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, *, overwrite: bo
 
     Notes
     -----
-    A temporary file beside the target is written, flushed to the disk and then renamed, and the directory is flushed
-    as well. A process that is killed leaves at most that temporary file, whose name begins with a dot.
+    A temporary file beside the target is flushed to the disk and renamed, and the directory flushed. A process that is
+    killed leaves at most that file, whose name begins with a dot.
     """
-    refuse_target(path, overwrite=overwrite)
-    target = Path(path)
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
-    # Created here rather than by tempfile, whose files only their owner can read: a mechanism is public.
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        publish(temporary, target, overwrite=overwrite)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with new_file(Path(path), overwrite=overwrite, readable=True) as stream:
+        stream.write(data)
 
 
 def publish(temporary: Path, target: Path, *, overwrite: bool = False) -> None:
-    """Give a finished temporary file its final name, in the same directory, in one step.
+    """Give a finished temporary file, flushed to the disk, its final name in the same directory, in one step.
 
-    Parameters
-    ----------
-    temporary : Path
-        Written and flushed to the disk; it may or may not exist afterwards.
-    target : Path
-        The final name.
-    overwrite : bool
-        Whether an existing file may be replaced.
+    The temporary file may or may not exist afterwards.
 
     Raises
     ------
@@ -135,13 +112,8 @@ def _sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def check_target(path: Path, source: Path, *, overwrite: bool = False) -> None:
-    """Refuse a target before any work: the input under whatever name, a link, a folder, or something that exists.
-
-    Raises
-    ------
-    InvalidInput
-    """
+def check_target(path: Path, read: Path, *, overwrite: bool = False) -> None:
+    """Refuse a target before any work: the file that is `read`, a link, a folder, or something that exists."""
     if not path.parent.is_dir():
         raise InvalidInput(f"{path.parent} is not a folder: make it first, or write elsewhere")
     if not os.access(path.parent, os.W_OK | os.X_OK):
@@ -149,7 +121,7 @@ def check_target(path: Path, source: Path, *, overwrite: bool = False) -> None:
     if path.is_symlink():
         raise InvalidInput(f"{path} is a symbolic link: name the file itself")
     if path.exists():
-        if source.exists() and path.samefile(source):
+        if read.exists() and path.samefile(read):
             raise InvalidInput(f"{path} is the input itself: choose another name for the output")
         if not path.is_file():
             raise InvalidInput(f"{path} is not a regular file: choose another name for the output")
@@ -157,8 +129,8 @@ def check_target(path: Path, source: Path, *, overwrite: bool = False) -> None:
 
 
 @contextmanager
-def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
-    """A stream whose content appears under `path` when the block ends, and only if it ends well.
+def new_file(path: Path, *, overwrite: bool = False, readable: bool = False) -> Iterator[BinaryIO]:
+    """Stream to a file that appears under `path`, atomically, when the block ends without an error.
 
     Raises
     ------
@@ -169,26 +141,28 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
 
     Notes
     -----
-    As :func:`optrand.base.files.write_atomically`, for what does not fit in memory twice. A process that is killed
-    leaves at most a temporary file beside the target, whose name begins with a dot and which its owner alone can read:
-    half a release that nobody knows of must not add to one that everybody sees.
+    For content that does not fit in memory twice; else :func:`optrand.base.files.write_atomically`. A process that is
+    killed leaves at most a temporary file, whose name begins with a dot and which, unless it is `readable`, only its
+    owner can read: half a release must not add to a whole one.
     """
     refuse_target(path, overwrite=overwrite)
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    # Created here rather than by tempfile, whose files only their owner can read: a mechanism is public.
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if readable else 0o600)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.chmod(0o666 & ~_umask())
+        if not readable:
+            temporary.chmod(0o666 & ~_umask())
         publish(temporary, path, overwrite=overwrite)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def _umask() -> int:
-    """The permissions that the user withholds from new files; it can be read only by setting it."""
+    """Permissions withheld from new files, which can be read only by setting them."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask

@@ -1,8 +1,4 @@
-"""Numbers as they are shown: decimal numerals that are rounded in a stated direction, never to the nearest.
-
-What a certificate states is a bound, and a bound whose numeral is rounded to the nearest may be false. A lower bound is
-shown by a numeral at or below it; an upper bound, a gap, a bias or a realised epsilon by one at or above it.
-"""
+"""Decimal numerals of bounds, rounded in a stated direction so that they stay true: lower ones down, upper ones up."""
 
 from __future__ import annotations
 
@@ -14,18 +10,9 @@ __all__ = ["shown_above", "shown_below", "shown_spent"]
 
 
 def shown_below(x: float, digits: int | None = None) -> str:
-    """The largest numeral of so many significant digits that is at most `x`.
+    """Largest numeral of so many significant digits that is at most `x`, in the look of ``format(x, ".3g")``.
 
-    Parameters
-    ----------
-    x : float
-    digits : int, optional
-        At least 1. Without it, the shortest numeral that reads back as `x`, among those at or below it.
-
-    Returns
-    -------
-    str
-        In the look of ``format(x, ".3g")``: no zeros at its end, an exponent where numbers are large or tiny.
+    Without `digits`, the shortest numeral that reads back as `x`, among those at or below it.
 
     Examples
     --------
@@ -38,16 +25,7 @@ def shown_below(x: float, digits: int | None = None) -> str:
 
 
 def shown_above(x: float, digits: int | None = None) -> str:
-    """The smallest numeral of so many significant digits that is at least `x`.
-
-    Parameters
-    ----------
-    x, digits
-        As in :func:`shown_below`.
-
-    Returns
-    -------
-    str
+    """Smallest numeral of so many significant digits that is at least `x`, as :func:`shown_below`.
 
     Examples
     --------
@@ -59,17 +37,17 @@ def shown_above(x: float, digits: int | None = None) -> str:
     return _shown(float(x), digits, decimal.ROUND_CEILING)
 
 
-def shown_spent(epsilon: float, asked: float) -> str:
-    """A realised budget, rounded up; but if it is the one that was asked for, by the name that this one has.
+def shown_spent(epsilon: float, target: float) -> str:
+    """Realised budget rounded up, or in the numeral of the requested one where the two are equal floats.
 
-    The float 0.1 is a little above 1/10, and a mechanism that was asked for it and spends all of it spends 0.1.
+    The float 0.1 is a little above 1/10; a mechanism of that budget that spends all of it spends 0.1.
 
     Examples
     --------
     >>> shown_spent(0.1, 0.1), shown_spent(0.1, 0.2), shown_spent(1.0, 1.0), shown_spent(0.95, 1.0)
     ('0.1', '0.10000000000000001', '1.0', '0.95')
     """
-    return repr(asked) if epsilon == asked else shown_above(epsilon)
+    return repr(target) if epsilon == target else shown_above(epsilon)
 
 
 def _shown(x: float, digits: int | None, rounding: str) -> str:

@@ -1,12 +1,10 @@
-"""Canonical JSON with a digest, read without forgiveness.
+"""Canonical JSON with a digest, and a strict reader.
 
-A document is what :mod:`json` makes of plain dictionaries, lists, strings and floats, with two conventions: exact
-integers are strings of decimal digits (no reader can round them), and every measured quantity is a JSON number with a
-point or an exponent, which Python writes so that reading gives the same float back.
+Exact integers are strings of decimal digits, which no reader can round; measured quantities are JSON numbers with a
+point or an exponent, which read back as the same float.
 
-The *canonical* bytes of a document have sorted keys, no white space, ASCII only and one newline at the end. The digest
-is taken over them, not over the bytes of the file: a file that somebody has indented for reading still means the same
-and still passes. Everything else is refused with its own :class:`~optrand.errors.InvalidFile`.
+*Canonical* bytes have sorted keys, no white space, ASCII only and one newline at the end. The digest is taken over
+them, so that a file indented for reading still passes. Everything else raises :class:`~optrand.errors.InvalidFile`.
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ _DIGITS = re.compile(r"0|[1-9][0-9]*")
 
 
 def canonical(document: Document) -> bytes:
-    r"""The one byte string that stands for a document.
+    r"""Canonical bytes of a document.
 
     Examples
     --------
@@ -69,7 +67,7 @@ def digest(document: Document) -> str:
 
 
 def sealed(content: Document, *, kind: str = FORMAT) -> Document:
-    """The content under a format of this package and its schema, with its digest.
+    """Content under a format of this package and its schema, with its digest.
 
     Examples
     --------
@@ -81,7 +79,7 @@ def sealed(content: Document, *, kind: str = FORMAT) -> Document:
 
 
 def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = (), *, kind: str = FORMAT) -> Document:
-    """The content of a sealed document, after every check that needs no mathematics.
+    """Content of a sealed document, without ``format``, ``schema`` and ``digest``, after all structural checks.
 
     Parameters
     ----------
@@ -94,16 +92,11 @@ def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = (), *, k
     kind : str
         The format that the file must have.
 
-    Returns
-    -------
-    dict
-        The content without ``format``, ``schema`` and ``digest``.
-
     Raises
     ------
     InvalidFile
-        Not UTF-8, not JSON (NaN and infinities are no JSON), a key given twice, another format, another schema,
-        unknown or missing fields, or a digest that is not that of the content.
+        Not UTF-8, not JSON (NaN and infinities are no JSON), a duplicate key, another format or schema, unknown or
+        missing fields, or a wrong digest.
     """
     try:
         document = _parse(data)
@@ -127,7 +120,7 @@ def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = (), *, k
 
 
 def stated_format(data: bytes) -> str | None:
-    """The format that a file says it has, unverified; None where it says nothing.
+    """Format that a file states, unverified; None where it states none.
 
     Raises
     ------
@@ -203,7 +196,7 @@ def _check_schema(schema: object) -> None:
 
 
 def fields(value: object, where: str, names: Iterable[str]) -> Document:
-    """`value`, if it is an object with exactly the named fields."""
+    """Return `value`, checked to be an object with exactly the named fields."""
     if not isinstance(value, dict):
         raise InvalidFile(f"{where} is {_kind(value)}, expected an object")
     expected = set(names)
@@ -215,19 +208,19 @@ def fields(value: object, where: str, names: Iterable[str]) -> Document:
 
 
 def number(value: object, where: str) -> float:
-    """`value`, if it is a JSON number with a point or an exponent."""
+    """Return `value`, checked to be a JSON number with a point or an exponent."""
     if type(value) is not float:
         raise InvalidFile(f"{where} is {_kind(value)}, expected a number with a point or an exponent, such as 1.0")
     return value
 
 
 def numbers(value: object, where: str) -> list[float]:
-    """`value`, if it is a list of such numbers."""
+    """Return `value`, checked to be a list of such numbers."""
     return [number(item, f"{where}[{i}]") for i, item in enumerate(_listed(value, where))]
 
 
 def integer(value: object, where: str) -> int:
-    """The integer that a string of at most 4,000 decimal digits stands for.
+    """Integer of a string of at most 4,000 decimal digits.
 
     Examples
     --------
@@ -251,12 +244,12 @@ def integer(value: object, where: str) -> int:
 
 
 def integers(value: object, where: str) -> list[int]:
-    """`value` read as a list of such integers."""
+    """Integers of a list of such strings."""
     return [integer(item, f"{where}[{i}]") for i, item in enumerate(_listed(value, where))]
 
 
 def positions(value: object, where: str) -> list[int]:
-    """`value`, if it is a list of bare integers from 0: places in other lists, which readers do not round."""
+    """Return `value`, checked to be a list of bare integers from 0: indices into other lists."""
     for i, item in enumerate(_listed(value, where)):
         if type(item) is not int or item < 0:
             kind = "negative" if type(item) is int else _kind(item)
@@ -271,7 +264,7 @@ def _listed(value: object, where: str) -> list[Any]:
 
 
 def rows(value: object, where: str, width: int) -> list[list[Any]]:
-    """`value`, if it is a list of lists that all have `width` entries."""
+    """Return `value`, checked to be a list of lists that all have `width` entries."""
     for y, row in enumerate(_listed(value, where)):
         if len(_listed(row, f"{where}[{y}]")) != width:
             raise InvalidFile(f"{where}[{y}] has {len(row)} entries, expected {width} like every row")

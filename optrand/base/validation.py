@@ -11,35 +11,35 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.errors import InvalidInput
 
-__all__ = ["Floats", "epsilon", "frozen", "labels", "prior", "real", "values"]
+__all__ = ["Floats", "epsilon", "frozen", "integer", "labels", "prior", "real", "values"]
 
 Floats = NDArray[np.float64]
 
 MAX_EPSILON = 700.0
-"""Beyond this ``exp(epsilon)`` leaves the range of floats."""
+"""Largest epsilon, beyond which ``exp(epsilon)`` leaves the range of floats."""
 
 MAX_INTEGER = 2**53
-"""Integers above this are not all floats."""
+"""Largest integer up to which all integers are floats."""
 
 MAX_MAGNITUDE = 1e150
-"""Squares of larger numbers leave the range of floats."""
+"""Largest magnitude, beyond which squares leave the range of floats."""
 
 MIN_SPREAD = 1e-150
-"""Squares of smaller differences vanish in floats."""
+"""Least difference, below which squares vanish in floats."""
 
 PRIOR_SUM_TOLERANCE = 1e-9
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
 
 def frozen(array: ArrayLike) -> Floats:
-    """A read-only float copy of ``array``."""
+    """Read-only float copy of ``array``."""
     copy = np.array(array, dtype=np.float64)
     copy.flags.writeable = False
     return copy
 
 
 def real(value: object, name: str) -> float:
-    """``value`` as a finite float; booleans and strings are refused."""
+    """Return ``value`` as a finite float; booleans and strings are refused."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Real, np.floating, np.integer)):
         raise InvalidInput(f"{name} is of type {type(value).__name__}, expected a real number")
     try:
@@ -51,8 +51,17 @@ def real(value: object, name: str) -> float:
     return number
 
 
+def integer(value: object, name: str, least: int, most: float = math.inf, *, why: str = "") -> int:
+    """``value`` as an integer from ``least`` to ``most``; booleans, floats and strings are refused."""
+    given = value.item() if isinstance(value, np.generic) else value
+    if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
+        bounds = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
+        raise InvalidInput(f"{name} is {given!r}, expected an integer {bounds}{why}")
+    return given
+
+
 def epsilon(value: object, name: str = "epsilon") -> float:
-    """A privacy budget in nats: a finite number above 0 and at most 700."""
+    """Return a privacy budget in nats: a finite number above 0 and at most 700."""
     number = real(value, name)
     if number <= 0:
         raise InvalidInput(f"{name} is {number}, expected a number above 0 (nats)")
@@ -65,14 +74,14 @@ def epsilon(value: object, name: str = "epsilon") -> float:
 
 
 def values(given: ArrayLike | Sequence[object], name: str) -> Floats:
-    """A non-empty, one-dimensional array of finite floats, ``-0.0`` turned into ``0.0``."""
+    """Return a non-empty, one-dimensional array of finite floats, ``-0.0`` turned into ``0.0``."""
     array = np.asarray(given)
     if array.ndim != 1:
         raise InvalidInput(f"{name} has {array.ndim} dimensions, expected one")
     if array.size == 0:
         raise InvalidInput(f"{name} is empty, expected at least one value")
     if isinstance(given, (list, tuple)) or array.dtype.kind not in "fiu":
-        # Of a list its own elements are looked at: numpy would turn booleans and large integers into floats.
+        # The elements of a list are checked themselves: numpy would turn booleans and large integers into floats.
         elements = list(given) if isinstance(given, (list, tuple)) else array.tolist()
         if not all(isinstance(x, Real) and not isinstance(x, bool) for x in elements):
             raise InvalidInput(f"{name} holds values of type {array.dtype.type.__name__}, expected numbers")
@@ -103,7 +112,7 @@ def squarable(array: Floats, name: str) -> None:
 
 
 def labels(given: ArrayLike | Sequence[object]) -> Floats:
-    """A set of labels: distinct finite numbers with a range that floats can square, in the order given."""
+    """Return a set of labels: distinct finite numbers with a range that floats can square, in the order given."""
     array = values(given, "labels")
     distinct(array, "labels")
     squarable(array, "labels")
@@ -113,7 +122,7 @@ def labels(given: ArrayLike | Sequence[object]) -> Floats:
 
 
 def prior(given: ArrayLike | Sequence[object], size: int | None = None) -> Floats:
-    """A probability distribution: no negative, subnormal or NaN entry, summing to 1 within 1e-9."""
+    """Return a probability distribution: no negative, subnormal or NaN entry, summing to 1 within 1e-9."""
     array = values(given, "prior")
     if size is not None and array.size != size:
         raise InvalidInput(f"prior has {array.size} entries for {size} labels, expected one per label")

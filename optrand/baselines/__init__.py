@@ -1,16 +1,12 @@
 """The randomizers that the papers compare with, and those that are not finite channels over labels."""
 
-from optrand.baselines.alibi import Alibi
-from optrand.baselines.cluster import ClusterRelease, ClusterRR
-from optrand.baselines.cluster_priors import ClusterPriorRelease, ClusterPriorRR, ClusterPriors
+from optrand.baselines.additive import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
+from optrand.baselines.cluster import ClusterPriorRelease, ClusterPriorRR, ClusterPriors, ClusterRelease, ClusterRR
 from optrand.baselines.groups import Groups
-from optrand.baselines.laplace import DiscreteLaplace, Laplace
-from optrand.baselines.peer_bounds import PeerToPeerRow, peer_to_peer_table
-from optrand.baselines.peer_to_peer import PeerPrivacy, PeerRelease, PeerToPeer
-from optrand.baselines.protocol import ExactRandomizer, FloatRandomizer, LabelRandomizer, Moments
+from optrand.baselines.peer_to_peer import PeerPrivacy, PeerRelease, PeerToPeer, PeerToPeerRow, peer_to_peer_table
 from optrand.baselines.randomization import LabelRandomization, UniformRR
-from optrand.baselines.staircase import DiscreteStaircase, Staircase
-from optrand.baselines.vector import UnaryBits
+from optrand.baselines.vector import Alibi, UnaryBits
+from optrand.model.protocol import ExactRandomizer, FloatRandomizer, LabelRandomizer, Moments
 
 __all__ = [
     "Alibi",

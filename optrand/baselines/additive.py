@@ -1,4 +1,4 @@
-r"""A label plus noise, clipped or not: what the additive mechanisms of [B23], Appendix F, have in common.
+r"""A label plus noise, clipped or not: the additive mechanisms of [B23], Appendix F.
 
 The noise :math:`Z` is scaled to the sensitivity, the range of the labels, so that no two labels are further apart than
 the noise can hide. Clipping to an interval, and rounding to a finite set of outputs, look only at the noisy label and
@@ -7,26 +7,42 @@ cost no privacy.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import Floats, real
+from optrand.base.arithmetic import quotient
+from optrand.base.validation import MAX_INTEGER, Floats, frozen, integer, real
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import values as checked_values
-from optrand.baselines.noise import Noise
-from optrand.baselines.protocol import Moments
+from optrand.baselines.noise import ContinuousStaircase, DiscreteLaplaceNoise, LaplaceNoise, LatticeStaircase, Noise
 from optrand.errors import InvalidInput
-from optrand.model.outputs import Interval
+from optrand.model.outputs import Interval, Line, in_words
+from optrand.model.protocol import Moments
 from optrand.model.randomizer import Randomizer
+from optrand.sampling.discrete_noise import discrete_laplace, discrete_staircase
 from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 
-__all__ = ["Additive", "ContinuousAdditive", "as_written", "uniforms"]
+__all__ = [
+    "Additive",
+    "ContinuousAdditive",
+    "DiscreteLaplace",
+    "DiscreteStaircase",
+    "Laplace",
+    "LatticeAdditive",
+    "Staircase",
+    "as_written",
+    "best_gamma",
+    "best_rise",
+    "uniforms",
+]
 
 UNIFORM_BITS = 53
 """As many as a float holds."""
@@ -37,8 +53,18 @@ MIN_EPSILON = 1e-300
 MAX_SCALE = 1e300
 """A larger ``sensitivity / epsilon``, times a logarithm, may be no float; noise in integers is of any size."""
 
+MAX_STEPS = 2**50
+"""A range of that many steps, rounded to a float, is still nearest to the right number of them."""
+
 MISWRITTEN = 1e-9
 """The share of the sensitivity by which labels may be further apart as floats than as they are written."""
+
+
+class Reach(TypedDict, total=False):
+    """Options of every kind of noise: where releases are clipped, and the distance that the noise hides."""
+
+    clip: Interval | None
+    sensitivity: float | None
 
 
 @dataclass(frozen=True, init=False)
@@ -52,19 +78,27 @@ class Additive(ABC):
 
     For a distance :math:`t < 0` (a label outside) put :math:`R(|t|) + t` and :math:`t^2 - Q(|t|)` instead.
 
-    Attributes
+    Parameters
     ----------
-    labels : Interval
-        Where labels lie; no other value is ever randomized.
+    labels : Interval or (k,) array
+        Where labels lie, or all of them; no other value is ever randomized.
     epsilon : float
-        In nats.
-    clip : Interval or None
-        Where releases lie.
-    sensitivity : float
-        The distance that the noise hides, at least the range of the labels.
+        In nats; of noise in integers taken as the rational number that the float is.
+    clip : Interval, optional
+        Clip releases to it: less loss, and a bias.
+    sensitivity : float, optional
+        The distance that the noise hides, at least the range of the labels, which is the default.
+
+    Raises
+    ------
+    InvalidInput
+        Arguments without meaning, or a sensitivity below the range of the labels.
     """
 
     exact: ClassVar[bool]
+    n: ClassVar[None] = None
+    """There is no finite number of outputs."""
+
     labels: Interval
     epsilon: float
     clip: Interval | None
@@ -115,9 +149,41 @@ class Additive(ABC):
         """The unit of the noise, in units of the labels."""
         return 1.0
 
-    @abstractmethod
+    @property
+    def realised_epsilon(self) -> float:
+        """Epsilon: the sensitivity may be attained."""
+        return self.epsilon
+
+    @property
+    def outputs_in_words(self) -> str:
+        """Where releases lie."""
+        return in_words(self.clip or Line())
+
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """One noisy label for every label in `values`."""
+        """One noisy label for every label in `values`; where :attr:`exact`, with exactly the stated probabilities.
+
+        Parameters
+        ----------
+        values : array of integers or floats, any shape
+            Between the ends of the labels, and on the lattice if there is one.
+        source : EntropySource, optional
+            The operating system by default, the only choice for a release.
+
+        Returns
+        -------
+        array of floats, of the shape of `values`
+        """
+        array = np.asarray(values)
+        if array.size and (array.dtype.kind not in "iuf" or array.dtype.itemsize > np.float64().itemsize):
+            raise InvalidInput(
+                f"values are of type {array.dtype.type.__name__}, expected integers or floats of at most 64 bits"
+            )
+        private = self._within(array.astype(np.float64)).reshape(-1)
+        return self._noisy(private, SystemEntropy() if source is None else source).reshape(array.shape)
+
+    @abstractmethod
+    def _noisy(self, values: Floats, source: EntropySource) -> Floats:
+        """Releases of labels, shape ``(count,)``."""
 
     def positions(self, values: Floats, name: str) -> Floats:  # noqa: ARG002
         """Numbers in units of the noise; `name` says what they are where some are refused."""
@@ -130,20 +196,19 @@ class Additive(ABC):
         ----------
         labels : (k,) array
             Among the declared ones, in any order. Public.
-
-        Returns
-        -------
-        Moments
         """
         places = self.positions(self._within(checked_values(labels, "labels")), "label")
         if self.clip is None:
             return Moments(np.zeros(places.size), np.full(places.size, self.noise.variance * self.unit * self.unit))
-        low, high = self.positions(np.array([self.clip.low, self.clip.high]), "end of clip")
+        low, high = self._ends(self.clip)
         mean_above, square_above = self._towards(high - places)
         mean_below, square_below = self._towards(places - low)
         biases = mean_above - mean_below
         variances = np.maximum(square_above + square_below - biases**2, 0.0)
         return Moments(biases * self.unit, variances * self.unit * self.unit)
+
+    def _ends(self, clip: Interval) -> Floats:
+        return self.positions(np.array([clip.low, clip.high]), "end of clip")
 
     def _towards(self, reach: Floats) -> tuple[Floats, Floats]:
         """The part of the first two moments that one end of the interval is responsible for."""
@@ -194,15 +259,6 @@ class Additive(ABC):
             )
         return values
 
-    def _private(self, values: ArrayLike) -> Floats:
-        """Private labels as floats, of any shape."""
-        array = np.asarray(values)
-        if array.size and (array.dtype.kind not in "iuf" or array.dtype.itemsize > np.float64().itemsize):
-            raise InvalidInput(
-                f"values are of type {array.dtype.type.__name__}, expected integers or floats of at most 64 bits"
-            )
-        return self._within(array.astype(np.float64))
-
 
 @dataclass(frozen=True, init=False)
 class ContinuousAdditive(Additive):
@@ -215,26 +271,400 @@ class ContinuousAdditive(Additive):
     exact: ClassVar[Literal[False]] = False
 
     @abstractmethod
-    def _draw(self, count: int, source: EntropySource) -> Floats:
-        """Noise, shape ``(count,)``."""
+    def _sizes(self, count: int, source: EntropySource) -> Floats:
+        """Noise without its sign, shape ``(count,)``."""
 
-    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """One noisy label for every label in `values`.
+    def _noisy(self, values: Floats, source: EntropySource) -> Floats:
+        sign = np.where(uniforms(source, values.size) < 0.5, -1.0, 1.0)
+        noisy: Floats = values + sign * self._sizes(values.size, source)
+        return noisy if self.clip is None else np.clip(noisy, self.clip.low, self.clip.high)
+
+
+@dataclass(frozen=True, init=False)
+class LatticeAdditive(Additive):
+    """Labels ``low + i * step`` for integers ``i``, and noise in whole steps: exact, as nothing but integers is added.
+
+    A label is known by its ``i``, noise is added to that, and only the sum is turned into a float: a function of the
+    sum alone, so that the rounding of floats does not depend on which label it was.
+
+    Parameters
+    ----------
+    labels, epsilon, clip, sensitivity
+        As in :class:`Additive`: labels and the ends of `clip` are whole steps from the lowest label, and the
+        sensitivity is a whole number of steps.
+    step : float
+        The decimal that it is written as: 0.01 means one hundredth.
+    """
+
+    exact: ClassVar[Literal[True]] = True
+    step: float
+
+    def __init__(
+        self, labels: Interval | ArrayLike, epsilon: float, *, step: float = 1.0, **options: Unpack[Reach]
+    ) -> None:
+        super().__init__(labels, epsilon, **options)
+        object.__setattr__(self, "step", real(step, "step"))
+        if self.step <= 0:
+            raise InvalidInput(f"step is {self.step:g}, expected a distance above 0")
+        steps = as_written(self.sensitivity) / as_written(self.step)
+        if steps.denominator != 1:
+            raise InvalidInput(
+                f"sensitivity is {self.sensitivity:g} with a step of {self.step:g}, expected a whole number of steps: "
+                "take the next larger one"
+            )
+        if steps > MAX_STEPS:
+            raise InvalidInput(f"sensitivity is {self.sensitivity:g} and more than 2**50 steps: take a longer step")
+        declared = [self.labels.low, self.labels.high] if isinstance(labels, Interval) else labels
+        places = self.positions(np.asarray(declared, dtype=np.float64), "label")
+        # Where floats are sparser than the lattice a label may stand for a place further up than it is written.
+        if int(places.max()) > self.steps:
+            raise InvalidInput(
+                f"the labels are {int(places.max())} steps of {self.step:g} apart as floats, the sensitivity is "
+                f"{self.steps}: take the lowest label from all others first, or choose a longer step"
+            )
+        if self.clip is not None:
+            self._ends(self.clip)
+
+    @property
+    def unit(self) -> float:
+        """One step."""
+        return self.step
+
+    @property
+    def outputs_in_words(self) -> str:
+        """Where releases lie, and how far apart."""
+        return f"{super().outputs_in_words}, in steps of {self.step!r}"
+
+    @property
+    def steps(self) -> int:
+        """The sensitivity in steps."""
+        return int(as_written(self.sensitivity) / as_written(self.step))
+
+    @abstractmethod
+    def _draw(self, count: int, source: EntropySource) -> tuple[int, ...]:
+        """Exact noise, in steps."""
+
+    def _noisy(self, values: Floats, source: EntropySource) -> Floats:
+        places = self.positions(values, "value").astype(np.int64).tolist()
+        noisy = [place + shift for place, shift in zip(places, self._draw(values.size, source), strict=True)]
+        if self.clip is not None:
+            low, high = (int(end) for end in self._ends(self.clip))
+            noisy = [min(max(place, low), high) for place in noisy]
+        return np.array(self._named(noisy), dtype=np.float64)
+
+    def channel(self, labels: ArrayLike) -> Randomizer:
+        """The whole finite channel of a clipped mechanism: each value of the lattice that can be released.
 
         Parameters
         ----------
-        values : array of integers or floats, any shape
-            Between the ends of the labels.
-        source : EntropySource, optional
-            The operating system by default.
+        labels : (k,) array
+            Strictly increasing.
 
-        Returns
-        -------
-        array of floats, of the shape of `values`
+        Raises
+        ------
+        InvalidInput
+            Releases are not clipped, so that there are infinitely many of them.
         """
-        array = self._private(values)
-        noisy = array + self._draw(array.size, SystemEntropy() if source is None else source).reshape(array.shape)
-        return noisy if self.clip is None else np.clip(noisy, self.clip.low, self.clip.high)
+        if self.clip is None:
+            raise InvalidInput("without clip= there are infinitely many releases: use discretised(labels, outputs)")
+        low, high = (int(end) for end in self._ends(self.clip))
+        return self.discretised(labels, self._named(range(low, high + 1)))
+
+    def positions(self, values: Floats, name: str) -> Floats:
+        """Steps of each value above the lowest label; refused unless it is a whole number of them."""
+        with np.errstate(over="ignore"):
+            places = np.rint((values - self.labels.low) / self.step)
+        places = np.where(np.abs(places) <= MAX_INTEGER, places, 0.0)
+        distinct, where = np.unique(places, return_inverse=True)
+        if (np.array(self._named(distinct.astype(np.int64).tolist()))[where] != values).any():
+            raise InvalidInput(
+                f"at least one {name} is no whole number of steps of {self.step:g} from {self.labels.low:g}: round "
+                "them first, or choose a step that fits"
+            )
+        return frozen(places)
+
+    def cuts(self, places: Floats) -> Floats:
+        """Halfway between integers; what is as far from one output as from the next goes to the lower one."""
+        cuts: Floats = np.floor(super().cuts(places)) + 0.5
+        return cuts
+
+    def _named(self, places: list[int] | range) -> list[float]:
+        """The floats nearest to the values of the lattice."""
+        low, step = as_written(self.labels.low), as_written(self.step)
+        common = math.lcm(low.denominator, step.denominator)
+        start, stride = int(low * common), int(step * common)
+        return [quotient(start + place * stride, common) for place in places]
+
+
+@dataclass(frozen=True, init=False)
+class Laplace(ContinuousAdditive):
+    r"""The Laplace mechanism ([DMNS06]; [B23], Definition 18), in floats: a baseline, not for a release.
+
+    .. math:: M(y) = y + Z, \qquad h(z) = \frac{\varepsilon}{2 \Delta} e^{-\varepsilon |z| / \Delta}
+
+    *Proof of privacy.* :math:`|v - y|` and :math:`|v - y'|` differ by at most :math:`|y - y'| \leq \Delta`. ∎
+
+    Parameters
+    ----------
+    labels, epsilon, clip, sensitivity
+        As in :class:`Additive`.
+
+    Notes
+    -----
+    Without clipping the variance is :math:`2 (\Delta / \varepsilon)^2`.
+
+    Examples
+    --------
+    >>> from optrand.model.outputs import Interval
+    >>> Laplace([0, 1], 0.5).moments([0, 1]).loss([0.5, 0.5])
+    4.0
+
+    Rounded to finitely many outputs it is a channel, which can be compared with the best there is:
+
+    >>> import optrand
+    >>> problem = optrand.regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
+    >>> clipped = Laplace([0, 1, 2], 1.0, clip=Interval(0, 2)).discretised([0, 1, 2], [0, 0.5, 1, 1.5, 2])
+    >>> proof = optrand.certify(problem, clipped, optrand.solve(problem).dual)
+    >>> round(proof.lower, 4), round(proof.upper, 4), proof.epsilon <= 1 + 1e-12
+    (0.2527, 0.484, True)
+    """
+
+    @property
+    def noise(self) -> LaplaceNoise:
+        """Noise of scale sensitivity over epsilon."""
+        return LaplaceNoise(self.sensitivity / self.epsilon)
+
+    def _sizes(self, count: int, source: EntropySource) -> Floats:
+        sizes: Floats = -self.noise.scale * np.log(uniforms(source, count))
+        return sizes
+
+
+@dataclass(frozen=True, init=False)
+class DiscreteLaplace(LatticeAdditive):
+    r"""The discrete Laplace, or geometric, mechanism ([GRS12]; [B23], Definition 17), drawn exactly.
+
+    .. math:: M(y) = y + s Z, \qquad \Pr[Z = i] = \frac{1 - q}{1 + q} q^{|i|}, \quad q = e^{-\varepsilon s / \Delta}
+
+    with the step :math:`s` of the lattice that the labels are on. Private as :class:`Laplace` is.
+
+    Parameters
+    ----------
+    labels, epsilon, clip, sensitivity, step
+        As in :class:`LatticeAdditive`.
+
+    Notes
+    -----
+    Without clipping the variance is :math:`s^2 \cdot 2 q / (1 - q)^2`. Ten to thirty microseconds a draw.
+
+    Examples
+    --------
+    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.model.outputs import Interval
+    >>> mechanism = DiscreteLaplace([0, 1, 2, 3], 1.0, clip=Interval(0, 3))
+    >>> mechanism.sample([0, 0, 3, 3], source=SeededEntropy(4)).tolist()
+    [1.0, 1.0, 3.0, 0.0]
+
+    The whole channel is finite. It can be compared with the best there is:
+
+    >>> import optrand
+    >>> problem = optrand.regression([0, 1, 2, 3], [0.4, 0.3, 0.2, 0.1], 1.0)
+    >>> proof = optrand.certify(problem, mechanism.channel(problem.labels), optrand.solve(problem).dual)
+    >>> round(proof.lower, 4), round(proof.upper, 4), proof.epsilon <= 1 + 1e-12
+    (0.4292, 1.0296, True)
+    """
+
+    @property
+    def noise(self) -> DiscreteLaplaceNoise:
+        """Noise of rate epsilon over sensitivity, in steps."""
+        return DiscreteLaplaceNoise(self.epsilon / self.steps)
+
+    def _draw(self, count: int, source: EntropySource) -> tuple[int, ...]:
+        return discrete_laplace(self.steps / Fraction(self.epsilon), count, source=source)
+
+
+@dataclass(frozen=True, init=False)
+class Staircase(ContinuousAdditive):
+    r"""The staircase mechanism ([GV14]; [B23], Definition 20), in floats: a baseline, not for a release.
+
+    .. math:: M(y) = y + Z, \qquad h(z) = a e^{-\varepsilon (\lfloor |z| / \Delta \rfloor
+              + [|z| \bmod \Delta \geq \gamma \Delta])},
+              \quad a = \frac{1 - e^{-\varepsilon}}{2 \Delta (\gamma + e^{-\varepsilon} (1 - \gamma))}
+
+    *Proof of privacy.* The exponent counts jumps at the distances :math:`(j + \gamma) \Delta` and :math:`(j + 1)
+    \Delta`, :math:`j \geq 0`, of which the latter undo the former: it rises by one over each :math:`\Delta`. On one
+    side of 0 two places at most :math:`\Delta` apart differ by at most one; on both sides their distances from 0 add up
+    to at most :math:`\Delta`, and both exponents are 0 or 1. ∎
+
+    Parameters
+    ----------
+    labels, epsilon, clip, sensitivity
+        As in :class:`Additive`.
+    gamma : float, optional
+        The share of a stair that is on its upper level, strictly between 0 and 1; by default :func:`best_gamma`.
+
+    Examples
+    --------
+    Never worse than Laplace noise, and much better where epsilon is large:
+
+    >>> variances = [kind([0, 1], 6.0).moments([0]).variance([1.0]) for kind in (Staircase, Laplace)]
+    >>> [round(variance, 5) for variance in variances]
+    [0.01411, 0.05556]
+    """
+
+    gamma: float
+
+    def __init__(
+        self, labels: Interval | ArrayLike, epsilon: float, *, gamma: float | None = None, **options: Unpack[Reach]
+    ) -> None:
+        super().__init__(labels, epsilon, **options)
+        share = best_gamma(self.epsilon) if gamma is None else real(gamma, "gamma")
+        if not 0 < share < 1:
+            raise InvalidInput(f"gamma is {share:g}, expected a share strictly between 0 and 1")
+        object.__setattr__(self, "gamma", share)
+
+    @property
+    def noise(self) -> ContinuousStaircase:
+        """Stairs as long as the sensitivity."""
+        return ContinuousStaircase(self.epsilon, self.sensitivity, self.gamma)
+
+    def _sizes(self, count: int, source: EntropySource) -> Floats:
+        """[GV14], Algorithm 1: a stair, a place on a level, and which level."""
+        stair = np.floor(-np.log(uniforms(source, count)) / self.epsilon)
+        place = uniforms(source, count)
+        upper = self.gamma / (self.gamma + math.exp(-self.epsilon) * (1 - self.gamma))
+        on_upper = uniforms(source, count) < upper
+        within = np.where(on_upper, self.gamma * place, self.gamma + (1 - self.gamma) * place)
+        sizes: Floats = (stair + within) * self.sensitivity
+        return sizes
+
+
+@dataclass(frozen=True, init=False)
+class DiscreteStaircase(LatticeAdditive):
+    r"""The discrete staircase mechanism ([GV14]; [B23], Definition 19), drawn exactly.
+
+    .. math:: M(y) = y + s Z, \qquad \Pr[Z = i] = a e^{-\varepsilon (\lfloor |i| / D \rfloor + [|i| \bmod D \geq r])},
+              \quad a = \frac{1 - e^{-\varepsilon}}{2 r + 2 e^{-\varepsilon} (D - r) - (1 - e^{-\varepsilon})}
+
+    with the step :math:`s` of the lattice that the labels are on and :math:`D = \Delta / s`. Private as
+    :class:`Staircase` is. At ``D = 1`` it is the discrete Laplace mechanism.
+
+    Parameters
+    ----------
+    labels, epsilon, clip, sensitivity, step
+        As in :class:`LatticeAdditive`.
+    rise : int, optional
+        How many integers of a stair are on its upper level, :math:`r`, from 1 to ``D``; by default :func:`best_rise`.
+
+    Notes
+    -----
+    Fifteen to thirty-five microseconds a draw.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> mechanism = DiscreteStaircase([0, 1, 2, 3], 3.0, clip=optrand.Interval(0, 3))
+    >>> mechanism.rise
+    1
+    >>> problem = optrand.regression([0, 1, 2, 3], [0.4, 0.3, 0.2, 0.1], 3.0)
+    >>> proof = optrand.certify(problem, mechanism.channel(problem.labels), optrand.solve(problem).dual)
+    >>> round(proof.lower, 4), round(proof.upper, 4), proof.epsilon <= 3 + 1e-12
+    (0.151, 0.2671, True)
+    """
+
+    rise: int
+
+    def __init__(
+        self,
+        labels: Interval | ArrayLike,
+        epsilon: float,
+        *,
+        step: float = 1.0,
+        rise: int | None = None,
+        **options: Unpack[Reach],
+    ) -> None:
+        super().__init__(labels, epsilon, step=step, **options)
+        if rise is None:
+            rise = best_rise(self.epsilon, self.steps)
+        object.__setattr__(self, "rise", integer(rise, "rise", 1, self.steps, why=", the steps of a stair"))
+
+    @property
+    def noise(self) -> LatticeStaircase:
+        """Stairs as long as the sensitivity, in steps."""
+        return LatticeStaircase(self.epsilon, self.steps, self.rise)
+
+    def _draw(self, count: int, source: EntropySource) -> tuple[int, ...]:
+        return discrete_staircase(Fraction(self.epsilon), count, sensitivity=self.steps, rise=self.rise, source=source)
+
+
+def best_gamma(epsilon: float) -> float:
+    r"""The share of the upper level that makes the variance of the staircase least.
+
+    .. math:: \gamma = \frac{(b (1 + b) / 2)^{1/3} - b}{1 - b}, \qquad b = e^{-\varepsilon}
+
+    Parameters
+    ----------
+    epsilon : float
+        In nats.
+
+    Returns
+    -------
+    float
+        Below 1/2, its limit at 0; about ``exp(-epsilon / 3) / 2**(1 / 3)`` at large epsilon.
+
+    Notes
+    -----
+    [GV14] prints :math:`-b / (1 - b) + (b - 2 b^2 + 2 b^4 - b^5)^{1/3} / (2^{1/3} (1 - b)^2)`, whose radicand is
+    :math:`b (1 + b) (1 - b)^3`. It is evaluated without the difference of near numbers.
+
+    Examples
+    --------
+    >>> round(best_gamma(1e-9), 6), round(best_gamma(1.0), 6)
+    (0.5, 0.416737)
+    """
+    budget = checked_epsilon(epsilon)
+    fall = -math.expm1(-budget)
+    return math.exp(-budget) * math.expm1((2 * budget + math.log1p(-fall / 2)) / 3) / fall
+
+
+def best_rise(epsilon: float, length: int) -> int:
+    r"""The number of integers on the upper level that makes the variance of the discrete staircase least.
+
+    Parameters
+    ----------
+    epsilon : float
+        In nats.
+    length : int
+        Integers on a stair, at least 1.
+
+    Returns
+    -------
+    int
+        From 1 to `length`.
+
+    Notes
+    -----
+    Raising the integer :math:`r` of every stair to the upper level adds mass whose mean square is
+    :math:`(1 - e^{-\varepsilon}) \sum_j e^{-j \varepsilon} (r + j D)^2`, and the new variance is a mean of that and of
+    the old one. The former grows with :math:`r`: once it is above the variance it stays above, so that the variance
+    falls and then rises, and bisection finds where it is least.
+    Cost ``O(log(length))``.
+
+    Examples
+    --------
+    >>> [best_rise(epsilon, 52) for epsilon in (0.1, 1.0, 4.0)]
+    [26, 22, 11]
+    """
+    budget = checked_epsilon(epsilon)
+    if length < 1:
+        raise InvalidInput(f"a stair of {length} integer(s), expected at least one")
+    growth = 1 / math.expm1(budget)
+
+    def enough(rise: int) -> bool:
+        # The moments of a geometric number of stairs: its mean is `growth`.
+        added = rise**2 + 2 * rise * length * growth + length**2 * growth * (1 + 2 * growth)
+        return added >= LatticeStaircase(budget, length, rise).variance
+
+    return 1 + bisect_left(range(1, length), True, key=enough)
 
 
 def uniforms(source: EntropySource, count: int) -> Floats:

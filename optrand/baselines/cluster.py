@@ -1,8 +1,7 @@
-r"""Randomized response inside clusters, by a curator ([E22], Algorithm 1).
+r"""Randomizers that learn from public clusters of rows: [E22], Algorithm 1, and [G21], Algorithm 4.
 
-The curator learns a noisy distribution :math:`\tilde q(\cdot | c)` of labels in every public cluster, then replaces
-each label, with some probability, by a draw from its cluster's distribution. With the distributions known, every row
-goes through a finite channel, :class:`LabelRandomization`, whose inverse makes any loss unbiased.
+:class:`ClusterRR` replaces each label, with some probability, by a draw from the noisy distribution of its cluster;
+:class:`ClusterPriorRR` gives it the randomizer that is best for that distribution as a prior.
 """
 
 from __future__ import annotations
@@ -16,16 +15,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import float_above, log_bracket, privacy_ratio
-from optrand.base.validation import Floats
+from optrand.base.validation import Floats, frozen, integer
 from optrand.base.validation import epsilon as checked_epsilon
-from optrand.baselines.groups import Groups, checked_count, checked_labels
+from optrand.baselines.groups import Groups, checked_labels
 from optrand.baselines.randomization import LabelRandomization, fraction
+from optrand.closed_forms import RRWithPriorBatch, rr_with_prior
 from optrand.errors import InvalidInput
+from optrand.model.solution import Solution
 from optrand.sampling.discrete_noise import discrete_laplace
 from optrand.sampling.entropy import EntropySource, SystemEntropy
-from optrand.sampling.priors import BudgetSplit
+from optrand.sampling.priors import BudgetSplit, private_prior, split_at
 
-__all__ = ["ClusterRR", "ClusterRelease", "cluster_distribution"]
+__all__ = [
+    "ClusterPriorRR",
+    "ClusterPriorRelease",
+    "ClusterPriors",
+    "ClusterRR",
+    "ClusterRelease",
+    "cluster_distribution",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +164,7 @@ class ClusterRR:
         bias_correction: float | Fraction | None = None,
     ) -> None:
         """Check every parameter."""
-        size = checked_count(k, "k", 2)
+        size = integer(k, "k", 2)
         scale = fraction(noise_scale, "noise_scale")
         if scale <= 0:
             raise InvalidInput(f"noise_scale is {float(scale):g}, expected a number above 0: without noise, no privacy")
@@ -204,7 +212,7 @@ class ClusterRR:
         >>> ClusterRR.for_budget(10, split_at(1.0, 0.1), threshold=0.02).epsilon
         1.0
         """
-        floor = _checked_threshold(threshold, checked_count(k, "k", 2))
+        floor = _checked_threshold(threshold, integer(k, "k", 2))
         if floor == 0:
             raise InvalidInput("threshold is 0: no label could be kept at all, expected more, and at most 1/k")
         return cls(
@@ -278,6 +286,179 @@ class ClusterRR:
             rows = np.flatnonzero(groups.index == cluster)
             drawn[rows] = LabelRandomization(distribution, self.resampling).sample(array[rows], source=words)
         return ClusterRelease(drawn, groups, distributions, self)
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterPriors:
+    """A prior for each group, safe to publish for the budget that it names.
+
+    Attributes
+    ----------
+    groups : Groups
+    probabilities : (count, K) array
+        One prior a group.
+    uniform : (count,) array of bool
+        The groups of which nothing was learned, since all of their noisy counts were at most zero.
+    epsilon : float
+        What all of them together spent, in nats.
+    """
+
+    groups: Groups
+    probabilities: Floats
+    uniform: NDArray[np.bool_]
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays."""
+        object.__setattr__(self, "probabilities", frozen(self.probabilities))
+        self.uniform.flags.writeable = False
+
+    @classmethod
+    def learn(
+        cls, labels: ArrayLike, groups: Groups, k: int, epsilon: float, *, source: EntropySource | None = None
+    ) -> ClusterPriors:
+        """A private prior for every group, all for one epsilon.
+
+        *Proof of privacy.* A row belongs to one group, and groups are public: of two tables that differ in one label
+        one histogram differs, and each of them is released with epsilon-DP
+        (:func:`optrand.sampling.priors.private_histogram`).
+
+        Parameters
+        ----------
+        labels, groups, source
+            As in :meth:`ClusterRR.release`.
+        k : int
+            The number of labels.
+        epsilon : float
+            In nats.
+
+        Notes
+        -----
+        [G21] prints noise ``dlaplace(epsilon / 2)``: probabilities proportional to ``exp(-abs(x) epsilon / 2)``, the
+        half because a label that is replaced changes two counts. Here it is drawn exactly. Where all noisy counts of a
+        group vanish, its prior is uniform, as Algorithm 4 starts from.
+
+        Examples
+        --------
+        >>> from optrand.sampling.entropy import SeededEntropy
+        >>> groups = Groups.of_ids([0] * 60 + [1] * 40)
+        >>> priors = ClusterPriors.learn([2] * 60 + [0] * 40, groups, 3, 1.0, source=SeededEntropy(1))
+        >>> priors.probabilities.round(2).tolist()
+        [[0.0, 0.06, 0.94], [0.81, 0.19, 0.0]]
+        """
+        size = integer(k, "k", 1)
+        array = checked_labels(labels, size, groups=groups)
+        words = SystemEntropy() if source is None else source
+        learned = [private_prior(counts, epsilon, source=words) for counts in groups.histograms(array, size)]
+        return cls(
+            groups,
+            np.array([prior.probabilities for prior in learned]),
+            np.array([prior.uniform for prior in learned]),
+            checked_epsilon(epsilon),
+        )
+
+    @property
+    def of_rows(self) -> Floats:
+        """The prior of every row, shape ``(n, K)``: the `P` of [G21], Algorithm 4."""
+        rows: Floats = self.probabilities[self.groups.index]
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterPriorRelease:
+    """Noisy labels, priors and budget split, from :meth:`ClusterPriorRR.release`.
+
+    Attributes
+    ----------
+    labels : (n,) array of int
+        The noisy labels.
+    priors : ClusterPriors
+    split : BudgetSplit
+        What the priors spent, and what each label.
+    """
+
+    labels: NDArray[np.int64]
+    priors: ClusterPriors
+    split: BudgetSplit
+
+    def __post_init__(self) -> None:
+        """Freeze the labels."""
+        self.labels.flags.writeable = False
+
+    def solution(self, group: int) -> Solution:
+        """The randomizer of the rows of one group, counted from 0, with the dual that proves it the best."""
+        return rr_with_prior(self.priors.probabilities[group], self.split.labels)
+
+
+@dataclass(frozen=True)
+class ClusterPriorRR:
+    """Learn a prior for each public group, then give every label the randomizer that is best for it.
+
+    Parameters
+    ----------
+    k : int
+        The number of labels ``0 ... k-1``.
+    split : BudgetSplit
+        The budget of the priors, which all groups share, and that of the labels.
+
+    Notes
+    -----
+    By composition the release is epsilon-DP with the sum of the two. [G21] gives the priors 0.025 to 0.05, the least
+    that does not harm them.
+
+    Examples
+    --------
+    >>> mechanism = ClusterPriorRR.of_budget(10, 1.0, prior_epsilon=0.05)
+    >>> mechanism.split, mechanism.epsilon
+    (BudgetSplit(prior=0.05, labels=0.95), 1.0)
+    """
+
+    exact: ClassVar[Literal[True]] = True
+
+    k: int
+    split: BudgetSplit
+
+    def __post_init__(self) -> None:
+        """Check both."""
+        integer(self.k, "k", 1)
+        checked_epsilon(self.split.prior, "the budget of the priors")
+        checked_epsilon(self.split.labels, "the budget of the labels")
+
+    @classmethod
+    def of_budget(cls, k: int, epsilon: float, *, prior_epsilon: float) -> ClusterPriorRR:
+        """Spend `prior_epsilon` on the priors and what remains of `epsilon`, rounded down, on the labels."""
+        return cls(k, split_at(epsilon, prior_epsilon))
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon of the whole release, in nats, rounded up."""
+        return float_above(Fraction(self.split.prior) + Fraction(self.split.labels))
+
+    def release(self, labels: ArrayLike, groups: Groups, *, source: EntropySource | None = None) -> ClusterPriorRelease:
+        """Learn the priors, and randomize every label.
+
+        Parameters
+        ----------
+        labels, groups, source
+            As in :meth:`ClusterRR.release`.
+
+        Notes
+        -----
+        Draws are exact, given the priors as floats. Cost ``O(n K log K)``, memory ``O(n K)``.
+
+        Examples
+        --------
+        >>> from optrand.sampling.entropy import SeededEntropy
+        >>> mechanism = ClusterPriorRR.of_budget(3, 2.0, prior_epsilon=0.5)
+        >>> groups = Groups.of_ids([0] * 60 + [1] * 40)
+        >>> release = mechanism.release([2] * 60 + [0] * 40, groups, source=SeededEntropy(1))
+        >>> np.bincount(release.labels[:60], minlength=3).tolist()
+        [0, 0, 60]
+        """
+        words = SystemEntropy() if source is None else source
+        priors = ClusterPriors.learn(labels, groups, self.k, self.split.prior, source=words)
+        drawn = RRWithPriorBatch(priors.of_rows, self.split.labels).sample(np.asarray(labels), source=words)
+        return ClusterPriorRelease(drawn, priors, self.split)
 
 
 def cluster_distribution(shares: Sequence[Fraction], threshold: Fraction) -> tuple[Fraction, ...]:

@@ -1,9 +1,4 @@
-"""Many biased coins at once, with exactly the stated rational probability, packed eight to an octet.
-
-A coin shows heads where a uniform number ``x`` in ``[0, 1)`` lies below the probability ``q``: at the first binary
-digit in which the two differ, ``x`` must have the 0. All coins of a block compare their next digit in one operation on
-octets, and an octet asks for more random digits only while one of its coins is undecided.
-"""
+"""Many biased coins at once, with exactly the stated rational probability, packed eight to an octet."""
 
 from __future__ import annotations
 
@@ -56,6 +51,9 @@ def coins(probability: Fraction, count: int, source: EntropySource) -> Octets:
 
     Notes
     -----
+    A coin shows heads where a uniform number in ``[0, 1)`` lies below the probability `q`: at the first binary digit in
+    which the two differ, the number must have the 0.
+
     *Proof.* After ``t`` rounds a coin is open with probability ``2**-t``: all its digits so far are those of `q`. Where
     the next digit of `q` is 1, a drawn 0 makes heads; where it is 0, a drawn 1 makes tails; otherwise the coin stays
     open. Heads has probability ``sum of 2**-t`` over the digits 1 of `q`, which is `q`. The digits come from long

@@ -1,4 +1,4 @@
-"""Public groups of rows: the clusters that a mechanism may know because no private label had a part in them."""
+"""Public groups of rows: the clusters that a mechanism may know."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.validation import integer
 from optrand.errors import InvalidInput, MissingExtra
 
-__all__ = ["Groups", "checked_count", "checked_labels"]
+__all__ = ["Groups", "checked_labels"]
 
 Indices = NDArray[np.intp]
 
@@ -158,7 +159,7 @@ class Groups:
                 f"features have type {table.dtype} and shape {table.shape}, expected a table of finite numbers, one "
                 "row for each label"
             )
-        checked_count(count, "the number of groups")
+        integer(count, "the number of groups", 1)
         distinct = np.unique(table, axis=0).shape[0]
         if count > distinct:
             raise InvalidInput(
@@ -183,19 +184,6 @@ class Groups:
         [[0, 0, 2], [1, 0, 0]]
         """
         return np.bincount(self.index * k + labels, minlength=len(self) * k).reshape(len(self), k).astype(np.int64)
-
-
-def checked_count(given: object, name: str, least: int = 1) -> int:
-    """An integer of at least `least`.
-
-    Examples
-    --------
-    >>> checked_count(3, "k")
-    3
-    """
-    if isinstance(given, (bool, np.bool_)) or not isinstance(given, (int, np.integer)) or given < least:
-        raise InvalidInput(f"{name} is {given!r}, expected an integer of at least {least}")
-    return int(given)
 
 
 def checked_labels(given: ArrayLike, k: int, *, groups: Groups | None = None) -> Indices:
@@ -232,7 +220,7 @@ def _checked_ids(given: ArrayLike, name: str) -> NDArray[Any]:
     elif array.dtype.kind == "f":
         missing = int(np.isnan(array).sum())
     elif array.dtype == object:
-        # What stands for a gap may be unequal to itself, as NaN is, or refuse to say, as the NA of pandas does.
+        # A gap may be unequal to itself, as NaN is, or compare to no boolean, as the NA of pandas.
         same = np.equal(array, array, dtype=object).tolist()
         missing = sum(
             one is None or not isinstance(equal, (bool, np.bool_)) or not equal

@@ -1,12 +1,12 @@
-r"""Symmetric noise in closed form: what falls between two distances, and the moments of what is left after capping.
+r"""Symmetric noise in closed form, of real numbers and of integers: Laplace and staircase.
 
 With :math:`Z^+ = \max(Z, 0)` the mean and the variance of a clipped release need just
 
 .. math:: R(t) = E[\min(Z^+, t)], \qquad Q(t) = E[\min(Z^+, t)^2],
 
 once for each end. Every kind falls by a constant factor over each period, so that its sums and integrals are those of
-one period times a geometric sum. Every formula here is a sum of positive terms, so that no digits are lost at small or
-at large epsilon.
+one period times a geometric sum. Every formula here is a sum of positive terms: no digits are lost at small or at large
+epsilon.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy import special
 
 from optrand.base.validation import Floats
 
-__all__ = ["DiscreteLaplaceNoise", "LaplaceNoise", "Noise", "geometric_sum", "weighted_sum"]
+__all__ = ["ContinuousStaircase", "DiscreteLaplaceNoise", "LaplaceNoise", "LatticeStaircase", "Noise"]
 
 DIRECT = 0.25
 """Above this ``1 / (exp(x) - 1) - 1 / x`` loses no digits; below it a few terms of its series give all of them."""
@@ -29,31 +29,20 @@ SERIES = (1 / 47900160, -1 / 1209600, 1 / 30240, -1 / 720, 1 / 12)
 """Bernoulli numbers ``B_2m / (2m)!`` for m = 5, ..., 1."""
 
 
-def geometric_sum(count: Floats, rate: float) -> Floats:
-    """The sum of ``exp(-rate * i)`` over ``0 <= i < count``; the count may be infinite.
-
-    Examples
-    --------
-    >>> geometric_sum(np.array([3.0]), math.log(2)).tolist()
-    [1.75]
-    """
+def _geometric_sum(count: Floats, rate: float) -> Floats:
+    """The sum of ``exp(-rate * i)`` over ``0 <= i < count``; the count may be infinite."""
     total: Floats = np.expm1(-rate * count) / math.expm1(-rate)
     return total
 
 
-def weighted_sum(count: Floats, rate: float) -> Floats:
+def _weighted_sum(count: Floats, rate: float) -> Floats:
     """The sum of ``i * exp(-rate * i)`` over ``0 <= i < count``.
 
-    It is :func:`geometric_sum` times ``1 / (exp(x) - 1) - n / (exp(n x) - 1)``; the two poles at 0 cancel and are taken
-    out beforehand.
-
-    Examples
-    --------
-    >>> weighted_sum(np.array([3.0]), math.log(2)).round(12).tolist()
-    [1.0]
+    It is the geometric sum times ``1 / (exp(x) - 1) - n / (exp(n x) - 1)``; the two poles at 0 cancel and are taken out
+    beforehand.
     """
     mean = _without_pole(np.array(rate)) - count * _without_pole(rate * count)
-    return geometric_sum(count, rate) * mean
+    return _geometric_sum(count, rate) * mean
 
 
 def _without_pole(x: Floats) -> Floats:
@@ -69,9 +58,9 @@ class Noise(ABC):
     """A distribution around 0 that is the same on both sides."""
 
     @property
-    @abstractmethod
     def atom(self) -> float:
-        """The probability of 0."""
+        """The probability of 0: none, but of noise in integers."""
+        return 0.0
 
     @property
     @abstractmethod
@@ -106,11 +95,6 @@ class LaplaceNoise(Noise):
     """Density ``exp(-abs(z) / scale) / (2 scale)``."""
 
     scale: float
-
-    @property
-    def atom(self) -> float:
-        """None."""
-        return 0.0
 
     @property
     def variance(self) -> float:
@@ -171,5 +155,157 @@ class DiscreteLaplaceNoise(Noise):
 
     def capped(self, reach: Floats) -> tuple[Floats, Floats]:
         """Sums of ``Pr[Z >= j]`` and of ``(2 j - 1) Pr[Z >= j]`` up to the reach, an integer."""
-        counted, weighted = geometric_sum(reach, self.rate), weighted_sum(reach, self.rate)
+        counted, weighted = _geometric_sum(reach, self.rate), _weighted_sum(reach, self.rate)
         return self._positive * counted, self._positive * (counted + 2 * weighted)
+
+
+class _Stairs(Noise):
+    """Two levels on each stair of a given length, the upper one first; each stair is lower by one factor.
+
+    Subclasses say how distances are measured: by length or by counting positive integers.
+    """
+
+    epsilon: float
+    length: float
+
+    @property
+    @abstractmethod
+    def upper(self) -> float:
+        """Distance at which the first stair drops to its lower level."""
+
+    @property
+    @abstractmethod
+    def height(self) -> float:
+        """The upper level of the first stair."""
+
+    @abstractmethod
+    def sums(self, reach: Floats, level: float) -> tuple[Floats, Floats]:
+        """Sums of ``s`` and of ``s**2`` from 0 to the reach, where the density is at some level."""
+
+    @property
+    def jump(self) -> float:
+        """The upper level of a stair as it is measured."""
+        return self.upper
+
+    @property
+    def factor(self) -> float:
+        """Factor from one level to the next."""
+        return math.exp(-self.epsilon)
+
+    @property
+    def variance(self) -> float:
+        """Both sides of all stairs."""
+        first, second = (float(value) for value in self._on_a_stair(np.array(self.length)))
+        fall = -math.expm1(-self.epsilon)
+        return 2 * (second / fall + 2 * self.length * first / math.expm1(self.epsilon) / fall)
+
+    def density(self, distances: Floats) -> Floats:
+        """Density by the definition."""
+        whole, rest = np.divmod(np.abs(distances), self.length)
+        density: Floats = self.height * np.exp(-self.epsilon * (whole + (rest >= self.upper)))
+        return density
+
+    def between(self, low: Floats, high: Floats) -> Floats:
+        """Probability in parts: the rest of the stair of `low`, whole stairs, and a part of the stair of `high`."""
+        stairs = np.floor(low / self.length)
+        start = low - stairs * self.length
+        stop = np.minimum(high - stairs * self.length, self.length)
+        # Starting again from 0 where the first stair ends.
+        beyond = np.maximum(high - (stairs + 1) * self.length, 0.0)
+        finite = np.where(np.isinf(beyond), 0.0, beyond)
+        whole = np.where(np.isinf(beyond), np.inf, np.floor(finite / self.length))
+        part = finite - np.floor(finite / self.length) * self.length
+        later = self._level(0.0, self.length) * _geometric_sum(whole, self.epsilon)
+        later = later + np.exp(-self.epsilon * whole) * self._level(0.0, part)
+        share: Floats = np.exp(-self.epsilon * stairs) * (self._level(start, stop) + self.factor * later)
+        return share
+
+    def capped(self, reach: Floats) -> tuple[Floats, Floats]:
+        """A stair's own sums, repeated: ``min(Z+, t)`` moves on by one length where the tail falls by one factor."""
+        whole = np.floor(reach / self.length)
+        rest = reach - whole * self.length
+        counted, weighted = _geometric_sum(whole, self.epsilon), _weighted_sum(whole, self.epsilon)
+        first, second = self._on_a_stair(np.array(self.length))
+        part, part_squared = self._on_a_stair(rest)
+        fallen = np.exp(-self.epsilon * whole)
+        mean = first * counted + fallen * part
+        square = second * counted + 2 * self.length * first * weighted
+        return mean, square + fallen * (part_squared + 2 * whole * self.length * part)
+
+    def _level(self, low: Floats | float, high: Floats | float) -> Floats:
+        """The probability between two places on the first stair."""
+        upper = np.minimum(high, self.jump) - np.minimum(low, self.jump)
+        level: Floats = self.height * (upper + self.factor * (high - low - upper))
+        return level
+
+    def _on_a_stair(self, reach: Floats) -> tuple[Floats, Floats]:
+        """:meth:`capped` where the reach is at most one stair."""
+        tail = self._level(reach, self.length) + self._level(0.0, self.length) / math.expm1(self.epsilon)
+        lower = self.sums(reach, self.height * self.factor)
+        upper = self.sums(np.minimum(reach, self.jump), self.height * -math.expm1(-self.epsilon))
+        first, second = (a + b for a, b in zip(lower, upper, strict=True))
+        return first + reach * tail, second + reach * reach * tail
+
+
+@dataclass(frozen=True)
+class ContinuousStaircase(_Stairs):
+    """[B23], Definition 20: the upper level takes a share `gamma` of every stair."""
+
+    epsilon: float
+    length: float
+    gamma: float
+
+    @property
+    def upper(self) -> float:
+        """A length."""
+        return self.gamma * self.length
+
+    @property
+    def height(self) -> float:
+        """``a(gamma)``."""
+        return -math.expm1(-self.epsilon) / (2 * self.length * (self.gamma + self.factor * (1 - self.gamma)))
+
+    def sums(self, reach: Floats, level: float) -> tuple[Floats, Floats]:
+        """Integrals; lengths are not cubed, which may leave the range of floats."""
+        share = level * reach
+        return share * reach / 2, share * reach * reach / 3
+
+
+@dataclass(frozen=True)
+class LatticeStaircase(_Stairs):
+    """[B23], Definition 19: the upper level takes `rise` of the `length` integers of every stair, 0 among them."""
+
+    epsilon: float
+    length: int
+    rise: int
+
+    @property
+    def upper(self) -> float:
+        """A number of integers."""
+        return self.rise
+
+    @property
+    def jump(self) -> float:
+        """A number of positive integers; their first stair ends with the first integer of the second."""
+        return self.rise - 1
+
+    @property
+    def height(self) -> float:
+        """``a(r)``, the probability of 0."""
+        fall = -math.expm1(-self.epsilon)
+        # 2 r + 2 b (length - r) - (1 - b), as a sum of positive terms.
+        return fall / (2 * (self.rise - 1) + 2 * self.factor * (self.length - self.rise) + 1 + self.factor)
+
+    @property
+    def atom(self) -> float:
+        """The probability of 0."""
+        return self.height
+
+    def sums(self, reach: Floats, level: float) -> tuple[Floats, Floats]:
+        """Sums over 1, 2, ..., reach."""
+        first = level * reach * (reach + 1) / 2
+        return first, first * (2 * reach + 1) / 3
+
+    def between(self, low: Floats, high: Floats) -> Floats:
+        """Counts of integers."""
+        return super().between(np.floor(low), np.floor(high))

@@ -104,8 +104,8 @@ class PeerPair:
     def delta(self, epsilon: float) -> tuple[float, float]:
         """Two numbers between which the least delta lies, for the worse of both directions.
 
-        Fewer copies are a function of more copies, so that delta grows with their number: where numbers are taken
-        together, the largest speaks for the upper end, and the largest of the numbers before for the lower.
+        Fewer copies are a function of more copies, so that delta grows with their number: of numbers taken together the
+        largest bounds delta from above, and the largest of the numbers before from below.
         """
         ratio = math.exp(epsilon)
         deltas = np.array(
@@ -172,7 +172,7 @@ def _sum_of(one: tuple[int, float], other: tuple[int, float]) -> tuple[int, Floa
 
 
 def _edges(start: int, copies: Floats, size: int, rate: float) -> NDArray[np.int64]:
-    """The numbers of copies that speak for themselves and for those before them."""
+    """Numbers of copies, of which each stands for itself and those before it."""
     last = start + copies.size - 1
     if copies.size <= SINGLE:
         return np.arange(start, last + 1)

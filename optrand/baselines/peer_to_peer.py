@@ -1,9 +1,9 @@
-r"""Labels that peers exchange without a server ([E22], Algorithm 2), and how private that is."""
+r"""Labels that peers exchange without a server ([E22], Algorithm 2), how private that is, and the bounds of [E22]."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import log_above
 from optrand.base.validation import epsilon as checked_epsilon
-from optrand.base.validation import real
-from optrand.baselines.groups import Groups, checked_count, checked_labels
+from optrand.base.validation import integer, real
+from optrand.baselines.groups import Groups, checked_labels
 from optrand.baselines.peer_accounting import LEAST_DELTA, PeerPair
 from optrand.baselines.randomization import fraction
 from optrand.errors import InvalidInput
@@ -23,7 +23,17 @@ from optrand.sampling.entropy import EntropySource, SystemEntropy
 from optrand.sampling.rounding import unbiased_rounding
 from optrand.sampling.uniform import integers_below
 
-__all__ = ["PeerPrivacy", "PeerRelease", "PeerToPeer"]
+__all__ = [
+    "PeerPrivacy",
+    "PeerRelease",
+    "PeerToPeer",
+    "PeerToPeerRow",
+    "lemma9",
+    "lemma9_at",
+    "peer_to_peer_table",
+    "theorem3",
+    "theorem3_flip",
+]
 
 EXHAUSTIVE = 128
 """Up to this cluster size every number of ones among the other users is tried."""
@@ -91,7 +101,7 @@ class PeerToPeer:
 
     Notes
     -----
-    :attr:`epsilon` is pure and holds whoever looks, for the flips alone. Towards the learner, who does not see who
+    :attr:`epsilon` is pure and holds towards anybody, for the flips alone. Towards the learner, who does not see who
     asked whom, :meth:`at_delta` is far better; it depends on the size of the cluster.
     :mod:`optrand.baselines.peer_accounting` says what is summed.
 
@@ -133,7 +143,7 @@ class PeerToPeer:
         A user is told one flipped label, which is a given user's with probability :math:`1/n` ([E22], Section 5.1,
         prints :math:`1/s`).
         """
-        return abs(1 - 2 * self.flip) / checked_count(size, "the size of a cluster")
+        return abs(1 - 2 * self.flip) / integer(size, "the size of a cluster", 1)
 
     def delta(self, epsilon: float, size: int) -> PeerPrivacy:
         """The delta at an epsilon, for the worst labels of the other users.
@@ -164,10 +174,6 @@ class PeerToPeer:
         size : int
             Users in the cluster.
 
-        Returns
-        -------
-        PeerPrivacy
-
         Raises
         ------
         InvalidInput
@@ -194,7 +200,7 @@ class PeerToPeer:
         return PeerPrivacy(epsilon, target, ones, exhaustive)
 
     def _worst(self, size: int, measure: Callable[[PeerPair], float]) -> tuple[float, int, bool]:
-        n = checked_count(size, "the size of a cluster")
+        n = integer(size, "the size of a cluster", 1)
         flip = min(self.flip, 1 - self.flip)
 
         @cache
@@ -219,17 +225,8 @@ class PeerToPeer:
 
         Parameters
         ----------
-        labels : (n,) array of integers
-            0 or 1. Private.
-        groups : Groups
-            The public cluster of each of the `n` users.
-        source : EntropySource, optional
-            The operating system by default, the only choice for a release.
-
-        Raises
-        ------
-        InvalidInput
-            Labels for fewer or more rows than have a cluster, or others than 0 and 1; no message repeats one.
+        labels, groups, source
+            As in :meth:`optrand.baselines.ClusterRR.release`; labels are 0 or 1.
 
         Notes
         -----
@@ -257,3 +254,149 @@ class PeerToPeer:
     def _coins(probability: float, count: int, source: EntropySource) -> NDArray[np.intp]:
         """1 with exactly this probability, otherwise 0."""
         return unbiased_rounding(np.full(count, probability), [0.0, 1.0], source=source).astype(np.intp)
+
+
+def lemma9(mechanism: PeerToPeer, delta: float, size: int) -> float:
+    r"""The epsilon of [E22], Lemma 9, at a delta; infinite where its hypotheses do not hold.
+
+    .. math:: \epsilon = \theta \log\Big(e + \frac{3}{s\alpha}\Big) + \sqrt\theta\, \xi \log\Big(1 +
+              \frac{3}{\sqrt{s\alpha}}\Big), \qquad
+              \delta = \exp\Big(-\frac{\alpha \xi^2}{4 (\alpha + 1/s) (1 - \alpha)}\Big)
+
+    Parameters
+    ----------
+    mechanism : PeerToPeer
+    delta : float
+        Above 0 and below 1.
+    size : int
+        `s`, the size of the smallest cluster.
+
+    Notes
+    -----
+    Hypotheses: :math:`s \alpha \geq 2` and :math:`\xi \leq 3 \alpha \sqrt{\theta s (1 - \alpha)}`; also
+    :math:`\alpha \leq 1/2`, which the proof needs and the lemma does not say.
+    """
+    s, alpha, theta = integer(size, "the size of a cluster", 1), mechanism.flip, mechanism.rate
+    target = real(delta, "delta")
+    if not 0 < target < 1:
+        raise InvalidInput(f"delta is {target:g}, expected a number above 0 and below 1")
+    if not 2 / s <= alpha <= 1 / 2:
+        return math.inf
+    xi = math.sqrt(-4 * (alpha + 1 / s) * (1 - alpha) * math.log(target) / alpha)
+    return lemma9_at(mechanism, xi, s)[0] if xi <= 3 * alpha * math.sqrt(theta * s * (1 - alpha)) else math.inf
+
+
+def lemma9_at(mechanism: PeerToPeer, xi: float, size: int) -> tuple[float, float]:
+    r"""Epsilon and delta of [E22], Lemma 9, at a :math:`\xi`, whether or not its hypotheses hold.
+
+    Parameters
+    ----------
+    mechanism : PeerToPeer
+        With a flip above 0 and below 1.
+    xi : float
+        At least 0; the larger, the larger is epsilon, and the smaller delta.
+    size : int
+        `s`, the size of the smallest cluster.
+
+    Examples
+    --------
+    >>> epsilon, delta = lemma9_at(PeerToPeer(0.4, 1.0), 3.7, 20)
+    >>> round(epsilon, 3), round(delta, 4)
+    (3.804, 0.0063)
+    """
+    flip, rate = mechanism.flip, mechanism.rate
+    least = size * flip
+    spread = math.sqrt(rate) * xi * math.log1p(3 / math.sqrt(least))
+    delta = math.exp(-flip * xi**2 / (4 * (flip + 1 / size) * (1 - flip)))
+    return rate * math.log(math.e + 3 / least) + spread, delta
+
+
+def theorem3(mechanism: PeerToPeer, size: int) -> float:
+    r"""The epsilon of [E22], Theorem 3, with the constants of its proof; infinite where its hypotheses do not hold.
+
+    Lemma 9 at :math:`\xi = 4 \sqrt{\log s}`, which gives :math:`\delta \leq 1/s^2`.
+
+    Notes
+    -----
+    The theorem takes :math:`\alpha = 4 \sqrt 2 \log s / \sqrt{\theta s} \leq 1/2`, which takes more than 10,000
+    users even at :math:`\theta = 1`; a larger flip, up to 1/2, serves its proof as well.
+    """
+    s = integer(size, "the size of a cluster", 2)
+    if not theorem3_flip(s, mechanism.rate) <= mechanism.flip <= 1 / 2:
+        return math.inf
+    return lemma9_at(mechanism, 4 * math.sqrt(math.log(s)), s)[0]
+
+
+@dataclass(frozen=True)
+class PeerToPeerRow:
+    r"""One line of :func:`peer_to_peer_table`: four epsilons of one mechanism, in nats.
+
+    Attributes
+    ----------
+    size : int
+        `s`, the users of a cluster.
+    flip, rate : float
+        :math:`\alpha` and :math:`\theta`.
+    delta : float
+        :math:`1 / s^2`.
+    epsilon : float
+        At this delta, by binomial sums.
+    exhaustive : bool
+        Whether all labels of the other users were tried.
+    lemma9, theorem3 : float
+        At this delta, as printed in [E22]; infinite where their hypotheses do not hold.
+    flips : float
+        Pure, of the flips alone.
+    """
+
+    size: int
+    flip: float
+    rate: float
+    delta: float
+    epsilon: float
+    exhaustive: bool
+    lemma9: float
+    theorem3: float
+    flips: float
+
+
+def theorem3_flip(size: int, rate: float) -> float:
+    r"""The flip of [E22], Theorem 3: :math:`\alpha = 4 \sqrt 2 \log s / \sqrt{\theta s}`, where that is at most 1/2.
+
+    Examples
+    --------
+    >>> round(theorem3_flip(20_000, 1.0), 4), round(theorem3_flip(1_000, 1.0), 4)
+    (0.3961, 1.2357)
+    """
+    return 4 * math.sqrt(2) * math.log(size) / math.sqrt(rate * size) if rate else math.inf
+
+
+def peer_to_peer_table(cases: Iterable[tuple[int, float, float]]) -> list[PeerToPeerRow]:
+    r"""Epsilons of Algorithm 2 of [E22] at :math:`\delta = 1/s^2`, beside what the paper proves.
+
+    Parameters
+    ----------
+    cases : iterable of (s, alpha, theta)
+        Size of the cluster, probability of a flip, rate of subsampling.
+
+    Notes
+    -----
+    Seconds for each case of up to 20,000 users, minutes for 200,000.
+
+    Examples
+    --------
+    >>> for row in peer_to_peer_table([(60, 0.2, 0.5), (100, 0.1, 1.0)]):
+    ...     print(f"{row.epsilon:.3f} {row.lemma9:.3f} {row.theorem3:.3f} {row.flips:.3f}")
+    0.287 inf inf 1.386
+    0.730 inf inf 2.197
+    """
+    rows = []
+    for size, flip, rate in cases:
+        mechanism = PeerToPeer(flip, rate)
+        delta = 1 / integer(size, "the size of a cluster", 2) ** 2
+        privacy = mechanism.at_delta(delta, size)
+        printed = lemma9(mechanism, delta, size), theorem3(mechanism, size)
+        rows.append(
+            PeerToPeerRow(size, flip, rate, delta, privacy.epsilon, privacy.exhaustive, *printed, mechanism.epsilon)
+        )
+    return rows

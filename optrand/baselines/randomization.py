@@ -1,4 +1,4 @@
-r"""A label that is sometimes replaced by a draw from a known distribution, and the loss that undoes it on average."""
+"""A label that is sometimes replaced by a draw from a known distribution, and the loss that undoes it on average."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import log_above, privacy_ratio
-from optrand.base.validation import Floats, frozen, real
+from optrand.base.validation import Floats, frozen, integer, real
 from optrand.base.validation import epsilon as checked_epsilon
-from optrand.baselines.groups import checked_count, checked_labels
-from optrand.baselines.protocol import Moments
+from optrand.baselines.groups import checked_labels
 from optrand.errors import InvalidInput
+from optrand.model.protocol import Moments
 from optrand.sampling import Sampler
 from optrand.sampling.entropy import EntropySource
 
@@ -226,7 +226,7 @@ class UniformRR:
 
     def __post_init__(self) -> None:
         """Check both."""
-        checked_count(self.k, "k", 2)
+        integer(self.k, "k", 2)
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
 
     @cached_property

@@ -1,1 +1,1 @@
-"""Proofs: measured epsilon and bias, the exact loss from above, and the exact bound of the multipliers from below."""
+"""Certificates: measured epsilon and bias, the exact loss from above, and the exact bound of the dual from below."""

@@ -1,11 +1,9 @@
-r"""The cheapest column and the bound of a dual for absolute loss, in integers alone.
+r"""Dual bound for absolute loss, in integers.
 
-On either side of its label :math:`h_y(v) = p_y |v - y| - \alpha_y - \beta_y (v - o)` is straight, so :math:`\min(h_y,
-0)` and :math:`f` (:mod:`optrand.certificates`) are concave between neighbouring labels. Off a grid, where multipliers
-of bias must be zero, :math:`f` does not fall beyond the last label on either side: it is least at a label or at an end
-of the allowed outputs. At those points, or at every value of a grid, it is a running total over the sides of all
-labels, and over the ranges in which they are negative. Nothing is rounded but :math:`E = e^\epsilon`, upward, and what
-a finite bias penalty charges.
+Between neighbouring labels :math:`f` (:mod:`optrand.certificates.certificate`) is concave, so its minimum is at a label
+or at an end of the allowed outputs (``docs/mathematics.md``, section 3). At those points, or at every value of a grid,
+it is a running total over the sides of all labels, and over the ranges in which :math:`h_y` is negative. Only :math:`E
+= e^\epsilon`, upward, and the charge of a finite bias penalty are rounded.
 """
 
 from __future__ import annotations
@@ -28,26 +26,14 @@ __all__ = ["local_minima", "lower_bound"]
 
 
 def lower_bound(problem: Problem, dual: Dual) -> Fraction:
-    """The bound of :mod:`optrand.certificates.certificate`; multipliers must be zero where ``bias_penalty * prior`` is.
+    """Bound of :mod:`optrand.certificates.certificate` for absolute loss.
 
-    Parameters
-    ----------
-    problem : Problem
-        With absolute loss.
-    dual : Dual
-
-    Returns
-    -------
-    Fraction
-
-    Notes
-    -----
-    Cost ``O(k log k)`` off a grid, ``O(k log n + n)`` on it.
+    Multipliers must be zero where ``bias_penalty * prior`` is. Cost ``O(k log k)`` off a grid, ``O(k log n + n)`` on
+    it.
 
     Examples
     --------
-    With ``alpha = 0`` no reduced cost is negative, and the bound is the mean distance of the prior's median, over
-    ``E``:
+    With ``alpha = 0`` the bound is the mean distance of the prior's median, over ``E``:
 
     >>> from optrand import losses
     >>> from optrand.model.problem import regression
@@ -61,14 +47,14 @@ def lower_bound(problem: Problem, dual: Dual) -> Fraction:
 
 
 def local_minima(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
-    """The outputs where :math:`f` may be least, increasing, and :math:`f` there, rounded to the nearest float."""
+    """Outputs where :math:`f` may be least, increasing, and :math:`f` there, rounded to the nearest float."""
     points, costs, digits = _prices(problem, dual)
     unit = 1 << (digits + excess_above(problem.epsilon)[1])
     return points, np.array([quotient(cost, unit) for cost in costs])
 
 
 def _candidates(problem: Problem) -> Floats:
-    """The labels and the ends of the allowed outputs, or the whole of a grid."""
+    """Labels and ends of the allowed outputs, or the whole of a grid."""
     if isinstance(problem.outputs, Grid):
         return problem.outputs.values
     low, high = problem.outputs.low, problem.outputs.high
@@ -104,7 +90,7 @@ def _prices(problem: Problem, dual: Dual) -> tuple[Floats, list[int], int]:
 
 
 def _negative(slope: int, level: int, points: list[int], start: int, end: int) -> tuple[int, int]:
-    """The range of the points from `start` to before `end` at which ``slope * point + level`` is negative."""
+    """Range of the points from `start` to before `end` at which ``slope * point + level`` is negative."""
     if slope > 0:
         return start, bisect_right(points, (-level - 1) // slope, start, end)
     if slope < 0:

@@ -1,11 +1,10 @@
-r"""From the cheapest column to the bound, in integers.
+r"""Assembly of the dual bound, in integers.
 
 With :math:`m = \min f` and the multipliers' own part of the bound (:mod:`optrand.certificates.certificate`) it is
 
 .. math:: \mathrm{base} + \frac{k}{E + k - 1} \min(0, m) + \frac{1}{E} \max(0, m),
 
-and holds for any :math:`E \geq e^\epsilon`, as long as it is the same one in :math:`f` and here: a larger :math:`E`
-admits more randomizers.
+for any one :math:`E \geq e^\epsilon` in :math:`f` and here, since a larger :math:`E` admits more randomizers.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from optrand.model.solution import Dual
 __all__ = ["assembled", "excess_above", "measured", "multipliers_below"]
 
 BITS = 128
-"""Binary digits that ``exp(epsilon) - 1`` keeps."""
+"""Binary digits of ``exp(epsilon) - 1``."""
 
 
 def excess_above(epsilon: float) -> tuple[int, int]:
@@ -41,19 +40,9 @@ def excess_above(epsilon: float) -> tuple[int, int]:
 
 
 def assembled(base: int, lowest: int, k: int, *, excess: tuple[int, int], digits: int) -> Fraction:
-    """The bound, from its parts in integers.
+    """Bound of its parts in integers: `base` in ``2**-digits``; `lowest`, at most ``min f``, in ``2**-(digits + s)``.
 
-    Parameters
-    ----------
-    base : int
-        In units of ``2**-digits``.
-    lowest : int
-        At most ``min f``, in units of ``2**-(digits + s)``.
-    k : int
-        The number of labels.
-    excess : (int, int)
-        ``n, s`` as from :func:`excess_above`, with which `lowest` was computed.
-    digits : int
+    The `excess` is ``n, s`` of :func:`excess_above`, with which `lowest` was computed.
     """
     more, shift = excess
     one = 1 << shift
@@ -63,7 +52,7 @@ def assembled(base: int, lowest: int, k: int, *, excess: tuple[int, int], digits
 
 
 def measured(numbers: Floats, dual: Dual, digits: int) -> list[int]:
-    """The integers ``(numbers - origin) * 2**digits``: squared and absolute loss know places by their distance only.
+    """Integers ``(numbers - origin) * 2**digits``, for squared and absolute loss, which depend on distances only.
 
     Examples
     --------
@@ -76,19 +65,12 @@ def measured(numbers: Floats, dual: Dual, digits: int) -> list[int]:
 
 
 def multipliers_below(problem: Problem, dual: Dual, digits: int) -> int:
-    r"""The part of the bound that needs no column, rounded down.
+    r"""Part of the bound that needs no column, rounded down.
 
     .. math:: \sum_y \alpha_y + \sum_y \beta_y (y - o) - \sum_y \frac{\beta_y^2}{2 \lambda p_y}
 
-    with the dual's origin :math:`o`.
-
-    Parameters
-    ----------
-    problem : Problem
-    dual : Dual
-        Zero where ``bias_penalty * prior`` is.
-    digits : int
-        The part is in units of ``2**-digits``: no fewer than ``alpha`` and ``beta * (y - origin)`` have.
+    with the dual's origin :math:`o`; :math:`\beta_y` must be zero where :math:`\lambda p_y` is. The unit is
+    ``2**-digits``, no fewer digits than ``alpha`` and ``beta * (y - origin)`` have.
     """
     line, mass = places(np.append(problem.labels, dual.origin)), places(problem.prior)
     slopes = scaled(dual.beta, digits - line)

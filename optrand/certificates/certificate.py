@@ -1,27 +1,21 @@
-r"""The verified statement: how private a randomizer is, and how far at most it is from the best possible one.
+r"""Certificates: privacy of a randomizer, and its distance from the optimum by a dual bound.
 
-For *any* multipliers :math:`\alpha, \beta` with :math:`f` and :math:`h_y` as in :mod:`optrand.certificates`, and
-:math:`m = \min_v f(v)` over the allowed outputs, every epsilon-DP randomizer has a loss of at least
+For *any* multipliers :math:`\alpha, \beta` let :math:`h_y(v) = p_y g(v, y) - \alpha_y - \beta_y v`, let :math:`f(v) =
+\sum_y ( h_y(v) + (E - 1) \min(h_y(v), 0) )` be the price of the cheapest column at :math:`v`, :math:`E = e^\epsilon`,
+and :math:`m = \min_v f(v)` over the allowed outputs. Every epsilon-DP randomizer has a loss of at least
 
 .. math:: \sum_y \alpha_y + \sum_y \beta_y y - \sum_y \frac{\beta_y^2}{2 \lambda p_y}
           + \frac{k}{E + k - 1} \min(0, m) + \frac{1}{E} \max(0, m),
 
 the third term absent where the bias penalty :math:`\lambda` is infinite; where it is finite, :math:`\beta_y = 0` is
-required of labels with :math:`\lambda p_y = 0`.
-
-*Proof.* Let :math:`b_y = E[v] - y`. By the definition of :math:`h_y` and since the probabilities of a row sum to 1, the
-loss is :math:`\sum_y E[h_y(v)] + \sum_y \alpha_y + \sum_y \beta_y y + \sum_y (\beta_y b_y + \lambda p_y b_y^2 / 2)`.
-The last sum is at least :math:`-\sum_y \beta_y^2 / (2 \lambda p_y)`, or zero where :math:`b_y` must vanish. A private
-table is a sum of columns :math:`c_j s_{S_j}` with non-empty :math:`S_j`, each of which adds at least :math:`c_j f(v_j)
-\geq c_j m` to the first sum. A row sums to 1, so :math:`1 = \sum_j c_j + (E - 1) \sum_{j : y \in S_j} c_j`; adding up
-the rows with :math:`1 \leq |S_j| \leq k` puts :math:`\sum_j c_j` between :math:`1/E` and :math:`k / (E + k - 1)`. ∎
-
-So 2k numbers prove optimality over all outputs, whatever solver named them. This module cannot see a solver.
+required of labels with :math:`\lambda p_y = 0`. Proof: ``docs/mathematics.md``, Theorem 3. This module does not import
+a solver.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import overload
@@ -29,9 +23,11 @@ from typing import overload
 from optrand.base.arithmetic import float_above, float_below
 from optrand.base.numerals import shown_above, shown_below
 from optrand.certificates import exact as exact_pricing
+from optrand.certificates import exact_loss
 from optrand.certificates.measurements import Measurements
 from optrand.errors import InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
+from optrand.model import losses
 from optrand.model.kept import content, kept
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
@@ -42,25 +38,24 @@ __all__ = ["Certificate", "certify", "lower_bound"]
 
 @dataclass(frozen=True)
 class Certificate:
-    """What has been verified of a randomizer and of the problem that it answers.
+    """Verified facts of a randomizer and of the problem that it answers.
 
     Attributes
     ----------
     lower, upper : float
-        The optimal value of the problem lies between them. One end is the exact loss of the mechanism at hand, or of
-        the exact repair of a randomizer in floats, and knows no dual; the other is the bound that the dual proves.
-        Rounded outward; infinite where there is none.
-    asked : float
-        The budget of the problem, in nats.
+        Bounds of the optimal value, rounded outward; infinite where there is none. One is the exact loss of the
+        mechanism, or of the exact repair of a randomizer in floats; the other is the bound of the dual.
+    target_epsilon : float
+        Budget of the problem, in nats.
     epsilon : float
-        The privacy loss that the randomizer realises, rounded up; infinite if it is not private at all.
+        Realised privacy loss, rounded up; infinite if the randomizer is not private at all.
     bias : float
-        The largest ``|E[M(y)] - y|`` over the labels, in units of the labels.
+        Largest ``|E[M(y)] - y|`` over the labels, in units of the labels.
     exact : bool
-        Whether it is a mechanism, whose privacy, rows and biases are measured in exact arithmetic. A randomizer in
-        floats is checked to a tolerance, and `epsilon` and `bias` are its own, but its loss is that of its repair.
+        Whether privacy, rows and biases are those of a mechanism, in exact arithmetic. Float randomizers are checked to
+        a tolerance; `epsilon` and `bias` are their own, the loss is that of their repair.
     findings : tuple of str
-        What keeps the randomizer from being a feasible answer; empty if nothing does.
+        Reasons why the randomizer is not feasible; empty if it is.
     maximised : bool
         Whether the problem is one of classification, where the randomizer's own value is `lower` and the bound `upper`.
 
@@ -75,7 +70,7 @@ class Certificate:
 
     lower: float
     upper: float
-    asked: float
+    target_epsilon: float
     epsilon: float
     bias: float
     exact: bool
@@ -83,8 +78,14 @@ class Certificate:
     maximised: bool = False
 
     @property
+    def asked(self) -> float:
+        """Name of :attr:`target_epsilon` in version 0.1."""
+        warnings.warn("Certificate.asked is now target_epsilon", DeprecationWarning, stacklevel=2)
+        return self.target_epsilon
+
+    @property
     def gap(self) -> float:
-        """``upper - lower`` relative to the value of the randomizer, absolute where that is 0; rounded up."""
+        """Gap ``upper - lower`` relative to the value of the randomizer, absolute where that is 0; rounded up."""
         value = self.lower if self.maximised else self.upper
         if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
             return math.inf
@@ -109,20 +110,27 @@ class Certificate:
         return self
 
     def __str__(self) -> str:
-        """One line for people."""
+        """Summary in one line."""
         verdict = "not feasible: " + "; ".join(self.findings) if self.findings else "feasible"
         return (
             f"optimum in [{shown_below(self.lower, 10)}, {shown_above(self.upper, 10)}], "
-            f"gap {shown_above(self.gap, 2)}; realised epsilon {shown_above(self.epsilon, 10)} of {self.asked:g}; "
+            f"gap {shown_above(self.gap, 2)}; realised epsilon {shown_above(self.epsilon, 10)} "
+            f"of {self.target_epsilon:g}; "
             f"largest bias {shown_above(self.bias, 2)}; {verdict}"
         )
 
 
 @overload
-def certify(subject: Solution | Mechanism, /, *, exact: bool = ...) -> Certificate: ...
+def certify(subject: Solution | Mechanism, /, *, exact: bool = ..., worst_case: bool = ...) -> Certificate: ...
 @overload
 def certify(
-    subject: Problem, randomizer: Randomizer | Mechanism, /, dual: Dual | None = ..., *, exact: bool = ...
+    subject: Problem,
+    randomizer: Randomizer | Mechanism,
+    /,
+    dual: Dual | None = ...,
+    *,
+    exact: bool = ...,
+    worst_case: bool = ...,
 ) -> Certificate: ...
 def certify(
     subject: Solution | Mechanism | Problem,
@@ -131,10 +139,9 @@ def certify(
     dual: Dual | None = None,
     *,
     exact: bool = False,  # noqa: ARG001
+    worst_case: bool = False,
 ) -> Certificate:
-    """Verify privacy, unbiasedness and optimality, trusting nothing but the numbers at hand.
-
-    Never raises for a bad randomizer: that is a finding. The privacy of a `Mechanism` is verified in integers.
+    """Certify privacy, unbiasedness and optimality of a randomizer; a bad one gives findings, not an exception.
 
     Parameters
     ----------
@@ -145,26 +152,37 @@ def certify(
     dual : Dual, optional
         Only with a problem: the multipliers of the bound. Without one only feasibility is stated.
     exact : bool
-        Of no effect any more: bounds and losses are computed in exact arithmetic whatever is passed.
+        Of no effect any more: bounds and losses are always computed in exact arithmetic.
+    worst_case : bool
+        Whether to bound the largest loss over labels instead of the average one, for squared loss: `upper` is that of
+        the randomizer; `lower`, the dual bound over the sum of the prior, is below that of every epsilon-DP randomizer
+        that the problem allows (``docs/mathematics.md``, Corollary 4).
 
-    Returns
-    -------
-    Certificate
+    Raises
+    ------
+    InvalidInput
+        Arguments that do not fit together, or in the worst case a loss that is not squared.
 
     Notes
     -----
     The bound costs ``O(k log k)`` off a grid, ``O(k log n)`` on one for squared and ``O(k log n + n)`` for absolute
-    loss; a randomizer of arcs, whose table is not written out, ``O(k + n log n)``. Else, and for tables, ``O(n k)``.
+    loss; a randomizer of arcs ``O(k + n log n)``. Else, and for tables, ``O(n k)``.
 
     Examples
     --------
-    A table that leaves out an output for one label only is not private, whatever it claims:
+    A table that leaves out an output for one label only is not private:
 
     >>> import optrand
     >>> problem = optrand.classification([0.5, 0.5], 1.0)
     >>> broken = optrand.Randomizer([0, 1], [0, 1], [[1.0, 0.0], [0.3, 0.7]], 1.0)
     >>> optrand.certify(problem, broken).epsilon
     inf
+
+    Debiased randomized response is best for two labels, whatever the prior:
+
+    >>> proof = optrand.certify(optrand.debiased_rr([0, 1], math.log(3)), worst_case=True)
+    >>> proof.gap < 1e-12, round(proof.upper, 9)
+    (True, 0.375)
     """
     if isinstance(subject, Problem):
         if randomizer is None:
@@ -180,11 +198,13 @@ def certify(
         facts = Measurements.of_mechanism(problem, answer)
     else:
         facts = Measurements.of_randomizer(problem, answer)
-    maximised = problem.sign < 0
+    value, maximised = facts.value, problem.sign < 0
+    if worst_case:
+        bound, value = _worst_case(problem, answer, bound, feasible=not facts.findings)
     return Certificate(
-        lower=float(-facts.value if maximised else bound),
-        upper=float(-bound if maximised else facts.value),
-        asked=problem.epsilon,
+        lower=float(-value if maximised else bound),
+        upper=float(-bound if maximised else value),
+        target_epsilon=problem.epsilon,
         epsilon=facts.epsilon,
         bias=facts.bias,
         exact=isinstance(answer, Mechanism),
@@ -193,22 +213,23 @@ def certify(
     )
 
 
+def _worst_case(
+    problem: Problem, answer: Randomizer | Mechanism, bound: float, *, feasible: bool
+) -> tuple[float, float]:
+    """Lower bound of every largest loss, and the largest loss of the randomizer."""
+    if problem.loss != losses.squared:
+        raise InvalidInput(f"worst_case=True takes squared loss, not {problem.loss.name}")
+    if math.isfinite(bound):
+        bound = float_below(Fraction(bound) / sum(map(Fraction, problem.prior.tolist())))
+    found = exact_loss.of_each_label(problem, answer) if feasible else None
+    return bound, math.inf if found is None else float_above(max(found))
+
+
 def lower_bound(problem: Problem, dual: Dual, *, exact: bool = True) -> float:  # noqa: ARG001
-    """The least loss that the multipliers allow to any epsilon-DP randomizer with allowed outputs, rounded down.
+    """Lower bound of the loss of every epsilon-DP randomizer with allowed outputs, by any multipliers, rounded down.
 
-    Parameters
-    ----------
-    problem : Problem
-    dual : Dual
-        Any multipliers.
-    exact : bool
-        Of no effect any more: the bound is computed in exact arithmetic whatever is passed.
-
-    Returns
-    -------
-    float
-        Of the minimisation (for classification: minus the probability of a correct output); ``-inf`` if the multipliers
-        prove nothing.
+    It is that of the minimisation (for classification: minus the probability of a correct output); ``-inf`` if the
+    multipliers prove nothing. `exact` has no effect any more.
 
     Examples
     --------

@@ -1,9 +1,7 @@
-r"""The bound of :mod:`optrand.certificates.certificate` for every loss, in rationals, rounded safely.
+r"""Dual bound of :mod:`optrand.certificates.certificate` for every loss, in rationals.
 
-Labels, priors and multipliers are floats, so they are exact dyadic rationals. :math:`E = e^\epsilon` is rounded *up*
-(a larger :math:`E` admits more randomizers, so the bound is still true). Each loss has a module of its own:
-:mod:`~optrand.certificates.squared`, :mod:`~optrand.certificates.absolute`, :mod:`~optrand.certificates.poisson`,
-:mod:`~optrand.certificates.tables`. One of the user's own is evaluated everywhere on its grid, from lower bounds.
+Labels, priors and multipliers are floats, so they are dyadic rationals; :math:`E = e^\epsilon` is rounded *up*. Losses
+of the user's own are evaluated at every value of their grid, from lower bounds.
 """
 
 from __future__ import annotations
@@ -27,16 +25,14 @@ __all__ = ["lower_bound"]
 
 
 def rationals(numbers: Floats) -> list[Fraction]:
-    """The floats as the rationals that they are."""
+    """Floats as rationals."""
     return [Fraction(x) for x in numbers.tolist()]
 
 
 def lower_bound(problem: Problem, dual: Dual) -> Fraction:
-    """The bound as a rational; multipliers must be zero where ``bias_penalty * prior`` is.
+    """Bound as a rational; multipliers must be zero where ``bias_penalty * prior`` is.
 
-    Notes
-    -----
-    For ``k`` labels, and on a grid of ``n`` values:
+    Cost for ``k`` labels, and on a grid of ``n`` values:
 
     ===============  ==================  ==================
     loss             off a grid          on a grid
@@ -64,7 +60,7 @@ def lower_bound(problem: Problem, dual: Dual) -> Fraction:
 
 
 def _of_any_loss(problem: Problem, dual: Dual, grid: Floats) -> Fraction:
-    """The bound for a loss of which nothing is known but its brackets."""
+    """Bound for a loss of which only the brackets are known."""
     alpha, beta, labels, prior = (rationals(x) for x in (dual.alpha, dual.beta, problem.labels, problem.prior))
     origin = Fraction(dual.origin)
     total = sum(alpha, Fraction(0)) + sum((b * (y - origin) for b, y in zip(beta, labels, strict=True)), Fraction(0))
@@ -78,7 +74,7 @@ def _of_any_loss(problem: Problem, dual: Dual, grid: Floats) -> Fraction:
 
 
 def _lowest_on_grid(problem: Problem, dual: Dual, ratio: Fraction, grid: Floats) -> Fraction:
-    """``f`` at every value of a grid, from lower bounds of the losses; cost ``O(n k)``."""
+    """Minimum of ``f`` over a grid, from lower bounds of the losses; cost ``O(n k)``."""
     outputs, origin = rationals(grid), Fraction(dual.origin)
     costs = [Fraction(0)] * len(outputs)
     alpha, beta, labels, prior = (rationals(x) for x in (dual.alpha, dual.beta, problem.labels, problem.prior))

@@ -1,15 +1,9 @@
-"""The exact loss of a mechanism that is feasible, or of the exact repair of a randomizer that rounding keeps from it.
+"""Exact loss of a feasible mechanism, or of the exact repair of a randomizer that is feasible up to rounding.
 
-This is the upper end of a certificate. It knows no multipliers: it is what one private, normalised and (where the
-problem asks for it) unbiased mechanism loses, in rational arithmetic, rounded up where a loss is irrational. What a
-repair costs is thereby counted. Three forms, three repairs:
-
-* interval columns, whose masses become integers that conserve flow and whose moments become exact
-  (:mod:`optrand.mechanism.exact_means`): private and normalised by construction;
-* a table in integers, private and normalised already, whose means a share of two outputs makes right
-  (:mod:`optrand.mechanism.completion`);
-* a table in floats, whose columns are lifted until they keep within the ratio, whose rows are then given one total, and
-  whose means are made right in the same way.
+This is the upper end of a certificate, in rational arithmetic, rounded up where a loss is irrational
+(``docs/mathematics.md``, section 2). Interval columns get integer masses that conserve flow and exact moments
+(:mod:`optrand.mechanism.exact_means`). Tables in floats are lifted until columns keep within the ratio and evened until
+rows have one total; they and tables in integers get their means from two outputs (:mod:`optrand.mechanism.completion`).
 """
 
 from __future__ import annotations
@@ -36,14 +30,14 @@ from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 
-__all__ = ["as_it_is", "of_each_label", "of_mechanism", "of_randomizer"]
+__all__ = ["of_each_label", "of_mechanism", "of_randomizer"]
 
 
 def of_mechanism(problem: Problem, mechanism: Mechanism) -> Fraction | None:
-    """The objective of the minimisation at a mechanism, or at its repair; None where it cannot be repaired.
+    """Objective of the minimisation at a mechanism, or at its repair; None where it cannot be repaired.
 
-    Outputs that were split between neighbouring floats count as what they are on average, except on a grid: with them
-    the mechanism is as private and as unbiased, and it is what the floats stand for.
+    Outputs that were split between neighbouring floats count as their mean, except on a grid: as private and as
+    unbiased, and what the floats stand for.
     """
     if problem.loss == losses.squared and _keeps_by_column(problem, mechanism):
         flow = _repaired(problem, _joined(problem, mechanism))
@@ -56,7 +50,7 @@ def of_mechanism(problem: Problem, mechanism: Mechanism) -> Fraction | None:
 
 
 def of_randomizer(problem: Problem, randomizer: Randomizer) -> Fraction | None:
-    """The same of a randomizer in floats that is feasible within rounding."""
+    """Objective at the repair of a randomizer in floats that is feasible within rounding; None where there is none."""
     if randomizer.arcs is None:
         return _Table.of_floats(problem, randomizer).completed(problem)
     flow = _flow_of(problem, randomizer)
@@ -70,7 +64,7 @@ def of_randomizer(problem: Problem, randomizer: Randomizer) -> Fraction | None:
 
 
 def of_each_label(problem: Problem, answer: Randomizer | Mechanism) -> list[Fraction] | None:
-    """What each label loses, half its squared error and the penalty on its bias; None where there is no repair."""
+    """Loss of each label, half its squared error and the penalty on its bias; None where there is no repair."""
     if isinstance(answer, Mechanism):
         if not _keeps_by_column(problem, answer):
             return _Table.of_mechanism(problem, answer).of_each_label(problem)
@@ -82,16 +76,8 @@ def of_each_label(problem: Problem, answer: Randomizer | Mechanism) -> list[Frac
     return None if flow is None else _each(problem, flow.squared_errors(), flow.biases)
 
 
-def as_it_is(problem: Problem, mechanism: Mechanism) -> list[Fraction]:
-    """The same of a mechanism without any repair."""
-    if mechanism.arcs is not None:
-        return _each(problem, mechanism.columns(joined=False).squared_errors(), mechanism.exact_biases)
-    table = _Table(mechanism.outputs, mechanism.weights, mechanism.total, mechanism.ratio)
-    return _each(problem, table.moments(problem, 2), mechanism.exact_biases)
-
-
 def _keeps_by_column(problem: Problem, mechanism: Mechanism) -> bool:
-    """Whether a mechanism is made of interval columns that keep the budget of the problem each by itself.
+    """Whether each interval column of a mechanism keeps the budget of the problem by itself.
 
     Arcs of a larger ratio may keep it together, at outputs that they share; taken apart they do not.
     """
@@ -99,12 +85,12 @@ def _keeps_by_column(problem: Problem, mechanism: Mechanism) -> bool:
 
 
 def _joined(problem: Problem, mechanism: Mechanism) -> ExactColumns:
-    """Columns of a mechanism of arcs, neighbouring floats joined where what lies between them is allowed."""
+    """Columns of a mechanism of arcs, neighbouring floats joined where outputs between them are allowed."""
     return mechanism.columns(joined=not isinstance(problem.outputs, Grid))
 
 
 def _flow_of(problem: Problem, randomizer: Randomizer) -> ExactColumns | None:
-    """The exact columns of a randomizer of arcs, whose rows are right at the budget that it claims."""
+    """Exact columns of a randomizer of arcs, whose rows are right at the budget that it claims."""
     try:
         return exact_flow(problem.within(randomizer.epsilon), randomizer.arcs)  # type: ignore[arg-type]
     except (Infeasible, NotCertified):
@@ -117,13 +103,13 @@ def _repaired(problem: Problem, flow: ExactColumns) -> ExactColumns | None:
 
 
 def _each(problem: Problem, errors: Sequence[Fraction], biases: Sequence[Fraction]) -> list[Fraction]:
-    """Half of squared errors, and what biases cost."""
+    """Halves of squared errors and of charges for biases."""
     penalty = Fraction(0 if problem.unbiased else problem.bias_penalty)
     return [(error + penalty * bias**2) / 2 for error, bias in zip(errors, biases, strict=True)]
 
 
 def _charge(problem: Problem, biases: Sequence[Fraction]) -> Fraction:
-    """The bias penalty; nothing where it is infinite, for there all biases are 0."""
+    """Penalty on the biases; nothing where it is infinite, for there all biases are 0."""
     if problem.unbiased or not problem.bias_penalty:
         return Fraction(0)
     charges = zip(map(Fraction, problem.prior.tolist()), biases, strict=True)
@@ -131,7 +117,7 @@ def _charge(problem: Problem, biases: Sequence[Fraction]) -> Fraction:
 
 
 def _expected(problem: Problem, outputs: Floats, table: IntegerArcs | Integers, ratio: Fraction) -> Fraction:
-    """The expected loss times the row total, rounded up where it is not rational.
+    """Expected loss times the row total, rounded up where it is not rational.
 
     Not for squared loss of arcs, which `ExactColumns` has. Of arcs ``O(k + n log k)`` integer operations, and ``n``
     logarithms for Poisson log loss; of tables, and of a loss that is a table or the user's own, ``O(k n)``.
@@ -163,7 +149,7 @@ def _expected(problem: Problem, outputs: Floats, table: IntegerArcs | Integers, 
 
 
 def _expected_poisson(problem: Problem, outputs: Floats, table: IntegerArcs | Integers, ratio: Fraction) -> Fraction:
-    """``v - y log v``: of each output its weight, and that weight times the label, are all that counts."""
+    """Expected ``v - y log v``, from the weight of each output, and that weight times the label."""
     finer, line = places(problem.prior), places(problem.labels)
     parts = scaled(problem.prior, finer)
     pulls = list(map(mul, parts, scaled(problem.labels, line)))
@@ -184,7 +170,7 @@ def _expected_poisson(problem: Problem, outputs: Floats, table: IntegerArcs | In
 
 
 def _expected_of_any_loss(problem: Problem, loss: losses.Loss, outputs: Floats, table: Integers) -> Fraction:
-    """Of a loss of which nothing is known but its brackets; cost ``O(k n)`` fractions."""
+    """Expected loss of which only the brackets are known; cost ``O(k n)`` fractions."""
     expected, values = Fraction(0), list(map(Fraction, outputs.tolist()))
     for y, p, row in zip(problem.labels.tolist(), problem.prior.tolist(), table.tolist(), strict=True):
         if p:
@@ -194,7 +180,7 @@ def _expected_of_any_loss(problem: Problem, loss: losses.Loss, outputs: Floats, 
 
 
 def _kept(labels: Floats, outputs: Floats, table: IntegerArcs | Integers, ratio: Fraction) -> list[int]:
-    """The weight of each label as its own output; 0 for labels that are none."""
+    """Weight of each label as its own output; 0 for labels that are none."""
     where = np.minimum(np.searchsorted(labels, outputs), labels.size - 1)
     kept = [0] * labels.size
     if not isinstance(table, IntegerArcs):
@@ -211,15 +197,7 @@ def _kept(labels: Floats, outputs: Floats, table: IntegerArcs | Integers, ratio:
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """A table in integers whose columns keep within a ratio and whose rows have one total.
-
-    Attributes
-    ----------
-    outputs : (n,) array
-    weights : (k, n) array of int
-    total : int
-    ratio : Fraction
-    """
+    """Table in integers whose columns keep within a ratio and whose rows have one total."""
 
     outputs: Floats
     weights: Integers
@@ -228,13 +206,13 @@ class _Table:
 
     @classmethod
     def of_mechanism(cls, problem: Problem, mechanism: Mechanism) -> _Table:
-        """Of an exact mechanism that keeps the budget, whatever ratio it declares."""
+        """Table of an exact mechanism that keeps the budget, whatever ratio it declares."""
         ratio = max(privacy_ratio(problem.epsilon), mechanism.realised_ratio)
         return cls(mechanism.outputs, mechanism.weights, mechanism.total, ratio)
 
     @classmethod
     def of_floats(cls, problem: Problem, randomizer: Randomizer) -> _Table:
-        """Of floats, as the rationals that they are, columns that exceed the ratio lifted and rows made even."""
+        """Table of floats as rationals, columns that exceed the ratio lifted and rows made even."""
         used = randomizer.matrix.max(axis=0) > 0
         matrix, ratio = randomizer.matrix[:, used], privacy_ratio(problem.epsilon)
         weights = np.array(scaled(matrix.ravel(), places(matrix.ravel())), dtype=object).reshape(matrix.shape)
@@ -244,7 +222,7 @@ class _Table:
         return cls(randomizer.outputs[used], even, int(even[0].sum()), ratio)
 
     def completed(self, problem: Problem) -> Fraction | None:
-        """The objective, with means made right where bias is not allowed; None if they cannot be."""
+        """Objective, with means made right where bias is not allowed; None if they cannot be."""
         expected = _expected(problem, self.outputs, self.weights, self.ratio) / self.total
         biases = self.moments(problem, 1)
         if not (problem.unbiased and any(biases)):
@@ -257,7 +235,7 @@ class _Table:
         )
 
     def of_each_label(self, problem: Problem) -> list[Fraction] | None:
-        """The same of each label, for squared loss."""
+        """Loss of each label so completed, for squared loss."""
         errors, biases = self.moments(problem, 2), self.moments(problem, 1)
         if not (problem.unbiased and any(biases)):
             return _each(problem, errors, biases)
@@ -269,7 +247,7 @@ class _Table:
         return [(found.kept * error + u * (low - y) ** 2 + w * (high - y) ** 2) / 2 for y, error, u, w in rows]
 
     def moments(self, problem: Problem, power: int) -> list[Fraction]:
-        """The expectation of ``(output - label)**power`` for each label."""
+        """Expectation of ``(output - label)**power`` for each label."""
         sums, unit = deviations(self.weights, problem.labels, self.outputs, power)
         return [Fraction(moment, self.total * unit) for moment in sums]
 
@@ -292,7 +270,7 @@ def _evened(weights: Integers) -> Integers:
 
 
 def _lost(problem: Problem, output: float, chances: list[Fraction]) -> Fraction:
-    """What an output loses that labels get with some chances, rounded up."""
+    """Loss of an output that labels get with some probabilities, rounded up."""
     if isinstance(problem.loss, losses.Loss):
         value = Fraction(output)
         costs = [problem.loss.bracket(value, Fraction(y))[1] for y in problem.labels.tolist()]

@@ -12,7 +12,7 @@ from optrand.base.arithmetic import log_bracket
 __all__ = ["WIDTH", "Logarithms", "logarithms_below"]
 
 WIDTH = 2
-"""A rounded logarithm is less than so many units above the true one."""
+"""Bound of the error of a rounded logarithm, in units."""
 
 
 class Logarithms:
@@ -41,7 +41,7 @@ class Logarithms:
         self._offset = self._natural(1 << line)
 
     def above(self, v: int) -> int:
-        """At least ``log(v / 2**line)``, by less than :data:`WIDTH` units; `v` is positive."""
+        """Upper bound of ``log(v / 2**line)``, by less than :data:`WIDTH` units; `v` is positive."""
         if v not in self._known:
             logarithm = self._natural(v) - self._offset + 4
             self._known[v] = (logarithm << self._bits) // self._unit + 1
@@ -52,9 +52,9 @@ class Logarithms:
 
 
 def logarithms_below(numbers: Iterable[Fraction], bits: int) -> list[int]:
-    """At most the logarithm of each positive rational, in units of ``2**-bits``, by less than two units.
+    """Lower bound of the logarithm of each positive rational, in units of ``2**-bits``, by less than two units.
 
-    What an expected loss ``v - y log v`` needs: with weights that are not negative, it is rounded up.
+    With weights that are not negative, an expected loss ``v - y log v`` is so rounded up.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""What can be measured of a randomizer without multipliers: privacy, rows, biases, allowed outputs and its loss.
+"""Measurements of a randomizer without multipliers: privacy, rows, biases, allowed outputs and its loss.
 
-A randomizer in floats is checked to :data:`TOLERANCE`. A mechanism is private and normalised exactly, and its means are
-checked to :data:`ROUNDED`. The loss is in both cases that of a mechanism that is feasible exactly: the one at hand, or
-its repair (:mod:`optrand.certificates.exact_loss`).
+Float randomizers are checked to :data:`TOLERANCE`. Mechanisms are private and normalised exactly, and their means are
+checked to :data:`ROUNDED`. The loss is that of the mechanism or of the exact repair
+(:mod:`optrand.certificates.exact_loss`).
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from optrand.model.randomizer import Randomizer
 __all__ = ["ROUNDED", "TOLERANCE", "Measurements"]
 
 TOLERANCE = 1e-9
-"""A float randomizer counts as feasible while rows, means and ratios are off by at most this share of their scale."""
+"""Tolerance of a float randomizer's rows, means and ratios, as a share of their scale."""
 
 ROUNDED = 2.0**-40
-"""A mechanism whose outputs were rounded to floats counts as unbiased up to this share of the labels' range."""
+"""Tolerance of the biases of a mechanism, whose outputs were rounded to floats, as a share of the labels' range."""
 
 
 @dataclass(frozen=True)
 class Measurements:
-    """What was measured of one randomizer, in the light of a problem.
+    """Measurements of one randomizer as an answer to a problem.
 
     Attributes
     ----------
     value : float
-        The objective of the minimisation, of the randomizer or its exact repair, rounded up; infinite if anything was
-        found.
+        Objective of the minimisation, of the randomizer or its exact repair, rounded up; infinite if there are
+        findings.
     epsilon : float
-        The privacy loss, rounded up.
+        Privacy loss, rounded up.
     bias : float
-        The largest ``|E[M(y)] - y|``, rounded up.
+        Largest ``|E[M(y)] - y|``, rounded up.
     findings : tuple of str
-        What keeps it from being a feasible answer.
+        Reasons why it is not feasible.
     """
 
     value: float
@@ -57,7 +57,7 @@ class Measurements:
 
     @classmethod
     def refused(cls, finding: str) -> Measurements:
-        """Nothing was measured."""
+        """Measurements of an answer that cannot be measured."""
         return cls(math.inf, math.inf, math.inf, (finding,))
 
     @classmethod
@@ -103,7 +103,7 @@ class Measurements:
     def _with_value(
         cls, epsilon: float, bias: float, findings: list[str], value: Callable[[], Fraction | None]
     ) -> Measurements:
-        """The value is asked for only where nothing was found."""
+        """Measurements with the value, which is computed only where nothing was found."""
         if findings:
             return cls(math.inf, epsilon, bias, tuple(findings))
         exact = value()

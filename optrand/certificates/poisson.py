@@ -1,23 +1,23 @@
-r"""The bound of a dual for Poisson log loss, in integers, with one logarithm for every place that is looked at.
+r"""Dual bound for Poisson log loss, in integers, with one logarithm for every place at which :math:`f` is evaluated.
 
-With :math:`h_y` and :math:`f` as in :mod:`optrand.certificates`,
+With :math:`h_y` and :math:`f` as in :mod:`optrand.certificates.certificate`,
 
 .. math:: h_y(v) = (p_y - \beta_y) v - p_y y \log v - (\alpha_y - \beta_y o)
 
 is convex. Logarithms are rounded *up*, by less than ``WIDTH`` units: that lowers :math:`h_y`, by less than :math:`w_y`
 = ``WIDTH`` units of :math:`p_y y`. Where :math:`h_y` is taken for negative on an interval outside of which it is not,
-and inside of which it is at most :math:`t_y`, the sum so computed overstates :math:`f` by at most :math:`(E - 1)
-\sum_y t_y`, which is subtracted.
+and inside of which it is at most :math:`t_y`, the sum so computed overstates :math:`f` by at most :math:`(E - 1) \sum_y
+t_y`, which is subtracted.
 
 **On a grid** the values before the minimum of :math:`h_y`, which has a closed form, and those after it are searched by
-halving for the sign of the rounded :math:`h_y`. Before the first value found the neighbour had a rounded, and therefore
+halving for the sign of the rounded :math:`h_y`. The neighbour before the first value found had a rounded, and therefore
 a true :math:`h_y \geq 0`, and so have, by convexity, all further ones; from there on :math:`h_y < w_y`. So :math:`t_y =
-w_y`. Coefficients are running totals, and :math:`f` is evaluated once a value.
+w_y`.
 
 **Off a grid** :math:`\beta = 0`. Beyond the largest label of positive prior no :math:`h_y` falls. Before the least one
 none rises, and neither does :math:`f` before :math:`\sum_y p_y y / (E \sum_y p_y)`, where :math:`\sum_y s_y p_y (1 - y
 / v) \leq 0` for all :math:`1 \leq s_y \leq E`. Between those places the roots of each :math:`h_y` come from Newton's
-method: it sets out where :math:`h_y \geq 0`, and each of its tangents proves that of the whole step, which is rounded
+method: it starts where :math:`h_y \geq 0`, and each of its tangents proves that of the whole step, which is rounded
 down. So :math:`t_y` is the larger of the values at both ends. Between neighbouring roots :math:`f` is :math:`A v - Q
 \log v + C`, least at :math:`Q / A` or at an end.
 """
@@ -48,7 +48,7 @@ BITS = 128
 """Binary digits by which logarithms and roots are finer than one part in E."""
 
 PUSH = 46
-"""A root in floats is moved outward by ``2**-PUSH`` of itself before Newton's method sets out from there."""
+"""A root in floats is moved outward by ``2**-PUSH`` of itself before Newton's method starts there."""
 
 
 class Curve(NamedTuple):
@@ -61,16 +61,10 @@ class Curve(NamedTuple):
 
 @dataclass(frozen=True)
 class _Scaled:
-    """A problem and a dual in integers.
+    """Problem and dual in integers.
 
-    Attributes
-    ----------
-    curves : list of Curve
-        Each :math:`h_y`.
-    logarithms : Logarithms
-        Of places on the line, which are in units of ``2**-line``; in units of ``2**-bits``.
-    digits : int
-        Prices are in units of ``2**-digits``: ``mass + line + bits``.
+    The `curves` are the :math:`h_y`, `logarithms` those of places in units of ``2**-line``, in units of ``2**-bits``;
+    prices are in units of ``2**-digits``, ``digits = mass + line + bits``.
     """
 
     curves: list[Curve]
@@ -81,7 +75,7 @@ class _Scaled:
 
     @classmethod
     def of(cls, problem: Problem, dual: Dual, line: int, bits: int) -> _Scaled:
-        """With places in units of ``2**-line``, fine enough for the labels and the origin."""
+        """Scale to places in units of ``2**-line``, fine enough for the labels and the origin."""
         mass = max(places(problem.prior), places(dual.beta), places(dual.alpha) - line)
         (origin,) = scaled(np.array([dual.origin]), line)
         columns = (problem.labels, line), (problem.prior, mass), (dual.alpha, mass + line), (dual.beta, mass)
@@ -92,31 +86,20 @@ class _Scaled:
         return cls(curves, Logarithms(line, bits), line, bits, mass + line + bits)
 
     def below(self, curve: Curve, v: int) -> int:
-        """At most the curve at `v`, and less than ``WIDTH * pull`` below it."""
+        """Lower bound of the curve at `v`, by less than ``WIDTH * pull``."""
         linear = (curve.slope * v + curve.level) << self.bits
         return linear - curve.pull * self.logarithms.above(v) if curve.pull else linear
 
     def above(self, curve: Curve, v: int) -> int:
-        """At least the curve at `v`."""
+        """Upper bound of the curve at `v`."""
         return self.below(curve, v) + WIDTH * curve.pull
 
 
 def lower_bound(problem: Problem, dual: Dual) -> Fraction:
-    """The bound of :mod:`optrand.certificates.certificate`; multipliers must be zero where ``bias_penalty * prior`` is.
+    """Bound of :mod:`optrand.certificates.certificate` for Poisson log loss.
 
-    Parameters
-    ----------
-    problem : Problem
-        With Poisson log loss.
-    dual : Dual
-
-    Returns
-    -------
-    Fraction
-
-    Notes
-    -----
-    Cost ``O(k log n + n)`` on a grid, with a logarithm a value; ``O(k log k)`` off it, and some ten logarithms a label.
+    Multipliers must be zero where ``bias_penalty * prior`` is. Cost ``O(k log n + n)`` on a grid, with a logarithm a
+    value; ``O(k log k)`` off it, and some ten logarithms a label.
 
     Examples
     --------
@@ -145,7 +128,7 @@ def lower_bound(problem: Problem, dual: Dual) -> Fraction:
 
 
 def _least_on_grid(case: _Scaled, points: list[int], excess: tuple[int, int]) -> int:
-    """At most ``min f`` on the grid, in units of ``2**-(digits + shift)``."""
+    """Lower bound of ``min f`` on the grid, in units of ``2**-(digits + shift)``."""
     more, shift = excess
     n, slack = len(points), 0
     steps = [[0] * (n + 1) for _ in Curve._fields]
@@ -171,7 +154,7 @@ def _falling(curve: Curve, points: list[int]) -> int:
 
 
 def _between(problem: Problem, dual: Dual, bits: int, excess: tuple[int, int]) -> tuple[_Scaled, tuple[int, int]]:
-    """The case in units that are fine where it matters, and the places between which ``f`` is least."""
+    """Scaled case with units that are fine where it matters, and the places between which ``f`` is least."""
     more, shift = excess
     low, high = max(problem.outputs.low, 0.0), problem.outputs.high
     ends = np.array([end for end in (low, high, dual.origin) if math.isfinite(end)])
@@ -190,7 +173,7 @@ def _between(problem: Problem, dual: Dual, bits: int, excess: tuple[int, int]) -
 def _least_off_grid(
     case: _Scaled, guesses: list[tuple[float, float]], limits: tuple[int, int], excess: tuple[int, int]
 ) -> int:
-    """At most ``min f`` between the limits, in units of ``2**-(digits + shift)``."""
+    """Lower bound of ``min f`` between the limits, in units of ``2**-(digits + shift)``."""
     (start, end), (more, shift) = limits, excess
     if start == end:
         prices = (case.below(curve, start) for curve in case.curves)
@@ -214,7 +197,7 @@ def _least_off_grid(
 def _negative(
     case: _Scaled, curve: Curve, guess: tuple[float, float], limits: tuple[int, int]
 ) -> tuple[int, int] | None:
-    """A part of the range between the limits outside of which the curve is not negative; None if it is so nowhere."""
+    """Range between the limits outside of which the curve is not negative; None if it is so nowhere."""
     start, end = limits
     # A label is where its curve is least; a curve without slope has no prior, and is a constant.
     lowest = min(max(curve.pull // curve.slope if curve.slope else start, start), end)
@@ -230,7 +213,7 @@ def _negative(
 
 
 def _outside(case: _Scaled, curve: Curve, limit: int, towards: tuple[int, float]) -> int:
-    """A place just outside a root: between the limit, where the curve is not negative, and its minimum, where it is."""
+    """Place just outside a root: between the limit, where the curve is not negative, and its minimum, where it is."""
     lowest, guess = towards
     sign, v = (1 if limit < lowest else -1), limit
     if math.isfinite(guess):
@@ -251,7 +234,7 @@ def _outside(case: _Scaled, curve: Curve, limit: int, towards: tuple[int, float]
 
 
 def _minimum(case: _Scaled, curve: Curve, left: int, right: int) -> int:
-    """At most the least value of the curve between two places."""
+    """Lower bound of the least value of the curve between two places."""
     if curve.slope * left >= curve.pull:
         return case.below(curve, left)
     if curve.slope * right <= curve.pull:

@@ -1,17 +1,13 @@
-r"""The best staircase column for given multipliers: the step that both prices columns and proves optimality.
+r"""Prices: the cheapest staircase column at each output, for pricing and for the dual bound.
 
 For multipliers :math:`\alpha, \beta` write :math:`h_y(v) = p_y g(v, y) - \alpha_y - \beta_y (v - o)`, where :math:`o`
-is the origin of the dual. Every column of an epsilon-DP table is a multiple of some :math:`s \in [1, E]^k`, :math:`E =
-e^\epsilon`, and the cheapest one at output :math:`v` costs
+is the origin of the dual. The cheapest column :math:`s \in [1, E]^k` of an epsilon-DP table at output :math:`v` costs
 
-.. math:: f(v) = \min_s \sum_y s_y h_y(v) = \sum_y \big( h_y(v) + (E - 1) \min(h_y(v), 0) \big),
+.. math:: f(v) = \min_s \sum_y s_y h_y(v) = \sum_y \big( h_y(v) + (E - 1) \min(h_y(v), 0) \big), \qquad E = e^\epsilon,
 
-attained by the staircase column of :math:`S = \{y : h_y(v) < 0\}`. Losses are convex, so :math:`h_y` is negative
-between its two roots: sort the roots, and between neighbours :math:`f` is one convex function with a minimum in closed
-form. (At a root :math:`f` has a concave kink, so no minimum hides there.) For squared and absolute loss those minima
-are computed in integers, on the line, an interval or a grid (:mod:`optrand.certificates.squared`,
-:mod:`optrand.certificates.absolute`). Those of Poisson log loss off a grid hold logarithms: they are floats, with an
-allowance for all that rounding can do. Any other loss on a grid, a table among them, is evaluated everywhere.
+attained by the staircase column of :math:`S = \{y : h_y(v) < 0\}`. Its minima (``docs/mathematics.md``, section 3) are
+computed in integers for squared and absolute loss, on the line, an interval or a grid; for Poisson log loss off a grid
+in floats, with an allowance for rounding. Any other loss on a grid is evaluated everywhere.
 """
 
 from __future__ import annotations
@@ -40,10 +36,10 @@ BLOCK = 1 << 22
 """Entries of the ``k x n`` arrays that are worked on at a time."""
 
 ROUNDING = 6 * float(np.finfo(float).eps)
-"""What rounding may change of one entry of such an array: up to ten operations, each half a unit in the last place."""
+"""Relative rounding error of one entry of such an array: up to ten operations, each half a unit in the last place."""
 
 TINY = float(np.finfo(float).tiny)
-"""The smallest output above 0 that is looked at."""
+"""Smallest positive output at which prices are evaluated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +53,7 @@ class Prices:
     costs : (n,) array
         :math:`f` there, for columns scaled to ``s in [1, E]^k``.
     errors : (n,) array
-        How far rounding may have moved each cost.
+        Bounds of the rounding errors of the costs.
     """
 
     problem: Problem
@@ -68,12 +64,12 @@ class Prices:
 
     @property
     def lowest(self) -> float:
-        """A lower bound of :math:`f` at all the outputs, rounding allowed for; NaN where floats overflow."""
+        """Lower bound of :math:`f` at all the outputs, rounding allowed for; NaN where floats overflow."""
         with np.errstate(invalid="ignore"):
             return float((self.costs - self.errors).min())
 
     def signatures(self, chosen: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """The set ``S`` of the best column at the chosen outputs, shape ``(k, len(chosen))``."""
+        """Membership in the set ``S`` of the best column at the chosen outputs, shape ``(k, len(chosen))``."""
         return _reduced(self.problem, self.dual, self.outputs[chosen])[0] < 0
 
     def improving(self, tolerance: float) -> NDArray[np.intp]:
@@ -85,11 +81,6 @@ class Prices:
 
 def price(problem: Problem, dual: Dual) -> Prices:
     """Evaluate :math:`f` wherever an allowed output could make it smallest.
-
-    Parameters
-    ----------
-    problem : Problem
-    dual : Dual
 
     Returns
     -------
@@ -114,7 +105,7 @@ def price(problem: Problem, dual: Dual) -> Prices:
 
 
 def _exact_prices(problem: Problem, dual: Dual) -> Prices:
-    """Squared or absolute loss: one output for pieces of the line whose minima are the same float."""
+    """Prices for squared or absolute loss: one output for pieces of the line whose minima are the same float."""
     slack = 0.0
     if problem.loss == losses.squared:
         minimisers, minima, slack = exact_squared.local_minima(problem, dual)
@@ -127,9 +118,9 @@ def _exact_prices(problem: Problem, dual: Dual) -> Prices:
 
 
 def _poisson_prices(problem: Problem, dual: Dual) -> Prices:
-    r"""Poisson log loss off a grid: on each piece :math:`f = w v - q \log v - c`, least at ``q / w`` or at an end.
+    """Prices for Poisson log loss off a grid: on each piece ``f = w v - q log v - c``, least at ``q / w`` or at an end.
 
-    Each coefficient is a total over all labels, and ``E - 1`` times one over the labels with :math:`h_y < 0`.
+    Each coefficient is a total over all labels, and ``E - 1`` times one over the labels with ``h_y < 0``.
     """
     ranges = negative_ranges(problem, dual)
     roots = np.unique(np.concatenate(ranges))
@@ -181,7 +172,7 @@ def _misplaced(problem: Problem, dual: Dual, ranges: tuple[Floats, Floats]) -> f
         p, y, alpha, v = problem.prior[chosen], problem.labels[chosen], dual.alpha[chosen], roots[chosen]
         at = np.maximum(v, TINY)
         reduced = p * losses.poisson_log.evaluate(at, y) - alpha
-        # Smaller outputs than that are not looked at.
+        # Smaller outputs are not evaluated.
         beyond = np.where(v > TINY, np.abs(reduced), np.maximum(reduced, 0.0))
         total += float((beyond + ROUNDING * (p * (at + y * np.abs(np.log(at))) + np.abs(alpha))).sum())
     return total
@@ -238,7 +229,7 @@ def _reduced(problem: Problem, dual: Dual, outputs: Floats) -> tuple[Floats, Flo
 
 
 def _best_columns(problem: Problem, dual: Dual, outputs: Floats) -> tuple[Floats, Floats]:
-    """The price of each output, and how much lower it may be within rounding.
+    """Price of each output, and a bound of its rounding error downward.
 
     An ``h`` that is positive by less than its own rounding may be negative and count ``E`` times.
     """

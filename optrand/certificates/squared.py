@@ -1,18 +1,10 @@
-r"""The cheapest column and the bound of a dual for squared loss, in integers alone.
+r"""Dual bound for squared loss, in integers.
 
-With :math:`h_y` and :math:`f` as in :mod:`optrand.certificates`, and places measured from the origin of the dual, twice
-:math:`h_y` is the quadratic
-
-.. math:: p_y v^2 - 2 (p_y y + \beta_y) v + (p_y y^2 - 2 \alpha_y),
-
-negative between its roots. Sort all roots: between neighbours :math:`f` is one quadratic, whose coefficients are
-running totals, and its minimum has a closed form; on a grid it is at a neighbour of the vertex.
-
-Labels, priors and multipliers are floats, so two powers of two, one for places on the line and one for the prior, turn
-everything into integers. :math:`E = e^\epsilon` is rounded *up*: a larger :math:`E` admits more randomizers. Roots are
-rounded *outward*: the sweep counts :math:`h_y` as negative up to there, which overstates :math:`f` by at most
-:math:`(E - 1)` times the value of :math:`h_y` at the rounded root, and so much is subtracted. Quotients are rounded
-downward; nothing else is rounded.
+With :math:`h_y` and :math:`f` as in :mod:`optrand.certificates.certificate`, and places measured from the origin of the
+dual, twice :math:`h_y` is the quadratic :math:`p_y v^2 - 2 (p_y y + \beta_y) v + (p_y y^2 - 2 \alpha_y)`, negative
+between its roots. Between neighbours of all sorted roots :math:`f` is one quadratic, whose minimum has a closed form;
+on a grid it is at a neighbour of the vertex. Rounding (:math:`E` up, roots outward, quotients down) and why the bound
+stays true: ``docs/mathematics.md``, section 3.
 """
 
 from __future__ import annotations
@@ -43,7 +35,7 @@ Quadratic = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class _Scaled:
-    """A problem and a dual in integers.
+    """Problem and dual in integers.
 
     Attributes
     ----------
@@ -54,7 +46,7 @@ class _Scaled:
     low, high : int or float
         Ends of the allowed outputs, in units of ``2**-line``; floats where they are infinite.
     grid : list of float
-        The allowed outputs, as they are; empty off a grid.
+        Allowed outputs, unscaled; empty off a grid.
     excess, shift : int
         ``exp(epsilon) - 1`` is at most ``excess / 2**shift``.
     """
@@ -74,7 +66,7 @@ class _Scaled:
 
     @classmethod
     def of(cls, problem: Problem, dual: Dual) -> _Scaled:
-        """Choose the units: fine enough for every number at hand, and for roots that are as good as exact."""
+        """Scale to units that are fine enough for every number, and for roots that are as good as exact."""
         excess, shift = excess_above(problem.epsilon)
         ends = np.array([x for x in (problem.outputs.low, problem.outputs.high) if math.isfinite(x)])
         origin = np.array([dual.origin])
@@ -100,7 +92,7 @@ class _Scaled:
         )
 
     def place(self, value: float) -> int:
-        """A value of the grid in integers, measured from the origin."""
+        """Value of the grid in integers, measured from the origin."""
         above, below = value.as_integer_ratio()
         return (above << self.line) // below - self.origin
 
@@ -113,7 +105,7 @@ class _Scaled:
 
 @dataclass(frozen=True)
 class _Sweep:
-    """The quadratics that :math:`f` is made of, from left to right.
+    """Quadratics that :math:`f` is made of, from left to right.
 
     Attributes
     ----------
@@ -121,7 +113,7 @@ class _Sweep:
     pieces : list of (quadratic, start, end)
         Twice :math:`f`, in units of ``2**-(mass + 2 line + shift)``, and both ends of the piece, which belong to it.
     slack : int
-        By how much, in the same unit, the quadratics may overstate :math:`f`.
+        Largest overstatement of :math:`f` by the quadratics, in the same unit.
     """
 
     case: _Scaled
@@ -178,22 +170,13 @@ class _Sweep:
 
 
 def lower_bound(problem: Problem, dual: Dual) -> Fraction:
-    """The bound of :mod:`optrand.certificates.certificate`; multipliers must be zero where ``bias_penalty * prior`` is.
+    """Bound of :mod:`optrand.certificates.certificate` for squared loss.
 
-    Parameters
-    ----------
-    problem : Problem
-        With squared loss.
-    dual : Dual
-
-    Returns
-    -------
-    Fraction
+    Multipliers must be zero where ``bias_penalty * prior`` is.
 
     Examples
     --------
-    Without multipliers of bias and with ``alpha = 0`` no reduced cost is negative, and the bound is the variance of the
-    prior, halved, over ``E``:
+    With ``alpha = beta = 0`` the bound is half the variance of the prior, over ``E``:
 
     >>> from optrand.model.problem import regression
     >>> bound = lower_bound(regression([0, 1], [0.5, 0.5], 1.0), Dual([0.0, 0.0], [0.0, 0.0]))
@@ -209,7 +192,7 @@ def lower_bound(problem: Problem, dual: Dual) -> Fraction:
 
 
 def local_minima(problem: Problem, dual: Dual) -> tuple[Floats, Floats, float]:
-    """The minimum of :math:`f` on every piece between neighbouring roots, for squared loss.
+    """Minimum of :math:`f` on every piece between neighbouring roots, for squared loss.
 
     Returns
     -------
@@ -218,7 +201,7 @@ def local_minima(problem: Problem, dual: Dual) -> tuple[Floats, Floats, float]:
     costs : (n,) array
         The minima, each rounded to the nearest float.
     slack : float
-        By how much the minima may overstate :math:`f`.
+        Largest overstatement of :math:`f` by the minima.
 
     Notes
     -----
@@ -252,7 +235,7 @@ def _at(curve: Quadratic, v: int) -> int:
 
 
 def _minimum(curve: Quadratic, start: int | float, end: int | float) -> tuple[tuple[int, int], int]:
-    """The minimiser, as a quotient, and the minimum, rounded down, between two ends; ``a > 0``."""
+    """Minimiser, as a quotient, and minimum, rounded down, between two ends; ``a > 0``."""
     a, b, c = curve
     vertex = b // a
     if start <= vertex < end:

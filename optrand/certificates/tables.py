@@ -1,8 +1,8 @@
-r"""The bound of a dual for losses without a shape: a table of losses, and classification, in integers.
+r"""Dual bounds for tabulated losses and for classification, in integers.
 
-:math:`f` (:mod:`optrand.certificates`) is evaluated at every value of the grid. A table takes ``k n`` steps for that;
-in classification an output gains at the one label that it is, if it is any, and ``k + n`` are enough. Nothing is
-rounded but :math:`E = e^\epsilon`, upward, and what a finite bias penalty charges.
+:math:`f` (:mod:`optrand.certificates.certificate`) is evaluated at every value of the grid: ``k n`` steps for a table,
+``k + n`` for classification, where an output gains at one label at most. Only :math:`E = e^\epsilon`, upward, and the
+charge of a finite bias penalty are rounded.
 """
 
 from __future__ import annotations
@@ -22,17 +22,9 @@ __all__ = ["lower_bound", "lower_bound_of_classes"]
 
 
 def lower_bound(problem: Problem, dual: Dual, loss: Tabulated, grid: Floats) -> Fraction:
-    """The bound of :mod:`optrand.certificates.certificate`; multipliers must be zero where ``bias_penalty * prior`` is.
+    """Bound of :mod:`optrand.certificates.certificate` for a problem with the tabulated `loss` on the `grid`.
 
-    Parameters
-    ----------
-    problem : Problem
-        With the tabulated `loss` on the `grid`.
-    dual : Dual
-
-    Returns
-    -------
-    Fraction
+    Multipliers must be zero where ``bias_penalty * prior`` is.
 
     Examples
     --------
@@ -60,7 +52,7 @@ def lower_bound(problem: Problem, dual: Dual, loss: Tabulated, grid: Floats) -> 
 
 
 def lower_bound_of_classes(problem: Problem, dual: Dual, grid: Floats) -> Fraction:
-    """The bound for ``zero_one``, where bias is free and `dual` has no ``beta``; cost ``O(k + n)``."""
+    """Bound for ``zero_one``, where bias is free and `dual` has no ``beta``; cost ``O(k + n)``."""
     more, shift = excess_above(problem.epsilon)
     mass = max(places(problem.prior), places(dual.alpha))
 

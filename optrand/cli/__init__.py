@@ -1,18 +1,6 @@
 """The command line: solve, verify, randomize, sweep, plot, gallery, report, theory.
 
-A thin skin: every command reads its options, calls the library, prints what came back. What went wrong is one line on
-the standard error and an exit code; never a traceback, which could show a private label.
-
-==============================  ==================================================
-:mod:`~optrand.cli.commands`    solve, randomize, plot
-:mod:`~optrand.cli.verifying`   verify
-:mod:`~optrand.cli.sweeping`    sweep
-:mod:`~optrand.cli.gallery`     gallery
-:mod:`~optrand.cli.report`      report
-:mod:`~optrand.cli.theory`      theory
-:mod:`~optrand.cli.options`     the options that they share, and what they mean
-:mod:`~optrand.cli.reporting`   what is told: facts, progress, errors, exit codes
-==============================  ==================================================
+What went wrong is one line on the standard error and an exit code; never a traceback, which could show a private label.
 """
 
 from __future__ import annotations

@@ -25,7 +25,6 @@ from optrand.cli.verifying import proven
 from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from optrand.release.baseline_job import BaselineSummary
     from optrand.release.job import Summary
 
 __all__ = ["plot", "randomize", "solve"]
@@ -136,17 +135,15 @@ def randomize(
     again: a second release of the same labels, or what a killed run left behind, adds to the first. A prior that was
     paid for before a run broke off is kept as OUT.prior.csv, from which --paid-prior goes on.
     """
-    from optrand.release.declared import parse_labels, read_prior
-    from optrand.release.job import LabelJob
-    from optrand.release.outputs import parse_outputs
+    from optrand.release.declared import parse_clip, parse_labels, parse_outputs, read_prior
+    from optrand.release.job import BaselineJob, Job, LabelJob
+    from optrand.release.named import named_randomizer
     from optrand.release.paid_prior import load_paid_prior
     from optrand.release.table_job import TableJob
 
     names, budget = parse_labels(labels), read_epsilon(epsilon)
+    job: Job
     if randomizer is not None:
-        from optrand.release.baseline_job import BaselineJob
-        from optrand.release.named import named_randomizer, parse_clip
-
         for_the_optimal_one = {
             "--prior-epsilon": prior_epsilon is not None,
             "--public-prior": public_prior is not None,
@@ -158,34 +155,31 @@ def randomize(
             raise InvalidInput(f"{', '.join(unused)} means nothing to {randomizer!r}, only to the optimal randomizer")
         interval = None if clip_outputs is None else parse_clip(clip_outputs)
         named = named_randomizer(randomizer, names, epsilon=budget, clip_outputs=interval)
-        baseline = BaselineJob(labels=names, randomizer=named, clip=clip, allow_inexact=allow_inexact)
-        if diagnose:
-            tell_diagnosis(TableJob(job=baseline, column=label).diagnose(source), names.size)
-            return
-        with progress() as announce:
-            plain = TableJob(job=baseline, column=label, overwrite=force)
-            told = plain.run(source, target, announce=announce)
-        show({"randomizer": randomizer, **_told_without_prior(told), "table": target, "saved": plain.beside(target)})
-        return
-    if clip_outputs is not None:
+        job = BaselineJob(labels=names, randomizer=named, clip=clip, allow_inexact=allow_inexact)
+    elif clip_outputs is not None:
         raise InvalidInput("--clip-outputs is for an additive --randomizer: use --outputs interval:LOW:HIGH")
-    job = LabelJob(
-        labels=names,
-        epsilon=budget,
-        prior_epsilon=None if prior_epsilon is None else read_epsilon(prior_epsilon, "--prior-epsilon"),
-        public_prior=None if public_prior is None else read_prior(public_prior, names),
-        paid_prior=None if paid_prior is None else load_paid_prior(paid_prior),
-        outputs=parse_outputs(outputs),
-        bias_penalty=read_penalty(bias_penalty),
-        clip=clip,
-    )
+    else:
+        job = LabelJob(
+            labels=names,
+            epsilon=budget,
+            prior_epsilon=None if prior_epsilon is None else read_epsilon(prior_epsilon, "--prior-epsilon"),
+            public_prior=None if public_prior is None else read_prior(public_prior, names),
+            paid_prior=None if paid_prior is None else load_paid_prior(paid_prior),
+            outputs=parse_outputs(outputs),
+            bias_penalty=read_penalty(bias_penalty),
+            clip=clip,
+        )
+    on_file = TableJob(job=job, column=label, overwrite=force)
     if diagnose:
-        tell_diagnosis(TableJob(job=job, column=label).diagnose(source), names.size)
+        tell_diagnosis(on_file.diagnose(source), names.size)
         return
     with progress() as announce:
-        best = TableJob(job=job, column=label, overwrite=force)
-        summary = best.run(source, target, announce=announce)
-    show({**_told(summary), "table": target, "mechanism": best.beside(target)})
+        summary = on_file.run(source, target, announce=announce)
+    beside = on_file.beside(target)
+    if randomizer is None:
+        show({**_told(summary), "table": target, "mechanism": beside})
+    else:
+        show({"randomizer": randomizer, **_told_without_prior(summary), "table": target, "saved": beside})
 
 
 def _told(summary: Summary) -> dict[str, object]:
@@ -204,7 +198,7 @@ def _told(summary: Summary) -> dict[str, object]:
     }
 
 
-def _told_without_prior(summary: BaselineSummary) -> dict[str, object]:
+def _told_without_prior(summary: Summary) -> dict[str, object]:
     if summary.exact:
         privacy = "exact: labels were drawn with the very probabilities that are proven private"
     else:
@@ -216,7 +210,7 @@ def _told_without_prior(summary: BaselineSummary) -> dict[str, object]:
         "rows": summary.rows,
         "labels": f"{summary.labels} declared",
         "budget": f"{summary.epsilon!r}: all of it for the labels, no prior is needed",
-        "outputs": summary.outputs,
+        "outputs": summary.allowed,
         "largest bias": shown_above(summary.bias, 3),
         "largest variance": shown_above(summary.variance, 6),
         "privacy": privacy,

@@ -1,7 +1,4 @@
-"""The options that commands share: how they look, and how their text becomes numbers.
-
-Numbers are read by :mod:`optrand.release.decimals` and not by the shell's own types, which take ``1_0`` for 10.
-"""
+"""Options that commands share, read by :mod:`optrand.release.decimals`: typer's own types take ``1_0`` for 10."""
 
 from __future__ import annotations
 

@@ -33,8 +33,7 @@ def read_problem(
 ) -> Problem:
     """The problem that options state; `check` is called before the user is told how the prior is taken."""
     from optrand.model.problem import regression
-    from optrand.release.declared import parse_labels, read_prior
-    from optrand.release.outputs import allowed_outputs, parse_outputs
+    from optrand.release.declared import allowed_outputs, parse_labels, parse_outputs, read_prior
 
     budget, penalty = read_epsilon(epsilon), read_penalty(bias_penalty)
     names = parse_labels(labels)
@@ -57,4 +56,4 @@ def answered(problem: Problem, announce: Callable[[str], None]) -> tuple[Mechani
     announce("making it exact")
     mechanism = tabulate(solution)
     announce("proving")
-    return mechanism, certify(mechanism, exact=True).require(gap=math.inf)
+    return mechanism, certify(mechanism).require(gap=math.inf)

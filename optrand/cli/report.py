@@ -37,7 +37,7 @@ def report(
     refuse_target(output, overwrite=force)
     with progress() as announce:
         announce("proving")
-        proof = certify(loaded, exact=True)
+        proof = certify(loaded)
         announce("drawing")
         page = report_page(loaded, proof, name=mechanism.name)
     write_atomically(output, page.encode(), overwrite=force)

@@ -44,6 +44,9 @@ Exit codes:
   2  wrong usage or input; nothing was written
   3  verification failed: not private, not unbiased, or no proof good enough"""
 
+CODES = {(InvalidFile, NotCertified): UNVERIFIED, (InvalidInput,): WRONG_INPUT}
+"""Exit codes of our own errors; of all others it is :data:`FAILED`."""
+
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
@@ -57,7 +60,7 @@ def reported(command: Command) -> Command:
         except (typer.Exit, typer.Abort):
             raise
         except BrokenPipeError:
-            # Whoever reads the output has read enough, as `head` does. What is left in the buffer goes nowhere.
+            # The reader, such as `head`, has closed the pipe: the rest of the buffer is dropped.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(FAILED) from None
         except Exception as error:
@@ -74,18 +77,14 @@ def reported(command: Command) -> Command:
 
 def _judged(error: Exception) -> tuple[str, int]:
     """Message of an error, and the exit code."""
-    if isinstance(error, (InvalidFile, NotCertified)):
-        return str(error), UNVERIFIED
-    if isinstance(error, InvalidInput):
-        return str(error), WRONG_INPUT
     if isinstance(error, OptrandError):
-        return str(error), FAILED
+        return str(error), next((code for kinds, code in CODES.items() if isinstance(error, kinds)), FAILED)
     if isinstance(error, MemoryError):
         return "not enough memory", FAILED
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename else ""
         return f"{error.strerror or type(error).__name__}{where}", FAILED
-    # The message of an error that nobody foresaw may hold a label; where it happened does not.
+    # The message of an unforeseen error may hold a label; where it happened does not.
     return f"internal error: {type(error).__name__} in {_origin(error)}; please report it", FAILED
 
 

@@ -50,8 +50,7 @@ def sweep(
     """
     from optrand.base.files import check_target, write_atomically
     from optrand.model.problem import regression
-    from optrand.release.declared import parse_labels, read_prior
-    from optrand.release.outputs import allowed_outputs, parse_outputs
+    from optrand.release.declared import allowed_outputs, parse_labels, parse_outputs, read_prior
     from optrand.studies.sweeps import sweep as swept
 
     budgets = read_several(epsilons, "--epsilon", read_epsilon)

@@ -45,18 +45,18 @@ def verify(
     loaded = read_mechanism(saved)
     with progress() as announce:
         announce("proving")
-        proof = certify(loaded, exact=True)
+        proof = certify(loaded)
     show({**proven(loaded, proof), "digest": loaded.digest})
     proof.require(gap=required)
     typer.echo("verified")
 
 
 def _verify_noise(path: Path) -> None:
-    from optrand.release.randomizer_file import KINDS, load_randomizer
+    from optrand.release.randomizer_file import kind_of, load_randomizer
 
     noise = load_randomizer(path)
     facts: dict[str, object] = {
-        "noise": next(name for name, kind in KINDS.items() if type(noise) is kind),
+        "noise": kind_of(noise),
         "epsilon": f"{noise.epsilon!r} for labels that differ by at most {noise.sensitivity!r}",
         "clipped to": "nothing" if noise.clip is None else f"{noise.clip.low!r} to {noise.clip.high!r}",
         "privacy": "exact: drawn with the very probabilities that are proven private"
@@ -74,7 +74,8 @@ def proven(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
     return {
         "labels": mechanism.labels.size,
         "outputs": f"{mechanism.n}, {in_words(mechanism.problem.outputs)}",
-        "realised epsilon": f"{shown_spent(proof.epsilon, proof.asked)} of {proof.asked!r} (verified in integers)",
+        "realised epsilon": f"{shown_spent(proof.epsilon, proof.target_epsilon)} of {proof.target_epsilon!r} "
+        "(verified in integers)",
         "largest bias": shown_above(proof.bias, 3),
         "verified gap": told_gap(proof.gap),
         "optimal value": f"between {shown_below(proof.lower, 10)} and {shown_above(proof.upper, 10)}",

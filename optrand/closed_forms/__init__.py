@@ -1,14 +1,13 @@
-"""Randomizers known in closed form, each a solution with the dual that speaks for it.
+"""Randomizers in closed form, each a solution with a dual that bounds its distance from the optimum.
 
 =====================  =========================  ===========================================================
 :func:`rr`             randomized response        optimal for classification under the uniform prior
 :func:`rr_top_k`       [G21], Algorithm 1        optimal where `k` is the one that RRWithPrior chooses
-:func:`rr_with_prior`  [G21], Algorithm 2        optimal for classification, always
+:func:`rr_with_prior`  [G21], Algorithm 2        optimal for classification
 :func:`debiased_rr`    [B23], Definition 23      unbiased; optimal for two labels or a large epsilon
 =====================  =========================  ===========================================================
 
-:func:`rr_with_prior_batch` answers many priors at once, for training loops. Each dual is a formula, so a certificate
-says of every one of these randomizers how far it is from the best, even where it is not the best itself.
+:func:`rr_with_prior_batch` answers many priors at once, for training loops.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""RRWithPrior for many priors at once, as a training loop needs it: one prior an example, drawn exactly.
+"""RRWithPrior for many priors at once, one an example, as multi-stage training needs it ([G21], Algorithm 3).
 
-A classifier that is trained in stages predicts, for every example of the next stage, a prior over the labels; each
-label is then randomized with the randomizer that is best for its own prior ([G21], Algorithm 3). Tables of ``K x K``
-numbers for 100,000 examples would fill a disk, so a batch stores which labels each row keeps and nothing else.
+A batch stores the labels that each row keeps, not ``K x K`` tables.
 """
 
 from __future__ import annotations
@@ -25,12 +23,12 @@ from optrand.sampling.uniform import integers_below
 
 __all__ = ["RRWithPriorBatch", "rr_with_prior_batch"]
 
-Integers = NDArray[np.int64]
+Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class RRWithPriorBatch:
-    r"""The best classification randomizer for each of `b` priors over the same `K` labels.
+    """Optimal classification randomizers of `b` priors over `K` labels; ``batch[i]`` is the solution of row `i`.
 
     Attributes
     ----------
@@ -40,10 +38,6 @@ class RRWithPriorBatch:
         Privacy budget of each row, in nats.
     kept : (b, K) array of bool
         The labels between which each row responds, :attr:`k_star` of them.
-
-    Notes
-    -----
-    ``batch[i]`` is the :class:`Solution` of row `i`, with its table and its dual.
 
     Examples
     --------
@@ -72,45 +66,45 @@ class RRWithPriorBatch:
 
     @property
     def k(self) -> int:
-        """The number of labels, `K`."""
+        """Number of labels, `K`."""
         return int(self.priors.shape[1])
 
     @property
-    def k_star(self) -> Integers:
+    def k_star(self) -> Counts:
         """Number of labels that each row keeps, shape ``(b,)``."""
-        counts: Integers = np.count_nonzero(self.kept, axis=1)
+        counts: Counts = np.count_nonzero(self.kept, axis=1)
         return counts
 
     @property
     def objective(self) -> Floats:
-        """The probability that the output is the label, under each row's own prior: the optimum, shape ``(b,)``."""
+        """Probability that the output is the label, under each row's own prior: the optimum, shape ``(b,)``."""
         sizes, index = np.unique(self.k_star, return_inverse=True)
         own = np.array([response_weights(int(size), self.epsilon)[0] for size in sizes])
         mass: Floats = np.einsum("bk,bk->b", self.priors, self.kept)
         return own[index] * mass
 
     @cached_property
-    def _members(self) -> tuple[Integers, Integers]:
-        """The kept labels of all rows, one row after another, and where each row begins."""
+    def _members(self) -> tuple[Counts, Counts]:
+        """Kept labels of all rows, one row after another, and the position at which each row begins."""
         starts = np.concatenate(([0], np.cumsum(self.k_star)[:-1]))
         # Labels of a row come in increasing order, which is what flat positions modulo K give.
         members = np.flatnonzero(self.kept)
         members %= self.k
         return members, starts
 
-    def sample(self, labels: ArrayLike, *, source: EntropySource | None = None) -> Integers:
+    def sample(self, labels: ArrayLike, *, source: EntropySource | None = None) -> Counts:
         r"""One output a row, drawn with no float on the path.
 
-        With the rational ratio :math:`R = \mathtt{privacy\_ratio(epsilon)} \leq e^\epsilon` and :math:`k` kept labels,
-        a label that is kept stays with probability :math:`(R - 1) / (R + k - 1)`. In all other cases the output is one
-        of the kept labels, each with probability :math:`1 / k`.
+        With the rational :math:`R = \mathtt{privacy\_ratio(epsilon)} \leq e^\epsilon` and :math:`k` kept labels, a kept
+        label stays with probability :math:`(R - 1) / (R + k - 1)`; otherwise the output is one of the kept labels, each
+        with probability :math:`1 / k`.
 
         Parameters
         ----------
         labels : (b,) array of integers
             The label of each row, from 0 to ``K-1``.
         source : EntropySource, optional
-            Where random words come from; by default the operating system, the only choice for a release.
+            By default the operating system, the only choice for a release.
 
         Returns
         -------
@@ -123,12 +117,10 @@ class RRWithPriorBatch:
 
         Notes
         -----
-        A kept label is its own output with probability :math:`\frac{R - 1}{R + k - 1} + \frac{k}{R + k - 1}
+        *Privacy.* A kept label is its own output with probability :math:`\frac{R - 1}{R + k - 1} + \frac{k}{R + k - 1}
         \cdot \frac1k = \frac{R}{R + k - 1}` and every other output has :math:`\frac{1}{R + k - 1}`; a label that is not
-        kept has :math:`\frac1k`, which lies between the two. So no output is more than :math:`R` times likelier under
-        one label than under another, exactly. A uniform word decides the first coin unless it equals the leading bits
-        of its probability, when further words do; the uniform choice rejects the words beyond the last multiple of
-        :math:`k`. How many words are used depends on the priors and the words, never on the labels.
+        kept has :math:`\frac1k`, between the two. So all ratios are at most :math:`R`, exactly. The number of words
+        used depends on the priors and the words, never on the labels.
 
         Examples
         --------
@@ -146,7 +138,7 @@ class RRWithPriorBatch:
         members, starts = self._members
         return np.where(stays, array, members[starts + integers_below(sizes, source)])
 
-    def _checked_labels(self, labels: ArrayLike) -> Integers:
+    def _checked_labels(self, labels: ArrayLike) -> Counts:
         array = np.asarray(labels)
         if array.dtype.kind not in "iu" or array.shape != (len(self),):
             raise InvalidInput(
@@ -168,14 +160,10 @@ def rr_with_prior_batch(priors: ArrayLike, epsilon: float) -> RRWithPriorBatch:
     epsilon : float
         Privacy budget of each row, in nats.
 
-    Returns
-    -------
-    RRWithPriorBatch
-
     Raises
     ------
     InvalidInput
-        Priors that are no matrix of probabilities, or an epsilon without meaning.
+        Priors that are no matrix of probabilities.
 
     Notes
     -----
@@ -211,7 +199,7 @@ def _checked_priors(given: ArrayLike) -> Floats:
     return priors
 
 
-def _coins(sizes: Integers, ratio: Fraction, source: EntropySource, width: int) -> NDArray[np.bool_]:
+def _coins(sizes: Counts, ratio: Fraction, source: EntropySource, width: int) -> NDArray[np.bool_]:
     """True with probability ``(R - 1) / (R + size - 1)``, exactly, for each of `sizes`."""
     distinct, index = np.unique(sizes, return_inverse=True)
     chances = [(ratio - 1) / (ratio + int(size) - 1) for size in distinct]
@@ -226,7 +214,7 @@ def _coins(sizes: Integers, ratio: Fraction, source: EntropySource, width: int) 
 
 
 def _settle(chance: Fraction, source: EntropySource, width: int) -> bool:
-    """Go on comparing a uniform number with `chance`, word by word, after one word that equals its leading bits."""
+    """Decide a coin of probability `chance` by further words, after one that equals its leading bits."""
     scale = 1 << width
     while True:
         chance = chance * scale % 1

@@ -1,4 +1,4 @@
-"""Debiased randomized response ([B23], Definition 23), and the only dual that can prove it optimal."""
+"""Debiased randomized response ([B23], Definition 23), with the dual that proves it optimal wherever it is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["debiased_rr"]
 def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = None) -> Solution:
     r"""Randomized response whose outputs are moved apart until it is unbiased.
 
-    It is randomized response on the outputs, for :math:`k` labels with mean :math:`\bar y`,
+    The outputs for :math:`k` labels with mean :math:`\bar y` are
 
     .. math:: \Phi(y) = \frac{(e^\epsilon + k - 1) y - \sum_{y'} y'}{e^\epsilon - 1}
                       = y + x (y - \bar y), \qquad x = \frac{k}{e^\epsilon - 1}.
@@ -41,33 +41,19 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
     Returns
     -------
     Solution
-        Of unbiased regression on the real line under the prior. Under the uniform one its value is :math:`x (x + 2)
-        s^2 / 2` with :math:`s^2` the mean of :math:`(y - \bar y)^2`.
+        Of unbiased regression on the real line under the prior. Under the uniform one its value is :math:`x (x + 2) s^2
+        / 2` with :math:`s^2` the mean of :math:`(y - \bar y)^2`.
 
     Raises
     ------
     InvalidInput
-        Labels or an epsilon without meaning, or outputs that floats cannot hold or tell apart.
+        Outputs that floats cannot hold or tell apart.
 
     Notes
     -----
-    *The dual.* Its columns are the staircases of one label each. Were it optimal, then at every output
-    :math:`\Phi(y)` the reduced cost :math:`(e^\epsilon - 1) h_y(v) + \sum_z h_z(v)` of that column would vanish
-    together with its derivative: :math:`2k` linear equations for the :math:`2k` multipliers. With labels and outputs
-    counted from :math:`\bar y`, :math:`w_y = (1 + x) d_y` for :math:`d_y = y - \bar y`, :math:`g = e^\epsilon - 1`, and
-    :math:`m_i = \sum_y p_y d_y^i`, their only solution is
-
-    .. math:: \beta_y = \frac{r_y - B}{g}, \quad r_y = w_y - m_1 + g p_y x d_y, \quad B = \frac{\sum_z r_z}{g + k},
-
-    .. math:: \alpha_y = \frac{a_y - A}{g}, \quad a_y = \tfrac12 (m_2 - 2 m_1 w_y + w_y^2 + g p_y x^2 d_y^2) - w_y r_y,
-              \quad A = \frac{\sum_z a_z}{g + k}.
-
-    So these multipliers prove debiased randomized response optimal exactly where it is: always for two labels,
-    otherwise from some epsilon on. Elsewhere they prove a bound that is true but may be far off. Counting outputs from
-    zero again (:math:`\alpha_y - \beta_y \bar y`) costs digits of the dual where labels lie far from zero; the outputs
-    keep theirs.
-
-    Cost ``O(k)``.
+    The dual (``docs/mathematics.md``, section 8) proves optimality exactly where it holds: always for two labels,
+    otherwise from some epsilon on. Elsewhere its bound is true but may be far off. For labels far from zero it loses
+    digits; the outputs keep theirs. Cost ``O(k)``.
 
     Examples
     --------
@@ -102,7 +88,7 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
 
 
 def _from_mean(labels: Floats) -> Floats:
-    """``y - mean(y)``, by way of the lowest label so that labels far from zero lose no digits."""
+    """Labels less their mean, by way of the lowest label so that labels far from zero lose no digits."""
     with np.errstate(over="ignore"):
         above = labels - labels[0]
     if not np.isfinite(above).all():
@@ -112,7 +98,7 @@ def _from_mean(labels: Floats) -> Floats:
 
 
 def _dual(problem: Problem, offsets: Floats, gain: float) -> Dual | None:
-    """The multipliers of :func:`debiased_rr`; None where floats cannot hold them."""
+    """Multipliers of :func:`debiased_rr`; None where floats cannot hold them."""
     prior, x = problem.prior, problem.k / gain
     with np.errstate(over="ignore", invalid="ignore"):
         mean, square = prior @ offsets, prior @ offsets**2

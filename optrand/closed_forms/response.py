@@ -7,10 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import Floats
+from optrand.base.validation import Floats, integer
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
-from optrand.errors import InvalidInput
 from optrand.model.problem import Problem, classification
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
@@ -26,22 +25,14 @@ def rr(labels: ArrayLike, epsilon: float) -> Solution:
 
     .. math:: \Pr[v \mid y] = \frac{e^{\epsilon \cdot 1[v = y]}}{e^\epsilon + k - 1}
 
+    It solves classification under the uniform prior, with the dual of :func:`rr_with_prior`.
+
     Parameters
     ----------
     labels : (k,) array
         Distinct numbers in any order.
     epsilon : float
         Privacy budget in nats.
-
-    Returns
-    -------
-    Solution
-        Of classification under the uniform prior, where it is optimal.
-
-    Notes
-    -----
-    The dual is that of :func:`rr_with_prior`, which keeps every label of a uniform prior: ``-alpha_y`` is
-    ``value / k`` for each label. Cost ``O(k^2)``, the size of the table.
 
     Examples
     --------
@@ -65,29 +56,17 @@ def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Solution:
     .. math:: \Pr[v \mid y] = \frac{e^{\epsilon \cdot 1[v = y]}}{e^\epsilon + k - 1} \quad (y \in Y_k), \qquad
               \Pr[v \mid y] = \frac{1}{k} \quad (y \notin Y_k), \qquad v \in Y_k
 
+    Outputs are the kept labels, in increasing order. The dual is that of :func:`rr_with_prior`, so that the certified
+    gap is the distance from the optimum.
+
     Parameters
     ----------
     prior : (K,) array
         Probabilities of the labels ``0 ... K-1``.
     k : int
-        How many labels to keep, from 1 to ``K``. Of equally likely labels the smaller is kept.
+        From 1 to ``K``. Of equally likely labels the smaller is kept.
     epsilon : float
         Privacy budget in nats.
-
-    Returns
-    -------
-    Solution
-        Of classification under `prior`. Its outputs are the kept labels, in increasing order.
-
-    Raises
-    ------
-    InvalidInput
-        A `k` that is no integer from 1 to ``K``, or a prior or epsilon without meaning.
-
-    Notes
-    -----
-    The dual is that of :func:`rr_with_prior` whatever `k` is, so the certified gap is the true distance from the best
-    randomizer. Cost ``O(K log K)`` beside the ``(K, k)`` table.
 
     Examples
     --------
@@ -97,20 +76,20 @@ def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Solution:
     ['0.170', '0.000', '0.015']
     """
     problem = classification(prior, epsilon)
-    if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
-        raise InvalidInput(f"k is of type {type(k).__name__}, expected an integer from 1 to {problem.k}")
-    if not 1 <= k <= problem.k:
-        raise InvalidInput(f"k is {k}, expected an integer from 1 to {problem.k}, the number of labels")
-    kept = np.sort(np.argsort(-problem.prior, kind="stable")[:k])
+    size = integer(k, "k", 1, problem.k, why=", the number of labels")
+    kept = np.sort(np.argsort(-problem.prior, kind="stable")[:size])
     return Solution(problem, _respond(problem, kept), _dual(problem), Stats(f"rr_top_k(k={k})"))
 
 
 def rr_with_prior(prior: ArrayLike, epsilon: float) -> Solution:
-    r"""The randomizer that keeps the label most often: :func:`rr_top_k` with the best `k`.
+    r"""Optimal classification randomizer: :func:`rr_top_k` with the `k` that keeps the label most often.
 
     With :math:`P_k` the sum of the `k` largest priors it attains the optimum of LP1 of [G21],
 
     .. math:: S = \max_k w_k, \qquad w_k = \frac{e^\epsilon P_k}{e^\epsilon + k - 1}.
+
+    The dual :math:`-\alpha_y = \max(0, (e^\epsilon p_y - S) / (e^\epsilon - 1))`, :math:`\beta = 0`, proves it ([G21],
+    Theorem 3; ``docs/mathematics.md``, Theorem 5).
 
     Parameters
     ----------
@@ -119,37 +98,18 @@ def rr_with_prior(prior: ArrayLike, epsilon: float) -> Solution:
     epsilon : float
         Privacy budget in nats.
 
-    Returns
-    -------
-    Solution
-        Of classification under `prior`, with the dual that proves it optimal.
-
-    Raises
-    ------
-    InvalidInput
-        A prior or epsilon without meaning.
-
     Notes
     -----
-    *The best k.* Since :math:`w_k` is the mean of :math:`w_{k-1}` and :math:`e^\epsilon p_{(k)}` with
-    weights :math:`e^\epsilon + k - 2` and 1, keeping one label more pays if and only if :math:`e^\epsilon p_{(k)} >
-    w_{k-1}`, that is, if
+    *The best k.* Since :math:`w_k` is the mean of :math:`w_{k-1}` and :math:`e^\epsilon p_{(k)}` with weights
+    :math:`e^\epsilon + k - 2` and 1, keeping one label more pays if and only if :math:`e^\epsilon p_{(k)} > w_{k-1}`,
+    that is, if
 
     .. math:: D_k := \sum_{j < k} (p_{(j)} - p_{(k)}) < (e^\epsilon - 1) p_{(k)}.
 
-    The left side grows with `k` and the right side shrinks, so the labels that pay come first, and no two numbers that
-    are nearly equal are ever subtracted after rounding. Equally likely labels are kept or left out together.
-
-    *The proof of optimality* ([G21], Theorem 3, in closed form). With :math:`-\alpha_y = \mu_y = \max(0, (e^\epsilon
-    p_y - S) / (e^\epsilon - 1))` and :math:`\beta = 0` the bound of :mod:`optrand.certificates.certificate` is `S`. By
-    the above
-    :math:`\mu_y > 0` on the kept labels only, where :math:`(e^\epsilon - 1) \sum \mu_y = e^\epsilon P_k - k S =
-    (e^\epsilon - 1) S`: the multipliers sum to `S`. And the best column at output `y` costs :math:`\sum_z \mu_z - p_y +
-    (e^\epsilon - 1) \min(\mu_y - p_y, 0)`, which is 0 on the kept labels and :math:`S - e^\epsilon p_y \geq 0`
-    elsewhere. ∎
-
-    In floats :math:`\mu_y` is computed as :math:`\frac{e^\epsilon}{e^\epsilon + k - 1} \big( p_y + \frac{k d_y - D_k}
-    {e^\epsilon - 1} \big)` with :math:`d_y = p_y - p_{(k)}`, which loses nothing at small epsilon.
+    The left side grows with `k` and the right side shrinks, so the labels that pay come first, and equally likely
+    labels are kept or left out together. In floats :math:`-\alpha_y` is :math:`\frac{e^\epsilon}{e^\epsilon + k - 1}
+    \big( p_y + \frac{k d_y - D_k}{e^\epsilon - 1} \big)` with :math:`d_y = p_y - p_{(k)}`, which loses nothing at small
+    epsilon.
 
     Cost ``O(K log K)`` beside the ``(K, k)`` table.
 
@@ -168,20 +128,7 @@ def rr_with_prior(prior: ArrayLike, epsilon: float) -> Solution:
 
 
 def kept_labels(priors: Floats, epsilon: float) -> NDArray[np.bool_]:
-    """Labels that :func:`rr_with_prior` keeps, a row for each prior.
-
-    Parameters
-    ----------
-    priors : (b, K) array
-    epsilon : float
-
-    Returns
-    -------
-    (b, K) array of bool
-
-    Notes
-    -----
-    The rule is derived at :func:`rr_with_prior`; both of its sides are monotone in floats too. Cost ``O(b K log K)``.
+    """Labels that :func:`rr_with_prior` keeps, for each row of a (b, K) array of priors; cost ``O(b K log K)``.
 
     Examples
     --------
@@ -203,7 +150,7 @@ def kept_labels(priors: Floats, epsilon: float) -> NDArray[np.bool_]:
 
 
 def response_weights(k: int, epsilon: float) -> tuple[float, float]:
-    """The probabilities of the label itself and of each other one under randomized response on `k` labels.
+    """Probabilities of the label itself and of each other one under randomized response on `k` labels.
 
     Examples
     --------
@@ -225,7 +172,7 @@ def _respond(problem: Problem, kept: NDArray[np.intp]) -> Randomizer:
 
 
 def _dual(problem: Problem) -> Dual:
-    """The multipliers of :func:`rr_with_prior`."""
+    """Multipliers of :func:`rr_with_prior`."""
     kept = kept_labels(problem.prior[np.newaxis], problem.epsilon)[0]
     p = problem.prior[kept]
     surplus = p - p.min()

@@ -1,7 +1,6 @@
 """Estimates from a release: means, histograms, and losses to train with.
 
-A release is an array of outputs and the :class:`~optrand.Mechanism` that drew them; nothing else is looked at, so all
-of this is post-processing and costs no privacy.
+All are post-processing of the outputs and of the :class:`~optrand.Mechanism` that drew them, and cost no privacy.
 """
 
 from optrand.estimate.averages import average, mean, output_numbers

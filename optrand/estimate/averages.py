@@ -1,4 +1,4 @@
-"""The mean of the labels behind a release, or of any function of them, with what is needed for intervals."""
+"""Mean of the labels behind a release, or of any function of them, as an estimate with intervals."""
 
 from __future__ import annotations
 
@@ -14,21 +14,13 @@ from optrand.mechanism.mechanism import Mechanism
 __all__ = ["average", "mean", "output_numbers", "tallied"]
 
 UNBIASED = 1e-9
-"""The share of the labels' range up to which a bias is rounding: as certificates have it."""
+"""Largest share of the labels' range that counts as a rounded zero bias, as for certificates."""
 
 
 def output_numbers(released: ArrayLike, mechanism: Mechanism) -> NDArray[np.intp]:
-    """Number of the mechanism's output that each released value is.
+    """Indices of released values among the mechanism's outputs, in an array of the same shape.
 
-    Parameters
-    ----------
-    released : array of outputs, any shape
-    mechanism : Mechanism
-
-    Returns
-    -------
-    array of int, of the same shape
-        Rows of :func:`optrand.estimate.loss_weights`, for instance.
+    They are rows of :func:`optrand.estimate.loss_weights`, for instance.
 
     Raises
     ------
@@ -69,20 +61,15 @@ def tallied(released: ArrayLike, mechanism: Mechanism) -> NDArray[np.intp]:
 
 
 def mean(released: ArrayLike, mechanism: Mechanism) -> Estimate:
-    r"""The mean of the labels behind a release of an unbiased mechanism: the mean of what was released.
+    r"""Mean of the labels behind a release of an unbiased mechanism: the mean of the released values.
 
     Parameters
     ----------
     released : array of outputs, any shape
         At least two.
     mechanism : Mechanism
-        That drew them. Of a :class:`~optrand.ContinuousMechanism` its ``mechanism``, for which only
-        :meth:`~optrand.estimate.Estimate.interval` is right: the noise of rounding to knots is not in `noise_variance`.
-
-    Returns
-    -------
-    Estimate
-        With intervals for the population and for the table.
+        Of a :class:`~optrand.studies.ContinuousMechanism` its ``mechanism``, for which only
+        :meth:`~optrand.estimate.Estimate.interval` is right: `noise_variance` leaves out the rounding to knots.
 
     Raises
     ------
@@ -91,13 +78,13 @@ def mean(released: ArrayLike, mechanism: Mechanism) -> Estimate:
 
     Notes
     -----
-    The noise of the rows has the mean variance :math:`N^{-1} \sum_j \sigma^2(y_j)`, whose unbiased estimate is
+    The mean noise variance of the rows, :math:`N^{-1} \sum_j \sigma^2(y_j)`, has the unbiased estimate
 
     .. math:: N^{-1} \sum_j v_j^2 - u(v_j), \qquad E[u(v) \mid y] = y^2,
 
-    with the values ``u`` of the outputs that :func:`optrand.estimate.unbiased_values` finds; it is kept between the
-    least and the largest variance of a label. Where the mechanism is singular, so that there is no ``u``, the smaller
-    of the sample variance and the largest variance of a label stands for it, and intervals are only too wide.
+    with ``u`` of :func:`optrand.estimate.unbiased_values`; it is kept between the least and the largest variance of a
+    label. For a singular mechanism there is no ``u``: the smaller of the sample variance and the largest variance of a
+    label is used, and intervals are only too wide.
 
     Examples
     --------
@@ -132,38 +119,32 @@ def mean(released: ArrayLike, mechanism: Mechanism) -> Estimate:
 def average(
     released: ArrayLike, mechanism: Mechanism, function: ArrayLike, *, prior: ArrayLike | None = None
 ) -> Estimate:
-    """The average of any function of the labels behind a release, whether its mechanism is unbiased or not.
+    """Average of any function of the labels behind a release, whether its mechanism is unbiased or not.
 
     Parameters
     ----------
     released : array of outputs, any shape
         At least two.
     mechanism : Mechanism
-        That drew them; its table must not be singular.
+        Its table must not be singular.
     function : (k,) array
         One number for each label: the labels' squares, say, or 1 for those in a class and 0 for the others.
     prior : (k,) array, optional
         Under which the variance is least; by default that of the mechanism's problem.
 
-    Returns
-    -------
-    Estimate
-
     Raises
     ------
     InvalidInput
-        A singular mechanism, values that are no outputs of it, or a function of another length or of numbers whose
-        squares are no floats.
+        A singular mechanism, values that are no outputs of it, or a function whose squares overflow.
 
     Notes
     -----
-    The mean of :func:`optrand.estimate.unbiased_values`. Even for the labels themselves it may be more precise than
-    :func:`mean`: of an unbiased mechanism with more outputs than labels the outputs are one choice of unbiased values,
-    and these are the best one.
+    The mean of :func:`optrand.estimate.unbiased_values`. Of all unbiased values these have the least variance, so even
+    for the labels themselves this may be more precise than :func:`mean` where outputs outnumber labels.
 
     Examples
     --------
-    The share of the second class, released by randomized response (which is biased):
+    Share of the second class, released by randomized response, which is biased:
 
     >>> import numpy as np, optrand
     >>> from optrand.sampling.entropy import SeededEntropy
@@ -206,7 +187,7 @@ def _sample_variance(tallies: NDArray[np.intp], values: Floats) -> float:
 
 
 def _noise_variance(debiasing: Debiasing, tallies: NDArray[np.intp], values: Floats, function: Floats) -> float:
-    """The mean over the rows of the variance of `values`, whose expectation is `function`, given the row's label."""
+    """Mean over the rows of the variance of `values`, whose expectation is `function`, given the row's label."""
     # Around the middle, so that a function with large values loses no digits.
     middle = float(function.mean())
     squares, target = (values - middle) ** 2, (function - middle) ** 2

@@ -1,11 +1,11 @@
-r"""Undo a mechanism on average: what each output should count as, so that the expectation is a function of the label.
+r"""Unbiased estimation behind a mechanism: values of the outputs whose expectation is a function of the label.
 
 Let ``M`` be the ``(k, n)`` table of a mechanism, ``f`` a function of the label, ``p`` a prior and :math:`q = p^\top M`
-the chances of the outputs under it. Values ``w`` of the outputs estimate ``f`` without bias if :math:`M w = f`, and
-among those that do this module takes the ones of the least variance under the prior: they minimise :math:`\sum_i q_i
-w_i^2`. Whatever the prior, they are unbiased for every label.
+the chances of the outputs under it. Values ``w`` of the outputs estimate ``f`` without bias if :math:`M w = f`; of
+these the module takes those of the least variance under the prior, which minimise :math:`\sum_i q_i w_i^2`. Whatever
+the prior, they are unbiased for every label.
 
-*In differences.* With :math:`x = \sqrt q \, w`, the equations :math:`M w = f` are the same as
+*In differences.* With :math:`x = \sqrt q \, w`, the equations :math:`M w = f` are equivalent to
 
 .. math:: \textstyle\sum_i \sqrt{q_i}\, x_i = p^\top f, \qquad
           B x = \Delta f, \quad B_{y i} = (M_{y+1, i} - M_{y i}) / \sqrt{q_i}.
@@ -15,13 +15,13 @@ The first row is orthogonal to all others, for rows of ``M`` have one sum, so :m
 arcs ``B`` is sparse, two entries an arc: :math:`B B^\top` is the Laplacian of a graph whose edges are the arcs.
 
 *The histogram* that fits the frequencies :math:`\hat c` of the outputs best, :math:`\sum_i (\hat c_i - (M^\top h)_i)^2
-/ q_i` being least, is the transpose of all this, :math:`h = p + \Delta^\top (B^\top)^+ (\hat c / \sqrt q)`, and
-estimates every function of the label as ``w`` does: :math:`h^\top f = \hat c^\top w`. It sums to 1.
+/ q_i` being least, is the transpose, :math:`h = p + \Delta^\top (B^\top)^+ (\hat c / \sqrt q)`; it sums to 1, and
+:math:`h^\top f = \hat c^\top w`.
 
-*When it works.* ``M`` must have rank ``k``. Arcs with an output of their own each have it if and only if no two
-neighbouring labels have the same row: every arc lies on a path of arcs from node 0 to node ``k`` (masses are a flow),
-so every node that an arc touches is connected to those two ends, and a connected graph's Laplacian, its ends grounded,
-is invertible. ∎
+*Rank.* ``M`` must have rank ``k``. Arcs with an output of their own each have it if and only if no two neighbouring
+labels have equal rows: every arc lies on a path of arcs from node 0 to node ``k`` (masses are a flow), so every node
+that an arc touches is connected to those two ends, and a connected graph's Laplacian, its ends grounded, is
+invertible. ∎
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ from optrand.model.arcs import IntegerArcs
 __all__ = ["DENSE", "Debiasing"]
 
 DENSE = 1 << 18
-"""The largest table of arcs that is factored as a table, which tells dependent rows from independent ones best."""
+"""Largest size of a table of arcs that is factored as a table, which detects dependent rows best."""
 
 Matrix = Floats | sparse.csr_array | sparse.csc_array
 
 ROUNDS = 2
-"""Corrections by what a solution leaves over."""
+"""Steps of iterative refinement."""
 
 
 @dataclass(frozen=True, eq=False)
 class Debiasing:
-    """A mechanism, a prior, and the factors of the differences of its rows.
+    """Factors of the differences of a mechanism's rows, for a prior.
 
     Attributes
     ----------
@@ -64,11 +64,11 @@ class Debiasing:
     prior : (k,) array
         Under which the variance is least.
     chances : (n,) array
-        Of the outputs under the prior.
+        Probabilities of the outputs under the prior.
     lengths : (k - 1,) array
-        Of the rows of ``B``, which are divided by them.
+        Lengths of the rows of ``B``, by which they are divided.
     factor : DenseFactor or SparseFactor or None
-        None where there is one label only.
+        None for a single label.
 
     Examples
     --------
@@ -92,8 +92,7 @@ class Debiasing:
         ----------
         mechanism : Mechanism
         prior : (k,) array, optional
-            By default that of the mechanism's problem. For estimates without bias it must not depend on what was
-            released.
+            By default that of the mechanism's problem. For unbiased estimates it must not depend on the release.
 
         Raises
         ------
@@ -131,17 +130,7 @@ class Debiasing:
         return cls(mechanism, weights, frozen(chances), frozen(lengths), factored(rows, lengths) if k > 1 else None)
 
     def values(self, functions: ArrayLike) -> Floats:
-        """Values of the outputs whose expectation is, for every label, a function of the label.
-
-        Parameters
-        ----------
-        functions : (k,) or (k, m) array
-            One function, or one a column.
-
-        Returns
-        -------
-        (n,) or (n, m) array
-        """
+        """Values of the outputs, (n,) or (n, m), whose expectations are functions of the label, (k,) or (k, m)."""
         given = np.asarray(functions, dtype=np.float64)
         k = self.mechanism.labels.size
         if given.ndim not in (1, 2) or given.shape[0] != k:
@@ -156,16 +145,7 @@ class Debiasing:
         return np.array(values).reshape(-1, *given.shape[1:])
 
     def expectations(self, values: Floats) -> Floats:
-        """The expectation of values of the outputs for each label: ``M @ values``, from differences of its rows.
-
-        Parameters
-        ----------
-        values : (n,) or (n, m) array
-
-        Returns
-        -------
-        (k,) or (k, m) array
-        """
+        """Expectation ``M @ values`` for each label of (n,) or (n, m) values of the outputs, by differences of rows."""
         columns = values.reshape(values.shape[0], -1)
         expected = np.zeros((self.mechanism.labels.size, columns.shape[1]))
         if self.factor is not None:
@@ -175,7 +155,7 @@ class Debiasing:
         return expected.reshape(-1, *values.shape[1:])
 
     def shares(self, tallies: ArrayLike) -> Floats:
-        """The histogram of the labels, shape ``(k,)``, that fits best how often each output occurred.
+        """Histogram of the labels, shape ``(k,)``, that fits the counts of the outputs best.
 
         It sums to 1, and some shares may be negative.
         """
@@ -204,7 +184,7 @@ def _differences_of_table(mechanism: Mechanism, prior: Floats) -> tuple[Floats, 
 def _differences_of_arcs(
     mechanism: Mechanism, arcs: IntegerArcs, prior: Floats
 ) -> tuple[Floats | sparse.csr_array, Floats]:
-    """Differences of neighbouring rows of arcs: an arc adds where its interval begins, and takes away after its end."""
+    """Differences of neighbouring rows of arcs: an arc adds where its interval begins, and subtracts after its end."""
     low, more = mechanism.ratio.denominator, mechanism.ratio.numerator - mechanism.ratio.denominator
     digits = places(prior)
     sums = list(accumulate(scaled(prior, digits), initial=0))
@@ -224,7 +204,7 @@ def _differences_of_arcs(
 
 
 def _refined(solve: Callable[[Floats], Floats], matrix: Matrix, right: Floats) -> Floats:
-    """A solution of ``matrix @ x = right``, or the nearest to one, corrected by what it leaves over."""
+    """Solution of ``matrix @ x = right``, or the nearest to one, with iterative refinement."""
     found = solve(right)
     for _ in range(ROUNDS):
         found = found + solve(right - matrix @ found)

@@ -17,10 +17,10 @@ from optrand.errors import InvalidInput
 __all__ = ["ADVICE", "DEPENDENT", "LARGEST", "DenseFactor", "Factor", "SparseFactor", "factored", "row_lengths"]
 
 LARGEST = 1 << 22
-"""The largest table that is factored: 32 MB, and some 10 s for a square one."""
+"""Largest size of a table that is factored: 32 MB, and some 10 s for a square one."""
 
 DEPENDENT = 1e-12
-"""A row of length 1 whose part outside the span of the others is shorter than this depends on them."""
+"""Distance to the span of the others below which a row of length 1 depends on them."""
 
 SPARSE_DEPENDENT = 1e-11
 """Squared length below which a row depends on the others, where a sparse matrix of products is factored."""
@@ -34,25 +34,25 @@ ADVICE = (
 
 
 class Factor(Protocol):
-    """The factors of a matrix ``rows``, whose rows are of length 1 and independent."""
+    """Factors of a matrix ``rows``, whose rows are of length 1 and independent."""
 
     @property
     def rows(self) -> Floats | sparse.csr_array:
-        """The matrix ``B``."""
+        """Matrix ``B``."""
         ...
 
     def least(self, right: Floats) -> Floats:
-        """The shortest ``x`` with ``B x = right``, for each column of `right`."""
+        """Shortest ``x`` with ``B x = right``, for each column of `right`."""
         ...
 
     def fitting(self, right: Floats) -> Floats:
-        """The ``u`` for which the transpose of ``B``, times ``u``, is nearest to `right`, for each column of it."""
+        """Least-squares solution ``u`` of ``B.T u = right``, for each column of `right`."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class DenseFactor:
-    """``B.T[:, order] = Q R``."""
+    """QR factors, ``B.T[:, order] = Q R``."""
 
     rows: Floats
     orthogonal: Floats
@@ -60,12 +60,12 @@ class DenseFactor:
     order: NDArray[np.intp]
 
     def least(self, right: Floats) -> Floats:
-        """As :class:`Factor` says."""
+        """See :class:`Factor`."""
         shortest: Floats = self.orthogonal @ solve_triangular(self.triangle, right[self.order], trans="T")
         return shortest
 
     def fitting(self, right: Floats) -> Floats:
-        """As :class:`Factor` says."""
+        """See :class:`Factor`."""
         found = np.empty((self.order.size, right.shape[1]))
         found[self.order] = solve_triangular(self.triangle, self.orthogonal.T @ right)
         return found
@@ -73,23 +73,23 @@ class DenseFactor:
 
 @dataclass(frozen=True, eq=False)
 class SparseFactor:
-    """``B @ B.T`` as a product of sparse triangles."""
+    """Sparse triangular factors of ``B @ B.T``."""
 
     rows: sparse.csr_array
     products: SuperLU
 
     def least(self, right: Floats) -> Floats:
-        """As :class:`Factor` says."""
+        """See :class:`Factor`."""
         shortest: Floats = self.rows.T @ self.products.solve(right)
         return shortest
 
     def fitting(self, right: Floats) -> Floats:
-        """As :class:`Factor` says."""
+        """See :class:`Factor`."""
         return np.asarray(self.products.solve(self.rows @ right))
 
 
 def row_lengths(rows: Floats | sparse.csr_array) -> Floats:
-    """The Euclidean length of each row."""
+    """Euclidean length of each row."""
     if isinstance(rows, sparse.csr_array):
         return np.asarray(norm(rows, axis=1), dtype=np.float64)
     lengths: Floats = np.linalg.norm(rows, axis=1)
@@ -97,7 +97,7 @@ def row_lengths(rows: Floats | sparse.csr_array) -> Floats:
 
 
 def factored(rows: Floats | sparse.csr_array, lengths: Floats) -> Factor:
-    """The factors of a matrix after its rows are divided by their lengths.
+    """Factors of a matrix after its rows are divided by their lengths.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-r"""The histogram of the labels behind a release, the noise of the mechanism undone.
+r"""Histogram of the labels behind a release, with the noise of the mechanism undone.
 
 With the unbiased values ``A[i, y]`` of output ``i`` for the indicator of label ``y``, the share of ``y`` is the mean of
 ``A[v, y]`` over the release. Its variance is, about the population's share :math:`h_y` and about the table's,
@@ -30,14 +30,13 @@ BLOCK = 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Shares of the labels, without bias.
+    """Unbiased shares of the labels.
 
     Attributes
     ----------
     debiasing : Debiasing
-        Of the mechanism.
     tallies : (n,) array
-        How often each output occurred.
+        Count of each output.
     """
 
     debiasing: Debiasing
@@ -45,33 +44,33 @@ class Histogram:
 
     @property
     def labels(self) -> Floats:
-        """The labels, increasing, shape ``(k,)``."""
+        """Increasing labels, shape ``(k,)``."""
         return self.debiasing.mechanism.labels
 
     @property
     def size(self) -> int:
-        """The number of released values."""
+        """Number of released values."""
         return int(self.tallies.sum())
 
     @cached_property
     def shares(self) -> Floats:
-        """The share of each label, shape ``(k,)``: unbiased, summing to 1, and some may be negative."""
+        """Share of each label, shape ``(k,)``: unbiased, summing to 1, and some may be negative."""
         return frozen(self.debiasing.shares(self.tallies))
 
     @property
     def standard_errors(self) -> Floats:
         """Standard errors of the shares, for the population from which the rows are a random sample.
 
-        Computed when first asked for: ``k`` solutions with the factors, 1 s for 2,001 labels of arcs, 20 s for 10,001.
+        Computed on first use: ``k`` solutions with the factors, 1 s for 2,001 labels of arcs, 20 s for 10,001.
         """
         errors: Floats = np.sqrt(np.maximum(self._squares - self.shares**2, 0.0) / (self.size - 1))
         return errors
 
     @property
     def noise_errors(self) -> Floats:
-        """Standard errors of the shares, for the table that was released: what the mechanism's noise leaves open.
+        """Standard errors of the shares, for the table that was released: the mechanism's noise alone.
 
-        No less, and no more, than the noise of the labels with the least and with the most of it would leave.
+        They lie between those of the labels with the least and with the most noise.
         """
         low, high = self._moments[1:]
         errors: Floats = np.sqrt(np.clip(self._squares - self.shares, low, high) / self.size)
@@ -79,17 +78,17 @@ class Histogram:
 
     @property
     def projected(self) -> Floats:
-        """The nearest histogram without negative shares; no longer unbiased, and never further from the truth."""
+        """Nearest histogram without negative shares; biased, and never further from the truth."""
         return project_to_simplex(self.shares)
 
     @property
     def _squares(self) -> Floats:
-        """The mean square of the unbiased values of each label's indicator."""
+        """Mean square of the unbiased values of each label's indicator."""
         return self._moments[0]
 
     @cached_property
     def _moments(self) -> tuple[Floats, Floats, Floats]:
-        """Mean squares of the unbiased values; of their variances given the true label the least and the largest."""
+        """Mean squares of the unbiased values; least and largest of their variances given the true label."""
         k, n = self.labels.size, self.tallies.size
         found, step = np.empty((3, k)), max(1, BLOCK // n)
         for start in range(0, k, step):
@@ -102,30 +101,22 @@ class Histogram:
 
 
 def histogram(released: ArrayLike, mechanism: Mechanism, *, prior: ArrayLike | None = None) -> Histogram:
-    """The histogram of the labels behind a release.
+    """Histogram of the labels behind a release.
 
     Parameters
     ----------
     released : array of outputs, any shape
         At least two.
     mechanism : Mechanism
-        That drew them; its table must not be singular.
+        Its table must not be singular.
     prior : (k,) array, optional
-        Under which the variances are least; by default that of the mechanism's problem.
-
-    Returns
-    -------
-    Histogram
+        Under which the variances are least; by default that of the mechanism's problem. It matters only where outputs
+        outnumber labels.
 
     Raises
     ------
     InvalidInput
         A singular mechanism, or values that are no outputs of it.
-
-    Notes
-    -----
-    Of a square table it is the inverse, applied to the outputs' frequencies, whatever the prior; of one with more
-    outputs than labels the weighted least squares of :mod:`optrand.estimate.debiasing`.
 
     Examples
     --------
@@ -144,21 +135,10 @@ def histogram(released: ArrayLike, mechanism: Mechanism, *, prior: ArrayLike | N
 
 
 def project_to_simplex(vector: ArrayLike) -> Floats:
-    r"""The probability distribution nearest to a vector, :math:`\max(0, x - \theta)` with the right :math:`\theta`.
+    r"""Probability distribution nearest to a (k,) vector, :math:`\max(0, x - \theta)` for some :math:`\theta`.
 
-    Parameters
-    ----------
-    vector : (k,) array
-
-    Returns
-    -------
-    (k,) array
-        Not negative, and summing to 1 but for rounding.
-
-    Notes
-    -----
-    Euclidean distance, by sorting ([DSSC08], Figure 1): ``O(k log k)``. A projection onto a convex set that holds the
-    true distribution brings every vector nearer to it.
+    Euclidean distance, by sorting ([DSSC08], Figure 1), ``O(k log k)``; the sum is 1 but for rounding. A projection
+    onto a convex set that holds the true distribution brings every vector nearer to it.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-r"""An average of a release as an estimate, and intervals around it: approximate ones, and honest ones at any size.
+r"""Estimates of averages with intervals: approximate ones, and bounds that hold at any size.
 
 Released values are independent given the labels, and an estimate is the average of ``N`` of them, or of one number a
-value. It estimates two things at once: the average over the *table* that was released, whose labels are what they are,
-and that of the *population* from which the rows are a random sample. About the first only the mechanism's noise leaves
-doubt; about the second the labels' own spread, too:
+value. It estimates the average over the released *table*, whose labels are fixed, and over the *population* from which
+the rows are a random sample. About the first only the mechanism's noise leaves doubt; about the second the labels'
+spread, too:
 
 .. math:: \mathrm{Var}(w) = E[\mathrm{Var}(w \mid y)] + \mathrm{Var}(E[w \mid y]).
 """
@@ -24,18 +24,18 @@ __all__ = ["Estimate", "IntervalMethod", "Spread", "empirical_bernstein", "hoeff
 
 @dataclass(frozen=True)
 class Spread:
-    """Sample size, variances and range, on which the width of an interval may rest.
+    """Sample size, variances and range, from which the width of an interval is computed.
 
     Attributes
     ----------
     size : int
-        How many independent numbers were averaged.
+        Number of independent numbers that were averaged.
     variance : float
-        An estimate of the mean of their variances.
+        Estimate of the mean of their variances.
     sample_variance : float
-        Their own spread, which on average is no smaller.
+        Their sample variance, whose expectation is no smaller.
     width : float
-        Of the range in which all of them are bound to lie.
+        Width of a range that holds all of them for sure.
     """
 
     size: int
@@ -76,7 +76,7 @@ def hoeffding(spread: Spread, confidence: float) -> float:
 
 
 def empirical_bernstein(spread: Spread, confidence: float) -> float:
-    r"""Half-width by the empirical Bernstein bound ([MP09]): as honest as Hoeffding's, narrower if variance is small.
+    r"""Half-width by the empirical Bernstein bound ([MP09]): valid at any size, narrow where the variance is small.
 
     .. math:: \sqrt{2 V \ln(4 / \delta) / N} + \mathrm{width} \cdot 7 \ln(4 / \delta) / 3 (N - 1),
               \qquad \delta = 1 - \mathrm{confidence},
@@ -96,22 +96,21 @@ def empirical_bernstein(spread: Spread, confidence: float) -> float:
 
 @dataclass(frozen=True)
 class Estimate:
-    """An average over a release, without bias but for what `bias` says.
+    """Average over a release, with its standard errors and intervals.
 
     Attributes
     ----------
     value : float
-        The estimate.
     size : int
-        The number of released values.
+        Number of released values.
     sample_variance : float
-        Of the numbers that were averaged: the labels' spread and the noise.
+        Of the averaged numbers: the labels' spread and the noise.
     noise_variance : float
         Of the noise alone, averaged over the rows.
     low, high : float
-        Between which every one of those numbers is bound to lie.
+        Ends of a range that holds each of those numbers for sure.
     bias : float
-        At most this much of the mechanism's bias is left; intervals are widened by it.
+        Upper bound of the bias of `value`; intervals are widened by it.
 
     Examples
     --------
@@ -137,11 +136,11 @@ class Estimate:
 
     @property
     def noise_error(self) -> float:
-        """Standard error of the estimate, for the table that was released: what the mechanism's noise leaves open."""
+        """Standard error of the estimate, for the table that was released: the mechanism's noise alone."""
         return math.sqrt(self.noise_variance / self.size)
 
     def interval(self, confidence: float, *, method: IntervalMethod = normal) -> tuple[float, float]:
-        """An interval for the average over the population.
+        """Interval ``(low, high)`` for the average over the population.
 
         Parameters
         ----------
@@ -149,15 +148,11 @@ class Estimate:
             Between 0 and 1.
         method : IntervalMethod
             :func:`normal`; or :func:`hoeffding` or :func:`empirical_bernstein`, which keep the confidence at any size.
-
-        Returns
-        -------
-        (low, high)
         """
         return self._around(self.sample_variance, confidence, method)
 
     def table_interval(self, confidence: float, *, method: IntervalMethod = normal) -> tuple[float, float]:
-        """An interval for the average over the rows that were released; the arguments are those of :meth:`interval`."""
+        """Interval for the average over the rows that were released, with the arguments of :meth:`interval`."""
         return self._around(self.noise_variance, confidence, method)
 
     def _around(self, variance: float, confidence: float, method: IntervalMethod) -> tuple[float, float]:

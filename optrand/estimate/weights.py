@@ -1,14 +1,11 @@
 r"""Weights that make a loss on noisy labels an unbiased estimate of the loss on the true ones.
 
-Train on :math:`\tilde\ell(x, v) = \sum_y w_{v y} \, \ell(x, y)` in place of :math:`\ell(x, v)`. Where :math:`\sum_v
-\Pr[v \mid y] \, w_{v y'} = [y = y']`, its expectation over the noise is :math:`\ell(x, y)`, whatever the loss and the
-model; the same holds for gradients. In a training loop, with `losses` of shape ``(batch, k)``, one column a label, it
-is ``(weights[numbers] * losses).sum(axis=1)``.
+Train on :math:`\tilde\ell(x, v) = \sum_y w_{v y} \, \ell(x, y)` in place of :math:`\ell(x, v)`: where :math:`\sum_v
+\Pr[v \mid y] \, w_{v y'} = [y = y']`, its expectation over the noise is :math:`\ell(x, y)`, and likewise for gradients.
+With `losses` of shape ``(batch, k)`` it is ``(weights[numbers] * losses).sum(axis=1)``.
 
-The papers' three formulas are one: a label stays with probability :math:`1 - \lambda`, or else is drawn anew from a
-distribution :math:`\tilde q`, and
-
-.. math:: w_{v y} = \frac{[v = y] - \lambda \tilde q_y}{1 - \lambda}.
+All functions compute one formula: a label stays with probability :math:`1 - \lambda`, or else is drawn anew from a
+distribution :math:`\tilde q`, and :math:`w_{v y} = ([v = y] - \lambda \tilde q_y) / (1 - \lambda)`.
 """
 
 from __future__ import annotations
@@ -27,13 +24,13 @@ from optrand.mechanism.mechanism import Mechanism
 __all__ = ["loss_weights", "resampling_loss_weights", "top_k_loss_weights", "unbiased_values"]
 
 LARGEST = 1 << 24
-"""The largest table of weights that is made: 128 MB."""
+"""Largest size of a table of weights: 128 MB."""
 
 SUM_TOLERANCE = 1e-9
 
 
 def unbiased_values(mechanism: Mechanism, functions: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
-    """Unbiased values of the outputs: their expectation is a function of the label.
+    """Unbiased values of the outputs, one row each, shape (n,) or (n, m): their expectation is a function of the label.
 
     Parameters
     ----------
@@ -44,20 +41,15 @@ def unbiased_values(mechanism: Mechanism, functions: ArrayLike, *, prior: ArrayL
     prior : (k,) array, optional
         Under which the variance is least; by default that of the mechanism's problem.
 
-    Returns
-    -------
-    (n,) or (n, m) array
-        One row an output, in the order of ``mechanism.outputs``.
-
     Raises
     ------
     InvalidInput
-        A singular mechanism, or functions of another shape.
+        A singular mechanism.
 
     Notes
     -----
-    A loss that needs few functions of the label needs no table of weights: squared loss ``(z - y)**2 / 2`` is linear in
-    ``y`` and ``y**2``, whose unbiased values suffice at any number of labels.
+    Squared loss ``(z - y)**2 / 2`` is linear in ``y`` and ``y**2``: their unbiased values replace a table of weights at
+    any number of labels.
 
     Examples
     --------
@@ -72,7 +64,7 @@ def unbiased_values(mechanism: Mechanism, functions: ArrayLike, *, prior: ArrayL
 
 
 def loss_weights(mechanism: Mechanism, *, prior: ArrayLike | None = None) -> Floats:
-    """The table of weights that makes any loss unbiased under a mechanism's noise.
+    """Table of weights that makes any loss unbiased under a mechanism's noise.
 
     Parameters
     ----------
@@ -84,21 +76,17 @@ def loss_weights(mechanism: Mechanism, *, prior: ArrayLike | None = None) -> Flo
     Returns
     -------
     (n, k) array
-        One row an output: ``loss_weights(m)[output_numbers(released, m)]`` has one row a released value.
+        The right inverse of the least variance; of a square table the inverse ([E22], Algorithm 1, line 30). Rows sum
+        to 1; ``loss_weights(m)[output_numbers(released, m)]`` has one row a released value.
 
     Raises
     ------
     InvalidInput
         A singular mechanism, or a table beyond 128 MB.
 
-    Notes
-    -----
-    Of a square table the inverse, as in [E22], Algorithm 1, line 30; else the right inverse of the least variance.
-    Every row sums to 1.
-
     Examples
     --------
-    Randomized response at ``exp(epsilon) = 3``, whose gradients [G21], eq. (7), weighs like this:
+    Randomized response at ``exp(epsilon) = 3`` has the weights of [G21], eq. (7):
 
     >>> import math, optrand
     >>> mechanism = optrand.tabulate(optrand.rr([0, 1, 2], math.log(3)))
@@ -118,7 +106,7 @@ def loss_weights(mechanism: Mechanism, *, prior: ArrayLike | None = None) -> Flo
 
 
 def resampling_loss_weights(released: ArrayLike, distributions: ArrayLike, *, resampling: float) -> Floats:
-    r"""Weights for labels that stay with probability :math:`1 - \lambda`, or else are drawn from a distribution.
+    r"""Weights (N, K) for labels that stay with probability :math:`1 - \lambda`, or else are drawn from a distribution.
 
     .. math:: w_{j y} = \frac{[v_j = y] - \lambda \tilde q_{j y}}{1 - \lambda}
               = \tilde Q^{-1}[y, v_j], \qquad \tilde Q = (1 - \lambda) I + \lambda \tilde q 1^\top.
@@ -130,23 +118,13 @@ def resampling_loss_weights(released: ArrayLike, distributions: ArrayLike, *, re
     distributions : (K,) or (N, K) array
         From which labels were drawn anew; one for all, or one an example, such as that of its cluster.
     resampling : float
-        The probability :math:`\lambda` of that, at least 0 and below 1.
-
-    Returns
-    -------
-    (N, K) array
-        One row an example, summing to 1.
+        Probability :math:`\lambda` of that, at least 0 and below 1; or a smaller bias correction, :math:`\beta` of
+        [E22].
 
     Raises
     ------
     InvalidInput
-        Labels out of range, rows that are no distributions, or a resampling probability of 1, which leaves nothing of
-        the label and makes the matrix singular.
-
-    Notes
-    -----
-    The inverse is the Sherman-Morrison formula's: ``O(K)`` an example. With a bias correction below the probability of
-    resampling, pass the former ([E22] calls it :math:`\beta`).
+        Labels out of range, rows that are no distributions, or a resampling probability of 1.
 
     Examples
     --------
@@ -172,34 +150,27 @@ def resampling_loss_weights(released: ArrayLike, distributions: ArrayLike, *, re
 
 
 def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> Floats:
-    r"""Weights for RRTop-k and, with all labels kept, for randomized response.
+    r"""Weights (N, K) for RRTop-k and, with all labels kept, for randomized response.
 
     .. math:: w_{j y} = \frac{[v_j = y] - p \, [y \text{ kept}]}{1 - k p}, \qquad p = \frac{1}{e^\epsilon + k - 1}.
+
+    Unbiased where the true label is kept ([G21], eq. (18), has the probability of that). Else the expectation is the
+    mean loss over the kept labels, which no weights can correct: the other labels are all released alike.
 
     Parameters
     ----------
     released : (N,) array of int
         Noisy labels, from 0 to ``K - 1``, each of them kept.
     kept : (K,) or (N, K) array of bool
-        The ``k`` labels that can be released; the same for all examples, or by each example's own prior. RRWithPrior is
-        RRTop-k with a ``k`` that it chooses itself: its rows may differ in it.
+        The ``k`` labels that can be released, for all examples or for each; ``k`` may differ between rows, as for
+        RRWithPrior.
     epsilon : float
         Privacy budget in nats.
-
-    Returns
-    -------
-    (N, K) array
-        One row an example, summing to 1.
 
     Raises
     ------
     InvalidInput
         Labels out of range or not kept, or rows that keep no label.
-
-    Notes
-    -----
-    Unbiased where the true label is kept. Where it is not, the expectation is the mean loss over the labels that are,
-    which no weights can mend: those labels are all released alike ([G21], eq. (18), has the probability of that).
 
     Examples
     --------
@@ -231,7 +202,7 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
 
 
 def _class_numbers(released: ArrayLike, rows: np.ndarray) -> np.ndarray:
-    """Noisy labels as numbers of columns, one an example."""
+    """Noisy labels as indices of columns, one an example."""
     numbers = np.asarray(released)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         raise InvalidInput(

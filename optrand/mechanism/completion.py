@@ -1,15 +1,12 @@
-r"""From nearly unbiased to unbiased, exactly: mixed with two outputs that take back what the means are off.
+r"""Completion: a nearly unbiased table mixed with two outputs that take out its biases exactly.
 
-Let a table have columns within the ratio :math:`R`, rows that sum to 1, and means :math:`\mu_y` that are nearly
-:math:`y`. Keep a share :math:`\omega < 1` of it, and let the rest answer one of two allowed outputs :math:`a < b` so
-that
+Keep a share :math:`\omega < 1` of a table within the ratio :math:`R` whose means are :math:`\mu_y \approx y`, and let
+the rest answer one of two allowed outputs :math:`a < b` with
 
 .. math:: u_y + w_y = 1 - \omega, \qquad a u_y + b w_y = y - \omega \mu_y .
 
-All means are then right whatever :math:`\omega` is; and as long as :math:`u` and :math:`w` are positive and within the
-ratio :math:`R`, all of it is private. That is so for some :math:`\omega` unless the outputs leave no room at all: as
-:math:`\omega` falls, :math:`u` and :math:`w` become those of the randomizer that answers :math:`a` or :math:`b` only.
-What it costs is its own loss, computed like any other.
+All means are right, and all of it is private while :math:`u` and :math:`w` are positive and within the ratio, as they
+are for some :math:`\omega` unless the outputs leave no room (``docs/mathematics.md``, section 2).
 """
 
 from __future__ import annotations
@@ -27,17 +24,17 @@ __all__ = ["Completion"]
 ZERO = Fraction(0)
 
 REACH = Fraction(3, 2)
-"""On the line the two outputs lie so many times as far from the middle of the means as they must."""
+"""Factor by which the two outputs on the line lie further from the middle of the means than they must."""
 
 
 @dataclass(frozen=True)
 class Completion:
-    """Two outputs, and the chances of each label to get them.
+    """Two outputs, and their probabilities for each label.
 
     Attributes
     ----------
     kept : Fraction
-        The share of the given table.
+        Share of the given table.
     low, high : float
         The outputs.
     at_low, at_high : list of Fraction
@@ -69,23 +66,23 @@ class Completion:
         origin: Fraction = ZERO,
         monotone: bool = False,
     ) -> Completion | None:
-        """The first that is private; None where the allowed outputs leave no room.
+        """First completion that is private; None where the allowed outputs leave no room.
 
-        The share of the two outputs is tried in powers of two: first about what the means are off, relative to the
-        range of the labels, then each time eight times as much, at last all.
+        The share of the two outputs is tried in powers of two, from about the largest bias relative to the range of the
+        labels, each time eight times as much, up to all.
 
         Parameters
         ----------
         ends : pair of float
             The two outputs; infinite where they may be chosen here.
         labels, means : lists of Fraction
-            What the means should be, and what they are, less the origin.
+            Right means and given means, less the origin.
         ratio : Fraction
             Above 1.
         origin : Fraction
-            From where labels and means are measured; `ends` are not.
+            Of labels and means; `ends` are not measured from it.
         monotone : bool
-            Whether chances must not fall (or not rise) with the label, so that they are sums of interval columns.
+            Whether probabilities must not fall (or not rise) with the label, so that they are sums of interval columns.
         """
         width = max(labels) - min(labels) or abs(labels[0]) or Fraction(1)
         off = max(abs(y - mean) / width for y, mean in zip(labels, means, strict=True))
@@ -101,7 +98,7 @@ class Completion:
 
     @classmethod
     def of_biases(cls, problem: Problem, biases: list[Fraction], ratio: Fraction) -> Completion | None:
-        """The first that is private and takes out the biases of a table; None where the problem leaves no room."""
+        """First private completion that takes out the biases of a table; None where the problem leaves no room."""
         middle = Fraction(float(problem.labels[problem.k // 2]))
         labels = [Fraction(y) - middle for y in problem.labels.tolist()]
         means = [y + bias for y, bias in zip(labels, biases, strict=True)]
@@ -117,7 +114,7 @@ class Completion:
         ratio: Fraction,
         origin: Fraction,
     ) -> Completion | None:
-        """The one that gives two outputs a share of all."""
+        """Completion with a given share of the two outputs."""
         wanted = [y + (1 / share - 1) * (y - mean) for y, mean in zip(labels, means, strict=True)]
         low, high = ends
         if not math.isfinite(low):
@@ -131,7 +128,7 @@ class Completion:
         return cls(1 - share, low, high, [share - chance for chance in at_high], at_high)
 
     def is_private(self, ratio: Fraction) -> bool:
-        """Whether all chances are positive, and those of an output within the ratio."""
+        """Whether all probabilities are positive, and those of an output within the ratio."""
         return all(min(chances) > 0 and max(chances) <= ratio * min(chances) for chances in (self.at_low, self.at_high))
 
     def is_monotone(self) -> bool:

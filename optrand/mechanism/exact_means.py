@@ -1,17 +1,9 @@
-r"""Exact columns whose means are right to the last bit.
+"""Exact columns whose means are right to the last bit.
 
-Column ``j`` is an arc from node ``first[j]`` to node ``last[j] + 1``, with mass :math:`C_j` and moment
-:math:`x_j = C_j v_j`. With :math:`R = r / d` and the row total :math:`T`, all means are right if and only if
-
-.. math:: (r - d) \Big( \sum_{\text{begin at } i} x_j - \sum_{\text{end at } i} x_j \Big) = T (y_i - y_{i-1}),
-          \quad 0 < i < k, \qquad d \sum_j x_j + (r - d) \sum_{\text{begin at } 0} x_j = T y_0 .
-
-Masses stay. Along a spanning tree of the nodes, of which 0 and k are one, each inner node has a branch of its own: from
-the leaves inward its moment makes the node's equation true. What is then added to all moments along one path from node
-0 to node k changes no inner node, and makes the first mean right. With masses that are multiples of ``(r - d)(d L + r -
-d)``, ``L`` the length of the path, all of it is integer arithmetic, ``O(n log n)`` operations.
-
-Where outputs must stay, on a grid or at the ends of an interval, :mod:`optrand.mechanism.completion` takes over.
+Masses stay, and moments change along a spanning tree of the nodes and one path from node 0 to node ``k``
+(``docs/mathematics.md``, Proposition 16): with masses that are multiples of ``(r - d)(d L + r - d)``, ``L`` the length
+of the path, in integers, ``O(n log n)`` operations. Where outputs must stay, on a grid or at the ends of an interval,
+:mod:`optrand.mechanism.completion` takes over.
 """
 
 from __future__ import annotations
@@ -34,10 +26,10 @@ from optrand.model.problem import Problem
 __all__ = ["along_a_tree", "columns_near", "completed", "spanning_tree", "widest_path", "with_exact_means"]
 
 FINER = 70
-"""Outputs that may move lie on a lattice of this many binary digits below how far they reach."""
+"""Binary digits of the lattice of outputs that may move, below the largest distance from the origin."""
 
-CHEAP = 1 + Fraction(1, 10**12)
-"""What the loss may be multiplied by so that columns of one output stay together."""
+NEARLY = 1 + Fraction(1, 10**12)
+"""Largest factor of the loss for which columns of one output stay together."""
 
 
 def columns_near(
@@ -51,8 +43,7 @@ def columns_near(
 ) -> ExactColumns:
     """Exact columns of integer masses and float outputs, one each, less the origin.
 
-    Where means are to be made right, digits that only lengthen the integers are rounded off; not on a grid, whose
-    values are what they are.
+    Where means are to be made right, digits that only lengthen the integers are rounded off; not on a grid.
     """
     low, high = problem.outputs.low, problem.outputs.high
     middle, limits = np.array([origin]), np.array([end for end in (low, high) if math.isfinite(end)])
@@ -74,10 +65,9 @@ def columns_near(
 
 
 def with_exact_means(problem: Problem, flow: ExactColumns) -> ExactColumns | None:
-    """The same with means that are right, exactly; None where the allowed outputs leave no room for that.
+    """Exact columns with means that are right; None where the allowed outputs leave no room for that.
 
-    The loss changes by as little as the biases are small. Columns of one output stay together if they can: they are
-    one column to whoever sees outputs.
+    The loss changes by as little as the biases are small. Columns of one output stay together if they can.
 
     Examples
     --------
@@ -100,13 +90,13 @@ def with_exact_means(problem: Problem, flow: ExactColumns) -> ExactColumns | Non
     if moved is not None:
         return moved
     mixed = completed(problem, flow)
-    if mixed is not None and mixed.squared_error(problem.prior) <= CHEAP * flow.squared_error(problem.prior):
+    if mixed is not None and mixed.squared_error(problem.prior) <= NEARLY * flow.squared_error(problem.prior):
         return mixed
     return along_a_tree(problem, flow, inside) or mixed
 
 
 def along_a_tree(problem: Problem, flow: ExactColumns, movable: list[bool]) -> ExactColumns | None:
-    """The same with moments of movable columns changed; None where they do not reach, or would leave the outputs."""
+    """Exact columns with changed moments of the movable ones; None if these do not reach, or leave the outputs."""
     low, high = problem.outputs.low, problem.outputs.high
     tree, path = spanning_tree(flow, movable), widest_path(flow, movable)
     if tree is None or path is None:
@@ -115,18 +105,18 @@ def along_a_tree(problem: Problem, flow: ExactColumns, movable: list[bool]) -> E
     length = low_weight * len(path) + more
     masses = [mass * more * length for mass in flow.masses]
     moments = [moment * more * length for moment in flow.moments]
-    # What each node still lacks, divided by r - d, in the unit of moments.
+    # Residual of each node, divided by r - d, in the unit of moments.
     total = flow.total * length
-    lacking = [0, *((after - before) * total for before, after in pairwise(flow.labels)), 0]
+    residuals = [0, *((after - before) * total for before, after in pairwise(flow.labels)), 0]
     for first, last, moment in zip(flow.first, flow.last, moments, strict=True):
-        lacking[first] -= moment
-        lacking[last + 1] += moment
+        residuals[first] -= moment
+        residuals[last + 1] += moment
     for node, j in tree:
         first, end = flow.first[j], flow.last[j] + 1
-        change = lacking[node] if first == node else -lacking[node]
+        change = residuals[node] if first == node else -residuals[node]
         moments[j] += change
-        lacking[first] -= change
-        lacking[end] += change
+        residuals[first] -= change
+        residuals[end] += change
     begun = sum(moment for moment, first in zip(moments, flow.first, strict=True) if first == 0)
     step = total * more * flow.labels[0] - low_weight * sum(moments) - more * begun
     for j in path:
@@ -187,11 +177,11 @@ def widest_path(flow: ExactColumns, movable: list[bool]) -> list[int] | None:
 
 
 def completed(problem: Problem, flow: ExactColumns) -> ExactColumns | None:
-    """Mixed with a mechanism of two outputs that takes the biases back (:mod:`optrand.mechanism.completion`).
+    """Exact columns mixed with a mechanism of two outputs that takes out the biases.
 
-    The outputs are the ends of what is allowed; on the line, the flow's own lowest and highest. The chances of the high
-    one rise with the label, and so are sums of columns that favour all labels from some label on; those of the low one
-    fall.
+    The outputs are the ends of what is allowed; on the line, the flow's own lowest and highest. The probabilities of
+    the high one rise with the label, and so are sums of columns that favour all labels from some label on; those of the
+    low one fall.
     """
     labels, zero = [Fraction(y, 1 << flow.digits) for y in flow.labels], Fraction(flow.origin)
     means = [y + bias for y, bias in zip(labels, flow.biases, strict=True)]
@@ -230,11 +220,11 @@ def completed(problem: Problem, flow: ExactColumns) -> ExactColumns | None:
 
 
 def _odd(number: int) -> int:
-    """A positive integer without its factors of 2."""
+    """Odd part of a positive integer."""
     return number >> twos(number)
 
 
 def _nearest(number: float, digits: int) -> int:
-    """The integer nearest to ``number * 2**digits``."""
+    """Integer nearest to ``number * 2**digits``."""
     above, below = number.as_integer_ratio()
     return (2 * (above << digits) + below) // (2 * below)

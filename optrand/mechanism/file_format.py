@@ -1,8 +1,7 @@
 """Problems, duals and tables of integers as plain JSON values, and back.
 
-The way back goes through the constructors of :class:`~optrand.model.problem.Problem`,
-:class:`~optrand.model.solution.Dual` and
-:class:`~optrand.model.arcs.IntegerArcs`, so what a file says is checked like what a user types.
+Reading goes through the constructors of :class:`~optrand.model.problem.Problem`,
+:class:`~optrand.model.solution.Dual` and :class:`~optrand.model.arcs.IntegerArcs`, with all of their checks.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from optrand.model.solution import Dual
 __all__ = ["TABLES", "dual_document", "problem_document", "read_dual", "read_problem", "read_table", "table_document"]
 
 TABLES = ("weights", "arcs")
-"""The two fields that can hold a table of integers; a file has one of them."""
+"""Fields that can hold a table of integers; a file has one of them."""
 
 
 def problem_document(problem: Problem) -> Document:
-    """A problem as plain JSON values.
+    """Problem as plain JSON values.
 
     Raises
     ------
@@ -72,7 +71,7 @@ def _outputs_document(outputs: OutputSet) -> Document:
 
 
 def read_problem(document: object) -> Problem:
-    """The problem that :func:`problem_document` wrote; :class:`InvalidFile` if it is none."""
+    """Problem that :func:`problem_document` wrote; :class:`InvalidFile` if it is none."""
     parts = fields(document, "problem", ["labels", "prior", "epsilon", "loss", "bias_penalty", "outputs"])
     penalty = parts["bias_penalty"]
     try:
@@ -121,7 +120,7 @@ def _read_outputs(document: object) -> OutputSet:
 
 
 def dual_document(dual: Dual | None) -> Document | None:
-    """A dual as plain JSON values, its origin only where it is not 0."""
+    """Dual as plain JSON values, its origin only where it is not 0."""
     if dual is None:
         return None
     origin = {"origin": dual.origin} if dual.origin else {}
@@ -129,7 +128,7 @@ def dual_document(dual: Dual | None) -> Document | None:
 
 
 def read_dual(document: object) -> Dual | None:
-    """The dual that :func:`dual_document` wrote; :class:`InvalidFile` if it is none."""
+    """Dual that :func:`dual_document` wrote; :class:`InvalidFile` if it is none."""
     if document is None:
         return None
     moved = isinstance(document, dict) and "origin" in document
@@ -145,7 +144,7 @@ def read_dual(document: object) -> Dual | None:
 
 
 def table_document(table: Integers | IntegerArcs) -> Document:
-    """A table of integers as the one field of a file that holds it: `weights` row by row, or `arcs` column by column.
+    """Table of integers as the one field of a file that holds it: `weights` row by row, or `arcs` column by column.
 
     Examples
     --------
@@ -159,7 +158,7 @@ def table_document(table: Integers | IntegerArcs) -> Document:
 
 
 def read_table(content: Document, k: int, n: int) -> Integers | IntegerArcs:
-    """The table that :func:`table_document` wrote, for `k` labels and `n` outputs.
+    """Table that :func:`table_document` wrote, for `k` labels and `n` outputs.
 
     Raises
     ------

@@ -1,20 +1,15 @@
-r"""From interval columns in floats to integer masses that conserve flow exactly, and outputs with exact means.
+r"""Tabulation of interval columns: integer masses that conserve flow exactly, and outputs with exact means.
 
-Column ``j`` favours the labels ``first[j] ... last[j]``: an arc from node ``first[j]`` to node ``last[j] + 1`` of the
-nodes :math:`0 \ldots k`. Every label is covered by the same mass if and only if as much mass enters each node
-:math:`0 < i < k` as leaves it, and then all rows of the integer table have one total: privacy and normalisation are
-integer identities with nothing to repair.
-
-What rounding can spoil is the bias. The change of outputs that removes it at the least cost is found in floats, from
-residuals that are exact, again and again until nothing shrinks:
+Conservation of flow gives all rows one total (``docs/mathematics.md``, section 9), so that privacy and normalisation
+are integer identities. Rounding leaves a bias, which a change of outputs removes at the least cost, found in floats
+from exact residuals until nothing shrinks:
 
 .. math:: \min \tfrac12 \sum_j P_j c_j \, \Delta v_j^2 \quad \text{such that all means are right}, \qquad
           P_j = \sum_y s_j(y) \, p_y.
 
 It keeps optimal outputs optimal. Where outputs alone do not reach, because they lie on a grid or on the ends of an
-interval or are fewer than the labels, masses change as well, at the cost :math:`\Delta c_j^2 / 2 c_j`. The equations
-are those of :mod:`optrand.model.feasibility`. The last bits are set right by exact moments
-(:mod:`optrand.mechanism.exact_means`).
+interval or are fewer than the labels, masses change as well, at the cost :math:`\Delta c_j^2 / 2 c_j`
+(:mod:`optrand.model.feasibility`). Exact moments set the last bits right (:mod:`optrand.mechanism.exact_means`).
 """
 
 from __future__ import annotations
@@ -42,30 +37,30 @@ from optrand.model.problem import Problem
 __all__ = ["exact_flow", "rounded_flow", "tabulated_flow"]
 
 BITS = 60
-"""Before means are made exact, masses are integers that sum to about ``2**BITS``."""
+"""Masses are integers that sum to about ``2**BITS`` before means are made exact."""
 
 UNEVEN = 1e-9
-"""By what share of it the coverage of two labels may differ: rounding is mended, a broken design is not."""
+"""Largest relative difference of the coverage of two labels that counts as rounding."""
 
-FORGIVEN = 1e-6
-"""How far rows may be from 1."""
+TOLERANCE = 1e-6
+"""Tolerance of the sums of rows."""
 
 ROUNDED = 1e-13
-"""Biases below this share of the labels' range are rounding: exact moments take them out as they are."""
+"""Share of the labels' range below which biases are left to exact moments."""
 
 ROUNDS = 12
-"""Corrections at most; two or three is what it takes."""
+"""Largest number of corrections; two or three suffice."""
 
 
 def tabulated_flow(problem: Problem, arcs: Arcs) -> tuple[Floats, IntegerArcs, Fraction]:
-    """The exact mechanism nearest to some arcs: its outputs, its integer masses and its ratio.
+    """Exact mechanism nearest to some arcs: its outputs, its integer masses and its ratio.
 
     Parameters
     ----------
     problem : Problem
     arcs : Arcs
-        With rows that sum to 1 but for rounding. Where the problem asks for unbiased labels their means may be off by
-        anything: the outputs are then moved to where they should be.
+        With rows that sum to 1 but for rounding. If the problem is unbiased, outputs are moved until all means are
+        right, whatever the biases of the arcs.
 
     Returns
     -------
@@ -79,13 +74,13 @@ def tabulated_flow(problem: Problem, arcs: Arcs) -> tuple[Floats, IntegerArcs, F
     Raises
     ------
     NotCertified
-        If labels are not covered equally by more than rounding, so that the rows do not have one total, or no outputs
-        that the problem allows make the means right.
+        Labels are not covered equally by more than rounding, or no outputs that the problem allows make the means
+        right.
 
     Notes
     -----
-    Where the problem asks for unbiased labels no mean is off by anything: outputs between two floats are split between
-    them. ``O(k + n)`` integers and a few sparse factorisations; nothing of size ``k n`` is made.
+    Outputs between two floats are split between them, so that means are exact. ``O(k + n)`` integers and a few sparse
+    factorisations; nothing of size ``k n`` is made.
 
     Examples
     --------
@@ -100,21 +95,9 @@ def tabulated_flow(problem: Problem, arcs: Arcs) -> tuple[Floats, IntegerArcs, F
 
 
 def exact_flow(problem: Problem, arcs: Arcs) -> ExactColumns:
-    """The exact columns nearest to some arcs; where the problem asks for it, unbiased to the last bit.
+    """Exact columns nearest to some arcs, as of :func:`tabulated_flow`; if the problem is unbiased, to the last bit.
 
-    Kept with the arcs: what is certified of them is what is tabulated.
-
-    Parameters
-    ----------
-    problem : Problem
-    arcs : Arcs
-        With rows that sum to 1 but for rounding. Biases beyond rounding are first taken out at the least cost.
-
-    Raises
-    ------
-    NotCertified
-        If labels are not covered equally by more than rounding, or no outputs that the problem allows make the means
-        right.
+    Kept with the arcs, so that a certificate and a mechanism of them have the same columns.
     """
     return kept(arcs, "_exact", content(problem, *arcs.numbers), lambda: _exact_flow(problem, arcs))
 
@@ -149,16 +132,12 @@ def _columns(problem: Problem, offsets: Floats, flow: IntegerArcs, ratio: Fracti
 def rounded_flow(epsilon: float, arcs: Arcs, origin: float = 0.0) -> tuple[Floats, IntegerArcs]:
     """Integer masses, proportional to those of some arcs but for rounding, that cover every label equally.
 
-    Returns
-    -------
-    offsets : (n,) array
-        The distinct outputs less the origin.
-    flow : IntegerArcs
+    They come after the distinct outputs less the origin, shape (n,).
 
     Raises
     ------
     NotCertified
-        If the arcs do not cover labels equally by more than rounding.
+        The arcs do not cover labels equally by more than rounding.
 
     Examples
     --------
@@ -180,20 +159,19 @@ def _check(epsilon: float, arcs: Arcs) -> None:
         off = float(np.abs(arcs.masses.sum() + math.expm1(epsilon) * coverage - 1).max())
         uneven = float(np.ptp(coverage) / coverage.max()) if coverage.max() > 0 else math.inf
         negative = float(-arcs.masses.min(initial=0.0) / coverage.max()) if coverage.max() > 0 else math.inf
-    if not (max(uneven, negative) <= UNEVEN and off <= FORGIVEN):
+    if not (max(uneven, negative) <= UNEVEN and off <= TOLERANCE):
         raise NotCertified(
             f"the arcs are not {epsilon:g}-DP: their masses cover the labels with differences of {uneven:.3g} of the "
             f"coverage, negative ones reach {negative:.3g} of it, and rows are off 1 by {off:.3g}; rounding accounts "
-            f"for {UNEVEN:g} and {FORGIVEN:g}; look at certify(problem, randomizer).findings"
+            f"for {UNEVEN:g} and {TOLERANCE:g}; look at certify(problem, randomizer).findings"
         )
 
 
 def _conserved(k: int, first: Indices, end: Indices, wanted: list[int]) -> list[int]:
-    """Masses next to the wanted ones such that what enters a node leaves it.
+    """Masses next to the wanted ones that conserve flow (``docs/mathematics.md``, Proposition 14).
 
-    From left to right: the heaviest arc that leaves a node makes up the difference, and where it would turn negative,
-    the next one. Arcs that lead nowhere come to nothing. No mass is ever negative, and none changes by more than what
-    the inner nodes were off in total.
+    From left to right the heaviest arc that leaves a node makes up the difference, and where it would turn negative,
+    the next one. Arcs that lead nowhere come to nothing.
     """
     leaving: list[list[int]] = [[] for _ in range(k)]
     for j in np.argsort(first, kind="stable")[::-1].tolist():
@@ -217,7 +195,7 @@ def _conserved(k: int, first: Indices, end: Indices, wanted: list[int]) -> list[
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """A flow and its outputs, whose biases are to vanish."""
+    """Flow and its outputs, whose biases are to vanish."""
 
     problem: Problem
     offsets: Floats
@@ -226,13 +204,13 @@ class _Table:
     origin: float
 
     def unbiased(self) -> _Table:
-        """Means right to a rounding of the outputs, by moving outputs if that is enough."""
+        """Table with means right to a rounding of the outputs, by moving outputs if that is enough."""
         table = self.refined(masses=False) if self.movable.all() else self
         rounding = float(np.spacing(np.abs(table.offsets).max()))
         return table if table.bias <= rounding else min(table, table.refined(masses=True), key=_bias)
 
     def refined(self, *, masses: bool) -> _Table:
-        """Corrected until the largest bias, which is exact, shrinks no more."""
+        """Table corrected until the largest bias, which is exact, shrinks no more."""
         best = table = self
         for _ in range(ROUNDS):
             before, table = table, table.corrected(masses=masses)
@@ -244,7 +222,7 @@ class _Table:
 
     @cached_property
     def total(self) -> int:
-        """The total of each row."""
+        """Total of each row."""
         return self.flow.total(self.ratio)
 
     @cached_property
@@ -257,23 +235,23 @@ class _Table:
 
     @cached_property
     def bias(self) -> float:
-        """The largest of them, without its sign."""
+        """Largest absolute bias."""
         return float(max(map(abs, self.biases)))
 
     @cached_property
     def ends(self) -> tuple[float, float]:
-        """The ends of the allowed outputs, less the origin."""
+        """Ends of the allowed outputs, less the origin."""
         return self.problem.outputs.low - self.origin, self.problem.outputs.high - self.origin
 
     @cached_property
     def movable(self) -> NDArray[np.bool_]:
-        """Which outputs lie strictly inside the allowed interval; on a grid, none."""
+        """Mask of the outputs strictly inside the allowed interval; on a grid, none."""
         low, high = self.ends
         inside: NDArray[np.bool_] = (self.offsets > low) & (self.offsets < high)
         return inside & (not isinstance(self.problem.outputs, Grid))
 
     def corrected(self, *, masses: bool) -> _Table:
-        """The same with the outputs, or the masses as well, changed at the least cost."""
+        """Table with the outputs, or the masses as well, changed at the least cost."""
         flow, labels = self.flow, self.problem.labels - self.origin
         width = float(max(self.offsets[-1] - labels[0], labels[-1] - self.offsets[0])) or 1.0
         shares, moves = flow_change(
@@ -296,9 +274,9 @@ class _Table:
         return replace(self, offsets=offsets, flow=flow)
 
     def _residual(self) -> Floats:
-        """What the first mean lacks, then what each mean lacks less what the one before it does."""
-        lacking = [float(before - after) for before, after in pairwise([Fraction(0), *self.biases])]
-        return np.array(lacking) / -math.expm1(-self.problem.epsilon)
+        """Residuals of the means at the nodes: that of the first mean, then differences of neighbours."""
+        residuals = [float(before - after) for before, after in pairwise([Fraction(0), *self.biases])]
+        return np.array(residuals) / -math.expm1(-self.problem.epsilon)
 
 
 def _bias(table: _Table) -> float:

@@ -1,8 +1,6 @@
-"""The deliverable: an exact integer table, the problem that it answers, the dual that speaks for it, and its file.
+"""Mechanisms: exact integer tables, proven private at construction, with their problem, their dual and their file.
 
-A :class:`~optrand.model.randomizer.Randomizer` is a design in floats; a :class:`Mechanism` is what is released. It
-cannot be built without being private: its constructor proves epsilon-DP in integer arithmetic, and :func:`load` goes
-through that constructor. What is sampled is what was verified: the sampler reads this table and nothing else.
+The sampler reads the table that was verified and nothing else.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,19 +24,23 @@ from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism import file_format
 from optrand.mechanism.privacy import LARGEST, checked_integers, verified_ratio, verified_total
+from optrand.model import losses
 from optrand.model.arcs import Arcs, IntegerArcs
 from optrand.model.exact_columns import ExactColumns, deviations
+from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
+from optrand.model.protocol import Moments
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual
 from optrand.sampling import ArcSampler, Sampler
+from optrand.sampling.drawing import LabelIndex
 from optrand.sampling.entropy import EntropySource
 
 __all__ = ["Mechanism", "load"]
 
 DENSE = 1 << 18
-"""The largest table that arcs are sampled from.
+"""Largest table that arcs are sampled from.
 
 A table is drawn from two to four times as fast as arcs are, but preparing it costs about half a microsecond and a
 hundred bytes an entry: at this size a tenth of a second, which a million draws repay.
@@ -49,16 +51,15 @@ FIELDS = ("problem", "dual", "outputs", "ratio", "total")
 
 @dataclass(frozen=True, eq=False, init=False)
 class Mechanism:
-    """An epsilon-DP randomizer in exact integers: private by inspection, at construction, always.
+    """Epsilon-DP randomizer in exact integers, proven private at construction.
 
     Label ``y`` produces output ``i`` with probability ``weights[y, i] / total``, exactly.
 
     Parameters
     ----------
     problem : Problem
-        The question that it answers.
     dual : Dual or None
-        Multipliers that speak for its optimality; privacy does not rest on them.
+        Multipliers that certify its optimality; privacy does not rest on them.
     outputs : (n,) array
         Strictly increasing, inside the problem's output set.
     weights : (k, n) array of int, or IntegerArcs
@@ -69,7 +70,7 @@ class Mechanism:
     Raises
     ------
     InvalidInput
-        Anything that is not so.
+        A table that is not private, rows with different totals, or parts that do not fit.
 
     Notes
     -----
@@ -77,8 +78,8 @@ class Mechanism:
     bit: :attr:`outputs` and :attr:`weights` are what is drawn, :attr:`n`, :attr:`unsplit` and :attr:`design` count and
     show such pairs as one.
 
-    Of arcs the proof takes ``O(k + n)`` integer operations and nothing here but :attr:`weights` writes the table out.
-    Two mechanisms are equal where their files are: arcs and the table that they make are two files.
+    Of arcs the proof takes ``O(k + n)`` integer operations, and only :attr:`weights` writes the table out. Two
+    mechanisms are equal where their files are: arcs and the table that they make are two files.
 
     Examples
     --------
@@ -125,27 +126,27 @@ class Mechanism:
 
     @property
     def epsilon(self) -> float:
-        """The budget that was asked for, in nats."""
+        """Budget of the problem, in nats."""
         return self.problem.epsilon
 
     @property
     def labels(self) -> Floats:
-        """The labels, increasing, one a row of :attr:`weights`."""
+        """Increasing labels, one a row of :attr:`weights`."""
         return self.problem.labels
 
     @property
     def arcs(self) -> IntegerArcs | None:
-        """The interval columns that the table was given as, if it was."""
+        """Interval columns that the table was given as, if it was."""
         return self.table if isinstance(self.table, IntegerArcs) else None
 
     @cached_property
     def weights(self) -> Integers:
-        """The table of integers, shape ``(k, n)``, read-only; of arcs it is written out when it is first asked for."""
+        """Table of integers, shape ``(k, n)``, read-only; of arcs it is written out on first use."""
         return self.table.table(self.ratio) if isinstance(self.table, IntegerArcs) else self.table
 
     @property
     def realised_ratio(self) -> Fraction:
-        """The largest ratio of two weights of one output, exactly: 1 where labels make no difference."""
+        """Largest ratio of two weights of one output, exactly: 1 where labels make no difference."""
         if self.arcs is not None:
             return self.arcs.largest_ratio(self.ratio)
         tops, bottoms = self.weights.max(axis=0), self.weights.min(axis=0)
@@ -153,25 +154,38 @@ class Mechanism:
 
     @property
     def realised_epsilon(self) -> float:
-        """The logarithm of :attr:`realised_ratio`, rounded up."""
+        """Logarithm of :attr:`realised_ratio`, rounded up."""
         return log_above(self.realised_ratio)
 
     @cached_property
     def exact_biases(self) -> tuple[Fraction, ...]:
-        """``E[M(y)] - y`` of each label, exactly (outputs and labels are the floats that they are)."""
+        """``E[M(y)] - y`` of each label, exactly."""
         if self.arcs is not None:
             return tuple(self.columns(joined=False).biases)
         sums, unit = deviations(self.weights, self.labels, self.outputs)
         return tuple(Fraction(moment, self.total * unit) for moment in sums)
 
+    def losses(self, loss: Loss | Tabulated = losses.squared, *, bias_penalty: float = 0.0) -> Floats:
+        """Expected loss of each label and the charge of its bias, shape ``(k,)``; squared loss exact and rounded up."""
+        if loss != losses.squared:
+            return self.randomizer.losses(loss, bias_penalty=bias_penalty)
+        if self.arcs is not None:
+            errors = self.columns(joined=False).squared_errors()
+        else:
+            sums, unit = deviations(self.weights, self.labels, self.outputs, 2)
+            errors = [Fraction(moment, self.total * unit) for moment in sums]
+        penalty = Fraction(bias_penalty) if bias_penalty < math.inf else Fraction(0)
+        pairs = zip(errors, self.exact_biases, strict=True)
+        return np.array([float_above((error + penalty * bias**2) / 2) for error, bias in pairs])
+
     @property
     def bias(self) -> float:
-        """The largest ``|E[M(y)] - y|``, rounded up."""
+        """Largest ``|E[M(y)] - y|``, rounded up."""
         return float_above(max(abs(bias) for bias in self.exact_biases))
 
     @property
     def randomizer(self) -> Randomizer:
-        """The same channel in floats, for plots and reports, not for sampling.
+        """Channel in floats, for plots and reports, not for sampling.
 
         Each probability of a table, and each mass of an arc, is correctly rounded. Arcs are tables at the ratio
         ``exp(epsilon)``: where :attr:`ratio` is lower by more than rounding, they claim its logarithm instead.
@@ -183,7 +197,7 @@ class Mechanism:
 
     @property
     def design(self) -> Randomizer:
-        """The same before columns were split between neighbouring floats: for pictures, where such outputs are one."""
+        """Channel in floats before columns were split between neighbouring floats: for pictures."""
         return self.randomizer if self.arcs is None else self._channel(*self.unsplit.rounded()[::-1])
 
     def _channel(self, flow: IntegerArcs, outputs: Floats) -> Randomizer:
@@ -195,27 +209,27 @@ class Mechanism:
 
     @cached_property
     def n(self) -> int:
-        """The number of outputs, two neighbouring floats that share a column counted as one."""
+        """Number of outputs, two neighbouring floats that share a column counted as one."""
         return self.outputs.size if self.arcs is None else len(set(self.unsplit.outputs))
 
     @cached_property
     def unsplit(self) -> ExactColumns:
-        """The columns of :attr:`arcs`, with outputs that are exact where floats are split; on a grid none are.
+        """Columns of :attr:`arcs`, with outputs that are exact where floats are split (on a grid none are).
 
         Raises
         ------
         InvalidInput
-            Of a table.
+            The mechanism is a table.
         """
         return self.columns(joined=not isinstance(self.problem.outputs, Grid))
 
     def columns(self, *, joined: bool) -> ExactColumns:
-        """The columns of :attr:`arcs`, as they are or with those joined that one was split into.
+        """Columns of :attr:`arcs`, as they are or with those joined that one was split into.
 
         Raises
         ------
         InvalidInput
-            Of a table.
+            The mechanism is a table.
         """
         if self.arcs is None:
             raise InvalidInput("the mechanism is a table: only interval columns are split between neighbouring floats")
@@ -232,7 +246,7 @@ class Mechanism:
 
     @cached_property
     def sampler(self) -> Sampler | ArcSampler:
-        """What draws from the table, or from the arcs where the table would be large; prepared once."""
+        """Sampler of the table, or of the arcs where the table would be large; prepared once."""
         if self.arcs is None or self.labels.size * self.outputs.size <= DENSE:
             return Sampler.of_proven(self.labels, self.outputs, self.weights, self.total)
         return ArcSampler.of_proven(self.labels, self.outputs, self.arcs, self.ratio, self.total)
@@ -244,7 +258,7 @@ class Mechanism:
         ----------
         values : array of labels, any shape
         source : EntropySource, optional
-            Where random words come from; by default the operating system, the only choice for a release.
+            By default the operating system, the only choice for a release.
 
         Returns
         -------
@@ -256,6 +270,27 @@ class Mechanism:
             Values that are no labels; the message tells neither which nor how many.
         """
         return self.sampler.sample(values, source=source)
+
+    exact: ClassVar[Literal[True]] = True
+
+    def moments(self, labels: ArrayLike) -> Moments:
+        """Moments at some labels, each bias exact but for one rounding.
+
+        Raises
+        ------
+        InvalidInput
+            Numbers that are no labels.
+        """
+        rows = LabelIndex(self.labels).find(checked_values(labels, "labels"))
+        if (rows < 0).any():
+            raise InvalidInput("the mechanism is made for other labels: pass some of its own")
+        biases = np.array([float(bias) for bias in self.exact_biases])
+        return Moments(biases[rows], self.randomizer.variances[rows])
+
+    @property
+    def outputs_in_words(self) -> str:
+        """How many outputs there are, and between which."""
+        return f"{self.n} values from {self.outputs[0]:g} to {self.outputs[-1]:g}"
 
     @cached_property
     def _document(self) -> dict[str, Any]:
@@ -272,30 +307,19 @@ class Mechanism:
 
     @property
     def digest(self) -> str:
-        """``sha256:...`` of the file's content: the name under which a ledger can remember this mechanism."""
+        """Digest ``sha256:...`` of the file's content, by which a ledger identifies the mechanism."""
         return str(self._document["digest"])
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the mechanism as canonical JSON, whole or not at all.
-
-        Parameters
-        ----------
-        path : path
-            A new file, or an existing one with `overwrite`; never a symbolic link.
-        overwrite : bool
-            Whether an existing file may be replaced.
+        """Write the mechanism as canonical JSON, atomically; :func:`load` reads it back and verifies it again.
 
         Raises
         ------
         InvalidInput
-            The target may not be written, or the problem's loss is the user's own and has no name.
+            `path` is a symbolic link, or exists without `overwrite`, or the problem's loss is the user's own and has no
+            name.
         OSError
             As from the operating system; nothing is left behind.
-
-        See Also
-        --------
-        load : reads it back and verifies it again.
-        optrand.checker : verifies the file with none of this code.
         """
         write_atomically(path, strict_json.canonical(self._document), overwrite=overwrite)
 
@@ -308,27 +332,20 @@ class Mechanism:
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        """A line without the tables."""
+        """One line, without the tables."""
         return f"<Mechanism: {self.labels.size} labels, {self.n} outputs, epsilon {self.epsilon:g}>"
 
 
 def load(path: str | os.PathLike[str]) -> Mechanism:
-    """Read a saved mechanism and verify it again from nothing.
+    """Read a mechanism of :meth:`Mechanism.save` and verify it again.
 
-    Parameters
-    ----------
-    path : path
-        What :meth:`Mechanism.save` wrote. White space and the order of fields may differ; the content may not.
-
-    Returns
-    -------
-    Mechanism
+    White space and the order of fields may differ.
 
     Raises
     ------
     InvalidFile
         The file is damaged, unknown, written by a newer optrand, or holds a table that is not epsilon-DP, whatever its
-        digest says.
+        digest is.
     OSError
         The file cannot be read.
 

@@ -58,34 +58,33 @@ from optrand.model.arcs import Arcs, Indices, IntegerArcs
 from optrand.model.randomizer import Randomizer
 from optrand.model.staircase import decompose, rounding_noise
 
-__all__ = ["Path", "Paths", "decompose_paths"]
+__all__ = ["HasRandomizer", "Path", "Paths", "decompose_paths"]
 
 
 class HasRandomizer(Protocol):
-    """A solution, for example."""
+    """Mechanism or solution."""
 
     @property
     def randomizer(self) -> Randomizer:
-        """The channel in floats."""
+        """Channel in floats."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """One component of the mixture: randomized response on bins.
+    """Component of the mixture: randomized response on bins.
 
     Attributes
     ----------
     arcs : (bins,) array of int
-        Which columns of the flow it takes, from the first label to the last.
+        Indices of its columns in the flow, from the first label to the last.
     first, last : (bins,) arrays of int
-        The labels of each bin, both ends in; each bin begins where the one before it ends.
+        First and last label of each bin; each bin begins where the one before it ends.
     outputs : (bins,) array
-        What each bin produces.
     mass : int
-        How much of each of its columns' masses it takes.
+        Its share of the mass of each of its columns.
     ratio : Fraction
-        How much likelier the output of the label's own bin is than that of another.
+        Probability of the output of the label's own bin over that of another.
     """
 
     arcs: Indices
@@ -97,7 +96,7 @@ class Path:
 
     @property
     def bins(self) -> int:
-        """The number of bins."""
+        """Number of bins."""
         return self.arcs.size
 
     @property
@@ -107,27 +106,26 @@ class Path:
 
     @property
     def keeps(self) -> Fraction:
-        """The probability that the component produces the output of the label's own bin, exactly."""
+        """Probability that the component produces the output of the label's own bin, exactly."""
         return self.ratio / self.total
 
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """All components of the mixture; each is made when it is asked for, ``paths[q]``, and not kept.
+    """Components of the mixture; ``paths[q]`` is made on demand, and not kept.
 
     Attributes
     ----------
     labels : (k,) array
     outputs : (n,) array
     flow : IntegerArcs
-        What is decomposed.
     ratio : Fraction
     phases : tuple of int
-        The points of the circle at which one path ends and the next one begins: one a path, and the coverage at last.
+        Points of the circle at which one path ends and the next one begins: one a path, and the coverage at last.
     bins : (paths,) array of int
-        How many bins each path has.
+        Number of bins of each path.
     starts, leaving : tuples of k tuples
-        For each node the points of the circle at which a column takes its place, increasing, and which column.
+        For each node the points of the circle at which a column takes its place, increasing, and the columns.
     """
 
     labels: Floats
@@ -140,11 +138,11 @@ class Paths:
     leaving: tuple[tuple[int, ...], ...]
 
     def __len__(self) -> int:
-        """The number of paths."""
+        """Number of paths."""
         return len(self.phases) - 1
 
     def __getitem__(self, number: int) -> Path:
-        """A path by its number; cost ``O(bins log n)``."""
+        """Path by its index; cost ``O(bins log n)``."""
         count = len(self)
         if not -count <= number < count:
             raise IndexError(f"there are {count} paths, and none has the number {number}")
@@ -158,17 +156,17 @@ class Paths:
         return Path(np.array(arcs), first, last, outputs, self.masses[number % count], self.ratio)
 
     def __iter__(self) -> Iterator[Path]:
-        """One path after the other."""
+        """Paths one after the other."""
         return (self[number] for number in range(len(self)))
 
     @property
     def masses(self) -> list[int]:
-        """The mass of each path."""
+        """Mass of each path."""
         return [after - before for before, after in pairwise(self.phases)]
 
     @property
     def weights(self) -> list[Fraction]:
-        """The weight of each path in the mixture, exactly; they sum to 1."""
+        """Weight of each path in the mixture, exactly; they sum to 1."""
         total = self.flow.total(self.ratio)
         low, more = self.ratio.denominator, self.ratio.numerator - self.ratio.denominator
         return [
@@ -178,7 +176,7 @@ class Paths:
 
 
 def decompose_paths(subject: Mechanism | Randomizer | HasRandomizer, /) -> Paths:
-    """A randomizer of interval columns as a mixture of randomized responses on bins.
+    """Mixture of randomized responses on bins that a randomizer of interval columns is.
 
     Parameters
     ----------
@@ -200,9 +198,8 @@ def decompose_paths(subject: Mechanism | Randomizer | HasRandomizer, /) -> Paths
 
     Notes
     -----
-    The theorem and its proof stand in :mod:`optrand.mechanism.paths`. ``O(k + n log n)`` where no interval lies
-    strictly inside another; a path is traced when it is asked for. All paths of ten thousand labels together are some
-    ten million bins: take them one at a time.
+    The theorem and its proof: :mod:`optrand.mechanism.paths`. ``O(k + n log n)`` where no interval lies strictly inside
+    another. All paths of ten thousand labels together are some ten million bins: take them one at a time.
 
     Examples
     --------
@@ -277,7 +274,7 @@ def _flow(subject: Mechanism | Randomizer | HasRandomizer) -> tuple[Floats, Inte
 
 
 def _intervals(randomizer: Randomizer) -> Arcs:
-    """The interval columns that a randomizer is the sum of."""
+    """Interval columns of a randomizer."""
     if randomizer.arcs is not None:
         return randomizer.arcs
     found = decompose(randomizer, math.exp(randomizer.epsilon), negligible=rounding_noise(randomizer.epsilon))

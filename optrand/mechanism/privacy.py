@@ -1,7 +1,7 @@
-"""The proof of privacy: what makes an integer table epsilon-DP, decided without rounding.
+"""Proof of privacy of an integer table, without rounding.
 
-The rows of a table of positive integers that all have one total are distributions; if no column holds a ratio above a
-rational ``R``, and ``R`` is proven to be at most ``exp(epsilon)``, the table is epsilon-DP. Nothing else is.
+Rows of positive integers with one total are distributions; if no column holds a ratio above a rational ``R``, and ``R``
+is proven to be at most ``exp(epsilon)``, the table is epsilon-DP.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LARGEST = 10**MAX_DIGITS
 
 
 def checked_integers(given: ArrayLike, k: int, n: int) -> Integers:
-    """A read-only ``(k, n)`` copy in Python integers, or :class:`InvalidInput`."""
+    """Read-only ``(k, n)`` copy in Python integers, or :class:`InvalidInput`."""
     array = given if isinstance(given, np.ndarray) else np.array(given, dtype=object)
     if array.shape != (k, n):
         raise InvalidInput(
@@ -38,29 +38,16 @@ def checked_integers(given: ArrayLike, k: int, n: int) -> Integers:
 
 
 def verified_total(weights: Integers, ratio: Fraction) -> int:
-    """The one total of all rows of a table whose columns are proven to keep within `ratio`.
+    """Common total of the rows of a (k, n) table of integers whose columns are proven to keep within `ratio`.
 
-    Parameters
-    ----------
-    weights : (k, n) array of Python int
-        ``weights[y, i] / total`` is the probability of output ``i`` where the label is ``y``.
-    ratio : Fraction
-        At least 1.
-
-    Returns
-    -------
-    int
+    All in integers: ``max * denominator <= min * numerator`` for each column, the definition of epsilon-DP with
+    ``exp(epsilon) = ratio``. Cost ``O(n k)``.
 
     Raises
     ------
     InvalidInput
         A weight below 1, rows with different totals, or a column in which ``max > ratio * min``. A column of zeros is
         refused as well: an output that never occurs is no output.
-
-    Notes
-    -----
-    All in integers: ``max * denominator <= min * numerator`` for each column. Since every row has the same total this
-    is the definition of epsilon-DP with ``exp(epsilon) = ratio``, and nothing is rounded. Cost ``O(n k)``.
 
     Examples
     --------
@@ -103,21 +90,21 @@ def _explain_small_weights(weights: Integers) -> str:
 
 
 def _shown(ratio: Fraction) -> str:
-    """A ratio in a message: itself if it is short."""
+    """Ratio in a message: itself if it is short."""
     if ratio.numerator < 10**6:
         return str(ratio)
     return f"(about {float(ratio):.6g})" if ratio < 10**308 else "(beyond 1e308)"
 
 
 def verified_ratio(ratio: Fraction, epsilon: float) -> Fraction:
-    """`ratio` itself, proven to lie above 1 and below ``exp(epsilon)``.
+    """Return `ratio`, proven to lie above 1 and below ``exp(epsilon)``.
 
     The exponential of a rational other than 0 is irrational, so brackets of growing precision always decide.
 
     Raises
     ------
     InvalidInput
-        Where it does not.
+        A ratio outside that range.
 
     Examples
     --------

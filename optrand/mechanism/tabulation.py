@@ -1,19 +1,17 @@
-r"""From a randomizer in floats to an exact mechanism: integer masses of staircase columns.
+r"""Tabulation: from a randomizer in floats to an exact mechanism with integer masses of staircase columns.
 
-Write the table as staircase columns :math:`(S_j, v_j, c_j)` (:func:`optrand.model.staircase.decompose`), round the
-masses to integers :math:`C_j`, and let the rational :math:`R = 1 + q/d \leq e^\epsilon` take the place of
-:math:`e^\epsilon`:
+Round the masses of the staircase columns :math:`(S_j, v_j, c_j)` of the table
+(:func:`optrand.model.staircase.decompose`) to integers :math:`C_j`, and replace :math:`e^\epsilon` by a rational
+:math:`R = 1 + q/d \leq e^\epsilon`:
 
 .. math:: W_{y i} = \sum_{j : v_j = v_i} C_j \, (d + q\, [y \in S_j]).
 
-Whatever the integers are, every column ratio lies between :math:`1/R` and :math:`R`: privacy needs no repair. The total
-of row :math:`y` is :math:`d \sum_j C_j + q \sum_{j : y \in S_j} C_j`, so the rows have one total as soon as every label
-is *covered* equally; rounding leaves labels short by a few units of 2\ :sup:`-100`, and singletons :math:`\{y\}` make
-up for them. What is left is the bias. Outputs that may move are moved, by exact residuals; where they may not, on a
-grid, the masses are refined by exact residuals before they are rounded. A share of two outputs takes out the last bits
-(:mod:`optrand.mechanism.completion`).
+This is private whatever the integers are, and normalised once every label is *covered* equally
+(``docs/mathematics.md``, Proposition 13): rounding leaves labels short by a few units of 2\ :sup:`-100`, for which
+singletons :math:`\{y\}` make up. Exact residuals of the means move the outputs, or on a grid refine the masses before
+they are rounded; a share of two outputs takes out the last bits of bias (:mod:`optrand.mechanism.completion`).
 
-A randomizer that is made of arcs is never written out as a table: :mod:`optrand.mechanism.flow_tabulation`.
+Arcs are never written out as a table: :mod:`optrand.mechanism.flow_tabulation`.
 """
 
 from __future__ import annotations
@@ -44,8 +42,8 @@ __all__ = ["tabulate"]
 BITS = 100
 """Masses are integers that sum to about ``2**BITS``."""
 
-FORGIVEN = 1e-6
-"""Probability mass a row may need to become private: rounding is mended, a broken design is not."""
+TOLERANCE = 1e-6
+"""Tolerance: largest probability mass that a row may need to become private."""
 
 
 @overload
@@ -55,7 +53,7 @@ def tabulate(subject: Problem, randomizer: Randomizer, /, dual: Dual | None = ..
 def tabulate(
     subject: Solution | Problem, randomizer: Randomizer | None = None, /, dual: Dual | None = None
 ) -> Mechanism:
-    """The exact mechanism nearest to a randomizer: private, normalised and, where that is asked for, unbiased exactly.
+    """Exact mechanism nearest to a randomizer: private, normalised and, if the problem is unbiased, unbiased exactly.
 
     Parameters
     ----------
@@ -74,13 +72,13 @@ def tabulate(
     Raises
     ------
     NotCertified
-        If more than rounding keeps the table from being private, or if bias is not allowed and the allowed outputs
-        leave no room to take it out.
+        More than rounding keeps the table from being private, or the allowed outputs leave no room to take out the
+        bias.
 
     Notes
     -----
-    Cost ``O(k n)`` integer operations, and where there must be no bias a least-squares problem of ``k`` by ``n``
-    floats. Of arcs ``O(k + n)`` integers, and sparse systems of that size.
+    Cost ``O(k n)`` integer operations, and for unbiased problems a least-squares problem of ``k`` by ``n`` floats. Of
+    arcs ``O(k + n)`` integers, and sparse systems of that size.
 
     Examples
     --------
@@ -116,15 +114,15 @@ def _check_private(problem: Problem, randomizer: Randomizer) -> None:
     matrix = randomizer.matrix
     lifted = np.maximum(matrix.max(axis=0) * math.exp(-problem.epsilon) - matrix, 0.0)
     needed = float(lifted.sum(axis=1).max())
-    if needed > FORGIVEN or np.abs(matrix.sum(axis=1) - 1).max() > FORGIVEN:
+    if needed > TOLERANCE or np.abs(matrix.sum(axis=1) - 1).max() > TOLERANCE:
         raise NotCertified(
             f"the table is not {problem.epsilon:g}-DP: a row would have to gain {needed:.3g} of probability, and "
-            f"rounding accounts for {FORGIVEN:g} at most; look at certify(problem, randomizer).findings"
+            f"rounding accounts for {TOLERANCE:g} at most; look at certify(problem, randomizer).findings"
         )
 
 
 def _integers(problem: Problem, randomizer: Randomizer) -> Staircase:
-    """A decomposition with integer masses; level sets that only rounding tells apart become one."""
+    """Staircase decomposition with integer masses; level sets that only rounding tells apart become one."""
     found = decompose(randomizer, math.exp(problem.epsilon), negligible=rounding_noise(problem.epsilon))
     unit = Fraction(2**BITS) / sum(map(Fraction, found.masses.tolist()), Fraction(0))
     return replace(found, masses=np.array([round(Fraction(c) * unit) for c in found.masses.tolist()], dtype=object))
@@ -144,8 +142,8 @@ def _used(outputs: Floats, weights: Integers) -> tuple[Floats, Integers]:
 def _refined(problem: Problem, arcs: Staircase, ratio: Fraction, rounds: int = 12) -> Staircase:
     """Masses changed, each by a share of itself, and free outputs moved, until coverage and means are right.
 
-    The residuals are exact; the least change that removes them is found in floats. On a grid each round gains about ten
-    digits, down to the integer; where outputs move, down to their rounding.
+    Residuals are exact, changes the least in floats. On a grid each round gains about ten digits, down to the integer;
+    where outputs move, down to their rounding.
     """
     best, least = arcs, math.inf
     for _ in range(rounds):
@@ -195,7 +193,7 @@ def _unbiased_outputs(problem: Problem, arcs: Staircase, ratio: Fraction) -> tup
 
 
 def _completed(problem: Problem, outputs: Floats, weights: Integers, ratio: Fraction) -> tuple[Floats, Integers]:
-    """The same with means that are right exactly, by a share of two outputs (:mod:`optrand.mechanism.completion`)."""
+    """Table with means that are right exactly, by a share of two outputs (:mod:`optrand.mechanism.completion`)."""
     biases = _fractions(problem, outputs, weights)
     if not any(biases):
         return outputs, weights
@@ -214,10 +212,7 @@ def _completed(problem: Problem, outputs: Floats, weights: Integers, ratio: Frac
 
 
 def _exact_biases(problem: Problem, outputs: Floats, weights: Integers) -> Floats:
-    """``E[M(y)] - y`` from exact sums, each rounded once.
-
-    Rows of `weights` may have different totals: what is summed is ``weights * (output - label)``.
-    """
+    """``E[M(y)] - y`` from exact sums, each rounded once; rows may have different totals."""
     return np.array([float(bias) for bias in _fractions(problem, outputs, weights)])
 
 

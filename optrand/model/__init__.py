@@ -1,1 +1,1 @@
-"""A problem and its answer: losses, outputs, interval columns, randomizers, solutions and their feasibility."""
+"""Problems and their answers: losses, outputs, interval columns, randomizers, solutions and their feasibility."""

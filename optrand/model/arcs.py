@@ -1,14 +1,12 @@
-r"""Interval staircase columns as arcs on a line: what an optimal randomizer of a convex loss is made of.
+r"""Interval staircase columns as arcs on a line, the form of optimal randomizers for convex losses.
 
-For a convex loss the columns of an optimal private table are, without loss, *interval* staircases ([B23], Claims 11 to
-14): output :math:`v_j` has probability :math:`c_j E` for the labels from ``first[j]`` to ``last[j]`` and :math:`c_j`
-for all others. Read as an arc from node ``first[j]`` to node ``last[j] + 1`` of the nodes :math:`0 \ldots k`, such a
-column touches two places only, and a table of ``k`` by ``n`` entries is ``O(n)`` numbers.
+Output :math:`v_j` has probability :math:`c_j E` for the labels from ``first[j]`` to ``last[j]`` and :math:`c_j` for all
+others ([B23], Claims 11 to 14): an arc from node ``first[j]`` to node ``last[j] + 1`` of the nodes :math:`0 \ldots k`.
+A table of ``k`` by ``n`` entries is ``O(n)`` numbers.
 
-With integer masses :math:`C_j` and a rational :math:`R = r / d` the weights are :math:`C_j r` and :math:`C_j d`.
-Whatever the masses, no two labels' weights have a ratio above ``R`` at any output; and where the mass that favours a
-label (its *coverage* :math:`t`) is the same for every label, all rows have one total, :math:`d \sum_j C_j + (r - d) t`.
-Both are decided in ``O(k + n)`` integer operations.
+With integer masses :math:`C_j` and a rational :math:`R = r / d` the weights are :math:`C_j r` and :math:`C_j d`, so
+that all ratios at an output are at most ``R``; where every label has one *coverage* :math:`t`, the mass that favours
+it, all rows have the total :math:`d \sum_j C_j + (r - d) t`. Both are decided in ``O(k + n)`` integer operations.
 """
 
 from __future__ import annotations
@@ -39,16 +37,15 @@ class Arcs:
     Attributes
     ----------
     k : int
-        The number of labels.
+        Number of labels.
     first, last : (n,) arrays of int
-        The labels that each arc favours, both ends in.
+        First and last label that each arc favours.
     outputs : (n,) array
-        What each arc produces; arcs may share an output.
+        Output of each arc; arcs may share one.
     masses : (n,) array
-        Its probability for the labels that it does not favour; not negative.
+        Probability for the labels that the arc does not favour; not negative.
     rests : (n,) array, optional
-        What each output exceeds its float by, the nearest one, where labels lie so far from zero that floats lack
-        digits.
+        Exact output less its nearest float, for labels so far from zero that floats lack digits.
 
     Raises
     ------
@@ -89,12 +86,12 @@ class Arcs:
 
     @property
     def n(self) -> int:
-        """The number of arcs."""
+        """Number of arcs."""
         return self.first.size
 
     @property
     def places(self) -> Indices:
-        """The number of each arc's output among the distinct ones, in increasing order."""
+        """Index of each arc's output among the distinct ones, in increasing order."""
         order = np.lexsort((self.rests, self.outputs))
         new = (np.diff(self.outputs[order]) != 0) | (np.diff(self.rests[order]) != 0)
         places = np.empty(self.n, dtype=np.int64)
@@ -107,25 +104,25 @@ class Arcs:
         return self.first, self.last, self.outputs, self.masses, self.rests
 
     def offsets(self, origin: float) -> Floats:
-        """The outputs less a number near them."""
+        """Outputs less a number near them."""
         offsets: Floats = (self.outputs - origin) + self.rests
         return offsets
 
     def inside(self, weights: Floats) -> Floats:
-        """The sum of some weights of the labels, shape ``(k,)``, over the interval of each arc."""
+        """Sum of some weights of the labels, shape ``(k,)``, over the interval of each arc."""
         sums = np.concatenate(([0.0], np.cumsum(weights)))
         inside: Floats = sums[self.last + 1] - sums[self.first]
         return inside
 
     def over(self, amounts: Floats) -> Floats:
-        """The sum of some amounts of the arcs, shape ``(n,)``, over the arcs that favour each label."""
+        """Sum of some amounts of the arcs, shape ``(n,)``, over the arcs that favour each label."""
         steps = np.bincount(self.first, amounts, self.k + 1) - np.bincount(self.last + 1, amounts, self.k + 1)
         over: Floats = np.cumsum(steps[:-1])
         return over
 
     @property
     def coverage(self) -> Floats:
-        """The mass that favours each label; equal for all where the rows of the table sum to one."""
+        """Mass that favours each label; equal for all where the rows of the table sum to one."""
         return self.over(self.masses)
 
     def only(self, kept: NDArray[np.bool_]) -> Arcs:
@@ -151,7 +148,7 @@ class Arcs:
 def weighted(
     k: int, first: Sequence[int], last: Sequence[int], amounts: Sequence[int], low: int, more: int
 ) -> list[int]:
-    """For each label the sum of amounts, one an arc: times `low`, and `more` in addition where the arc favours it."""
+    """Sum of amounts, one an arc, for each label: times `low`, and `more` in addition where the arc favours it."""
     steps, base = [0] * (k + 1), low * sum(amounts)
     for a, b, amount in zip(first, last, amounts, strict=True):
         steps[a] += amount
@@ -160,7 +157,7 @@ def weighted(
 
 
 def extremes(k: int, columns: Iterable[tuple[int, int, int, int]], low: int, more: int) -> Iterator[tuple[int, int]]:
-    """The least and the largest weight of each output, of columns ``(output, first, last, mass)`` in their order.
+    """Least and largest weight of each output, of columns ``(output, first, last, mass)`` in their order.
 
     The arcs of an output are swept from end to end, labels are not: cost ``O(n log n)``.
     """
@@ -181,11 +178,11 @@ class IntegerArcs:
     Attributes
     ----------
     k : int
-        The number of labels.
+        Number of labels.
     first, last : (arcs,) arrays of int
-        The labels that each arc favours, both ends in.
+        First and last label that each arc favours.
     at : (arcs,) array of int
-        The number of the output that each arc produces: it starts at 0, never falls, and leaves none out.
+        Index of the output of each arc: it starts at 0, never falls, and leaves none out.
     masses : (arcs,) array of Python int
         Above 0.
 
@@ -225,16 +222,16 @@ class IntegerArcs:
 
     @property
     def n(self) -> int:
-        """The number of outputs."""
+        """Number of outputs."""
         return int(self.at[-1]) + 1
 
     @property
     def coverage(self) -> list[int]:
-        """The mass that favours each label."""
+        """Mass that favours each label."""
         return weighted(self.k, self.first.tolist(), self.last.tolist(), self.masses.tolist(), 0, 1)
 
     def row_sums(self, ratio: Fraction, amounts: list[int]) -> list[int]:
-        """For each label, the sum of some integers, one an arc: times ``r`` where the arc favours it, else times ``d``.
+        """Sum of some integers, one an arc, for each label: times ``r`` where the arc favours it, else times ``d``.
 
         The sums of the masses are the totals of the rows, those of ``mass * output`` the rows' first moments. Cost
         ``O(k + n)``.
@@ -243,7 +240,7 @@ class IntegerArcs:
         return weighted(self.k, self.first.tolist(), self.last.tolist(), amounts, *factors)
 
     def total(self, ratio: Fraction) -> int:
-        """The total that all rows of the table have; :class:`InvalidInput` where they have not."""
+        """Common total of all rows of the table; :class:`InvalidInput` where they differ."""
         totals = self.row_sums(ratio, self.masses.tolist())
         other = next((y for y, total in enumerate(totals) if total != totals[0]), None)
         if other is not None:
@@ -251,7 +248,7 @@ class IntegerArcs:
         return totals[0]
 
     def largest_ratio(self, ratio: Fraction) -> Fraction:
-        """The largest ratio of two weights of one output; `ratio` as soon as an arc that is alone favours only some.
+        """Largest ratio of two weights of one output; `ratio` as soon as an arc that is alone favours only some.
 
         Examples
         --------
@@ -266,7 +263,7 @@ class IntegerArcs:
         return max(Fraction(top, bottom) for bottom, top in ends)
 
     def table(self, ratio: Fraction) -> Integers:
-        """The dense ``(k, n)`` table of integers, read-only."""
+        """Dense ``(k, n)`` table of integers, read-only."""
         low, high = ratio.denominator, ratio.numerator
         favoured = np.zeros((self.k + 1, self.n), dtype=object)
         np.add.at(favoured, (self.first, self.at), self.masses)

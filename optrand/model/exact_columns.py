@@ -1,15 +1,13 @@
-r"""Rows, moments and losses of interval columns in integers, without their table.
+"""Rows, moments and losses of interval columns in integers, without their table.
 
 Column ``j`` favours the labels ``first[j] ... last[j]``; it has an integer mass :math:`C_j` and a first moment
-:math:`x_j = C_j v_j`, so that its output :math:`v_j` is any rational. With :math:`R = r / d` label ``y`` has the weight
-:math:`C_j (r \text{ if } y \text{ is favoured, else } d)` at it. Floats are integers over powers of two, so this
-holds a design in floats as well as a mechanism. Sums over the columns that favour a label are running totals over the
-labels, and sums over the labels of a column are differences of two running totals: each figure costs ``O(k + n)``
-integer operations, nothing cancels, and a float at the end is rounded once.
+:math:`x_j = C_j v_j`, so that its output :math:`v_j` is any rational. With :math:`R = r / d` its weight is :math:`C_j
+r` for the labels that it favours and :math:`C_j d` for the others. Floats are integers over powers of two, so this
+holds a design in floats as well as a mechanism. Sums are differences of running totals: each figure costs ``O(k + n)``
+integer operations, and a float at the end is rounded once.
 
-Released outputs are floats. An output between two neighbouring floats is split between them so that its moment is kept:
-the column stays private and its mean exact, and half its squared error grows by at most an eighth of the square of
-their distance. Columns of one interval at neighbouring floats are joined again where the loss is looked at.
+An output between two neighbouring floats is split between them so that its moment is kept (``docs/mathematics.md``,
+Proposition 17); columns of one interval at neighbouring floats are joined again for the loss.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ class ExactColumns:
     labels : list of int
         Less the origin, in units of ``2**-digits``.
     first, last : list of int
-        The labels that each column favours, both ends in.
+        First and last label that each column favours.
     masses : list of int
     moments : list of int
         ``mass * (output - origin)`` of each column, in units of ``2**-digits``.
@@ -52,12 +50,11 @@ class ExactColumns:
     digits : int
     origin : float
     unit : int, optional
-        The sum of weights that counts as probability 1; by default the first row's, which is every row's where rows
-        are even.
+        The sum of weights that counts as probability 1; by default the first row's.
     guard : int
         Further digits of second moments, which are rounded up: none where all outputs are multiples of the unit.
     at : list of int, optional
-        The number of the output of each column, for what is asked of outputs: columns that are not joined have it.
+        Index of the output of each column, for columns that are not joined.
 
     Examples
     --------
@@ -107,7 +104,8 @@ class ExactColumns:
     ) -> ExactColumns:
         """Columns of integer arcs, those of one interval at neighbouring floats joined into the one that they split.
 
-        Not `joined` they stay as they are: on a grid the mean of two outputs is none. `outputs` are less the origin.
+        Not `joined` they stay as they are, as on a grid, which does not hold the mean of two outputs. `outputs` are
+        less the origin.
         """
         middle = np.array([origin])
         digits = max(map(places, (labels, outputs, middle)))
@@ -132,22 +130,22 @@ class ExactColumns:
 
     @property
     def k(self) -> int:
-        """The number of labels."""
+        """Number of labels."""
         return len(self.labels)
 
     @property
     def factors(self) -> tuple[int, int]:
-        """What a mass is multiplied by for all labels, and in addition for those that its column favours."""
+        """Factor of a mass for all labels, and the one in addition for those that its column favours."""
         return self.ratio.denominator, self.ratio.numerator - self.ratio.denominator
 
     @cached_property
     def total(self) -> int:
-        """The sum of weights that is probability 1."""
+        """Sum of weights that is probability 1."""
         return self._rows[0] if self.unit is None else self.unit
 
     @cached_property
     def outputs(self) -> list[Fraction]:
-        """The output of each column."""
+        """Output of each column."""
         zero = Fraction(self.origin)
         pairs = zip(self.moments, self.masses, strict=True)
         return [zero + Fraction(moment, mass << self.digits) for moment, mass in pairs]
@@ -176,7 +174,7 @@ class ExactColumns:
 
     @property
     def means(self) -> Floats:
-        """The expected output of each label, less the origin."""
+        """Expected output of each label, less the origin."""
         return quotients(self._means, self.total << self.digits)
 
     @cached_property
@@ -188,7 +186,7 @@ class ExactColumns:
 
     @property
     def variances(self) -> Floats:
-        """The expected square of the output less its mean, for each label."""
+        """Variance of the output of each label."""
         total, guard = self.total, self.guard
         sums = zip(self._weighted(self._squares), self._means, self._rows, strict=True)
         spreads = [
@@ -197,13 +195,13 @@ class ExactColumns:
         return quotients(spreads, total**3 << (2 * self.digits + guard))
 
     def squared_errors(self) -> list[Fraction]:
-        """``E[(v - y)**2]`` of each label, rounded up where an output has no end of digits."""
+        """``E[(v - y)**2]`` of each label, rounded up where an output has no finite binary form."""
         unit = self.total << (2 * self.digits + self.guard)
         sums = zip(self.labels, self._weighted(self._squares), self._means, self._rows, strict=True)
         return [Fraction(square + ((row * y - 2 * mean) * y << self.guard), unit) for y, square, mean, row in sums]
 
     def squared_error(self, prior: Floats) -> Fraction:
-        """``E[(v - y)**2]`` where the label has the given prior, rounded up where an output has no end of digits."""
+        """``E[(v - y)**2]`` under a prior, rounded up where an output has no finite binary form."""
         finer = places(prior)
         parts = scaled(prior, finer)
         pulls = list(map(mul, parts, self.labels))
@@ -220,7 +218,7 @@ class ExactColumns:
         return Fraction(error, self.total << (finer + 2 * self.digits + self.guard))
 
     def absolute_error(self, prior: Floats) -> Fraction:
-        """``E[|v - y|]`` where the label has the given prior; cost ``O(k + n log k)``."""
+        """``E[|v - y|]`` under a prior; cost ``O(k + n log k)``."""
         finer = places(prior)
         parts = scaled(prior, finer)
         zeroth, once = (list(accumulate(x, initial=0)) for x in (parts, map(mul, parts, self.labels)))
@@ -235,7 +233,7 @@ class ExactColumns:
 
     @cached_property
     def extremes(self) -> list[tuple[int, int]]:
-        """The least and the largest weight of each output, in the order of their numbers; cost ``O(n log n)``."""
+        """Least and largest weight of each output, in the order of their indices; cost ``O(n log n)``."""
         columns = sorted(zip(self.at, self.first, self.last, self.masses, strict=True))
         return list(extremes(self.k, columns, *self.factors))
 
@@ -266,7 +264,7 @@ class ExactColumns:
         return in_order(self.k, np.array(first), np.array(last), np.array(outputs), [mass // common for mass in masses])
 
     def rounded(self) -> tuple[Floats, IntegerArcs]:
-        """Outputs rounded to the nearest float, and integer arcs: for pictures and tables, where no bit counts."""
+        """Outputs rounded to the nearest float, and integer arcs: for pictures and tables."""
         outputs = np.array([float(output) for output in self.outputs])
         return in_order(self.k, np.array(self.first), np.array(self.last), outputs, self.masses)
 
@@ -298,5 +296,5 @@ def in_order(k: int, first: Indices, last: Indices, outputs: Floats, masses: lis
 
 
 def twos(number: int) -> int:
-    """How often 2 divides a positive integer."""
+    """Exponent of 2 in a positive integer."""
     return (number & -number).bit_length() - 1

@@ -1,10 +1,7 @@
-r"""Equations of a flow, written for the nodes between labels, and the least change that satisfies them.
+"""Equations of a flow, written for the nodes between labels, and the least change that satisfies them.
 
-Column ``j`` favours the labels ``first[j] ... last[j]``: an arc from node ``first[j]`` to node ``last[j] + 1`` of the
-nodes :math:`0 \ldots k`. Rows sum to 1 if and only if as much mass enters each inner node as leaves it and the first
-label's row does; means are right if and only if the moments :math:`c_j v_j` that leave a node exceed those that enter
-it by the step between its labels over :math:`E - 1`, and the first mean is right. Differenced in this way the equations
-touch an arc at its two nodes only, so that ten thousand labels are one sparse factorisation.
+They are those of ``docs/mathematics.md``, Proposition 7: an arc touches the equations of its two nodes only, so that
+ten thousand labels are one sparse factorisation.
 """
 
 from __future__ import annotations
@@ -37,19 +34,19 @@ __all__ = [
 ]
 
 RIDGE = 1e-14
-"""Ridge on the diagonal of equations scaled to 1: those that depend on others have a solution, too."""
+"""Ridge on the diagonal of equations scaled to 1, so that dependent ones have a solution, too."""
 
 FEW = 256
-"""Up to so many unknowns, and four times as many equations, these are solved as they are."""
+"""Largest number of unknowns, and a quarter of that of equations, that are solved as dense systems."""
 
 BALANCED = 1e-14
-"""Rows and means off by no more than this need no change."""
+"""Residual of rows and means that needs no change."""
 
 ROUNDS = 3
-"""Changes at most."""
+"""Largest number of changes."""
 
 NOTHING = 1e-100
-"""Masses, times ``E``, below this are none: nothing that is known to sixteen digits depends on them."""
+"""Masses, times ``E``, that count as zero: nothing that is known to sixteen digits depends on them."""
 
 
 def node_equations(k: int, first: Indices, last: Indices, epsilon: float) -> sparse.csr_array:
@@ -79,7 +76,7 @@ def node_equations(k: int, first: Indices, last: Indices, epsilon: float) -> spa
 
 
 def column_weights(prior: Floats, first: Indices, last: Indices, epsilon: float) -> Floats:
-    """``P / E`` of each arc, ``P = sum_y s(y) p_y``: what the square of a step of its output costs."""
+    """``P / E`` of each arc, ``P = sum_y s(y) p_y``: the cost of a squared step of its output."""
     inside = np.concatenate(([0.0], np.cumsum(prior)))
     others = math.exp(-epsilon)
     weights: Floats = others + (1 - others) * (inside[last + 1] - inside[first])
@@ -87,7 +84,7 @@ def column_weights(prior: Floats, first: Indices, last: Indices, epsilon: float)
 
 
 def least_change(system: sparse.csr_array, reach: Floats, residual: Floats) -> Floats:
-    """The ``x`` of least ``sum(x**2 / reach)`` with ``system @ x = residual``, but for what rounding leaves.
+    """Vector ``x`` of least ``sum(x**2 / reach)`` with ``system @ x = residual``, up to rounding.
 
     Cost that of a sparse factorisation, unless a few unknowns touch all equations, as where many arcs share an output.
     """
@@ -108,8 +105,8 @@ def least_change(system: sparse.csr_array, reach: Floats, residual: Floats) -> F
 def balanced(problem: Problem, arcs: Arcs) -> Arcs:
     r"""Arcs whose rows sum to 1 and whose means are right to rounding, from arcs that are nearly so.
 
-    Masses change by the least sum of :math:`\Delta c^2 / c`, and outputs that may move at the least cost. Of all that
-    were tried the arcs of the least error are returned.
+    Masses change by the least sum of :math:`\Delta c^2 / c`, and outputs that may move at the least cost; of several
+    rounds the arcs of the least error are returned.
 
     Examples
     --------
@@ -131,12 +128,12 @@ def balanced(problem: Problem, arcs: Arcs) -> Arcs:
 
 
 def imbalance(problem: Problem, arcs: Arcs) -> float:
-    """Largest residual of rows from 1, and of means from their labels as a share of how far outputs lie apart."""
+    """Largest residual of rows from 1, and of means from their labels as a share of the spread of outputs."""
     return float(max(np.abs(residual).max() for residual in _residuals(problem, arcs)))
 
 
 def _width(problem: Problem, arcs: Arcs) -> float:
-    """The unit of outputs: how far they lie from the labels."""
+    """Unit of outputs: the range of the labels or of the outputs, if that is larger."""
     return float(max(np.ptp(problem.labels), np.ptp(arcs.outputs))) or 1.0
 
 
@@ -165,30 +162,24 @@ def flow_change(
     pull: Floats | None = None,
     free: NDArray[np.bool_] | None = None,
 ) -> tuple[Floats, Floats]:
-    """The least change of a flow that removes residuals: of rows by masses, of means by outputs, or of both by both.
+    """Least change of a flow that removes residuals: of rows by masses, of means by outputs, or of both by both.
 
     Parameters
     ----------
     problem : Problem
     ends : pair of (n,) arrays
-        The labels that each arc favours, both ends in.
-    favoured : (n,) array
-        The probability of each arc where it favours a label.
-    at : (n,) array
-        The number of its output.
+        First and last label that each arc favours.
+    favoured, at : (n,) arrays
+        Probability of each arc where it favours a label, and the index of its output.
     rows, means : (k,) arrays, optional
-        Residuals of the node equations, as floats, however exactly they were computed.
-    pull : (n,) array
-        Outputs in the unit of `means`; needed where both are given.
-    free : array of bool
-        Which outputs may move; needed with `means`.
+        Residuals of the node equations, in floats.
+    pull, free : (n,) and bool arrays
+        Outputs in the unit of `means`, needed with both residuals, and the mask of those that may move.
 
     Returns
     -------
-    shares : (n,) array
-        Changes of masses as shares of themselves; zeros without `rows`.
-    moves : array
-        Changes of outputs in the unit of `means`; zeros without `means`.
+    shares, moves : (n,) array and array
+        Changes of masses as shares of themselves, and of outputs in the unit of `means`; zeros without their residuals.
     """
     nodes = node_equations(problem.k, *ends, problem.epsilon) @ sparse.diags_array(favoured)
     if means is None or free is None:
@@ -209,7 +200,7 @@ def flow_change(
 
 
 def _changed(problem: Problem, arcs: Arcs) -> Arcs:
-    """The masses that make the rows right, and then the outputs that make the means right.
+    """Arcs with masses that make the rows right, and then with outputs that make the means right.
 
     All at once where some outputs must stay: on an end of their interval, or on a grid.
     """
@@ -244,14 +235,10 @@ RANK = 1e-13
 
 
 def mass_equations(problem: Problem, arcs: Staircase, ratio: float, means: bool) -> tuple[Floats, Floats]:
-    """The equations ``A @ (masses, coverage) = b`` that a feasible set of columns satisfies.
+    """Equations ``A @ (masses, coverage) = b`` of a feasible set of columns, as a (rows, arcs + 1) and a (rows,) array.
 
     Coverage of each label is the same, ``sum_{S has y} c = t``; a row sums to 1, ``sum c + (ratio - 1) t = 1``; and
     with `means`, ``sum_y c s_y v = y`` in units of the outputs' spread around their middle.
-
-    Returns
-    -------
-    (rows, arcs + 1) array, (rows,) array
     """
     k, n = arcs.members.shape
     rows = [np.column_stack((arcs.members.astype(np.float64), -np.ones(k)))]

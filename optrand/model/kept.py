@@ -1,4 +1,4 @@
-"""Results kept with the object that they are of, as long as what they were computed from stays the same."""
+"""Results kept with their object, as long as the data that they were computed from stay the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def content(problem: Problem, *arrays: Any) -> Hashable:
-    """Key of a problem and of arrays beside it: equal where all of their numbers are.
+    """Key of a problem and of arrays beside it, equal where all of their numbers are.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def content(problem: Problem, *arrays: Any) -> Hashable:
 
 
 def kept(holder: object, name: str, key: Hashable, compute: Callable[[], T]) -> T:
-    """The result of `compute`, or the one that was kept with `holder` under this name and key.
+    """Result of `compute`, or the one that was kept with `holder` under this name and key.
 
     Examples
     --------

@@ -1,7 +1,4 @@
-r"""Losses ``g(v, y)`` of an output ``v`` where the label is ``y``.
-
-Each is a frozen record that evaluates itself in floats over arrays, and once more as a rational lower bound, which is
-what an exact certificate needs.
+r"""Losses ``g(v, y)`` of an output ``v`` where the label is ``y``, in floats and with rational bounds for certificates.
 
 =================  ==========================  ============================
 ``squared``        :math:`(v - y)^2 / 2`       [B23], Section 2
@@ -29,12 +26,12 @@ __all__ = ["Loss", "Tabulated", "absolute", "by_name", "poisson_log", "squared",
 
 @dataclass(frozen=True)
 class Loss:
-    """A named loss with a float form over arrays and rational bounds.
+    """Named loss with a float form over arrays and rational bounds.
 
     Attributes
     ----------
     name : str
-        The name under which files and tables know it.
+        As in files.
     evaluate : callable
         ``evaluate(outputs, labels)`` in floats, broadcasting.
     bracket : callable
@@ -49,16 +46,15 @@ class Loss:
     positive_outputs: bool = False
 
     def table(self, labels: Floats, outputs: Floats) -> Floats:
-        """The loss of every output for every label, shape ``(k, n)``."""
+        """Loss of every output for every label, shape ``(k, n)``."""
         return self.evaluate(outputs[np.newaxis, :], labels[:, np.newaxis])
 
 
 @dataclass(frozen=True, eq=False)
 class Tabulated:
-    """Any loss on a grid, given as its table: ``entries[y, i]`` is the loss of output ``i`` for label ``y``.
+    """Tabulated loss on a grid: ``entries[y, i]`` is the loss of output ``i`` for label ``y``.
 
-    Rows follow the labels and columns the outputs, both in increasing order; in a call of :func:`optrand.regression`
-    both in the order in which that call names them.
+    Labels and outputs are in increasing order; in a call of :func:`optrand.regression` in the order of its arguments.
 
     Examples
     --------
@@ -85,7 +81,7 @@ class Tabulated:
         return hash(self.entries.tobytes())
 
     def table(self, labels: Floats, outputs: Floats) -> Floats:
-        """The entries themselves, after checking their shape."""
+        """Entries, after checking their shape."""
         if self.entries.shape != (labels.size, outputs.size):
             raise InvalidInput(
                 f"the loss table has shape {self.entries.shape}, expected ({labels.size}, {outputs.size}): "
@@ -135,4 +131,4 @@ poisson_log = Loss("poisson_log", _poisson, _poisson_bracket, positive_outputs=T
 zero_one = Loss("zero_one", _zero_one, _zero_one_bracket)
 
 by_name = {loss.name: loss for loss in (squared, absolute, poisson_log, zero_one)}
-"""The losses that a name alone can rebuild."""
+"""Losses that a name alone can rebuild."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import common_scale, float_above, float_below, privacy_ratio
-from optrand.base.validation import Floats, distinct, frozen, real, squarable, values
+from optrand.base.validation import Floats, distinct, frozen, integer, real, squarable, values
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.errors import InvalidInput
@@ -55,7 +55,7 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Exactly the given values, kept in increasing order.
+    """Grid of given values, kept in increasing order.
 
     Examples
     --------
@@ -74,12 +74,12 @@ class Grid:
 
     @property
     def low(self) -> float:
-        """The smallest value."""
+        """Smallest value."""
         return float(self.values[0])
 
     @property
     def high(self) -> float:
-        """The largest value."""
+        """Largest value."""
         return float(self.values[-1])
 
     def __eq__(self, other: object) -> bool:
@@ -95,7 +95,7 @@ OutputSet = Line | Interval | Grid
 
 
 def as_output_set(given: OutputSet | ArrayLike | None) -> OutputSet:
-    """``None`` is the line, an array is a grid, and an output set is itself."""
+    """Output set of an argument: ``None`` is the line, an array is a grid, and an output set is itself."""
     if given is None:
         return Line()
     if isinstance(given, (Line, Interval, Grid)):
@@ -104,7 +104,7 @@ def as_output_set(given: OutputSet | ArrayLike | None) -> OutputSet:
 
 
 def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
-    r"""`n` evenly spaced outputs, from the lowest to the highest output of debiased randomized response.
+    r"""Grid of `n` evenly spaced outputs, from the lowest to the highest output of debiased randomized response.
 
     .. math:: L = y_{\min} - \frac{\sum_y (y - y_{\min})}{R - 1}, \qquad
               U = y_{\max} + \frac{\sum_y (y_{\max} - y)}{R - 1}, \qquad v_i = L + i \, \frac{U - L}{n - 1}
@@ -116,35 +116,24 @@ def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
     epsilon : float
         Privacy budget in nats, of the randomizer that will use the grid.
     n : int
-        The mesh size: how many outputs, at least 2.
+        Mesh size, at least 2.
 
     Returns
     -------
     Grid
-        Of `n` values; of a single label that label alone, which is the best grid whatever `n` is.
+        Of a single label that label alone, which is the best grid whatever `n` is.
 
     Raises
     ------
     InvalidInput
-        Labels or an epsilon without meaning, an `n` that is no integer of at least 2, or outputs that floats cannot
-        hold or tell apart.
+        An `n` that is no integer of at least 2, or outputs that floats cannot hold or tell apart.
 
     Notes
     -----
-    *The two ends are enough* ([B23], Proposition 7). Draw `U` with probability :math:`(y - L) / (U - L)`
-    and `L` otherwise: that is unbiased. The chance of `L` is largest at :math:`y_{\min}` and smallest at
-    :math:`y_{\max}`, and their ratio is :math:`1 + (y_{\max} - y_{\min}) / (U - y_{\max})`, which is at most `R` if and
-    only if :math:`(R - 1)(U - y_{\max}) \geq y_{\max} - y_{\min}`. The left side is :math:`\sum_y (y_{\max} - y)`, of
-    which the right side is one term. Likewise for `U`. ∎
-
-    (The paper's proof ends with :math:`(a + b) / (a + c) \leq b / c` "for a, b, c > 0", which holds for :math:`b \geq
-    c` and :math:`a \geq 0` only. Both are true there: :math:`b = e^\epsilon c`, and `a` is 0 for two labels.)
-
-    With two labels the inequality is an equality. So the ends are computed in rationals for the ratio :math:`R =
-    \mathtt{privacy\_ratio(epsilon)} < e^\epsilon` that exact mechanisms keep, and rounded outward: the formula as
-    printed, in floats, often gives a grid on which no such mechanism exists.
-
-    Where outputs may lie outside `[L, U]` they sometimes do better. Cost ``O(k + n)``.
+    The two ends alone carry an unbiased randomizer ([B23], Proposition 7; ``docs/mathematics.md``, section 6), for two
+    labels just so. They are computed in rationals for the ratio :math:`R = \mathtt{privacy\_ratio(epsilon)} <
+    e^\epsilon` of exact mechanisms and rounded outward: the printed formula, in floats, often gives a grid on which
+    none exists. Outputs outside `[L, U]` sometimes do better. Cost ``O(k + n)``.
 
     Examples
     --------
@@ -166,10 +155,7 @@ def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
     """
     names = checked_labels(labels)
     budget = checked_epsilon(epsilon)
-    if isinstance(n, (bool, np.bool_)) or not isinstance(n, (int, np.integer)):
-        raise InvalidInput(f"n is of type {type(n).__name__}, expected an integer of at least 2")
-    if n < 2:
-        raise InvalidInput(f"n is {n}, expected at least 2: no single output is unbiased for two labels")
+    count = integer(n, "n", 2, why=": no single output is unbiased for two labels")
     if names.size == 1:
         return Grid(names)
     low, high = _ends(names, privacy_ratio(budget))
@@ -177,7 +163,7 @@ def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
         raise InvalidInput(
             f"a grid for these labels at epsilon {budget:g} overflows in floats: rescale the labels or raise epsilon"
         )
-    grid = np.linspace(low, high, n)
+    grid = np.linspace(low, high, count)
     # linspace may round its last value inward.
     grid[[0, -1]] = low, high
     if (np.diff(grid) <= 0).any():
@@ -186,7 +172,7 @@ def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
 
 
 def _ends(labels: Floats, ratio: Fraction) -> tuple[float, float]:
-    """The lowest and highest output of debiased randomized response with ratio `ratio`, rounded outward."""
+    """Lowest and highest output of debiased randomized response with ratio `ratio`, rounded outward."""
     scale = common_scale(labels)
     whole = [int(Fraction(y) * scale) for y in labels.tolist()]
     total, lowest, highest = sum(whole), min(whole), max(whole)
@@ -197,7 +183,7 @@ def _ends(labels: Floats, ratio: Fraction) -> tuple[float, float]:
 
 
 def in_words(allowed: OutputSet) -> str:
-    """Allowed outputs in words, for people.
+    """Allowed outputs in words.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Problems: a loss to make small over all epsilon-DP randomizers of a set of labels.
+"""Problems: a loss to minimise over all epsilon-DP randomizers of a set of labels.
 
-A :class:`Problem` is a question and nothing more. :func:`unbiased_regression`, :func:`regression` and
-:func:`classification` write it down; a solver answers it with a :class:`~optrand.model.solution.Solution`; a
-:class:`~optrand.certificates.certificate.Certificate` says how good the answer is.
+:func:`unbiased_regression`, :func:`regression` and :func:`classification` make a :class:`Problem`, a solver answers it
+with a :class:`~optrand.model.solution.Solution`, and a :class:`~optrand.certificates.certificate.Certificate` bounds
+the answer's distance from the optimum.
 """
 
 from __future__ import annotations
@@ -28,20 +28,15 @@ from optrand.model.randomizer import Randomizer
 __all__ = ["Problem", "classification", "regression", "unbiased_range", "unbiased_regression"]
 
 FAR = 16.0
-"""Labels further from zero than this, in their own range, are measured from one of them."""
+"""Distance from zero, in the range of the labels, beyond which labels are measured from one of them."""
 
 
 def unbiased_range(labels: ArrayLike, epsilon: float) -> tuple[float, float]:
-    """The narrowest ends between which there is an unbiased epsilon-DP randomizer, rounded outward.
+    """Narrowest ends between which there is an unbiased epsilon-DP randomizer, rounded outward.
 
-    An unbiased randomizer with outputs in ``[low, high]`` exists if and only if ``low <= (E y_min - y_max) / (E - 1)``
-    and ``high >= (E y_max - y_min) / (E - 1)`` with ``E = exp(epsilon)``. The ends returned are those for the rational
-    ratio just below ``E`` that exact mechanisms keep (:func:`optrand.base.arithmetic.privacy_ratio`), so that there is
-    such a mechanism between them.
-
-    *Proof.* Let ``w = v - low >= 0``. Privacy gives ``E[w | y_max] <= E * E[w | y_min]``, and unbiasedness turns this
-    into ``y_max - low <= E (y_min - low)``; likewise at the other end. Conversely the two ends alone, drawn so that the
-    mean is right, have exactly these ratios.
+    With ``E = exp(epsilon)`` they are ``(E y_min - y_max) / (E - 1)`` and ``(E y_max - y_min) / (E - 1)``
+    (``docs/mathematics.md``, section 6), here for the rational ratio just below ``E`` of exact mechanisms
+    (:func:`optrand.base.arithmetic.privacy_ratio`).
 
     Examples
     --------
@@ -60,7 +55,7 @@ def _unbiased_range(labels: Floats, epsilon: float) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Problem:
-    r"""Minimise the expected loss, and a penalty on bias, over epsilon-DP randomizers.
+    r"""Problem of minimising the expected loss, and a penalty on bias, over epsilon-DP randomizers.
 
     .. math:: \sum_y p_y \Big( E[g(v, y)] + \tfrac{\lambda}{2} (E[v] - y)^2 \Big), \qquad v \sim M(y)
 
@@ -78,9 +73,9 @@ class Problem:
     loss : Loss or Tabulated
         See :mod:`optrand.model.losses`.
     bias_penalty : float
-        From 0 (no care for bias) to ``math.inf`` (unbiased).
+        From 0 to ``math.inf`` (unbiased).
     outputs : Line, Interval or Grid
-        Where outputs may lie.
+        Allowed outputs.
 
     Raises
     ------
@@ -107,7 +102,7 @@ class Problem:
         self._set(labels, checked_prior(self.prior, labels.size))
 
     def _set(self, labels: Floats, prior: Floats) -> None:
-        """Keep labels and prior, which are checked, and check the rest."""
+        """Set labels and prior, which are checked, and check the rest."""
         object.__setattr__(self, "labels", frozen(labels))
         object.__setattr__(self, "prior", frozen(prior))
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
@@ -121,7 +116,7 @@ class Problem:
             self._check_feasible()
 
     def within(self, epsilon: float) -> Problem:
-        """The problem at an epsilon that is no larger than its own: itself where the one given is not smaller."""
+        """Problem at an epsilon that is no larger than its own: itself where the one given is not smaller."""
         return self if epsilon >= self.epsilon else replace(self, epsilon=epsilon)
 
     def _check_loss(self) -> None:
@@ -162,12 +157,12 @@ class Problem:
 
     @property
     def k(self) -> int:
-        """The number of labels."""
+        """Number of labels."""
         return self.labels.size
 
     @property
     def origin(self) -> float:
-        """From where labels are measured without loss: 0, or a label in their middle where they lie far from zero.
+        """Origin from which labels are measured without loss: 0, or a middle label where they lie far from zero.
 
         Of labels within a factor of two of each other the difference of any two is a float (Sterbenz,
         *Floating-Point Computation*, 1974, Theorem 4.3.1).
@@ -177,21 +172,21 @@ class Problem:
 
     @property
     def unbiased(self) -> bool:
-        """Whether every label must be reproduced on average."""
+        """Whether the bias penalty is infinite."""
         return self.bias_penalty == math.inf
 
     @property
     def bias_weights(self) -> Floats:
-        """Twice what a squared bias of each label costs: ``bias_penalty * prior``, or infinity for unbiased."""
+        """Twice the cost of a squared bias of each label: ``bias_penalty * prior``, or infinity for unbiased."""
         return np.full(self.k, math.inf) if self.unbiased else self.bias_penalty * self.prior
 
     @property
     def sign(self) -> float:
-        """-1 where the reported value is turned: classification reports the probability of a correct output."""
+        """Sign of the reported value: -1 for classification, which reports the probability of a correct output."""
         return -1.0 if self.loss == losses.zero_one else 1.0
 
     def loss_table(self, outputs: Floats) -> Floats:
-        """The loss of each of some allowed outputs for every label, shape ``(k, len(outputs))``."""
+        """Loss of each of some allowed outputs for every label, shape ``(k, len(outputs))``."""
         if isinstance(self.loss, Loss):
             return self.loss.table(self.labels, outputs)
         grid = self.outputs.values if isinstance(self.outputs, Grid) else outputs
@@ -201,7 +196,7 @@ class Problem:
         return self.loss.entries[:, where]
 
     def value(self, randomizer: Randomizer) -> float:
-        """The objective at `randomizer`, in floats; for classification the probability that the output is the label."""
+        """Objective at `randomizer`, in floats; for classification the probability that the output is the label."""
         if randomizer.intervals is not None and self.loss == losses.squared:
             error = randomizer.intervals.squared_error(self.prior)
             expected = quotient(error.numerator, 2 * error.denominator)
@@ -248,7 +243,7 @@ def regression(
     bias_penalty: float = 0.0,
     outputs: OutputSet | ArrayLike | None = None,
 ) -> Problem:
-    """The randomizer of least expected loss, with a penalty on bias.
+    """Problem of the least expected loss, with a penalty on bias.
 
     Parameters
     ----------
@@ -263,12 +258,8 @@ def regression(
     bias_penalty : float
         0 gives randomized response on bins where outputs may lie anywhere; ``math.inf`` gives unbiased randomizers.
     outputs : None, Line, Interval, Grid or (n,) array
-        The real line by default; an array means exactly these values, in any order (the columns of a tabulated loss in
-        the same one).
-
-    Returns
-    -------
-    Problem
+        The real line by default; an array means exactly these values, in any order, that of the columns of a tabulated
+        loss.
 
     Examples
     --------
@@ -293,17 +284,9 @@ def regression(
 def unbiased_regression(
     labels: ArrayLike, prior: ArrayLike, epsilon: float, *, outputs: OutputSet | ArrayLike | None = None
 ) -> Problem:
-    """The unbiased randomizer of least expected squared error ([B23], Algorithm 1, and beyond it the real line).
+    """Problem of the least expected squared error without bias ([B23], Algorithm 1, and beyond it the real line).
 
-    Parameters
-    ----------
-    labels, prior, epsilon, outputs
-        As in :func:`regression`.
-
-    Returns
-    -------
-    Problem
-        With loss :math:`(v - y)^2 / 2` and an infinite bias penalty.
+    It is :func:`regression` with loss :math:`(v - y)^2 / 2` and an infinite bias penalty.
 
     Examples
     --------
@@ -314,7 +297,7 @@ def unbiased_regression(
 
 
 def classification(prior: ArrayLike, epsilon: float, *, labels: ArrayLike | None = None) -> Problem:
-    """The randomizer that keeps the label most often (LP1 of [G21]).
+    """Problem of the largest probability that the output is the label (LP1 of [G21]).
 
     Parameters
     ----------
@@ -324,11 +307,6 @@ def classification(prior: ArrayLike, epsilon: float, *, labels: ArrayLike | None
         Privacy budget in nats.
     labels : (K,) array, optional
         The numbers that name the classes, ``0 ... K-1`` by default.
-
-    Returns
-    -------
-    Problem
-        Its value is ``Pr[output = label]``, which is maximised.
 
     Examples
     --------

@@ -1,8 +1,7 @@
-"""The finite channel: from a label to a distribution over outputs. It knows nothing of optimality.
+"""Randomizers in floats: channels from labels to distributions of outputs, as a table or as interval columns.
 
-A channel is a table of probabilities, or the few interval columns that such a table is the sum of
-(:class:`~optrand.arcs.Arcs`): with ten thousand labels the one fills a small machine and the other does not. Figures of
-arcs are computed in integers and rounded once (:mod:`optrand.model.exact_columns`), those of tables in floats.
+Figures of arcs are computed in integers and rounded once (:mod:`optrand.model.exact_columns`), those of tables in
+floats.
 """
 
 from __future__ import annotations
@@ -22,32 +21,31 @@ from optrand.base.validation import Floats, frozen
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
+from optrand.model import losses
 from optrand.model.arcs import Arcs
 from optrand.model.exact_columns import ExactColumns, deviations
+from optrand.model.losses import Loss, Tabulated
 
 __all__ = ["Randomizer"]
 
 BLOCK = 1 << 22
-"""Entries of a table that are worked on at a time where all of them are not needed at once."""
+"""Entries of a table that are worked on at a time."""
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class Randomizer:
-    """A row-stochastic table in floats: ``matrix[y, i]`` is the probability of output ``i`` where the label is ``y``.
+    """Row-stochastic table in floats: ``matrix[y, i]`` is the probability of output ``i`` where the label is ``y``.
 
-    Construction checks shapes, not promises: a table that is not private, or whose rows do not sum to 1, is a
-    `Randomizer` too, so that :func:`optrand.certify` can say what is wrong with it.
+    Construction checks shapes only: :func:`optrand.certify` checks privacy and the sums of rows.
 
     Parameters
     ----------
-    labels : (k,) array
-        Strictly increasing.
-    outputs : (n,) array
+    labels, outputs : (k,) and (n,) arrays
         Strictly increasing.
     matrix : (k, n) array or Arcs
-        Finite; of arcs, whose outputs must be `outputs`, the table is made only when it is asked for.
+        Finite; the outputs of arcs must be `outputs`, and their table is made on demand.
     epsilon : float
-        The budget that the table claims, in nats.
+        Claimed budget, in nats.
 
     Raises
     ------
@@ -78,7 +76,7 @@ class Randomizer:
 
     @classmethod
     def of_arcs(cls, labels: ArrayLike, arcs: Arcs, epsilon: float) -> Randomizer:
-        """The channel that some arcs make."""
+        """Channel of some arcs."""
         return cls(labels, np.unique(arcs.outputs), arcs, epsilon)
 
     def _checked(self, matrix: ArrayLike | Arcs) -> Floats | Arcs:
@@ -98,13 +96,13 @@ class Randomizer:
 
     @cached_property
     def matrix(self) -> Floats:
-        """The table of probabilities, shape ``(k, n)``, read-only."""
+        """Table of probabilities, shape ``(k, n)``, read-only."""
         if isinstance(self.columns, Arcs):
             return frozen(self.columns.table(math.exp(self.epsilon))[1])
         return self.columns
 
     def blocks(self) -> Iterator[tuple[Floats, Floats]]:
-        """Some outputs at a time and their columns of the table; of arcs the whole of it is never made."""
+        """Blocks of outputs and their columns of the table; of arcs the whole of it is never made."""
         if self.arcs is None:
             yield self.outputs, self.matrix
             return
@@ -115,29 +113,29 @@ class Randomizer:
 
     @property
     def arcs(self) -> Arcs | None:
-        """The interval columns that the channel was made of, if it was."""
+        """Interval columns that the channel was made of, if it was."""
         return self.columns if isinstance(self.columns, Arcs) else None
 
     @property
     def numbers(self) -> tuple[NDArray[Any], ...]:
-        """The arrays that the channel is made of."""
+        """Arrays that the channel is made of."""
         return (self.columns,) if isinstance(self.columns, np.ndarray) else self.columns.numbers
 
     @cached_property
     def intervals(self) -> ExactColumns | None:
-        """The arcs in integers, if the channel was made of arcs."""
+        """Arcs in integers, if the channel was made of arcs."""
         if self.arcs is None:
             return None
         return ExactColumns.of_arcs(self.labels, self.arcs, math.exp(self.epsilon))
 
     @property
     def k(self) -> int:
-        """The number of labels."""
+        """Number of labels."""
         return self.labels.size
 
     @property
     def n(self) -> int:
-        """The number of outputs."""
+        """Number of outputs."""
         return self.outputs.size
 
     @property
@@ -147,7 +145,7 @@ class Randomizer:
 
     @property
     def means(self) -> Floats:
-        """The expected output of each label, shape ``(k,)``."""
+        """Expected output of each label, shape ``(k,)``."""
         means: Floats = self.matrix @ self.outputs if self.intervals is None else self.intervals.means
         return means
 
@@ -161,10 +159,7 @@ class Randomizer:
 
     @property
     def largest_bias(self) -> Fraction:
-        """The largest ``|E[M(y)] - y|`` over the labels, exactly; integer operations, as many as the table has entries.
-
-        Far outputs whose pulls cancel leave nothing of it in floats.
-        """
+        """Largest ``|E[M(y)] - y|`` over the labels, exactly, in one integer operation an entry of the table."""
         if self.intervals is not None:
             return max(map(abs, self.intervals.biases))
         finer = places(self.matrix.ravel())
@@ -174,16 +169,34 @@ class Randomizer:
 
     @property
     def variances(self) -> Floats:
-        """The variance of the output of each label, shape ``(k,)``."""
+        """Variance of the output of each label, shape ``(k,)``."""
         if self.intervals is not None:
             return self.intervals.variances
         spread = self.outputs - self.means[:, np.newaxis]
         variances: Floats = np.einsum("ki,ki->k", self.matrix, spread**2)
         return variances
 
+    def losses(self, loss: Loss | Tabulated = losses.squared, *, bias_penalty: float = 0.0) -> Floats:
+        r"""Expected loss of each label and the charge :math:`\lambda (E[v] - y)^2 / 2` of its bias, shape ``(k,)``.
+
+        Nothing is charged at an infinite `bias_penalty`, which forbids bias.
+
+        Examples
+        --------
+        >>> coin = Randomizer([0, 1], [-0.5, 1.5], [[0.75, 0.25], [0.25, 0.75]], math.log(3))
+        >>> coin.losses().tolist()
+        [0.375, 0.375]
+        """
+        if self.intervals is not None and loss == losses.squared:
+            expected = np.array([float(error) for error in self.intervals.squared_errors()]) / 2
+        else:
+            blocks = [np.einsum("ki,ki->k", m, loss.table(self.labels, v)) for v, m in self.blocks()]
+            expected = np.sum(blocks, axis=0)
+        return expected + bias_penalty * self.biases**2 / 2 if 0 < bias_penalty < math.inf else expected
+
     @cached_property
     def extremes(self) -> tuple[Floats, Floats]:
-        """The smallest and the largest probability of each output, shape ``(n,)`` each."""
+        """Smallest and largest probability of each output, shape ``(n,)`` each."""
         if self.arcs is None or self.intervals is None or self.arcs.rests.any():
             return self.matrix.min(axis=0), self.matrix.max(axis=0)
         bottoms, tops = zip(*self.intervals.extremes, strict=True)
@@ -191,7 +204,7 @@ class Randomizer:
 
     @property
     def ratio_above(self) -> Fraction | None:
-        """At least the largest ratio of two probabilities of one output, exact for arcs; None where it is infinite."""
+        """Upper bound of the largest ratio of two probabilities of one output, exact for arcs; None if infinite."""
         if self.intervals is not None:
             used = [ends for ends in self.intervals.extremes if ends != (0, 0)]
             if any(bottom <= 0 for bottom, _ in used):
@@ -203,7 +216,7 @@ class Randomizer:
 
     @property
     def realised_ratio(self) -> float:
-        """The largest ratio of two probabilities of one output; infinite where one is 0 and the other is not."""
+        """Largest ratio of two probabilities of one output; infinite where one is 0 and the other is not."""
         bottom, top = self.extremes
         used = top > 0
         if (bottom < 0).any() or (bottom[used] == 0).any():
@@ -213,23 +226,14 @@ class Randomizer:
 
     @property
     def realised_epsilon(self) -> float:
-        """The logarithm of :attr:`realised_ratio`, in floats (a certificate rounds it up)."""
+        """Logarithm of :attr:`realised_ratio`, in floats (a certificate rounds it up)."""
         return math.log(self.realised_ratio)
 
     def signature(self, tolerance: float = 1e-9) -> NDArray[np.str_]:
-        """Signature: where each probability stands in its column ([B23], Definition 10).
+        """Staircase signature, the place of each probability in its column ([B23], Definition 10), shape ``(k, n)``.
 
         ``U`` for the largest and ``L`` for the smallest where their ratio is ``exp(epsilon)``, ``0`` for an output that
-        never occurs, ``S`` for anything else.
-
-        Parameters
-        ----------
-        tolerance : float
-            Relative slack within which two probabilities count as equal.
-
-        Returns
-        -------
-        (k, n) array of one-character strings
+        never occurs, ``S`` for anything else; probabilities within the relative `tolerance` count as equal.
         """
         bottom, top = self.extremes
         full = top >= math.exp(self.epsilon) * bottom * (1 - tolerance)

@@ -1,4 +1,4 @@
-"""Claim of a solver: a randomizer, the multipliers that speak for it, and how they were found."""
+"""Solutions: a randomizer, its dual, and statistics of the solve."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Dual:
     Notes
     -----
     The sign is that of a minimisation: ``h_y(v) = p_y g(v, y) - alpha_y - beta_y (v - origin)`` is the reduced cost.
-    Any numbers whatever give a true bound (:mod:`optrand.certificates.certificate`); good ones give a good bound.
+    Any numbers give a true bound (:mod:`optrand.certificates.certificate`).
     """
 
     alpha: Floats
@@ -51,18 +51,18 @@ class Dual:
 
 @dataclass(frozen=True)
 class Stats:
-    """Statistics of a solve: solver, time, iterations and status.
+    """Statistics of a solve.
 
     Attributes
     ----------
     solver : str
-        The solver, printed so that it can be built again.
+        Printed so that it can be built again.
     seconds : float
-        Wall-clock time of the solve.
+        Wall-clock time.
     iterations : int
         Rounds of the solver's own outermost loop.
     status : str
-        What the backend said last; information, never proof.
+        Solver status; information, never proof.
     """
 
     solver: str
@@ -73,14 +73,14 @@ class Stats:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A claim: this randomizer answers that problem, and this dual speaks for it.
+    """Claim that a randomizer answers a problem; the dual bounds its distance from the optimum.
 
     Attributes
     ----------
     problem : Problem
     randomizer : Randomizer
     dual : Dual or None
-        None where no dual is known; then only privacy can be certified.
+        Without one only privacy can be certified.
     stats : Stats
     """
 
@@ -98,5 +98,5 @@ class Solution:
 
     @property
     def value(self) -> float:
-        """The objective at the randomizer, in floats: derived, never stored."""
+        """Objective at the randomizer, in floats."""
         return self.problem.value(self.randomizer)

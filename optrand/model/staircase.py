@@ -1,8 +1,7 @@
-r"""Private tables as sums of staircase columns: the extreme rays of the cone of epsilon-DP columns.
+"""Private tables as sums of staircase columns, the extreme rays of the cone of epsilon-DP columns.
 
-A column of an epsilon-DP table is :math:`c \cdot s` with :math:`s \in [1, E]^k`; the extreme rays are the *staircase*
-columns, ``E`` for the labels in a set ``S`` and ``1`` for the others ([KOV16]; [B23], Appendix B). A
-table written this way is private whatever the masses are, as long as none is negative.
+A staircase column is ``E`` for the labels in a set ``S`` and ``1`` for the others ([KOV16]; [B23], Appendix B). Sums of
+them are private whatever their masses are, as long as none is negative (``docs/mathematics.md``, section 1).
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ class Staircase:
     Attributes
     ----------
     members : (k, arcs) array of bool
-        Which labels are in each ``S``.
+        Membership of the labels in each ``S``.
     outputs : (arcs,) array
-        The output of each arc; arcs may share one.
+        Arcs may share an output.
     masses : (arcs,) array of float or int
         Not negative.
     """
@@ -63,7 +62,7 @@ class Staircase:
 
     @property
     def coverage(self) -> Masses:
-        """The mass that favours each label."""
+        """Mass that favours each label."""
         coverage: Masses = np.where(self.members, self.masses, 0).sum(axis=1)
         return coverage
 
@@ -98,17 +97,16 @@ def merged(outputs: Floats, columns: Masses) -> tuple[Floats, Masses]:
 
 
 def rounding_noise(epsilon: float) -> float:
-    """Share of a column's height by which rounding alone may tell two of its entries apart."""
+    """Relative difference of a column's entries that rounding alone can make."""
     return min(1e-3, float(-64 * np.finfo(float).eps / math.expm1(-epsilon)))
 
 
 def decompose(randomizer: Randomizer, ratio: float, negligible: float = 0.0) -> Staircase:
     """Write a table as staircase columns: each column becomes the chain of its upper level sets.
 
-    With the entries of a column sorted, ``low`` the smallest and ``high`` the largest, the differences of neighbours
-    divided by ``ratio - 1`` are the masses of the nested level sets, and what is left of ``low`` is the mass of the
-    full set. A column whose ratio exceeds `ratio` (by rounding, or because it is not private) is lifted to ``high /
-    ratio`` first.
+    Differences of neighbours among the sorted entries, divided by ``ratio - 1``, are the masses of the nested level
+    sets; the rest of the smallest entry is the mass of the full set. A column whose ratio exceeds `ratio` is lifted
+    first, its low entries to the largest over `ratio`.
 
     Parameters
     ----------

@@ -1,8 +1,6 @@
-r"""Tables too large to be seen entry by entry, in cells of neighbouring labels and outputs.
+"""Cells of neighbouring labels and outputs, for tables too large to be shown entry by entry.
 
-A picture has some hundreds of points either way. A table with more rows or columns is shown as means over groups of
-neighbours, computed from the interval columns where the randomizer is made of them: of ten thousand labels the whole
-table, a gigabyte, is never written out.
+Means over groups come from the interval columns where there are any; the whole table is never written out.
 """
 
 from __future__ import annotations
@@ -20,21 +18,21 @@ from optrand.model.randomizer import Randomizer
 __all__ = ["Cells", "group_edges", "grouped_rows", "row_chances"]
 
 MOST = 500
-"""The most rows, and the most columns, of a picture of a table."""
+"""Largest number of rows, and of columns, in a picture of a table."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A table as it is shown.
+    """Table in groups of labels and outputs, as it is shown.
 
     Attributes
     ----------
     rows, columns : arrays of int
-        Where the groups of labels and of outputs begin, and at last where the last one ends.
+        Edges of the groups of labels and of outputs, the end of the last one included.
     chances : (R, C) array
-        The mean probability of an output of the group, for a label of the group.
+        Mean probability of an output of the group, for a label of the group.
     letters : (R, C) array of one-character strings
-        The signature; of a group that of the label and the output in its middle.
+        Signature of the label and the output in the middle of the group.
     """
 
     rows: NDArray[np.intp]
@@ -44,7 +42,7 @@ class Cells:
 
     @classmethod
     def of(cls, table: Randomizer) -> Cells:
-        """The table itself where it is small enough, else in groups; cost ``O((k + n) MOST)`` for interval columns."""
+        """Cells of a table, one an entry where it is small enough; cost ``O((k + n) MOST)`` for interval columns."""
         rows, columns = group_edges(table.k, MOST), group_edges(table.n, MOST)
         if max(table.k, table.n) <= MOST:
             return cls(rows, columns, table.matrix, table.signature())
@@ -73,23 +71,9 @@ def group_edges(count: int, most: int) -> NDArray[np.intp]:
 
 
 def grouped_rows(table: Randomizer, weights: Floats, edges: NDArray[np.intp]) -> Floats:
-    """The sum of the rows of each group of labels, each row with a weight; shape ``(groups, n)``.
+    """Weighted sum of the rows of each group of labels, shape ``(groups, n)``.
 
-    Parameters
-    ----------
-    table : Randomizer
-    weights : (k,) array
-        Such as the prior, for the joint distribution.
-    edges : (groups + 1,) array of int
-        As of :func:`group_edges`.
-
-    Returns
-    -------
-    (groups, n) array
-
-    Notes
-    -----
-    Interval columns cost ``O(groups n)``, whatever the number of labels.
+    The `edges` are those of :func:`group_edges`. Interval columns cost ``O(groups n)``, whatever the number of labels.
     """
     if table.arcs is None:
         sums: Floats = np.add.reduceat(weights[:, np.newaxis] * table.matrix, edges[:-1], axis=0)
@@ -106,7 +90,7 @@ def grouped_rows(table: Randomizer, weights: Floats, edges: NDArray[np.intp]) ->
 
 
 def row_chances(table: Randomizer, row: int) -> Floats:
-    """The probabilities of one label, shape ``(n,)``, without the rest of the table."""
+    """Probabilities of one label, shape ``(n,)``, without the rest of the table."""
     if table.arcs is None:
         chances: Floats = table.matrix[row]
         return chances

@@ -1,9 +1,6 @@
-r"""The picture of a proof: the price of the best column at every output, which touches zero where the outputs are.
+"""Prices of the best column at every output, which are zero at the outputs of an optimal randomizer.
 
-With the reduced costs :math:`h_y(v) = p_y g(v, y) - \alpha_y - \beta_y v` of the multipliers, the cheapest column of
-any private table costs :math:`f(v) = \sum_y h_y(v) + (E - 1) \sum_y \min(h_y(v), 0)` at output :math:`v`. Where
-:math:`f \geq 0` everywhere, no randomizer loses less than :math:`\sum_y \alpha_y + \beta_y y`; and one that loses no
-more uses only outputs at which :math:`f = 0` (:mod:`optrand.certificates.certificate`).
+The price :math:`f` and its proof: :func:`~optrand.plotting.dual_figure`, :mod:`optrand.certificates.certificate`.
 """
 
 from __future__ import annotations
@@ -26,28 +23,28 @@ from optrand.plotting.subject import counted
 __all__ = ["best_prices", "draw_dual"]
 
 POINTS = 800
-"""In how many places a curve is evaluated, beside the outputs."""
+"""Points at which a curve is evaluated, beside the outputs."""
 
 NEARBY = 24
-"""The most outputs in one close look."""
+"""Largest number of outputs in one close look."""
 
 LOOKS = 2
-"""The most close looks."""
+"""Largest number of close looks."""
 
 APART = 6
-"""Outputs that lie further apart than so many times the median distance are in separate clusters."""
+"""Multiple of the median distance beyond which outputs are in separate clusters."""
 
 BETWEEN = 12
-"""In how many places the curve of a close look is evaluated between two neighbouring outputs."""
+"""Points of the curve of a close look between two neighbouring outputs."""
 
 BLOCK = 1 << 21
 """Entries of the ``k x n`` arrays that are worked on at a time."""
 
 FEW = 12
-"""Fewer outputs than that need no close look."""
+"""Number of outputs below which there is no close look."""
 
 WHOLE = 60
-"""Grids of up to so many values are shown whole."""
+"""Largest size of a grid that is shown whole."""
 
 NOISE = 1e-13
 """Share of the multipliers below which a price is not shown as a height."""
@@ -56,7 +53,7 @@ SHADE = "#575d6d"
 
 
 def best_prices(problem: Problem, dual: Dual, outputs: Floats) -> Floats:
-    """:math:`f` at some allowed outputs, in floats; cost ``O(n k)`` in blocks.
+    """Prices :math:`f` at some allowed outputs, in floats; cost ``O(n k)`` in blocks.
 
     Examples
     --------
@@ -110,7 +107,7 @@ def draw_dual(figure: FigureBase, problem: Problem, dual: Dual, outputs: Floats)
 
 
 def _draw_curve(axes: Axes, problem: Problem, dual: Dual, outputs: Floats, margin: float) -> None:
-    """:math:`f` around some outputs, wherever outputs are allowed."""
+    """Draw :math:`f` around some outputs, wherever outputs are allowed."""
     if isinstance(problem.outputs, Grid) and problem.outputs.values.size <= WHOLE:
         outputs = problem.outputs.values
     ends = float(outputs[0]) - margin, float(outputs[-1]) + margin
@@ -140,7 +137,7 @@ def _draw_outputs(axes: Axes, outputs: Floats, size: float) -> None:
 
 
 def _clusters(outputs: Floats) -> list[Floats]:
-    """Outputs that lie close together, from low to high: those in the middle where they are many."""
+    """Clusters of outputs that lie close together, from low to high: those in the middle where they are many."""
     gaps = np.diff(outputs)
     if outputs.size < FEW:
         return []

@@ -23,25 +23,15 @@ __all__ = ["matrix_figure", "mechanism_figure", "paths_figure", "pmf_figure"]
 
 
 def pmf_figure(subject: Randomizer | HasRandomizer) -> Figure:
-    """One probability mass function a label, one below the other, as in [B23], Figure 2.
+    """Probability mass functions of up to six labels, one below the other, as in [B23], Figure 2.
 
-    The dotted line stands at the label, the triangle at the mean output (not for classes, which have no mean). A stem
-    ends in a filled circle where its label makes the output likeliest, in an empty one where it makes it least likely,
-    with a ratio of ``exp(epsilon)`` between the two, and in a diamond otherwise.
+    The dotted line stands at the label, the triangle at the mean output (not for classes). A stem ends in a filled
+    circle where its label makes the output likeliest, in an empty one where it makes it least likely, with a ratio of
+    ``exp(epsilon)`` between the two, and in a diamond otherwise.
 
     Parameters
     ----------
     subject : Randomizer, Mechanism or Solution
-
-    Returns
-    -------
-    Figure
-        Of all labels, or of up to six spread evenly over them; its title says which.
-
-    Raises
-    ------
-    InvalidInput
-        A subject that has no randomizer.
 
     Examples
     --------
@@ -61,24 +51,13 @@ def pmf_figure(subject: Randomizer | HasRandomizer) -> Figure:
 
 
 def matrix_figure(subject: Randomizer | HasRandomizer) -> Figure:
-    """The table as a heat map, and beside it where each probability stands in its column ([B23], Definition 10).
+    """Heat map of the table, and beside it the place of each probability in its column ([B23], Definition 10).
 
-    Rows are labels and columns the outputs that occur, both in increasing order and equally wide whatever their values.
-    The shades of the heat map are logarithmic.
+    Rows are labels and columns the outputs that occur, increasing and equally wide. Shades are logarithmic.
 
     Parameters
     ----------
     subject : Randomizer, Mechanism or Solution
-
-    Returns
-    -------
-    Figure
-        With the heat map first among its axes and the signature second.
-
-    Raises
-    ------
-    InvalidInput
-        A subject that has no randomizer.
 
     Examples
     --------
@@ -96,22 +75,13 @@ def matrix_figure(subject: Randomizer | HasRandomizer) -> Figure:
 
 
 def mechanism_figure(subject: Randomizer | HasRandomizer, certificate: Certificate | None = None) -> Figure:
-    """The whole of a mechanism in one picture: its probability mass functions, its table, its signature, and a caption.
+    """Overview of a mechanism: its probability mass functions, its table, its signature, and a caption.
 
     Parameters
     ----------
     subject : Mechanism, Solution or Randomizer
     certificate : Certificate, optional
-        Adds the certified gap, and the privacy loss that was verified, to the caption.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    InvalidInput
-        A subject that has no randomizer.
+        Adds the certified gap and the verified privacy loss to the caption.
 
     Examples
     --------
@@ -134,26 +104,21 @@ def mechanism_figure(subject: Randomizer | HasRandomizer, certificate: Certifica
 
 
 def paths_figure(subject: Randomizer | HasRandomizer) -> Figure:
-    """A randomizer as the mixture of randomized responses on bins that it is, one strip a component.
+    """Mixture of randomized responses on bins, one strip a component.
 
-    A strip is as high as the weight of its component. Lines cut it into bins, and the shade of a bin is the output that
-    it produces: a strip is drawn, whatever the label is, and in it the label's own bin is ``exp(epsilon)`` times as
-    likely to give the output as each other bin.
+    A strip is as high as the weight of its component, and drawn with that probability whatever the label is. Lines cut
+    it into bins, whose shades are their outputs; the label's own bin is ``exp(epsilon)`` times as likely as each other
+    one. Of many components those at 400 evenly spread heights are shown, as the title says.
 
     Parameters
     ----------
     subject : Mechanism, Solution or Randomizer
-        With interval columns (:func:`optrand.decompose_paths`).
-
-    Returns
-    -------
-    Figure
-        Of all components, or of those at 400 evenly spread heights; its title counts them.
+        With interval columns (:func:`optrand.mechanism.decompose_paths`).
 
     Raises
     ------
     InvalidInput
-        A subject without a randomizer, or with columns that are no intervals.
+        Columns that are no intervals.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A randomizer as a flow: one arc over the labels that it favours for every column, as wide as its mass."""
+"""Flow of a randomizer: one arc for every column, over the labels that it favours, as wide as its mass."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from optrand.plotting.style import INK, LINE_SHADES, number_texts, spread
 __all__ = ["Bundles", "draw_flow"]
 
 SEPARATE = 400
-"""Up to so many arcs are drawn one by one; of more, those between the same groups of nodes are drawn as one."""
+"""Largest number of arcs that are drawn one by one; of more, those between equal groups of nodes are drawn as one."""
 
 GROUPS = 60
 """Number of groups then."""
@@ -29,7 +29,7 @@ POINTS = 60
 """Points of which an arc is made."""
 
 WIDEST = 6.0
-"""Points (of print) of the arc with the largest mass where arcs are few."""
+"""Width of the arc with the largest mass, in points of print, where arcs are few."""
 
 INK_SHARE = 120.0
 """Points that all arcs together may have if all are as wide as the widest, which is thinner where they are many."""
@@ -41,18 +41,16 @@ TICKS = 9
 
 @dataclass(frozen=True, eq=False)
 class Bundles:
-    """Arcs as they are drawn: one by one, or those together that begin and end in the same groups of nodes.
+    """Arcs as they are drawn: one by one, or together where they begin and end in the same groups of nodes.
 
     Attributes
     ----------
     begins, ends : (arcs,) arrays
-        Where each touches the line of labels, in labels counted from 0; node ``i`` is at ``i - 1/2``.
-    outputs : (arcs,) array
-        What it produces; the mean over its masses, where it is several.
-    masses : (arcs,) array
-        Its probability for a label that it does not favour.
+        Places on the line of labels, counted from 0; node ``i`` is at ``i - 1/2``.
+    outputs, masses : (arcs,) arrays
+        Mean output over the masses, and probability for a label that the arc does not favour.
     grouped : int
-        Up to how many neighbouring nodes make one end; 1 where all arcs are drawn.
+        Largest number of nodes that make one end; 1 where all arcs are drawn.
     """
 
     begins: Floats
@@ -92,7 +90,7 @@ class Bundles:
 
     @property
     def widths(self) -> Floats:
-        """In points: proportional to the mass, but for the thinnest, which would vanish."""
+        """Widths in points: proportional to the mass, but at least :data:`THINNEST`."""
         widths: Floats = np.maximum(self.widest * self.masses / self.masses.max(), THINNEST)
         return widths
 

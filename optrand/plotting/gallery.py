@@ -1,4 +1,4 @@
-"""Every picture of one mechanism, each as pixels and as lines, in one folder."""
+"""Gallery: every picture of one mechanism, as pixels and as lines, in one folder."""
 
 from __future__ import annotations
 
@@ -45,14 +45,13 @@ ENDINGS = (".png", ".pdf")
 
 @dataclass(frozen=True)
 class Gallery:
-    """The pictures of one mechanism.
+    """Files of the pictures of one mechanism, and the pictures that it does not have.
 
     Attributes
     ----------
     pictures : tuple of Path
-        The files.
     left_out : tuple of (str, str)
-        What cannot be drawn of this mechanism, and why.
+        Names and reasons.
     """
 
     pictures: tuple[Path, ...]
@@ -67,23 +66,19 @@ def gallery(
     overwrite: bool = False,
     announce: Callable[[str], None] = lambda _: None,
 ) -> Gallery:
-    """Draw everything there is to see of a mechanism.
+    """Draw every picture of a mechanism, all of them before the first is written.
 
     Parameters
     ----------
     mechanism : Mechanism
     directory : path
-        Made if it is not there; its parent must be.
+        Made if it does not exist; its parent must.
     endings : tuple of str
-        The formats, of ``.png``, ``.svg`` and ``.pdf``; by default one of pixels and one of lines.
+        Formats, of ``.png``, ``.svg`` and ``.pdf``; by default one of pixels and one of lines.
     overwrite : bool
-        Whether pictures that exist may be replaced.
+        Whether existing pictures may be replaced.
     announce : callable
-        Is told the name of each picture before it is drawn.
-
-    Returns
-    -------
-    Gallery
+        Called with the name of each picture before it is drawn.
 
     Raises
     ------
@@ -91,10 +86,6 @@ def gallery(
         A picture that exists, or another ending; then nothing is written.
     OSError
         As from the operating system.
-
-    Notes
-    -----
-    All pictures are drawn before the first one is written. With ten thousand labels each takes a second or two.
 
     Examples
     --------
@@ -129,7 +120,7 @@ def gallery(
 def refuse_gallery(
     directory: str | os.PathLike[str], *, endings: tuple[str, ...] = ENDINGS, overwrite: bool = False
 ) -> None:
-    """Raise if a gallery cannot be made there: a courtesy to a caller who would learn it only after a long solve.
+    """Raise if a gallery cannot be made there, for callers who would learn it only after a long solve.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The joint distribution of label and noisy label, as in [B23], Figure 3, with both margins."""
+"""Joint distribution of label and noisy label, as in [B23], Figure 3, with both margins."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from optrand.plotting.style import INK, line_edges, log_shades
 __all__ = ["draw_joint"]
 
 GROUPS = 120
-"""The most columns: groups of neighbouring labels."""
+"""Largest number of columns: groups of neighbouring labels."""
 
 BINS = 90
-"""Rows: noisy labels are in so many bins of one width."""
+"""Number of rows: bins of one width for noisy labels."""
 
 DECADES = 5
-"""Shades reach from the likeliest cell down by so many powers of ten."""
+"""Powers of ten from the likeliest cell down to the lightest shade."""
 
 
 def draw_joint(figure: FigureBase, table: Randomizer, prior: Floats) -> str:
-    """Fill a figure with the heat map and its margins; returns how finely it is drawn."""
+    """Fill a figure with the heat map and its margins; returns the sizes of its cells in words."""
     groups = group_edges(table.k, GROUPS)
     sides = line_edges(table.labels)[groups]
     levels = _bin_edges(table)
@@ -73,6 +73,6 @@ def _bin_edges(table: Randomizer) -> Floats:
 
 
 def _binned(table: Randomizer, rows: Floats, levels: Floats) -> Floats:
-    """The columns of one bin of outputs added up, shape ``(groups, BINS)``."""
+    """Sums of the columns of each bin of outputs, shape ``(groups, BINS)``."""
     where: NDArray[np.intp] = np.clip(np.searchsorted(levels, table.outputs, side="right") - 1, 0, BINS - 1)
     return np.array([np.bincount(where, row, BINS) for row in rows])

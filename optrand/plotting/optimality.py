@@ -1,4 +1,4 @@
-"""Pictures of an answer to a problem: its joint distribution, its flow, and the proof that nothing is better."""
+"""Pictures of an answer to a problem: its joint distribution, its flow, and the proof that it is optimal."""
 
 from __future__ import annotations
 
@@ -28,20 +28,15 @@ __all__ = ["dual_figure", "flow_figure", "joint_figure"]
 
 
 def joint_figure(subject: Mechanism | Solution) -> Figure:
-    """The joint distribution of label and noisy label as a heat map, with both margins ([B23], Figure 3).
+    """Joint distribution of label and noisy label as a heat map, with both margins ([B23], Figure 3).
 
-    An optimal unbiased randomizer keeps its mass around the diagonal on average, and yet may produce nothing near it.
+    Noisy labels are in bins of one width, many labels in groups. The title states the mean squared error that
+    :func:`optrand.certify` verifies.
 
     Parameters
     ----------
     subject : Mechanism or Solution
-        Its problem names the prior.
-
-    Returns
-    -------
-    Figure
-        Noisy labels in bins of one width, many labels in groups; its title says so, and states the mean squared error
-        as :func:`optrand.certify` has verified it: of a mechanism in integers.
+        Its problem holds the prior.
 
     Raises
     ------
@@ -68,7 +63,7 @@ def joint_figure(subject: Mechanism | Solution) -> Figure:
 
 
 def _squared_error(problem: Problem, subject: Mechanism | Solution) -> str:
-    """The mean squared error as far as it is verified: that of a feasible answer to the same question without bias."""
+    """Verified mean squared error, in words: that of a feasible answer to the problem without a bias penalty."""
     asked = regression(problem.labels, problem.prior, problem.epsilon)
     proof = certify(asked, subject if isinstance(subject, Mechanism) else subject.randomizer)
     if proof.findings:
@@ -77,27 +72,22 @@ def _squared_error(problem: Problem, subject: Mechanism | Solution) -> str:
 
 
 def flow_figure(subject: Randomizer | HasRandomizer) -> Figure:
-    """The flow on the line of labels: an arc for every column, over the labels that it favours.
+    """Flow on the line of labels: an arc for every column, over the labels that it favours.
 
     An output is ``exp(epsilon)`` times as likely for the labels under its arc as for all others. Arcs are as wide as
-    their mass, the output's probability for the labels that it does not favour, and as dark as their output is high.
-    Over every label there is the same mass: that is what makes the rows sum to one.
+    their mass, the output's probability for the other labels, and as dark as their output is high. All labels are under
+    equal mass, which makes the rows sum to one. Of more than 400 arcs those between equal groups of labels are drawn as
+    one.
 
     Parameters
     ----------
     subject : Mechanism, Solution or Randomizer
-        With interval columns (:func:`optrand.decompose_paths`).
-
-    Returns
-    -------
-    Figure
-        Of more than 400 arcs those that begin and end in the same groups of neighbouring labels are drawn as one; its
-        title says so.
+        With interval columns (:func:`optrand.mechanism.decompose_paths`).
 
     Raises
     ------
     InvalidInput
-        A subject without a randomizer, or with columns that are no intervals.
+        Columns that are no intervals.
 
     Examples
     --------
@@ -119,34 +109,25 @@ def flow_figure(subject: Randomizer | HasRandomizer) -> Figure:
 
 
 def dual_figure(subject: Mechanism | Solution) -> Figure:
-    r"""The picture of a proof: what the best column at each output costs, which is zero where the outputs are.
+    r"""Dual certificate as a picture: the price of the best column at each output, which is zero where the outputs are.
 
     .. math:: f(v) = \sum_y h_y(v) + (E - 1) \sum_y \min(h_y(v), 0), \qquad
               h_y(v) = p_y g(v, y) - \alpha_y - \beta_y v
 
-    Where :math:`f` is nowhere negative, no private randomizer, with whatever outputs, loses less than the multipliers
-    say; and one that loses no more has no output but where :math:`f = 0`.
+    Where :math:`f` is nowhere negative, no private randomizer loses less than the bound of the multipliers; one that
+    attains it has outputs only where :math:`f = 0` (``docs/mathematics.md``, section 2). The title states how far below
+    zero the curve may reach, and bounds of the optimum, as certified and rounded outward; the curve is drawn from
+    floats, above around all outputs, below close to some of them.
 
     Parameters
     ----------
     subject : Mechanism or Solution
         With a dual.
 
-    Returns
-    -------
-    Figure
-        Above around all outputs, below close to some of them. The title states how far below zero the curve may reach
-        anywhere, and between which values the optimum lies; both as verified, and rounded outward.
-
     Raises
     ------
     InvalidInput
         A subject without a dual, or with one whose prices leave the range of floats.
-
-    Notes
-    -----
-    The numbers of the title are those of the certificate, in integers for squared and absolute loss. The curve is
-    drawn from floats, at some thousand places: ``O(k)`` each.
 
     Examples
     --------

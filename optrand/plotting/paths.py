@@ -1,4 +1,4 @@
-"""A randomizer as a mixture of randomized responses on bins: one strip a component, over the line of labels."""
+"""Mixture of randomized responses on bins: one strip a component, over the line of labels."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from optrand.plotting.style import INK, number_texts, spread
 __all__ = ["draw_paths"]
 
 STRIPS = 400
-"""The most strips; of more components those are shown that lie at so many evenly spread heights."""
+"""Largest number of strips; of more components those at so many evenly spread heights are shown."""
 
 CELLS = 800
-"""The most labels that a strip is drawn with."""
+"""Largest number of labels that a strip is drawn with."""
 
 BORDERS = 6000
-"""Up to so many bins have lines between them."""
+"""Largest number of bins with lines between them."""
 
 LETTERED = 30
-"""Up to so many bins carry their output."""
+"""Largest number of bins that carry their output."""
 
 LOWEST = 0.05
-"""Strips of less than this share are too low for letters."""
+"""Share below which strips are too low for letters."""
 
 TICKS = 9
 
@@ -57,7 +57,7 @@ def draw_paths(figure: FigureBase, paths: Paths) -> None:
 
 
 def _strips(paths: Paths) -> tuple[Floats, list[Path]]:
-    """The heights at which strips begin and end, and their components."""
+    """Edges of the strips, from 0 to 1, and their components."""
     tops = np.cumsum(np.array(paths.weights, dtype=np.float64))
     if len(paths) <= STRIPS:
         return np.concatenate(([0.0], tops)), list(paths)
@@ -81,7 +81,7 @@ def _draw_borders(axes: Axes, edges: Floats, shown: list[Path]) -> None:
 
 
 def _write_outputs(axes: Axes, edges: Floats, shown: list[Path], norm: Normalize) -> None:
-    """The output of each bin in its middle, in whichever of black and white can be read there."""
+    """Write the output of each bin in its middle, in whichever of black and white can be read there."""
     values = np.unique(np.concatenate([path.outputs for path in shown]))
     texts = dict(zip(values.tolist(), number_texts(values), strict=True))
     for path, bottom, top in zip(shown, edges[:-1].tolist(), edges[1:].tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Pictures as files: raster and vector, whole or not at all, and without a date."""
+"""Pictures as files: atomic writes, raster or vector, without a date."""
 
 from __future__ import annotations
 
@@ -17,30 +17,18 @@ from optrand.plotting.style import STYLE
 __all__ = ["check_ending", "save_figure"]
 
 UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".png": {}, ".svg": {"Date": None}}
-"""The endings that a picture may have, and what keeps the date out of each."""
+"""Endings that a picture may have, and the metadata that keep the date out of each."""
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Write a picture, whole or not at all, in the format that its name ends in.
-
-    Parameters
-    ----------
-    figure : Figure
-    path : path
-        Ends in ``.png``, ``.svg`` or ``.pdf``.
-    overwrite : bool
-        Whether an existing file may be replaced.
+    """Write a picture atomically, in the format of its ending ``.png``, ``.svg`` or ``.pdf``, without a date.
 
     Raises
     ------
     InvalidInput
-        Another ending, or a target that may not be written.
+        Another ending, or a file that exists without `overwrite`.
     OSError
         As from the operating system; nothing is left behind.
-
-    Notes
-    -----
-    No date is written.
     """
     suffix = check_ending(path)
     picture = io.BytesIO()
@@ -50,7 +38,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], *, overwrite: bool
 
 
 def check_ending(path: str | os.PathLike[str]) -> str:
-    """The ending of a picture's name, in lower case.
+    """Ending of a picture's name, in lower case.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""One probability mass function a label: stems on the line of outputs, as in [B23], Figure 2."""
+"""Probability mass functions of labels: stems on the line of outputs, as in [B23], Figure 2."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from optrand.plotting.style import INK, MARKS, number_texts, spread
 __all__ = ["draw_pmfs", "shown_labels"]
 
 PANELS = 6
-"""The most labels whose probability mass functions are shown, one below the other."""
+"""Largest number of labels whose probability mass functions are shown."""
 
 STEMS = 1000
-"""The most outputs that have a stem each; more are counted in bins."""
+"""Largest number of outputs that have a stem each; more are counted in bins."""
 
 BINS = 120
 
@@ -31,12 +31,12 @@ MEAN: Any = {"color": INK, "marker": "^", "markerfacecolor": "white", "markersiz
 
 
 def shown_labels(table: Randomizer) -> NDArray[np.intp]:
-    """The rows that have a panel each."""
+    """Rows that have a panel each."""
     return spread(table.k, PANELS)
 
 
 def draw_pmfs(figure: FigureBase, table: Randomizer, *, means: bool) -> str:
-    """Stems for some of the labels, in panels that share both axes; returns which labels they are."""
+    """Fill a figure with stems for some of the labels, in panels that share both axes; returns the labels in words."""
     shown = shown_labels(table)
     names = number_texts(table.labels[shown])
     binned = table.n > STEMS
@@ -68,7 +68,7 @@ def draw_pmfs(figure: FigureBase, table: Randomizer, *, means: bool) -> str:
 
 
 def _draw_bins(panels: NDArray[Any], table: Randomizer, shown: NDArray[np.intp]) -> float:
-    """The probability of all outputs in each of :data:`BINS` bins of one width; returns the highest."""
+    """Draw the probability of all outputs in each of :data:`BINS` bins of one width; returns the highest."""
     edges = np.linspace(table.outputs[0], table.outputs[-1], BINS + 1)
     where = np.clip(np.searchsorted(edges, table.outputs, side="right") - 1, 0, BINS - 1)
     heights = [np.bincount(where, row_chances(table, row), BINS) for row in shown.tolist()]
@@ -78,7 +78,7 @@ def _draw_bins(panels: NDArray[Any], table: Randomizer, shown: NDArray[np.intp])
 
 
 def _draw_all_stems(panels: NDArray[Any], table: Randomizer, shown: NDArray[np.intp]) -> set[str]:
-    """A stem for every output of every panel; returns the letters that occur."""
+    """Draw a stem for every output of every panel; returns the letters that occur."""
     signature = table.signature()[shown]
     for axes, row, letters in zip(panels, shown.tolist(), signature, strict=True):
         _draw_stems(axes, table, row, letters)

@@ -1,4 +1,4 @@
-"""Shared parts of all pictures: a style, the marks of a signature, and how positions and numbers are named."""
+"""Shared parts of all pictures: a style, the marks of a signature, and the names of positions and numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 INK = "#1a1a1a"
 
 LINE_SHADES = ("#d9c84a", "#a59c74", "#7c7b78", "#575d6d", "#22406b", "#00224e")
-"""Cividis from light to dark, without its lightest part: lines of that would vanish on white."""
+"""Cividis from light to dark, without its lightest part, in which lines would vanish on white."""
 
 STYLE: Any = {
     # Comes with matplotlib, so that a picture is the same on every machine.
@@ -75,7 +75,7 @@ MARKS = (
 
 
 def spread(count: int, most: int) -> NDArray[np.intp]:
-    """At most `most` positions out of `count`, the first and the last among them, at equal steps where that can be.
+    """Positions out of `count`, at most `most`, the first and the last among them, at equal steps where that can be.
 
     Examples
     --------
@@ -103,10 +103,7 @@ def line_edges(numbers: Floats) -> Floats:
 
 
 def log_shades(low: float, high: float) -> tuple[LogNorm, list[float]]:
-    """Logarithmic shades for numbers between two positive ones, and five of them to be named beside the scale.
-
-    At equal steps of the logarithm: decades alone would leave most scales without any.
-    """
+    """Logarithmic shades for numbers between two positive ones, and five of them, at equal ratios, for the scale."""
     if high < low * 1.001:
         return LogNorm(low / 1.1, high * 1.1), [low]
     return LogNorm(low, high), np.geomspace(low, high, 5).tolist()
@@ -133,7 +130,7 @@ def number_texts(numbers: Floats) -> list[str]:
 
 
 def below(number: float, digits: int) -> str:
-    """A number rounded down as :func:`~optrand.base.numerals.shown_below` does, in exactly so many digits.
+    """Number rounded down as :func:`~optrand.base.numerals.shown_below` does, in exactly so many digits.
 
     Examples
     --------
@@ -144,11 +141,11 @@ def below(number: float, digits: int) -> str:
 
 
 def above(number: float, digits: int) -> str:
-    """A number rounded up, so that what is at most it is at most what is printed."""
+    """Number rounded up, in exactly so many digits."""
     return _typeset(shown_above(number, digits), digits)
 
 
 def _typeset(numeral: str, digits: int) -> str:
-    """With zeros up to so many digits, at most 15 of which survive the way through a float, and a typeset minus."""
+    """Numeral with zeros up to so many digits, at most 15 of which are exact, and a typeset minus."""
     rounded = float(numeral)
     return f"{rounded:#.{digits}g}".replace("-", "\N{MINUS SIGN}", 1 if rounded < 0 else 0) if rounded else "0"

@@ -1,11 +1,10 @@
-"""Subject of a picture: the randomizer to draw, and which words it needs."""
+"""Subjects of pictures: the randomizer to draw, and words for it."""
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.paths import HasRandomizer
 from optrand.model import losses
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
@@ -13,17 +12,8 @@ from optrand.model.randomizer import Randomizer
 __all__ = ["HasRandomizer", "counted", "drawn_table", "has_means", "problem_of"]
 
 
-class HasRandomizer(Protocol):
-    """A mechanism or a solution."""
-
-    @property
-    def randomizer(self) -> Randomizer:
-        """The channel in floats."""
-        ...
-
-
 def drawn_table(subject: Randomizer | HasRandomizer) -> Randomizer:
-    """The randomizer to draw, without the outputs that never occur, and columns split between floats as one."""
+    """Randomizer to draw, without the outputs that never occur, and columns split between floats as one."""
     source = subject.design if isinstance(subject, Mechanism) else getattr(subject, "randomizer", None)
     table = subject if isinstance(subject, Randomizer) else source
     if not isinstance(table, Randomizer):
@@ -34,7 +24,7 @@ def drawn_table(subject: Randomizer | HasRandomizer) -> Randomizer:
 
 
 def problem_of(subject: object) -> Problem:
-    """The problem that a subject answers."""
+    """Problem that a subject answers."""
     problem = getattr(subject, "problem", None)
     if not isinstance(problem, Problem):
         raise InvalidInput(
@@ -50,7 +40,7 @@ def has_means(subject: Randomizer | HasRandomizer) -> bool:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number and what it counts.
+    """Number and noun, in the singular or the plural.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The table of a randomizer as a heat map, and beside it its staircase signature ([B23], Definition 10)."""
+"""Table of a randomizer as a heat map, and beside it its staircase signature ([B23], Definition 10)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from optrand.plotting.style import INK, MARKS, log_shades, number_texts, spread
 __all__ = ["draw_matrix"]
 
 LETTERED = 14
-"""Tables of up to so many rows and columns carry letters in their cells, and up to half as many, probabilities."""
+"""Largest tables with letters in their cells; those half as large have probabilities, too."""
 
 TICKS = 7
 
@@ -71,7 +71,7 @@ def _draw_signature(figure: FigureBase, axes: Axes, cells: Cells, look: Any) -> 
 
 
 def _write_cells(heat: Axes, signature: Axes, table: Randomizer, letters: NDArray[np.str_]) -> None:
-    """Probabilities and letters in the cells, in whichever of black and white can be read there."""
+    """Write probabilities and letters in the cells, in whichever of black and white can be read there."""
     positive = table.matrix[table.matrix > 0]
     middle = np.sqrt(positive.min() * positive.max())
     for (y, i), chance in np.ndenumerate(table.matrix):

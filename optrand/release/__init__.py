@@ -1,16 +1,1 @@
-"""From a table of private labels to a released one.
-
-========================================  ========================================================
-:mod:`~optrand.release.job`               the job itself, on arrays
-:mod:`~optrand.release.baseline_job`      the job with a randomizer that needs no prior
-:mod:`~optrand.release.table_job`         either job on files
-:mod:`~optrand.release.named`             randomizers that need no prior, as a user names them
-:mod:`~optrand.release.randomizer_file`   additive noise in a file, and back
-:mod:`~optrand.release.table`             the tables: CSV and Parquet
-:mod:`~optrand.release.diagnosis`         what is wrong with private labels, for their owner alone
-:mod:`~optrand.release.paid_prior`        a prior that was paid for, kept for a retry
-:mod:`~optrand.release.declared`          labels and a public prior, as a user writes them
-:mod:`~optrand.release.outputs`           where outputs may lie, as a user writes it
-:mod:`~optrand.release.decimals`          numbers, as a user writes them
-========================================  ========================================================
-"""
+"""From a table of private labels to a released one: jobs on arrays and files, and what a user declares for them."""

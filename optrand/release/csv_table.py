@@ -1,8 +1,6 @@
-"""Tables as CSV: every cell but the labels keeps its text, byte for byte.
+"""Tables as CSV: every cell but the labels keeps its text, byte for byte, in any encoding that extends ASCII.
 
-pyarrow parses; every column is read as raw bytes, so ``007`` stays ``007``, an empty cell and a quoted empty one stay
-two things, and text in any encoding that extends ASCII passes through. What is normalised is how the file is written
-down: a cell is quoted only where it has to be, lines end in a line feed, a byte-order mark and blank lines are dropped.
+On writing, a cell is quoted only where it has to be, lines end in a line feed, a byte-order mark and blank lines go.
 """
 
 from __future__ import annotations
@@ -22,6 +20,7 @@ import pyarrow.csv
 from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
 from optrand.release.diagnosis import Readings
+from optrand.release.table_base import Table
 
 __all__ = ["CsvTable"]
 
@@ -40,12 +39,13 @@ _NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
 
 
 @dataclass(frozen=True)
-class CsvTable:
+class CsvTable(Table):
     """A CSV file in memory.
 
     Attributes
     ----------
-    labels : (rows,) array
+    readings : Readings
+        Of the labels.
     header : list of bytes or None
         The first record of the file; None for an empty name without quotes.
     column : int
@@ -54,7 +54,7 @@ class CsvTable:
         Every column as bytes, the header among the rows no more; null for an empty cell without quotes.
     """
 
-    labels: Floats
+    readings: Readings
     header: list[bytes | None]
     column: int
     cells: Any = field(repr=False)
@@ -62,14 +62,20 @@ class CsvTable:
     @classmethod
     def read(cls, path: Path, label: str) -> CsvTable:
         """See :func:`optrand.release.table.read_table`."""
-        header, column, cells = _opened(path, label)
-        return cls(_readings(cells.column(column)).whole(label), header, column, cells)
-
-    @staticmethod
-    def readings(path: Path, label: str) -> Readings:
-        """See :func:`optrand.release.table.read_column`."""
-        _, column, cells = _opened(path, label)
-        return _readings(cells.column(column))
+        data = _contents(path)
+        if _WELL_QUOTED.fullmatch(data) is None:
+            # Read on regardless, the text up to the next quote would become one public cell, labels and all.
+            raise InvalidInput(
+                f"{path.name} has a quoted cell that is never closed, or that goes on after its closing quote: write a "
+                'quote inside a quoted cell as ""'
+            )
+        records = _parsed(data, path.name)
+        header = [column[0].as_py() for column in records.columns]
+        cells = records.slice(1)
+        column = _position(label, header, path.name)
+        if cells.num_rows == 0:
+            raise InvalidInput(f"{path.name} has a header and no rows: there is nothing to randomize")
+        return cls(_readings(cells.column(column)), header, column, cells)
 
     def write(self, stream: BinaryIO, values: Floats, *, compress: bool = False) -> None:
         """Write the table with `values` in place of the labels, each as the shortest text that reads back the same."""
@@ -89,24 +95,6 @@ class CsvTable:
             columns[self.column] = texts.slice(start, ROWS_AT_A_TIME)
             lines = pc.binary_join_element_wise(*columns, pa.scalar(b",")).to_pylist()
             stream.write(b"\n".join(lines) + b"\n")
-
-
-def _opened(path: Path, label: str) -> tuple[list[bytes | None], int, Any]:
-    """The header, where the labels stand, and all cells below the header."""
-    data = _contents(path)
-    if _WELL_QUOTED.fullmatch(data) is None:
-        # Read on regardless, the text up to the next quote would become one public cell, labels and all.
-        raise InvalidInput(
-            f"{path.name} has a quoted cell that is never closed, or that goes on after its closing quote: write a "
-            'quote inside a quoted cell as ""'
-        )
-    records = _parsed(data, path.name)
-    header = [column[0].as_py() for column in records.columns]
-    cells = records.slice(1)
-    column = _position(label, header, path.name)
-    if cells.num_rows == 0:
-        raise InvalidInput(f"{path.name} has a header and no rows: there is nothing to randomize")
-    return header, column, cells
 
 
 def _contents(path: Path) -> bytes:

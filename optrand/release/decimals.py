@@ -1,8 +1,4 @@
-"""Numbers as people write them: digits, a point, perhaps an exponent.
-
-Python's own readers take more than that (``1_000``, digits of every script, ``nan``, ``infinity``). None of it is
-what somebody means who types a budget or a label.
-"""
+"""Numbers as people write them: digits, a point, perhaps an exponent; not ``1_000``, ``nan`` or ``infinity``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Public declarations before a release: the set of labels, and perhaps a prior.
+"""Public declarations before a release, as a user writes them: labels, perhaps a prior, and where outputs may lie.
 
-Labels are written as decimals and become the floats nearest to them, so that ``0:1:0.1`` holds the same 0.3 as a table.
+Labels are the floats nearest to the decimals that are written.
 """
 
 from __future__ import annotations
@@ -15,12 +15,23 @@ from pathlib import Path
 
 import numpy as np
 
-from optrand.base.validation import MAX_INTEGER, Floats, frozen
+from optrand.base.validation import MAX_INTEGER, Floats, frozen, integer
 from optrand.base.validation import labels as checked_labels
 from optrand.errors import InvalidInput
-from optrand.release.decimals import decimal
+from optrand.model.outputs import Interval, Line, OutputSet, feasible_output_set
+from optrand.release.decimals import decimal, number, whole
 
-__all__ = ["MAX_LABELS", "PublicPrior", "parse_labels", "read_prior"]
+__all__ = [
+    "MAX_LABELS",
+    "DeclaredOutputs",
+    "EvenGrid",
+    "PublicPrior",
+    "allowed_outputs",
+    "parse_clip",
+    "parse_labels",
+    "parse_outputs",
+    "read_prior",
+]
 
 MAX_LABELS = 100_000
 """More labels than any solver here can treat; beyond it a range is more likely a slip."""
@@ -144,13 +155,13 @@ def read_prior(path: str | os.PathLike[str], labels: Floats) -> PublicPrior:
     >>> round(float(prior.probabilities[0]), 4), prior.absent
     (0.4811, 0)
     """
-    rows = [(number, row) for number, row in enumerate(csv.reader(io.StringIO(_text(path), newline="")), 1) if row]
+    rows = [(line, row) for line, row in enumerate(csv.reader(io.StringIO(_text(path), newline="")), 1) if row]
     if rows and not _is_number(rows[0][1][0]):
         rows = rows[1:]
     declared = {label: i for i, label in enumerate(labels.tolist())}
     weights: dict[int, Fraction] = {}
-    for number, row in rows:
-        where = f"line {number} of {path}"
+    for line, row in rows:
+        where = f"line {line} of {path}"
         if len(row) != 2:
             raise InvalidInput(f"{where} has {len(row)} cells, expected two: a label and a count or probability")
         place = declared.get(float(decimal(row[0].strip(), f"the label in {where}")))
@@ -174,3 +185,82 @@ def _is_number(token: str) -> bool:
     except InvalidOperation:
         return False
     return True
+
+
+@dataclass(frozen=True)
+class EvenGrid:
+    """So many evenly spaced outputs, from the lowest to the highest of debiased randomized response.
+
+    Which they are depends on the epsilon that they will serve: :func:`optrand.feasible_output_set`.
+
+    Parameters
+    ----------
+    n : int
+        At least 2.
+
+    Raises
+    ------
+    InvalidInput
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        """Refuse anything but a whole number of at least 2."""
+        integer(self.n, "the size of the mesh", 2, why=": no single output is unbiased for two labels")
+
+
+DeclaredOutputs = OutputSet | EvenGrid
+"""Known before the epsilon is."""
+
+
+def parse_outputs(text: str) -> DeclaredOutputs:
+    """Parse the allowed outputs: ``line``, ``grid:N`` or ``interval:LOW:HIGH``.
+
+    Raises
+    ------
+    InvalidInput
+        Text of another form, a mesh of fewer than 2, or an interval that is empty.
+
+    Examples
+    --------
+    >>> parse_outputs("line"), parse_outputs("grid:417"), parse_outputs("interval:-10:62.5")
+    (Line(low=-inf, high=inf), EvenGrid(n=417), Interval(low=-10.0, high=62.5))
+    """
+    kind, *parts = text.split(":")
+    if kind == "line" and not parts:
+        return Line()
+    if kind == "grid" and len(parts) == 1 and (n := whole(parts[0])) is not None:
+        return EvenGrid(n)
+    if kind == "interval" and len(parts) == 2:
+        return _interval(parts, f"the outputs {text!r}")
+    raise InvalidInput(f"outputs are {text!r}, expected line, grid:N such as grid:417, or interval:LOW:HIGH")
+
+
+def allowed_outputs(declared: DeclaredOutputs, labels: Floats, epsilon: float) -> OutputSet:
+    """The outputs that were declared, for a randomizer of `labels` with this epsilon."""
+    return feasible_output_set(labels, epsilon, declared.n) if isinstance(declared, EvenGrid) else declared
+
+
+def parse_clip(text: str) -> Interval:
+    """The interval that noisy labels are clipped to: ``LOW:HIGH``.
+
+    Raises
+    ------
+    InvalidInput
+        Text of another form, or an interval that is empty.
+
+    Examples
+    --------
+    >>> parse_clip("-10:62.5")
+    Interval(low=-10.0, high=62.5)
+    """
+    ends = text.split(":")
+    if len(ends) != 2:
+        raise InvalidInput(f"noisy labels are clipped to {text!r}, expected LOW:HIGH such as -10:62.5")
+    return _interval(ends, f"the interval {text!r}")
+
+
+def _interval(ends: list[str], where: str) -> Interval:
+    low, high = (number(end, f"an end of {where}", "a number such as -10 or 62.5") for end in ends)
+    return Interval(low, high)

@@ -1,8 +1,6 @@
-"""Diagnosis of private labels: the owner alone may know, and only on request.
+"""Diagnosis of private labels, for their owner alone and only on request.
 
-How many labels are missing, or outside the declared set, is an exact figure of the true labels: two runs on tables that
-differ in one row would tell that row. So no error message holds such a figure; all that one tells is that there is
-something wrong. Whoever owns the labels may ask for the figures, and keeps them to himself.
+How many labels are missing or undeclared is an exact figure of the true labels: no error message holds one.
 """
 
 from __future__ import annotations

@@ -4,19 +4,19 @@ LabelRandomizer of [B23], Algorithm 3, with three corrections: the prior is esti
 share of the budget has a ceiling, and outputs may lie anywhere on the real line. Where a grid is asked for, it is
 feasible for epsilon_2, the budget of the randomizer that uses it (the paper prints epsilon_1).
 
-:class:`LabelJob` works on arrays, :class:`~optrand.release.table_job.TableJob` on files, and
-:mod:`~optrand.release.baseline_job` is the job with a randomizer that needs no prior. No figure that either returns
-or saves is computed from the true labels, but for what the prior's budget pays for; the number of rows is public.
+:class:`LabelJob` solves for the best randomizer, :class:`BaselineJob` takes one that needs no prior; both work on
+arrays, and :class:`~optrand.release.table_job.TableJob` on files. No figure that they return or save is computed from
+the true labels, but for what the prior's budget pays for; the number of rows is public.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,89 +26,35 @@ from optrand.base.validation import Floats, frozen
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import values as checked_values
+from optrand.baselines.additive import Additive
 from optrand.certificates.certificate import certify
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import Line, in_words
 from optrand.model.problem import Problem, regression
-from optrand.release.declared import PublicPrior
+from optrand.release.declared import DeclaredOutputs, PublicPrior, allowed_outputs
 from optrand.release.diagnosis import Diagnosis, Readings, declared_places
-from optrand.release.outputs import DeclaredOutputs, allowed_outputs
 from optrand.release.paid_prior import PaidPrior
+from optrand.release.randomizer_file import KINDS, MECHANISM, NOISE, finite_moments, save_randomizer
 from optrand.sampling.entropy import EntropySource, SystemEntropy
 from optrand.sampling.priors import BudgetSplit, private_prior, split_at, split_budget
 from optrand.solvers import Flow, solve
 from optrand.solvers.flow.solver import CLOSEST
 
-__all__ = ["Announce", "Job", "Keep", "LabelJob", "Release", "Released", "Summary", "silent"]
+__all__ = ["BaselineJob", "Job", "Keep", "LabelJob", "ProgressCallback", "Release", "Summary", "no_progress"]
 
-Announce = Callable[[str], object]
+ProgressCallback = Callable[[str], object]
 """Told what a job does next, in a few words."""
 
 Keep = Callable[[PaidPrior], object]
 """Given the prior as soon as it is drawn and paid for, before anything else can fail."""
 
-
-def silent(_: str) -> None:
-    """Announce nothing."""
+Rows = NDArray[np.intp]
 
 
-Told = TypeVar("Told", covariant=True)
-"""The type of what may be told about a release."""
-
-
-class Released(Protocol[Told]):
-    """Noisy labels, and what is published with them."""
-
-    @property
-    def values(self) -> Floats:
-        """Noisy labels, of the shape of the labels that went in."""
-        ...
-
-    @property
-    def summary(self) -> Told:
-        """Public summary of the release."""
-        ...
-
-    def save(self, path: Path, *, overwrite: bool = False) -> None:
-        """Write what drew the labels, whole or not at all."""
-        ...
-
-
-class Job(Protocol[Told]):
-    """A way to replace labels by private ones."""
-
-    @property
-    def labels(self) -> Floats:
-        """The declared set, increasing."""
-        ...
-
-    @property
-    def clip(self) -> bool:
-        """Whether labels beyond the ends of the declared set count as the nearest end."""
-        ...
-
-    @property
-    def ending(self) -> str:
-        """Suffix that the file of the randomizer adds to the name of the table that it is beside."""
-        ...
-
-    @property
-    def buys_a_prior(self) -> bool:
-        """Whether a part of the budget goes to a prior that is estimated from the labels."""
-        ...
-
-    def run(
-        self,
-        values: ArrayLike,
-        *,
-        source: EntropySource | None = None,
-        announce: Announce | None = None,
-        keep: Keep | None = None,
-    ) -> Released[Told]:
-        """Replace every label."""
-        ...
+def no_progress(_: str) -> None:
+    """ProgressCallback nothing."""
 
 
 @dataclass(frozen=True)
@@ -119,38 +65,45 @@ class Summary:
     ----------
     rows : int
         Public.
-    labels, outputs : int
-        How many labels were declared, and how many outputs the mechanism uses.
+    labels : int
+        How many labels were declared.
+    outputs : int or None
+        How many outputs the mechanism has; None of noise.
     allowed : str
-        Where outputs were allowed to lie, in words.
+        Where outputs may lie, in words.
     epsilon : float
         The budget that was asked for, in nats.
     split : BudgetSplit
     prior : str
         Where the prior came from, in words.
+    exact : bool
+        Whether the labels were drawn with exactly the probabilities that were proven private. If not, privacy holds for
+        real numbers only.
     gap : float
         The objective of the mechanism, loss and penalty on bias, is within this share of the optimum for its prior:
-        verified.
-    bias : float
-        The largest ``|E[M(y)] - y|`` over the declared labels.
+        verified. Infinite where nothing was proven, as of a randomizer without a prior.
+    bias, variance : float
+        The largest ``|E[M(y)] - y|`` and the largest variance over the declared labels.
     realised_epsilon : float
-        What prior and labels together have spent, rounded up.
+        What prior and labels together have spent at most, rounded up.
     noisy_label_loss : float
-        Half the mean squared change of a label, *under the prior above*, without any penalty on bias; nothing is said
-        of the true labels.
+        Half the mean squared change of a label, *under the prior above* (without one, *were every declared label as
+        frequent as any other*), without any penalty on bias; nothing is said of the true labels.
     private : bool
         False where a seeded source drew the noise: then the table must not be released.
     """
 
     rows: int
     labels: int
-    outputs: int
+    outputs: int | None
     allowed: str
     epsilon: float
     split: BudgetSplit
     prior: str
+    exact: bool
     gap: float
     bias: float
+    variance: float
     realised_epsilon: float
     noisy_label_loss: float
     private: bool
@@ -158,27 +111,127 @@ class Summary:
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """Noisy labels, the mechanism that drew them, and what may be told about both.
+    """Noisy labels, the randomizer that drew them, and what may be told about both.
 
     Attributes
     ----------
     values : array
         Of the shape of the labels that went in.
-    mechanism : Mechanism
+    labels : (k,) array
+        The declared set.
+    randomizer : Mechanism or Additive
     summary : Summary
     """
 
     values: Floats = field(repr=False)
-    mechanism: Mechanism
+    labels: Floats = field(repr=False)
+    randomizer: Mechanism | Additive
     summary: Summary
 
+    @property
+    def mechanism(self) -> Mechanism:
+        """The randomizer, if it is a finite mechanism.
+
+        Raises
+        ------
+        InvalidInput
+            It is additive noise.
+        """
+        if not isinstance(self.randomizer, Mechanism):
+            raise InvalidInput("the labels were drawn by additive noise: there is no table, see randomizer")
+        return self.randomizer
+
     def save(self, path: Path, *, overwrite: bool = False) -> None:
-        """Write the mechanism, whole or not at all."""
-        self.mechanism.save(path, overwrite=overwrite)
+        """Write the randomizer, whole or not at all."""
+        save_randomizer(self.randomizer, path, labels=self.labels, overwrite=overwrite)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LabelJob:
+class Job(ABC):
+    """A way to replace labels by private ones.
+
+    Attributes
+    ----------
+    labels : (k,) array
+        The declared set, increasing.
+    clip : bool
+        Whether labels beyond the ends of the declared set are moved to the nearest end. Without it they stop the job.
+    """
+
+    labels: Floats
+    clip: bool = False
+
+    def __post_init__(self) -> None:
+        """Sort the labels."""
+        object.__setattr__(self, "labels", frozen(np.sort(checked_labels(self.labels))))
+
+    @property
+    def ending(self) -> str:
+        """Suffix that the file of the randomizer adds to the name of the table that it is beside."""
+        return MECHANISM
+
+    @property
+    def buys_a_prior(self) -> bool:
+        """Whether a part of the budget goes to a prior that is estimated from the labels."""
+        return False
+
+    def diagnose(self, values: ArrayLike) -> Diagnosis:
+        """Exact counts of labels that :meth:`run` would refuse: for the owner of the labels alone, not to be shared."""
+        return Diagnosis.of(Readings.of_array(values), self.labels, clip=self.clip)
+
+    def run(
+        self,
+        values: ArrayLike,
+        *,
+        source: EntropySource | None = None,
+        announce: ProgressCallback | None = None,
+        keep: Keep | None = None,
+    ) -> Release:
+        """Replace every label.
+
+        Parameters
+        ----------
+        values : array of labels, any shape
+            Private.
+        source : EntropySource, optional
+            The operating system by default, the only choice for a release.
+        announce : callable, optional
+            Told of each stage as it begins.
+        keep : callable, optional
+            Given the prior as soon as it is paid for. Should anything fail later, a job with it as `paid_prior` does
+            not pay again. Never called by a job that needs no prior.
+
+        Raises
+        ------
+        InvalidInput
+            No labels, or labels outside the declared set: the message says neither which nor how many. Or outputs that
+            admit no unbiased randomizer with what the prior leaves of the budget; or a number of rows that is not that
+            of the prior paid for. In all these cases nothing is spent.
+        NotCertified
+            The solver's answer could not be proven to be any good. A note says what the prior has spent by then, as
+            with every error that comes after it.
+
+        Notes
+        -----
+        *Privacy.* The prior is epsilon_1-DP (:func:`~optrand.sampling.priors.private_histogram`) and the mechanism is a
+        function of it, or fixed before any label is read; given the mechanism, the noisy labels are epsilon_2-DP, for
+        each depends on one label only: epsilon_1 + epsilon_2 by composition, at most `epsilon` as exact numbers.
+        """
+        entropy = SystemEntropy() if source is None else source
+        given = np.asarray(values)
+        places = declared_places(checked_values(given.ravel(), "the labels"), self.labels, clip=self.clip)
+        noisy, randomizer, summary = self._released(places, entropy, announce or no_progress, keep)
+        return Release(noisy.reshape(given.shape), self.labels, randomizer, summary)
+
+    @abstractmethod
+    def _released(
+        self, places: Rows, entropy: EntropySource, tell: ProgressCallback, keep: Keep | None
+    ) -> tuple[Floats, Mechanism | Additive, Summary]:
+        """Noisy labels of the given places in the declared set, what drew them, and its summary."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelJob(Job):
     """The options of a release; :meth:`run` does it.
 
     Parameters
@@ -193,7 +246,7 @@ class LabelJob:
         A prior that spends nothing and is trusted to be public.
     paid_prior : PaidPrior, optional
         What an earlier run with the same labels and the same budget has paid for before it broke off.
-    outputs : Line, Interval, Grid or Mesh
+    outputs : Line, Interval, Grid or EvenGrid
         Where noisy labels may lie; the real line by default.
     bias_penalty : float
         From 0 to ``math.inf``, which is the default: no noisy label is biased.
@@ -218,19 +271,12 @@ class LabelJob:
     False
     """
 
-    labels: Floats
     epsilon: float
     prior_epsilon: float | None = None
     public_prior: PublicPrior | None = None
     paid_prior: PaidPrior | None = None
     outputs: DeclaredOutputs = field(default_factory=Line)
     bias_penalty: float = math.inf
-    clip: bool = False
-
-    @property
-    def ending(self) -> str:
-        """A mechanism is saved beside the table."""
-        return ".mechanism.json"
 
     @property
     def buys_a_prior(self) -> bool:
@@ -238,8 +284,8 @@ class LabelJob:
         return self.public_prior is None and self.paid_prior is None and self.labels.size > 1
 
     def __post_init__(self) -> None:
-        """Sort the labels and check every option before a private label is read."""
-        object.__setattr__(self, "labels", frozen(np.sort(checked_labels(self.labels))))
+        """Check every option before a private label is read."""
+        super().__post_init__()
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         if self.prior_epsilon is not None and self.public_prior is not None:
             raise InvalidInput("a public prior spends nothing: give either it or a budget for the prior, not both")
@@ -271,59 +317,9 @@ class LabelJob:
         outputs = allowed_outputs(self.outputs, self.labels, epsilon)
         return regression(self.labels, np.full(k, 1 / k), epsilon, bias_penalty=self.bias_penalty, outputs=outputs)
 
-    def diagnose(self, values: ArrayLike) -> Diagnosis:
-        """Count exactly which labels :meth:`run` would refuse, for the owner of the labels alone.
-
-        Spends nothing and releases nothing; what it returns is a fact about the true labels, and not to be shared.
-        """
-        return Diagnosis.of(Readings.of_array(values), self.labels, clip=self.clip)
-
-    def run(
-        self,
-        values: ArrayLike,
-        *,
-        source: EntropySource | None = None,
-        announce: Announce | None = None,
-        keep: Keep | None = None,
-    ) -> Release:
-        """Replace every label.
-
-        Parameters
-        ----------
-        values : array of labels, any shape
-            Private.
-        source : EntropySource, optional
-            The operating system by default, the only choice for a release.
-        announce : callable, optional
-            Told of each stage as it begins.
-        keep : callable, optional
-            Given the prior as soon as it is paid for. Should anything fail later, a job with it as `paid_prior` does
-            not pay again.
-
-        Returns
-        -------
-        Release
-
-        Raises
-        ------
-        InvalidInput
-            No labels, or labels outside the declared set: the message says neither which nor how many. Or outputs that
-            admit no unbiased randomizer with what the prior leaves of the budget; or a number of rows that is not that
-            of the prior paid for. In all these cases nothing is spent.
-        NotCertified
-            The solver's answer could not be proven to be any good. A note says what the prior has spent by then, as
-            with every error that comes after it.
-
-        Notes
-        -----
-        *Privacy.* The prior is epsilon_1-DP (:func:`~optrand.sampling.priors.private_histogram`) and the
-        mechanism is a function of it; given the mechanism, the noisy labels are epsilon_2-DP, for each depends on one
-        label only. Together: epsilon_1 + epsilon_2 by composition, at most `epsilon` as exact numbers.
-        """
-        entropy = SystemEntropy() if source is None else source
-        tell = announce or silent
-        given = np.asarray(values)
-        places = declared_places(checked_values(given.ravel(), "the labels"), self.labels, clip=self.clip)
+    def _released(
+        self, places: Rows, entropy: EntropySource, tell: ProgressCallback, keep: Keep | None
+    ) -> tuple[Floats, Mechanism, Summary]:
         split = self._split(places.size)
         question = self._question(split.labels)
         tell("estimating the prior")
@@ -335,12 +331,13 @@ class LabelJob:
             tell("solving")
             mechanism = tabulate(solve(replace(question, prior=prior)))
             tell("proving")
-            proof = certify(mechanism, exact=True).require(gap=math.inf)
+            proof = certify(mechanism).require(gap=math.inf)
             tell("drawing labels")
-            noisy = mechanism.sample(self.labels[places], source=entropy).reshape(given.shape)
-            loss = certify(replace(mechanism.problem, bias_penalty=0.0), mechanism, exact=True).upper
+            noisy = mechanism.sample(self.labels[places], source=entropy)
+            loss = certify(replace(mechanism.problem, bias_penalty=0.0), mechanism).upper
+            variance = float(mechanism.moments(self.labels).variances.max())
         except BaseException as error:
-            # Whoever keeps the prior says where.
+            # A caller that keeps the prior adds a note of its own, with the place.
             if bought is not None and keep is None:
                 error.add_note(bought.spent(None))
             raise
@@ -352,13 +349,15 @@ class LabelJob:
             epsilon=self.epsilon,
             split=split,
             prior=words,
+            exact=True,
             gap=proof.gap,
             bias=proof.bias,
+            variance=variance,
             realised_epsilon=float_above(Fraction(split.prior) + Fraction(proof.epsilon)),
             noisy_label_loss=loss,
             private=entropy.private,
         )
-        return Release(noisy, mechanism, summary)
+        return noisy, mechanism, summary
 
     def _split(self, rows: int) -> BudgetSplit:
         """Budgets of the prior and of the labels: both are public, for the number of rows is."""
@@ -375,7 +374,7 @@ class LabelJob:
             return split_at(self.epsilon, self.prior_epsilon)
         return split_budget(self.epsilon, self.labels.size, rows)
 
-    def _bought(self, places: NDArray[np.intp], split: BudgetSplit, entropy: EntropySource) -> PaidPrior | None:
+    def _bought(self, places: Rows, split: BudgetSplit, entropy: EntropySource) -> PaidPrior | None:
         """A prior drawn from the private labels, if one is needed."""
         if not self.buys_a_prior:
             return None
@@ -399,6 +398,98 @@ class LabelJob:
                 words += f"; {self.public_prior.absent} label(s) that it does not list have prior 0"
             return self.public_prior.probabilities, words
         return np.ones(1), "none: a single label has nothing to hide"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BaselineJob(Job):
+    """The options of a release without a prior, all of whose budget goes to the labels; :meth:`run` does it.
+
+    Parameters
+    ----------
+    labels : (k,) array
+        The declared set, public, in any order.
+    randomizer : Additive or Mechanism
+        For these labels; :func:`~optrand.release.named.named_randomizer` finds one by its name.
+    clip : bool
+        Whether labels beyond the ends of the declared set are moved to the nearest end. Without it they stop the job.
+    allow_inexact : bool
+        Whether floating-point noise will do, whose privacy holds for real numbers only.
+
+    Raises
+    ------
+    InvalidInput
+        Floating-point noise that was not allowed, a mechanism for other labels, labels beyond those of the noise, or
+        noise whose variance is no float.
+
+    Examples
+    --------
+    >>> from optrand.baselines import DiscreteLaplace
+    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> job = BaselineJob(labels=np.arange(4), randomizer=DiscreteLaplace(np.arange(4), 1.0))
+    >>> release = job.run([0, 3, 3, 1, 0, 0] * 500, source=SeededEntropy(1))
+    >>> summary = release.summary
+    >>> summary.rows, summary.realised_epsilon, summary.exact, summary.bias, round(summary.variance, 3)
+    (3000, 1.0, True, 0.0, 17.834)
+    """
+
+    randomizer: Additive | Mechanism
+    allow_inexact: bool = False
+
+    def __post_init__(self) -> None:
+        """Check every option before a private label is read."""
+        super().__post_init__()
+        if type(self.randomizer) not in (*KINDS.values(), Mechanism):
+            raise InvalidInput(
+                f"the randomizer is of type {type(self.randomizer).__name__}, expected a Mechanism or one of "
+                f"{', '.join(kind.__name__ for kind in KINDS.values())}"
+            )
+        if not (self.exact or self.allow_inexact):
+            raise InvalidInput(
+                f"the noise of {type(self.randomizer).__name__} is drawn in floats, whose last bits may tell labels "
+                "apart, so that its privacy holds for real numbers only: take the discrete one, or allow inexact draws "
+                "(--allow-inexact)"
+            )
+        if isinstance(self.randomizer, Mechanism) and not np.array_equal(self.randomizer.labels, self.labels):
+            raise InvalidInput("the mechanism is made for other labels than the declared ones: make it for these")
+        finite_moments(self.randomizer, self.labels)
+
+    @property
+    def exact(self) -> bool:
+        """Whether draws have exactly the probabilities that were proven private."""
+        return self.randomizer.exact
+
+    @property
+    def ending(self) -> str:
+        """A mechanism is saved as one; noise, which has no table, in a file of another kind."""
+        return MECHANISM if self.randomizer.n else NOISE
+
+    def _released(
+        self,
+        places: Rows,
+        entropy: EntropySource,
+        tell: ProgressCallback,
+        keep: Keep | None,  # noqa: ARG002
+    ) -> tuple[Floats, Mechanism | Additive, Summary]:
+        tell("drawing labels")
+        drawing, k = self.randomizer, self.labels.size
+        noisy, moments = drawing.sample(self.labels[places], source=entropy), finite_moments(drawing, self.labels)
+        summary = Summary(
+            rows=places.size,
+            labels=k,
+            outputs=drawing.n,
+            allowed=drawing.outputs_in_words,
+            epsilon=drawing.epsilon,
+            split=BudgetSplit(0.0, drawing.epsilon),
+            prior="none: the randomizer needs none",
+            exact=drawing.exact,
+            gap=math.inf,
+            bias=moments.bias,
+            variance=float(moments.variances.max()),
+            realised_epsilon=drawing.realised_epsilon,
+            noisy_label_loss=moments.loss(np.full(k, 1 / k)),
+            private=entropy.private,
+        )
+        return noisy, drawing, summary
 
 
 def _check_apart(question: Problem) -> None:

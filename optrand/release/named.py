@@ -11,8 +11,7 @@ import numpy as np
 from optrand.base.arithmetic import privacy_ratio
 from optrand.base.validation import Floats
 from optrand.base.validation import labels as checked_labels
-from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
-from optrand.baselines.additive import Additive, as_written
+from optrand.baselines.additive import Additive, LatticeAdditive, as_written
 from optrand.closed_forms import debiased_rr
 from optrand.closed_forms.response import response_weights
 from optrand.errors import InvalidInput
@@ -22,9 +21,9 @@ from optrand.model.arcs import IntegerArcs
 from optrand.model.outputs import Interval
 from optrand.model.problem import classification
 from optrand.model.solution import Dual
-from optrand.release.decimals import number
+from optrand.release.randomizer_file import KINDS
 
-__all__ = ["NAMES", "lattice_step", "named_randomizer", "parse_clip", "randomized_response"]
+__all__ = ["NAMES", "lattice_step", "named_randomizer", "randomized_response"]
 
 
 def randomized_response(labels: Floats, epsilon: float) -> Mechanism:
@@ -55,7 +54,7 @@ def randomized_response(labels: Floats, epsilon: float) -> Mechanism:
     >>> mechanism = randomized_response(np.arange(3.0), 1.0)
     >>> (mechanism.weights[0] / mechanism.total).astype(float).round(4).tolist()
     [0.5761, 0.2119, 0.2119]
-    >>> certify(mechanism, exact=True).gap < 1e-12
+    >>> certify(mechanism).gap < 1e-12
     True
     """
     names = np.sort(checked_labels(labels))
@@ -95,44 +94,12 @@ def lattice_step(labels: Floats) -> float:
     return nearest
 
 
-def _discrete_laplace(labels: Floats, epsilon: float, clip: Interval | None) -> Additive:
-    return DiscreteLaplace(labels, epsilon, clip=clip, step=_step(labels))
-
-
-def _discrete_staircase(labels: Floats, epsilon: float, clip: Interval | None) -> Additive:
-    return DiscreteStaircase(labels, epsilon, clip=clip, step=_step(labels))
-
-
-def _laplace(labels: Floats, epsilon: float, clip: Interval | None) -> Additive:
-    return Laplace(labels, epsilon, clip=clip)
-
-
-def _staircase(labels: Floats, epsilon: float, clip: Interval | None) -> Additive:
-    return Staircase(labels, epsilon, clip=clip)
-
-
-def _step(labels: Floats) -> float:
-    # A single label is refused by the mechanism itself.
-    return lattice_step(np.sort(labels)) if labels.size > 1 else 1.0
-
-
-def _debiased_response(labels: Floats, epsilon: float) -> Mechanism:
-    return tabulate(debiased_rr(labels, epsilon))
-
-
-ADDITIVE: dict[str, Callable[[Floats, float, Interval | None], Additive]] = {
-    "laplace": _laplace,
-    "staircase": _staircase,
-    "discrete-laplace": _discrete_laplace,
-    "discrete-staircase": _discrete_staircase,
-}
-
 FINITE: dict[str, Callable[[Floats, float], Mechanism]] = {
     "rr": randomized_response,
-    "debiased-rr": _debiased_response,
+    "debiased-rr": lambda labels, epsilon: tabulate(debiased_rr(labels, epsilon)),
 }
 
-NAMES = (*FINITE, *ADDITIVE)
+NAMES = (*FINITE, *KINDS)
 """Names that :func:`named_randomizer` knows."""
 
 
@@ -160,7 +127,7 @@ def named_randomizer(
     Raises
     ------
     InvalidInput
-        Another name, an interval for a randomizer that has no noise to clip, or arguments without meaning.
+        Another name, an interval for a randomizer without noise, or arguments without meaning.
 
     Examples
     --------
@@ -168,33 +135,16 @@ def named_randomizer(
     22
     """
     names = checked_labels(labels)
-    if name in ADDITIVE:
-        return ADDITIVE[name](names, epsilon, clip_outputs)
+    if name in KINDS:
+        # A single label is refused by the noise itself.
+        lattice = issubclass(KINDS[name], LatticeAdditive) and names.size > 1
+        step = {"step": lattice_step(np.sort(names))} if lattice else {}
+        return KINDS[name](names, epsilon, clip=clip_outputs, **step)
     if name not in FINITE:
         raise InvalidInput(f"the randomizer is {name!r}, expected one of {', '.join(NAMES)}")
     if clip_outputs is not None:
         raise InvalidInput(
             f"{name} adds no noise that could be clipped: expected an interval for its outputs only with one of "
-            f"{', '.join(ADDITIVE)}"
+            f"{', '.join(KINDS)}"
         )
     return FINITE[name](names, epsilon)
-
-
-def parse_clip(text: str) -> Interval:
-    """The interval that noisy labels are clipped to: ``LOW:HIGH``.
-
-    Raises
-    ------
-    InvalidInput
-        Text of another form, or an interval that is empty.
-
-    Examples
-    --------
-    >>> parse_clip("-10:62.5")
-    Interval(low=-10.0, high=62.5)
-    """
-    ends = text.split(":")
-    if len(ends) != 2:
-        raise InvalidInput(f"noisy labels are clipped to {text!r}, expected LOW:HIGH such as -10:62.5")
-    low, high = (number(end, f"an end of the interval {text!r}", "a number such as -10 or 62.5") for end in ends)
-    return Interval(low, high)

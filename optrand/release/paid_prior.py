@@ -1,9 +1,6 @@
 """A prior that was estimated from the private labels and paid for, kept so that a retry need not pay again.
 
-Once the noisy histogram is drawn its epsilon counts as spent, whatever becomes of the release. So a job on files keeps
-the prior beside its output until the release is complete: a job that breaks off leaves it there, and one that is given
-it as ``--paid-prior`` goes on from it. The file may be published as the noisy labels may: it is a part of what the
-whole budget paid for. After one line that says what it cost it is a table of labels and counts, as any other prior.
+The file may be published as the noisy labels may: a line that says what it cost, then a table of labels and counts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Tables as Parquet: every column but the labels keeps its type and its values.
 
-What does not survive is the note that a file keeps of itself (pandas, for one, writes there how many categories a
-column has): it may be a figure of the true labels, so it is dropped. Statistics are those of the new columns.
+The metadata of the file are dropped: they may hold a figure of the true labels, such as a number of categories.
 """
 
 from __future__ import annotations
@@ -17,37 +16,43 @@ import pyarrow.parquet
 from optrand.base.validation import MAX_INTEGER, Floats
 from optrand.errors import InvalidInput
 from optrand.release.diagnosis import Readings
+from optrand.release.table_base import Table
 
 __all__ = ["ParquetTable"]
 
 
 @dataclass(frozen=True)
-class ParquetTable:
+class ParquetTable(Table):
     """A Parquet file in memory.
 
     Attributes
     ----------
-    labels : (rows,) array
+    readings : Readings
+        Of the labels.
     column : int
         Where the labels stand.
     columns : pyarrow.Table
     """
 
-    labels: Floats
+    readings: Readings
     column: int
     columns: Any = field(repr=False)
 
     @classmethod
     def read(cls, path: Path, label: str) -> ParquetTable:
         """See :func:`optrand.release.table.read_table`."""
-        column, columns = _opened(path, label)
-        return cls(_readings(columns.column(column), label).whole(label), column, columns)
-
-    @staticmethod
-    def readings(path: Path, label: str) -> Readings:
-        """See :func:`optrand.release.table.read_column`."""
-        column, columns = _opened(path, label)
-        return _readings(columns.column(column), label)
+        try:
+            with pa.parquet.ParquetFile(path) as file:
+                columns = file.read()
+        except (pa.ArrowException, OSError):
+            raise InvalidInput(f"{path.name} cannot be read as Parquet: it is damaged or of another kind") from None
+        found = columns.column_names.count(label)
+        if found != 1:
+            raise InvalidInput(f"{path.name} has {found} columns named {label!r}, expected one")
+        if columns.num_rows == 0:
+            raise InvalidInput(f"{path.name} has no rows: there is nothing to randomize")
+        column = columns.column_names.index(label)
+        return cls(_readings(columns.column(column), label), column, columns)
 
     def write(self, stream: BinaryIO, values: Floats, *, compress: bool = False) -> None:
         """Write the table with `values` in place of the labels, as a column of floats."""
@@ -56,21 +61,6 @@ class ParquetTable:
         name = self.columns.column_names[self.column]
         noisy = self.columns.set_column(self.column, pa.field(name, pa.float64()), pa.array(values, pa.float64()))
         pa.parquet.write_table(noisy.replace_schema_metadata(None), stream)
-
-
-def _opened(path: Path, label: str) -> tuple[int, Any]:
-    """Index of the column of labels, and all columns."""
-    try:
-        with pa.parquet.ParquetFile(path) as file:
-            columns = file.read()
-    except (pa.ArrowException, OSError):
-        raise InvalidInput(f"{path.name} cannot be read as Parquet: it is damaged or of another kind") from None
-    found = columns.column_names.count(label)
-    if found != 1:
-        raise InvalidInput(f"{path.name} has {found} columns named {label!r}, expected one")
-    if columns.num_rows == 0:
-        raise InvalidInput(f"{path.name} has no rows: there is nothing to randomize")
-    return columns.column_names.index(label), columns
 
 
 def _readings(column: Any, label: str) -> Readings:

@@ -1,11 +1,8 @@
-"""Additive noise in a file, which is published beside the table that it made, and back.
-
-The file is as strict as that of a mechanism (:mod:`optrand.base.strict_json`): canonical JSON with a digest, read
-without forgiveness, and what it says goes through the constructor of the randomizer.
-"""
+"""Additive noise in a file beside the table that it made, canonical JSON with a digest, and back."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 from typing import Any
@@ -16,12 +13,25 @@ from optrand.base import strict_json
 from optrand.base.files import write_atomically
 from optrand.base.strict_json import Document, fields, integer, number, numbers
 from optrand.base.validation import Floats
-from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Moments, Staircase
+from optrand.baselines import DiscreteLaplace, DiscreteStaircase, LabelRandomizer, Laplace, Moments, Staircase
 from optrand.baselines.additive import Additive
 from optrand.errors import InvalidFile, InvalidInput
+from optrand.mechanism.mechanism import Mechanism
 from optrand.model.outputs import Interval
 
-__all__ = ["KINDS", "finite_moments", "holds_noise", "load_randomizer", "save_randomizer"]
+__all__ = [
+    "KINDS",
+    "MECHANISM",
+    "NOISE",
+    "finite_moments",
+    "holds_noise",
+    "kind_of",
+    "load_randomizer",
+    "save_randomizer",
+]
+
+MECHANISM, NOISE = ".mechanism.json", ".randomizer.json"
+"""Endings of the files beside a table."""
 
 FORMAT = "optrand.randomizer"
 FIELDS = ("kind", "labels", "epsilon", "sensitivity", "clip", "parameters", "exact", "moments")
@@ -34,19 +44,12 @@ KINDS: dict[str, type[Additive]] = {
 }
 """The noise that a file can hold, and so a release can be made with."""
 
-PARAMETERS = {
-    "laplace": (),
-    "staircase": ("gamma",),
-    "discrete-laplace": ("step",),
-    "discrete-staircase": ("step", "rise"),
-}
-
 TOLERANCE = 1e-9
 """Moments are floats of closed forms, and the last bits of ``exp`` are not the same on every machine."""
 
 
-def finite_moments(randomizer: Additive, labels: Floats) -> Moments:
-    """The moments of noise at some labels.
+def finite_moments(randomizer: LabelRandomizer, labels: Floats) -> Moments:
+    """The moments of a randomizer at some labels.
 
     Raises
     ------
@@ -66,13 +69,13 @@ def finite_moments(randomizer: Additive, labels: Floats) -> Moments:
 
 
 def save_randomizer(
-    randomizer: Additive, path: str | os.PathLike[str], *, labels: Floats, overwrite: bool = False
+    randomizer: Additive | Mechanism, path: str | os.PathLike[str], *, labels: Floats, overwrite: bool = False
 ) -> None:
-    """Write additive noise as canonical JSON, whole or not at all.
+    """Write additive noise, or a mechanism, as canonical JSON, whole or not at all.
 
     Parameters
     ----------
-    randomizer : Laplace, Staircase, DiscreteLaplace or DiscreteStaircase
+    randomizer : Laplace, Staircase, DiscreteLaplace, DiscreteStaircase or Mechanism
     path : path
         A new file, or an existing one with `overwrite`; never a symbolic link.
     labels : (k,) array
@@ -87,13 +90,21 @@ def save_randomizer(
     OSError
         As from the operating system; nothing is left behind.
     """
+    if isinstance(randomizer, Mechanism):
+        randomizer.save(path, overwrite=overwrite)
+        return
     document = strict_json.sealed(_document(randomizer, labels), kind=FORMAT)
     write_atomically(path, strict_json.canonical(document), overwrite=overwrite)
 
 
+def kind_of(noise: Additive) -> str:
+    """Name of the kind of some noise in :data:`KINDS`."""
+    return next(name for name, kind in KINDS.items() if type(noise) is kind)
+
+
 def _document(randomizer: Additive, labels: Floats) -> Document:
-    kind = next(name for name, one in KINDS.items() if type(randomizer) is one)
-    values = {name: getattr(randomizer, name) for name in PARAMETERS[kind]}
+    kind = kind_of(randomizer)
+    values = {name: getattr(randomizer, name) for name in _parameters(type(randomizer))}
     clip, moments = randomizer.clip, finite_moments(randomizer, labels)
     return {
         "kind": kind,
@@ -127,10 +138,6 @@ def load_randomizer(path: str | os.PathLike[str]) -> Additive:
     ----------
     path : path
         What :func:`save_randomizer` wrote. White space and the order of fields may differ; the content may not.
-
-    Returns
-    -------
-    Laplace, Staircase, DiscreteLaplace or DiscreteStaircase
 
     Raises
     ------
@@ -176,14 +183,20 @@ def load_randomizer(path: str | os.PathLike[str]) -> Additive:
     return randomizer
 
 
+def _parameters(kind: type[Additive]) -> list[str]:
+    """Names of the options of one kind alone."""
+    common = {field.name for field in dataclasses.fields(Additive)}
+    return [field.name for field in dataclasses.fields(kind) if field.name not in common]
+
+
 def _options(content: Document, kind: str) -> dict[str, Any]:
     """The arguments of the constructor beside labels and epsilon."""
     options: dict[str, Any] = {"sensitivity": number(content["sensitivity"], "sensitivity")}
     if content["clip"] is not None:
         ends = fields(content["clip"], "clip", ("low", "high"))
         options["clip"] = Interval(number(ends["low"], "clip.low"), number(ends["high"], "clip.high"))
-    given = fields(content["parameters"], "parameters", PARAMETERS[kind])
-    for name in PARAMETERS[kind]:
+    given = fields(content["parameters"], "parameters", _parameters(KINDS[kind]))
+    for name in given:
         read = integer if name == "rise" else number
         options[name] = read(given[name], f"parameters.{name}")
     return options

@@ -1,42 +1,21 @@
-"""Tables of private labels on disk: read the label column as numbers, leave every other column alone.
+"""Tables of private labels on disk, CSV or Parquet: the label column as numbers, every other column as it is.
 
-A :class:`Table` is a file in memory that knows two things: the labels, and how to write itself with other numbers in
-their place. CSV (:mod:`~optrand.release.csv_table`) and Parquet (:mod:`~optrand.release.parquet_table`) are the two
-kinds. No error message of these modules repeats what a cell holds, be it a cell of the label column or of another: a
-table without a header, or with a stray quote, may have a label anywhere.
+No error message repeats what a cell holds: a table without a header, or with a stray quote, may have a label anywhere.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
 from optrand.release.diagnosis import Readings
+from optrand.release.table_base import Table
 
-if TYPE_CHECKING:
-    from optrand.release.csv_table import CsvTable
-    from optrand.release.parquet_table import ParquetTable
-
-__all__ = ["SUFFIXES", "Table", "read_column", "read_table", "suffix_of"]
+__all__ = ["SUFFIXES", "read_column", "read_table", "suffix_of"]
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 """The kinds of file, by the end of their names."""
-
-
-class Table(Protocol):
-    """A table whose label column has been read as numbers."""
-
-    @property
-    def labels(self) -> Floats:
-        """The label of each row, finite numbers, shape ``(rows,)``."""
-        ...
-
-    def write(self, stream: BinaryIO, values: Floats, *, compress: bool = False) -> None:
-        """Write the whole table to `stream` with `values` in place of the labels, gzipped if asked (CSV only)."""
-        ...
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
@@ -69,10 +48,6 @@ def read_table(path: str | os.PathLike[str], label: str) -> Table:
     label : str
         The name of the column, exactly as the file spells it.
 
-    Returns
-    -------
-    Table
-
     Raises
     ------
     InvalidInput
@@ -86,8 +61,9 @@ def read_table(path: str | os.PathLike[str], label: str) -> Table:
     >>> table.labels.size, table.labels.max()
     (20000, np.float64(52.0))
     """
-    source = Path(path)
-    return _kind_of(source).read(source, label)
+    table = _read(Path(path), label)
+    table.readings.whole(label)
+    return table
 
 
 def read_column(path: str | os.PathLike[str], label: str) -> Readings:
@@ -103,18 +79,17 @@ def read_column(path: str | os.PathLike[str], label: str) -> Readings:
     InvalidInput
         As :func:`read_table`, but for what the cells of the column hold.
     """
-    source = Path(path)
-    return _kind_of(source).readings(source, label)
+    return _read(Path(path), label).readings
 
 
-def _kind_of(source: Path) -> type[CsvTable | ParquetTable]:
-    suffix = suffix_of(source)
-    if not source.is_file():
-        raise InvalidInput(f"{source} is {'not a regular file' if source.exists() else 'not there'}: expected a table")
+def _read(path: Path, label: str) -> Table:
+    suffix = suffix_of(path)
+    if not path.is_file():
+        raise InvalidInput(f"{path} is {'not a regular file' if path.exists() else 'not there'}: expected a table")
     if suffix == ".parquet":
         from optrand.release.parquet_table import ParquetTable
 
-        return ParquetTable
+        return ParquetTable.read(path, label)
     from optrand.release.csv_table import CsvTable
 
-    return CsvTable
+    return CsvTable.read(path, label)

@@ -5,20 +5,18 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
 
 from optrand.base.files import check_target, new_file
 from optrand.errors import InvalidInput
 from optrand.release.diagnosis import Diagnosis
-from optrand.release.job import Announce, Job, Released, silent
+from optrand.release.job import Job, ProgressCallback, Release, Summary, no_progress
 from optrand.release.paid_prior import PaidPrior
-from optrand.release.table import Table, read_column, read_table, suffix_of
+from optrand.release.randomizer_file import MECHANISM, NOISE
+from optrand.release.table import read_column, read_table, suffix_of
+from optrand.release.table_base import Table
 from optrand.sampling.entropy import EntropySource
 
 __all__ = ["TableJob", "mechanism_path", "paid_prior_path", "randomizer_path"]
-
-Told = TypeVar("Told")
-"""The type of what may be told about a release."""
 
 
 def mechanism_path(target: str | os.PathLike[str]) -> Path:
@@ -29,28 +27,16 @@ def mechanism_path(target: str | os.PathLike[str]) -> Path:
     >>> mechanism_path("out/census.noisy.csv").name
     'census.noisy.csv.mechanism.json'
     """
-    return _beside(target, ".mechanism.json")
+    return _beside(target, MECHANISM)
 
 
 def randomizer_path(target: str | os.PathLike[str]) -> Path:
-    """Path of the file of noise that is no finite mechanism: beside the table, ``.randomizer.json`` added to its name.
-
-    Examples
-    --------
-    >>> randomizer_path("out/census.noisy.csv").name
-    'census.noisy.csv.randomizer.json'
-    """
-    return _beside(target, ".randomizer.json")
+    """Path of the file of additive noise: beside the table, ``.randomizer.json`` added to its name."""
+    return _beside(target, NOISE)
 
 
 def paid_prior_path(target: str | os.PathLike[str]) -> Path:
-    """Path of a prior that was paid for, kept until the release is complete: ``.prior.csv`` added to the table's name.
-
-    Examples
-    --------
-    >>> paid_prior_path("out/census.noisy.csv").name
-    'census.noisy.csv.prior.csv'
-    """
+    """Path of a prior that was paid for, kept until the release is complete: beside the table, ``.prior.csv`` added."""
     return _beside(target, ".prior.csv")
 
 
@@ -60,10 +46,10 @@ def _beside(target: str | os.PathLike[str], ending: str) -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableJob(Generic[Told]):
+class TableJob:
     """A job such as :class:`~optrand.release.job.LabelJob` on a column of a file.
 
-    Every other column is copied as it is: one that was computed from the labels gives them away.
+    Every other column is copied as it is: one that was computed from the labels discloses them.
 
     Parameters
     ----------
@@ -74,7 +60,7 @@ class TableJob(Generic[Told]):
         Whether the output and what is saved beside it may replace files that exist.
     """
 
-    job: Job[Told]
+    job: Job
     column: str
     overwrite: bool = False
 
@@ -84,46 +70,43 @@ class TableJob(Generic[Told]):
 
     def run(
         self,
-        source: str | os.PathLike[str],
+        table: str | os.PathLike[str],
         target: str | os.PathLike[str],
         *,
-        entropy: EntropySource | None = None,
-        announce: Announce | None = None,
-    ) -> Told:
-        """Read `source`, release it as `target`, and save the mechanism, or what else drew the labels, :meth:`beside`.
+        source: EntropySource | None = None,
+        announce: ProgressCallback | None = None,
+    ) -> Summary:
+        """Read `table`, release it as `target`, and save the mechanism, or what else drew the labels, :meth:`beside`.
 
         Raises
         ------
         InvalidInput
-            A file or a label that cannot be used, or a source that is not private. Targets are checked before the table
-            is read. A mechanism and another randomizer beside one table would contradict each other: the old
-            one is never replaced by another kind. A prior that is still beside the output was paid for: it is used, or
-            moved away, before another one is.
+            A file or a label that cannot be used, a source that is not private, or a target that may not be written:
+            targets are checked before the table is read. Nor is a file of another kind of
+            randomizer replaced, or a prior beside the output that was paid for and not used.
         OSError
             The disk is full, the folder is read-only, ... If the prior had been paid for by then, a note says so.
 
         Notes
         -----
-        A prior that is estimated from the labels is written beside the output, as :func:`paid_prior_path`, as soon as
-        it is drawn, and removed when all else is done: whatever ends the job in between, what was paid for is there.
-
-        The table is written to a temporary file and flushed to the disk; then the mechanism appears under its name,
-        then the table under its own. Whatever fails before, neither appears. A process that is killed between the two
-        leaves the mechanism alone, which tells no more than the prior that was paid for.
+        A prior that is estimated from the labels is kept beside the output, as :func:`paid_prior_path`, from when it is
+        drawn until all else is done. The table is written to a temporary file and flushed to the disk; then the
+        mechanism appears under its name, then the table under its own. Whatever fails before, neither appears. A
+        process that is killed between the two leaves the mechanism alone, which tells no more than the prior does.
         """
-        if entropy is not None and not entropy.private:
+        if source is not None and not source.private:
             raise InvalidInput(
-                f"{type(entropy).__name__} draws words that others can draw again, and a table on disk looks released: "
+                f"{type(source).__name__} draws words that others can draw again, and a table on disk looks released: "
                 "leave the entropy to the operating system, or use LabelJob on arrays"
             )
-        tell = announce or silent
-        path, output = Path(source), Path(target)
+        tell = announce or no_progress
+        path, output = Path(table), Path(target)
         packed = suffix_of(output)
         if (suffix_of(path) == ".parquet") != (packed == ".parquet"):
             raise InvalidInput("input and output must both be CSV or both be Parquet: cells are copied, not converted")
         self._check_targets(path, output)
         tell("reading the table")
-        table = read_table(path, self.column)
+        rows = read_table(path, self.column)
         kept, bought = paid_prior_path(output), None
 
         def keep(prior: PaidPrior) -> None:
@@ -132,9 +115,9 @@ class TableJob(Generic[Told]):
             prior.save(kept)
 
         try:
-            release = self.job.run(table.labels, source=entropy, announce=announce, keep=keep)
+            release = self.job.run(rows.labels, source=source, announce=announce, keep=keep)
             tell("writing")
-            self._write(release, table, output, compress=packed == ".csv.gz")
+            self._write(release, rows, output, compress=packed == ".csv.gz")
         except BaseException as error:
             if bought is not None:
                 error.add_note(bought.spent(kept if kept.exists() else None))
@@ -143,12 +126,9 @@ class TableJob(Generic[Told]):
             kept.unlink(missing_ok=True)
         return release.summary
 
-    def diagnose(self, source: str | os.PathLike[str]) -> Diagnosis:
-        """Count exactly which labels :meth:`run` would refuse, for the owner of the labels alone.
-
-        Spends nothing and releases nothing; what it returns is a fact about the true labels, and not to be shared.
-        """
-        return Diagnosis.of(read_column(source, self.column), self.job.labels, clip=self.job.clip)
+    def diagnose(self, table: str | os.PathLike[str]) -> Diagnosis:
+        """Exact counts of labels that :meth:`run` would refuse: for the owner of the labels alone, not to be shared."""
+        return Diagnosis.of(read_column(table, self.column), self.job.labels, clip=self.job.clip)
 
     def _check_targets(self, path: Path, output: Path) -> None:
         """Refuse what could not be written, or would stand beside files of another release."""
@@ -164,7 +144,7 @@ class TableJob(Generic[Told]):
                 "move it away and pay again"
             )
 
-    def _write(self, release: Released[Told], table: Table, output: Path, *, compress: bool) -> None:
+    def _write(self, release: Release, table: Table, output: Path, *, compress: bool) -> None:
         beside = self.beside(output)
         replaced, saved = beside.exists(), False
         try:

@@ -1,7 +1,8 @@
-"""Exact draws from integer mechanisms: from a table, or from arcs where a table would be large."""
+"""Exact draws from integer mechanisms, by table or by arcs; unbiased rounding of labels to knots."""
 
 from optrand.sampling.drawing import LabelSampler
 from optrand.sampling.intervals import ArcSampler
+from optrand.sampling.rounding import unbiased_rounding
 from optrand.sampling.tables import Sampler
 
-__all__ = ["ArcSampler", "LabelSampler", "Sampler"]
+__all__ = ["ArcSampler", "LabelSampler", "Sampler", "unbiased_rounding"]

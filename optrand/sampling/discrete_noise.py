@@ -1,11 +1,11 @@
-r"""Integer noise that is exactly what its formula says: coins and integers, drawn from random bits.
+"""Integer noise with exactly the probabilities of its formula, drawn from random bits in integers.
 
-Privacy rests on ratios of probabilities, so noise that floats have rounded proves nothing. Here ``epsilon`` is a
-rational number, powers of :math:`e^{-1}` are coins ([CKS20], Algorithm 1), and every sum is one of integers.
+Here ``epsilon`` is a rational number, and powers of :math:`e^{-1}` are coins ([CKS20], Algorithm 1).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from optrand.errors import InvalidInput
@@ -17,7 +17,7 @@ __all__ = ["RandomBits", "discrete_laplace", "discrete_staircase"]
 class RandomBits:
     """Random bits in any number, from the words of a source; what is left of a word serves the next request.
 
-    One object lives as long as one call: nothing is kept that a fork could copy.
+    One object lives as long as one call, so that a fork can copy no random bits.
     """
 
     def __init__(self, source: EntropySource) -> None:
@@ -27,7 +27,7 @@ class RandomBits:
         self._held = 0
 
     def take(self, count: int) -> int:
-        """A uniform integer of `count` bits."""
+        """Uniform integer of `count` bits."""
         missing = -(-(count - self._held) // self._width)
         if missing > 0:
             for word in checked_words(self._source, missing).tolist():
@@ -39,7 +39,7 @@ class RandomBits:
         return value
 
     def below(self, bound: int) -> int:
-        """A uniform integer from 0 to ``bound - 1``, by rejection: fewer than two rounds on average."""
+        """Uniform integer from 0 to ``bound - 1``, by rejection: fewer than two rounds on average."""
         bits = (bound - 1).bit_length()
         while (value := self.take(bits)) >= bound:
             pass
@@ -62,7 +62,7 @@ class RandomBits:
         return all(self.bernoulli_exp(1, 1) for _ in range(whole)) and self.bernoulli_exp(rest, rate.denominator)
 
     def geometric(self, scale: Fraction) -> int:
-        """An integer from 0 up, with ``Pr[x]`` proportional to ``exp(-x / scale)``."""
+        """Integer of at least 0 with ``Pr[x]`` proportional to ``exp(-x / scale)``."""
         steps, stride = scale.numerator, scale.denominator
         while not self.bernoulli_exp(within := self.below(steps), steps):
             pass
@@ -73,12 +73,14 @@ class RandomBits:
 
     def laplace(self, scale: Fraction) -> int:
         """One draw of discrete Laplace noise; see :func:`discrete_laplace`."""
+        return self._signed(lambda: self.geometric(scale))
+
+    def _signed(self, size: Callable[[], int]) -> int:
+        """A size with a sign; a negative zero, which would make zero twice as likely, is drawn again."""
         while True:
-            size = self.geometric(scale)
-            negative = self.take(1) == 1
-            # Zero would come up with both signs and so twice as often as it should.
-            if not (negative and size == 0):
-                return -size if negative else size
+            drawn, negative = size(), self.take(1) == 1
+            if drawn or not negative:
+                return -drawn if negative else drawn
 
     def _lower(self, epsilon: Fraction, halves: int) -> bool:
         """True with probability ``2**halves * exp(-epsilon)``, for at most `epsilon` halves."""
@@ -97,19 +99,16 @@ class RandomBits:
         # As many halves as bring the lower level below the upper one; of each, and of one unit, 2 / e is left.
         halves = min(int(epsilon), (-(-lower // rise) - 1).bit_length() if lower else 0)
         bound = max(rise << halves, lower)
-        while True:
-            if self.take(1) == 0:
-                if self.below(bound) >= rise << halves:
-                    continue
-                within = self.below(rise)
-            else:
-                if self.below(bound) >= lower or not self._lower(epsilon, halves):
-                    continue
-                within = rise + self.below(lower)
-            size = within + sensitivity * self.geometric(1 / epsilon)
-            negative = self.take(1) == 1
-            if not (negative and size == 0):
-                return -size if negative else size
+
+        def within() -> int:
+            while True:
+                if self.take(1) == 0:
+                    if self.below(bound) < rise << halves:
+                        return self.below(rise)
+                elif self.below(bound) < lower and self._lower(epsilon, halves):
+                    return rise + self.below(lower)
+
+        return self._signed(lambda: within() + sensitivity * self.geometric(1 / epsilon))
 
 
 def discrete_laplace(scale: Fraction, count: int, *, source: EntropySource | None = None) -> tuple[int, ...]:
@@ -120,7 +119,6 @@ def discrete_laplace(scale: Fraction, count: int, *, source: EntropySource | Non
     scale : Fraction
         Above 0.
     count : int
-        How many.
     source : EntropySource, optional
         The operating system by default.
 
@@ -133,8 +131,7 @@ def discrete_laplace(scale: Fraction, count: int, *, source: EntropySource | Non
     -----
     With the scale ``t / s``: a uniform ``u < t``, kept with probability ``exp(-u / t)``, plus ``t`` times a geometric
     number of successes of probability ``exp(-1)``, has ``Pr[x]`` proportional to ``exp(-x / t)``; divided by ``s`` and
-    rounded down it has ratio ``exp(-s / t)``. Integers and coins only ([CKS20], Algorithms 1 and 2). Three to ten
-    microseconds a draw.
+    rounded down it has ratio ``exp(-s / t)`` ([CKS20], Algorithms 1 and 2). Three to ten microseconds a draw.
 
     Examples
     --------
@@ -160,11 +157,10 @@ def discrete_staircase(
     epsilon : Fraction
         Above 0, in nats.
     count : int
-        How many.
     sensitivity : int
-        The length :math:`\Delta` of a stair, at least 1.
+        Length :math:`\Delta` of a stair, at least 1.
     rise : int
-        Where on a stair the probability drops, :math:`r`, from 1 to the sensitivity.
+        Place :math:`r` on a stair where the probability drops, from 1 to the sensitivity.
     source : EntropySource, optional
         The operating system by default.
 

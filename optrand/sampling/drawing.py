@@ -1,9 +1,8 @@
-"""Shared steps of all samplers: from values to labels, from blocks of labels to words, and ties settled in integers.
+"""Shared steps of all samplers: look up labels, draw words in blocks, decide ties in integers.
 
 A draw is a stream of random words read as the binary digits of a uniform number ``x`` in ``[0, 1)``. With the running
-sums ``C_0 = 0, C_1, ..., C_n = total`` of integer weights, the answer is the ``i`` with ``C_i <= total * x < C_{i+1}``,
-and a prefix of ``x`` decides as soon as every number that begins with it gives the same answer. A sampler is a way to
-find that answer fast from the first word; what a first word cannot decide is settled here, in integers of any size.
+sums ``C_0 = 0, C_1, ..., C_n = total`` of integer weights, the answer is the ``i`` with ``C_i <= total * x < C_{i+1}``.
+The first word decides unless some threshold lies within its precision; :func:`settled` decides the others exactly.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ Rows = NDArray[np.intp]
 Tables = TypeVar("Tables")
 
 BLOCK = 1 << 15
-"""Values drawn at a time: the temporaries of a block stay in the processor's cache."""
+"""Values drawn at a time, so that the temporaries of a block stay in the processor's cache."""
 
 LABEL_SPAN = 1 << 16
-"""Integer labels are looked up in a table if they span at most this many integers."""
+"""Largest span of integer labels that are looked up in a table."""
 
 
 def increasing(given: ArrayLike, name: str) -> Floats:
-    """A read-only copy of the labels or outputs of a sampler."""
+    """Read-only copy of the labels or outputs of a sampler."""
     array = frozen(checked_values(given, name))
     if (np.diff(array) <= 0).any():
         raise InvalidInput(f"{name} of a sampler must strictly increase")
@@ -46,8 +45,8 @@ def increasing(given: ArrayLike, name: str) -> Floats:
 def thresholds(sums: NDArray[np.object_], total: int, width: int) -> NDArray[np.uint64]:
     """``floor(sum * 2**width / total)`` for running sums: a word below it is surely below the sum, one above is not.
 
-    A sum that is all of the total has its threshold at ``2**width``, which no word holds. One less is safe: words below
-    it are decided rightly, and the one that equals it is settled in integers.
+    A sum that is all of the total would have ``2**width``, which no word holds. One less is safe: a word that equals it
+    is settled in integers.
     """
     exact = np.minimum((sums << width) // total, (1 << width) - 1)
     words: NDArray[np.uint64] = exact.astype(np.uint64)
@@ -55,7 +54,7 @@ def thresholds(sums: NDArray[np.object_], total: int, width: int) -> NDArray[np.
 
 
 def bisected(low: Rows, high: Rows, passed: Callable[[Rows], NDArray[np.bool_]]) -> Rows:
-    """For each pair of places the first one in ``[low, high)`` that is not passed, or `high`: one bisection for all."""
+    """First place in ``[low, high)`` that is not passed, or `high`, for each pair of places: one bisection for all."""
     for _ in range(int((high - low).max(initial=0)).bit_length()):
         middle = (low + high) >> 1
         onward = (low < high) & passed(middle)
@@ -64,7 +63,7 @@ def bisected(low: Rows, high: Rows, passed: Callable[[Rows], NDArray[np.bool_]])
 
 
 def settled(sums: Sequence[int], total: int, start: tuple[int, int], source: EntropySource) -> int:
-    """The answer of a draw that begins with given bits, in integers of any size; more words only if it needs them.
+    """Answer of a draw that begins with given bits, in integers of any size, with further words only if needed.
 
     All ``x`` from ``bits / 2**length`` up to, but not at, ``(bits + 1) / 2**length`` agree when as many sums are at or
     below ``total`` times the first as are below ``total`` times the second.
@@ -72,12 +71,12 @@ def settled(sums: Sequence[int], total: int, start: tuple[int, int], source: Ent
     Parameters
     ----------
     sums : sequence of int
-        The running sums of the weights but the last, which is the total.
+        Running sums of the weights but the last, which is the total.
     total : int
     start : pair of int
         The first word, and its width in bits.
     source : EntropySource
-        Where further words of that width come from.
+        Of further words of that width.
     """
     bits, width = start
     length = width
@@ -91,7 +90,7 @@ def settled(sums: Sequence[int], total: int, start: tuple[int, int], source: Ent
 
 
 class LabelIndex:
-    """From a value to the row of the label that it equals exactly."""
+    """Index from values to the rows of the labels that they equal exactly."""
 
     def __init__(self, labels: Floats) -> None:
         self.labels = labels
@@ -107,7 +106,7 @@ class LabelIndex:
         return bool((labels == np.floor(labels)).all())
 
     def find(self, values: NDArray[Any]) -> Rows:
-        """The row of each value, -1 where it is no label."""
+        """Row of each value, -1 where it is no label."""
         # Python's numbers compare exactly, whatever the type of the array. A NaN fails, and nothing that passes can
         # overflow an integer.
         if self.table is None or not (self.low <= values.min().item() and values.max().item() <= self.high):
@@ -130,7 +129,7 @@ class LabelIndex:
 
 
 class LabelSampler(ABC, Generic[Tables]):
-    """Draws outputs for labels; how one is drawn is left to the two kinds of sampler."""
+    """Base of the samplers that draw outputs for labels."""
 
     labels: Floats
     outputs: Floats
@@ -151,7 +150,7 @@ class LabelSampler(ABC, Generic[Tables]):
         values : array of integers or floats, any shape, or one number
             Each equal to one of the labels.
         source : EntropySource, optional
-            Where random words come from; by default the operating system, the only choice for a release.
+            By default the operating system, the only choice for a release.
 
         Returns
         -------
@@ -203,7 +202,7 @@ class LabelSampler(ABC, Generic[Tables]):
         )
 
     def _sample_number(self, value: float, tables: Tables, source: EntropySource) -> np.float64:
-        """Draw for one value, the same as in a batch of one, without the price of arrays."""
+        """Draw for one value, as in a batch of one, without the overhead of arrays."""
         row = self._index.rows.get(value)
         if row is None:
             raise self._unknown()
@@ -220,7 +219,7 @@ class LabelSampler(ABC, Generic[Tables]):
 
     @abstractmethod
     def _draw_one(self, row: int, tables: Tables, source: EntropySource) -> int:
-        """The number of the output for one row."""
+        """Index of the output for one row."""
 
 
 def blocks(size: int) -> Iterator[slice]:

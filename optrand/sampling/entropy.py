@@ -1,8 +1,7 @@
 """Sources of random words: the operating system, or a seeded generator for tests and notebooks.
 
-A source hands out words of a fixed number of bits, each uniform and independent; it knows nothing of labels or tables.
-The operating system's keeps no words for later, neither in the module nor on the instance: a buffer would be copied by
-a fork, and two processes would then release noise drawn from the same words.
+The operating system's source keeps no words for later: a buffer would be copied by a fork, and two processes would
+release noise drawn from the same words.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand.base.validation import integer
 from optrand.errors import InvalidInput
 
 __all__ = ["MAX_WIDTH", "EntropySource", "SeededEntropy", "SystemEntropy", "Words", "checked_width", "checked_words"]
@@ -20,10 +20,10 @@ __all__ = ["MAX_WIDTH", "EntropySource", "SeededEntropy", "SystemEntropy", "Word
 Words = NDArray[np.uint64]
 
 MAX_WIDTH = 64
-"""A word fits an unsigned integer of the machine."""
+"""Largest number of bits in a word."""
 
 BLOCK_BYTES = 1 << 20
-"""The most that is asked of the operating system at a time."""
+"""Largest number of bytes in one request to the operating system."""
 
 
 @runtime_checkable
@@ -32,7 +32,7 @@ class EntropySource(Protocol):
 
     @property
     def width(self) -> int:
-        """The number of bits in a word, from 1 to 64."""
+        """Number of bits in a word, from 1 to 64."""
         ...
 
     @property
@@ -41,7 +41,7 @@ class EntropySource(Protocol):
         ...
 
     def words(self, count: int) -> Words:
-        """`count` independent words, each uniform on ``[0, 2**width)``, shape ``(count,)``."""
+        """Independent words, each uniform on ``[0, 2**width)``, shape ``(count,)``."""
         ...
 
 
@@ -59,7 +59,7 @@ class SystemEntropy:
     private: ClassVar[bool] = True
 
     def words(self, count: int) -> Words:
-        """`count` fresh words, asked of the operating system at the time of the call."""
+        """Fresh words, requested from the operating system at the time of the call."""
         size = 8 * count
         if size <= BLOCK_BYTES:
             return np.frombuffer(os.urandom(size), dtype=np.uint64)
@@ -80,12 +80,7 @@ class SeededEntropy:
     Parameters
     ----------
     seed : int
-        At least 0; the same seed gives the same words on every machine.
-
-    Raises
-    ------
-    InvalidInput
-        A seed that is not such an integer.
+        At least 0; equal seeds give equal words on every machine.
 
     Examples
     --------
@@ -100,15 +95,11 @@ class SeededEntropy:
     private: ClassVar[bool] = False
 
     def __init__(self, seed: int) -> None:
-        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
-            raise InvalidInput(f"seed is of type {type(seed).__name__}, expected an integer of at least 0")
-        if seed < 0:
-            raise InvalidInput(f"seed is {seed}, expected an integer of at least 0")
-        self._seed = int(seed)
+        self._seed = integer(seed, "seed", 0)
         self._generator = np.random.PCG64DXSM(self._seed)
 
     def words(self, count: int) -> Words:
-        """The next `count` words of the stream."""
+        """Next `count` words of the stream."""
         words: Words = self._generator.random_raw(count)
         return words
 
@@ -117,23 +108,20 @@ class SeededEntropy:
 
 
 def checked_width(source: EntropySource) -> int:
-    """The width of `source`, refused unless it is a whole number of bits that fits a word.
+    """Width of `source`, refused unless it is an integer from 1 to 64.
 
     Examples
     --------
     >>> checked_width(SystemEntropy())
     64
     """
-    width: object = source.width
-    if isinstance(width, bool) or not isinstance(width, (int, np.integer)) or not 1 <= width <= MAX_WIDTH:
-        raise InvalidInput(f"the entropy source has words of {width!r} bits, expected an integer from 1 to {MAX_WIDTH}")
-    return int(width)
+    return integer(source.width, "the width of the entropy source's words", 1, MAX_WIDTH)
 
 
 def checked_words(source: EntropySource, count: int) -> Words:
-    """`count` words of `source`, refused where the source breaks its promise of number, type or width.
+    """Words of `source`, refused where their number, type or width is wrong.
 
-    A word that is too wide would be read as a draw for another label, so it must not pass.
+    A word that is too wide would be read as a draw for another label.
 
     Examples
     --------

@@ -1,17 +1,15 @@
-r"""Exact draws from integer arcs: the same probabilities as those of their table, and no table.
+r"""Exact draws from integer arcs, with the probabilities of their table and without the table.
 
 With ``R = r / d``, masses :math:`C_j` and coverage :math:`t`, the weights of a label ``y`` fall into two parts,
 
 .. math:: \mathtt{total} = d \sum_j C_j + (r - d) \sum_{j \text{ favours } y} C_j = d \sum_j C_j + (r - d)\, t.
 
-The first is the same for every label. For the second the labels are the leaves of a binary tree, and an arc is kept at
-the few nodes (at most two on a level) that together cover its interval: an arc favours ``y`` if and only if it is kept
-at one of the nodes above the leaf ``y``. So the weights of ``y`` are those of the lists on its way: of node 0, which
-stands for "every label" and holds all arcs, of node 1, the root, and so on down to the leaf. Since all that is on the
-way to a node is the same for every label below it, each entry of a list has *one* running sum, and one exact threshold
-in words of the machine, whatever the label. A draw is two bisections: among the ends of the lists on the way of the
-label, and within a list. A word that equals a threshold is settled in integers of any size
-(:mod:`optrand.sampling.drawing`).
+The first is common to all labels. For the second the labels are the leaves of a binary tree, and an arc is kept at the
+few nodes (at most two on a level) that together cover its interval: it favours ``y`` if and only if it is kept at a
+node above the leaf ``y``. So the weights of ``y`` are those of the lists on its way: of node 0, which holds all arcs,
+of node 1, the root, and so on down to the leaf. All labels below a node share the way to it, so each entry of a list
+has *one* running sum and one exact threshold. A draw is two bisections: among the ends of the lists on the way, and
+within a list. A word that equals a threshold is settled in integers (:mod:`optrand.sampling.drawing`).
 """
 
 from __future__ import annotations
@@ -39,8 +37,7 @@ __all__ = ["ArcSampler"]
 class _Tree:
     """Arcs at the nodes of a binary tree whose leaves are the labels, for any weights.
 
-    Node 0 holds all arcs, node 1 is the root, nodes ``2 i`` and ``2 i + 1`` are the children of node ``i``. The arcs of
-    node ``i`` are ``entries[starts[i]]`` up to, but not, ``entries[starts[i + 1]]``.
+    The children of node ``i >= 1`` are ``2 i`` and ``2 i + 1``; its arcs are ``entries[starts[i] : starts[i + 1]]``.
     """
 
     leaves: int
@@ -68,16 +65,16 @@ class _Tree:
 
     @property
     def levels(self) -> int:
-        """The number of nodes on the way to a leaf, node 0 and the leaf among them."""
+        """Number of nodes on the way to a leaf, node 0 and the leaf among them."""
         return self.leaves.bit_length() + 1
 
     def on_the_way(self, row: int) -> list[NDArray[np.intp]]:
-        """The lists on the way to a label."""
+        """Lists of arcs on the way to a label."""
         nodes = [(row + self.leaves) >> height for height in reversed(range(self.levels))]
         return [self.entries[self.starts[node] : self.starts[node + 1]] for node in nodes]
 
     def sums(self, base: Integers, more: Integers) -> tuple[Integers, Integers]:
-        """The running sums at the end of each entry and of each node, if arcs weigh `base` in node 0, else `more`."""
+        """Running sums at the end of each entry and of each node, if arcs weigh `base` in node 0, else `more`."""
         everywhere = self.starts[1]
         amounts = np.concatenate((base[self.entries[:everywhere]], more[self.entries[everywhere:]]))
         running = np.concatenate((np.zeros(1, dtype=object), np.cumsum(amounts)))
@@ -93,11 +90,10 @@ class _Tree:
 
 @dataclass(frozen=True, eq=False)
 class _Tables:
-    """Tables that decide a draw from one word of `width` bits: the thresholds of all entries and of all nodes.
+    """Thresholds of all entries and of all nodes, which decide a draw from one word of `width` bits.
 
-    ``guide`` counts, for each value of the leading bits of a word, the thresholds of node 0 below it: its list is long
-    and all labels share it. ``entries`` has a last one that is only ever read, never used, and so has ``arcs``, the arc
-    of each entry.
+    ``guide`` counts, for each value of the leading bits of a word, the thresholds of node 0 below it. ``entries`` and
+    ``arcs``, the arc of each entry, have a last entry that is read but never used.
     """
 
     width: int
@@ -120,34 +116,29 @@ class _Tables:
 
 @dataclass(frozen=True, eq=False)
 class ArcSampler(LabelSampler[_Tables]):
-    r"""Draws outputs for labels, with exactly the probabilities of the table that integer arcs make.
+    r"""Sampler with exactly the probabilities of the table that integer arcs make.
 
     .. math:: \Pr[\text{output } v_i \mid \text{label } y] = \frac{1}{\mathtt{total}} \sum_{j : \mathrm{at}_j = i} C_j
               \, (r \text{ if } \mathrm{first}_j \leq y \leq \mathrm{last}_j \text{ else } d)
 
     Parameters
     ----------
-    labels : (k,) array
-        Strictly increasing.
-    outputs : (n,) array
+    labels, outputs : (k,) and (n,) arrays
         Strictly increasing.
     arcs : IntegerArcs
-        Over ``k`` labels and ``n`` outputs, in any order and nested in any way; equal coverage of all labels.
+        In any order and nested in any way; equal coverage of all labels.
     ratio : Fraction
         ``r / d``, above 1.
 
     Raises
     ------
     InvalidInput
-        Parts that do not fit, a ratio that is none, or labels that are not covered equally.
+        Parts that do not fit, a ratio of 1 or less, or labels that are not covered equally.
 
     Notes
     -----
-    The tables are prepared at the first draw and kept, in ``O(k + arcs log k)`` time and memory. A draw takes
-    ``O(log k + log n)`` steps.
-
-    As with every table in memory the time that a draw takes depends a little on the label and on the output: where an
-    adversary can time single draws, draw in batches.
+    Tables take ``O(k + arcs log k)`` time and memory at the first draw, and are kept; a draw takes ``O(log k + log n)``
+    steps. Its time depends a little on the label and on the output, as with :class:`~optrand.sampling.tables.Sampler`.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""A prior learned from private labels: exact discrete Laplace noise, and the split of the budget that pays for it.
+"""Priors learned from private labels: exact discrete Laplace noise on counts, and the split of the budget.
 
-The weights of a released mechanism are a function of this prior, so the noise must be as exact as the weights are: it
-is drawn in integers from random bits, and the epsilon asked for is taken as the rational number that its float is.
+The weights of a released mechanism are a function of this prior, so its noise is exact: drawn in integers, for the
+rational number that the float epsilon is.
 """
 
 from __future__ import annotations
@@ -32,26 +32,25 @@ __all__ = [
 ]
 
 PRIOR_SHARE = 1 / 20
-"""The most of the budget that the prior may take by default.
+"""Largest default share of the budget for the prior.
 
-The loss of the labels grows about like ``epsilon_2**-2``, so a share ``s`` multiplies it by ``(1 - s)**-2`` or a
-little more, and what a better prior earns is bounded by what a uniform prior loses. On the weeks-worked labels (k = 53;
-epsilon 0.3, 1 and 3; 1,000 and 20,000 rows; loss under the true prior, compared with the optimum that knows this prior
-and has the whole budget) a share of 1/20 cost 11 to 29 %, 1/10 23 to 43 % and 1/5 54 to 90 %, while a uniform prior,
-which is free, cost 0 to 27 %.
+The loss of the labels grows about like ``epsilon_2**-2``, so a share ``s`` multiplies it by ``(1 - s)**-2`` or a little
+more. On the weeks-worked labels (k = 53; epsilon 0.3, 1 and 3; 1,000 and 20,000 rows) a share of 1/20 cost 11 to 29 %
+of the optimum that knows the prior, 1/10 23 to 43 % and 1/5 54 to 90 %; a uniform prior, which costs no budget, 0 to
+27 %.
 """
 
 
 @dataclass(frozen=True)
 class BudgetSplit:
-    """Two budgets whose exact sum is at most the one that they were split from.
+    """Two budgets in nats, whose exact sum is at most the one that was split.
 
     Attributes
     ----------
     prior : float
-        Spent on the histogram (epsilon_1 of [B23], Algorithm 3), in nats; 0 where the prior is public.
+        For the histogram (epsilon_1 of [B23], Algorithm 3); 0 where the prior is public.
     labels : float
-        Spent on the labels themselves (epsilon_2), in nats.
+        For the labels (epsilon_2).
     """
 
     prior: float
@@ -84,28 +83,11 @@ def split_at(epsilon: float, prior_epsilon: float) -> BudgetSplit:
 
 
 def split_budget(epsilon: float, k: int, n: int) -> BudgetSplit:
-    """The split of [B23], Appendix C, with a ceiling on what the prior may take.
+    """Split of the budget `epsilon` for `k` labels and `n` rows, both public ([B23], Appendix C, with a ceiling).
 
     ``epsilon_1 = min(sqrt(k / n), epsilon / 20)`` and ``epsilon_2 = epsilon - epsilon_1``, rounded down so that the two
-    floats, added as exact numbers, never exceed `epsilon`. Both `k` and `n` are public.
-
-    Parameters
-    ----------
-    epsilon : float
-        The whole budget, in nats.
-    k : int
-        The number of labels in the declared set.
-    n : int
-        The number of rows.
-
-    Returns
-    -------
-    BudgetSplit
-
-    Notes
-    -----
-    ``sqrt(k / n)`` balances the two losses of a large table. Of a small one it would take most of the budget, or more
-    than there is: see :data:`PRIOR_SHARE`.
+    floats, added as exact numbers, never exceed `epsilon`. Without the ceiling, :data:`PRIOR_SHARE`, the prior of a
+    small table would take most of the budget or more.
 
     Examples
     --------
@@ -123,14 +105,10 @@ def split_budget(epsilon: float, k: int, n: int) -> BudgetSplit:
 def private_histogram(counts: ArrayLike, epsilon: float, *, source: EntropySource | None = None) -> tuple[int, ...]:
     """Counts with exact discrete Laplace noise of scale ``2 / epsilon``: epsilon-DP.
 
-    *Proof.* Neighbours are two tables of the same public number of rows in which one label differs: two counts change,
-    each by one. The noise of a count has ``Pr[x] / Pr[x + 1] <= exp(epsilon / 2)``, either way round, so the
-    probability of any noisy histogram changes by a factor of at most ``exp(epsilon / 2) ** 2``.
-
     Parameters
     ----------
     counts : (k,) array of integers
-        How often each label occurs. Private.
+        Number of rows of each label. Private.
     epsilon : float
         In nats; taken as the rational number that the float is.
     source : EntropySource, optional
@@ -145,6 +123,12 @@ def private_histogram(counts: ArrayLike, epsilon: float, *, source: EntropySourc
     ------
     InvalidInput
         Counts that are not whole numbers of at least 0.
+
+    Notes
+    -----
+    *Proof of privacy.* Neighbours are tables of equally many rows, a public number, that differ in one label: two
+    counts change, each by one. The noise of a count has ``Pr[x] / Pr[x + 1] <= exp(epsilon / 2)``, and its inverse too,
+    so the probability of any noisy histogram changes by a factor of at most ``exp(epsilon / 2) ** 2``.
 
     Examples
     --------
@@ -164,14 +148,14 @@ def private_histogram(counts: ArrayLike, epsilon: float, *, source: EntropySourc
 
 @dataclass(frozen=True)
 class EstimatedPrior:
-    """A prior estimated from private labels; safe to publish for the budget that it names.
+    """Prior estimated from private labels; safe to publish for the budget that it states.
 
     Attributes
     ----------
     counts : tuple of int
-        The noisy histogram, clipped at zero.
+        Noisy histogram, clipped at zero.
     epsilon : float
-        What the estimate spent, in nats.
+        Budget of the estimate, in nats.
     """
 
     counts: tuple[int, ...]
@@ -179,12 +163,12 @@ class EstimatedPrior:
 
     @property
     def uniform(self) -> bool:
-        """Whether every noisy count was at most zero, so that nothing was learned and the prior is uniform."""
+        """Whether every noisy count was at most zero, so that the prior is uniform."""
         return not any(self.counts)
 
     @cached_property
     def probabilities(self) -> Floats:
-        """The counts, normalised, shape ``(k,)``."""
+        """Normalised counts, shape ``(k,)``."""
         total = sum(self.counts)
         if total == 0:
             return frozen(np.full(len(self.counts), 1 / len(self.counts)))
@@ -195,19 +179,10 @@ class EstimatedPrior:
 
 
 def private_prior(counts: ArrayLike, epsilon: float, *, source: EntropySource | None = None) -> EstimatedPrior:
-    """The prior of [B23], Algorithm 4, with exact discrete noise in place of the continuous one.
+    """Prior of [B23], Algorithm 4, with exact discrete noise: a noisy histogram, clipped at zero and normalised.
 
-    A noisy histogram, clipped at zero and normalised: epsilon-DP as :func:`private_histogram` is, since what follows
-    looks at the noisy counts only. Where all of them are clipped the prior is uniform, and says so.
-
-    Parameters
-    ----------
-    counts, epsilon, source
-        As in :func:`private_histogram`.
-
-    Returns
-    -------
-    EstimatedPrior
+    Epsilon-DP as post-processing of :func:`private_histogram`, whose parameters these are. Where all counts are clipped
+    the prior is uniform.
 
     Examples
     --------

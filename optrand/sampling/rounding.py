@@ -1,9 +1,7 @@
 r"""Unbiased randomized rounding: a number becomes one of the two knots around it, and is right on average.
 
-With knots :math:`L = t_0 < \dots < t_{n-1} = U` a value :math:`x` in :math:`[t_i, t_{i+1}]` becomes :math:`t_{i+1}`
-with probability :math:`(x - t_i) / (t_{i+1} - t_i)` and :math:`t_i` otherwise. Then :math:`E[\tilde x] = x` and
-:math:`\mathrm{Var}[\tilde x] = (x - t_i)(t_{i+1} - x)` ([B23], Section 3.1, where it brings continuous labels to
-finitely many).
+The mean is the value :math:`x`, the variance :math:`(x - t_i)(t_{i+1} - x)` between the knots :math:`t_i \leq x \leq
+t_{i+1}` ([B23], Section 3.1; ``docs/mathematics.md``, Proposition 18).
 """
 
 from __future__ import annotations
@@ -20,30 +18,30 @@ from optrand.base.validation import labels as checked_labels
 from optrand.errors import InvalidInput
 from optrand.sampling.entropy import EntropySource, SystemEntropy, Words, checked_width, checked_words
 
-__all__ = ["Cells", "checked_knots", "unbiased_rounding"]
+__all__ = ["KnotCells", "checked_knots", "unbiased_rounding"]
 
 BLOCK = 1 << 15
 """Values rounded at a time."""
 
 RELATIVE = 2.0**-50
-"""More than the relative error of a probability and of a word, both in floats: some units of ``2**-53``."""
+"""More than the relative error of a probability and of a word in floats, which is some units of ``2**-53``."""
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
-    """Between which two knots each of some values lies.
+class KnotCells:
+    """Cells between neighbouring knots that hold given values.
 
     Attributes
     ----------
     knots : (n,) array
     left : array of int
-        The knot at or below each value; the one before last for the last knot itself.
+        Index of the knot at or below each value; the one before last for the last knot itself.
     share : array
-        The probability of the knot above, in floats.
+        Probability of the knot above, in floats.
 
     Examples
     --------
-    >>> cells = Cells.of(np.array([0.0, 1.0, 3.0]), np.array([0.25, 3.0, 1.5]))
+    >>> cells = KnotCells.of(np.array([0.0, 1.0, 3.0]), np.array([0.25, 3.0, 1.5]))
     >>> cells.left.tolist(), cells.share.tolist()
     ([0, 1, 1], [0.25, 1.0, 0.25])
     """
@@ -53,19 +51,19 @@ class Cells:
     share: Floats
 
     @classmethod
-    def of(cls, knots: Floats, values: Floats) -> Cells:
+    def of(cls, knots: Floats, values: Floats) -> KnotCells:
         """Find the cells of values that lie between the ends of the knots."""
         left = np.minimum(np.searchsorted(knots, values, side="right") - 1, knots.size - 2)
         return cls(knots, left, (values - knots[left]) / (knots[left + 1] - knots[left]))
 
     def moved(self, weights: Floats) -> Floats:
-        """The weights of the knots where values of these weights are rounded, shape ``(n,)``."""
+        """Weights of the knots where values of these weights are rounded, shape ``(n,)``."""
         below = np.bincount(self.left, weights * (1 - self.share), self.knots.size)
         above = np.bincount(self.left + 1, weights * self.share, self.knots.size)
         return (below + above).astype(np.float64)
 
     def variances(self, values: Floats) -> Floats:
-        """The variance ``(x - low) * (high - x)`` that rounding adds to each value."""
+        """Variance ``(x - low) * (high - x)`` that rounding adds to each value."""
         variances: Floats = (values - self.knots[self.left]) * (self.knots[self.left + 1] - values)
         return variances
 
@@ -98,7 +96,7 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
     knots : (n,) array
         Strictly increasing, at least two.
     source : EntropySource, optional
-        Where random words come from; by default the operating system, the only choice for a release.
+        By default the operating system, the only choice for a release.
 
     Returns
     -------
@@ -107,19 +105,16 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
     Raises
     ------
     InvalidInput
-        Knots out of order; values that are no numbers or lie outside the knots. The message tells neither which
-        nor how many.
+        Knots out of order; values that are no numbers or lie outside the knots. The message tells neither which nor how
+        many.
 
     Notes
     -----
-    *Exact.* The probability is the rational number that the floats name, not its rounding: a random word is read as the
-    first digits of a uniform number, compared in floats where it is further from the probability than any rounding
-    could be, and in integers of any size, with as many further words as it takes, where it is not (once in about
-    ``2**49`` values that are not knots). A knot stays itself.
+    The probability is exactly that of the floats as rational numbers: a random word is compared in floats where it is
+    further from the probability than any rounding, else (once in about ``2**49`` values) in integers of any size. Cost
+    ``O(log n)`` a value; temporary memory does not grow with their number.
 
-    By itself this is no privacy: it is the first half of a :class:`~optrand.studies.continuous.ContinuousMechanism`.
-
-    Cost ``O(log n)`` a value; memory beyond values and results does not grow with their number.
+    Rounding alone is no privacy: it is the first half of a :class:`~optrand.studies.continuous.ContinuousMechanism`.
 
     Examples
     --------
@@ -139,7 +134,7 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
 
 
 def _checked_values(array: NDArray[Any], knots: Floats) -> Floats:
-    """The values as floats, refused unless all lie between the ends; no message repeats or counts any."""
+    """Values as floats, refused unless all lie between the ends; no message repeats or counts any."""
     if array.size and (array.dtype.kind not in "iuf" or array.dtype.itemsize > np.float64().itemsize):
         raise InvalidInput(
             f"values are of type {array.dtype.type.__name__}, expected integers or floats of at most 64 bits"
@@ -157,7 +152,7 @@ def _checked_values(array: NDArray[Any], knots: Floats) -> Floats:
 
 def _round(values: Floats, knots: Floats, source: EntropySource) -> Floats:
     width = checked_width(source)
-    cells = Cells.of(knots, values)
+    cells = KnotCells.of(knots, values)
     words = checked_words(source, values.size)
     edge, drawn = np.ldexp(cells.share, width), words.astype(np.float64)
     up = drawn < edge

@@ -1,15 +1,11 @@
-"""Exact draws from an integer table: probability ``weights[y, i] / total``, neither more nor less.
+"""Exact draws from an integer table, with probabilities ``weights[y, i] / total``.
 
 Of a uniform number ``x`` and the running sums ``C_0 = 0, C_1, ..., C_n = total`` of a row, the output is the one with
 ``C_i <= total * x < C_{i+1}`` (:mod:`optrand.sampling.drawing`). Nearly always the first word of ``x`` decides:
 
-1. the first dozen bits pick a cell of a guide table, and most cells lie inside one output ([CA74]);
-2. otherwise the whole word is compared with the thresholds ``floor(C_i * 2**width / total)``, exact integers; a word
-   that equals none of them is decided;
-3. a word that equals a threshold (about ``n`` in ``2**width``) is settled in integers, with as many further words as
-   it takes.
-
-No float takes part in the decision: floats are only the names of labels and outputs.
+1. its first dozen bits pick a cell of a guide table, and most cells lie inside one output ([CA74]);
+2. otherwise it is compared with the thresholds ``floor(C_i * 2**width / total)``, exact integers;
+3. a word that equals a threshold (about ``n`` in ``2**width``) is settled in integers.
 """
 
 from __future__ import annotations
@@ -31,16 +27,16 @@ GUIDE_BITS = 12
 """Leading bits that pick a cell of the guide table; fewer where the table has very many labels."""
 
 GUIDE_CELLS = 1 << 22
-"""The most cells that all guide tables of a sampler have together."""
+"""Largest number of cells in all guide tables of a sampler."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Tables:
-    """Tables that decide a draw from one word of `width` bits, for all rows of a table, laid end to end.
+    """Guides and thresholds of all rows, laid end to end, which decide a draw from one word of `width` bits.
 
-    ``guide`` has for each row one entry per cell and one more. An entry counts the thresholds below its cell; where the
-    cell has thresholds of its own, so that more bits are needed, the count is stored as its bitwise complement, which
-    is negative. ``thresholds`` has ``n - 1`` entries per row and a last one that is only ever read, never used.
+    ``guide`` has for each row one entry per cell and one more: the number of thresholds below the cell, or, where the
+    cell has thresholds of its own, the bitwise complement of that number. ``thresholds`` has ``n - 1`` entries per row
+    and a last one that is read but never used.
     """
 
     width: int
@@ -66,13 +62,13 @@ class _Tables:
         return cls(width, shift, stride, small, np.append(edges.ravel(), np.uint64(0)), n - 1)
 
     def guess(self, rows: Rows, words: Words) -> Rows:
-        """The place in the guide of each row's word."""
+        """Place in the guide of each row's word."""
         places: Rows = (words >> np.uint64(self.shift)).view(np.intp)
         places += rows * self.stride
         return places
 
     def search(self, rows: Rows, cells: Rows, words: Words) -> tuple[Rows, NDArray[np.bool_]]:
-        """The number of thresholds at or below each word, and whether the word equals one of them."""
+        """Number of thresholds at or below each word, and whether the word equals one of them."""
         base = rows * self.step
         counts = self.guide[cells], self.guide[cells + 1]
         start, stop = (base + np.where(count < 0, ~count, count) for count in counts)
@@ -82,15 +78,13 @@ class _Tables:
 
 @dataclass(frozen=True, eq=False)
 class Sampler(LabelSampler[_Tables]):
-    r"""Draws outputs for labels, with exactly the probabilities of a table of integers.
+    r"""Sampler with exactly the probabilities of a table of integers.
 
     .. math:: \Pr[\text{output } v_i \mid \text{label } y] = \mathtt{weights[y, i]} / \mathtt{total}
 
     Parameters
     ----------
-    labels : (k,) array
-        Strictly increasing.
-    outputs : (n,) array
+    labels, outputs : (k,) and (n,) arrays
         Strictly increasing.
     weights : (k, n) array of Python integers
         At least 0, of any size; each row sums to `total`.
@@ -104,11 +98,10 @@ class Sampler(LabelSampler[_Tables]):
 
     Notes
     -----
-    The tables are prepared at the first draw and kept: 3 ms for 53 labels and 104 outputs, 0.2 s for 401 and 800. From
-    then on a draw costs about as much as the random word that it needs. Memory beyond the values and the outputs does
-    not grow with their number.
+    Tables are prepared at the first draw and kept: 3 ms for 53 labels and 104 outputs, 0.2 s for 401 and 800. From then
+    on a draw costs about as much as its random word; temporary memory does not grow with the number of values.
 
-    The time that a draw takes depends a little on the label and on the output, as with every table in memory: where an
+    The time of a draw depends a little on the label and on the output, as with every table in memory: where an
     adversary can time single draws, draw in batches.
 
     Examples

@@ -11,23 +11,10 @@ __all__ = ["integers_below"]
 
 
 def integers_below(sizes: NDArray[np.int64], source: EntropySource) -> NDArray[np.int64]:
-    """Uniform integers from 0 to ``size - 1``, exactly, for each of `sizes`.
+    """Uniform integers from 0 to ``size - 1``, exactly, for each of the (n,) array of `sizes` above 0.
 
-    Parameters
-    ----------
-    sizes : (n,) array of int
-        Above 0.
-    source : EntropySource
-        Where random words come from.
-
-    Returns
-    -------
-    (n,) array of int
-
-    Notes
-    -----
-    By rejection of the words beyond the last multiple of the size; how many words are used depends on the sizes and on
-    the words alone.
+    Words beyond the last multiple of the size are rejected; the number of words used depends on the sizes and on the
+    words alone.
 
     Examples
     --------

@@ -1,14 +1,8 @@
-r"""Few outputs that lose little: placed for the problem, and certified.
+"""Few outputs that lose little: placed for the problem, and certified against the optimum over all outputs.
 
-Optimal outputs on the line crowd where they are least needed. What turns them into few is
-*an outer bound.* Round the outputs :math:`v` of an optimal randomizer without bias to a grid. Means stay as they were,
-privacy too (what follows does not see the label), and since the rounding error is uncorrelated with :math:`v - y` the
-half squared error grows by exactly :math:`\tfrac12 E[(v - a)(b - v)]`, ``a`` and ``b`` the grid values around
-:math:`v`. So some randomizer on the grid loses no more than that, at most :math:`\Delta^2 / 8` for a mesh of width
-:math:`\Delta` (where [B23], Lemma 8, has :math:`(U - L) \Delta`), and the grid that minimises this bound is found by
-:mod:`optrand.studies.placement`.
-
-Where the bound's outputs are not the best places yet, :mod:`optrand.studies.descent` moves them.
+Unbiased rounding of the optimum's outputs to a grid adds exactly half its variance to the loss, which is an upper bound
+for that grid (``docs/mathematics.md``, section 10). :mod:`optrand.studies.placement` minimises the bound over grids,
+and :mod:`optrand.studies.descent` moves the outputs from there.
 """
 
 from __future__ import annotations
@@ -37,16 +31,16 @@ __all__ = ["AdaptiveOutputs", "adaptive_outputs"]
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveOutputs:
-    """A small grid, what it is certified to lose, and the bound that it is measured against.
+    """Small grid of outputs with its certified loss, and the lower bound over all outputs.
 
     Attributes
     ----------
     solution : Solution
         On the grid; its problem is the one to tabulate and release with.
     lower : float
-        No randomizer with outputs anywhere in the original problem's set has a smaller loss: proven.
+        Lower bound of the loss of every randomizer with outputs in the original problem's set.
     upper : float
-        The certified loss of `solution`.
+        Certified loss of `solution`.
     """
 
     solution: Solution
@@ -55,7 +49,7 @@ class AdaptiveOutputs:
 
     @property
     def grid(self) -> Grid:
-        """The outputs."""
+        """Outputs of the solution, as a grid."""
         return Grid(self.solution.randomizer.outputs)
 
     @property
@@ -65,63 +59,44 @@ class AdaptiveOutputs:
 
     @property
     def excess(self) -> float:
-        """The share of the optimum that the grid loses at most: ``upper / lower - 1``, absolute where that is 0."""
+        """Largest share of the optimum that the grid loses: ``upper / lower - 1``, absolute where `lower` is 0."""
         return _excess(self.lower, self.upper)
 
 
 def adaptive_outputs(
     problem: Problem, *, tolerance: float, step: float | None = None, origin: float = 0.0
 ) -> AdaptiveOutputs:
-    r"""Few outputs whose certified loss is at most ``1 + tolerance`` times the optimum over all outputs.
+    """Few outputs whose certified loss is at most ``1 + tolerance`` times the optimum over all outputs.
 
     Parameters
     ----------
     problem : Problem
-        Squared loss, outputs on the line or an interval, any care for bias.
+        Squared loss, outputs on the line or an interval, any bias penalty.
     tolerance : float
         Relative, above 0.
-    step : float, optional
-        Outputs are multiples of this above `origin`: 1 for integers, 0.01 for cents. Anywhere by default.
-    origin : float
-        A value of that lattice.
-
-    Returns
-    -------
-    AdaptiveOutputs
+    step, origin : float, optional
+        Outputs are multiples of `step` above `origin`: 1 for integers, 0.01 for cents. Anywhere by default.
 
     Raises
     ------
     InvalidInput
-        A problem of another kind, or numbers without meaning.
+        A problem of another kind.
     NotCertified
         The lattice is too coarse for the tolerance, as far as the values next to good outputs go, or the optimum itself
-        could not be proven to within it.
+        is not proven to within it.
 
     Notes
     -----
-    *What is guaranteed.* The tolerance: it is certified against the optimum over all outputs. And that no output of the
-    grid can be left out: without any one of them the certified loss misses the tolerance, or there is no unbiased
-    randomizer at all. Not that no other grid of fewer outputs exists: where outputs should lie is not a convex
-    question.
+    *Guaranteed:* the tolerance, and that no single output of the grid can be left out. Not that no other grid of fewer
+    outputs exists: where outputs should lie is not a convex question.
 
-    *How.* Solve without a grid. Merge its outputs into ``n`` by the outer bound above, move them down the slope, solve
-    again; the bound alone says how many are surely enough, and bisection between that and the fewest finds `n`. Of a
-    lattice take the two values next to each output. Then leave out what can be left out. Some tens of solves for every
-    halving and one for each output: 0.1 to 3 s for 53 labels.
+    *Method.* Solve without a grid, merge its outputs into ``n`` by the bound above, move them down the slope of the
+    optimal value, solve again; bisection finds `n`. Of a lattice take the two values next to each output. Then leave
+    out single outputs while the tolerance holds. Some tens of solves: 0.1 to 3 s for 53 labels.
 
-    *How few.* An unbiased randomizer needs two outputs, whatever the number of labels ([B23], Proposition 7), and of
-    weeks worked (53 labels, epsilon 1; 104 outputs on the line) those two lose 0.23 % in the right places. How many
-    lose at most
-
-    =======================================  ======  ======  ======
-    \                                        1e-2    1e-3    1e-4
-    =======================================  ======  ======  ======
-    placed                                   2       4       10
-    hundredths                               2       4       10
-    integers                                 4       6       12
-    even, over the optimum's outputs         10      24      72
-    even, [B23] Algorithm 2                 59      279     925
-    =======================================  ======  ======  ======
+    *Sizes.* For weeks worked (53 labels, epsilon 1; 104 outputs on the line) tolerances of 1e-2, 1e-3 and 1e-4 take 2,
+    4 and 10 placed outputs, or 4, 6 and 12 integers; even grids over the optimum's outputs take 10, 24 and 72, those of
+    [B23], Algorithm 2, 59, 279 and 925.
 
     Examples
     --------
@@ -153,17 +128,9 @@ def _excess(lower: float, upper: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """Search for outputs that meet a tolerance against a proven bound.
+    """Search for outputs that meet a tolerance against a proven lower bound.
 
-    Attributes
-    ----------
-    problem : Problem
-    outputs, weights : (m,) arrays
-        The outputs of the optimum and how often each occurs under the prior.
-    lower : float
-        What the optimum is proven to be at least.
-    tolerance : float
-    lattice : Lattice or None
+    The `outputs` are those of the optimum, their `weights` the probabilities under the prior.
     """
 
     problem: Problem
@@ -230,7 +197,7 @@ class _Search:
         return found
 
     def _attempt(self, placements: Placements, n: int) -> AdaptiveOutputs | None:
-        """The best that is known to be done with `n` outputs, or on the lattice around them."""
+        """Best known solution on `n` outputs, or on the lattice around them."""
         start = self.outputs[placements.places(n)] if n > 1 else np.array([self.weights @ self.outputs])
         if self.lattice is None:
             return self._judged(descend(self.problem, start, until=self.lower * (1 + self.tolerance)))

@@ -1,24 +1,6 @@
-r"""A randomizer for a continuum of labels: round to a knot, then randomize the knot.
+"""A randomizer for a continuum of labels: round to a knot without bias, then randomize the knot.
 
-Let :math:`\tilde x` be :math:`x` rounded without bias to one of the knots around it (:mod:`optrand.sampling.rounding`),
-and ``M`` a randomizer of the knots.
-
-*Private.* The output distribution at :math:`x` is a mixture of two rows of ``M``. Of any output the probability lies
-between the least and the greatest in its column, whose ratio is at most :math:`e^\epsilon`. ∎
-
-*Unbiased.* The mean at :math:`x` is that mixture of the two rows' means, so the bias is a mixture of the knots'
-biases, 0 where they are. ∎
-
-*Its loss, exactly.* If ``M`` is unbiased at every knot, then for each label :math:`x` and any prior
-
-.. math:: E\big[(v - x)^2\big] = E\big[(v - \tilde x)^2\big] + E\big[(\tilde x - x)^2\big], \qquad
-          \text{loss} = \sum_i q_i \, \tfrac12 E[(v - t_i)^2] \; + \; \tfrac12 E\big[(x - t_-)(t_+ - x)\big],
-
-with :math:`q` the prior of the knots after rounding and :math:`t_-, t_+` the knots around :math:`x`. For :math:`v - x =
-(v - \tilde x) + (\tilde x - x)`, and given :math:`\tilde x` the first part has mean 0 whatever the second is. ∎
-
-So the best ``M`` for the knots is the optimal unbiased randomizer of the prior `q`. And knots added to others never
-hurt: the coarse mechanism, rows mixed, is a randomizer of the finer knots with this very loss.
+Privacy, unbiasedness and the exact loss: ``docs/mathematics.md``, section 10.
 """
 
 from __future__ import annotations
@@ -38,7 +20,7 @@ from optrand.mechanism.tabulation import tabulate
 from optrand.model import losses
 from optrand.model.problem import unbiased_regression
 from optrand.sampling.entropy import EntropySource
-from optrand.sampling.rounding import Cells, unbiased_rounding
+from optrand.sampling.rounding import KnotCells, unbiased_rounding
 from optrand.solvers import solve
 from optrand.studies.knots import ContinuousPrior, Knots, place_knots
 
@@ -47,17 +29,12 @@ __all__ = ["ContinuousMechanism", "KnotCount", "continuous_mechanism", "knot_swe
 
 @dataclass(frozen=True)
 class ContinuousMechanism:
-    """An epsilon-DP randomizer of all labels from the first label of a mechanism to its last, as exact as that one.
+    """Epsilon-DP randomizer of all labels from the first label of a mechanism to its last, as unbiased as that one.
 
     Parameters
     ----------
     mechanism : Mechanism
-        Of the knots: at least two labels. Its file is the whole file: ``ContinuousMechanism(optrand.load(path))``.
-
-    Raises
-    ------
-    InvalidInput
-        No mechanism, or one of a single label.
+        For the knots, at least two. Its file is the whole file: ``ContinuousMechanism(optrand.load(path))``.
 
     Examples
     --------
@@ -83,42 +60,38 @@ class ContinuousMechanism:
 
     @property
     def knots(self) -> Floats:
-        """The labels of the mechanism, to which values are rounded."""
+        """Labels of the mechanism, to which values are rounded."""
         return self.mechanism.labels
 
     @property
     def low(self) -> float:
-        """The lowest label."""
+        """Lowest label."""
         return float(self.knots[0])
 
     @property
     def high(self) -> float:
-        """The highest label."""
+        """Highest label."""
         return float(self.knots[-1])
 
     @property
     def epsilon(self) -> float:
-        """The budget, in nats."""
+        """Privacy budget, in nats."""
         return self.mechanism.epsilon
 
     @property
     def bias(self) -> float:
-        """At least the largest ``|E[output] - label|`` over the whole interval: the largest at a knot, rounded up."""
+        """Upper bound of ``|E[output] - label|`` over the whole interval: the largest at a knot, rounded up."""
         return self.mechanism.bias
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """One output for every label in `values`.
+        """One output for every label in `values`, in an array of their shape.
 
         Parameters
         ----------
         values : array of integers or floats, any shape
             From :attr:`low` to :attr:`high`.
         source : EntropySource, optional
-            Where random words come from; by default the operating system, the only choice for a release.
-
-        Returns
-        -------
-        array of outputs, of the shape of `values`
+            By default the operating system, the only choice for a release.
 
         Raises
         ------
@@ -127,23 +100,12 @@ class ContinuousMechanism:
 
         Notes
         -----
-        Two independent words a value, one to round and one to randomize, both read exactly: the probability of an
-        output is the rational number that the module's formula names.
+        Two independent words a value, one to round and one to randomize; both draws have exact rational probabilities.
         """
         return self.mechanism.sample(unbiased_rounding(values, self.knots, source=source), source=source)
 
     def loss(self, prior: ContinuousPrior) -> float:
-        r"""The mean half squared error under a prior, in floats: :math:`\tfrac12 \sum_x w_x E[(v - x)^2]`.
-
-        Parameters
-        ----------
-        prior : ContinuousPrior
-            Within the interval; it need not be the one that the mechanism was made for.
-
-        Returns
-        -------
-        float
-            Right for biased mechanisms, too: each knot's variance and squared distance from its mean to the label.
+        r"""Mean half squared error under a prior, in floats: :math:`\tfrac12 \sum_x w_x E[(v - x)^2]`, bias included.
 
         Raises
         ------
@@ -163,14 +125,14 @@ class ContinuousMechanism:
         if prior.values[0] < self.low or prior.values[-1] > self.high:
             raise InvalidInput(f"the prior has values outside the interval from {self.low:g} to {self.high:g}")
         randomizer = self.mechanism.randomizer
-        cells, total = Cells.of(self.knots, prior.values), 0.0
+        cells, total = KnotCells.of(self.knots, prior.values), 0.0
         for knot, share in ((cells.left, 1 - cells.share), (cells.left + 1, cells.share)):
             errors = randomizer.biases[knot] + (self.knots[knot] - prior.values)
             total += math.fsum(prior.weights * share * (randomizer.variances[knot] + errors**2))
         return total / 2
 
     def __repr__(self) -> str:
-        """A line without the tables."""
+        """One line, without the tables."""
         return (
             f"<ContinuousMechanism: labels from {self.low:g} to {self.high:g}, {self.knots.size} knots, "
             f"{self.mechanism.n} outputs, epsilon {self.epsilon:g}>"
@@ -180,7 +142,7 @@ class ContinuousMechanism:
 def continuous_mechanism(
     prior: ContinuousPrior, epsilon: float, *, knots: int | Knots | ArrayLike
 ) -> ContinuousMechanism:
-    """The optimal unbiased randomizer between some knots, for all labels of an interval.
+    """Optimal unbiased randomizer between knots, for all labels of an interval.
 
     Parameters
     ----------
@@ -189,16 +151,10 @@ def continuous_mechanism(
     epsilon : float
         Privacy budget in nats.
     knots : int, Knots or (n,) array
-        How many to place (:func:`optrand.place_knots`), or where they are. :func:`knot_sweep` helps to choose.
-
-    Returns
-    -------
-    ContinuousMechanism
+        The number to place (:func:`optrand.studies.place_knots`), or the knots. :func:`knot_sweep` helps to choose.
 
     Raises
     ------
-    InvalidInput
-        Arguments without meaning.
     NotCertified
         As :func:`optrand.solve`.
 
@@ -218,17 +174,17 @@ def continuous_mechanism(
 
 @dataclass(frozen=True)
 class KnotCount:
-    """Cost of a number of knots; all losses are half squared errors.
+    """Cost of a number of knots, in half squared errors.
 
     Attributes
     ----------
     knots : int
     added : float
-        By rounding to the knots.
+        Loss of rounding to the knots.
     randomizer : float
-        By the optimal unbiased randomizer of the knots, under their prior: certified.
+        Certified loss of the optimal unbiased randomizer of the knots, under their prior.
     gap : float
-        The certified relative gap of that optimum.
+        Certified relative gap of that optimum.
     """
 
     knots: int
@@ -238,34 +194,19 @@ class KnotCount:
 
     @property
     def total(self) -> float:
-        """Total loss of a label: the sum, exactly."""
+        """Total loss of a label, exactly the sum of the two."""
         return self.added + self.randomizer
 
 
 def knot_sweep(prior: ContinuousPrior, epsilon: float, *, counts: Iterable[int]) -> tuple[KnotCount, ...]:
-    """Added and total loss against the number of knots: where more of them stop paying.
+    """Added and total loss of each number of knots in `counts`, placed by :func:`optrand.studies.place_knots`.
 
-    Parameters
-    ----------
-    prior : ContinuousPrior
-    epsilon : float
-        Privacy budget in nats.
-    counts : iterable of int
-        Numbers of knots, each placed anew by :func:`optrand.place_knots`.
-
-    Returns
-    -------
-    tuple of KnotCount
-        One a count, in the order given.
+    Knots added to others never raise the total; sets that are not nested may, by a little. `epsilon` is in nats.
 
     Raises
     ------
     NotCertified
         As :func:`optrand.solve`.
-
-    Notes
-    -----
-    Knots added to others never raise the total; sets of knots that are not nested may, by a little.
 
     Examples
     --------

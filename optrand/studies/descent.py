@@ -1,12 +1,12 @@
-r"""Better places for a given number of outputs: down the slope of the optimal value.
+r"""Local search for better places of a given number of outputs, down the slope of the optimal value.
 
-Let :math:`M` and :math:`\beta` be the optimum on a grid and its multipliers of the means. The outputs :math:`v_i`
-enter the Lagrangian of the problem as :math:`\sum_y M_{y i} \big(p_y (v_i - y)^2 / 2 - \beta_y v_i\big)`, so where the
-optimal value is differentiable in :math:`v_i` its slope is
+Let :math:`M` be the optimum on a grid and :math:`\beta` its multipliers of the means. The output :math:`v_i` enters the
+Lagrangian as :math:`\sum_y M_{y i} \big(p_y (v_i - y)^2 / 2 - \beta_y v_i\big)`, so where the optimal value is
+differentiable in :math:`v_i` its slope is
 
 .. math:: \sum_y M_{y i} \big( p_y (v_i - y) - \beta_y \big).
 
-The value is not convex in the outputs: a descent ends in a place that no small move improves, not in the best one.
+The value is not convex in the outputs: the search ends in a local optimum.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ STEPS = 40
 """Rounds of L-BFGS that one descent may take, with a solve or two each."""
 
 MARGIN = 1e-9
-"""Distance beyond the last feasible place that the outermost outputs keep, relative to the range of the labels."""
+"""Distance of the outermost outputs beyond the last feasible place, relative to the range of the labels."""
 
 WORSE = 1e3
-"""Loss of a place where no answer is found, in units of the start's loss."""
+"""Loss of a place without an answer, in units of the start's loss."""
 
 
 def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:
-    """The optimum on these outputs, stated without those that it does not use; None where there is none.
+    """Optimum on these outputs, stated without those that it does not use; None where there is none.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:
 
 
 def slopes(solution: Solution, positions: Floats) -> Floats:
-    r"""The slope of the optimal value in each output; 0 for a position that the solution does not use.
+    r"""Slope of the optimal value in each output; 0 for a position that the solution does not use.
 
     Examples
     --------
@@ -85,14 +85,14 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
     problem : Problem
         Squared loss, outputs on the line or an interval.
     start : (n,) array
-        Where to begin; for an unbiased problem the outermost are first moved to where it is feasible.
+        For an unbiased problem the outermost are first moved to where it is feasible.
     until : float
         A loss that is good enough.
 
     Returns
     -------
     Solution or None
-        The best that was met, on at most `n` outputs.
+        The best that was found, on at most `n` outputs.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
 
 
 def _limits(problem: Problem, n: int) -> tuple[Floats, Floats]:
-    """Between which ends each output may move; the outermost of an unbiased problem no further inward than feasible."""
+    """Range in which each output may move; the outermost of an unbiased problem no further inward than feasible."""
     low, high = np.full(n, problem.outputs.low), np.full(n, problem.outputs.high)
     if problem.unbiased and n > 1:
         width = float(np.ptp(problem.labels))

@@ -1,7 +1,7 @@
-"""The inverse question: how much privacy a given loss leaves room for.
+"""Inverse problem: the smallest epsilon for a given loss.
 
-The least loss does not rise with epsilon, for a randomizer that keeps a budget keeps every larger one. So one proof at
-`low` that no randomizer reaches a loss, and one mechanism at `high` that does, enclose the smallest epsilon for it.
+The least loss does not rise with epsilon, since a randomizer that keeps a budget keeps every larger one. So a lower
+bound at `low` and a mechanism at `high` enclose the smallest epsilon.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from optrand.solvers import solve
 __all__ = ["LARGEST", "SMALLEST", "EpsilonBracket", "smallest_epsilon"]
 
 SMALLEST, LARGEST = 1e-6, 40.0
-"""The range of epsilon in which an answer is looked for."""
+"""Range of the search, in epsilon."""
 
 MIN_TOLERANCE = 1e-12
-"""Proofs in floats cannot tell closer epsilons apart."""
+"""Least distance of two epsilons that proofs in floats can tell apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +47,8 @@ class EpsilonBracket:
     mechanism : Mechanism
         One that does, with epsilon `high`.
     excluded : Solution or None
-        Its dual proves the claim about `low` (:func:`optrand.lower_bound`). None where a problem with epsilon `low` has
-        no answer at all: see :func:`optrand.unbiased_range`.
+        Its dual proves the claim about `low` (:func:`optrand.lower_bound`). None where the problem is infeasible at
+        `low` (:func:`optrand.unbiased_range`).
 
     Raises
     ------
@@ -76,33 +76,29 @@ class EpsilonBracket:
 
     @property
     def high(self) -> float:
-        """The epsilon of the mechanism."""
+        """Epsilon of the mechanism."""
         return self.mechanism.epsilon
 
 
 def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) -> EpsilonBracket:
-    """The smallest epsilon at which the optimal value of a problem is at most `loss`.
+    """Smallest epsilon at which the optimal value of a problem is at most `loss`.
 
     Parameters
     ----------
     problem : Problem
-        Its epsilon is where the search begins, and matters no further.
+        The search begins at its epsilon.
     loss : float
-        At most this, in the units of the problem's loss. For classification, the probability of an output that is not
-        the label: one minus the value of the problem.
+        In the units of the problem's loss; for classification the probability of an output that is not the label, which
+        is one minus the value of the problem.
     tolerance : float
-        How far apart the ends of the bracket may be, in nats.
-
-    Returns
-    -------
-    EpsilonBracket
+        Largest distance between the ends of the bracket, in nats.
 
     Raises
     ------
     Infeasible
-        No epsilon up to 40 will do: a loss below 0, below what outputs on a grid cost without any privacy, ...
+        No epsilon up to 40 reaches the loss: it is below 0, or below what a grid costs without any privacy, ...
     InvalidInput
-        Arguments without meaning, or a loss that epsilon 1e-6 reaches already.
+        A loss that epsilon 1e-6 reaches already.
     NotCertified
         Between two epsilons further apart than `tolerance` nothing could be proven.
 
@@ -112,7 +108,7 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
 
     Examples
     --------
-    How much privacy can three labels have if the mean squared error is to be 1?
+    The least epsilon of three labels for a mean squared error of 1:
 
     >>> import optrand
     >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
@@ -140,12 +136,12 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
 
 
 def _target(problem: Problem, loss: float) -> Fraction:
-    """The loss as a value of the minimisation, in which an output that is the label counts -1."""
+    """Loss as a value of the minimisation, in which an output that is the label counts -1."""
     return Fraction(loss) - (1 if problem.sign < 0 else 0)
 
 
 def _at(problem: Problem, epsilon: float) -> Problem | None:
-    """The problem at another epsilon, or None if no randomizer meets its constraints there."""
+    """Problem at another epsilon, or None if no randomizer meets its constraints there."""
     try:
         return replace(problem, epsilon=epsilon)
     except Infeasible:
@@ -153,7 +149,7 @@ def _at(problem: Problem, epsilon: float) -> Problem | None:
 
 
 def _reaches(mechanism: Mechanism, target: Fraction) -> bool:
-    proof = certify(mechanism, exact=True)
+    proof = certify(mechanism)
     cost = -proof.lower if proof.maximised else proof.upper
     return math.isfinite(cost) and Fraction(cost) <= target
 
@@ -161,12 +157,12 @@ def _reaches(mechanism: Mechanism, target: Fraction) -> bool:
 def _excludes(solution: Solution, target: Fraction) -> bool:
     if solution.dual is None:
         return False
-    bound = lower_bound(solution.problem, solution.dual, exact=True)
+    bound = lower_bound(solution.problem, solution.dual)
     return math.isfinite(bound) and Fraction(bound) > target
 
 
 def _without_privacy(problem: Problem) -> float:
-    """A lower bound of the loss at any epsilon: each label at its best, or rounded without bias to the grid."""
+    """Lower bound of the loss at any epsilon: each label at its best, or rounded without bias to the grid."""
     labels, outputs = problem.labels, problem.outputs
     if not isinstance(outputs, Grid):
         if problem.loss == losses.poisson_log:
@@ -202,7 +198,7 @@ class _Trial:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """The problem, its loss as a target, and how close the two ends must come."""
+    """Bisection for the least epsilon whose optimum is at most the target."""
 
     problem: Problem
     target: Fraction
@@ -223,7 +219,7 @@ class _Search:
         return _Trial(epsilon, reached=mechanism if _reaches(mechanism, self.target) else None)
 
     def bracket(self) -> tuple[_Trial, _Trial]:
-        """An epsilon at which the loss is out of reach, and one at which it is reached."""
+        """Trial at which the loss is out of reach, and one at which it is reached."""
         start = min(max(self.problem.epsilon, SMALLEST), LARGEST)
         first = self.ask(start)
         for epsilon in self._ladder(start, SMALLEST):
@@ -240,14 +236,14 @@ class _Search:
         return low, high
 
     def _ladder(self, start: float, limit: float) -> Iterator[float]:
-        """Twice or half the epsilon before, to the limit."""
+        """Epsilons from `start`, doubled or halved, up to the limit."""
         epsilon = start
         while epsilon != limit:
             epsilon = min(2 * epsilon, limit) if limit > start else max(epsilon / 2, limit)
             yield epsilon
 
     def _walk(self, first: _Trial, limit: float) -> tuple[_Trial, _Trial]:
-        """Towards the limit, to another verdict than the first trial's: the last trial before it, and that one."""
+        """Last trial with the verdict of the first, and the next one with another, on the way to the limit."""
         last, unknown = first, None
         for epsilon in self._ladder(first.epsilon, limit):
             trial = self.ask(epsilon)
@@ -259,7 +255,7 @@ class _Search:
                 return last, trial
         if unknown is None:
             raise self._out_of_range(limit)
-        # Beyond some epsilon nothing can be proven: look between it and the last one that was told.
+        # Beyond some epsilon nothing can be proven: bisect between it and the last verdict.
         while abs(unknown.epsilon - last.epsilon) > self.tolerance:
             trial = self.ask((unknown.epsilon + last.epsilon) / 2)
             if trial.verdict is None:
@@ -271,7 +267,7 @@ class _Search:
         raise self._unproven(last.epsilon, unknown.epsilon)
 
     def narrowed(self, low: _Trial, high: _Trial) -> tuple[_Trial, _Trial]:
-        """A bracket of half the width, or three quarters of it where the middle is too close to call."""
+        """Bracket of half the width, or three quarters of it where nothing is proven at the middle."""
         for share in (0.5, 0.25, 0.75):
             trial = self.ask(low.epsilon + share * (high.epsilon - low.epsilon))
             if trial.verdict is not None:

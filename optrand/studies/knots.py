@@ -1,4 +1,4 @@
-"""Labels that stand for a continuum of labels: a prior on an interval, and knots placed for it."""
+"""Prior on an interval of labels, and knots placed for it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import SMALLEST_NORMAL, Floats, frozen, real, squarable
+from optrand.base.validation import SMALLEST_NORMAL, Floats, frozen, integer, real, squarable
 from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
-from optrand.sampling.rounding import Cells, checked_knots
+from optrand.sampling.rounding import KnotCells, checked_knots
 from optrand.studies.placement import Placements
 
 __all__ = ["ContinuousPrior", "Knots", "place_knots"]
@@ -19,7 +19,7 @@ __all__ = ["ContinuousPrior", "Knots", "place_knots"]
 
 @dataclass(frozen=True, eq=False, init=False)
 class ContinuousPrior:
-    """A prior on the labels of an interval, as finitely many values and their weights.
+    """Prior on the labels of an interval, as finitely many values and their weights.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class ContinuousPrior:
     weights : (m,) array, optional
         At least 0, in any unit (counts, probabilities): they are divided by their sum. Equal by default.
     low, high : float, optional
-        The ends of the interval of all labels; by default those of the values.
+        The ends of the interval; by default those of the values.
 
     Raises
     ------
@@ -37,12 +37,10 @@ class ContinuousPrior:
 
     Notes
     -----
-    A density ``f`` is passed by quadrature, ``ContinuousPrior(nodes, rule_weights * f(nodes), low=..., high=...)``: all
-    that is computed of a prior are sums of quadratics over the cells between knots.
-
     **Public.** Knots are values of the prior and are written down in the mechanism. A sample of private labels is
-    therefore no prior: use one that is public, or private bin counts
-    (:func:`optrand.sampling.priors.private_prior`) over bins that are.
+    no prior: use public values, or private counts of public bins (:func:`optrand.sampling.priors.private_prior`).
+
+    A density ``f`` is passed by quadrature: ``ContinuousPrior(nodes, rule_weights * f(nodes), low=..., high=...)``.
 
     Examples
     --------
@@ -97,11 +95,11 @@ class ContinuousPrior:
 
     @property
     def mean(self) -> float:
-        """The mean label."""
+        """Mean label."""
         return float(self.weights @ self.values)
 
     def even_knots(self, n: int) -> Knots:
-        """`n` evenly spaced knots: what placed ones are compared with."""
+        """`n` evenly spaced knots, for comparison with placed ones."""
         knots = np.linspace(self.low, self.high, _checked_count(n))
         knots[[0, -1]] = self.low, self.high
         return Knots(self, knots)
@@ -109,7 +107,7 @@ class ContinuousPrior:
 
 @dataclass(frozen=True, eq=False)
 class Knots:
-    r"""Values to which the labels of an interval are rounded, with what the rounding costs.
+    r"""Values to which the labels of an interval are rounded, with the loss that rounding adds.
 
     .. math:: \mathtt{added} = \tfrac12 \sum_x w_x (x - t_i)(t_{i+1} - x), \qquad t_i \leq x \leq t_{i+1}
 
@@ -140,24 +138,24 @@ class Knots:
 
     @property
     def n(self) -> int:
-        """The number of knots."""
+        """Number of knots."""
         return self.values.size
 
     @property
     def added(self) -> float:
-        """Half the mean variance of rounding: what it adds to the half squared error of any unbiased randomizer."""
-        variances = Cells.of(self.values, self.prior.values).variances(self.prior.values)
+        """Half the mean variance of rounding, which adds to the half squared error of any unbiased randomizer."""
+        variances = KnotCells.of(self.values, self.prior.values).variances(self.prior.values)
         return 0.5 * math.fsum(self.prior.weights * variances)
 
     @property
     def probabilities(self) -> Floats:
-        """The prior of the knots: how often a label is rounded to each."""
-        moved = Cells.of(self.values, self.prior.values).moved(self.prior.weights)
+        """Prior of the knots: how often a label is rounded to each, shape ``(n,)``."""
+        moved = KnotCells.of(self.values, self.prior.values).moved(self.prior.weights)
         return np.where(moved < SMALLEST_NORMAL, 0.0, moved)
 
 
 def place_knots(prior: ContinuousPrior, n: int) -> Knots:
-    r"""The `n` knots to which unbiased rounding adds the least variance.
+    r"""Knots, `n` of them, to which unbiased rounding adds the least variance.
 
     .. math:: \min_{L = t_0 < \dots < t_{n-1} = U} \; \sum_x w_x (x - t_{i(x)})(t_{i(x)+1} - x)
 
@@ -175,12 +173,9 @@ def place_knots(prior: ContinuousPrior, n: int) -> Knots:
 
     Notes
     -----
-    The minimum over *all* real knots is attained on values of the prior, and a dynamic programme finds it
-    (:mod:`optrand.studies.placement`), in ``O(n m log m)`` for ``m`` values: 50 knots of 2,000 values in
-    0.06 s, of 100,000 in 7 s.
-
-    It is the least *added* loss. The loss of the randomizer between the knots depends on them too, much less:
-    :func:`optrand.knot_sweep` shows both.
+    A dynamic programme finds the minimum over all real knots (:mod:`optrand.studies.placement`), in ``O(n m log m)``
+    for ``m`` values: 50 knots of 2,000 values in 0.06 s, of 100,000 in 7 s. It is the least *added* loss; the loss of
+    the randomizer depends on the knots much less (:func:`optrand.studies.knot_sweep`).
 
     Examples
     --------
@@ -196,8 +191,4 @@ def place_knots(prior: ContinuousPrior, n: int) -> Knots:
 
 
 def _checked_count(n: object) -> int:
-    if isinstance(n, (bool, np.bool_)) or not isinstance(n, (int, np.integer)):
-        raise InvalidInput(f"the number of knots is of type {type(n).__name__}, expected an integer of at least 2")
-    if n < 2:
-        raise InvalidInput(f"the number of knots is {n}, expected at least 2: the ends of the interval")
-    return int(n)
+    return integer(n, "the number of knots", 2, why=": the ends of the interval")

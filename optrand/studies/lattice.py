@@ -1,4 +1,4 @@
-"""Evenly spaced values of which a user thinks in decimals: integers, cents."""
+"""Evenly spaced outputs in decimal steps: integers, cents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Lattice"]
 
 @dataclass(frozen=True)
 class Lattice:
-    """All ``origin + i * step`` for integers ``i``, each the float nearest to the decimal that it is.
+    """All ``origin + i * step`` for integers ``i``, each the float nearest to its decimal.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Lattice:
             raise InvalidInput(f"step is {self.step:g}, expected a distance above 0")
 
     def around(self, positions: Floats) -> Floats:
-        """The values next to each position: at or below it, and above it."""
+        """Lattice values next to each position: at or below it, and above it."""
         step, origin = Fraction(repr(self.step)), Fraction(repr(self.origin))
         # Positions, too, are the decimals that they are written as: the float 0.35 is a hair below 35 hundredths.
         below = {math.floor((Fraction(repr(position)) - origin) / step) for position in positions.tolist()}

@@ -1,10 +1,10 @@
-r"""The points of a weighted set to which rounding the whole set adds the least variance: an exact dynamic programme.
+r"""Points of a weighted set to which rounding the whole set adds the least variance: an exact dynamic programme.
 
 Unbiased randomized rounding between two neighbours :math:`a < b` of the chosen points adds
-:math:`C(a, b) = \sum_{a < x < b} w_x (x - a)(b - x)`, and the sum over neighbours is to be least for a given number of
+:math:`C(a, b) = \sum_{a < x < b} w_x (x - a)(b - x)`; the sum over neighbours is to be least for a given number of
 points, the first and the last among them.
 
-*Choosing from the set itself loses nothing.* Hold all chosen points but one and move that one, :math:`t`, between two
+*Choosing from the set itself loses nothing.* Hold all chosen points but one, :math:`t`, and move that one between two
 neighbours of the set. Then :math:`C(a, t) + C(t, b)` is a sum of terms :math:`(x - a)(t - x)` and
 :math:`(x - t)(b - x)`, linear in :math:`t`: one of the two neighbours is as good. ∎
 
@@ -14,7 +14,7 @@ neighbours of the set. Then :math:`C(a, t) + C(t, b)` is a sum of terms :math:`(
           = \sum_x w_x \big((x - a)_+ - (x - b)_+\big) \big((d - x)_+ - (c - x)_+\big) \geq 0.
 
 So the best last-but-one point never moves back as the last one moves on, and halving the range of last points finds all
-of them in :math:`O(m \log m)`; all ranges of one depth are searched together, in one pass over arrays.
+of them in :math:`O(m \log m)`, all ranges of one depth in one pass over arrays.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Cost = Callable[[Places, Places], Floats]
 
 
 class Placements:
-    """The best two, three, ... points of a weighted set, found as they are asked for.
+    """Best two, three, ... points of a weighted set, computed on demand.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Placements:
         self._choices: list[Places] = []
 
     def added(self, n: int) -> float:
-        """The variance that rounding to the best `n` points adds, times the weights."""
+        """Variance that rounding to the best `n` points adds, times the weights."""
         self._reach(n)
         return float(self._costs[n - 2][-1]) * self._width**2
 
@@ -85,7 +85,7 @@ class Placements:
         return np.unique([0, *places])
 
     def fewest(self, added: float) -> int:
-        """The least number of points that adds at most so much."""
+        """Least number of points that adds at most `added`."""
         n = 2
         while self.added(n) > added and n < self._costs[0].size:
             n += 1
@@ -99,7 +99,7 @@ class Placements:
 
 
 def _one_more(before: Floats, cost: Cost) -> tuple[Floats, Places]:
-    """``min over a <= b of before[a] + C(a, b)`` for every `b`, and the first `a` that attains it.
+    """Minimum of ``before[a] + C(a, b)`` over ``a <= b`` for every `b`, and the first `a` that attains it.
 
     Every pass settles the middle of each open range of `b`, whose `a` then bounds those of both halves.
     """

@@ -1,8 +1,4 @@
-"""Many related problems: one certified row each.
-
-:func:`sweep` answers a problem at every pair of an epsilon and a bias penalty, here or on whatever executor it is
-given. A row is a flat record of numbers, so that a :class:`Sweep` is a table to pandas and to :mod:`csv` alike.
-"""
+"""Sweeps: one certified row for every pair of an epsilon and a bias penalty, as a table for pandas or :mod:`csv`."""
 
 from __future__ import annotations
 
@@ -27,37 +23,35 @@ from optrand.solvers.dispatch import USEFUL_GAP
 
 __all__ = ["Sweep", "SweepRow", "sweep"]
 
-Told = Callable[[int, int], object]
-"""Told how many problems are done, and of how many."""
+ProgressCallback = Callable[[int, int], object]
+"""Callback for the number of problems done and that of all."""
 
 
 @dataclass(frozen=True)
 class SweepRow:
-    """One problem of a sweep: its parameters, and what is proven of its exact mechanism.
+    """One problem of a sweep: its parameters, and the certificate of its exact mechanism.
 
     Attributes
     ----------
     epsilon, bias_penalty : float
-        The problem's.
     value : float
-        The objective at the mechanism: an end of the range that follows; NaN if there is no mechanism.
+        Objective of the mechanism; NaN if there is none.
     lower, upper : float
-        The optimal value lies between them: verified.
+        Proven bounds of the optimal value.
     gap : float
         ``upper - lower`` relative to the value.
     realised_epsilon : float
-        The privacy loss of the mechanism, rounded up.
+        Privacy loss of the mechanism, rounded up.
     bias : float
-        The largest ``|E[M(y)] - y|`` over the labels.
+        Largest ``|E[M(y)] - y|`` over the labels.
     variance, squared_bias : float
-        The means under the prior, in floats. Half their sum is the mean half squared error.
+        Means under the prior, in floats. Half their sum is the mean half squared error.
     outputs : int
-        How many the mechanism uses; 0 if there is none.
+        Number of outputs in use; 0 without a mechanism.
     seconds : float
         Wall-clock time to solve, tabulate and certify.
     status : str
-        ``certified``; ``infeasible`` where no randomizer meets the constraints; ``failed`` where none was proven to be
-        any good.
+        ``certified``; ``infeasible`` where no randomizer meets the constraints; ``failed`` without a certificate.
     reason : str
         Why a row is not certified; else empty.
     """
@@ -80,26 +74,21 @@ class SweepRow:
 
 @dataclass(frozen=True)
 class Sweep(Sequence[SweepRow]):
-    """Rows in the order of the parameters; ``pandas.DataFrame(sweep)`` is the table.
-
-    Parameters
-    ----------
-    rows : tuple of SweepRow
-    """
+    """Rows in the order of the parameters; ``pandas.DataFrame(sweep)`` is the table."""
 
     rows: tuple[SweepRow, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
+        """Names of the columns."""
         return tuple(field.name for field in fields(SweepRow))
 
     def records(self) -> list[dict[str, Any]]:
-        """A dict a row."""
+        """One dict for each row."""
         return [asdict(row) for row in self.rows]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """An array a column."""
+        """One array for each column."""
         return {name: np.array([getattr(row, name) for row in self.rows]) for name in self.columns}
 
     @overload
@@ -107,11 +96,11 @@ class Sweep(Sequence[SweepRow]):
     @overload
     def __getitem__(self, index: slice) -> Sweep: ...
     def __getitem__(self, index: int | slice) -> SweepRow | Sweep:
-        """One row, or a sweep of some."""
+        """One row, or a sweep of a slice."""
         return Sweep(self.rows[index]) if isinstance(index, slice) else self.rows[index]
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Number of rows."""
         return len(self.rows)
 
 
@@ -122,7 +111,7 @@ def sweep(
     bias_penalties: Iterable[float] | None = None,
     solver: Solver | None = None,
     executor: Executor | None = None,
-    progress: bool | Told = False,
+    progress: bool | ProgressCallback = False,
 ) -> Sweep:
     """Answer a problem at every pair of an epsilon and a bias penalty.
 
@@ -137,16 +126,16 @@ def sweep(
     solver : Solver, optional
         As for :func:`optrand.solve`.
     executor : concurrent.futures.Executor, optional
-        Where problems are solved, one task each: threads, processes, or those of a cluster. By default here, in turn.
+        Solves problems in threads, processes or on a cluster, one task each. By default here, in turn.
     progress : bool or callable
-        ``True`` draws a bar on the standard error; a callable is told how many problems are done, and of how many:
-        once before the first, and then after each.
+        ``True`` draws a bar on the standard error; a callable gets the number of problems done and that of all, once
+        before the first and after each.
 
     Returns
     -------
     Sweep
-        A row a problem, penalties varying fastest, whatever the order in which tasks ended. Outputs that admit no
-        unbiased randomizer at some epsilon, or a solve that failed, make a row that says so.
+        One row for each problem, penalties varying fastest. A problem that is infeasible or not proven makes a row with
+        that status.
 
     Raises
     ------
@@ -155,14 +144,13 @@ def sweep(
 
     Notes
     -----
-    A row speaks of the exact mechanism, :func:`optrand.tabulate` of the solution. Every problem is solved from scratch:
-    an interior-point method gains little from the answer to another problem, and problems that need nothing of each
-    other can run side by side. At 53 labels on the line that is some 0.04 s a row. What any task raises, or the
-    callable, or an interrupt, cancels those that have not begun.
+    Rows are those of the exact mechanism, :func:`optrand.tabulate` of the solution. Every problem is solved from
+    scratch, at 53 labels on the line in some 0.04 s. An exception of a task or of the callable, or an interrupt,
+    cancels the tasks that have not begun.
 
     Examples
     --------
-    The price of less bias, from the least loss there is to none:
+    Variance against bias, from the least loss to none:
 
     >>> import math
     >>> import optrand
@@ -175,21 +163,21 @@ def sweep(
     10.0 1.470 0.084 True
      inf 3.891 0.000 True
     """
-    questions = [
-        _question(problem, epsilon, penalty)
+    cases = [
+        _case(problem, epsilon, penalty)
         for epsilon, penalty in itertools.product(
             _listed(epsilons, problem.epsilon, "epsilons"),
             _listed(bias_penalties, problem.bias_penalty, "bias_penalties"),
         )
     ]
-    rows: list[SweepRow | None] = [question if isinstance(question, SweepRow) else None for question in questions]
-    asked = {i: question for i, question in enumerate(questions) if isinstance(question, Problem)}
-    done = len(rows) - len(asked)
-    with _teller(progress) as tell, closing(_answers(asked, solver, executor)) as answers:
-        tell(done, len(rows))
+    rows: list[SweepRow | None] = [case if isinstance(case, SweepRow) else None for case in cases]
+    problems = {i: case for i, case in enumerate(cases) if isinstance(case, Problem)}
+    done = len(rows) - len(problems)
+    with _callback(progress) as report, closing(_answers(problems, solver, executor)) as answers:
+        report(done, len(rows))
         for i, row in answers:
             rows[i], done = row, done + 1
-            tell(done, len(rows))
+            report(done, len(rows))
     return Sweep(tuple(row for row in rows if row is not None))
 
 
@@ -204,25 +192,25 @@ def _listed(given: object, own: float, name: str) -> list[float]:
     return numbers
 
 
-def _question(problem: Problem, epsilon: float, penalty: float) -> Problem | SweepRow:
-    """The problem with these parameters, or the row that says why there is none."""
+def _case(problem: Problem, epsilon: float, penalty: float) -> Problem | SweepRow:
+    """Problem with these parameters, or the row of an infeasible one."""
     try:
         return replace(problem, epsilon=epsilon, bias_penalty=penalty)
     except Infeasible as error:
-        return _unanswered(float(epsilon), float(penalty), "infeasible", str(error))
+        return _empty(float(epsilon), float(penalty), "infeasible", str(error))
 
 
 def _answers(
-    asked: dict[int, Problem], solver: Solver | None, executor: Executor | None
+    problems: dict[int, Problem], solver: Solver | None, executor: Executor | None
 ) -> Generator[tuple[int, SweepRow]]:
-    """Every row with its place, as soon as it is there."""
+    """All rows with their places, in the order in which they are done."""
     if executor is None:
-        for i, problem in asked.items():
+        for i, problem in problems.items():
             yield i, _answer(problem, solver)
         return
     places = {}
     try:
-        for i, problem in asked.items():
+        for i, problem in problems.items():
             places[executor.submit(_answer, problem, solver)] = i
         for future in as_completed(places):
             yield places[future], future.result()
@@ -232,7 +220,7 @@ def _answers(
 
 
 def _answer(problem: Problem, solver: Solver | None) -> SweepRow:
-    """Solve, tabulate and certify one problem; what a solve raises on purpose is its outcome."""
+    """Row of one problem, solved, tabulated and certified; a solver's failure is a row, too."""
     start = time.perf_counter()
     try:
         mechanism = tabulate(solve(problem, solver))
@@ -240,7 +228,7 @@ def _answer(problem: Problem, solver: Solver | None) -> SweepRow:
         proof.require(gap=USEFUL_GAP)
     except OptrandError as error:
         status = "infeasible" if isinstance(error, Infeasible) else "failed"
-        row = _unanswered(problem.epsilon, problem.bias_penalty, status, str(error))
+        row = _empty(problem.epsilon, problem.bias_penalty, status, str(error))
         known = error.certificate if isinstance(error, NotCertified) else None
         return replace(row, seconds=time.perf_counter() - start, **({} if known is None else _proven(known)))
     seconds = time.perf_counter() - start
@@ -264,7 +252,7 @@ def _proven(proof: Certificate) -> dict[str, Any]:
     return {"realised_epsilon": proof.epsilon, **{name: getattr(proof, name) for name in names}}
 
 
-def _unanswered(epsilon: float, penalty: float, status: str, reason: str) -> SweepRow:
+def _empty(epsilon: float, penalty: float, status: str, reason: str) -> SweepRow:
     unknown = dict.fromkeys(
         ("value", "lower", "upper", "gap", "realised_epsilon", "bias", "variance", "squared_bias"), math.nan
     )
@@ -272,8 +260,8 @@ def _unanswered(epsilon: float, penalty: float, status: str, reason: str) -> Swe
 
 
 @contextmanager
-def _teller(progress: bool | Told) -> Iterator[Told]:
-    """Callback for the progress: the caller's own, a bar that goes when all is done, or one that does nothing."""
+def _callback(progress: bool | ProgressCallback) -> Iterator[ProgressCallback]:
+    """Callback for the progress: the caller's own, a bar that is erased at the end, or one that does nothing."""
     if not isinstance(progress, bool):
         if not callable(progress):
             raise InvalidInput(f"progress is of type {type(progress).__name__}, expected a bool or a function")

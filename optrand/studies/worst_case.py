@@ -1,11 +1,9 @@
-r"""Randomizers for labels of which no prior is known: the largest loss over labels as small as it can be.
+r"""Randomizers for labels without a known prior, with the least largest loss over labels.
 
 .. math:: \min_M \max_y \Big( \tfrac12 E[(v - y)^2] + \tfrac{\lambda}{2} (E[v] - y)^2 \Big), \qquad v \sim M(y)
 
-over epsilon-DP randomizers, unbiased where :math:`\lambda` is infinite: then the loss of a label is half the variance
-of its output. The largest loss over labels is the largest average over priors, and both sides are convex, so the value
-is also :math:`\max_p \min_M`: some worst prior, which the solver finds along with the randomizer, proves that no other
-randomizer does better.
+over epsilon-DP randomizers, unbiased where :math:`\lambda` is infinite. The value is also :math:`\max_p \min_M` of the
+average loss, so a worst prior proves it (``docs/mathematics.md``, Corollary 4).
 """
 
 from __future__ import annotations
@@ -17,19 +15,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.numerals import shown_above
 from optrand.base.validation import Floats
 from optrand.base.validation import labels as checked_labels
-from optrand.certificates.certificate import Certificate
-from optrand.certificates.largest_loss import certify_largest_loss, label_losses
+from optrand.certificates.certificate import Certificate, certify
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import Grid, OutputSet, as_output_set
 from optrand.model.problem import regression
-from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Solution
-from optrand.solvers.dispatch import USEFUL_GAP, solve
+from optrand.solvers.dispatch import accepted, solve
 from optrand.solvers.flow.minimax_solver import MinimaxFlow
 from optrand.solvers.translation import near_zero
 
@@ -37,36 +32,32 @@ __all__ = ["Minimax", "minimax"]
 
 
 @dataclass(frozen=True, eq=False)
-class Minimax:
-    """A claim: no epsilon-DP randomizer has a smaller largest loss over labels, and this prior shows why.
+class Minimax(Solution):
+    """Minimax randomizer: a solution under the worst prior that proves it.
 
     Attributes
     ----------
-    solution : Solution
-        The problem under the worst prior that was found, the randomizer, and the multipliers of the bound.
+    problem : Problem
+        Under the worst prior that was found.
+    randomizer : Randomizer
+    dual : Dual
+    stats : Stats
     """
-
-    solution: Solution
 
     @property
     def prior(self) -> Floats:
-        """The worst prior, often with zeros: at labels whose loss stays below the largest."""
-        return self.solution.problem.prior
-
-    @property
-    def randomizer(self) -> Randomizer:
-        """The randomizer in floats."""
-        return self.solution.randomizer
+        """Worst prior, often with zeros: at labels whose loss stays below the largest."""
+        return self.problem.prior
 
     @cached_property
     def losses(self) -> Floats:
         """Loss of each label; half the variance of its output where no bias is allowed."""
-        return label_losses(self.solution.problem, self.randomizer)
+        return self.randomizer.losses(bias_penalty=self.problem.bias_penalty)
 
     @cached_property
     def certificate(self) -> Certificate:
-        """Certificate of the randomizer (:func:`optrand.certify_largest_loss`)."""
-        return certify_largest_loss(self.solution)
+        """Certificate of the largest loss, ``certify(self, worst_case=True)``."""
+        return certify(self, worst_case=True)
 
     @property
     def lower(self) -> float:
@@ -75,18 +66,23 @@ class Minimax:
 
     @property
     def upper(self) -> float:
-        """The largest loss over labels; infinite if the randomizer is not feasible."""
+        """Largest loss over labels; infinite if the randomizer is not feasible."""
         return self.certificate.upper
 
+    @property
+    def solution(self) -> Solution:
+        """The answer itself."""
+        return self
+
     def tabulate(self) -> Mechanism:
-        """The exact mechanism; ``optrand.certify_largest_loss`` states what is proven of it."""
-        return tabulate(self.solution)
+        """Exact mechanism, to be certified by ``certify(mechanism, worst_case=True)``."""
+        return tabulate(self)
 
 
 def minimax(
     labels: ArrayLike, epsilon: float, *, bias_penalty: float = math.inf, outputs: OutputSet | None = None
 ) -> Minimax:
-    """The epsilon-DP randomizer whose largest loss over labels is least: for when no prior is known.
+    """Epsilon-DP randomizer whose largest loss over labels is least: for when no prior is known.
 
     Parameters
     ----------
@@ -95,9 +91,9 @@ def minimax(
     epsilon : float
         Privacy budget in nats.
     bias_penalty : float
-        What half a squared bias costs; by default no bias is allowed. Above 0.
+        Factor of half the squared bias, above 0; by default no bias is allowed.
     outputs : Line or Interval, optional
-        Where outputs may lie; by default the line.
+        By default the line.
 
     Returns
     -------
@@ -107,26 +103,25 @@ def minimax(
     Raises
     ------
     InvalidInput
-        Outputs on a grid, or bias without a price.
+        Outputs on a grid, or a bias penalty of 0.
     Infeasible
         An interval in which there is no unbiased epsilon-DP randomizer.
     NotCertified
-        If the answer is not feasible, or no useful bound was found.
+        The answer is not feasible, or no useful bound was found.
 
     Notes
     -----
-    The largest loss is the largest average over priors; it is convex in the randomizer and linear in the prior, so the
-    least largest loss is the largest of the best averages, which is what the cone program of
-    :mod:`optrand.solvers.flow.minimax_program` computes. Neither side need be unique. At 53 labels a tenth of a second.
+    The cone program is :mod:`optrand.solvers.flow.minimax_program`. Neither the randomizer nor the prior need be
+    unique. At 53 labels a tenth of a second.
 
     Examples
     --------
-    Three labels, no prior: the middle one weighs as much as both ends.
+    Three labels; in the worst prior the middle one weighs as much as both ends.
 
     >>> import optrand
-    >>> answer = optrand.minimax([0, 1, 2], epsilon=1.0)
+    >>> answer = optrand.studies.minimax([0, 1, 2], epsilon=1.0)
     >>> mechanism = answer.tabulate()
-    >>> proof = optrand.certify_largest_loss(mechanism).require(gap=1e-12)
+    >>> proof = optrand.certify(mechanism, worst_case=True).require(gap=1e-12)
     >>> round(proof.upper, 6), answer.prior.round(6).tolist()
     (1.966347, [0.25, 0.5, 0.25])
     """
@@ -140,15 +135,8 @@ def minimax(
     if not problem.bias_penalty:
         raise InvalidInput("bias_penalty is 0, expected a number above 0 or math.inf")
     try:
-        answer = Minimax(solve(problem) if problem.k == 1 else near_zero(problem, MinimaxFlow()))
+        found = solve(problem) if problem.k == 1 else near_zero(problem, MinimaxFlow())
     except SolverFailed as error:
         raise NotCertified(f"no solution: {error}") from error
-    proof = answer.certificate
-    if proof.findings or not proof.gap <= USEFUL_GAP:
-        reason = "; ".join(proof.findings) or f"the verified gap is {shown_above(proof.gap, 3)}"
-        raise NotCertified(
-            f"the solver's answer could not be certified ({reason}): the best solution is attached as .solution",
-            certificate=proof,
-            solution=answer.solution,
-        )
-    return answer
+    answer = Minimax(found.problem, found.randomizer, found.dual, found.stats)
+    return accepted(answer, answer.certificate)

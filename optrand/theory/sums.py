@@ -31,9 +31,10 @@ def times(numbers: Iterable[Fraction]) -> Fraction:
     return math.prod(numbers, start=Fraction(1))
 
 
-def largest_ratio(laws: Sequence[Mapping[Key, Fraction]]) -> Fraction | float:
-    """Largest ratio of the probabilities of one outcome under two laws; infinite if one of them is 0."""
-    rows = ([law.get(outcome, Fraction(0)) for law in laws] for outcome in set().union(*laws))
+def largest_ratio(laws: Sequence[Mapping[Key, Fraction]] | Sequence[Sequence[Fraction]]) -> Fraction | float:
+    """Largest ratio of the probabilities of one outcome under two laws, or two rows; infinite if one of them is 0."""
+    tables: list[Mapping[Any, Fraction]] = [law if isinstance(law, Mapping) else dict(enumerate(law)) for law in laws]
+    rows = ([table.get(outcome, Fraction(0)) for table in tables] for outcome in set().union(*tables))
     ends = [(min(chances), max(chances)) for chances in rows]
     return max((high / low if low else math.inf for low, high in ends if high), default=Fraction(1))
 

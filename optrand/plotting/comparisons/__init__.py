@@ -1,14 +1,12 @@
-"""Pictures that compare: many randomizers, many problems, many runs, in one figure each.
+"""Pictures that compare many randomizers, problems or runs, drawn from computed records.
 
 ============================  =========================================================================================
-:func:`frontier_figure`       the least variance for every bias, from a :class:`optrand.Sweep`
+:func:`frontier_figure`       least variance for every bias, from a :class:`optrand.studies.Sweep`
 :func:`moments_figure`        loss, variance and bias against epsilon for several randomizers ([B23], Figure 4(a))
-:func:`rr_with_prior_figure`  what RRWithPrior gains by each `k`, and which `k` it chooses ([G21], Algorithm 2)
-:func:`shares_figure`         the shares of the labels behind a release, their errors, and the truth where it is known
+:func:`rr_with_prior_figure`  gain of RRWithPrior by each `k`, and the `k` it chooses ([G21], Algorithm 2)
+:func:`shares_figure`         shares of the labels behind a release, their errors, and the truth where it is known
 :func:`times_figure`          solve time against mesh size or the number of labels, from rows of benchmarks
 ============================  =========================================================================================
-
-Each takes records and draws them: what is compared is computed elsewhere.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ MARKERS = "os^DvPX*<>ph"
 
 
 def looks(names: Collection[object], what: str) -> list[dict[str, Any]]:
-    """One look for each of some curves, no two with one marker: colour is never all that tells them apart.
+    """Looks of some curves, no two with one marker, so that they can be told apart without colour.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def logarithmic(axes: Axes, *, y: bool = False) -> None:
 
 
 def light(axes: Axes) -> None:
-    """A light grid behind what is drawn, and no frame."""
+    """Draw a light grid behind the curves, and no frame."""
     axes.grid(which="major", color="#d9d9d9", linewidth=0.5)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

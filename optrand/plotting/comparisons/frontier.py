@@ -1,4 +1,4 @@
-"""The price of bias: the least variance for every bias."""
+"""Price of bias: the least variance for every bias."""
 
 from __future__ import annotations
 
@@ -25,20 +25,14 @@ ENDS: tuple[tuple[float, str, dict[str, Any]], ...] = (
 
 
 def frontier_figure(sweep: Iterable[SweepRow]) -> Figure:
-    """Standard deviation against bias, and both against the penalty on bias, one curve for every epsilon.
+    """Standard deviation against bias, and both against the bias penalty, one curve for every epsilon.
 
-    Every point is the randomizer with the least variance for its bias, and proven to be: there is none below it.
+    Every point is proven to have the least variance for its bias; the title counts the rows that are not certified.
 
     Parameters
     ----------
     sweep : Sweep, or some of its rows
         Over bias penalties; several epsilons make several curves.
-
-    Returns
-    -------
-    Figure
-        Of the certified rows; the panel over penalties only if there are any between 0 and infinity. The title counts
-        the rows, and those that were left out for want of a proof.
 
     Raises
     ------
@@ -50,7 +44,7 @@ def frontier_figure(sweep: Iterable[SweepRow]) -> Figure:
     >>> import math
     >>> import optrand
     >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
-    >>> figure = frontier_figure(optrand.sweep(problem, bias_penalties=[0.0, 1.0, math.inf]))
+    >>> figure = frontier_figure(optrand.studies.sweep(problem, bias_penalties=[0.0, 1.0, math.inf]))
     >>> figure.get_suptitle()
     'The least variance for every bias: 3 certified randomizers'
     """

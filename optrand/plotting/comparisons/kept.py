@@ -1,4 +1,4 @@
-"""Number of labels that RRWithPrior keeps, and why ([G21], Algorithm 2)."""
+"""Number of labels that RRWithPrior keeps, and the gain by it ([G21], Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from optrand.plotting.comparisons.curves import CURVES, light, logarithmic, look
 __all__ = ["rr_with_prior_figure"]
 
 SHARPNESS = (0.5, 1.0, 2.0)
-"""The powers of the prior that have a curve each."""
+"""Powers of the prior that have a curve each."""
 
 RANGE = (1 / 8, 8.0)
-"""The powers of the prior along an axis."""
+"""Ends of the axis of powers of the prior."""
 
 EPSILONS = (0.05, 16.0)
 POINTS = 161
 SEPARATE = 60
-"""Up to so many labels each `k` has a point of its own."""
+"""Largest number of labels at which each `k` has a point of its own."""
 
 
 def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float]) -> Figure:
-    r"""The gain of RRWithPrior by the number of labels it keeps, and that number by epsilon and by the prior.
+    r"""Gain of RRWithPrior by the number of labels it keeps, and that number by epsilon and by the prior.
 
-    With :math:`P_k` the sum of the `k` largest priors the first panel shows
+    With :math:`P_k` the sum of the `k` largest priors the first panel shows the probability
 
-    .. math:: w_k = \frac{e^\epsilon P_k}{e^\epsilon + k - 1},
+    .. math:: w_k = \frac{e^\epsilon P_k}{e^\epsilon + k - 1}
 
-    the probability that randomized response on the `k` likeliest labels returns the label. RRWithPrior takes the `k`
-    where it is greatest: the large mark. The other panels show that `k`, against epsilon and against the sharpness `s`
-    of a prior in proportion to :math:`p_y^s`: 1 is the prior itself, 0 would make it uniform.
+    that randomized response on the `k` likeliest labels returns the label. Its maximum, the large mark, is the `k` of
+    RRWithPrior, and optimal (:func:`optrand.rr_with_prior`). The other panels show that `k` against epsilon and against
+    the power `s` of a prior in proportion to :math:`p_y^s`.
 
     Parameters
     ----------
@@ -51,18 +51,10 @@ def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float]) -> Figu
     epsilons : iterable of float
         In nats, one curve each in the first and last panel.
 
-    Returns
-    -------
-    Figure
-
     Raises
     ------
     InvalidInput
-        Parameters without meaning, or too many curves.
-
-    Notes
-    -----
-    The greatest :math:`w_k` is the optimum of LP1, proven by the dual of :func:`optrand.rr_with_prior`.
+        Too many curves.
 
     Examples
     --------
@@ -125,7 +117,7 @@ def _draw_steps(axes: Axes, x: Floats, counts: NDArray[np.intp], look: dict[str,
 
 
 def _sharpened(p: Floats, powers: Floats) -> Floats:
-    """The prior to each of some powers, a row each, computed from logarithms so that no row vanishes."""
+    """Powers of the prior, a row each, computed from logarithms so that no row vanishes."""
     logarithms = np.full((powers.size, p.size), -np.inf)
     logarithms[:, p > 0] = powers[:, np.newaxis] * np.log(p[p > 0] / p.max())
     weights = np.exp(logarithms)

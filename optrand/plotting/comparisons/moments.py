@@ -1,4 +1,4 @@
-"""Loss, variance and bias against epsilon: what each randomizer costs, as in [B23], Figure 4(a)."""
+"""Loss, variance and bias of randomizers against epsilon, as in [B23], Figure 4(a)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from optrand.plotting.comparisons.curves import CURVES, light, logarithmic, look
 __all__ = ["Answer", "moments_figure"]
 
 Answer = Moments | Solution | Mechanism
-"""Types that a randomizer may be drawn from; a solution or a mechanism must be feasible for its own problem."""
+"""Randomizers that can be drawn; a solution or a mechanism must be feasible for its own problem."""
 
 PANELS = ("noisy label loss", "standard deviation", "root mean squared bias")
 
@@ -33,27 +33,22 @@ def moments_figure(
 ) -> Figure:
     """Noisy label loss, standard deviation and bias against epsilon, one curve a randomizer.
 
-    All are means under one prior; the loss is half the mean squared error, and thus half the sum of the squares in the
-    other two panels.
+    All are means under one prior; the loss is half the mean squared error, the sum of the squares in the other panels.
 
     Parameters
     ----------
     randomizers : mapping of names to functions of epsilon
-        What a function returns is described by :data:`Answer`. Where it raises `Infeasible`, or where a moment is
-        infinite, the curve has no point.
+        Functions return an :data:`Answer`. Where one raises `Infeasible`, or a moment is infinite, the curve has no
+        point.
     prior : (k,) array
-        Probabilities of the labels that the moments belong to.
+        Probabilities of the labels.
     epsilons : iterable of float
         In nats.
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------
     InvalidInput
-        An answer of another kind or for another number of labels, too many curves, or parameters without meaning.
+        An answer of another kind or for another number of labels, or too many curves.
     NotCertified
         A solution or mechanism that is not private, or not feasible in another way.
 
@@ -98,7 +93,7 @@ def moments_figure(
 def _means(name: str, function: Callable[[float], Answer], budgets: Sequence[float], weights: Floats) -> Floats:
     """Loss, deviation and bias at each epsilon, shape ``(3, number of epsilons)``; NaN where there is nothing to draw.
 
-    On an axis of logarithms zero has no place, so a deviation or a loss of zero is left out, too.
+    A deviation or a loss of zero, which has no place on a logarithmic axis, is left out, too.
     """
     found = np.full((3, len(budgets)), math.nan)
     for place, epsilon in enumerate(budgets):
@@ -118,7 +113,7 @@ def _moments(name: str, answer: Answer, k: int) -> Moments:
     if isinstance(answer, (Solution, Mechanism)):
         certify(answer).require(gap=math.inf)
         if isinstance(answer, Mechanism):
-            answer = Moments.of_mechanism(answer)
+            answer = answer.moments(answer.labels)
         else:
             answer = Moments(answer.randomizer.biases, answer.randomizer.variances)
     if not isinstance(answer, Moments):
@@ -131,6 +126,6 @@ def _moments(name: str, answer: Answer, k: int) -> Moments:
 
 
 def _highest(curves: Sequence[object]) -> float:
-    """The top of an axis; biases that are only rounding lie at its bottom."""
+    """Top of an axis; biases that are only rounding lie at its bottom."""
     amounts = np.concatenate([np.asarray(curve, dtype=np.float64) for curve in curves])
     return max(float(np.nanmax(amounts, initial=0.0)), 1e-6)

@@ -1,4 +1,4 @@
-"""Shares of labels estimated from a release: the unbiased histogram, how far to trust it, and its projection."""
+"""Shares of labels estimated from a release: the unbiased histogram, its errors, and its projection."""
 
 from __future__ import annotations
 
@@ -28,30 +28,26 @@ LARGEST_MARK = 4.5
 
 
 def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None) -> Figure:
-    """The share of every label as a release tells it, in a band of two noise errors either way.
+    """Unbiased share of every label in a release, in a band of two noise errors either way.
 
-    The noise error is what the mechanism's noise leaves open of the table that was released. The unbiased shares may be
-    negative; the nearest histogram without negative shares is drawn beside them.
+    Noise errors are those of the released table. Unbiased shares may be negative; the nearest histogram without
+    negative shares is drawn beside them.
 
     Parameters
     ----------
     histogram : Histogram
         Of :func:`optrand.estimate.histogram`.
     truth : (k,) array, optional
-        The table's own shares, where they are known: in an experiment.
-
-    Returns
-    -------
-    Figure
+        The table's own shares, in an experiment.
 
     Raises
     ------
     InvalidInput
-        No histogram, or true shares that are none of its labels'.
+        True shares that are no histogram of the labels.
 
     Notes
     -----
-    The errors of all labels are computed when they are drawn: at 2,001 labels a second.
+    Errors are computed for all labels: at 2,001 labels a second.
 
     Examples
     --------

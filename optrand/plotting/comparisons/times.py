@@ -1,4 +1,4 @@
-"""Solving times, from rows that a benchmark has left."""
+"""Solve times against a size, from rows of a benchmark."""
 
 from __future__ import annotations
 
@@ -38,19 +38,15 @@ def times_figure(rows: Iterable[Row], *, size: str, series: str, title: str = ""
     Parameters
     ----------
     rows : iterable of mappings
-        Of a benchmark: `seconds`, and the two columns below. Without `seconds` (None) the solve was given up: an arrow
-        above all times, and no lower than the row's `limit` if it has one, stands at the first such size. Without a
-        size (None) a method needs none: a horizontal line.
+        With `seconds`, and the two columns below. Without `seconds` (None) the solve was given up: an arrow above all
+        times, and no lower than the row's `limit` if it has one, stands at the first such size. Without a size (None) a
+        method needs none: a horizontal line.
     size : str
-        The column of sizes, such as ``"mesh"`` or ``"k"``.
+        Column of sizes, such as ``"mesh"`` or ``"k"``.
     series : str
-        The column that tells the curves apart, such as ``"method"`` or ``"prior"``.
+        Column of the curves, such as ``"method"`` or ``"prior"``.
     title : str
-        Says what was solved, and where it was measured.
-
-    Returns
-    -------
-    Figure
+        What was solved, and on which machine.
 
     Raises
     ------
@@ -106,7 +102,7 @@ def _draw(axes: Axes, name: str, curve: Sequence[Row], size: str, look: dict[str
 def _draw_given_up(
     axes: Axes, curve: Sequence[Row], size: str, place: tuple[float, float], look: dict[str, Any]
 ) -> None:
-    """An arrow at the first size without a time, and a dotted line to it from the last one with a time before."""
+    """Draw an arrow at the first size without a time, and a dotted line to it from the last time before."""
     missed, height = place
     sizes, seconds = _points([row for row in curve if row[size] is not None and row[size] < missed], size)
     line: Any = {"color": look["color"], "linestyle": ":", "linewidth": 0.8}

@@ -1,13 +1,4 @@
-"""One page that shows a mechanism: its certificate, its budget and its pictures, for people who do not run Python.
-
-===============================  ===========================================================
-:func:`report_page`              the page, as HTML
-:mod:`~optrand.plotting.report.facts`     what it states: tables of numbers, sentences about privacy
-:mod:`~optrand.plotting.report.pictures`  what it shows: the pictures, and what each says in words
-:mod:`~optrand.plotting.report.svg`       figures as pieces of a page
-:mod:`~optrand.plotting.report.page`      the page around them
-===============================  ===========================================================
-"""
+"""Report: one page with a mechanism's certificate, budget and pictures, for people who do not run Python."""
 
 from __future__ import annotations
 

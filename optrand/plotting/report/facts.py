@@ -1,4 +1,4 @@
-"""Facts of a report in words and numbers, each as text that is yet to be escaped."""
+"""Facts of a report in words and numbers, as text that is yet to be escaped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from optrand.plotting.style import above, number_texts, spread
 __all__ = ["budget_facts", "budget_sentences", "certificate_facts", "label_rows", "verdict"]
 
 ROWS = 21
-"""The most labels that are listed."""
+"""Largest number of labels that are listed."""
 
 LOSSES = {
     "squared": "half the mean squared error",
@@ -33,7 +33,7 @@ Facts = list[tuple[str, str]]
 
 
 def verdict(proof: Certificate) -> tuple[bool, str]:
-    """Verdict on a proof: whether all is proven that can be, and the sentence that says so.
+    """Verdict of a certificate, whether all is proven that can be, and its sentence.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def verdict(proof: Certificate) -> tuple[bool, str]:
 
 
 def certificate_facts(mechanism: Mechanism, proof: Certificate) -> Facts:
-    """Facts of the question, and of what is proven of the answer."""
+    """Facts of the problem, and of the certificate of the answer."""
     problem = mechanism.problem
     optimum = (
         f"between {shown_below(proof.lower)} and {shown_above(proof.upper)}"
@@ -83,7 +83,7 @@ def _objective(problem: Problem) -> str:
 
 
 def budget_facts(mechanism: Mechanism) -> Facts:
-    """Facts of the budget: what was to be spent, and what is."""
+    """Facts of the budget: the stated one, and the verified one."""
     ratio = mechanism.realised_ratio
     digits = Context(prec=20, rounding=ROUND_CEILING).divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
     return [
@@ -98,7 +98,7 @@ def budget_facts(mechanism: Mechanism) -> Facts:
 
 
 def budget_sentences(mechanism: Mechanism) -> Sequence[str]:
-    """Meaning of the budget to somebody whose label is released, and to whoever releases it."""
+    """Meaning of the budget for somebody whose label is released, and for whoever releases it."""
     ratio = mechanism.realised_ratio
     likely = math.ceil(1000 * ratio / (1 + ratio)) / 1000
     return (

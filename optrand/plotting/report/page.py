@@ -1,4 +1,4 @@
-"""The page: one file of HTML that needs no network, no script and no font, and can be read aloud."""
+"""Page of a report: one file of HTML without network, script or font, which can be read aloud."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from optrand.plotting.subject import counted
 __all__ = ["report_page"]
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""A browser that is told so refuses to run anything, or to fetch anything, whatever the page says."""
+"""Content security policy, by which a browser runs no script and fetches nothing."""
 
 LOOK = f"""
 :root {{ color-scheme: light; }}
@@ -43,7 +43,10 @@ pre {{ background: #f4f4f4; padding: .75rem 1rem; white-space: pre-wrap; overflo
 
 
 def report_page(mechanism: Mechanism, certificate: Certificate, *, name: str = "mechanism.json") -> str:
-    """The page of one mechanism: certificate, budget, labels and pictures.
+    """Page of one mechanism, a whole HTML document: certificate, budget, labels and pictures.
+
+    It has no scripts and no references to anything outside it, and equal mechanisms give equal pages. A picture that a
+    mechanism does not have is replaced by the reason.
 
     Parameters
     ----------
@@ -51,18 +54,7 @@ def report_page(mechanism: Mechanism, certificate: Certificate, *, name: str = "
     certificate : Certificate
         Of this mechanism: :func:`optrand.certify`.
     name : str
-        The file that readers are told to verify.
-
-    Returns
-    -------
-    str
-        A whole HTML document. It holds no script and refers to nothing outside itself, and says so to the browser.
-        Equal mechanisms give equal pages.
-
-    Notes
-    -----
-    A picture that a mechanism does not have, such as the flow of a table whose columns are no intervals, is replaced by
-    the reason.
+        File that readers are to verify.
 
     Examples
     --------

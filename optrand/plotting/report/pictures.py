@@ -1,7 +1,4 @@
-"""The pictures of a report, and what each of them says in words.
-
-They are those of :mod:`optrand.plotting.gallery`, in its order.
-"""
+"""Pictures of a report, those of :mod:`optrand.plotting.gallery`, with their meanings in words."""
 
 from __future__ import annotations
 
@@ -20,14 +17,7 @@ __all__ = ["WORDS", "Shown", "Words", "shown"]
 
 @dataclass(frozen=True)
 class Words:
-    """Heading and meaning of one kind of picture.
-
-    Attributes
-    ----------
-    heading : str
-    meaning : str
-        What is to be seen. Beside the title of the figure it is what stands for a figure that cannot be seen.
-    """
+    """Heading and meaning of one kind of picture; the meaning stands for a picture that cannot be seen."""
 
     heading: str
     meaning: str
@@ -70,12 +60,12 @@ WORDS = MappingProxyType(
         ),
     }
 )
-"""By the names of :data:`optrand.plotting.gallery.DRAWINGS`."""
+"""Words by the names of :data:`optrand.plotting.gallery.DRAWINGS`."""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A picture of one mechanism, or why there is none."""
+    """Picture of one mechanism, or the reason why there is none."""
 
     name: str
     words: Words

@@ -1,4 +1,4 @@
-"""A figure as a piece of a page: SVG without anything that would clash with other figures, or leave the page."""
+"""Figures as pieces of a page: SVG that shares nothing with other figures and refers to nothing outside."""
 
 from __future__ import annotations
 
@@ -14,27 +14,22 @@ from optrand.plotting.style import STYLE
 __all__ = ["STROKES", "inline_svg"]
 
 STROKES = "stroke-linejoin: round; stroke-linecap: butt;"
-"""What matplotlib asks of every stroke, in a style sheet of each figure that on a page would be one of the whole."""
+"""Matplotlib's style of strokes, which each figure would otherwise state for the whole page."""
 
 LEFT_OUT = re.compile(r"<metadata>.*?</metadata>|<!--.*?-->|<style[^>]*>.*?</style>", re.DOTALL)
 OPENING = re.compile(r'<svg [^>]*?viewBox="(?P<box>[^"]*)"[^>]*>', re.DOTALL)
 
 
 def inline_svg(figure: Figure, *, name: str, title: str, text: str) -> str:
-    """A figure as an ``svg`` element of an HTML page, as wide as the page allows.
+    """Figure as an ``svg`` element of an HTML page, as wide as the page allows, without fonts; equal for equal figures.
 
     Parameters
     ----------
     figure : Figure
     name : str
-        A word in front of every id, so that the figures of one page do not share any.
+        Prefix of every id, unique on a page.
     title, text : str
-        What a reader who does not see the figure is told: its name, and what it shows.
-
-    Returns
-    -------
-    str
-        Letters are drawn as paths, so that the figure needs no font; equal figures give equal text.
+        Name and description, for readers who do not see the figure.
 
     Examples
     --------

@@ -25,7 +25,7 @@ from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.conic import ConicProgram
 from optrand.solvers.bins.costs import Starts
 
-__all__ = ["Cut", "Knots", "quotient"]
+__all__ = ["BinKnots", "Cut", "quotient"]
 
 STEPS = 0.1
 """Weight of steps from knot to knot, beside the change of a knot itself."""
@@ -43,7 +43,7 @@ class Cut:
 
 
 @dataclass(frozen=True, eq=False)
-class Knots:
+class BinKnots:
     """Knots for the labels of each bin: `most` of them, or as many as there are labels.
 
     Attributes
@@ -57,7 +57,7 @@ class Knots:
 
     Examples
     --------
-    >>> Knots(np.array([0, 1]), 6, 3).basis.toarray().tolist()[1:4]
+    >>> BinKnots(np.array([0, 1]), 6, 3).basis.toarray().tolist()[1:4]
     [[0.0, 1.0, 0.0, 0.0], [0.0, 0.5, 0.5, 0.0], [0.0, 0.0, 1.0, 0.0]]
     """
 
@@ -76,9 +76,9 @@ class Knots:
         return bool(self.most >= self.sizes.max())
 
     @property
-    def finer(self) -> Knots:
+    def finer(self) -> BinKnots:
         """Twice as many."""
-        return Knots(self.starts, self.k, 2 * self.most)
+        return BinKnots(self.starts, self.k, 2 * self.most)
 
     @cached_property
     def bins(self) -> NDArray[np.intp]:

@@ -42,7 +42,7 @@ from optrand.certificates.prices import price
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
 from optrand.solvers.bins.costs import Starts
-from optrand.solvers.bins.cuts import Cut, Knots, quotient
+from optrand.solvers.bins.cuts import BinKnots, Cut, quotient
 from optrand.solvers.bins.graph import BinGraph, spread
 
 __all__ = ["bin_dual"]
@@ -83,7 +83,7 @@ def bin_dual(graph: BinGraph, starts: Starts, *, gap: float, rounds: int) -> Flo
     if not broken:
         return shares.alpha(best)
     position = middle = shares.mended(best)
-    knots, cuts = Knots(starts, shares.problem.k, KNOTS), list[Cut]()
+    knots, cuts = BinKnots(starts, shares.problem.k, KNOTS), list[Cut]()
     for _ in range(rounds):
         broken, worst = shares.broken(position, gap)
         if worst < least:
@@ -177,10 +177,8 @@ class _Shares:
         return self.balanced(np.clip(quotient(alpha - self.lowest, self.widths), 0.0, 1.0))
 
     def cut(self, position: Floats, labels: NDArray[np.intp], excess: float) -> Cut:
-        """Cut on labels that hold too much; of bins that they fill by more than half, on what they leave out.
-
-        The sums over bins do not change, and without them a label that holds little counts as much as one with more.
-        """
+        """Cut on labels that hold too much; of bins that they fill by more than half, on what they leave out."""
+        # The sums over bins do not change, and without them a label that holds little counts as much as one with more.
         weights = np.zeros(self.problem.k)
         weights[labels] = self.widths[labels]
         filled = 2 * self._sums(weights) > self._sums(self.widths)
@@ -188,7 +186,7 @@ class _Shares:
         chosen = np.flatnonzero(weights)
         return Cut(chosen, weights[chosen], float(weights @ position) - excess)
 
-    def nearest(self, knots: Knots, middle: Floats, cuts: list[Cut]) -> Floats | None:
+    def nearest(self, knots: BinKnots, middle: Floats, cuts: list[Cut]) -> Floats | None:
         """The places nearest to some others that satisfy all cuts, if there are any."""
         found = knots.nearest(middle, self.widths, self.sums, cuts)
         return None if found is None else self.balanced(found)

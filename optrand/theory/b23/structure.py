@@ -1,280 +1,255 @@
-"""What optimal unbiased randomizers look like ([B23], Theorem 6, Claims 11 and 14), on optima that assume nothing."""
+"""The program as printed, existence and number of outputs of its optima ([B23], Algorithm 1, Theorem 6, Claim 11)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from random import Random
+
+import numpy as np
 
 import optrand
-from optrand.theory.b23.columns import (
-    Column,
+from optrand.errors import Infeasible
+from optrand.model import losses
+from optrand.solvers.backends import Cvxpy
+from optrand.solvers.backends.linear import LP
+from optrand.solvers.grid import Pairwise
+from optrand.theory.b23.optima import (
+    PROVEN,
+    Members,
+    Mesh,
     absolute,
     best_on_grid,
-    best_on_line,
-    grid,
+    dot,
     half_square,
+    meshes,
+    minimise,
+    posed,
+    proven,
     response_ends,
     sets,
-    two_end_loss,
 )
-from optrand.theory.claim import Budget, Claim
-from optrand.theory.comparison import Comparison, at_most, equal, worst
-from optrand.theory.instances import RATIOS, Setting, label_set, prior, settings, shares
+from optrand.theory.claim import Budget, Variant, claim
+from optrand.theory.comparison import Comparison, at_most, equal, none, worst
+from optrand.theory.instances import RATIOS, Instance, Setting, label_set, prior, seeded, settings, shares
 
-__all__ = ["CLAIMS", "OnLine", "favouring", "places", "response_loss"]
+__all__ = ["AbsoluteLoss", "Part"]
 
-PROVEN = 1e-9
-"""The largest relative gap of an optimum that counts as proven."""
-
-FLOATS = 1e-8
-"""What optima of cone programs in floats are forgiven, relatively."""
+INTERIOR_POINT = 1e-6
+"""What the answer of an interior-point method is forgiven, as a share of the loss."""
 
 
-@dataclass(frozen=True)
-class _Certified:
-    """A problem on the line, zero priors and a single label included, and an answer with its proof."""
-
-    setting: Setting
-
-    def __str__(self) -> str:
-        return str(self.setting)
-
-    @cached_property
-    def found(self) -> tuple[int, float]:
-        """The number of outputs, and the verified gap: the bound prices every set of labels at every real output."""
-        prior, labels = ([float(x) for x in row] for row in (self.setting.prior, self.setting.labels))
-        problem = optrand.unbiased_regression(labels, prior, math.log(self.setting.ratio))
-        mechanism = optrand.tabulate(optrand.solve(problem))
-        return mechanism.n, optrand.certify(mechanism).gap
+def _programs(budget: Budget) -> list[Mesh]:
+    return [mesh for mesh in meshes(budget, 4, 12) if mesh.setting.k > 2]
 
 
-def _certified(budget: Budget) -> Iterator[_Certified]:
+@claim(
+    "B23",
+    "Algorithm 1",
+    on=_programs,
+    given="halved squared loss, outputs of Algorithm 2, three or four labels",
+    needs=("cvxpy",),
+    false=Variant("The same where privacy is asked of neighbouring labels only.", apart=1),
+)
+def printed_program_is_right(mesh: Mesh, apart: int = 10) -> Comparison:
+    """The program, solved as printed by cvxpy, has the loss of the best sum of staircase columns on its outputs."""
+    problem = posed(mesh.setting, mesh.in_floats)
+    program: LP = Pairwise().build(problem)
+    first, second = np.nonzero(~np.eye(mesh.setting.k, dtype=bool))
+    kept = np.repeat(np.abs(first - second) <= apart, mesh.n)
+    program = replace(program, less=program.less[kept], less_than=program.less_than[kept])
+    value = problem.value(Pairwise().read(problem, Cvxpy().solve(program))[0])
+    return equal(value, float(mesh.least()), tolerance=INTERIOR_POINT)
+
+
+def _all_sizes(budget: Budget) -> Iterator[Setting]:
     """A single label, edge cases, then random ones with priors that are zero or not tiny."""
-    yield _Certified(Setting((Fraction(3),), (Fraction(1),), Fraction(2)))
-    yield from map(_Certified, settings(0))
-    random = Random(4)  # noqa: S311
-    for _ in range(budget.pick(quick=40, full=1_000)):
+    yield Setting((Fraction(3),), (Fraction(1),), Fraction(2))
+    yield from (setting for i, setting in enumerate(settings(0)) if i % budget.pick(quick=3, full=1) == 0)
+    random = seeded(4)
+    for _ in range(budget.pick(quick=25, full=1_000)):
         k = random.randint(2, 12)
         weights = [random.randint(-4, 20) for _ in range(k)]
         weights = [max(weight, 0) for weight in weights] if max(weights) > 0 else [1] * k
-        yield _Certified(Setting(label_set(random, k), shares(weights), random.choice(RATIOS[:-1])))
+        yield Setting(label_set(random, k), shares(weights), random.choice(RATIOS[:-1]))
 
 
-def _at_most(certified: _Certified, outputs: int) -> Comparison:
-    """That an optimum, proven in floats, has no more outputs."""
-    count, gap = certified.found
-    return worst(at_most(float(count), outputs), at_most(gap, PROVEN))
-
-
-def twice_as_many_outputs_as_labels(certified: _Certified) -> Comparison:
+@claim(
+    "B23",
+    "Theorem 6: outputs",
+    on=_all_sizes,
+    given="halved squared loss, any finite labels and prior, any epsilon above 0; optima with a proof on the real line",
+    false=Variant("The same with `2 k - 3` for three labels or more.", most=lambda k: max(2 * k - 3, min(k, 2))),
+)
+def twice_as_many_outputs(setting: Setting, most: Callable[[int], int] = lambda k: 2 * k) -> Comparison:
     """Of halved squared loss there is an optimal unbiased randomizer with at most `2 k` outputs."""
-    return _at_most(certified, 2 * certified.setting.k)
-
-
-def three_fewer(certified: _Certified) -> Comparison:
-    """Of halved squared loss and three labels or more the optimal unbiased randomizer has at most `2 k - 3` outputs."""
-    k = certified.setting.k
-    return _at_most(certified, max(2 * k - 3, min(k, 2)))
-
-
-def positive(budget: Budget, *, seed: int, quick: int = 60) -> Iterator[Setting]:
-    """Settings whose priors have no zero and whose ratios lie between 1.1 and 100: floats can tell what is used."""
-    thirds = (Fraction(1, 3),) * 3
-    yield Setting((Fraction(0), Fraction(1)), (Fraction(1, 2),) * 2, Fraction(2))
-    yield Setting((Fraction(0), Fraction(1), Fraction(2)), thirds, Fraction(2))
-    random = Random(seed)  # noqa: S311
-    for _ in range(budget.pick(quick=quick, full=20 * quick)):
-        k = random.randint(2, 5)
-        weights = [random.randint(1, 50) for _ in range(k)]
-        yield Setting(
-            label_set(random, k), shares(weights), 1 + Fraction(random.randint(1, 99), random.choice((1, 10)))
-        )
+    mechanism, proof = proven(posed(setting))
+    return worst(at_most(float(mechanism.n), most(setting.k)), at_most(proof.gap, PROVEN))
 
 
 @dataclass(frozen=True)
-class OnLine:
-    """The optimum on the line, of all staircase columns."""
+class Part:
+    """Mass that a column has at a label, or a moment that it has beyond all labels (`side` is -1 or 1)."""
 
-    setting: Setting
-
-    def __str__(self) -> str:
-        return str(self.setting)
-
-    @cached_property
-    def found(self) -> tuple[float, list[Column]]:
-        """Its loss, and its columns in the order of their outputs."""
-        return best_on_line(self.setting)
-
-    @cached_property
-    def favoured(self) -> list[tuple[int, int]]:
-        """The first and the last label that each output favours."""
-        return [(places(column)[0], places(column)[-1]) for column in self.found[1]]
-
-    @cached_property
-    def favouring(self) -> list[list[int]]:
-        """Which outputs favour each label, by their places: the sets `T(y)`."""
-        return favouring(self.found[1], self.setting.k)
+    members: Members
+    label: Fraction
+    side: int = 0
 
 
-def places(column: Column) -> list[int]:
-    """The labels that a column favours, by their places."""
-    return [i for i, member in enumerate(column.members) if member]
+class AbsoluteLoss(Instance, setting=""):
+    """Absolute loss with outputs anywhere on the line, as a linear program in mass at labels and moments beyond them.
 
-
-def favouring(columns: list[Column], k: int) -> list[list[int]]:
-    """Which columns favour each label, by their places."""
-    return [[i for i, column in enumerate(columns) if column.members[y]] for y in range(k)]
-
-
-def _on_line(budget: Budget) -> Iterator[OnLine]:
-    return map(OnLine, positive(budget, seed=11))
-
-
-def _none(found: int) -> Comparison:
-    """That nothing was found among columns that floats say are used."""
-    return at_most(float(found), 0.0)
-
-
-def _no_worse(line: OnLine) -> Comparison:
-    """Than the randomizer with two outputs, and than debiased randomized response."""
-    setting = line.setting
-    loss = two_end_loss(setting, *response_ends(setting.labels, setting.ratio))
-    return at_most(line.found[0], min(loss, response_loss(setting)), tolerance=FLOATS)
-
-
-def response_loss(setting: Setting) -> Fraction:
-    """Of debiased randomized response, whose outputs are `y + (k y - t) / (E - 1)` with `t` the sum of the labels."""
-    total, gain = sum(setting.labels, Fraction(0)), setting.ratio - 1
-    outputs = [y + (setting.k * y - total) / gain for y in setting.labels]
-    everywhere = [sum(((v - y) ** 2 for v in outputs), Fraction(0)) for y in setting.labels]
-    own = [(v - y) ** 2 for v, y in zip(outputs, setting.labels, strict=True)]
-    sums = (p * (all_ + gain * mine) for p, all_, mine in zip(setting.prior, everywhere, own, strict=True))
-    return sum(sums, Fraction(0)) / (2 * (setting.ratio + setting.k - 1))
-
-
-def intervals_move_forward(line: OnLine) -> Comparison:
-    """At no larger loss each output favours neighbouring labels, and these move forward from output to output.
-
-    All columns have two levels; neither the first nor the last favoured label goes back, and one of them advances.
+    An output at distance `d` beyond the last label, of mass `c`, is to the rows and to the loss the same as mass `c` at
+    that label and a moment `c d` beside it. A moment without mass is an output at infinity: the least loss is attained
+    if and only if some optimum of the program has none. Convex in the distances, the loss gains nothing from outputs
+    between two labels.
     """
-    forward = [a[0] <= b[0] and a[1] <= b[1] and a != b for a, b in pairwise(line.favoured)]
-    odd = sum(not column.interval for column in line.found[1])
-    return worst(_no_worse(line), _none(odd), _none(forward.count(False)))
-
-
-def one_label_an_output(line: OnLine) -> Comparison:
-    """At no larger loss each output favours one label."""
-    return worst(_no_worse(line), _none(sum(len(places(column)) > 1 for column in line.found[1])))
-
-
-def sets_of_outputs_advance(line: OnLine) -> Comparison:
-    """Of two labels neither's favouring outputs include the other's; those of the larger start and end later."""
-    nested = sum(set(a) <= set(b) for a in line.favouring for b in line.favouring if a is not b)
-    late = sum(not (a[0] < b[0] and a[-1] < b[-1]) for a, b in pairwise(line.favouring))
-    return _none(nested + late)
-
-
-def sets_of_outputs_are_apart(line: OnLine) -> Comparison:
-    """No output favours two labels: those of the larger label start after those of the smaller one end."""
-    return _none(sum(not a[-1] < b[0] for a, b in pairwise(line.favouring)))
-
-
-@dataclass(frozen=True)
-class _OnGrid:
-    """A setting, zero priors among them, and one of two losses on a grid."""
 
     setting: Setting
-    n: int
-    square: bool
-
-    def __str__(self) -> str:
-        loss = "halved squared" if self.square else "absolute"
-        return f"{self.setting}, {loss} loss, {self.n} outputs from end to end of debiased randomized response"
 
     @cached_property
-    def least(self) -> Fraction:
-        """Of all columns."""
-        return self._least(sets(self.setting.k))
+    def parts(self) -> list[Part]:
+        """All variables of the program."""
+        first, last = self.setting.labels[0], self.setting.labels[-1]
+        ends = [(label, 0) for label in self.setting.labels] + [(first, -1), (last, 1)]
+        return [Part(members, *end) for members in sets(self.setting.k) for end in ends]
 
     @cached_property
-    def least_of_intervals(self) -> Fraction:
-        """Of columns that favour neighbours."""
-        return self._least([members for members in sets(self.setting.k) if Column(members, 0, 1).interval])
+    def infimum(self) -> Fraction:
+        """What no unbiased randomizer goes below, and some come as near to as one likes."""
+        return self._optimum(frozenset())[0]
 
     @cached_property
-    def least_of_halves(self) -> Fraction:
-        """Of columns that favour all labels up to one, or all from one on."""
-        return self._least(
-            [members for members in sets(self.setting.k) if sorted(members) in (list(members), list(reversed(members)))]
-        )
+    def lost(self) -> list[Part]:
+        """Moments that every optimum needs, of columns that have no mass beside them in any optimum."""
+        used = self._optimum(frozenset())[1]
+        moments = [part for part in used if part.side and Part(part.members, part.label) not in used]
+        return [part for part in moments if self._needed(part) and not self._mass(part)]
 
-    def _least(self, among: list[tuple[bool, ...]]) -> Fraction:
-        loss = half_square if self.square else absolute
-        return best_on_grid(self.setting, grid(self.setting, self.n), loss, among=among)[0]
+    @property
+    def box(self) -> list[Fraction]:
+        """The labels, and the ends of debiased randomized response."""
+        return sorted({*self.setting.labels, *response_ends(self.setting.labels, self.setting.ratio)})
+
+    def loss_within(self, reach: Fraction) -> Fraction:
+        """The least loss with outputs at most `reach` beyond the labels."""
+        first, last = self.setting.labels[0], self.setting.labels[-1]
+        return best_on_grid(self.setting, [first - reach, *self.setting.labels, last + reach], absolute)[0]
+
+    def _optimum(self, without: frozenset[Part]) -> tuple[Fraction, list[Part]]:
+        kept = [part for part in self.parts if part not in without]
+        value, amounts = minimise([*map(self._cost, kept)], [*map(self._column, kept)], self._right)
+        return value, [part for part, amount in zip(kept, amounts, strict=True) if amount]
+
+    def _needed(self, part: Part) -> bool:
+        """Whether the least loss without it is larger."""
+        try:
+            return self._optimum(frozenset({part}))[0] > self.infimum
+        except Infeasible:
+            return True
+
+    def _mass(self, moment: Part) -> Fraction:
+        """The most mass at the label from which a moment starts, over all optima."""
+        beside = Part(moment.members, moment.label)
+        columns = [[*self._column(part), self._cost(part)] for part in self.parts]
+        costs = [Fraction(-1 if part == beside else 0) for part in self.parts]
+        return -minimise(costs, columns, [*self._right, self.infimum])[0]
+
+    @property
+    def _right(self) -> list[Fraction]:
+        return [*[Fraction(1)] * self.setting.k, *self.setting.labels]
+
+    def _weights(self, part: Part) -> list[Fraction]:
+        return [self.setting.ratio if member else Fraction(1) for member in part.members]
+
+    def _column(self, part: Part) -> list[Fraction]:
+        weights = self._weights(part)
+        if part.side:
+            return [*[Fraction(0)] * self.setting.k, *(part.side * weight for weight in weights)]
+        return [*weights, *(part.label * weight for weight in weights)]
+
+    def _cost(self, part: Part) -> Fraction:
+        losses = [Fraction(1) if part.side else absolute(part.label, y) for y in self.setting.labels]
+        weighted = [weight * p for weight, p in zip(self._weights(part), self.setting.prior, strict=True)]
+        return dot(weighted, losses)
 
 
-def _on_grid(budget: Budget) -> Iterator[_OnGrid]:
-    random = Random(5)  # noqa: S311
-    for ratio in (Fraction(2), min(RATIOS), max(RATIOS)):
-        for weights in ((1, 1), (0, 1), (1, 1, 1), (1, 0, 1), (0, 1, 0)):
-            setting = Setting(tuple(map(Fraction, range(len(weights)))), shares(weights), ratio)
-            yield from (_OnGrid(setting, 5, square) for square in (True, False))
-    for i in range(budget.pick(quick=20, full=400)):
-        k = random.randint(3, 4)
-        ratio = 1 + Fraction(random.randint(1, 99), random.choice((1, 10, 100)))
-        setting = Setting(label_set(random, k), prior(random, k), ratio)
-        yield _OnGrid(setting, random.randint(4, 8), square=bool(i % 2))
+def _absolute_losses(budget: Budget) -> Iterator[AbsoluteLoss]:
+    three = tuple(map(Fraction, range(3)))
+    for ratio in (Fraction(2), Fraction(11, 10), Fraction(100)):
+        for weights in ((1, 1), (0, 1), (1, 1, 1), (5, 5, 1), (1, 1, 0), (0, 1, 0)):
+            yield AbsoluteLoss(Setting(three[: len(weights)], shares(weights), ratio))
+    random = seeded(2)
+    for _ in range(budget.pick(quick=6, full=200)):
+        k = random.randint(2, 4)
+        yield AbsoluteLoss(Setting(label_set(random, k), prior(random, k), 1 + Fraction(random.randint(1, 60), 10)))
 
 
-def intervals_are_enough(posed: _OnGrid) -> Comparison:
-    """No unbiased randomizer does better than those whose outputs favour neighbouring labels."""
-    return equal(posed.least_of_intervals, posed.least)
-
-
-def halves_are_enough(posed: _OnGrid) -> Comparison:
-    """No unbiased randomizer does better than those whose outputs favour all labels up to one, or from one on."""
-    return equal(posed.least_of_halves, posed.least)
-
-
-CLAIMS = (
-    Claim(
-        paper="B23",
-        number="Theorem 6",
-        part="outputs",
-        hypothesis="halved squared loss, any finite labels and prior, any epsilon above 0",
-        instances=_certified,
-        printed=twice_as_many_outputs_as_labels,
-        false=three_fewer,
-    ),
-    Claim(
-        paper="B23",
-        number="Claim 11",
-        part="on the line",
-        hypothesis="halved squared loss, a prior without zeros; optima of all 2^k - 2 columns",
-        instances=_on_line,
-        printed=intervals_move_forward,
-        false=one_label_an_output,
-    ),
-    Claim(
-        paper="B23",
-        number="Claim 11",
-        part="on a grid",
-        hypothesis="halved squared or absolute loss, any prior, outputs on a grid; exact optima",
-        instances=_on_grid,
-        printed=intervals_are_enough,
-        false=halves_are_enough,
-    ),
-    Claim(
-        paper="B23",
-        number="Claim 14",
-        hypothesis="unbiased, columns of two levels, no two alike, each label favoured by consecutive outputs",
-        instances=_on_line,
-        printed=sets_of_outputs_advance,
-        false=sets_of_outputs_are_apart,
+@claim(
+    "B23",
+    "Theorem 6: existence",
+    on=_absolute_losses,
+    given="absolute loss, which is convex and least at the label; any finite labels, prior and epsilon",
+    false=Variant(
+        "Of absolute loss one exists if no label has the prior 0.",
+        lambda posed: none(len(posed.lost) if all(posed.setting.prior) else 0),
     ),
 )
+def there_is_an_optimum(absolute_loss: AbsoluteLoss) -> Comparison:
+    """Of any convex loss that is least at the label, absolute loss for one, an optimal unbiased randomizer exists."""
+    return none(len(absolute_loss.lost))
+
+
+@there_is_an_optimum.corrected
+def _(absolute_loss: AbsoluteLoss) -> Comparison:
+    """Of any convex loss and outputs in a feasible box an optimal one exists, with at most `2 k` outputs.
+
+    Without a box there is one if the loss grows faster than linearly, as squared loss does.
+    """
+    setting, box = absolute_loss.setting, absolute_loss.box
+    middles = [(a + b) / 2 for a, b in pairwise(box)]
+    finer = best_on_grid(setting, sorted([*box, *middles]), absolute)[0]
+    labels, weights, outputs = ([float(x) for x in row] for row in (setting.labels, setting.prior, box))
+    outputs[0], outputs[-1] = outputs[0] - 1e-9 * abs(outputs[0]), outputs[-1] + 1e-9 * abs(outputs[-1])
+    asked = optrand.regression(
+        labels, weights, math.log(setting.ratio), loss=losses.absolute, bias_penalty=math.inf, outputs=outputs
+    )
+    mechanism, proof = proven(asked)
+    return worst(
+        at_most(float(mechanism.n), 2 * setting.k),
+        at_most(proof.gap, INTERIOR_POINT),
+        equal(proof.upper, float(finer), tolerance=INTERIOR_POINT),
+    )
+
+
+def _on_grid(budget: Budget) -> Iterator[Mesh]:
+    three = tuple(map(Fraction, range(3)))
+    for ratio in (min(RATIOS), max(RATIOS)):
+        yield from (Mesh(Setting(three, shares(weights), ratio), 5) for weights in ((1, 1, 1), (1, 0, 1), (0, 1, 0)))
+    yield from meshes(budget, 4, 12)
+
+
+def _is_interval(members: Members) -> bool:
+    """Whether the members are neighbours."""
+    places = [i for i, member in enumerate(members) if member]
+    return places[-1] - places[0] + 1 == len(places)
+
+
+def _is_half(members: Members) -> bool:
+    """Whether the members are all up to one, or all from one on."""
+    return sorted(members) in (list(members), list(reversed(members)))
+
+
+@claim(
+    "B23",
+    "Claim 11: on a grid",
+    on=_on_grid,
+    given="halved squared or absolute loss, any prior, outputs on a grid; exact optima",
+    false=Variant("The same of outputs that favour all labels up to one, or from one on.", kept=_is_half),
+)
+def intervals_are_enough(mesh: Mesh, kept: Callable[[Members], bool] = _is_interval) -> Comparison:
+    """No unbiased randomizer does better than those whose outputs favour neighbouring labels."""
+    return worst(*(equal(mesh.least(loss, kept=kept), mesh.least(loss)) for loss in (half_square, absolute)))

@@ -1,48 +1,51 @@
-"""How any randomizer becomes one of staircase columns, and these are put in order ([B23], Claims 12 and 13)."""
+"""Any randomizer becomes one of staircase columns, and these are put in order ([B23], Appendix B, Claims 11 to 14)."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
-from itertools import pairwise
+from functools import cached_property, lru_cache
+from itertools import accumulate, pairwise, product
 from random import Random
+from typing import Any
 
-from optrand.theory.b23.columns import Column, Cost, Members, absolute, best_on_line, dot, half_square
-from optrand.theory.b23.structure import favouring
-from optrand.theory.claim import Budget, Claim
-from optrand.theory.comparison import Comparison, at_most, equal, worst
-from optrand.theory.instances import RATIOS, Setting, label_set, listed, prior, shares
+import numpy as np
+from scipy import sparse
 
-__all__ = ["CLAIMS", "Channel", "staircases"]
+from optrand.baselines import Staircase
+from optrand.solvers.backends.cones import Clarabel
+from optrand.solvers.backends.conic import Cones, ConicProgram
+from optrand.theory.b23.optima import Column, Cost, Members, Row, absolute, best_on_grid, dot, grid, half_square, sets
+from optrand.theory.claim import Budget, Variant, claim
+from optrand.theory.comparison import Comparison, at_most, equal, none, worst
+from optrand.theory.instances import RATIOS, Instance, Setting, label_set, prior, seeded, settings, shares
 
-FLOATS = 1e-8
-"""What optima of cone programs in floats are forgiven, relatively."""
+__all__ = ["Channel", "Exchange", "any_randomizer", "improved", "staircases"]
+
+FLOATS = 1e-6
+"""What cone programs in floats are forgiven, as a share of the range of the outputs."""
+
+TIED = 3e-5
+"""Outputs that are nearer, as a share of their range, coincide."""
+
+USED = 5e-4
+"""The least probability at its favoured labels of a column that is used, in floats."""
 
 
-@dataclass(frozen=True)
-class Channel:
-    """A randomizer, unbiased or not, whose ratios are at most `E`.
-
-    Attributes
-    ----------
-    setting : Setting
-    outputs : tuple of Fraction
-        Increasing.
-    rows : tuple of tuples of Fraction
-        What each label's probabilities are.
-    """
+class Channel(Instance, setting=""):
+    """A randomizer, unbiased or not, whose ratios are at most `E`; a row is a label's probabilities."""
 
     setting: Setting
-    outputs: tuple[Fraction, ...]
-    rows: tuple[tuple[Fraction, ...], ...]
+    outputs: Row
+    rows: tuple[Row, ...]
 
-    def __str__(self) -> str:
-        rows = "; ".join(listed(row) for row in self.rows)
-        return f"{self.setting}, outputs {listed(self.outputs)}, rows {rows}"
+    @staticmethod
+    def of(setting: Setting, columns: Sequence[Column]) -> Channel:
+        """The randomizer of some columns."""
+        rows = ([Fraction(c.mass) * (setting.ratio if c.members[y] else 1) for c in columns] for y in range(setting.k))
+        return Channel(setting, tuple(Fraction(c.output) for c in columns), tuple(map(tuple, rows)))
 
     @property
     def means(self) -> list[Fraction]:
@@ -51,45 +54,60 @@ class Channel:
 
     def loss(self, cost: Cost) -> Fraction:
         """The expected loss."""
-        losses = [[cost(output, y) for output in self.outputs] for y in self.setting.labels]
+        losses = ([cost(output, y) for output in self.outputs] for y in self.setting.labels)
         return dot(self.setting.prior, [dot(*pair) for pair in zip(self.rows, losses, strict=True)])
 
     @cached_property
-    def merged(self) -> list[Column]:
+    def columns(self) -> list[Column]:
         """One output for each staircase column: the mean of the outputs where the column is used."""
-        masses: Counter[Members] = Counter()
-        moments: Counter[Members] = Counter()
+        masses: dict[Members, Fraction] = {}
+        moments: dict[Members, Fraction] = {}
         for i, output in enumerate(self.outputs):
             for members, mass in staircases([row[i] for row in self.rows], self.setting.ratio):
-                masses[members] += mass  # type: ignore[assignment]  # a counter of fractions
-                moments[members] += mass * output  # type: ignore[assignment]
-        made = [Column(members, Fraction(moments[members]) / mass, mass) for members, mass in masses.items()]
+                masses[members] = masses.get(members, Fraction(0)) + mass
+                moments[members] = moments.get(members, Fraction(0)) + mass * output
+        made = [Column(members, moments[members] / mass, mass) for members, mass in masses.items()]
         return sorted(made, key=lambda column: column.output)
 
     @cached_property
-    def remade(self) -> Channel:
-        """The randomizer of the merged columns."""
-        ratio = self.setting.ratio
-        rows = (
-            tuple(Fraction(column.mass) * (ratio if column.members[y] else 1) for column in self.merged)
-            for y in range(self.setting.k)
-        )
-        return Channel(self.setting, tuple(Fraction(column.output) for column in self.merged), tuple(rows))
+    def merged(self) -> Channel:
+        """The randomizer of these columns."""
+        return Channel.of(self.setting, self.columns)
+
+    @cached_property
+    def best(self) -> list[Column]:
+        """The columns of :func:`improved`, with all that an interior-point method leaves of unused ones."""
+        return improved(self.merged)
+
+    @cached_property
+    def ordered(self) -> list[Column]:
+        """Those that are used, in order; where outputs coincide in floats, by the labels that they favour."""
+        rank = sorted(range(self.setting.k), key=self.means.__getitem__)
+        used = [column for column in self.best if column.mass * self.setting.ratio > USED]
+        apart = [b.output - a.output > TIED * _range(self) for a, b in pairwise(used)]
+        group = list(accumulate(apart, initial=0))
+
+        def key(i: int) -> tuple[int, int, int]:
+            favoured = [place for place, y in enumerate(rank) if used[i].members[y]]
+            return group[i], favoured[0], favoured[-1]
+
+        return [used[i] for i in sorted(range(len(used)), key=key)]
+
+    @property
+    def favouring(self) -> list[list[int]]:
+        """Which of these outputs favour each label, by their places: the sets `T(y)`."""
+        return [[i for i, column in enumerate(self.ordered) if column.members[y]] for y in range(self.setting.k)]
 
 
-def staircases(column: list[Fraction], ratio: Fraction) -> list[tuple[Members, Fraction]]:
-    """A column as a sum of staircase columns, layer by layer: sets of labels, none empty or full, and their masses.
-
-    What all labels have in common is spread over the columns that favour one label.
+def staircases(column: Sequence[Fraction], ratio: Fraction) -> list[tuple[Members, Fraction]]:
+    """A column as a sum of staircase columns, layer by layer; what labels have in common favours each of them alike.
 
     Examples
     --------
     >>> [(members, str(mass)) for members, mass in staircases([Fraction(1), Fraction(3)], Fraction(3))]
     [((False, True), '1')]
     """
-    k = len(column)
-    made = []
-    rest = min(column)
+    k, made, rest = len(column), [], min(column)
     for low, high in pairwise(sorted(set(column))):
         mass = (high - low) / (ratio - 1)
         made.append((tuple(entry >= high for entry in column), mass))
@@ -99,126 +117,331 @@ def staircases(column: list[Fraction], ratio: Fraction) -> list[tuple[Members, F
     return made
 
 
-def _channels(budget: Budget) -> Iterator[Channel]:
-    one = Fraction(1)
-    halves = (one / 2, one / 2)
-    yield Channel(Setting((-one, one), halves, Fraction(2)), (Fraction(0),), ((one,), (one,)))
-    random = Random(12)  # noqa: S311
-    for ratio in RATIOS:
-        yield from (_channel(random, k, prior, ratio) for k in (2, 3))
-    for _ in range(budget.pick(quick=60, full=2_000)):
-        yield _channel(random, random.randint(2, 5), prior, _some_ratio(random))
+def improved(channel: Channel) -> list[Column]:
+    r"""Columns of least expected squares among those that lose no more under any convex loss, at the same means.
+
+    Column :math:`S` has mass :math:`c_S`, moment :math:`m_S` and square :math:`q_S \geq m_S^2 / c_S`. The given
+    randomizer's law is a mean-preserving spread of the new one for each label, by couplings :math:`\pi^y_{S j}`.
+    """
+    setting, k, count = channel.setting, channel.setting.k, len(channel.outputs)
+    middle, unit = float(channel.outputs[0] + channel.outputs[-1]) / 2, _range(channel)
+    members, places = np.array(sets(k)), (np.array(channel.outputs, dtype=float) - middle) / unit
+    # Columns in units of 1/E, so that masses are shares of the probability of the favoured labels.
+    weights = np.where(members, 1.0, 1 / float(setting.ratio)).T
+    n = len(members)
+    size, eye, blank = 3 * n + k * n * count, np.eye(n), np.zeros((n, n))
+    # Of each label: couplings of a column sum to its mass, and to its moment; those of an old output to its row.
+    spread = [np.kron(eye, row) for row in (np.ones(count), places)]
+    parts = []
+    for y in range(k):
+        before, after = np.zeros((n, y * n * count)), np.zeros((n, (k - 1 - y) * n * count))
+        parts += [np.hstack([-np.diag(weights[y]), blank, blank, before, spread[0], after])]
+        parts += [np.hstack([blank, -np.diag(weights[y]), blank, before, spread[1], after])]
+        sums = np.kron(np.ones(n), np.eye(count))
+        parts += [np.hstack([np.zeros((count, 3 * n)), before[:1].repeat(count, 0), sums, after[:1].repeat(count, 0)])]
+    right = np.concatenate([np.r_[np.zeros(2 * n), np.array(row, dtype=float)] for row in channel.rows])
+    # q + c >= hypot(q - c, 2 m), one cone a column: three rows that are neighbours.
+    cones = np.zeros((3 * n, size))
+    cones[:, : 3 * n] = np.stack(
+        [np.hstack([-eye, blank, -eye]), np.hstack([eye, blank, -eye]), np.hstack([blank, -2 * eye, blank])], axis=1
+    ).reshape(3 * n, 3 * n)
+    couplings = sparse.hstack([sparse.csc_array((size - 3 * n, 3 * n)), -sparse.eye_array(size - 3 * n)], format="csc")
+    program = ConicProgram(
+        quadratic=sparse.csc_array((size, size)),
+        cost=np.r_[np.zeros(2 * n), weights.mean(axis=0), np.zeros(size - 3 * n)],
+        equal=sparse.csc_array(np.vstack(parts)),
+        equal_to=right,
+        less=sparse.csc_array(couplings),
+        less_than=np.zeros(size - 3 * n),
+        cones=Cones(sparse.csc_array(cones), np.zeros(3 * n)),
+    )
+    masses, moments = Clarabel().solve(program).x[: 2 * n].reshape(2, n)
+    found = zip(members.tolist(), (moments / masses).tolist(), (masses / float(setting.ratio)).tolist(), strict=True)
+    made = [Column(tuple(who), middle + unit * place, mass) for who, place, mass in found if mass > 0]
+    return sorted(made, key=lambda column: column.output)
 
 
-def _some_ratio(random: Random) -> Fraction:
-    return 1 + Fraction(random.randint(1, 99), random.choice((1, 10, 100)))
+def _range(channel: Channel) -> float:
+    return float(channel.outputs[-1] - channel.outputs[0]) or 1.0
 
 
-def _channel(random: Random, k: int, draw: Callable[[Random, int], tuple[Fraction, ...]], ratio: Fraction) -> Channel:
-    """Random shares as prior and as rows; the rows are mixed with equal ones until no ratio exceeds `ratio`."""
-    n = random.randint(2, 6)
-    setting = Setting(label_set(random, k), draw(random, k), ratio)
-    part = (setting.ratio - 1) / (setting.ratio - 1 + n)
-    rows = tuple(tuple((1 - part) / n + part * share for share in draw(random, n)) for _ in range(k))
+def any_randomizer(random: Random, setting: Setting) -> Channel:
+    """Random shares as rows, mixed with equal ones until no ratio exceeds `E`; outputs beyond the labels, too."""
+    k, ratio, n = setting.k, setting.ratio, random.randint(2, 6)
+    part = (ratio - 1) / (ratio - 1 + n)
+    rows = tuple(tuple((1 - part) / n + part * share for share in prior(random, n)) for _ in range(k))
     span = setting.labels[-1] - setting.labels[0]
     outputs = sorted(setting.labels[0] + span * Fraction(random.randint(-20, 40), 20) for _ in range(n))
     return Channel(setting, tuple(outputs), rows)
 
 
-def _positive(random: Random, k: int) -> tuple[Fraction, ...]:
-    """Shares without zeros, none of them tiny."""
-    return shares([random.randint(1, 50) for _ in range(k)])
+def _unbiased(random: Random, setting: Setting) -> Channel:
+    """A mixture of the best randomizers for random costs on a grid, and the one with two outputs."""
+    uniform, outputs = replace(setting, prior=shares([1] * setting.k)), grid(setting, random.randint(3, 6))
+    parts = []
+    for values in (outputs, outputs, [outputs[0], outputs[-1]]):
+        costs = {(v, y): Fraction(random.randint(1, 9)) for v in values for y in setting.labels}
+        parts.append(best_on_grid(uniform, values, lambda v, y, costs=costs: costs[v, y])[1])  # type: ignore[misc]
+    mixed = zip(shares([random.randint(1, 9) for _ in parts]), parts, strict=True)
+    columns = sorted((replace(c, mass=share * c.mass) for share, part in mixed for c in part), key=lambda c: c.output)
+    return Channel.of(setting, columns)
 
 
-def _kept(channel: Channel, *costs: Cost) -> Comparison:
-    """Rows still sum to 1, no mean moves, no loss grows."""
-    before, after = channel, channel.remade
+def _even(random: Random, k: int) -> Setting:
+    """Labels not far from even, and a ratio between 1.1 and 100: floats can tell which columns are used."""
+    steps = [Fraction(random.randint(2, 6), 2) for _ in range(k - 1)]
+    labels = accumulate(steps, initial=Fraction(random.randint(-9, 9)))
+    return Setting(tuple(labels), prior(random, k), 1 + Fraction(random.randint(1, 99), random.choice((1, 10))))
+
+
+def _channels(budget: Budget) -> Iterator[Channel]:
+    one, half = Fraction(1), Fraction(1, 2)
+    yield Channel(Setting((-one, one), (half, half), Fraction(2)), (Fraction(0),), ((one,), (one,)))
+    random = seeded(12)
+    first = (Setting(label_set(random, k), prior(random, k), ratio) for ratio in RATIOS for k in (2, 3))
+    for setting in (*first, *settings(budget.pick(quick=60, full=2_000), most=5, seed=12)):
+        yield any_randomizer(random, setting)
+
+
+def _tighter(before: Channel, after: Channel, forgiven: float = 0.0) -> Comparison:
+    """Rows sum to 1, no mean moves, no convex loss grows: no expected excess over any place does."""
+    number: Any = float if forgiven else object
+    places = np.array([*before.outputs, *after.outputs], dtype=number)
+    sides = []
+    for channel in (before, after):
+        outputs, rows = np.array(channel.outputs, dtype=number), np.array(channel.rows, dtype=number)
+        sides.append((rows @ np.maximum(outputs[:, np.newaxis] - places, 0), rows @ outputs, rows.sum(axis=1)))
+    (old, old_means, _), (new, new_means, sums) = sides
+    room = forgiven * _range(before)
     return worst(
-        *(equal(sum(row, Fraction(0)), 1) for row in after.rows),
-        *(equal(*pair) for pair in zip(after.means, before.means, strict=True)),
-        *(at_most(after.loss(cost), before.loss(cost)) for cost in costs),
+        at_most(abs(sums - 1).max(), forgiven),
+        at_most(abs(new_means - old_means).max(), room),
+        at_most((new - old).max(), room),
     )
 
 
+@claim(
+    "B23",
+    "Claim 12",
+    on=_channels,
+    given="at least two labels; any randomizer with finitely many outputs and ratios at most exp(epsilon)",
+)
 def columns_merge(channel: Channel) -> Comparison:
     """At the same means and no larger convex loss, `2^k` outputs with a staircase column of its own each are enough.
 
     The outputs are a sequence: the same number comes twice where two of its columns are no staircase together.
     """
-    return worst(at_most(len(channel.merged), 2**channel.setting.k), _kept(channel, half_square, absolute))
+    return worst(at_most(len(channel.columns), 2**channel.setting.k), _tighter(channel, channel.merged))
+
+
+@columns_merge.false
+def _(channel: Channel) -> Comparison:
+    """At the same means as many outputs are enough for no larger loss of any kind, such as the root of the distance."""
+    return at_most(channel.merged.loss(_root), channel.loss(_root))
 
 
 def _root(output: Fraction, label: Fraction) -> Fraction:
+    """Rounded down to thousandths."""
     return Fraction(math.isqrt(int(abs(output - label) * 10**6)), 1_000)
 
 
-def columns_merge_at_any_loss(channel: Channel) -> Comparison:
-    """At the same means as many outputs are enough for no larger loss of any kind, convex or not.
+class Density(Instance):
+    """Labels, and the additive staircase mechanism of the package on them."""
 
-    Tried with the square root of the distance, rounded down to thousandths.
-    """
-    return _kept(channel, _root)
-
-
-@dataclass(frozen=True)
-class _Ordered:
-    """A channel of other means than its labels, merged; and the best randomizer on the line that has its means."""
-
-    channel: Channel
-
-    def __str__(self) -> str:
-        return str(self.channel)
+    labels: tuple[int, ...]
+    epsilon: float
 
     @cached_property
-    def best(self) -> tuple[float, list[Column]]:
-        """Its loss and its columns, in the order of their outputs."""
-        return best_on_line(self.channel.setting, self.channel.means)
+    def mechanism(self) -> Staircase:
+        """The mechanism."""
+        return Staircase(list(self.labels), self.epsilon)
+
+    @cached_property
+    def channel(self) -> Channel:
+        """Its density, constant from jump to jump; a piece counts at its middle; what is below 1e-8 is left out."""
+        noise, length = self.mechanism.noise, Fraction(self.mechanism.sensitivity)
+        stairs = range(int(20 / self.epsilon) + 2)
+        jumps = {i * length + part for i in stairs for part in (Fraction(0), Fraction(noise.jump))}
+        ends = sorted({y + side * jump for y in self.labels for jump in jumps for side in (-1, 1)})
+        pieces = [((a + b) / 2, b - a) for a, b in pairwise(ends)]
+        middles = np.array([float(middle) for middle, _ in pieces])
+        k = len(self.labels)
+        ratio = Fraction(math.exp(self.epsilon) * (1 + 1e-12))
+        setting = Setting(tuple(map(Fraction, self.labels)), shares([1] * k), ratio)
+        rows = (noise.density(middles - y).tolist() for y in self.labels)
+        exact = (tuple(Fraction(p) * width for p, (_, width) in zip(row, pieces, strict=True)) for row in rows)
+        return Channel(setting, tuple(middle for middle, _ in pieces), tuple(exact))
+
+
+def _densities(budget: Budget) -> Iterator[Density]:
+    for labels in ((0, 1), (0, 1, 2), (0, 1, 5), *budget.pick(quick=(), full=((0, 1, 2, 3), (-3, 0, 2, 9)))):
+        yield from (Density(labels, epsilon) for epsilon in (2.0, 1.0, 4.0))
+
+
+@claim(
+    "B23",
+    "Appendix B: densities",
+    on=_densities,
+    given="additive staircase noise of the package, whose density is a sum of staircase columns from jump to jump",
+    false=Variant("The same with at most k outputs.", most=lambda k: k),
+)
+def densities_merge(density: Density, most: Callable[[int], int] = lambda k: 2**k) -> Comparison:
+    """Claim 12 holds of densities as well: finitely many outputs have the same means and no larger convex loss."""
+    before, after, k = density.channel, density.channel.merged, len(density.labels)
+    moments, loss = density.mechanism.moments(list(density.labels)), float(after.loss(half_square))
+    return worst(
+        at_most(len(after.outputs), most(k)),
+        _tighter(before, after, FLOATS),
+        at_most(loss, moments.loss([1 / k] * k), tolerance=FLOATS),
+    )
+
+
+class Exchange(Instance, prior="prior of the label"):
+    """A label favoured by the first and the last of three outputs, whose probability moves to the middle one."""
+
+    labels: Row
+    outputs: Row
+    label: Fraction
+    prior: Fraction
+    loss: Cost
+
+    def moved(self, by: Row) -> Row:
+        """Changes of the three probabilities, in units of eta."""
+        return (by[1] - by[2], by[2] - by[0], by[0] - by[1])
 
     @property
-    def rows(self) -> list[list[int]]:
-        """Which outputs favour each label."""
-        return favouring(self.best[1], self.channel.setting.k)
+    def change(self) -> Fraction:
+        """Change of the loss, in units of eta, where the distances of the outputs are used."""
+        return self.prior * dot(self.moved(self.outputs), [self.loss(output, self.label) for output in self.outputs])
 
 
-def _ordered(budget: Budget) -> Iterator[_Ordered]:
-    random = Random(13)  # noqa: S311
-    for number in range(budget.pick(quick=80, full=1_500)):
-        channel = _channel(random, 2 + number % 4, _positive, _some_ratio(random))
-        if channel.setting.ratio >= Fraction(11, 10) and len(set(channel.means)) > 1:
-            yield _Ordered(channel)
+def _exchanges(budget: Budget) -> Iterator[Exchange]:
+    random, one, third = seeded(14), Fraction(1), Fraction(1, 3)
+    numbers, outputs = tuple(map(Fraction, (0, 1, 3))), tuple(map(Fraction, (-1, 0, 4)))
+    yield Exchange(numbers, outputs, one, third, half_square)
+    yield Exchange(numbers, outputs, one, Fraction(0), half_square)
+    yield Exchange(numbers, tuple(map(Fraction, (4, 5, 6))), one, third, absolute)
+    for number in range(budget.pick(quick=200, full=5_000)):
+        labels, outputs = label_set(random, 3), label_set(random, 3)
+        chance = Fraction(random.randint(0, 3), 4)
+        yield Exchange(labels, outputs, random.choice(labels), chance, half_square if number % 2 else absolute)
 
 
-def _no_worse(ordered: _Ordered) -> Comparison:
-    return at_most(ordered.best[0], ordered.channel.remade.loss(half_square), tolerance=FLOATS)
+def _stays(exchange: Exchange, *by: Fraction) -> Comparison:
+    return equal(dot(exchange.moved(by), exchange.outputs), 0)
 
 
-def rows_are_runs(ordered: _Ordered) -> Comparison:
-    """At the same means and no larger loss each label is favoured by outputs in a row, and by one at least."""
-    broken = sum(not row or row[-1] - row[0] + 1 != len(row) for row in ordered.rows)
-    return worst(_no_worse(ordered), at_most(float(broken), 0.0))
-
-
-def rows_are_single(ordered: _Ordered) -> Comparison:
-    """At the same means and no larger loss each label is favoured by one output."""
-    return worst(_no_worse(ordered), at_most(float(sum(len(row) != 1 for row in ordered.rows)), 0.0))
-
-
-CLAIMS = (
-    Claim(
-        paper="B23",
-        number="Claim 12",
-        hypothesis="at least two labels; any randomizer with finitely many outputs and ratios at most exp(epsilon); "
-        "squared and absolute loss",
-        instances=_channels,
-        printed=columns_merge,
-        false=columns_merge_at_any_loss,
-    ),
-    Claim(
-        paper="B23",
-        number="Claim 13",
-        hypothesis="at least two labels, halved squared loss, a prior without zeros; means need not be the labels",
-        instances=_ordered,
-        printed=rows_are_runs,
-        false=rows_are_single,
+@claim(
+    "B23",
+    "Claim 13: symbols",
+    kind="text",
+    on=_exchanges,
+    given="three labels; a label favoured by the first and the last of three outputs, and not by the middle one",
+    corrected=Variant("The same by the distances of the three outputs.", lambda each: _stays(each, *each.outputs)),
+    false=Variant(
+        "The same by those, the first and the last one exchanged.",
+        lambda each: _stays(
+            each, each.outputs[0], each.outputs[0] + each.outputs[2] - each.outputs[1], each.outputs[2]
+        ),
     ),
 )
+def labels_weigh_the_step(exchange: Exchange) -> Comparison:
+    """Moving probability to the middle output by the distances of three labels keeps the mean."""
+    return _stays(exchange, *exchange.labels)
+
+
+@claim(
+    "B23",
+    "Claim 13: step",
+    kind="text",
+    on=_exchanges,
+    given="the exchange by the distances of the outputs; halved squared or absolute loss",
+    corrected=Variant(
+        "It makes no convex loss larger, and smaller one that is strictly convex if the prior is positive.",
+        lambda each: _gains(each, strict=bool(each.prior) and each.loss is half_square),
+    ),
+    false=Variant(
+        "It makes no convex loss larger, and smaller if the prior of the label is positive.",
+        lambda each: _gains(each, strict=bool(each.prior)),
+    ),
+)
+def the_step_gains(exchange: Exchange) -> Comparison:
+    """Moving probability of a label to the middle output makes any convex loss smaller."""
+    return _gains(exchange, strict=True)
+
+
+def _gains(exchange: Exchange, *, strict: bool) -> Comparison:
+    return none(int(exchange.change >= 0)) if strict else at_most(exchange.change, 0)
+
+
+@lru_cache(maxsize=2)
+def _ordered(budget: Budget) -> tuple[Channel, ...]:
+    """Unbiased ones, shared by claims."""
+    random = seeded(11)
+    return tuple(_unbiased(random, _even(random, 2 + number % 3)) for number in range(budget.pick(quick=24, full=500)))
+
+
+def _with_means(budget: Budget) -> Iterator[Channel]:
+    random = seeded(13)
+    for number in range(budget.pick(quick=24, full=500)):
+        channel = any_randomizer(random, _even(random, 2 + number % 3))
+        means = sorted(channel.means)
+        if len(set(channel.outputs)) > 2 and min(b - a for a, b in pairwise(means)) > _range(channel) / 50:
+            yield channel
+    yield from _ordered(budget)
+
+
+def _no_worse(channel: Channel) -> Comparison:
+    return _tighter(channel.merged, Channel.of(channel.setting, channel.best), FLOATS)
+
+
+@claim(
+    "B23",
+    "Claim 13",
+    on=_with_means,
+    given="any randomizer of at least two labels whose means differ, unbiased or not, with three outputs or more",
+)
+def rows_are_runs(channel: Channel) -> Comparison:
+    """At the same means and no larger convex loss each label is favoured by outputs in a row, and by one at least."""
+    broken = sum(not row or row[-1] - row[0] + 1 != len(row) for row in channel.favouring)
+    return worst(none(broken), _no_worse(channel))
+
+
+@rows_are_runs.false
+def _(channel: Channel) -> Comparison:
+    """At the same means and no larger convex loss each label is favoured by one output or by two."""
+    return worst(none(sum(not 1 <= len(row) <= 2 for row in channel.favouring)), _no_worse(channel))
+
+
+@claim("B23", "Claim 14", on=_ordered, given="any unbiased randomizer, put in order as by Claim 13, not optima only")
+def sets_of_outputs_advance(channel: Channel) -> Comparison:
+    """Of two labels neither's favouring outputs include the other's; those of the larger start and end later."""
+    nested = sum(set(a) <= set(b) for a, b in product(channel.favouring, repeat=2) if a is not b)
+    back = sum(not (a[0] < b[0] and a[-1] < b[-1]) for a, b in pairwise(channel.favouring))
+    return at_most(float(nested + back), 0.0)
+
+
+@sets_of_outputs_advance.false
+def _(channel: Channel) -> Comparison:
+    """Those of the larger label start after those of the smaller one end."""
+    return none(sum(not a[-1] < b[0] for a, b in pairwise(channel.favouring)))
+
+
+@claim("B23", "Claim 11", on=_ordered, given="any unbiased randomizer, finitely many outputs, at least two labels")
+def intervals_move_forward(channel: Channel) -> Comparison:
+    """At no larger convex loss each output favours neighbouring labels, and these move forward from output to output.
+
+    All columns have two levels; neither the first nor the last favoured label goes back, and one of them advances.
+    """
+    favoured = [column.places for column in channel.ordered]
+    ends = [(places[0], places[-1]) for places in favoured]
+    odd = sum(places[-1] - places[0] + 1 != len(places) for places in favoured)
+    back = sum(not (a[0] <= b[0] and a[1] <= b[1] and a != b) for a, b in pairwise(ends))
+    return worst(none(odd + back), _no_worse(channel))
+
+
+@intervals_move_forward.false
+def _(channel: Channel) -> Comparison:
+    """The same with both the first and the last favoured label advancing."""
+    ends = [(column.places[0], column.places[-1]) for column in channel.ordered]
+    return none(sum(not (a[0] < b[0] and a[1] < b[1]) for a, b in pairwise(ends)))

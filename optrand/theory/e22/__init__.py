@@ -2,5 +2,5 @@
 
 __all__ = ["MODULES"]
 
-MODULES = ("curator", "losses", "risks", "peers", "exchanges", "peer_risks", "association")
+MODULES = ("curator", "losses", "risks", "peers", "association")
 """Modules that declare claims, in the order of the paper."""

@@ -1,12 +1,4 @@
-"""Labels of small clusters: whether they can be told at all, and the mechanism without a threshold ([E22], Section 6).
-
-A cluster of `s` rows has `s` different labels out of `K`; a mechanism names a set of labels. Any mechanism may be
-averaged over all permutations of the labels, which changes neither its precision nor its recall: then a set's
-probability depends on its size and on how many of the cluster's labels it has. Replacing a label changes that number
-by one at most; so of sets of one size most is found where each label that is found multiplies the probability by
-`exp(epsilon)`. Precision times recall is convex in the mean numbers of labels named and found, so that one size of sets
-is best.
-"""
+"""Excess risk of labels that peers exchange, and labels of small clusters ([E22], Theorems 4 and 5, Section 6)."""
 
 from __future__ import annotations
 
@@ -17,36 +9,118 @@ from functools import cached_property
 from itertools import product
 
 import numpy as np
+from scipy.stats import binom
 
-from optrand.baselines import ClusterRR
+from optrand.baselines import ClusterRR, PeerToPeer
 from optrand.baselines.groups import Groups
+from optrand.baselines.peer_to_peer import theorem3, theorem3_flip
 from optrand.sampling.entropy import SeededEntropy
 from optrand.theory.claim import Budget, Variant, claim
-from optrand.theory.comparison import Comparison, at_most
-from optrand.theory.e22.contests import CONSTANT
-from optrand.theory.e22.curator import LabelsAlone
-from optrand.theory.instances import RATIOS, Instance
+from optrand.theory.comparison import Comparison, at_most, worst
+from optrand.theory.e22.losses import Contest, contests
+from optrand.theory.e22.noise import TOLERANCE
+from optrand.theory.e22.risks import CONSTANT, GAMMAS, most_lost
+from optrand.theory.instances import RATIOS, Instance, seeded
 from optrand.theory.sums import total
 
-__all__ = ["Association", "found"]
+__all__ = ["Association", "Majority"]
+
+ANY = "any population, class and clusters"
 
 
-def _alone(budget: Budget) -> Iterator[LabelsAlone]:
-    sizes = (2, 4, 6, 8, 12, *budget.pick(quick=(), full=(20, 30)))
-    return (LabelsAlone(size, epsilon, 0.0) for size, epsilon in product(sizes, (0.01, 0.1, 1.0)))
+class Majority(Instance, size="n", rate="theta", flip="alpha"):
+    """Two hypotheses, "always 0" and "always 1", judged by the copies of `n` users, all in one cluster."""
+
+    size: int
+    rate: float
+    flip: float
+    gamma: float
+
+    def misled(self, ones: float) -> float:
+        """Probability that at most half of the copies are 1, where labels are with this probability."""
+        n = self.size
+        flipped = binom.pmf(np.arange(n + 1), n, self.flip + (1 - 2 * self.flip) * ones)
+        sent = binom.pmf(np.arange(n + 1), n, self.rate)
+        t = np.arange(n + 1)[:, np.newaxis]
+        return float(sent @ binom.cdf(t // 2, t, np.arange(n + 1) / n) @ flipped)
+
+
+def _majorities(budget: Budget) -> Iterator[Majority]:
+    sizes, settings = (1, 2, 5, 20, 80, 200, 400), ((1.0, 0.1), (0.05, 0.1), (1.0, 0.0), (0.2, 0.4))
+    cases = product(sizes[: budget.pick(quick=5, full=7)], settings, GAMMAS)
+    return (Majority(size, rate, flip, gamma) for size, (rate, flip), gamma in cases)
+
+
+@claim("E22", "Theorem 4", on=_majorities, given=ANY, quantifier=CONSTANT, false=Variant("Without theta.", power=0))
+def peers_learn_at_the_rate_of_their_copies(majority: Majority, power: int = 1) -> Comparison:
+    """With probability 1 - gamma the excess risk is at most C (sqrt(dim log(1/gamma) / (theta n)) + phi + alpha)."""
+    deviation = math.sqrt(math.log(1 / majority.gamma) / (majority.rate**power * majority.size))
+    return at_most(most_lost(majority.misled, majority.gamma), 3 * (deviation + majority.flip), tolerance=TOLERANCE)
+
+
+class Bias(Instance, contest="", flip="alpha"):
+    """Two hypotheses judged by labels that peers exchange in large clusters: what more rows do not mend."""
+
+    contest: Contest
+    flip: Fraction
+
+
+def _biases(budget: Budget) -> Iterator[Bias]:
+    one, zero = Fraction(1), Fraction(0)
+    for flip in (Fraction(1, n) for n in (4, 10, 2)):
+        tempting = ((zero, flip / (1 - flip)),), ((one, zero),)
+        yield Bias(Contest((one,), (0,), ((zero, one),), tempting), flip)
+    random = seeded(9)
+    for contest in contests(budget.pick(quick=400, full=20_000), labels=2, seed=10):
+        yield Bias(contest, Fraction(random.randint(0, 50), 100))
 
 
 @claim(
     "E22",
-    "Section 6: privacy",
-    on=_alone,
-    given="two labels, continuous noise; compared as shares of epsilon",
-    corrected=Variant("The same at 2 epsilon.", noises=2),
-    false=Variant("The same at 3/2 epsilon.", noises=3 / 2),
+    "Theorem 4: bias",
+    kind="ours",
+    on=_biases,
+    given="two hypotheses, as many rows as one likes in every cluster, alpha at most 1/2",
+    false=Variant("With any number of rows, the excess risk among peers is at most phi + alpha.", flips=1),
 )
-def drawing_all_labels_costs_epsilon(labels: LabelsAlone, noises: float = 1) -> Comparison:
-    """With beta = 0, lambda = 1, tau = 0 and sigma = 1 / epsilon a release is private at epsilon."""
-    return at_most(labels.spent, labels.stated(noises))
+def bias_is_heterogeneity_and_two_flips(bias: Bias, flips: int = 2) -> Comparison:
+    """With any number of rows, the excess risk among peers is at most phi + 2 alpha."""
+    turned = (tuple(bias.flip + (1 - 2 * bias.flip) * share for share in row) for row in bias.contest.shares)
+    return at_most(bias.contest.excess(tuple(turned)), bias.contest.heterogeneity + flips * bias.flip)
+
+
+class Combined(Instance, heterogeneity="phi", more="clusters of so many times s"):
+    """An epsilon and a heterogeneity, far below 1, and how much larger clusters are than they must be."""
+
+    epsilon: Fraction
+    heterogeneity: Fraction
+    more: int
+
+
+def _combined(budget: Budget) -> Iterator[Combined]:
+    epsilons = [Fraction(1, n) for n in (4, 100, 8, *budget.pick(quick=(), full=tuple(range(5, 200, 3))))]
+    for epsilon, n, more in product(epsilons, (6, 5, 7, 9), (1, 100)):
+        yield Combined(epsilon, Fraction(1, 10**n), more)
+
+
+@claim(
+    "E22",
+    "Theorem 4: with Theorem 3",
+    kind="text",
+    on=_combined,
+    given="any number of rows, theta = epsilon / 2",
+    corrected=Variant("Clusters of s = 1 / (phi**2 epsilon) users and more have both.", powers=(2, 1)),
+    false=Variant("Clusters of s = 1 / (phi**(3/2) epsilon) users and more have both.", powers=(3 / 2, 1)),
+)
+def clusters_of_one_over_phi_epsilon_squared(combined: Combined, powers: tuple[float, int] = (1, 2)) -> Comparison:
+    """Clusters of s = 1 / (phi epsilon**2) users and more have an epsilon, and a risk of order phi but for logs."""
+    of_phi, of_epsilon = powers
+    least = math.pow(combined.heterogeneity, -of_phi) * math.pow(combined.epsilon, -of_epsilon)
+    size, rate = combined.more * math.ceil(least), float(combined.epsilon / 2)
+    mechanism = PeerToPeer(theorem3_flip(size, rate), rate)
+    # What is lost where the flip just tempts to another hypothesis.
+    lost, order = mechanism.flip / (1 - mechanism.flip), 16 * math.log(size) * float(combined.heterogeneity)
+    return worst(at_most(theorem3(mechanism, size), float(combined.epsilon)), at_most(lost, order))
 
 
 class Pure(Instance, k="K", size="s"):
@@ -56,19 +130,6 @@ class Pure(Instance, k="K", size="s"):
     size: int
     epsilon: float
     clusters: int = 60
-
-    @cached_property
-    def excess(self) -> float:
-        """Excess risk of the worst of two hypotheses on any number of such clusters, as drawn by the package.
-
-        One loses what just makes up for the labels drawn wrong, the other loses 1 at these.
-        """
-        scale = 1 / self.epsilon
-        mechanism = ClusterRR(self.k, threshold=0, noise_scale=scale, resampling=1, bias_correction=0)
-        groups = Groups.of_ids(np.repeat(np.arange(self.clusters), self.size))
-        release = mechanism.release([0] * groups.n, groups, source=SeededEntropy(7))
-        wrong = 1 - float(total(q[0] for q in release.distributions)) / self.clusters
-        return min(1.0, wrong / (1 - wrong)) if wrong < 1 else 1.0
 
 
 def _pure(budget: Budget) -> Iterator[Pure]:
@@ -86,15 +147,18 @@ def _pure(budget: Budget) -> Iterator[Pure]:
     false=Variant("The same with sqrt(K) for K.", power=1 / 2),
 )
 def pure_clusters_cost_labels_over_rows(pure: Pure, power: float = 1.0) -> Comparison:
-    """Excess risk is at most C (sqrt(d / n) + K / (s epsilon)), but for logarithms.
-
-    Tried with C = 1 on two hypotheses, on so many clusters that the first summand is 0.
-    """
-    return at_most(pure.excess, pure.k**power / (pure.size * pure.epsilon))
+    """Excess risk is at most C (sqrt(d / n) + K / (s epsilon)), but for logarithms."""
+    mechanism = ClusterRR(pure.k, threshold=0, noise_scale=1 / pure.epsilon, resampling=1, bias_correction=0)
+    groups = Groups.of_ids(np.repeat(np.arange(pure.clusters), pure.size))
+    release = mechanism.release([0] * groups.n, groups, source=SeededEntropy(7))
+    wrong = 1 - float(total(q[0] for q in release.distributions)) / pure.clusters
+    # One hypothesis loses 1 at labels drawn wrong, and the other what just makes up for them.
+    lost = wrong / max(wrong, 1 - wrong)
+    return at_most(lost, pure.k**power / (pure.size * pure.epsilon))
 
 
 class Association(Instance, k="K", size="s"):
-    """The label association problem with `s` labels a cluster, fewer than `K`."""
+    """Clusters with `s` labels each, fewer than `K`, of which a mechanism names some."""
 
     k: int
     size: int
@@ -102,24 +166,19 @@ class Association(Instance, k="K", size="s"):
 
     @cached_property
     def best(self) -> Fraction:
-        """The largest product of precision and recall of any private mechanism."""
-        return max(found(self, named) ** 2 / (self.size * named) for named in range(1, self.k + 1))
+        """The largest product of precision and recall of any private mechanism: by sets of one size, by convexity."""
+        return max(self.found(named) ** 2 / (self.size * named) for named in range(1, self.k + 1))
 
+    def found(self, named: int) -> Fraction:
+        """Mean number of a cluster's labels among so many that are named, at most.
 
-def found(problem: Association, named: int) -> Fraction:
-    """Mean number of a cluster's labels among so many that are named, at most.
-
-    Examples
-    --------
-    One label of three, at ``exp(epsilon) = 2``, is named with probability 2/4 by randomized response:
-
-    >>> found(Association(3, 1, Fraction(2)), 1)
-    Fraction(1, 2)
-    """
-    s, rest = problem.size, problem.k - problem.size
-    hits = range(max(0, named - rest), min(s, named) + 1)
-    masses = {i: math.comb(s, i) * math.comb(rest, named - i) * problem.ratio**i for i in hits}
-    return total(i * mass for i, mass in masses.items()) / total(masses.values())
+        Mechanisms may be averaged over permutations of labels: then each label found multiplies the probability of a
+        set, and most are found where it does so by ``exp(epsilon)``.
+        """
+        s, rest = self.size, self.k - self.size
+        hits = range(max(0, named - rest), min(s, named) + 1)
+        masses = {i: math.comb(s, i) * math.comb(rest, named - i) * self.ratio**i for i in hits}
+        return total(i * mass for i, mass in masses.items()) / total(masses.values())
 
 
 def _associations(budget: Budget) -> Iterator[Association]:
@@ -137,10 +196,7 @@ def _associations(budget: Budget) -> Iterator[Association]:
     false=Variant("The best product of precision and recall falls to a third when K doubles.", share=Fraction(1, 3)),
 )
 def more_labels_are_harder(problem: Association, share: Fraction = Fraction(1)) -> Comparison:
-    """At a constant epsilon and s = o(K), precision and recall cannot both be constant.
-
-    Tried as a trend: the best product of the two does not grow when K doubles.
-    """
+    """At a constant epsilon and s = o(K), precision and recall cannot both be constant."""
     return at_most(Association(2 * problem.k, problem.size, problem.ratio).best, share * problem.best)
 
 
@@ -149,8 +205,8 @@ def more_labels_are_harder(problem: Association, share: Fraction = Fraction(1)) 
     "Theorem 5: inequality",
     kind="text",
     on=_associations,
-    given="1 <= s < K, the best of all private mechanisms",
-    false=Variant("Precision times recall is at most s / (K - s), for every private mechanism.", power=0),
+    given="1 <= s < K",
+    false=Variant("Without exp(epsilon).", power=0),
 )
 def precision_times_recall_is_bounded(problem: Association, power: int = 1) -> Comparison:
     """Precision times recall is at most exp(epsilon) s / (K - s), for every private mechanism."""

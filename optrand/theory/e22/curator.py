@@ -1,7 +1,4 @@
-"""Privacy of a curator's release ([E22], Theorems 1 and 6, Corollaries 1 and 2).
-
-Laws are exact: `B = exp(1 / sigma)` and the probability of resampling are fractions, and so are all ratios.
-"""
+"""Privacy of a curator's release ([E22], Theorems 1 and 6, Corollaries 1 and 2, Section 6)."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ from functools import cached_property
 from itertools import product
 
 import numpy as np
+from scipy.stats import laplace
 
 from optrand.base.arithmetic import privacy_ratio
 from optrand.base.validation import Floats
@@ -23,34 +21,16 @@ from optrand.baselines.groups import Groups
 from optrand.sampling.entropy import SeededEntropy
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, none, worst
-from optrand.theory.e22.losses import Randomization
-from optrand.theory.e22.noise import (
-    Distribution,
-    Histogram,
-    as_often,
-    channel,
-    histograms,
-    label_laws,
-    law_of_distributions,
-    renormalized,
-)
+from optrand.theory.e22.losses import Randomization, channel
+from optrand.theory.e22.noise import TOLERANCE, Distribution, Histogram, as_often, histograms, noisy_law, renormalized
 from optrand.theory.instances import RATIOS, Instance, prior, seeded
 from optrand.theory.sums import largest_ratio, times, total
 
-__all__ = ["Curator", "LabelsAlone", "drawn_as_counted", "labels_alone"]
-
-STATED = 1e-9
-"""What an epsilon in floats is forgiven, as a share."""
-
-CELLS = 30
-"""Into how many parts of one row Laplace noise is cut."""
-
-Release = tuple[Distribution, int]
-"""The noisy distribution of a cluster and the noisy label of its first row."""
+__all__ = ["Curator", "LabelsAlone", "drawn_as_printed"]
 
 
 class Curator(Instance, others="others of each label", low="tau in rows", noise="exp(1/sigma)", resampling="lambda"):
-    """Algorithm 1 on one cluster, of which the first row has the label 0 or 1."""
+    """Algorithm 1 on one cluster, of which the first row has the label 0 or 1; ratios are fractions."""
 
     others: Histogram
     low: int
@@ -63,14 +43,9 @@ class Curator(Instance, others="others of each label", low="tau in rows", noise=
         return len(self.others)
 
     @property
-    def size(self) -> int:
-        """Rows of the cluster."""
-        return sum(self.others) + 1
-
-    @property
     def threshold(self) -> Fraction:
         """`tau`."""
-        return Fraction(self.low, self.size)
+        return Fraction(self.low, sum(self.others) + 1)
 
     @property
     def mechanism(self) -> ClusterRR:
@@ -82,14 +57,10 @@ class Curator(Instance, others="others of each label", low="tau in rows", noise=
         """How many rows have each label."""
         return tuple(count + (y == first) for y, count in enumerate(self.others))
 
-    def with_labels(self, distributions: dict[Distribution, Fraction], first: int) -> dict[Release, Fraction]:
-        """Joint law of the distribution and the noisy label of the first row."""
-        shares = ((q, mass, out) for q, mass in distributions.items() for out in range(self.k))
-        return {(q, out): mass * channel(out, first, q, self.resampling) for q, mass, out in shares}
-
-    def law(self, first: int) -> dict[Release, Fraction]:
-        """Law of all that can be released of the first row, with noise in whole rows."""
-        return self.with_labels(law_of_distributions(self.histogram(first), self.threshold, self.noise), first)
+    def law(self, first: int) -> dict[tuple[Distribution, int], Fraction]:
+        """Law of the noisy distribution, with noise in whole rows, and of the noisy label of the first row."""
+        laws = product(noisy_law(self.histogram(first), self.threshold, self.noise).items(), range(self.k))
+        return {(q, out): mass * channel(out, first, q, self.resampling) for (q, mass), out in laws}
 
     @cached_property
     def whole_rows(self) -> Fraction | float:
@@ -98,19 +69,23 @@ class Curator(Instance, others="others of each label", low="tau in rows", noise=
 
     @cached_property
     def corners(self) -> Fraction | float:
-        """Largest ratio over releases in which all labels but one are at the threshold, with Laplace noise.
+        """Largest ratio over releases with all labels but one at the threshold, under continuous noise.
 
-        Algorithm 1 ends there when the noisy shares of those labels are at most `tau`, and that of the last one at
-        least what they leave: tails of Laplace noise that begin a whole number of rows from the counts.
+        Counts stop there in tails of Laplace noise, which begin a whole number of rows away.
         """
         tau, tops = self.threshold, range(self.k)
         corners = [tuple(1 - (self.k - 1) * tau if y == top else tau for y in tops) for top in tops]
-        laws = [{corners[top]: self.corner_mass(self.histogram(y), top) for top in tops} for y in (0, 1)]
-        return largest_ratio([self.with_labels(law, first) for first, law in enumerate(laws)])
+        cases = list(product(enumerate(corners), tops))
+        laws = [
+            {(q, out): self.corner_mass(y, top) * channel(out, y, q, self.resampling) for (top, q), out in cases}
+            for y in (0, 1)
+        ]
+        return largest_ratio(laws)
 
-    def corner_mass(self, counts: Histogram, top: int) -> Fraction:
+    def corner_mass(self, first: int, top: int) -> Fraction:
         """Probability of the distribution in which only `top` is above the threshold."""
-        rest = self.size - (self.k - 1) * self.low
+        counts = self.histogram(first)
+        rest = sum(counts) - (self.k - 1) * self.low
         gaps = [rest - count if y == top else count - self.low for y, count in enumerate(counts)]
         return times(self.noise**-gap / 2 if gap >= 0 else 1 - self.noise**gap / 2 for gap in gaps)
 
@@ -123,8 +98,8 @@ def _curators(budget: Budget) -> Iterator[Curator]:
     """All clusters of up to five rows at a few noises, then larger ones, then random ones."""
     spent = [(Fraction(3, 2), Fraction(99, 100)), (Fraction(101, 100), Fraction(9, 10)), (Fraction(5), Fraction(1, 2))]
     for k, size in ((2, 3), (2, 4), (2, 5), (3, 4)):
-        for others, low in product(histograms(k, size - 1), range(1, -(-size // k))):
-            yield from (Curator(others, low, noise, share) for noise, share in spent)
+        for others, low, each in product(histograms(k, size - 1), range(1, -(-size // k)), spent):
+            yield Curator(others, low, *each)
     # A count just below the threshold, one above it and a large one come near to all that can be spent.
     yield Curator((0, 5, 6), 1, Fraction(11, 10), Fraction(1, 2))
     random = seeded(3)
@@ -144,10 +119,7 @@ def _curators(budget: Budget) -> Iterator[Curator]:
     false=Variant("The same with 2 / sigma and 1 / K for tau.", noises=2, floored=False),
 )
 def noise_is_paid_once(curator: Curator, noises: int = 1, *, floored: bool = True) -> Comparison:
-    """A curator's release is private at 1 / sigma + log(1 + (1 - lambda) / (lambda tau)); compared as ratios.
-
-    Tried with Laplace noise, where it ends in corners.
-    """
+    """A curator's release is private at 1 / sigma + log(1 + (1 - lambda) / (lambda tau)); compared as ratios."""
     return at_most(curator.corners, curator.spent(noises, curator.threshold if floored else Fraction(1, curator.k)))
 
 
@@ -162,8 +134,8 @@ def noise_is_paid_once(curator: Curator, noises: int = 1, *, floored: bool = Tru
 def package_states_it(curator: Curator, noises: int = 2) -> Comparison:
     """The package states an epsilon of 2 / sigma + log(1 + (1 - lambda) / (lambda tau)), and releases no more."""
     spent, stated = math.log(curator.spent(noises, curator.threshold)), curator.mechanism.epsilon
-    released = at_most(math.log(curator.whole_rows), stated, tolerance=STATED)
-    return worst(equal(spent, stated, tolerance=STATED), released)
+    released = at_most(math.log(curator.whole_rows), stated, tolerance=TOLERANCE)
+    return worst(equal(spent, stated, tolerance=TOLERANCE), released)
 
 
 def _released(budget: Budget) -> Iterator[Curator]:
@@ -172,29 +144,21 @@ def _released(budget: Budget) -> Iterator[Curator]:
     yield from budget.pick(quick=(), full=(Curator((0, 5), 2, Fraction(3, 2), Fraction(3, 4)),))
 
 
-@claim(
-    "E22",
-    "Theorem 1: draws",
-    kind="ours",
-    on=_released,
-    given="many equal clusters released by the package, with the words of a seed",
-    false=Variant(
-        "The same of noise of half the scale.",
-        lambda curator: drawn_as_counted(curator, replace(curator, noise=curator.noise**2)),
-    ),
-)
-def drawn_as_printed(curator: Curator) -> Comparison:
+@claim("E22", "Theorem 1: draws", kind="ours", on=_released, given="many equal clusters released after another one")
+def drawn_as_printed(curator: Curator, counted: Curator | None = None) -> Comparison:
     """Distributions and first labels are released as often as Algorithm 1 says, up to five standard errors."""
-    return drawn_as_counted(curator, curator)
+    labels = [0, *(y for y, count in enumerate(curator.others) for _ in range(count))]
+    rows = len(labels)
+    groups = Groups.of_ids(np.repeat(np.arange(1_001), rows))
+    release = curator.mechanism.release([0] * rows + labels * 1_000, groups, source=SeededEntropy(5))
+    seen = Counter(zip(release.distributions[1:], release.labels[rows::rows].tolist(), strict=True))
+    return as_often(seen, (counted or curator).law(0), key=lambda each: each[::-1])
 
 
-def drawn_as_counted(released: Curator, counted: Curator, clusters: int = 1_000) -> Comparison:
-    """Compare how often the package releases what with the law of another curator, over as many clusters."""
-    labels = [0, *(y for y, count in enumerate(released.others) for _ in range(count))]
-    groups = Groups.of_ids(np.repeat(np.arange(clusters), released.size))
-    release = released.mechanism.release(labels * clusters, groups, source=SeededEntropy(5))
-    seen = Counter(zip(release.distributions, release.labels[:: released.size].tolist(), strict=True))
-    return as_often(seen, counted.law(0), key=lambda each: each[::-1])
+@drawn_as_printed.false
+def _(curator: Curator) -> Comparison:
+    """The same of noise of half the scale."""
+    return drawn_as_printed(curator, counted=replace(curator, noise=curator.noise**2))
 
 
 class LabelsAlone(Instance, size="rows", epsilon="epsilon", threshold="tau"):
@@ -222,13 +186,10 @@ class LabelsAlone(Instance, size="rows", epsilon="epsilon", threshold="tau"):
     def spent(self) -> float:
         """At least what is spent, as a share of epsilon: two neighbours, and the release of zeros alone."""
         ratios = (self.zeros(ones, low=True) / self.zeros(ones + 1, low=False) for ones in range(self.size))
-        return max(math.log(ratio) for ratio in ratios) / self.epsilon
+        return math.log(max(ratios)) / self.epsilon
 
     def zeros(self, ones: int, *, low: bool) -> float:
-        """Bound of the probability that all noisy labels are 0, from below or from above.
-
-        It grows with the noisy share of label 0.
-        """
+        """Bound, from below or above, of the probability that all noisy labels are 0."""
         share, n = float(self.mechanism.resampling), self.size
         q = self._shares[0 if low else 1]
         chances = (1 - share + share * q) ** (n - ones) * (share * q) ** ones
@@ -236,32 +197,27 @@ class LabelsAlone(Instance, size="rows", epsilon="epsilon", threshold="tau"):
 
     @cached_property
     def _edges(self) -> Floats:
-        """Where pieces of a clipped noisy share begin and end: the first and the last are points."""
+        """Ends of the pieces of a clipped noisy share, 30 a row: the first piece and the last are points."""
         n, tau = self.size, self.threshold
-        inner = np.linspace(tau, 1, round(n * (1 - tau) * CELLS) + 1)
+        inner = np.linspace(tau, 1, round(n * (1 - tau) * 30) + 1)
         return np.concatenate((inner[:1], inner, inner[-1:]))
 
     @cached_property
-    def _shares(self) -> tuple[Floats, Floats]:
-        """The least and the largest final share of label 0 in each pair of pieces.
-
-        It grows with that label's clipped share and falls with the other's.
-        """
+    def _shares(self) -> list[Floats]:
+        """The least and the largest final share of label 0: it grows with its clipped share, falls with the other."""
         low, high = self._edges[:-1], self._edges[1:]
         pairs = [np.stack(np.meshgrid(*ends, indexing="ij"), axis=-1) for ends in ((low, high), (high, low))]
-        least, largest = (renormalized(pair, self.threshold)[..., 0] for pair in pairs)
-        return least, largest
+        return [renormalized(pair, self.threshold)[..., 0] for pair in pairs]
 
     def _masses(self, count: int) -> Floats:
         """How likely each piece is, for the label of so many rows."""
-        scaled = (self._edges[1:-1] * self.size - count) * self.epsilon
-        below = np.where(scaled < 0, np.exp(np.minimum(scaled, 0)) / 2, 1 - np.exp(-np.maximum(scaled, 0)) / 2)
+        below = laplace.cdf((self._edges[1:-1] * self.size - count) * self.epsilon)
         return np.diff(below, prepend=0.0, append=1.0)
 
 
 def _labels_alone(budget: Budget) -> Iterator[LabelsAlone]:
-    for size in (2, 4, 6, 8, 12, *budget.pick(quick=(), full=(20, 30))):
-        yield from (LabelsAlone(size, eps, tau) for eps in (0.01, 0.1, 1.0) for tau in (0.25, 0.1, 0.4))
+    sizes = (2, 4, 6, 8, 12, *budget.pick(quick=(), full=(20, 30)))
+    yield from (LabelsAlone(*case) for case in product(sizes, (0.01, 0.1, 1.0), (0.25, 0.1, 0.4)))
     yield LabelsAlone(30, 0.01, 0.4)
 
 
@@ -274,10 +230,20 @@ def _labels_alone(budget: Budget) -> Iterator[LabelsAlone]:
     false=Variant("The same at 3 / (2 sigma) + log(1 + (1 - lambda) / (lambda tau)).", noises=3 / 2),
 )
 def labels_alone(labels: LabelsAlone, noises: float = 1) -> Comparison:
-    """If only noisy labels are released, they are private at 1 / sigma + log(1 + (1 - lambda) / (lambda tau)).
+    """If only noisy labels are released, they are private at 1 / sigma + log(1 + (1 - lambda) / (lambda tau))."""
+    return at_most(labels.spent, labels.stated(noises))
 
-    Both summands are epsilon; compared as shares of it.
-    """
+
+@claim(
+    "E22",
+    "Section 6: privacy",
+    on=lambda budget: (replace(each, threshold=0.0) for each in _labels_alone(budget) if each.threshold == 0.25),
+    given="two labels, continuous noise; compared as shares of epsilon",
+    corrected=Variant("The same at 2 epsilon.", noises=2),
+    false=Variant("The same at 3/2 epsilon.", noises=3 / 2),
+)
+def drawing_all_labels_costs_epsilon(labels: LabelsAlone, noises: float = 1) -> Comparison:
+    """With beta = 0, lambda = 1, tau = 0 and sigma = 1 / epsilon a release is private at epsilon."""
     return at_most(labels.spent, labels.stated(noises))
 
 
@@ -300,13 +266,10 @@ def _resamplings(budget: Budget) -> Iterator[Randomization]:
     false=Variant("The same with 1 / K for tau.", floored=False),
 )
 def labels_cost_their_rarest(each: Randomization, *, floored: bool = True) -> Comparison:
-    """With no share below tau the noisy labels cost at most log(1 + (1 - lambda) / (lambda tau)); as ratios.
-
-    The package's channel states the ratio of its least share.
-    """
+    """With no share below tau the noisy labels cost at most log(1 + (1 - lambda) / (lambda tau)); as ratios."""
     ratio, tau = largest_ratio(each.laws), min(each.distribution) if floored else Fraction(1, each.k)
     stated = LabelRandomization(each.distribution, each.beta).ratio
-    return worst(at_most(ratio, 1 + each.kept / (each.beta * tau)), none(ratio != stated))
+    return worst(at_most(ratio, 1 + (1 - each.beta) / (each.beta * tau)), none(ratio != stated))
 
 
 class Shares(Instance, shares="noisy shares", threshold="tau"):
@@ -315,21 +278,6 @@ class Shares(Instance, shares="noisy shares", threshold="tau"):
     shares: tuple[Fraction, ...]
     threshold: Fraction
     beta: Fraction
-
-    def well_defined(self, distribution: Distribution) -> Comparison:
-        """All that Theorem 6 says, of what the noisy shares become."""
-        return worst(
-            at_most(self.threshold, min(distribution)),
-            at_most(max(distribution), 1),
-            equal(total(distribution), 1),
-            none(Randomization(distribution, self.beta).strays),
-        )
-
-    @property
-    def divided(self) -> Distribution:
-        """Clipped shares divided by their sum, or equal ones if all are 0."""
-        clipped = [max(self.threshold, min(Fraction(1), share)) for share in self.shares]
-        return tuple(q / total(clipped) if any(clipped) else Fraction(1, len(clipped)) for q in clipped)
 
 
 def _shares(budget: Budget) -> Iterator[Shares]:
@@ -344,22 +292,20 @@ def _shares(budget: Budget) -> Iterator[Shares]:
         yield Shares(shares, Fraction(random.randint(0, 100), 100 * k), Fraction(random.randint(0, 999), 1_000))
 
 
-@claim(
-    "E22",
-    "Theorem 6",
-    on=_shares,
-    given="at least two labels, tau from 0 to 1/K, beta below 1, any noise",
-    false=Variant(
-        "The same where clipped shares are divided by their sum, or shares are equal if all are 0.",
-        lambda given: given.well_defined(given.divided),
-    ),
-)
-def distributions_are_well_defined(given: Shares) -> Comparison:
-    """With tau at most 1/K the noisy shares become a distribution with no share below tau, and matrices that invert.
+@claim("E22", "Theorem 6", on=_shares, given="at least two labels, tau from 0 to 1/K, beta below 1, any noise")
+def distributions_are_well_defined(given: Shares, q: Distribution | None = None) -> Comparison:
+    """With tau at most 1/K the noisy shares become a distribution with no share below tau, and matrices that invert."""
+    q = q or cluster_distribution(given.shares, given.threshold)
+    strays = none(Randomization(q, given.beta).strays)
+    return worst(at_most(given.threshold, min(q)), at_most(max(q), 1), equal(total(q), 1), strays)
 
-    With one label, `K = 1`, a noisy share of 1 or more makes line 18 of Algorithm 1 divide zero by zero.
-    """
-    return given.well_defined(cluster_distribution(given.shares, given.threshold))
+
+@distributions_are_well_defined.false
+def _(given: Shares) -> Comparison:
+    """The same where clipped shares are divided by their sum, or shares are equal if all are 0."""
+    clipped = [max(given.threshold, min(Fraction(1), share)) for share in given.shares]
+    q = tuple(q / total(clipped) if any(clipped) else Fraction(1, len(clipped)) for q in clipped)
+    return distributions_are_well_defined(given, q=q)
 
 
 class Uniform(Instance, k="K", shares="noisy shares"):
@@ -368,10 +314,6 @@ class Uniform(Instance, k="K", shares="noisy shares"):
     k: int
     ratio: Fraction
     shares: tuple[Fraction, ...]
-
-    def resampling(self, *, others: bool) -> Fraction:
-        """Probability of a draw among all labels, or among the others alone."""
-        return (self.k - others) / (self.k - 1 + self.ratio)
 
 
 def _uniforms(budget: Budget) -> Iterator[Uniform]:
@@ -386,18 +328,12 @@ def _uniforms(budget: Budget) -> Iterator[Uniform]:
     "Corollary 1: privacy",
     on=_uniforms,
     given="tau = 1/K, any noise, epsilon above 0",
-    false=Variant(
-        "The same with lambda = (K - 1) / (K - 1 + exp(epsilon)), the probability of another label than one's own.",
-        others=True,
-    ),
+    false=Variant("The same with lambda = (K - 1) / (K - 1 + exp(epsilon)).", less=1),
 )
-def uniform_response_spends_epsilon(uniform: Uniform, *, others: bool = False) -> Comparison:
-    """With tau = 1/K and lambda = K / (K - 1 + exp(epsilon)) labels are drawn uniformly and cost epsilon; as ratios.
-
-    Whatever the noise on the distribution of a cluster, it ends at equal shares.
-    """
+def uniform_response_spends_epsilon(uniform: Uniform, less: int = 0) -> Comparison:
+    """With tau = 1/K and lambda = K / (K - 1 + exp(epsilon)) labels are drawn uniformly and cost epsilon; as ratios."""
     drawn = cluster_distribution(uniform.shares, Fraction(1, uniform.k))
-    laws = label_laws(drawn, uniform.resampling(others=others))
+    laws = Randomization(drawn, (uniform.k - less) / (uniform.k - 1 + uniform.ratio)).laws
     return worst(at_most(largest_ratio(laws), uniform.ratio), none(len(set(drawn)) - 1))
 
 
@@ -407,14 +343,14 @@ def uniform_response_spends_epsilon(uniform: Uniform, *, others: bool = False) -
     kind="ours",
     on=_uniforms,
     given="the same",
-    false=Variant("The same with lambda = (K - 1) / (K - 1 + exp(epsilon)).", others=True),
+    false=Variant("The same with lambda = (K - 1) / (K - 1 + exp(epsilon)).", less=1),
 )
-def package_responds_uniformly(uniform: Uniform, *, others: bool = False) -> Comparison:
+def package_responds_uniformly(uniform: Uniform, less: int = 0) -> Comparison:
     """The package's uniform response is Algorithm 1 with equal shares and lambda = K / (K - 1 + exp(epsilon))."""
     known = UniformRR(uniform.k, math.log(uniform.ratio)).channel
     drawn = cluster_distribution(uniform.shares, Fraction(1, uniform.k))
-    resampling = uniform.resampling(others=others)
-    return worst(equal(float(known.resampling), resampling, tolerance=STATED), none(known.distribution != drawn))
+    resampling = (uniform.k - less) / (uniform.k - 1 + uniform.ratio)
+    return worst(equal(float(known.resampling), resampling, tolerance=TOLERANCE), none(known.distribution != drawn))
 
 
 class Spent(Instance, others="others of each label", low="tau in rows"):
@@ -423,14 +359,6 @@ class Spent(Instance, others="others of each label", low="tau in rows"):
     others: Histogram
     low: int
     epsilon: float
-
-    @cached_property
-    def curator(self) -> Curator:
-        """Algorithm 1 with the package's parameters."""
-        tau = Fraction(self.low, sum(self.others) + 1)
-        mechanism = ClusterRR.corollary2(len(self.others), self.epsilon, heterogeneity=tau)
-        noise = privacy_ratio(float(1 / mechanism.noise_scale))
-        return Curator(self.others, self.low, noise, mechanism.resampling)
 
 
 def _spent(budget: Budget) -> Iterator[Spent]:
@@ -453,5 +381,8 @@ def release_spends_three_epsilon(spent: Spent, times_epsilon: int = 3) -> Compar
 
     Compared as ratios; the noisy distribution counts as released.
     """
-    curator = spent.curator
+    tau = Fraction(spent.low, sum(spent.others) + 1)
+    mechanism = ClusterRR.corollary2(len(spent.others), spent.epsilon, heterogeneity=tau)
+    noise = privacy_ratio(float(1 / mechanism.noise_scale))
+    curator = Curator(spent.others, spent.low, noise, mechanism.resampling)
     return at_most(max(curator.corners, curator.whole_rows), curator.noise**times_epsilon)

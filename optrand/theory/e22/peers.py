@@ -1,27 +1,30 @@
-"""Privacy of labels that peers exchange, by binomial sums ([E22], Lemmas 8 and 9, Theorem 3)."""
+"""Privacy of labels that peers exchange ([E22], Lemmas 8 and 9, Theorem 3, Section 5.1)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
 
+import numpy as np
+
 from optrand.base.arithmetic import exp_bracket
 from optrand.baselines import PeerToPeer
+from optrand.baselines.groups import Groups
 from optrand.baselines.peer_accounting import PeerPair
-from optrand.baselines.peer_bounds import lemma9_at, theorem3, theorem3_flip
+from optrand.baselines.peer_to_peer import lemma9_at, theorem3, theorem3_flip
+from optrand.sampling.entropy import SeededEntropy
 from optrand.theory.claim import Budget, Variant, claim
-from optrand.theory.comparison import Comparison, at_most, none
+from optrand.theory.comparison import Comparison, at_most, equal, none, worst
+from optrand.theory.e22.noise import TOLERANCE, as_often
 from optrand.theory.instances import Instance, seeded
-from optrand.theory.sums import total
+from optrand.theory.sums import bit_sums, largest_ratio, total
 
-__all__ = ["Peers"]
-
-LEAST_DELTA = 1e-20
-"""Smaller deltas are not tried: what binomial sums leave out would begin to count."""
+__all__ = ["Accounted", "Cluster", "Peers", "package_accounts_for_releases", "released_as_printed"]
 
 
 class Power(Instance, power="x**a", sign="s"):
@@ -31,33 +34,22 @@ class Power(Instance, power="x**a", sign="s"):
     a: Fraction
     sign: int
 
-    def within(self, constant: Fraction) -> Comparison:
-        """Compare with ``e**(2a - 1)`` and a constant over ``x**a``, in whole powers."""
-        r = self.power
-        base, limit = (1 + self.sign / r, exp_bracket(1.0)[0]) if self.a == 1 else (1 + self.sign / r**2, Fraction(1))
-        return at_most(base ** (self.sign * r.numerator), (limit + constant / r) ** r.denominator)
-
 
 def _powers(budget: Budget) -> Iterator[Power]:
     random, half = seeded(2), Fraction(1, 2)
     found = [Fraction(n) for n in (*range(2, 30), 100, 500)]
-    found += [
-        Fraction(random.randint(2 * q, 60 * q), q) for q in (2, 3, 5, 7) for _ in range(budget.pick(quick=10, full=200))
-    ]
-    yield from (Power(power, a, sign) for power, a, sign in product(found, (Fraction(1), half), (-1, 1)))
+    for q, _ in product((2, 3, 5, 7), range(budget.pick(quick=10, full=200))):
+        found.append(Fraction(random.randint(2 * q, 60 * q), q))
+    yield from (Power(*case) for case in product(found, (Fraction(1), half), (-1, 1)))
     yield from (Power(Fraction(3, 2), half, sign) for sign in (-1, 1))
 
 
-@claim(
-    "E22",
-    "Lemma 8",
-    on=_powers,
-    given="x of 2 and more, s of -1 or 1, a of 1/2 or 1",
-    false=Variant("The same with 5/2 for 3.", lambda power: power.within(Fraction(5, 2))),
-)
-def powers_are_within_three(power: Power) -> Comparison:
+@claim("E22", "Lemma 8", on=_powers, given="s of -1 or 1, a of 1/2 or 1", false=Variant("With 5/2 for 3.", halves=5))
+def powers_are_within_three(power: Power, halves: int = 6) -> Comparison:
     """(1 + s/x)**(s x**a) is at most e**(2a - 1) + 3 / x**a, for x of 2 and more; compared in whole powers."""
-    return power.within(Fraction(3))
+    r, sign = power.power, power.sign
+    base, limit = (1 + sign / r, exp_bracket(1.0)[0]) if power.a == 1 else (1 + sign / r**2, Fraction(1))
+    return at_most(base ** (sign * r.numerator), (limit + halves / (2 * r)) ** r.denominator)
 
 
 class Peers(Instance, size="s", flip="alpha", rate="theta", reach="xi as a share of its limit", users="users"):
@@ -83,10 +75,6 @@ class Peers(Instance, size="s", flip="alpha", rate="theta", reach="xi as a share
         """The exact delta for the worst labels of the others; of more than 128 users, for the worst that are tried."""
         return PeerToPeer(float(self.flip), float(self.rate)).delta(epsilon, self.users).delta
 
-    def delta_of_flips(self, epsilon: float) -> float:
-        """The delta where all users send their own flipped label."""
-        return float(self.rate) * max(0.0, float(1 - self.lesser) - math.exp(epsilon) * float(self.lesser))
-
 
 def _peers(budget: Budget) -> Iterator[Peers]:
     """Small clusters with all flips that the lemma allows, then larger ones."""
@@ -99,7 +87,8 @@ def _peers(budget: Budget) -> Iterator[Peers]:
     cases += [(*each, rate, reach) for each, rate, reach in product(sizes, rates, (Fraction(3, 10), Fraction(1)))]
     for size, flip, rate, reach in cases:
         peers = Peers(size, Fraction(flip), Fraction(rate), reach, size)
-        if size * peers.flip >= 2 and min(peers.bounds(each)[1] for each in (peers.flip, peers.lesser)) >= LEAST_DELTA:
+        # What binomial sums leave out would begin to count below.
+        if size * peers.flip >= 2 and min(peers.bounds(each)[1] for each in (peers.flip, peers.lesser)) >= 1e-20:
             yield peers
             if size <= budget.pick(quick=5, full=20):
                 yield replace(peers, users=2 * size + 1)
@@ -117,10 +106,7 @@ def peers_are_private(peers: Peers) -> Comparison:
 
 @peers_are_private.corrected
 def _(peers: Peers) -> Comparison:
-    """The same with the lesser of alpha and 1 - alpha for alpha, where it is at least 2 / s.
-
-    Nothing is said of other flips.
-    """
+    """The same with the lesser of alpha and 1 - alpha for alpha, where it is at least 2 / s."""
     epsilon, delta = peers.bounds(peers.lesser)
     return at_most(peers.delta(epsilon), delta) if peers.size * peers.lesser >= 2 else none(0)
 
@@ -129,25 +115,18 @@ def _(peers: Peers) -> Comparison:
 def _(peers: Peers) -> Comparison:
     """The same, alpha being at most 1/2, where users send their own flipped label: the exchange is left out."""
     epsilon, delta = peers.bounds(peers.lesser)
-    return at_most(peers.delta_of_flips(epsilon), delta) if peers.flip <= Fraction(1, 2) else none(0)
+    flips = float(peers.rate) * max(0.0, float(1 - peers.flip) - math.exp(epsilon) * float(peers.flip))
+    return at_most(flips, delta) if peers.flip <= Fraction(1, 2) else none(0)
 
 
 class Draws(Instance, p="p", low="alpha n", square="xi**2"):
-    """The proof's model: `t` independent draws, and one of `n` labels that changes from 0 to 1.
-
-    Before and after, the draws are 1 with a probability between `alpha` and `1 - alpha`.
-    """
+    """The proof's model: `t` independent draws, and one of `n` labels that changes from 0 to 1."""
 
     n: int
     t: int
     p: Fraction
     low: int
     square: Fraction
-
-    @property
-    def delta(self) -> float:
-        """Of Lemma 9, with `s = n`."""
-        return lemma9_at(PeerToPeer(self.low / self.n, self.t / self.n), math.sqrt(self.square), self.n)[1]
 
     def beyond(self, centre: Fraction) -> Fraction:
         """The probability, after the change, of more than the centre plus `xi sqrt(t p)` ones."""
@@ -164,60 +143,43 @@ def _draws(budget: Budget) -> Iterator[Draws]:
                 yield from (Draws(n, t, Fraction(ones, n), low, most * part) for part in (Fraction(1, 9), Fraction(1)))
 
 
-@claim("E22", "Lemma 9: upper tail", kind="text", on=_draws, given="n = s, alpha <= p < p' <= 1 - alpha, any xi")
-def counts_are_centred_where_they_were(draws: Draws) -> Comparison:
-    """After the change, counts beyond t p + xi sqrt(t p) are no likelier than counts beyond t p' + xi sqrt(t p).
-
-    With xi up to its limit.
-    """
-    return at_most(draws.beyond(draws.t * draws.p), draws.beyond(draws.t * (draws.p + Fraction(1, draws.n))))
-
-
-@counts_are_centred_where_they_were.corrected
-def _(draws: Draws) -> Comparison:
-    """After the change, counts beyond t p + xi sqrt(t p) are no likelier than Lemma 9's delta."""
-    return at_most(float(draws.beyond(draws.t * draws.p)), draws.delta)
-
-
-@counts_are_centred_where_they_were.false
-def _(draws: Draws) -> Comparison:
-    """The same with the square of that delta, as if binomial tails were as thin as normal ones."""
-    return at_most(float(draws.beyond(draws.t * draws.p)), draws.delta**2)
+@claim(
+    "E22",
+    "Lemma 9: upper tail",
+    kind="text",
+    on=_draws,
+    given="n = s, alpha <= p < p' <= 1 - alpha, xi up to its limit",
+    corrected=Variant(
+        "After the change, counts beyond t p + xi sqrt(t p) are no likelier than Lemma 9's delta.", power=1
+    ),
+    false=Variant("The same with the square of that delta, as if binomial tails were as thin as normal ones.", power=2),
+)
+def counts_are_centred_where_they_were(draws: Draws, power: int = 0) -> Comparison:
+    """After the change, counts beyond t p + xi sqrt(t p) are no likelier than counts beyond t p' + xi sqrt(t p)."""
+    n, t, beyond = draws.n, draws.t, draws.beyond(draws.t * draws.p)
+    delta = lemma9_at(PeerToPeer(draws.low / n, t / n), math.sqrt(draws.square), n)[1]
+    return (
+        at_most(float(beyond), delta**power) if power else at_most(beyond, draws.beyond(t * draws.p + Fraction(t, n)))
+    )
 
 
 class ManyPeers(Instance, size="s", rate="theta"):
-    """A cluster whose flip follows from its size and its rate, as in the theorem."""
+    """A cluster whose flip follows from its size and its rate: `alpha = 4 sqrt(2) log(s) / sqrt(theta s)`."""
 
     size: int
     rate: float
 
     @property
-    def mechanism(self) -> PeerToPeer:
-        """With `alpha = 4 sqrt(2) log(s) / sqrt(theta s)`."""
-        return PeerToPeer(theorem3_flip(self.size, self.rate), self.rate)
-
-    @property
     def epsilon(self) -> float:
         """What the proof has before its last line."""
-        return theorem3(self.mechanism, self.size)
-
-    def last_line(self, power: float) -> float:
-        """The last line of the proof, with a power of 2 in its last summand."""
-        small = 3 * math.pow(self.rate, 1.5) / (math.e * math.sqrt(self.size) * math.log(self.size))
-        return self.rate + small + 3 * math.pow(2, power) * math.pow(self.rate, 0.75) / math.pow(self.size, 0.25)
+        return theorem3(PeerToPeer(theorem3_flip(self.size, self.rate), self.rate), self.size)
 
     def delta(self, epsilon: float) -> tuple[float, float]:
-        """Two numbers between which delta lies where all other users have the label 0, or half of them.
-
-        A bound that is below the first is broken; one that is above the second holds for these labels.
-        """
-        lows, highs = zip(*(pair.delta(epsilon) for pair in self._pairs), strict=True)
+        """Bounds of delta, from below and above, where all other users have the label 0, or half of them."""
+        flip, others = theorem3_flip(self.size, self.rate), (0, (self.size - 1) // 2)
+        pairs = [PeerPair.of(self.size, flip, self.rate, ones=ones) for ones in others]
+        lows, highs = zip(*(pair.delta(epsilon) for pair in pairs), strict=True)
         return max(lows), max(highs)
-
-    @cached_property
-    def _pairs(self) -> list[PeerPair]:
-        flip, rate = self.mechanism.flip, self.rate
-        return [PeerPair.of(self.size, flip, rate, ones=ones) for ones in (0, (self.size - 1) // 2)]
 
 
 def _many(budget: Budget) -> Iterator[ManyPeers]:
@@ -227,13 +189,11 @@ def _many(budget: Budget) -> Iterator[ManyPeers]:
     return (ManyPeers(size, rate) for size, rate in (*cases, *budget.pick(quick=(), full=more)))
 
 
-@claim(
-    "E22", "Theorem 3", on=_many, given="Theorem 3's alpha, of at most 1/2; of the others' labels none is 1, or half"
-)
+@claim("E22", "Theorem 3", on=_many, given="its alpha, at most 1/2; of the others' labels none is 1, or half")
 def many_peers_are_private(peers: ManyPeers) -> Comparison:
     """Delta is at most 1/s**2 at an epsilon of order theta + theta**(3/2) / (sqrt(s) log s) + theta**(3/4) / s**(1/4).
 
-    Tried with `alpha = 4 sqrt(2) log(s) / sqrt(theta s)` and what the proof has before its last line.
+    Tried with what the proof has before its last line.
     """
     return at_most(peers.delta(peers.epsilon)[1], 1 / peers.size**2)
 
@@ -245,16 +205,8 @@ def _(peers: ManyPeers) -> Comparison:
 
 
 def _all_many(budget: Budget) -> Iterator[ManyPeers]:
-    sizes = (
-        11_700,
-        20_000,
-        10**5,
-        10**6,
-        10**9,
-        10**12,
-        *budget.pick(quick=(), full=tuple(10**n for n in range(13, 40))),
-    )
-    for size, part in product(sizes, (0.0, 0.2, 0.6, 1.0)):
+    powers = (5, 6, 9, 12, *budget.pick(quick=(), full=tuple(range(13, 40))))
+    for size, part in product((11_700, 20_000, *(10**n for n in powers)), (0.0, 0.2, 0.6, 1.0)):
         least = (2 * theorem3_flip(size, 1.0)) ** 2
         yield ManyPeers(size, min(1.0, least * (1 + 1e-9) + part * (1 - least)))
 
@@ -269,4 +221,196 @@ def _all_many(budget: Budget) -> Iterator[ManyPeers]:
 )
 def last_line_is_above(peers: ManyPeers, power: float = 3 / 4) -> Comparison:
     """Lemma 9's epsilon is at most theta + 3 theta**(3/2) / (e sqrt(s) log s) + 3 2**(3/4) theta**(3/4) / s**(1/4)."""
-    return at_most(peers.epsilon, peers.last_line(power))
+    s, rate = peers.size, peers.rate
+    small = 3 * math.pow(rate, 1.5) / (math.e * math.sqrt(s) * math.log(s))
+    return at_most(peers.epsilon, rate + small + 3 * math.pow(2, power) * math.pow(rate, 0.75) / math.pow(s, 0.25))
+
+
+class Cluster(Instance, flip="alpha", rate="theta"):
+    """Algorithm 2 among the users of one cluster, whose labels are given."""
+
+    labels: tuple[int, ...]
+    flip: Fraction
+    rate: Fraction
+
+    @property
+    def mean(self) -> Fraction:
+        """The probability that a copy is 1."""
+        return total(1 - self.flip if y else self.flip for y in self.labels) / len(self.labels)
+
+    def law(self, *, anew: bool = False) -> dict[tuple[int, ...], Fraction]:
+        """Law of what the users send, 0, 1 or -1 for nothing; if `anew`, as if each copy were flipped by itself."""
+        n, found = len(self.labels), {}
+        flipped = bit_sums(np.array([1 - self.flip if y else self.flip for y in self.labels]))
+        shares = {self.mean: Fraction(1)} if anew else {Fraction(ones, n): mass for ones, mass in enumerate(flipped)}
+        for copies in product((-1, 0, 1), repeat=n):
+            sent, ones = n - copies.count(-1), copies.count(1)
+            of_shares = (mass * share**ones * (1 - share) ** (sent - ones) for share, mass in shares.items())
+            found[copies] = (1 - self.rate) ** (n - sent) * self.rate**sent * total(of_shares)
+        return found
+
+
+class Accounted(Instance, users="users", flip="alpha", rate="theta"):
+    """A small cluster with any labels, and an epsilon."""
+
+    users: int
+    flip: Fraction
+    rate: Fraction
+    epsilon: float
+
+
+def _accounted(budget: Budget) -> Iterator[Accounted]:
+    flips = [Fraction(text) for text in ("1/4", "1/10", "2/5", "9/10", "0")]
+    users = (2, 3, *budget.pick(quick=(), full=(4, 5)))
+    yield from (Accounted(*case) for case in product(users, flips, (Fraction(1), Fraction(1, 3)), (0.05, 0.3)))
+    yield Accounted(4, Fraction(1, 4), Fraction(1, 2), 0.1)
+
+
+@claim(
+    "E22",
+    "Lemma 9: as the package has it",
+    kind="ours",
+    on=_accounted,
+    given="all labels of small clusters, all flips, choices and subsamples",
+    false=Variant("The same where every copy is flipped by itself, as the lemma's proof has it.", anew=True),
+)
+def package_accounts_for_releases(accounted: Accounted, *, anew: bool = False) -> Comparison:
+    """The delta that the package sums is that of Algorithm 2, over all that the users of a cluster can send."""
+    ratio, deltas = Fraction(math.exp(accounted.epsilon)), []
+    for ones in range(accounted.users):
+        others = (1,) * ones + (0,) * (accounted.users - 1 - ones)
+        laws = [Cluster((y, *others), accounted.flip, accounted.rate).law(anew=anew) for y in (0, 1)]
+        for p, q in (laws, laws[::-1]):
+            deltas.append(total(max(Fraction(0), mass - ratio * q[copies]) for copies, mass in p.items()))
+    stated = PeerToPeer(float(accounted.flip), float(accounted.rate)).delta(accounted.epsilon, accounted.users).delta
+    return equal(float(max(deltas)), stated, tolerance=TOLERANCE, scale=1e-3)
+
+
+def _released(budget: Budget) -> Iterator[Cluster]:
+    yield Cluster((0, 0, 1), Fraction(1, 4), Fraction(1, 2))
+    yield Cluster((0, 0), Fraction(1, 10), Fraction(1))
+    yield from budget.pick(quick=(), full=(Cluster((0, 0, 1, 0), Fraction(2, 5), Fraction(4, 5)),))
+
+
+@claim(
+    "E22",
+    "Lemma 9: draws",
+    kind="ours",
+    on=_released,
+    given="many equal clusters released by the package, with the words of a seed",
+    false=Variant("The same where every copy is flipped by itself.", anew=True),
+)
+def released_as_printed(cluster: Cluster, counted: Cluster | None = None, *, anew: bool = False) -> Comparison:
+    """Users send what Algorithm 2 says as often as it says, up to five standard errors."""
+    n = len(cluster.labels)
+    groups = Groups.of_ids(np.repeat(np.arange(20_000), n))
+    mechanism = PeerToPeer(float(cluster.flip), float(cluster.rate))
+    release = mechanism.release(cluster.labels * 20_000, groups, source=SeededEntropy(6))
+    copies = np.full(n * 20_000, -1)
+    copies[release.rows] = release.labels
+    law = (counted or cluster).law(anew=anew)
+    return as_often(Counter(map(tuple, copies.reshape(-1, n).tolist())), law, key=sorted)
+
+
+def _copied(budget: Budget) -> Iterator[Cluster]:
+    for n in range(1, budget.pick(quick=5, full=7)):
+        for ones, flip in product(range(n // 2 + 1), ("1/4", "1/10", "0", "1/2")):
+            yield Cluster((1,) * ones + (0,) * (n - ones), Fraction(flip), Fraction(1))
+
+
+@claim(
+    "E22",
+    "Lemma 9: number of ones",
+    kind="text",
+    on=_copied,
+    given="every user of the cluster sends a copy",
+    corrected=Variant(
+        "The variance of the ones among t copies is t p (1 - p) + t (t - 1) alpha (1 - alpha) / n: some copy the same.",
+        chance=lambda each: each.flip,
+    ),
+    false=Variant("The same with p (1 - p) for alpha (1 - alpha).", chance=lambda each: each.mean),
+)
+def copies_are_independent(cluster: Cluster, chance: Callable[[Cluster], Fraction | int] = lambda _: 0) -> Comparison:
+    """The ones among t copies are binomial, with the variance t p (1 - p)."""
+    n, p, q, law = len(cluster.labels), cluster.mean, Fraction(chance(cluster)), cluster.law()
+    first, second = (total(mass * sum(copies) ** power for copies, mass in law.items()) for power in (1, 2))
+    return equal(second - first**2, n * p * (1 - p) + (n - 1) * q * (1 - q))
+
+
+class View(Instance, users="s", flip="alpha"):
+    """What one user of a cluster learns: whom they asked, and the flipped label that they were told."""
+
+    users: int
+    flip: Fraction
+
+    @cached_property
+    def laws(self) -> list[dict[tuple[int, int], Fraction]]:
+        """Two laws, for either label of the first user; all others have the label 0."""
+        views = list(product(range(self.users), (0, 1)))
+        told = {0: (1 - self.flip) / self.users, 1: self.flip / self.users}
+        return [{(j, seen): told[abs(seen - first * (j == 0))] for j, seen in views} for first in (0, 1)]
+
+    @property
+    def apart(self) -> Fraction:
+        """Total variation distance of both laws: delta at an epsilon of 0."""
+        return total(max(Fraction(0), mass - self.laws[1][view]) for view, mass in self.laws[0].items())
+
+
+def _views(budget: Budget) -> Iterator[View]:
+    flips = [Fraction(n, 100) for n in (25, 5, 40, 50, 60, 99, 1, *budget.pick(quick=(), full=(10, 20, 30, 45, 75)))]
+    return (View(users, flip) for users, flip in product((1, 2, 3, 10, 50), flips))
+
+
+@claim(
+    "E22",
+    "Section 5.1: flips",
+    on=_views,
+    given="any alpha above 0 and below 1; what one user learns",
+    corrected=Variant(
+        "Towards each user Algorithm 2 is only private at the absolute value of that; compared as ratios.", either=True
+    ),
+    false=Variant("The same with 1 + (ratio - 1) / s for the ratio, as if no user knew whom they ask.", unseen=True),
+)
+def users_see_flips(view: View, *, either: bool = False, unseen: bool = False) -> Comparison:
+    """Towards each user Algorithm 2 is only private at log((1 - alpha) / alpha); compared as ratios."""
+    odds = (1 - view.flip) / view.flip
+    odds = max(odds, 1 / odds) if either or unseen else odds
+    return equal(largest_ratio(view.laws), 1 + (odds - 1) / view.users if unseen else odds)
+
+
+@claim("E22", "Section 5.1: one of s", on=_views, given="any alpha", false=Variant("With 1 / (s + 1).", more=1))
+def users_see_one_of_s(view: View, more: int = 0) -> Comparison:
+    """Towards each user Algorithm 2 is (0, 1/s)-private, in clusters of s users."""
+    return at_most(view.apart, Fraction(1, view.users + more))
+
+
+@claim(
+    "E22",
+    "Section 5.1: as the package has it",
+    kind="ours",
+    on=_views,
+    given="any alpha above 0 and below 1",
+    false=Variant("The same with (1 - alpha) / s for the delta.", share=1),
+)
+def package_states_what_users_see(view: View, share: int = 2) -> Comparison:
+    """The package states abs(log((1 - alpha) / alpha)), and a delta of abs(1 - 2 alpha) / s at an epsilon of 0."""
+    mechanism, known = PeerToPeer(float(view.flip), 1.0), abs(1 - share * view.flip) / view.users
+    return worst(
+        equal(mechanism.epsilon, math.log(largest_ratio(view.laws)), tolerance=TOLERANCE, scale=1),
+        equal(mechanism.peer_delta(view.users), float(known), tolerance=TOLERANCE),
+        equal(float(view.apart), float(known), tolerance=TOLERANCE),
+    )
+
+
+@claim(
+    "E22",
+    "Section 5.1: subsampling alone",
+    on=lambda _: (Cluster((0,), Fraction(a, 20), Fraction(t, 20)) for a in (5, 1, 8, 10) for t in (5, 1, 8, 10, 20)),
+    given="alpha from above 0 to 1/2, theta above 0; every user alone in a cluster",
+    false=Variant("The ratio is 1 + theta (ratio - 1), as where users leave the data.", amplified=True),
+)
+def subsampling_alone_amplifies_nothing(cluster: Cluster, *, amplified: bool = False) -> Comparison:
+    """Flips and subsampling without an exchange are as private as flips: at log((1 - alpha) / alpha), as ratios."""
+    odds = (1 - cluster.flip) / cluster.flip
+    laws = [cluster.law(), replace(cluster, labels=(1,)).law()]
+    return equal(largest_ratio(laws), 1 + cluster.rate * (odds - 1) if amplified else odds)

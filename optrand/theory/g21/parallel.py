@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from itertools import accumulate, chain, combinations, product
+from itertools import accumulate, chain, combinations, cycle, product, starmap
+from operator import ne
 from zlib import crc32
 
 import numpy as np
@@ -68,10 +69,7 @@ class Training(Instance, k="K", epsilon="eps", stages="rows of each stage"):
     coins: bool = False
 
     def law(self, labels: tuple[int, ...]) -> dict[Released, Fraction]:
-        """The probability of all that can be released of a data set with these labels, by the package's tables.
-
-        Models are functions of the noisy labels and coins before them, so that these say all.
-        """
+        """The probability of all that can be released of rows with these labels, by the package's tables."""
         chances: dict[Released, Fraction] = {(): Fraction(1)}
         for number, stage in enumerate(self.stages):
             after: dict[Released, Fraction] = {}
@@ -85,21 +83,19 @@ class Training(Instance, k="K", epsilon="eps", stages="rows of each stage"):
             chances = {(*s, *coin): p / 2 for s, p in after.items() for coin in coins} if self.coins else after
         return chances
 
-    @cached_property
+    @property
     def largest_ratio(self) -> Fraction | float:
         """Largest ratio of two probabilities of one release, on data sets that differ in one label."""
-        rows = 1 + max(chain(*self.stages))
-        laws = {labels: self.law(labels) for labels in product(range(self.k), repeat=rows)}
+        rows = range(1 + max(chain(*self.stages)))
+        laws = {labels: self.law(labels) for labels in product(range(self.k), repeat=len(rows))}
         return max(
-            largest_ratio([laws[(*labels[:row], label, *labels[row + 1 :])] for label in range(self.k)])
-            for row in range(rows)
-            for labels in laws
+            largest_ratio([laws[(*labels[:row], y, *labels[row + 1 :])] for y in range(self.k)])
+            for labels, row in product(laws, rows)
             if not labels[row]
         )
 
 
 SPLITS = (((0,),), ((0,), (1,)), ((0, 1),), ((), (0, 1)), ((1,), (0, 2)), ((0,), (1,), (2,)))
-
 EPSILONS = (math.log(2), 0.1, 0.3, 1.0, 2.3, 1e-6, 8.0, 40.0)
 
 
@@ -117,16 +113,12 @@ def _trainings(budget: Budget) -> Iterator[Training]:
 
 
 AGAIN = Variant("The same where the last stage asks for the label of row 0 again.", again=(0,))
-
 UNSEEN = "stages chosen without a look at labels, any training algorithm"
 
 
 @claim("G21", "Observation 4", on=_trainings, given=UNSEEN, false=AGAIN)
 def stages_cost_epsilon_once(training: Training, *, again: tuple[int, ...] = ()) -> Comparison:
-    """Training in stages of disjoint rows, with priors that the model of the stage before predicts, is epsilon-LabelDP.
-
-    So are all models and all noisy labels together, which is what is tried here, with the package's RRWithPrior.
-    """
+    """Training in stages of disjoint rows, with priors that the stage before predicts, is epsilon-LabelDP."""
     last = tuple(dict.fromkeys((*training.stages[-1], *again)))
     asked = replace(training, stages=(*training.stages[:-1], last))
     return at_most(asked.largest_ratio, exp_bracket(training.epsilon)[0])
@@ -139,20 +131,17 @@ class Grouped(Instance, k="K", root="exp(epsilon / 2)", ids="group of each row")
     root: Fraction
     ids: tuple[int, ...]
 
-    @property
-    def differences(self) -> Iterator[Integers]:
+    @cached_property
+    def differences(self) -> Integers:
         """Histograms of all groups, less those of the data set with another label for one row."""
-        groups, several = Groups.of_ids(self.ids), product(range(self.k), repeat=len(self.ids))
-        tables = {labels: groups.histograms(np.array(labels), self.k) for labels in several}
-        for labels, row, label in product(tables, range(len(self.ids)), range(self.k)):
-            if label != labels[row]:
-                yield tables[labels] - tables[(*labels[:row], label, *labels[row + 1 :])]
+        histograms, several = Groups.of_ids(self.ids).histograms, product(range(self.k), repeat=len(self.ids))
+        pairs = (pair for pair in product(several, repeat=2) if sum(map(ne, *pair)) == 1)
+        return np.array([histograms(np.array(a), self.k) - histograms(np.array(b), self.k) for a, b in pairs])
 
 
 def _grouped(budget: Budget) -> Iterator[Grouped]:
     ids = ((0,), (0, 0), (0, 1), (0, 1, 0), *budget.pick(quick=(), full=((0, 1, 1, 0), (0, 1, 2, 3))))
-    roots = tuple(map(Fraction, ("2", "11/10", "1001/1000")))
-    return (Grouped(k, root, each) for k, root, each in product((2, 3), roots, ids))
+    return starmap(Grouped, product((2, 3), map(Fraction, ("2", "11/10", "1001/1000")), ids))
 
 
 @claim(
@@ -166,13 +155,11 @@ def _grouped(budget: Budget) -> Iterator[Grouped]:
 def noise_hides_groups(grouped: Grouped, *, own: int = 0) -> Comparison:
     """Histograms of the labels of disjoint groups, with ``dlaplace.rvs(epsilon / 2, K)`` added, are epsilon-LabelDP.
 
-    That is one draw for all counts of a group, as SciPy reads the line: differences of counts stay as they are. (With
-    a draw for each count the largest ratio is the product of those of single counts.)
+    That is one draw for all counts of a group, as SciPy reads the line: differences of counts stay as they are.
     """
-    if own:
-        return at_most(grouped.root ** (own * max(int(np.abs(d).sum()) for d in grouped.differences)), grouped.root**2)
-    seen = any(np.ptp(each, axis=1).any() for each in grouped.differences)
-    return at_most(math.inf if seen else grouped.root, grouped.root**2)
+    changed = int(np.abs(grouped.differences).sum(axis=(1, 2)).max())
+    seen = math.inf if np.ptp(grouped.differences, axis=2).any() else grouped.root
+    return at_most(grouped.root ** (own * changed) if own else seen, grouped.root**2)
 
 
 class Histogram(Instance, counts="noisy counts"):
@@ -180,37 +167,35 @@ class Histogram(Instance, counts="noisy counts"):
 
     counts: tuple[int, ...]
 
-    @property
-    def clipped(self) -> tuple[int, ...]:
-        """Cut off at 0."""
-        return tuple(max(count, 0) for count in self.counts)
-
 
 def _histograms(_: Budget) -> Iterator[Histogram]:
     return (Histogram(counts) for k in (1, 2, 3) for counts in product((2, 1, 0, -1, -7), repeat=k))
 
 
-@claim("G21", "Algorithm 4: line 4(c)", kind="text", on=_histograms, given="any noisy counts, 0 / 0 taken as 0")
-def clipped_counts_are_a_prior(histogram: Histogram) -> Comparison:
+def _clipped(counts: Integers) -> Floats:
+    shares: Floats = np.maximum(counts, 0) / max(1, np.maximum(counts, 0).sum())
+    return shares
+
+
+@claim(
+    "G21",
+    "Algorithm 4: line 4(c)",
+    kind="text",
+    on=_histograms,
+    given="any noisy counts, 0 / 0 taken as 0",
+    corrected=Variant(
+        "The same, and the uniform prior where no count is above 0: the prior of the package.",
+        shares=lambda counts: EstimatedPrior(tuple(np.maximum(counts, 0).tolist()), 1.0).probabilities,
+    ),
+    false=Variant(
+        "The same of counts that are not cut off, and the uniform prior where their sum is not above 0.",
+        shares=lambda counts: counts / counts.sum() if counts.sum() > 0 else np.full(counts.size, 1 / counts.size),
+    ),
+)
+def clipped_counts_are_a_prior(histogram: Histogram, shares: Callable[[Integers], Floats] = _clipped) -> Comparison:
     """Counts that are cut off at 0, over their sum, are a prior."""
-    return _is_prior([count / (sum(histogram.clipped) or 1) for count in histogram.clipped])
-
-
-@clipped_counts_are_a_prior.corrected
-def _(histogram: Histogram) -> Comparison:
-    """The same, and the uniform prior where no count is above 0: the prior of the package."""
-    return _is_prior(EstimatedPrior(histogram.clipped, 1.0).probabilities.tolist())
-
-
-@clipped_counts_are_a_prior.false
-def _(histogram: Histogram) -> Comparison:
-    """The same of counts that are not cut off, and the uniform prior where their sum is not above 0."""
-    k, mass = len(histogram.counts), sum(histogram.counts)
-    return _is_prior([count / mass if mass > 0 else 1 / k for count in histogram.counts])
-
-
-def _is_prior(shares: list[float]) -> Comparison:
-    return worst(equal(math.fsum(shares), 1, tolerance=1e-12), at_most(0, min(shares)))
+    found = shares(np.array(histogram.counts)).tolist()
+    return worst(equal(math.fsum(found), 1, tolerance=1e-12), at_most(0, min(found)))
 
 
 class Learned(Instance, counts="labels of each group", epsilon="eps"):
@@ -218,12 +203,12 @@ class Learned(Instance, counts="labels of each group", epsilon="eps"):
 
     counts: tuple[int, int]
     epsilon: float
-    groups: int = 1_500
+    groups: int
 
 
 def _learned(budget: Budget) -> Iterator[Learned]:
-    for counts, epsilon in product(((1, 0), (2, 1)), (1.0, *budget.pick(quick=(), full=(0.1, 0.5, 3.0)))):
-        yield Learned(counts, epsilon, budget.pick(quick=1_500, full=15_000))
+    epsilons, groups = (1.0, *budget.pick(quick=(), full=(0.1, 0.5, 3.0))), budget.pick(quick=1_500, full=15_000)
+    return (Learned(counts, epsilon, groups) for counts, epsilon in product(((1, 0), (2, 1)), epsilons))
 
 
 @claim(
@@ -235,10 +220,7 @@ def _learned(budget: Budget) -> Iterator[Learned]:
     false=Variant("The same with noise for all of epsilon.", halves=2),
 )
 def priors_come_as_often(learned: Learned, *, halves: int = 1) -> Comparison:
-    """Learned priors come as often as noise of ratio ``exp(epsilon / 2)`` says, up to five standard errors.
-
-    Counted are those that give the first label nothing, less than half, a half, more, and all, and those of no counts.
-    """
+    """Learned priors come as often as noise of ratio ``exp(epsilon / 2)`` says, up to five standard errors."""
     labels = np.tile(np.repeat((0, 1), learned.counts), learned.groups)
     groups = Groups.of_ids(np.repeat(np.arange(learned.groups), sum(learned.counts)))
     priors = ClusterPriors.learn(labels, groups, 2, learned.epsilon, source=SeededEntropy(4))
@@ -254,9 +236,7 @@ def priors_come_as_often(learned: Learned, *, halves: int = 1) -> Comparison:
 
 
 def _kinds(shares: Floats, uniform: NDArray[np.bool_]) -> Integers:
-    kinds = np.select([shares == 0, shares < 0.5, shares == 0.5, shares < 1], [0, 1, 2, 3], 4)
-    found: Integers = np.where(uniform, 5, kinds)
-    return found
+    return np.select([uniform, shares == 0, shares < 0.5, shares == 0.5, shares < 1], [5, 0, 1, 2, 3], 4)
 
 
 HEATS = tuple(Fraction(text) for text in ("1000", "30", "27/10", "3/2", "101/100", "1000001/1000000"))
@@ -285,11 +265,6 @@ class Tempered(Instance, heat="exp(1 / t)"):
         """Distance of the largest logit from the next one."""
         return max(self.logits) - max((each for each in self.logits if each < max(self.logits)), default=0)
 
-    @property
-    def cumulated(self) -> list[Fraction]:
-        """Probability of the `k` likeliest classes together, for each `k`."""
-        return list(accumulate(sorted(self.prior, reverse=True)))
-
 
 def _logits(budget: Budget) -> Iterator[tuple[int, ...]]:
     yield from ((1, 0), (0, 0), (1, 1, 0), (2, 1, 0), (5, 0, 0, 0))
@@ -298,34 +273,28 @@ def _logits(budget: Budget) -> Iterator[tuple[int, ...]]:
         yield tuple(random.randint(-3, 3) for _ in range(random.randint(2, 9)))
 
 
-def _tempered(budget: Budget) -> Iterator[Tempered]:
-    return (Tempered(logits, heat) for logits, heat in product(_logits(budget), HEATS))
-
-
-temperature = partial(claim, "G21", "Appendix E", given="any logits, any temperatures above 0")
-
+temperature = partial(claim, "G21", given="any logits, any temperatures above 0")
+one_temperature = partial(temperature, on=lambda budget: starmap(Tempered, product(_logits(budget), HEATS)))
 ONE_OTHER = Variant("The same with ``1 / m exp(-g / t)``, as if there were one class below.", others=1)
+EACH = Variant("At a lower temperature each of the likelier half of the classes is likelier.", each=True)
+ONE_TOP = Variant("The same with ``exp(g / t) - 1 >= E - 1``, as if there were one top class.", tops=1)
 
 
-@temperature(part="cold priors", on=_tempered, false=ONE_OTHER)
+@one_temperature("Appendix E: cold priors", false=ONE_OTHER)
 def cold_priors_are_on_the_top(given: Tempered, *, others: int | None = None) -> Comparison:
     """As t tends to 0, classes below the `m` top ones lose the prior: they have at most ``(K - m) / m exp(-g / t)``.
 
-    Top classes are those of the largest logit, the next one is `g` below it; they share what is left alike.
+    Top classes, which share the rest alike, are those of the largest logit; the next one is `g` below it.
     """
     rest = len(given.logits) - given.tops
     bound = Fraction(rest and (others or rest), given.tops) * given.heat**-given.gap
-    return worst(
-        at_most(1 - given.cumulated[given.tops - 1], bound), equal(given.prior.count(max(given.prior)), given.tops)
-    )
+    likeliest = max(given.prior)
+    return worst(at_most(1 - given.tops * likeliest, bound), equal(given.prior.count(likeliest), given.tops))
 
 
-@temperature(part="hot priors", on=_tempered, false=Variant("The same with ``d / 2``.", halves=1))
+@one_temperature("Appendix E: hot priors", false=Variant("The same with ``d / 2``.", halves=1))
 def hot_priors_are_uniform(given: Tempered, *, halves: int = 2) -> Comparison:
-    """As t tends to infinity the prior is uniform: ``K p`` is between ``exp(-d / t)`` and ``exp(d / t)`` for each `p`.
-
-    `d` is the distance of the largest logit from the least. Compared are squares.
-    """
+    """As t grows the prior becomes uniform: ``K p`` is within a factor ``exp(d / t)`` of 1, `d` the logits' range."""
     farthest = given.heat ** (halves * (max(given.logits) - min(given.logits)))
     squares = [(len(given.prior) * share) ** 2 for share in given.prior]
     return worst(at_most(max(squares), farthest), at_most(1 / min(squares), farthest))
@@ -345,36 +314,27 @@ class Cooled(Instance, heats="exp(1 / t)"):
 
 
 def _cooled(budget: Budget) -> Iterator[Cooled]:
-    ratios = tuple(Fraction(text) for text in ("7/3", "1009/1000", "23/2", "3001"))
-    for number, (logits, heats) in enumerate(product(_logits(budget), combinations(HEATS, 2))):
-        yield Cooled(logits, heats, ratios[number % len(ratios)])
+    ratios = cycle(map(Fraction, ("7/3", "1009/1000", "23/2", "3001")))
+    pairs = product(_logits(budget), combinations(HEATS, 2))
+    return (Cooled(logits, heats, ratio) for (logits, heats), ratio in zip(pairs, ratios, strict=False))
 
 
-@temperature(part="confidence", on=_cooled)
-def cooling_is_more_confident(given: Cooled) -> Comparison:
+@temperature("Appendix E: confidence", on=_cooled, false=EACH)
+def cooling_is_more_confident(given: Cooled, *, each: bool = False) -> Comparison:
     """At a lower temperature the `k` likeliest classes together are likelier, for every `k`."""
-    cold, hot = given.both
-    return worst(*map(at_most, hot.cumulated, cold.cumulated))
+    cold, hot = (sorted(tempered.prior, reverse=True) for tempered in given.both)
+    together, k = map(at_most, accumulate(hot), accumulate(cold)), len(hot) // 2
+    return worst(*(map(at_most, hot[:k], cold[:k]) if each else together))
 
 
-@cooling_is_more_confident.false
-def _(given: Cooled) -> Comparison:
-    """At a lower temperature each of the likelier half of the classes is likelier."""
-    cold, hot = (sorted(each.prior, reverse=True)[: len(given.logits) // 2] for each in given.both)
-    return worst(*map(at_most, hot, cold))
-
-
-ONE_TOP = Variant("The same with ``exp(g / t) - 1 >= E - 1``, as if there were one top class.", tops=1)
-
-
-@temperature(part="labels kept", on=_cooled, false=ONE_TOP)
+@temperature("Appendix E: labels kept", on=_cooled, false=ONE_TOP)
 def heating_keeps_more(given: Cooled, *, tops: int | None = None) -> Comparison:
     """A higher temperature keeps more labels, and only the `m` top ones as long as ``m (exp(g / t) - 1) >= E - 1``.
 
     Of the package's RRWithPrior, which keeps all labels if and only if ``exp((f - least logit) / t) - 1`` sums to less
     than ``E - 1`` over the logits `f`. `g` is the distance of the largest logit from the next one.
     """
-    priors = [[float(share) for share in each.prior] for each in given.both]
+    priors = np.array([each.prior for each in given.both], dtype=float)
     counts = rr_with_prior_batch(priors, math.log(given.ratio)).k_star.tolist()
     said = [at_most(counts[0], counts[1])]
     for each, count in zip(given.both, counts, strict=True):

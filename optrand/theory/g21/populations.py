@@ -1,7 +1,7 @@
 """Lower bounds that grow as epsilon falls: copies of examples, and populations ([G21], Proposition 12 and Lemma 15).
 
-Directions have fair signs for labels, as in :mod:`optrand.theory.g21.signs`; `j` occurrences of one tell of its sign as
-much as a budget of ``j epsilon`` allows. So all algorithms are argued about at once; losses are in units of ``D L``.
+Directions have fair signs for labels, as in :mod:`optrand.theory.g21.lower_bounds`; `j` occurrences of one tell of its
+sign as much as a budget of ``j epsilon`` allows. So all algorithms are argued about; losses are in units of ``D L``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import product, starmap
 
 import numpy as np
 from scipy.stats import binom
@@ -18,8 +19,7 @@ from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.base.validation import Floats
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, worst
-from optrand.theory.g21.groups import group_delta
-from optrand.theory.g21.least_risk import known_of_a_sign
+from optrand.theory.g21.lower_bounds import group_delta, known_of_a_sign
 from optrand.theory.instances import Instance
 
 __all__ = ["Copied"]
@@ -27,10 +27,8 @@ __all__ = ["Copied"]
 CONSTANT = Fraction(1, 10)
 """Constant of Lemma 15 and Proposition 12."""
 
-TOLERANCE = 1e-9
-
-LARGEST_EXPONENT = 600
-"""Of a budget; beyond it, what is known of a sign is 1 in floats."""
+E1 = exp_bracket(1.0)[0] - 1
+"""``e - 1``, hardly less."""
 
 
 class Copied(Instance):
@@ -58,29 +56,33 @@ class Copied(Instance):
     @cached_property
     def least(self) -> float:
         """What every algorithm loses at least."""
-        ratio = privacy_ratio(float(self.epsilon))
-        return self.ignorant * (1 - math.sqrt(known_of_a_sign(ratio**self.copies, self.delta * self.growth)))
+        ratio = privacy_ratio(float(self.epsilon)) ** self.copies
+        return self.ignorant * (1 - math.sqrt(known_of_a_sign(ratio, self.delta * self.growth)))
 
 
-def _epsilons(budget: Budget) -> list[Fraction]:
+def _epsilons(budget: Budget) -> Iterator[tuple[Fraction, int]]:
+    """Budgets, and the least number of examples for each."""
     listed = ["1", "1/2", "1/3", "3/4", "501/1000", "499/1000", "1/10", "1/11", "2/21", "1/100", "2/201", "1/1000"]
     steps = budget.pick(quick=40, full=400)
-    return [*map(Fraction, listed), *(Fraction(i, steps) for i in range(1, steps))]
+    for epsilon in (*map(Fraction, listed), *(Fraction(i, steps) for i in range(1, steps))):
+        yield epsilon, math.ceil(1 / epsilon)
 
 
 def _copied(budget: Budget) -> Iterator[Copied]:
-    for epsilon in _epsilons(budget):
-        least = math.ceil(1 / epsilon)
-        for n in sorted({least, least + 1, 2 * least - 1, 10 * least, 1_000 * least + 7}):
-            yield from (Copied(epsilon, delta, n) for delta in (Fraction(0), CONSTANT * epsilon))
+    for epsilon, least in _epsilons(budget):
+        sizes = sorted({least, least + 1, 2 * least - 1, 10 * least, 1_000 * least + 7})
+        yield from (Copied(epsilon, delta, n) for n, delta in product(sizes, (Fraction(0), CONSTANT * epsilon)))
 
 
 @claim(
     "G21",
-    "Lemma 15",
-    part="with constants",
+    "Lemma 15: with constants",
     on=_copied,
     given="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 10; all LabelDP algorithms",
+    false=Variant(
+        "On these data sets any algorithm loses at least ``D L / (2 sqrt(epsilon n))``.",
+        lambda copied: at_most(0.5 / math.sqrt(copied.epsilon * copied.n), copied.ignorant, tolerance=1e-9),
+    ),
 )
 def copies_are_hard(copied: Copied) -> Comparison:
     """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some data set of `n` examples.
@@ -88,52 +90,28 @@ def copies_are_hard(copied: Copied) -> Comparison:
     The constants are ours. ``n >= 1 / gamma`` is asked, of a gamma that is epsilon: one example fits with its copies.
     Compared are that, what no algorithm goes below on copies of directions, and what the parameter 0 loses there.
     """
-    return worst(
-        at_most(float(CONSTANT) / math.sqrt(copied.epsilon * copied.n), copied.least),
-        at_most(copied.least, copied.ignorant, tolerance=TOLERANCE),
-    )
+    claimed = float(CONSTANT) / math.sqrt(copied.epsilon * copied.n)
+    return worst(at_most(claimed, copied.least), at_most(copied.least, copied.ignorant, tolerance=1e-9))
 
 
-@copies_are_hard.false
-def _(copied: Copied) -> Comparison:
-    """On these data sets any algorithm loses at least ``D L / (2 sqrt(epsilon n))``."""
-    return at_most(0.5 / math.sqrt(copied.epsilon * copied.n), copied.ignorant, tolerance=TOLERANCE)
+of_budgets = partial(
+    claim, "G21", kind="text", on=lambda budget: (Copied(each, Fraction(0), least) for each, least in _epsilons(budget))
+)
 
 
-def _budgets(budget: Budget) -> Iterator[Copied]:
-    return (Copied(epsilon, Fraction(0), math.ceil(1 / epsilon)) for epsilon in _epsilons(budget))
-
-
-E1 = exp_bracket(1.0)[0] - 1
-"""``e - 1``, hardly less."""
-
-
-@claim(
-    "G21",
-    "Lemma 15",
-    part="copies",
-    kind="text",
-    on=_budgets,
+@of_budgets(
+    "Lemma 15: copies",
     given="epsilon at most 1",
     false=Variant("The same with a growth of delta by ``1 / epsilon``, the number of copies.", growth=Fraction(1)),
 )
 def copies_share_a_budget(copied: Copied, growth: Fraction = E1) -> Comparison:
-    """With ``k = floor(1 / epsilon)``, ``1/2 <= k epsilon <= 1``, and delta grows at most by ``(e - 1) / epsilon``.
-
-    `k` is the number of copies; the paper says ``O(1 / epsilon)``.
-    """
-    together = copied.copies * copied.epsilon
-    return worst(
-        at_most(Fraction(1, 2), together), at_most(together, 1), at_most(copied.growth, growth / copied.epsilon)
-    )
+    """With ``k = floor(1 / epsilon)``, ``1/2 <= k epsilon <= 1``, and delta grows at most by ``(e - 1) / epsilon``."""
+    together, grown = copied.copies * copied.epsilon, at_most(copied.growth, growth / copied.epsilon)
+    return worst(at_most(Fraction(1, 2), together), at_most(together, 1), grown)
 
 
-@claim(
-    "G21",
-    "Lemma 15",
-    part="last line",
-    kind="text",
-    on=_budgets,
+@of_budgets(
+    "Lemma 15: last line",
     given="epsilon at most 1, C = 1/10",
     corrected=Variant("With ``delta = C epsilon`` the copies have a delta of at most ``(e - 1) C``.", power=1),
     false=Variant("With ``delta = C epsilon`` the copies have a delta of at most `C`.", power=1, growth=Fraction(1)),
@@ -165,16 +143,15 @@ class Population(Instance, directions="m"):
     def least(self) -> float:
         """What every algorithm loses at least, by what it knows of a sign in the mean over its occurrences."""
         ratio, delta = math.exp(self.epsilon), float(self.delta)
-        labels: list[int] = np.minimum(np.arange(self.n + 1), math.floor(LARGEST_EXPONENT / self.epsilon)).tolist()
+        labels = (
+            min(j, math.floor(600 / self.epsilon)) for j in range(self.n + 1)
+        )  # beyond, signs are known in floats
         known = [known_of_a_sign(ratio**j, group_delta(ratio, delta, labels=j)) for j in labels]
         return self.lost(math.sqrt(min(float(self.occurrences @ known), 1.0)))
 
     @cached_property
     def attained(self) -> float:
-        """Loss of randomized response on every label and the majority of them in every direction.
-
-        Occurrences that are likelier than 1e-12 are counted, and the rest as if nothing were known.
-        """
+        """Loss of randomized response on every label and the majority of them in every direction."""
         kept, known = 1 / (1 + math.exp(-self.epsilon)), np.zeros(self.n + 1)
         for j in np.flatnonzero(self.occurrences > 1e-12):
             right = np.arange(j + 1)
@@ -186,13 +163,11 @@ class Population(Instance, directions="m"):
         return float(constant) / math.sqrt(self.epsilon**power * self.n)
 
 
-EPSILONS = ("1", "1/2", "2/3", "1/5", "3/40", "1/20", "1/40", "1/100")
-
-
 def _populations(budget: Budget) -> Iterator[Population]:
-    for epsilon in map(Fraction, EPSILONS + budget.pick(quick=(), full=("1/400",))):
+    full = budget is Budget.FULL
+    for epsilon in map(Fraction, ("1", "1/2", "2/3", "1/5", "3/40", "1/20", "1/40", "1/100", "1/400")[: 8 + full]):
         least = math.ceil(1 / epsilon)
-        for n in sorted({least, least + 1, 2 * least + 1, budget.pick(quick=500, full=10_000)}):
+        for n in sorted({least, least + 1, 2 * least + 1, 10_000 if full else 500}):
             yield from (Population(n, epsilon, share * epsilon, math.ceil(epsilon * n)) for share in (0, CONSTANT / 2))
 
 
@@ -215,8 +190,14 @@ class Route(Instance):
 
 def _routes(budget: Budget) -> Iterator[Route]:
     directions = budget.pick(quick=(100, 300, 1_000), full=(100, 200, 300, 500, 1_000, 3_000))
-    for epsilon in map(Fraction, ["1/20", "3/80", "1/40", "1/60", "1/100", "1/300"]):
-        yield from (Route(epsilon, each) for each in directions)
+    return starmap(Route, product(map(Fraction, ["1/20", "3/80", "1/40", "1/60", "1/100", "1/300"]), directions))
+
+
+STEEPER = "Any algorithm loses at least ``D L / (10 epsilon sqrt(n))`` on some population."
+
+
+def _steeper(population: Population) -> Comparison:
+    return at_most(population.claimed(CONSTANT, power=2), population.attained)
 
 
 @claim(
@@ -225,10 +206,7 @@ def _routes(budget: Budget) -> Iterator[Route]:
     on=_routes,
     given="epsilon at most 1/20; all (epsilon, delta)-LabelDP algorithms",
     quantifier="the constant and the powers of logarithms in the bound; how large n, how small delta must be",
-    false=Variant(
-        "Any algorithm loses at least ``D L / (10 epsilon sqrt(n))`` on some population.",
-        lambda route: at_most(route.found[0].claimed(CONSTANT, power=2), route.found[0].attained),
-    ),
+    false=Variant(STEEPER, lambda route: _steeper(route.found[0])),
 )
 def the_route_is_within_a_logarithm(route: Route) -> Comparison:
     """Any algorithm loses at least ``D L / sqrt(epsilon n)`` on some population, up to a constant and logarithms.
@@ -243,22 +221,13 @@ def the_route_is_within_a_logarithm(route: Route) -> Comparison:
 
 @claim(
     "G21",
-    "Proposition 12",
-    part="with constants",
+    "Proposition 12: with constants",
     kind="ours",
     on=_populations,
     given="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 20; all LabelDP algorithms",
-    false=Variant(
-        "Any algorithm loses at least ``D L / (10 epsilon sqrt(n))`` on some population.",
-        lambda population: at_most(population.claimed(CONSTANT, power=2), population.attained),
-    ),
+    false=Variant(STEEPER, _steeper),
 )
 def a_constant_is_enough(population: Population) -> Comparison:
-    """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some population.
-
-    Without logarithms, or a sufficiently large n. Compared are that, what no algorithm goes below, what one attains.
-    """
-    return worst(
-        at_most(population.claimed(CONSTANT), population.least),
-        at_most(population.least, population.attained, tolerance=TOLERANCE),
-    )
+    """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some population."""
+    claimed, least = population.claimed(CONSTANT), population.least
+    return worst(at_most(claimed, least), at_most(least, population.attained, tolerance=1e-9))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from itertools import combinations, product
+from functools import lru_cache
+from itertools import chain, combinations, product
+from operator import mul
 
 import numpy as np
 
@@ -20,74 +21,60 @@ from optrand.solvers.backends import Highs
 from optrand.solvers.grid import LP2, Pairwise
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, none, worst
-from optrand.theory.g21 import response
-from optrand.theory.g21.response import ANY_PRIOR, Rows, best_k, kept_labels, objective, tasks, top_k_rows
+from optrand.theory.g21.response import ANY_PRIOR, Rows, Task, best_k, kept_labels, objective, tasks, top_k_rows
 from optrand.theory.instances import RATIOS, Instance, prior, seeded
 from optrand.theory.sums import total
 
-__all__ = ["Task", "tied_tasks", "vertices_of_lp2"]
+__all__ = ["best_subset", "bounds", "vertices_of_lp2"]
 
-CLOSED_FORM, SOLVER = 1e-12, 1e-7
-"""What the floats of the closed form are forgiven, and those of an LP solver: its own tolerance for feasibility."""
+SOLVER = 1e-7
+"""What an LP solver is forgiven: its own tolerance for feasibility."""
 
 LARGEST_FOR_SOLVERS = Fraction(3000)
 """Beyond this ratio the coefficients of LP1 as printed span more than a solver in floats can tell apart."""
 
+SMALL = f"{ANY_PRIOR} and at most log({LARGEST_FOR_SOLVERS})"
+OFF_BY_ONE = Variant("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
+AVERAGE = Variant("The same of the labels that are at least as likely as the average one.", average=True)
+ALL = Variant("The same with ``E / (E + K - 1)``, of randomized response on all `K` labels.", of_all=True)
+
 Point = tuple[Fraction, ...]
 
 
-class Task(response.Task):
-    """A prior and a privacy ratio, and what the proof makes of them."""
-
-    @cached_property
-    def subsets(self) -> list[tuple[int, ...]]:
-        """All sets of labels but the empty one."""
-        return [each for k in range(1, self.size + 1) for each in combinations(range(self.size), k)]
-
-    @cached_property
-    def best_subset(self) -> Fraction:
-        """`S`, over all subsets of labels."""
-        return max(map(self.of_response, self.subsets))
-
-    def of_response(self, kept: Sequence[int], *, others: int = -1) -> Fraction:
-        """Probability that randomized response on some labels keeps the label."""
-        return self.ratio * total(self.prior[y] for y in kept) / (self.ratio + len(kept) + others)
-
-    @cached_property
-    def multipliers(self) -> tuple[Fraction, ...]:
-        """Row multipliers of LP1, and of LP2, that sum to `S`."""
-        return tuple(max(Fraction(0), (self.ratio * p - self.best_subset) / (self.ratio - 1)) for p in self.prior)
-
-    @cached_property
-    def bound(self) -> Fraction:
-        """Upper bound of all epsilon-DP randomizers, whatever the multipliers are.
-
-        A column is `c s` with `s` in ``[1, E]^K`` and masses `c` that sum to at most 1.
-        """
-        least = Fraction(0)
-        for v in range(self.size):
-            costs = [mu - (self.prior[y] if y == v else 0) for y, mu in enumerate(self.multipliers)]
-            least = min(least, sum(costs) + (self.ratio - 1) * sum(min(cost, Fraction(0)) for cost in costs))
-        return sum(self.multipliers, -least)
-
-    @cached_property
-    def bound_of_lp2(self) -> Fraction:
-        """Upper bound of all feasible points of LP2, whatever the multipliers are: no entry is above 1."""
-        mass = total(self.multipliers)
-        reach = (mu + (mass - mu) / self.ratio for mu in self.multipliers)
-        return sum((max(Fraction(0), p - at) for p, at in zip(self.prior, reach, strict=True)), mass)
+def kept_by(task: Task, kept: Sequence[int], *, others: int = -1) -> Fraction:
+    """Probability that randomized response on some labels keeps the label."""
+    return task.ratio * total(task.prior[y] for y in kept) / (task.ratio + len(kept) + others)
 
 
-def tied_tasks() -> Iterator[Task]:
-    """Priors of which keeping one label more is exactly as good: ``E p_(k+1) = w_k``."""
-    for size, ratio in product((2, 3, 4), RATIOS):
-        last = Fraction(size - 1) / (ratio + size - 2)
-        yield Task(tuple(weight / (size - 1 + last) for weight in [Fraction(1)] * (size - 1) + [last]), ratio)
+def best_subset(task: Task, *, others: int = -1) -> Fraction:
+    """`S`, over all subsets of labels."""
+    subsets = chain(*(combinations(range(task.size), k) for k in range(1, task.size + 1)))
+    return max(kept_by(task, kept, others=others) for kept in subsets)
+
+
+def bounds(task: Task, multipliers: Point = ()) -> tuple[Fraction, Fraction]:
+    """Upper bounds of all epsilon-DP randomizers, and of all feasible points of LP2, whatever the multipliers are.
+
+    Without them, of those that sum to `S`. A column of a table is `c s` with `s` in ``[1, E]^K`` and masses `c` that
+    sum to at most 1; no entry of LP2 is above 1.
+    """
+    if not multipliers:
+        best = best_subset(task)
+        multipliers = tuple(max(Fraction(0), (task.ratio * p - best) / (task.ratio - 1)) for p in task.prior)
+    mass, least = total(multipliers), Fraction(0)
+    for v, p in enumerate(task.prior):
+        costs = [mu - p * (y == v) for y, mu in enumerate(multipliers)]
+        least = min(least, total(costs) + (task.ratio - 1) * total(min(cost, Fraction(0)) for cost in costs))
+    slack = (p - mu - (mass - mu) / task.ratio for p, mu in zip(task.prior, multipliers, strict=True))
+    return mass - least, mass + total(max(Fraction(0), each) for each in slack)
 
 
 def _tasks(count: int, *, most: int, seed: int) -> Iterator[Task]:
-    yield from tied_tasks()
-    yield from (Task(task.prior, task.ratio) for task in tasks(count, most=most, seed=seed))
+    """Priors of which keeping one label more is exactly as good, ``E p_(k+1) = w_k``, and others."""
+    for size, ratio in product((2, 3, 4), RATIOS):
+        last = Fraction(size - 1) / (ratio + size - 2)
+        yield Task(tuple(weight / (size - 1 + last) for weight in [Fraction(1)] * (size - 1) + [last]), ratio)
+    yield from tasks(count, most=most, seed=seed)
 
 
 def _any_tasks(budget: Budget) -> Iterator[Task]:
@@ -95,13 +82,13 @@ def _any_tasks(budget: Budget) -> Iterator[Task]:
     yield from _tasks(budget.pick(quick=100, full=3_000), most=budget.pick(quick=7, full=10), seed=4)
 
 
+def _few_tasks(budget: Budget) -> Iterator[Task]:
+    return _tasks(budget.pick(quick=10, full=100), most=budget.pick(quick=4, full=5), seed=6)
+
+
 def _small_tasks(budget: Budget) -> Iterator[Task]:
     found = _tasks(budget.pick(quick=40, full=600), most=budget.pick(quick=4, full=7), seed=5)
     return (task for task in found if task.ratio <= LARGEST_FOR_SOLVERS)
-
-
-def _enumerable_tasks(budget: Budget) -> Iterator[Task]:
-    return _tasks(budget.pick(quick=10, full=100), most=budget.pick(quick=4, full=5), seed=6)
 
 
 @claim("G21", "Theorem 3", on=_any_tasks, given=ANY_PRIOR)
@@ -112,41 +99,32 @@ def nothing_is_better(task: Task) -> Comparison:
     Algorithm 2, once with the labels that it keeps as printed, and once with those that the package keeps.
     """
     kept = rr_with_prior(task.floats, task.epsilon).randomizer.outputs.astype(int).tolist()
-    return worst(at_most(task.bound, objective(task.prior, task.listed)), at_most(task.bound, task.of_response(kept)))
+    bound, _ = bounds(task)
+    return worst(at_most(bound, objective(task.prior, task.listed)), at_most(bound, kept_by(task, kept)))
 
 
 @nothing_is_better.false
 def _(task: Task) -> Comparison:
     """The same where the number of labels is that of the largest ``E / (E + k)`` times their prior."""
-    return at_most(task.bound, task.of_response(kept_labels(task.prior, best_k(task.prior, task.ratio, others=0))))
-
-
-AVERAGE = Variant("The same of the labels that are at least as likely as the average one.", average=True)
+    kept = kept_labels(task.prior, best_k(task.prior, task.ratio, others=0))
+    return at_most(bounds(task)[0], kept_by(task, kept))
 
 
 @claim("G21", "Theorem 3: closed form", kind="ours", on=_any_tasks, given=ANY_PRIOR, false=AVERAGE)
 def closed_form_is_best(task: Task, *, average: bool = False) -> Comparison:
     """The package's RRWithPrior, of one prior and of a batch, keeps the label as often as the best subset of labels."""
     above = [y for y, p in enumerate(task.prior) if p * task.size >= 1]
-    wanted = task.of_response(above) if average else task.best_subset
+    wanted = kept_by(task, above) if average else best_subset(task)
     one = rr_with_prior(task.floats, task.epsilon).value
     batch = float(rr_with_prior_batch([task.floats], task.epsilon).objective[0])
-    return worst(*(equal(wanted, value, tolerance=CLOSED_FORM) for value in (one, batch)))
-
-
-SMALL = f"{ANY_PRIOR} and at most log({LARGEST_FOR_SOLVERS})"
-
-OFF_BY_ONE = Variant("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
+    return worst(*(equal(wanted, value, tolerance=1e-12) for value in (one, batch)))
 
 
 @claim("G21", "Theorem 3: LP1", kind="text", on=_small_tasks, given=SMALL, false=OFF_BY_ONE)
 def lp1_is_best_subset(task: Task, *, others: int = -1) -> Comparison:
-    """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior.
-
-    That is, the largest ``E / (E + |Y| - 1)`` times the prior of `Y`, over all sets `Y` of labels.
-    """
+    """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior."""
     found = LinearProgram(Pairwise())(classification(task.floats, task.epsilon)).value
-    return equal(found, max(task.of_response(kept, others=others) for kept in task.subsets), tolerance=SOLVER)
+    return equal(found, best_subset(task, others=others), tolerance=SOLVER)
 
 
 @claim("G21", "Theorem 3: LP2", kind="text", on=_small_tasks, given=SMALL, false=OFF_BY_ONE)
@@ -154,7 +132,7 @@ def lp2_is_best_subset(task: Task, *, others: int = -1) -> Comparison:
     """The optimum of LP2, whose variables are the diagonal only, is that of RRWithPrior."""
     program = LP2().build(classification(task.floats, task.epsilon))
     found = -Highs().solve(program).value(program)
-    return equal(found, max(task.of_response(kept, others=others) for kept in task.subsets), tolerance=SOLVER)
+    return equal(found, best_subset(task, others=others), tolerance=SOLVER)
 
 
 class Channel(Instance):
@@ -195,37 +173,26 @@ def lp1_implies_lp2(channel: Channel, *, twice: bool = False) -> Comparison:
 
 @lru_cache(maxsize=256)
 def vertices_of_lp2(size: int, ratio: Fraction) -> frozenset[Point]:
-    """The vertices of LP2: the common point of each `size` independent constraints, where it meets the others too.
-
-    Examples
-    --------
-    >>> sorted(tuple(map(str, point)) for point in vertices_of_lp2(2, Fraction(2)))
-    [('0', '0'), ('0', '1'), ('1', '0'), ('2/3', '2/3')]
-    """
-    rows = [([Fraction(1) if z == y else 1 / ratio for z in range(size)], Fraction(1)) for y in range(size)]
-    signs = [([Fraction(int(z == y)) for z in range(size)], Fraction(0)) for y in range(size)]
-    found = (_common_point(tight) for tight in combinations(rows + signs, size))
+    """The vertices of LP2: the common point of each `size` independent constraints, where it meets the others too."""
+    rows = [[Fraction(1) if z == y else 1 / ratio for z in range(size)] for y in range(size)]
+    signs = [[Fraction(z == y) for z in range(size + 1)] for y in range(size)]
+    found = (_common_point(tight) for tight in combinations([*([*row, Fraction(1)] for row in rows), *signs], size))
     inside = (point for point in found if point and min(point) >= 0)
-    return frozenset(point for point in inside if all(_dot(row, point) <= least for row, least in rows))
+    return frozenset(point for point in inside if all(total(map(mul, row, point)) <= 1 for row in rows))
 
 
-def _common_point(equations: Sequence[tuple[list[Fraction], Fraction]]) -> Point | None:
+def _common_point(equations: Sequence[Sequence[Fraction]]) -> Point | None:
     """The one solution of as many equations as unknowns, by elimination; none where they are not independent."""
-    rows = np.array([[*row, right] for row, right in equations], dtype=object)
+    rows = np.array(equations)
     for at in range(len(rows)):
         pivot = next((i for i in range(at, len(rows)) if rows[i, at]), None)
         if pivot is None:
             return None
         rows[[at, pivot]] = rows[[pivot, at]]
         rows[at] = rows[at] / rows[at, at]
-        for i in range(len(rows)):
-            if i != at and rows[i, at]:
-                rows[i] = rows[i] - rows[i, at] * rows[at]
+        rest = np.arange(len(rows)) != at
+        rows[rest] = rows[rest] - np.outer(rows[rest, at], rows[at])
     return tuple(rows[:, -1])
-
-
-def _dot(row: Sequence[Fraction], point: Point) -> Fraction:
-    return total(weight * entry for weight, entry in zip(row, point, strict=True))
 
 
 class Polytope(Instance, size="K"):
@@ -240,15 +207,9 @@ def _polytopes(budget: Budget) -> Iterator[Polytope]:
     return (Polytope(size, ratio) for size, ratio in product(sizes, (Fraction(1), *RATIOS)))
 
 
-ALL = Variant("The same with ``E / (E + K - 1)``, of randomized response on all `K` labels.", of_all=True)
-
-
 @claim("G21", "Theorem 3: vertices of LP2", kind="text", on=_polytopes, given="epsilon at least 0", false=ALL)
 def vertices_are_responses(polytope: Polytope, *, of_all: bool = False) -> Comparison:
-    """A vertex of LP2 is zero, or ``E / (E + |Y| - 1)`` on a non-empty set `Y` of labels and 0 elsewhere.
-
-    Counted are those that are not.
-    """
+    """A vertex of LP2 is zero, or ``E / (E + |Y| - 1)`` on a non-empty set `Y` of labels and 0 elsewhere."""
     responses = set()
     for inside in product((0, 1), repeat=polytope.size):
         chance = polytope.ratio / (polytope.ratio + ((polytope.size if of_all else sum(inside)) or 1) - 1)
@@ -256,14 +217,18 @@ def vertices_are_responses(polytope: Polytope, *, of_all: bool = False) -> Compa
     return none(len(vertices_of_lp2(polytope.size, polytope.ratio) - responses))
 
 
-@claim("G21", "Theorem 3: optima at vertices", kind="text", on=_enumerable_tasks, given=ANY_PRIOR)
+def _value(task: Task, point: Point) -> Fraction:
+    return total(map(mul, task.prior, point))
+
+
+@claim("G21", "Theorem 3: optima at vertices", kind="text", on=_few_tasks, given=ANY_PRIOR)
 def all_optima_are_vertices(task: Task) -> Comparison:
     """Every optimal solution of LP2 is a vertex.
 
     Counted are optimal solutions that are none: points halfway between two vertices that are both optimal.
     """
-    vertices = vertices_of_lp2(task.size, task.ratio)
-    best = [point for point in vertices if _dot(task.prior, point) == task.bound_of_lp2]
+    vertices, optimum = vertices_of_lp2(task.size, task.ratio), bounds(task)[1]
+    best = [point for point in vertices if _value(task, point) == optimum]
     halfway = {tuple((x + y) / 2 for x, y in zip(*pair, strict=True)) for pair in combinations(best, 2)}
     return none(len(halfway - vertices))
 
@@ -271,11 +236,11 @@ def all_optima_are_vertices(task: Task) -> Comparison:
 @all_optima_are_vertices.corrected
 def _(task: Task) -> Comparison:
     """Some optimal solution of LP2 is a vertex: the best vertex attains what a dual says no solution exceeds."""
-    return at_most(task.bound_of_lp2, max(_dot(task.prior, each) for each in vertices_of_lp2(task.size, task.ratio)))
+    return at_most(bounds(task)[1], max(_value(task, point) for point in vertices_of_lp2(task.size, task.ratio)))
 
 
 @all_optima_are_vertices.false
 def _(task: Task) -> Comparison:
     """Some optimal solution is a vertex of one label or of all of them."""
     ends = (point for point in vertices_of_lp2(task.size, task.ratio) if sum(map(bool, point)) in (1, task.size))
-    return at_most(task.bound_of_lp2, max(_dot(task.prior, point) for point in ends))
+    return at_most(bounds(task)[1], max(_value(task, point) for point in ends))

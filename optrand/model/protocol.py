@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.validation import Floats, frozen
 from optrand.base.validation import prior as checked_prior
-from optrand.mechanism.mechanism import Mechanism
-from optrand.sampling.entropy import EntropySource
+
+if TYPE_CHECKING:
+    from optrand.sampling.entropy import EntropySource
 
 __all__ = ["ExactRandomizer", "FloatRandomizer", "LabelRandomizer", "Moments"]
 
@@ -42,12 +43,6 @@ class Moments:
         object.__setattr__(self, "biases", frozen(self.biases))
         object.__setattr__(self, "variances", frozen(self.variances))
 
-    @classmethod
-    def of_mechanism(cls, mechanism: Mechanism) -> Moments:
-        """Moments of an exact mechanism, at its labels: each bias exact but for one rounding."""
-        biases = np.array([float(bias) for bias in mechanism.exact_biases])
-        return cls(biases, mechanism.randomizer.variances)
-
     @property
     def bias(self) -> float:
         """The largest one, whatever its sign."""
@@ -71,8 +66,10 @@ class Moments:
 class LabelRandomizer(Protocol):
     """An epsilon-label-DP randomizer of one label."""
 
-    exact: ClassVar[bool]
-    """Whether draws have exactly the stated probabilities: only such a randomizer is fit for a release."""
+    @property
+    def exact(self) -> bool:
+        """Whether draws have exactly the stated probabilities: only such a randomizer is fit for a release."""
+        ...
 
     @property
     def epsilon(self) -> float:
@@ -92,11 +89,17 @@ class LabelRandomizer(Protocol):
 class ExactRandomizer(LabelRandomizer, Protocol):
     """Draws are integers or rationals throughout: what is drawn is what was proven."""
 
-    exact: ClassVar[Literal[True]]
+    @property
+    def exact(self) -> Literal[True]:
+        """They do."""
+        ...
 
 
 @runtime_checkable
 class FloatRandomizer(LabelRandomizer, Protocol):
     """A floating-point baseline: its privacy holds for real numbers, and floats leak; not for a release."""
 
-    exact: ClassVar[Literal[False]]
+    @property
+    def exact(self) -> Literal[False]:
+        """They do not."""
+        ...
