@@ -34,7 +34,7 @@ class Comparison:
 
     @property
     def margin(self) -> float:
-        """Distance of the claim from failing, as a share of the larger side; of equal sides, minus their distance."""
+        """Distance of the claim from failing, as a share of the larger side; for equality, minus the difference."""
         if self.left == self.right:
             return 0.0
         if self.left != self.left or self.right != self.right:
