@@ -421,6 +421,20 @@ MECHANISMS = (
         ("test_flow_equations.py",),
     ),
     Mutation(
+        "flows solved for another prior: labels are equally likely",
+        "solvers/flow/program.py",
+        "        prior /= prior.sum()",
+        "        prior = np.full_like(prior, 1 / prior.size)",
+        ("test_flow.py",),
+    ),
+    Mutation(
+        "column generation that adds no columns to the first ones, intervals",
+        "solvers/grid/column_generation.py",
+        "cheap = np.flatnonzero(prices.costs < 0)",
+        "cheap = np.flatnonzero(prices.costs < 0)[:0]",
+        ("test_solvers.py",),
+    ),
+    Mutation(
         "first rows of node equations have 1 / E for 1 / (E - 1)",
         "model/feasibility.py",
         "np.concatenate((1 / math.expm1(epsilon) + ~starts,",

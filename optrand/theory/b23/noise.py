@@ -403,9 +403,15 @@ def bins_as_defined(noise: Noise, less: int = 1) -> Comparison:
 def response_is_debiased(noise: Noise, less: int = 1) -> Comparison:
     """With outputs ((exp(epsilon) + k - 1) y - sum) / (exp(epsilon) - 1) it is unbiased and epsilon-DP."""
     k, rise = len(noise.labels), math.exp(noise.epsilon)
-    made = optrand.tabulate(optrand.debiased_rr(noise.labels, noise.epsilon))
+    solution = optrand.debiased_rr(noise.labels, noise.epsilon)
+    made = optrand.tabulate(solution)
     outputs = [((rise + k - less) * y - sum(noise.labels)) / math.expm1(noise.epsilon) for y in noise.labels]
-    pairs, span = zip(made.design.outputs.tolist(), outputs, strict=True), outputs[-1] - outputs[0]
+    span = outputs[-1] - outputs[0]
+    near = (
+        equal(*pair, tolerance=FLOATS, scale=span)
+        for given in (solution.randomizer, made.design)
+        for pair in zip(given.outputs.tolist(), outputs, strict=True)
+    )
     private = at_most(made.realised_ratio, exp_bracket(noise.epsilon)[0])
     unbiased = at_most(float(max(map(abs, made.exact_biases))), FLOATS)
-    return worst(private, unbiased, *(equal(*pair, tolerance=FLOATS, scale=span) for pair in pairs))
+    return worst(private, unbiased, *near)
