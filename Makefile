@@ -61,6 +61,7 @@ bench-smoke: $(STAMP)
 	$(RUN)python -m benchmarks libqif --smoke
 	$(RUN)python -m benchmarks lp1 --smoke
 	$(RUN)python -m benchmarks mesh --smoke
+	$(RUN)python -m benchmarks mutations --smoke
 	$(RUN)python -m benchmarks randomizers --smoke
 	$(RUN)python -m benchmarks readme --smoke
 	$(RUN)python -m benchmarks sampling --smoke

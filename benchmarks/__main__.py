@@ -25,6 +25,7 @@ BENCHMARKS = {
     "libqif": Benchmark("benchmarks.libqif", "the one public library that computes optimal randomizers, certified"),
     "lp1": Benchmark("benchmarks.lp1", "RRWithPrior against the linear programs LP1 and LP2: certified gaps and times"),
     "mesh": Benchmark("benchmarks.mesh", "the unbiased program on finer and finer grids: time, value, verified gap"),
+    "mutations": Benchmark("benchmarks.mutations", "the package broken on purpose: which claims and tests notice"),
     "randomizers": Benchmark("benchmarks.randomizers", "every randomizer at equal epsilon, beside the proven optimum"),
     "readme": Benchmark("benchmarks.readme", "the three pictures of the README: a shape, a proof, solve times"),
     "sampling": Benchmark("benchmarks.sampling", "labels a second on one core, against other libraries"),

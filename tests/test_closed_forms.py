@@ -22,6 +22,7 @@ from optrand.errors import InvalidInput
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Solution
 from optrand.sampling.entropy import SeededEntropy
+from optrand.sampling.uniform import integers_below
 
 CLOSED = 1e-12
 """The gap to which a closed form is certified in floats."""
@@ -339,6 +340,14 @@ def test_every_string_of_bits_is_drawn_as_the_ratio_says(width: int, epsilon: fl
         drawn = masses.pop(output, Fraction(0))
         assert drawn <= chance <= drawn + open_mass
     assert masses == {}
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize("size", [1, 3, 4, 5, 6])
+def test_every_integer_below_a_size_is_as_likely_as_the_others(width: int, size: int) -> None:
+    masses, open_mass = enumerated(lambda source: int(integers_below(np.array([size]), source)[0]), width, 12)
+    assert masses == dict.fromkeys(range(size), (1 - open_mass) / size)
+    assert open_mass < Fraction(1, 8)
 
 
 def test_the_words_used_do_not_depend_on_the_labels() -> None:

@@ -211,6 +211,11 @@ class TestMean:
         # Noise is not all there is: an interval that counts nothing else misses the population.
         assert coverage([holds(e.table_interval(0.9), 1.0) for e in found]) < 0.6
 
+    def test_hoeffding_shares_what_may_fail_between_two_sides(self):
+        # Each of two sides fails with probability exp(-2 N t^2) for values in [0, 1]; at N = 2 and t = 1, exp(-4).
+        one = estimate.Spread(size=2, variance=1.0, sample_variance=1.0, width=1.0)
+        assert estimate.hoeffding(one, 1 - 2 * math.exp(-4)) == pytest.approx(1, rel=1e-12)
+
     @pytest.mark.parametrize("method", [estimate.hoeffding, estimate.empirical_bernstein])
     def test_honest_intervals_hold_where_the_normal_one_does_not(self, method):
         # Ten rows of one label at epsilon 6: nearly all releases hold ten times the same output.
@@ -309,6 +314,13 @@ class TestHistogram:
         before = np.linalg.norm(shares - true, axis=1)
         after = np.linalg.norm(np.array([h.projected for h in found]) - true, axis=1)
         assert (after <= before * (1 + 1e-12)).all()
+
+    def test_negative_shares_are_projected(self, weeks):
+        # Of few rows some share is negative; none of the projected ones is, and they add up.
+        found = estimate.histogram(weeks.sample(np.zeros(40), source=SeededEntropy(16)), weeks)
+        assert found.shares.min() < 0
+        assert found.projected.min() == 0
+        assert found.projected.sum() == pytest.approx(1, abs=1e-12)
 
     def test_blocks_of_labels_make_no_difference(self, weeks, monkeypatch):
         noisy = weeks.sample(np.tile(np.arange(8), 30), source=SeededEntropy(14))

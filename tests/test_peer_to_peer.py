@@ -69,6 +69,8 @@ def test_one_user_alone_has_the_flips_and_the_rate():
     mechanism = PeerToPeer(0.2, 0.3)
     assert mechanism.delta(1.0, 1).delta == pytest.approx(0.3 * (0.8 - 0.2 * math.e), abs=TOLERANCE)
     assert mechanism.delta(mechanism.epsilon + 1e-9, 1).delta == pytest.approx(0, abs=TOLERANCE)
+    # At a little less than log 4 it is 0.3 * 0.8 (1 - e^(less)).
+    assert mechanism.delta(mechanism.epsilon - 0.01, 1).delta == pytest.approx(-0.24 * math.expm1(-0.01), rel=0.02)
 
 
 @pytest.mark.parametrize(("size", "flip", "rate"), [(10, 0.1, 0.5), (40, 0.3, 1.0), (40, 0.02, 0.2)])

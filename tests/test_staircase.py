@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optrand import Randomizer
+from optrand.model.arcs import Arcs
 from optrand.model.staircase import Staircase, decompose
 
 ROUNDING = 1e-12
@@ -42,6 +43,16 @@ def test_a_private_table_is_the_sum_of_its_staircases(case):
     assert outputs.tolist() == channel.outputs.tolist()
     loss_of_digits = ROUNDING * max(1.0, 1 / (ratio - 1))
     assert (np.abs(table - channel.matrix) <= loss_of_digits * channel.matrix.max(axis=0)).all()
+
+
+def test_arcs_favour_their_labels_and_both_of_their_ends():
+    arcs = Arcs(4, np.array([0, 1, 3]), np.array([3, 2, 3]), np.array([0.0, 1.0, 2.0]), np.array([0.1, 0.2, 0.3]))
+    columns = Staircase.of_arcs(arcs)
+    assert columns.members.T.astype(int).tolist() == [[1, 1, 1, 1], [0, 1, 1, 0], [0, 0, 0, 1]]
+    assert np.array_equal(columns.table(2.0)[1], arcs.table(2.0)[1])
+    again = columns.arcs
+    assert again is not None
+    assert (again.first.tolist(), again.last.tolist()) == ([0, 1, 3], [3, 2, 3])
 
 
 @given(private_tables())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,7 @@ import optrand
 from optrand import Problem, Randomizer
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.model.staircase import Staircase
+from optrand.solvers import LinearProgram
 
 EPSILONS = (1e-6, 1e-3, 0.01, 0.1, 1.0, 4.0, 8.0, 20.0, 40.0)
 UTILITY = 1e-6
@@ -83,6 +85,22 @@ def test_unbiased_stays_unbiased_and_as_good(epsilon: float, mesh: int | None) -
         proof = optrand.certify(mechanism, exact=True).require(gap=UTILITY)
         assert proof.bias <= 1e-12 * np.ptp(labels)
         assert proof.upper == pytest.approx(solution.value, rel=UTILITY)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_tables_become_unbiased_to_the_last_integer(epsilon: float) -> None:
+    """No bias of 1e-30 is left, which no certificate would see."""
+    labels = [0.0, 1.0, 2.5, 7.0]
+    on_the_line = optrand.unbiased_regression(labels, [0.4, 0.1, 0.3, 0.2], epsilon)
+    on_a_grid = replace(on_the_line, outputs=optrand.feasible_output_set(labels, epsilon, 9))
+    response = optrand.debiased_rr(labels, epsilon).randomizer
+    for problem, design in (
+        (on_the_line, Randomizer(labels, response.outputs, response.matrix, epsilon)),
+        (on_a_grid, LinearProgram()(on_a_grid).randomizer),
+    ):
+        assert design.arcs is None
+        assert 0 < np.abs(design.biases).max() < 1e-12
+        assert optrand.tabulate(problem, design).bias == 0
 
 
 def test_the_ratio_falls_short_of_the_budget_by_2_to_the_minus_50_at_most() -> None:

@@ -139,6 +139,7 @@ HOLD = {
         "Definition 19",
         "Definition 20",
         "Appendix F: drawn",
+        "Appendix F: drawn in floats",
         "Definition 21",
         "Definition 22",
         "Definition 23",

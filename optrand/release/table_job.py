@@ -12,7 +12,8 @@ from optrand.release.diagnosis import Diagnosis
 from optrand.release.job import Job, ProgressCallback, Release, Summary, no_progress
 from optrand.release.paid_prior import PaidPrior
 from optrand.release.randomizer_file import MECHANISM, NOISE
-from optrand.release.table import Table, read_column, read_table, suffix_of
+from optrand.release.table import read_column, read_table, suffix_of
+from optrand.release.table_base import Table
 from optrand.sampling.entropy import EntropySource
 
 __all__ = ["TableJob", "mechanism_path", "paid_prior_path", "randomizer_path"]

@@ -11,8 +11,9 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from optrand.sampling.entropy import EntropySource, Words
+from optrand.theory.comparison import Comparison, Number, at_most, worst
 
-__all__ = ["drawn"]
+__all__ = ["agrees", "drawn"]
 
 Outcome = TypeVar("Outcome", bound=Hashable)
 
@@ -23,24 +24,29 @@ class _OutOfBits(Exception):
 
 @dataclass
 class _Bits:
-    """A source of words of one bit that has written-down ones only."""
+    """A source of words of so many bits that has written-down bits only."""
 
     left: Sequence[int]
+    width: int
     missing: int = 0
-    width: ClassVar[int] = 1
     private: ClassVar[bool] = False
 
     def words(self, count: int) -> Words:
-        """The next bits."""
-        if count > len(self.left):
-            self.missing = count - len(self.left)
+        """The next words, their first bits first."""
+        needed = count * self.width
+        if needed > len(self.left):
+            self.missing = needed - len(self.left)
             raise _OutOfBits
-        given, self.left = self.left[:count], self.left[count:]
-        return np.array(given, dtype=np.uint64)
+        given, self.left = self.left[:needed], self.left[needed:]
+        places = 2 ** np.arange(self.width, dtype=np.uint64)[::-1]
+        words: Words = np.array(given, dtype=np.uint64).reshape(count, self.width) @ places
+        return words
 
 
-def drawn(draw: Callable[[EntropySource], Outcome], most: int) -> tuple[dict[Outcome, Fraction], Fraction]:
-    """Law of a draw as far as `most` random bits decide it, and the probability that they do not.
+def drawn(
+    draw: Callable[[EntropySource], Outcome], most: int, *, width: int = 1
+) -> tuple[dict[Outcome, Fraction], Fraction]:
+    """Law of a draw as far as `most` random bits decide it, in words of `width`, and the probability that they do not.
 
     Examples
     --------
@@ -53,7 +59,7 @@ def drawn(draw: Callable[[EntropySource], Outcome], most: int) -> tuple[dict[Out
     rest, waiting = Fraction(0), [()]  # type: tuple[Fraction, list[tuple[int, ...]]]
     while waiting:
         bits = waiting.pop()
-        source = _Bits(bits)
+        source = _Bits(bits, width)
         try:
             outcome = draw(source)
         except _OutOfBits:
@@ -64,3 +70,10 @@ def drawn(draw: Callable[[EntropySource], Outcome], most: int) -> tuple[dict[Out
             continue
         law[outcome] = law.get(outcome, Fraction(0)) + Fraction(1, 2 ** len(bits))
     return law, rest
+
+
+def agrees(draw: Callable[[EntropySource], Outcome], chance: Callable[[Outcome], Number], most: int) -> Comparison:
+    """Comparison of a draw with the probabilities of its outcomes, as far as `most` random bits decide them."""
+    law, rest = drawn(draw, most)
+    chances = ((low, chance(outcome)) for outcome, low in law.items())
+    return worst(*(worst(at_most(low, p), at_most(p, low + rest)) for low, p in chances))

@@ -1,0 +1,713 @@
+"""The mutations: plausible slips of the package's own pieces, with the claims and tests that should notice them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["MUTATIONS", "SMOKE", "Mutation"]
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A wrong edit of the package.
+
+    Attributes
+    ----------
+    name : str
+        What is wrong, in words.
+    file : str
+        Under ``optrand/``.
+    old, new : str
+        A text that is in the file exactly once, and what stands there instead.
+    tests : tuple of str
+        Test files under ``tests/`` of which one should notice.
+    claims : tuple of str
+        The claims of the papers that speak of the broken piece, by their names: each should notice.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    claims: tuple[str, ...] = ()
+
+
+NOISE = (
+    Mutation(
+        "discrete Laplace noise of half the scale",
+        "sampling/discrete_noise.py",
+        "return self._signed(lambda: self.geometric(scale))",
+        "return self._signed(lambda: self.geometric(scale / 2))",
+        ("test_priors.py",),
+    ),
+    Mutation(
+        "noise in integers that is zero twice as often",
+        "sampling/discrete_noise.py",
+        "if drawn or not negative:",
+        "if drawn >= 0:",
+        ("test_priors.py",),
+    ),
+    Mutation(
+        "discrete staircase whose stairs fall by exp(-2 epsilon)",
+        "sampling/discrete_noise.py",
+        "within() + sensitivity * self.geometric(1 / epsilon)",
+        "within() + sensitivity * self.geometric(1 / (2 * epsilon))",
+        ("test_additive.py",),
+    ),
+    Mutation(
+        "discrete staircase with stairs a step too short",
+        "sampling/discrete_noise.py",
+        "within() + sensitivity * self.geometric(1 / epsilon)",
+        "within() + (sensitivity - 1) * self.geometric(1 / epsilon)",
+        ("test_additive.py",),
+    ),
+    Mutation(
+        "discrete staircase that drops a step too late",
+        "sampling/discrete_noise.py",
+        "return rise + self.below(lower)",
+        "return rise + 1 + self.below(lower)",
+        ("test_additive.py",),
+    ),
+    Mutation(
+        "uniform integers that reach their bound",
+        "sampling/discrete_noise.py",
+        "while (value := self.take(bits)) >= bound:",
+        "while (value := self.take(bits)) > bound:",
+        ("test_priors.py",),
+    ),
+    Mutation(
+        "Laplace noise of half the scale",
+        "baselines/additive.py",
+        "return LaplaceNoise(self.sensitivity / self.epsilon)",
+        "return LaplaceNoise(self.sensitivity / (2 * self.epsilon))",
+        ("test_additive.py",),
+    ),
+    Mutation(
+        "discrete Laplace noise drawn for twice the epsilon that it states",
+        "baselines/additive.py",
+        "discrete_laplace(self.steps / Fraction(self.epsilon), count",
+        "discrete_laplace(self.steps / Fraction(2 * self.epsilon), count",
+        ("test_additive.py",),
+    ),
+    Mutation(
+        "continuous staircase with the shares of its two levels exchanged",
+        "baselines/additive.py",
+        "within = np.where(on_upper, ",
+        "within = np.where(~on_upper, ",
+        ("test_additive.py",),
+    ),
+    Mutation(
+        "staircase noise twice as low on its lower level",
+        "baselines/noise.py",
+        "level: Floats = self.height * (upper + self.factor * (high - low - upper))",
+        "level: Floats = self.height * (upper + self.factor / 2 * (high - low - upper))",
+        ("test_additive.py",),
+    ),
+    Mutation(
+        "staircase density whose level ends a step late",
+        "baselines/noise.py",
+        "(whole + (rest >= self.upper))",
+        "(whole + (rest > self.upper))",
+        ("test_additive.py",),
+    ),
+)
+
+SAMPLERS = (
+    Mutation(
+        "samplers count a running sum that equals the word as not passed",
+        "sampling/drawing.py",
+        "surely = bisect_right(sums, (bits * total) >> length)",
+        "surely = bisect_left(sums, (bits * total) >> length)",
+        ("test_sampling.py",),
+    ),
+    Mutation(
+        "thresholds of samplers rounded up",
+        "sampling/drawing.py",
+        "np.minimum((sums << width) // total,",
+        "np.minimum(-(-(sums << width) // total),",
+        ("test_sampling.py",),
+    ),
+    Mutation(
+        "a sampler draws the output after the one that the word tells",
+        "sampling/tables.py",
+        "guide = np.where(mixed, ~below, below).ravel()",
+        "guide = np.where(mixed, ~below, np.minimum(below + 1, n - 1)).ravel()",
+        ("test_sampling.py",),
+    ),
+    Mutation(
+        "arcs drawn as if every label were in the first one's",
+        "sampling/intervals.py",
+        "leaves, top = rows + self._tree.leaves, self._tree.levels - 1",
+        "leaves, top = 0 * rows + self._tree.leaves, self._tree.levels - 1",
+        ("test_arc_sampling.py",),
+    ),
+    Mutation(
+        "uniform numbers without rejection",
+        "sampling/uniform.py",
+        "numbers // int(size) * int(size) - 1 for size",
+        "numbers - int(size // size) for size",
+        ("test_closed_forms.py",),
+    ),
+    Mutation(
+        "rounding to the nearest knot",
+        "sampling/rounding.py",
+        "up = drawn < edge\n",
+        "up = cells.share >= 0.5\n",
+        ("test_rounding.py",),
+    ),
+    Mutation(
+        "rounding up with the probability of rounding down",
+        "sampling/rounding.py",
+        "up = drawn < edge\n",
+        "up = drawn >= edge\n",
+        ("test_rounding.py",),
+    ),
+    Mutation(
+        "weight of rounded labels moved to the wrong one of two knots",
+        "sampling/rounding.py",
+        "below = np.bincount(self.left, weights * (1 - self.share), self.knots.size)\n"
+        "        above = np.bincount(self.left + 1, weights * self.share, self.knots.size)",
+        "below = np.bincount(self.left, weights * self.share, self.knots.size)\n"
+        "        above = np.bincount(self.left + 1, weights * (1 - self.share), self.knots.size)",
+        ("test_rounding.py",),
+    ),
+    Mutation(
+        "coins that go on after they are decided",
+        "baselines/coins.py",
+        "undecided = undecided & drawn",
+        "undecided = undecided & ~drawn",
+        ("test_vector.py",),
+    ),
+)
+
+PRIORS = (
+    Mutation(
+        "histogram noise of half the scale: a changed label counts once",
+        "sampling/priors.py",
+        "scale = 2 / Fraction(",
+        "scale = 1 / Fraction(",
+        ("test_priors.py",),
+    ),
+    Mutation(
+        "histogram noise of twice the scale",
+        "sampling/priors.py",
+        "scale = 2 / Fraction(",
+        "scale = 4 / Fraction(",
+        ("test_priors.py",),
+    ),
+    Mutation(
+        "histogram without its noise",
+        "sampling/priors.py",
+        "return tuple(count + shift for count, shift in zip(",
+        "return tuple(count for count, _ in zip(",
+        ("test_priors.py",),
+    ),
+    Mutation(
+        "negative counts of a private prior made positive",
+        "sampling/priors.py",
+        "tuple(max(count, 0) for count in noisy)",
+        "tuple(abs(count) for count in noisy)",
+        ("test_priors.py",),
+    ),
+    Mutation(
+        "budget split ignored: labels get all of it",
+        "sampling/priors.py",
+        "rest = float_below(Fraction(whole) - Fraction(part))",
+        "rest = float_below(Fraction(whole))",
+        ("test_priors.py", "test_release.py"),
+    ),
+    Mutation(
+        "budget of the prior grows with the table",
+        "sampling/priors.py",
+        "min(math.sqrt(k / n), PRIOR_SHARE * whole)",
+        "min(math.sqrt(n / k), PRIOR_SHARE * whole)",
+        ("test_priors.py",),
+    ),
+    Mutation(
+        "release job: prior published without noise",
+        "release/job.py",
+        "estimate = private_prior(counts, split.prior, source=entropy)\n",
+        "estimate = replace(private_prior(counts, split.prior, source=entropy), counts=tuple(counts.tolist()))\n",
+        ("test_release.py",),
+    ),
+    Mutation(
+        "release job: labels drawn at the whole epsilon",
+        "release/job.py",
+        "question = self._question(split.labels)",
+        "question = self._question(self.epsilon)",
+        ("test_release.py",),
+    ),
+    Mutation(
+        "release job: the prior is not used",
+        "release/job.py",
+        "mechanism = tabulate(solve(replace(question, prior=prior)))",
+        "mechanism = tabulate(solve(question))",
+        ("test_release.py",),
+    ),
+    Mutation(
+        "release job: the budget of the prior is not counted",
+        "release/job.py",
+        "realised_epsilon=float_above(Fraction(split.prior) + Fraction(proof.epsilon))",
+        "realised_epsilon=float_above(Fraction(proof.epsilon))",
+        ("test_release.py",),
+    ),
+)
+
+RESPONSE = (
+    Mutation(
+        "randomized response at twice the epsilon",
+        "closed_forms/response.py",
+        "shrink = math.exp(-epsilon)",
+        "shrink = math.exp(-2 * epsilon)",
+        ("test_closed_forms.py",),
+    ),
+    Mutation(
+        "randomized response at half the epsilon",
+        "closed_forms/response.py",
+        "shrink = math.exp(-epsilon)",
+        "shrink = math.exp(-epsilon / 2)",
+        ("test_closed_forms.py",),
+    ),
+    Mutation(
+        "RRTop-k keeps the k least likely labels",
+        "closed_forms/response.py",
+        "np.argsort(-problem.prior, kind=",
+        "np.argsort(problem.prior, kind=",
+        ("test_closed_forms.py",),
+    ),
+    Mutation(
+        "RRTop-k keeps the first k labels: the prior is ignored",
+        "closed_forms/response.py",
+        'kept = np.sort(np.argsort(-problem.prior, kind="stable")[:size])',
+        "kept = np.arange(size)",
+        ("test_closed_forms.py",),
+    ),
+    Mutation(
+        "RRWithPrior keeps the least likely labels",
+        "closed_forms/response.py",
+        "kept[start : start + step] = block >= smallest",
+        "kept[start : start + step] = block <= smallest",
+        ("test_closed_forms.py",),
+    ),
+    Mutation(
+        "RRWithPrior counts k from zero",
+        "closed_forms/response.py",
+        "k = np.arange(1, priors.shape[1])",
+        "k = np.arange(priors.shape[1] - 1)",
+        ("test_closed_forms.py",),
+    ),
+    Mutation(
+        "RRWithPrior keeps a label too few",
+        "closed_forms/response.py",
+        "last = (surplus < gain * falling[:, 1:]).sum(axis=1)",
+        "last = np.maximum((surplus < gain * falling[:, 1:]).sum(axis=1) - 1, 0)",
+        ("test_closed_forms.py",),
+    ),
+    Mutation(
+        "RRWithPrior ignores the prior: it keeps all labels",
+        "closed_forms/response.py",
+        "kept[start : start + step] = block >= smallest",
+        "kept[start : start + step] = smallest >= 0",
+        ("test_closed_forms.py",),
+    ),
+    Mutation(
+        "RRWithPrior of a batch: coins of randomized response, and a second draw",
+        "closed_forms/batch.py",
+        "chances = [(ratio - 1) / (ratio + int(size) - 1) for size in distinct]",
+        "chances = [ratio / (ratio + int(size) - 1) for size in distinct]",
+        ("test_closed_forms.py",),
+    ),
+    Mutation(
+        "RRWithPrior of a batch releases labels that are not kept",
+        "closed_forms/batch.py",
+        "stays &= self.kept[np.arange(len(self)), array]",
+        "stays &= array >= 0",
+        ("test_closed_forms.py",),
+    ),
+    Mutation(
+        "debiased randomized response: outputs ten times too far",
+        "closed_forms/debiased.py",
+        "outputs = names + names.size / gain * offsets",
+        "outputs = names + 10 * names.size / gain * offsets",
+        ("test_closed_forms.py",),
+    ),
+    Mutation(
+        "debiased randomized response: outputs for twice the epsilon",
+        "closed_forms/debiased.py",
+        "gain = math.expm1(checked_epsilon(epsilon))",
+        "gain = math.expm1(2 * checked_epsilon(epsilon))",
+        ("test_closed_forms.py",),
+    ),
+    Mutation(
+        "named randomized response at the ratio squared",
+        "release/named.py",
+        "return Mechanism(problem, dual, names, arcs, privacy_ratio(problem.epsilon))",
+        "return Mechanism(problem, dual, names, arcs, privacy_ratio(problem.epsilon / 2))",
+        ("test_baseline_release.py",),
+    ),
+    Mutation(
+        "randomized response on bins ignores the prior",
+        "solvers/bins/path.py",
+        "prior=problem.prior[kept] / total",
+        "prior=np.full(kept.size, 1 / kept.size)",
+        ("test_rr_on_bins.py",),
+    ),
+    Mutation(
+        "bins begin a label too early",
+        "solvers/bins/path.py",
+        "np.searchsorted(problem.labels, below + (above - below) / 2)",
+        "np.searchsorted(problem.labels, below)",
+        ("test_rr_on_bins.py",),
+    ),
+    Mutation(
+        "outputs of bins are their means: nothing is drawn towards the whole mean",
+        "solvers/bins/costs.py",
+        "return share / (1 + share) * distances",
+        "return distances",
+        ("test_rr_on_bins.py",),
+    ),
+)
+
+MECHANISMS = (
+    Mutation(
+        "unbiased range ten times too wide",
+        "model/problem.py",
+        "overhang = (high - low) / (privacy_ratio(epsilon) - 1)",
+        "overhang = 10 * (high - low) / (privacy_ratio(epsilon) - 1)",
+        ("test_problem.py",),
+    ),
+    Mutation(
+        "unbiased range that ends at the labels",
+        "model/problem.py",
+        "overhang = (high - low) / (privacy_ratio(epsilon) - 1)",
+        "overhang = 0 * (high - low) / (privacy_ratio(epsilon) - 1)",
+        ("test_problem.py",),
+    ),
+    Mutation(
+        "feasible outputs that end a label short",
+        "model/outputs.py",
+        "low = Fraction(lowest, scale) - (total - len(whole) * lowest) / reach",
+        "low = Fraction(lowest, scale) - (total - len(whole) * lowest) / (len(whole) * reach)",
+        ("test_grids.py",),
+    ),
+    Mutation(
+        "feasible outputs for twice the epsilon",
+        "model/outputs.py",
+        "low, high = _ends(names, privacy_ratio(budget))",
+        "low, high = _ends(names, privacy_ratio(2 * budget))",
+        ("test_grids.py",),
+    ),
+    Mutation(
+        "arcs end a label early",
+        "model/staircase.py",
+        "return cls((arcs.first <= labels) & (labels <= arcs.last), arcs.outputs, arcs.masses)",
+        "return cls((arcs.first <= labels) & (labels < arcs.last), arcs.outputs, arcs.masses)",
+        ("test_staircase.py", "test_merging.py"),
+    ),
+    Mutation(
+        "columns of one label dropped from linear programs' answers",
+        "model/staircase.py",
+        "            if mass > negligible * high / ratio:\n                members.append(column > middle)",
+        "            if mass > negligible * high / ratio and (column > middle).sum() > 1:\n"
+        "                members.append(column > middle)",
+        ("test_staircase.py",),
+    ),
+    Mutation(
+        "weights of columns in a flow ignore the prior",
+        "model/feasibility.py",
+        "inside = np.concatenate(([0.0], np.cumsum(prior)))",
+        "inside = np.linspace(0.0, 1.0, prior.size + 1)",
+        ("test_flow_equations.py",),
+    ),
+    Mutation(
+        "flows solved for another prior: labels are equally likely",
+        "solvers/flow/program.py",
+        "        prior /= prior.sum()",
+        "        prior = np.full_like(prior, 1 / prior.size)",
+        ("test_flow.py",),
+    ),
+    Mutation(
+        "column generation that adds no columns to the first ones, intervals",
+        "solvers/grid/column_generation.py",
+        "cheap = np.flatnonzero(prices.costs < 0)",
+        "cheap = np.flatnonzero(prices.costs < 0)[:0]",
+        ("test_solvers.py",),
+    ),
+    Mutation(
+        "first rows of node equations have 1 / E for 1 / (E - 1)",
+        "model/feasibility.py",
+        "np.concatenate((1 / math.expm1(epsilon) + ~starts,",
+        "np.concatenate((1 / math.exp(epsilon) + ~starts,",
+        ("test_flow_equations.py",),
+    ),
+    Mutation(
+        "flows tabulated without exact means",
+        "mechanism/flow_tabulation.py",
+        "if not problem.unbiased or not any(found.biases):",
+        "if not problem.unbiased or any(found.biases):",
+        ("test_flow_tabulation.py",),
+    ),
+    Mutation(
+        "tables tabulated without exact means",
+        "mechanism/tabulation.py",
+        "    if not any(biases):\n        return outputs, weights",
+        "    if biases:\n        return outputs, weights",
+        ("test_tabulation.py", "test_completion.py"),
+    ),
+    Mutation(
+        "ratios of integers rounded to above exp(epsilon)",
+        "base/arithmetic.py",
+        "return 1 + math.floor(low / step) * step",
+        "return 1 + math.ceil(low / step) * step",
+        ("test_exact.py",),
+    ),
+    Mutation(
+        "knots where rounding adds most",
+        "studies/placement.py",
+        "least[middle] = np.minimum.reduceat(totals, starts)",
+        "least[middle] = np.maximum.reduceat(totals, starts)",
+        ("test_continuous.py",),
+    ),
+    Mutation(
+        "a continuous label goes to the knot above",
+        "studies/continuous.py",
+        "self.mechanism.sample(unbiased_rounding(values, self.knots, source=source), source=source)",
+        "self.mechanism.sample(self.knots[np.searchsorted(self.knots, values)], source=source)",
+        ("test_continuous.py",),
+    ),
+)
+
+CERTIFICATES = (
+    Mutation(
+        "lower bounds with the wrong sign of what columns fall below 0",
+        "certificates/bound.py",
+        "return Fraction(base * mass + lowest * share, mass << digits)",
+        "return Fraction(base * mass - lowest * share, mass << digits)",
+        ("test_certificate.py",),
+    ),
+    Mutation(
+        "lower bounds with exp(epsilon) rounded down",
+        "certificates/bound.py",
+        "return -((-above.numerator << shift) // above.denominator), shift",
+        "return (above.numerator << shift) // above.denominator, shift",
+        ("test_certificate.py", "test_exact_squared.py"),
+    ),
+    Mutation(
+        "lower bounds that do not pay for bias",
+        "certificates/bound.py",
+        "return part + sum(-slope * slope * below",
+        "return part + sum(0 * slope * below",
+        ("test_certificate.py",),
+    ),
+    Mutation(
+        "certificates that take any bias for rounding",
+        "certificates/measurements.py",
+        "if problem.unbiased and not bias <= tolerance * scale:",
+        "if problem.unbiased and not bias <= scale:",
+        ("test_certificate.py",),
+    ),
+    Mutation(
+        "certificates of mechanisms of twice their epsilon",
+        "certificates/measurements.py",
+        "private = ratio <= exp_bracket(problem.epsilon)[0]",
+        "private = ratio <= exp_bracket(2 * problem.epsilon)[0]",
+        ("test_certificate.py",),
+    ),
+)
+
+ESTIMATES = (
+    Mutation(
+        "debiasing that looks the labels' weights up in the transposed matrix",
+        "baselines/randomization.py",
+        "weights: Floats = self.inverse.T[",
+        "weights: Floats = self.inverse[",
+        ("test_cluster.py",),
+    ),
+    Mutation(
+        "weights of losses under RRTop-k: the label's own is 1 too small",
+        "estimate/weights.py",
+        "+= (gain + counts[:, 0]) / gain",
+        "+= counts[:, 0] / gain",
+        ("test_estimate.py",),
+    ),
+    Mutation(
+        "weights of losses under RRTop-k: 1 / E for 1 / (E - 1)",
+        "estimate/weights.py",
+        "weights = np.where(mask, -1 / gain, 0.0)",
+        "weights = np.where(mask, -1 / (gain + 1), 0.0)",
+        ("test_estimate.py",),
+    ),
+    Mutation(
+        "weights of losses under resampling are not divided by what is kept",
+        "estimate/weights.py",
+        "found: Floats = weights / (1 - share)",
+        "found: Floats = weights / 1.0",
+        ("test_estimate.py",),
+    ),
+    Mutation(
+        "debiased values with the wrong sign of their steps",
+        "estimate/debiasing.py",
+        "steps = np.diff(columns, axis=0) / self.lengths[:, np.newaxis]",
+        "steps = -np.diff(columns, axis=0) / self.lengths[:, np.newaxis]",
+        ("test_estimate.py",),
+    ),
+    Mutation(
+        "projected histogram without its projection",
+        "estimate/histograms.py",
+        "return project_to_simplex(self.shares)",
+        "return self.shares",
+        ("test_estimate.py",),
+    ),
+    Mutation(
+        "projection that clips and does not add up",
+        "estimate/histograms.py",
+        "projected: Floats = np.maximum(given - theta, 0.0)",
+        "projected: Floats = np.maximum(given, 0.0)",
+        ("test_estimate.py",),
+    ),
+    Mutation(
+        "intervals by Hoeffding's bound of one side",
+        "estimate/intervals.py",
+        "math.sqrt(math.log(2 / (1 - confidence)) / (2 * spread.size))",
+        "math.sqrt(math.log(1 / (1 - confidence)) / (2 * spread.size))",
+        ("test_estimate.py",),
+    ),
+)
+
+CLUSTERS = (
+    Mutation(
+        "one-hot bits with all of epsilon each",
+        "baselines/vector.py",
+        "return privacy_ratio(self.epsilon / 2)",
+        "return privacy_ratio(self.epsilon)",
+        ("test_vector.py",),
+    ),
+    Mutation(
+        "one-hot bits with a quarter of epsilon each",
+        "baselines/vector.py",
+        "return privacy_ratio(self.epsilon / 2)",
+        "return privacy_ratio(self.epsilon / 4)",
+        ("test_vector.py",),
+    ),
+    Mutation(
+        "one-hot bits: the bit of the next class is set",
+        "baselines/vector.py",
+        "packed[np.arange(classes.size), classes >> 3] ^= (128 >> (classes & 7)).astype(np.uint8)",
+        "classes = (classes + 1) % self.k\n"
+        "        packed[np.arange(classes.size), classes >> 3] ^= (128 >> (classes & 7)).astype(np.uint8)",
+        ("test_vector.py",),
+    ),
+    Mutation(
+        "ALIBI's noise of half the scale",
+        "baselines/vector.py",
+        "        return 2 / self.epsilon",
+        "        return 1 / self.epsilon",
+        ("test_vector.py",),
+    ),
+    Mutation(
+        "ALIBI's soft labels at half the epsilon",
+        "baselines/vector.py",
+        "soft *= self.epsilon\n",
+        "soft *= self.epsilon / 2\n",
+        ("test_vector.py",),
+    ),
+    Mutation(
+        "shares of clusters with half the noise",
+        "baselines/cluster.py",
+        "noise = np.array(discrete_laplace(self.noise_scale, counts.size",
+        "noise = np.array(discrete_laplace(self.noise_scale / 2, counts.size",
+        ("test_cluster.py",),
+    ),
+    Mutation(
+        "shares of clusters raised to the square of the threshold only",
+        "baselines/cluster.py",
+        "cluster_distribution([Fraction(count, size) for count in row], self.threshold)",
+        "cluster_distribution([Fraction(count, size) for count in row], self.threshold**2)",
+        ("test_cluster.py",),
+    ),
+    Mutation(
+        "the curator states the printed epsilon, half of what the noise costs",
+        "baselines/cluster.py",
+        "return float_above(2 / self.noise_scale + ",
+        "return float_above(1 / self.noise_scale + ",
+        ("test_cluster.py",),
+    ),
+    Mutation(
+        "labels of clusters resampled for twice their epsilon",
+        "baselines/cluster.py",
+        "(privacy_ratio(checked_epsilon(split.labels, ",
+        "(privacy_ratio(2 * checked_epsilon(split.labels, ",
+        ("test_cluster.py",),
+    ),
+    Mutation(
+        "labels of a cluster drawn from the distribution of the first one",
+        "baselines/cluster.py",
+        "drawn[rows] = LabelRandomization(distribution, self.resampling)",
+        "drawn[rows] = LabelRandomization(distributions[0], self.resampling)",
+        ("test_cluster.py",),
+    ),
+    Mutation(
+        "labels stay with half the probability of not being resampled",
+        "baselines/randomization.py",
+        "weights[np.diag_indices(self.k)] += int((1 - self.resampling) * scale)",
+        "weights *= 2\n"
+        "        weights[np.diag_indices(self.k)] += int((1 - self.resampling) * scale)\n"
+        "        scale += int(self.resampling * scale)",
+        ("test_cluster.py",),
+    ),
+    Mutation(
+        "uniform response at twice the epsilon",
+        "baselines/randomization.py",
+        "        ratio = privacy_ratio(self.epsilon)\n",
+        "        ratio = privacy_ratio(2 * self.epsilon)\n",
+        ("test_cluster.py",),
+    ),
+    Mutation(
+        "priors of clusters given to the rows of the next cluster",
+        "baselines/cluster.py",
+        "rows: Floats = self.probabilities[self.groups.index]",
+        "rows: Floats = np.roll(self.probabilities, 1, axis=0)[self.groups.index]",
+        ("test_cluster.py",),
+    ),
+    Mutation(
+        "priors of clusters learned at twice their budget",
+        "baselines/cluster.py",
+        "learned = [private_prior(counts, epsilon, source=words)",
+        "learned = [private_prior(counts, 2 * epsilon, source=words)",
+        ("test_cluster.py",),
+    ),
+    Mutation(
+        "peers flip half as many labels as they say",
+        "baselines/peer_to_peer.py",
+        "flipped = array ^ self._coins(self.flip, groups.n, words)",
+        "flipped = array ^ self._coins(self.flip / 2, groups.n, words)",
+        ("test_peer_to_peer.py",),
+    ),
+    Mutation(
+        "peers copy their own label",
+        "baselines/peer_to_peer.py",
+        "copies = flipped[members[starts[groups.index] + chosen]]",
+        "copies = flipped",
+        ("test_peer_to_peer.py",),
+    ),
+    Mutation(
+        "accounting of peers with a user too many",
+        "baselines/peer_accounting.py",
+        "(size - 1 - ones, flip)",
+        "(size - ones, flip)",
+        ("test_peer_to_peer.py",),
+    ),
+    Mutation(
+        "pure epsilon of flips that forgets the label that stays",
+        "baselines/peer_to_peer.py",
+        "return log_above((1 - rarer) / rarer) if rarer else math.inf",
+        "return log_above(1 / rarer) if rarer else math.inf",
+        ("test_peer_to_peer.py",),
+    ),
+)
+
+MUTATIONS = (*NOISE, *SAMPLERS, *PRIORS, *RESPONSE, *MECHANISMS, *CERTIFICATES, *ESTIMATES, *CLUSTERS)
+
+SMOKE = (PRIORS[0], RESPONSE[3], ESTIMATES[2])
+"""Those of a small run."""
