@@ -19,7 +19,8 @@ from typing import Any
 
 from optrand import _moved, baselines, closed_forms, errors, estimate, solvers, studies
 from optrand.certificates.certificate import Certificate, certify, lower_bound
-from optrand.certificates.largest_loss import certify_largest_loss, label_losses
+from optrand.certificates.largest_loss import certify_largest_loss as certify_largest_loss
+from optrand.certificates.largest_loss import label_losses as label_losses
 from optrand.closed_forms import debiased_rr, rr, rr_top_k, rr_with_prior
 from optrand.mechanism import Mechanism, load, tabulate
 from optrand.model import losses
@@ -40,14 +41,12 @@ __all__ = [
     "Solution",
     "baselines",
     "certify",
-    "certify_largest_loss",
     "classification",
     "closed_forms",
     "debiased_rr",
     "errors",
     "estimate",
     "feasible_output_set",
-    "label_losses",
     "load",
     "losses",
     "lower_bound",

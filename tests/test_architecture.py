@@ -129,3 +129,32 @@ def test_import_optrand_is_light() -> None:
 def test_public_names_exist_and_are_documented() -> None:
     for name in optrand.__all__:
         assert getattr(optrand, name).__doc__, name
+
+
+def test_no_file_imports_itself_by_way_of_others() -> None:
+    """Imports at run time, those inside functions among them, have no circle within a room either."""
+    files = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
+    arrows = {name: sources(path) & set(files) - {name} for name, path in files.items()}
+    done, open_ = set[str](), list[str]()
+
+    def visit(name: str) -> None:
+        assert name not in open_, f"a circle: {' -> '.join([*open_[open_.index(name) :], name])}"
+        if name in done:
+            return
+        open_.append(name)
+        for other in sorted(arrows[name]):
+            visit(other)
+        open_.pop()
+        done.add(name)
+
+    for name in files:
+        visit(name)
+
+
+def sources(path: Path) -> set[str]:
+    """Modules of optrand that a file takes names from, packages left out."""
+    names = set[str]()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names

@@ -489,7 +489,7 @@ def test_what_lies_between_two_values_of_a_grid_is_no_output() -> None:
     loss = Channel.of_mechanism(mechanism).objective(problem)[0]
     upper = certify(mechanism).upper
     assert math.nextafter(upper, 0) < loss <= upper
-    assert optrand.label_losses(problem, mechanism) @ problem.prior == pytest.approx(float(loss), rel=1e-15)
+    assert mechanism.losses(bias_penalty=problem.bias_penalty) @ problem.prior == pytest.approx(float(loss), rel=1e-15)
     elsewhere = optrand.regression(problem.labels, problem.prior, 1.0)
     assert certify(elsewhere, mechanism).upper < loss
 
@@ -581,5 +581,5 @@ def test_a_ratio_that_is_declared_too_large_repairs_nothing_at_a_smaller_budget(
     best = optrand.solve(smaller)
     proof = certify(smaller, mechanism, best.dual)
     assert proof.findings or proof.lower <= proof.upper
-    worst = optrand.certify_largest_loss(smaller, mechanism, best.dual)
+    worst = optrand.certify(smaller, mechanism, best.dual, worst_case=True)
     assert worst.findings or worst.lower <= worst.upper

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import optrand
-from optrand import Interval, Mechanism, Problem, certify_largest_loss
-from optrand.certificates.largest_loss import label_losses
+from optrand import Interval, Mechanism, Problem, certify
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.model.problem import regression, unbiased_range
 from optrand.solvers import MinimaxFlow
 from optrand.solvers.backends.cones import Clarabel
+from optrand.solvers.flow.interior_point import used
+from optrand.solvers.flow.interval_prices import violated_intervals
 from optrand.solvers.flow.levels import all_arcs
-from optrand.solvers.flow.minimax_interior_point import used
 from optrand.solvers.flow.minimax_program import MinimaxProgram
 from optrand.solvers.flow.nodes import Nodes
 from optrand.studies import minimax
@@ -51,7 +51,7 @@ def near(labels: np.ndarray, epsilon: float, margin: float) -> Interval:
 
 def exact(answer: optrand.studies.Minimax) -> tuple[Mechanism, optrand.Certificate]:
     mechanism = answer.tabulate()
-    return mechanism, certify_largest_loss(mechanism)
+    return mechanism, certify(mechanism, worst_case=True)
 
 
 # ------------------------------------------------------------------------------------------------------- the statement
@@ -154,7 +154,7 @@ def test_the_value_falls_with_epsilon_to_nothing() -> None:
     assert values[-1] < 1e-3 * np.ptp(UNEVEN) ** 2 / 8
     for epsilon, value in zip((1.0, 8.0), (values[2], values[5]), strict=True):
         response = optrand.debiased_rr(UNEVEN, epsilon)
-        assert value <= label_losses(response.problem, response.randomizer).max()
+        assert value <= response.randomizer.losses(bias_penalty=response.problem.bias_penalty).max()
 
 
 def test_a_penalty_leads_from_the_constant_in_the_middle_to_no_bias() -> None:
@@ -225,7 +225,7 @@ def test_many_labels_level_by_level(k: int, epsilon: float) -> None:
 def test_a_mechanism_survives_its_file(tmp_path) -> None:
     mechanism, proof = exact(minimax(np.arange(11), 1.0))
     mechanism.save(tmp_path / "minimax.json")
-    assert certify_largest_loss(optrand.load(tmp_path / "minimax.json")) == proof
+    assert certify(optrand.load(tmp_path / "minimax.json"), worst_case=True) == proof
 
 
 # ------------------------------------------------------------------------------------------------------ the certificate
@@ -238,7 +238,7 @@ def test_losses_of_labels_are_those_of_the_table(penalty: float) -> None:
     problem, mechanism = answer.solution.problem, answer.tabulate()
     outputs = [Fraction(v) for v in mechanism.outputs.tolist()]
     for y, row, found in zip(
-        UNEVEN.tolist(), mechanism.weights.tolist(), label_losses(problem, mechanism), strict=True
+        UNEVEN.tolist(), mechanism.weights.tolist(), mechanism.losses(bias_penalty=problem.bias_penalty), strict=True
     ):
         shares = [Fraction(weight, mechanism.total) for weight in row]
         error = sum(share * (v - Fraction(y)) ** 2 for share, v in zip(shares, outputs, strict=True))
@@ -247,7 +247,7 @@ def test_losses_of_labels_are_those_of_the_table(penalty: float) -> None:
         assert loss <= Fraction(found) <= loss * (1 + Fraction(1, 2**50))
     randomizer = answer.randomizer
     dense = optrand.Randomizer(UNEVEN, randomizer.outputs, randomizer.matrix, 1.0)
-    assert label_losses(problem, dense) == pytest.approx(answer.losses, rel=1e-12)
+    assert dense.losses(bias_penalty=problem.bias_penalty) == pytest.approx(answer.losses, rel=1e-12)
 
 
 def test_losses_of_a_dense_mechanism_are_those_of_its_randomizer() -> None:
@@ -255,19 +255,19 @@ def test_losses_of_a_dense_mechanism_are_those_of_its_randomizer() -> None:
     solution = optrand.solve(problem)
     mechanism = optrand.tabulate(solution)
     assert mechanism.arcs is None
-    assert label_losses(problem, mechanism) == pytest.approx(label_losses(problem, solution.randomizer), rel=1e-9)
+    assert mechanism.losses() == pytest.approx(solution.randomizer.losses(), rel=1e-9)
 
 
 def test_the_average_never_exceeds_the_largest_loss() -> None:
     """The bound at any other prior is lower, and the optimum under it has a larger largest loss."""
     answer = minimax(UNEVEN, 1.0)
     ordinary = optrand.solve(optrand.unbiased_regression(UNEVEN, [0.7, 0.1, 0.1, 0.1], 1.0))
-    proof = certify_largest_loss(ordinary)
+    proof = certify(ordinary, worst_case=True)
     assert proof.lower < 0.98 * answer.lower
     assert proof.upper > 1.02 * answer.upper
     assert proof.gap > 0.1
     # The randomizer of the one and the multipliers of the other make a proof, too.
-    mixed = certify_largest_loss(answer.solution.problem, ordinary.randomizer, answer.solution.dual)
+    mixed = certify(answer.solution.problem, ordinary.randomizer, answer.solution.dual, worst_case=True)
     assert (mixed.lower, mixed.upper) == (answer.lower, proof.upper)
 
 
@@ -275,14 +275,14 @@ def test_wrong_priors_multipliers_and_randomizers_are_not_believed() -> None:
     answer = minimax(UNEVEN, 1.0)
     problem, randomizer, dual = answer.solution.problem, answer.randomizer, answer.solution.dual
     doubled = optrand.Dual(2 * dual.alpha, 2 * dual.beta)
-    assert certify_largest_loss(problem, randomizer, doubled).lower <= answer.upper
+    assert certify(problem, randomizer, doubled, worst_case=True).lower <= answer.upper
     swapped = replace(problem, prior=problem.prior[[1, 0, 2, 3]])
-    assert certify_largest_loss(swapped, randomizer, dual).lower < 0.99 * answer.lower
-    assert certify_largest_loss(problem, randomizer).lower == -math.inf
+    assert certify(swapped, randomizer, dual, worst_case=True).lower < 0.99 * answer.lower
+    assert certify(problem, randomizer, worst_case=True).lower == -math.inf
     biased = optrand.Randomizer(UNEVEN, randomizer.outputs + 0.1, randomizer.matrix, 1.0)
-    assert certify_largest_loss(problem, biased, dual).upper == math.inf
+    assert certify(problem, biased, dual, worst_case=True).upper == math.inf
     stricter = replace(problem, epsilon=0.99)
-    proof = certify_largest_loss(stricter, optrand.Randomizer(UNEVEN, randomizer.outputs, randomizer.matrix, 0.99))
+    proof = certify(stricter, optrand.Randomizer(UNEVEN, randomizer.outputs, randomizer.matrix, 0.99), worst_case=True)
     assert proof.upper == math.inf
     with pytest.raises(NotCertified):
         proof.require(gap=1.0)
@@ -322,14 +322,14 @@ def test_only_squared_loss_and_only_one_way_of_asking() -> None:
     problem = regression(UNEVEN, np.full(4, 0.25), 1.0, loss=optrand.losses.absolute)
     solution = optrand.solve(problem)
     with pytest.raises(InvalidInput, match="squared"):
-        certify_largest_loss(solution)
+        certify(solution, worst_case=True)
     with pytest.raises(InvalidInput, match="squared loss with a bias penalty"):
         MinimaxFlow()(problem)
     answer = minimax(UNEVEN, 1.0)
     with pytest.raises(InvalidInput, match="its own problem"):
-        certify_largest_loss(answer.solution, answer.randomizer)  # type: ignore[call-overload]
+        certify(answer.solution, answer.randomizer, worst_case=True)  # type: ignore[call-overload]
     with pytest.raises(InvalidInput, match="needs a randomizer"):
-        certify_largest_loss(answer.solution.problem)  # type: ignore[call-overload]
+        certify(answer.solution.problem, worst_case=True)  # type: ignore[call-overload]
 
 
 # ---------------------------------------------------------------------------------------------------------- the program
@@ -368,7 +368,7 @@ def test_arcs_that_are_lacking_are_those_that_cost_less_than_nothing(boxed: bool
     outputs = np.union1d(np.linspace(low, high, 2001), np.clip(b / weights, low, high))[:, np.newaxis]
     costs = (a - b * outputs + weights * outputs**2 / 2).min(axis=0)
     tolerance = -float(np.median(costs))
-    first, last = program.lacking(potentials, tolerance)
+    first, last = violated_intervals(program, potentials, tolerance)
     table = np.full((6, 8), np.inf)
     table[program.first, program.last + 1] = costs
     dips = (table[:, 1:-1] < -tolerance) & (table[:, 1:-1] <= table[:, :-2]) & (table[:, 1:-1] <= table[:, 2:])
@@ -387,9 +387,9 @@ def test_the_polish_takes_a_rough_answer_to_the_last_digit(penalty: float, boxed
     assert program.floor == 0
     assert program.n <= 45
     assert polished.multipliers @ polished.slacks < 1e-11
-    costs, _, _ = program.curves(polished.potentials, polished.slacks[program.n + program.k :])
-    assert costs == pytest.approx(0, abs=1e-11)
-    rough = certify_largest_loss(MinimaxFlow(engine=Clarabel(1e-7))(problem))
+    costs, slopes, weights = program.curves(polished.potentials, program.leans(polished))
+    assert costs - slopes**2 / (2 * weights) == pytest.approx(0, abs=1e-11)
+    rough = certify(MinimaxFlow(engine=Clarabel(1e-7))(problem), worst_case=True)
     assert rough.gap <= 1e-9
 
 
@@ -400,7 +400,7 @@ def test_a_floor_under_the_prior_is_kept_and_costs_no_more_than_its_share() -> N
     for floor in (0.0, 0.1, 0.5, 1.0):
         program = MinimaxProgram(problem, *all_arcs(9), floor=floor)
         answer = Clarabel(1e-11).solve(program.build())
-        prior = program.amounts(program.read(answer).potentials)[:, 2]
+        prior = program.nodes.amounts(program.read(answer).potentials)[:, 2]
         assert prior.min() >= floor / 9 - 1e-9
         assert prior.sum() == pytest.approx(1)
         values.append(program.gain.ravel() @ answer.x[:27] * program.unit**2)
@@ -411,3 +411,31 @@ def test_a_floor_under_the_prior_is_kept_and_costs_no_more_than_its_share() -> N
     for floor, value in zip((0.1, 0.5), values[1:3], strict=True):
         # The least of a sum is no less than the sum of the least.
         assert value >= ((1 - floor) * values[0] + floor * uniform) * (1 - 1e-9)
+
+
+def test_the_functions_of_version_01_say_what_they_are_now() -> None:
+    answer = minimax(UNEVEN, 1.0)
+    with pytest.warns(DeprecationWarning, match=r"certify\(..., worst_case=True\)"):
+        assert optrand.certify_largest_loss(answer) == answer.certificate
+    with pytest.warns(DeprecationWarning, match="answer.losses"):
+        assert optrand.label_losses(answer.problem, answer.randomizer).tolist() == answer.losses.tolist()
+
+
+def test_the_answer_is_a_solution_under_the_worst_prior() -> None:
+    answer = minimax(UNEVEN, 1.0)
+    assert isinstance(answer, optrand.Solution)
+    assert answer.solution is answer
+    assert answer.problem.prior is answer.prior
+    assert certify(answer).gap <= GAP
+    assert answer.value == pytest.approx(answer.upper, rel=GAP)
+
+
+@pytest.mark.parametrize("loss", [optrand.losses.absolute, optrand.losses.squared], ids=lambda loss: loss.name)
+def test_the_average_of_losses_is_the_value(loss: optrand.losses.Loss) -> None:
+    """Of arcs, of their dense table, and of the exact mechanism."""
+    problem = regression(UNEVEN, [0.1, 0.4, 0.3, 0.2], 1.0, loss=loss)
+    solution = optrand.solve(problem)
+    randomizer = solution.randomizer
+    dense = optrand.Randomizer(UNEVEN, randomizer.outputs, randomizer.matrix, 1.0)
+    for answer in (randomizer, dense, optrand.tabulate(solution)):
+        assert answer.losses(loss) @ problem.prior == pytest.approx(solution.value, rel=1e-9)

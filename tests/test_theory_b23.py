@@ -15,23 +15,11 @@ from scipy.optimize import linprog
 import optrand
 from optrand.errors import Infeasible, InvalidInput
 from optrand.theory import Budget, check, find
-from optrand.theory.b23.descent import Descent
-from optrand.theory.b23.grids import finer_is_better, smallest_ratio, weeks_loss
-from optrand.theory.b23.noise import Stairs
-from optrand.theory.b23.optima import (
-    Mesh,
-    best_on_grid,
-    grid,
-    half_square,
-    minimise,
-    response_ends,
-    response_loss,
-    sets,
-    two_end_loss,
-)
+from optrand.theory.b23.grids import finer_is_better, response_loss, smallest_ratio, two_end_loss, weeks_loss
+from optrand.theory.b23.noise import Descent, Stairs
+from optrand.theory.b23.optima import Mesh, best_on_grid, grid, half_square, minimise, response_ends, sets
 from optrand.theory.b23.predictors import Example, Noise, debiased, halfway, predictor_moves, squares_obey_the_triangle
-from optrand.theory.b23.release import release_is_private
-from optrand.theory.b23.rounding import Rounded
+from optrand.theory.b23.release import Rounded, release_is_private
 from optrand.theory.b23.structure import AbsoluteLoss, Part
 from optrand.theory.b23.transformations import Channel, staircases
 from optrand.theory.draws import drawn
@@ -185,12 +173,11 @@ def test_descent_by_its_paths_one_by_one(curved: bool, away: bool) -> None:
     descent = Descent(2 * ONE, ONE, 4 * ONE, 5 * ONE, 2, Fraction(1, 4), curved, away)
     losses = []
     for noises in product((-4, 4), repeat=3):
-        places = [descent.start]
+        places = [ONE]
         for noise in noises:
-            moved = places[-1] - descent.step * (descent.gradient(places[-1]) + noise)
+            moved = places[-1] - Fraction(1, 10) * (descent.gradient(places[-1]) + noise)
             places.append(min(max(moved, Fraction(0)), ONE))
         losses.append(descent.loss(sum(places, Fraction(0)) / 4))
-    assert descent.step == Fraction(1, 10)
     assert descent.excess == sum(losses, Fraction(0)) / 8
 
 

@@ -15,6 +15,7 @@ a solver.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import overload
@@ -22,9 +23,11 @@ from typing import overload
 from optrand.base.arithmetic import float_above, float_below
 from optrand.base.numerals import shown_above, shown_below
 from optrand.certificates import exact as exact_pricing
+from optrand.certificates import exact_loss
 from optrand.certificates.measurements import Measurements
 from optrand.errors import InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
+from optrand.model import losses
 from optrand.model.kept import content, kept
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
@@ -75,6 +78,12 @@ class Certificate:
     maximised: bool = False
 
     @property
+    def asked(self) -> float:
+        """Name of :attr:`target_epsilon` in version 0.1."""
+        warnings.warn("Certificate.asked is now target_epsilon", DeprecationWarning, stacklevel=2)
+        return self.target_epsilon
+
+    @property
     def gap(self) -> float:
         """Gap ``upper - lower`` relative to the value of the randomizer, absolute where that is 0; rounded up."""
         value = self.lower if self.maximised else self.upper
@@ -112,10 +121,16 @@ class Certificate:
 
 
 @overload
-def certify(subject: Solution | Mechanism, /, *, exact: bool = ...) -> Certificate: ...
+def certify(subject: Solution | Mechanism, /, *, exact: bool = ..., worst_case: bool = ...) -> Certificate: ...
 @overload
 def certify(
-    subject: Problem, randomizer: Randomizer | Mechanism, /, dual: Dual | None = ..., *, exact: bool = ...
+    subject: Problem,
+    randomizer: Randomizer | Mechanism,
+    /,
+    dual: Dual | None = ...,
+    *,
+    exact: bool = ...,
+    worst_case: bool = ...,
 ) -> Certificate: ...
 def certify(
     subject: Solution | Mechanism | Problem,
@@ -124,6 +139,7 @@ def certify(
     dual: Dual | None = None,
     *,
     exact: bool = False,  # noqa: ARG001
+    worst_case: bool = False,
 ) -> Certificate:
     """Certify privacy, unbiasedness and optimality of a randomizer; a bad one gives findings, not an exception.
 
@@ -137,6 +153,15 @@ def certify(
         Only with a problem: the multipliers of the bound. Without one only feasibility is stated.
     exact : bool
         Of no effect any more: bounds and losses are always computed in exact arithmetic.
+    worst_case : bool
+        Whether to bound the largest loss over labels instead of the average one, for squared loss: `upper` is that of
+        the randomizer; `lower`, the dual bound over the sum of the prior, is below that of every epsilon-DP randomizer
+        that the problem allows (``docs/mathematics.md``, Corollary 4).
+
+    Raises
+    ------
+    InvalidInput
+        Arguments that do not fit together, or in the worst case a loss that is not squared.
 
     Notes
     -----
@@ -152,6 +177,12 @@ def certify(
     >>> broken = optrand.Randomizer([0, 1], [0, 1], [[1.0, 0.0], [0.3, 0.7]], 1.0)
     >>> optrand.certify(problem, broken).epsilon
     inf
+
+    Debiased randomized response is best for two labels, whatever the prior:
+
+    >>> proof = optrand.certify(optrand.debiased_rr([0, 1], math.log(3)), worst_case=True)
+    >>> proof.gap < 1e-12, round(proof.upper, 9)
+    (True, 0.375)
     """
     if isinstance(subject, Problem):
         if randomizer is None:
@@ -167,10 +198,12 @@ def certify(
         facts = Measurements.of_mechanism(problem, answer)
     else:
         facts = Measurements.of_randomizer(problem, answer)
-    maximised = problem.sign < 0
+    value, maximised = facts.value, problem.sign < 0
+    if worst_case:
+        bound, value = _worst_case(problem, answer, bound, feasible=not facts.findings)
     return Certificate(
-        lower=float(-facts.value if maximised else bound),
-        upper=float(-bound if maximised else facts.value),
+        lower=float(-value if maximised else bound),
+        upper=float(-bound if maximised else value),
         target_epsilon=problem.epsilon,
         epsilon=facts.epsilon,
         bias=facts.bias,
@@ -178,6 +211,18 @@ def certify(
         findings=facts.findings,
         maximised=maximised,
     )
+
+
+def _worst_case(
+    problem: Problem, answer: Randomizer | Mechanism, bound: float, *, feasible: bool
+) -> tuple[float, float]:
+    """Lower bound of every largest loss, and the largest loss of the randomizer."""
+    if problem.loss != losses.squared:
+        raise InvalidInput(f"worst_case=True takes squared loss, not {problem.loss.name}")
+    if math.isfinite(bound):
+        bound = float_below(Fraction(bound) / sum(map(Fraction, problem.prior.tolist())))
+    found = exact_loss.of_each_label(problem, answer) if feasible else None
+    return bound, math.inf if found is None else float_above(max(found))
 
 
 def lower_bound(problem: Problem, dual: Dual, *, exact: bool = True) -> float:  # noqa: ARG001

@@ -30,7 +30,7 @@ from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 
-__all__ = ["as_it_is", "of_each_label", "of_mechanism", "of_randomizer"]
+__all__ = ["of_each_label", "of_mechanism", "of_randomizer"]
 
 
 def of_mechanism(problem: Problem, mechanism: Mechanism) -> Fraction | None:
@@ -74,14 +74,6 @@ def of_each_label(problem: Problem, answer: Randomizer | Mechanism) -> list[Frac
             return _Table.of_floats(problem, answer).of_each_label(problem)
         flow = _flow_of(problem, answer)
     return None if flow is None else _each(problem, flow.squared_errors(), flow.biases)
-
-
-def as_it_is(problem: Problem, mechanism: Mechanism) -> list[Fraction]:
-    """Loss of each label of a mechanism without any repair."""
-    if mechanism.arcs is not None:
-        return _each(problem, mechanism.columns(joined=False).squared_errors(), mechanism.exact_biases)
-    table = _Table(mechanism.outputs, mechanism.weights, mechanism.total, mechanism.ratio)
-    return _each(problem, table.moments(problem, 2), mechanism.exact_biases)
 
 
 def _keeps_by_column(problem: Problem, mechanism: Mechanism) -> bool:

@@ -21,8 +21,10 @@ from optrand.base.validation import Floats, frozen
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
+from optrand.model import losses
 from optrand.model.arcs import Arcs
 from optrand.model.exact_columns import ExactColumns, deviations
+from optrand.model.losses import Loss, Tabulated
 
 __all__ = ["Randomizer"]
 
@@ -173,6 +175,24 @@ class Randomizer:
         spread = self.outputs - self.means[:, np.newaxis]
         variances: Floats = np.einsum("ki,ki->k", self.matrix, spread**2)
         return variances
+
+    def losses(self, loss: Loss | Tabulated = losses.squared, *, bias_penalty: float = 0.0) -> Floats:
+        r"""Expected loss of each label and the charge :math:`\lambda (E[v] - y)^2 / 2` of its bias, shape ``(k,)``.
+
+        Nothing is charged at an infinite `bias_penalty`, which forbids bias.
+
+        Examples
+        --------
+        >>> coin = Randomizer([0, 1], [-0.5, 1.5], [[0.75, 0.25], [0.25, 0.75]], math.log(3))
+        >>> coin.losses().tolist()
+        [0.375, 0.375]
+        """
+        if self.intervals is not None and loss == losses.squared:
+            expected = np.array([float(error) for error in self.intervals.squared_errors()]) / 2
+        else:
+            blocks = [np.einsum("ki,ki->k", m, loss.table(self.labels, v)) for v, m in self.blocks()]
+            expected = np.sum(blocks, axis=0)
+        return expected + bias_penalty * self.biases**2 / 2 if 0 < bias_penalty < math.inf else expected
 
     @cached_property
     def extremes(self) -> tuple[Floats, Floats]:

@@ -20,7 +20,7 @@ import pyarrow.csv
 from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
 from optrand.release.diagnosis import Readings
-from optrand.release.table import Table
+from optrand.release.table_base import Table
 
 __all__ = ["CsvTable"]
 

@@ -42,9 +42,9 @@ from optrand.sampling.priors import BudgetSplit, private_prior, split_at, split_
 from optrand.solvers import Flow, solve
 from optrand.solvers.flow.solver import CLOSEST
 
-__all__ = ["Announce", "BaselineJob", "Job", "Keep", "LabelJob", "Release", "Summary", "silent"]
+__all__ = ["BaselineJob", "Job", "Keep", "LabelJob", "ProgressCallback", "Release", "Summary", "no_progress"]
 
-Announce = Callable[[str], object]
+ProgressCallback = Callable[[str], object]
 """Told what a job does next, in a few words."""
 
 Keep = Callable[[PaidPrior], object]
@@ -53,8 +53,8 @@ Keep = Callable[[PaidPrior], object]
 Rows = NDArray[np.intp]
 
 
-def silent(_: str) -> None:
-    """Announce nothing."""
+def no_progress(_: str) -> None:
+    """ProgressCallback nothing."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class Job(ABC):
         values: ArrayLike,
         *,
         source: EntropySource | None = None,
-        announce: Announce | None = None,
+        announce: ProgressCallback | None = None,
         keep: Keep | None = None,
     ) -> Release:
         """Replace every label.
@@ -220,12 +220,12 @@ class Job(ABC):
         entropy = SystemEntropy() if source is None else source
         given = np.asarray(values)
         places = declared_places(checked_values(given.ravel(), "the labels"), self.labels, clip=self.clip)
-        noisy, randomizer, summary = self._released(places, entropy, announce or silent, keep)
+        noisy, randomizer, summary = self._released(places, entropy, announce or no_progress, keep)
         return Release(noisy.reshape(given.shape), self.labels, randomizer, summary)
 
     @abstractmethod
     def _released(
-        self, places: Rows, entropy: EntropySource, tell: Announce, keep: Keep | None
+        self, places: Rows, entropy: EntropySource, tell: ProgressCallback, keep: Keep | None
     ) -> tuple[Floats, Mechanism | Additive, Summary]:
         """Noisy labels of the given places in the declared set, what drew them, and its summary."""
 
@@ -318,7 +318,7 @@ class LabelJob(Job):
         return regression(self.labels, np.full(k, 1 / k), epsilon, bias_penalty=self.bias_penalty, outputs=outputs)
 
     def _released(
-        self, places: Rows, entropy: EntropySource, tell: Announce, keep: Keep | None
+        self, places: Rows, entropy: EntropySource, tell: ProgressCallback, keep: Keep | None
     ) -> tuple[Floats, Mechanism, Summary]:
         split = self._split(places.size)
         question = self._question(split.labels)
@@ -467,7 +467,7 @@ class BaselineJob(Job):
         self,
         places: Rows,
         entropy: EntropySource,
-        tell: Announce,
+        tell: ProgressCallback,
         keep: Keep | None,  # noqa: ARG002
     ) -> tuple[Floats, Mechanism | Additive, Summary]:
         tell("drawing labels")

@@ -16,7 +16,7 @@ import pyarrow.parquet
 from optrand.base.validation import MAX_INTEGER, Floats
 from optrand.errors import InvalidInput
 from optrand.release.diagnosis import Readings
-from optrand.release.table import Table
+from optrand.release.table_base import Table
 
 __all__ = ["ParquetTable"]
 

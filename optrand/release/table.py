@@ -6,34 +6,16 @@ No error message repeats what a cell holds: a table without a header, or with a 
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import BinaryIO
 
-from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
 from optrand.release.diagnosis import Readings
+from optrand.release.table_base import Table
 
-__all__ = ["SUFFIXES", "Table", "read_column", "read_table", "suffix_of"]
+__all__ = ["SUFFIXES", "read_column", "read_table", "suffix_of"]
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 """The kinds of file, by the end of their names."""
-
-
-class Table(ABC):
-    """A table whose label column has been read."""
-
-    readings: Readings
-    """Cells of the label column, read as numbers."""
-
-    @property
-    def labels(self) -> Floats:
-        """The label of each row, finite numbers, shape ``(rows,)``."""
-        return self.readings.numbers
-
-    @abstractmethod
-    def write(self, stream: BinaryIO, values: Floats, *, compress: bool = False) -> None:
-        """Write the whole table to `stream` with `values` in place of the labels, gzipped if asked (CSV only)."""
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:

@@ -9,10 +9,11 @@ from pathlib import Path
 from optrand.base.files import check_target, new_file
 from optrand.errors import InvalidInput
 from optrand.release.diagnosis import Diagnosis
-from optrand.release.job import Announce, Job, Release, Summary, silent
+from optrand.release.job import Job, ProgressCallback, Release, Summary, no_progress
 from optrand.release.paid_prior import PaidPrior
 from optrand.release.randomizer_file import MECHANISM, NOISE
-from optrand.release.table import Table, read_column, read_table, suffix_of
+from optrand.release.table import read_column, read_table, suffix_of
+from optrand.release.table_base import Table
 from optrand.sampling.entropy import EntropySource
 
 __all__ = ["TableJob", "mechanism_path", "paid_prior_path", "randomizer_path"]
@@ -73,7 +74,7 @@ class TableJob:
         target: str | os.PathLike[str],
         *,
         source: EntropySource | None = None,
-        announce: Announce | None = None,
+        announce: ProgressCallback | None = None,
     ) -> Summary:
         """Read `table`, release it as `target`, and save the mechanism, or what else drew the labels, :meth:`beside`.
 
@@ -98,7 +99,7 @@ class TableJob:
                 f"{type(source).__name__} draws words that others can draw again, and a table on disk looks released: "
                 "leave the entropy to the operating system, or use LabelJob on arrays"
             )
-        tell = announce or silent
+        tell = announce or no_progress
         path, output = Path(table), Path(target)
         packed = suffix_of(output)
         if (suffix_of(path) == ".parquet") != (packed == ".parquet"):

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 
 from optrand.closed_forms import rr_with_prior
-from optrand.errors import Infeasible, InvalidInput
+from optrand.errors import Infeasible
 from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
+from optrand.solvers.failures import GuardedSolver
 
 __all__ = ["ClosedForm"]
 
 
 @dataclass(frozen=True)
-class ClosedForm:
+class ClosedForm(GuardedSolver):
     """RRWithPrior for classification; for one label with outputs on the line, its best output.
 
     Examples
@@ -30,17 +30,15 @@ class ClosedForm:
     True
     """
 
+    refusal = "ClosedForm() takes classification, or one label with outputs that are not a grid"
+
     def accepts(self, problem: Problem) -> bool:
         """Classification over the labels themselves, or one label with outputs that are not a grid."""
         if problem.loss == losses.zero_one:
             return isinstance(problem.outputs, Grid) and np.array_equal(problem.outputs.values, problem.labels)
         return problem.k == 1 and not isinstance(problem.outputs, Grid)
 
-    def __call__(self, problem: Problem) -> Solution:
-        """Solve `problem`."""
-        if not self.accepts(problem):
-            raise InvalidInput("ClosedForm() takes classification, or one label with outputs that are not a grid")
-        start = time.perf_counter()
+    def _solution(self, problem: Problem) -> Solution:
         if problem.loss == losses.zero_one:
             found = rr_with_prior(problem.prior, problem.epsilon)
             outputs = problem.labels[found.randomizer.outputs.astype(np.intp)]
@@ -48,7 +46,7 @@ class ClosedForm:
             dual = found.dual
         else:
             randomizer, dual = _one_label(problem)
-        return Solution(problem, randomizer, dual, Stats(repr(self), time.perf_counter() - start))
+        return Solution(problem, randomizer, dual, Stats(repr(self)))
 
 
 def _one_label(problem: Problem) -> tuple[Randomizer, Dual]:

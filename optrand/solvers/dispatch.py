@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from optrand.base.numerals import shown_above
-from optrand.certificates.certificate import certify
+from optrand.certificates.certificate import Certificate, certify
 from optrand.errors import NotCertified, SolverFailed
 from optrand.model.problem import Problem
 from optrand.model.solution import Solution
@@ -18,13 +18,16 @@ from optrand.solvers.merging import Merging
 from optrand.solvers.presolve import Reduction
 from optrand.solvers.translation import near_zero
 
-__all__ = ["USEFUL_GAP", "Solver", "choose", "solve"]
+__all__ = ["USEFUL_GAP", "Solver", "accepted", "choose", "solve"]
 
 USEFUL_GAP = 1.0
 """A bound that leaves the optimum open by more than the value itself is of no use."""
 
 SMALL = 2_000
 """Up to so many entries of the table one linear program is quicker than columns."""
+
+
+Answer = TypeVar("Answer", bound=Solution)
 
 
 class Solver(Protocol):
@@ -97,7 +100,17 @@ def solve(problem: Problem, solver: Solver | None = None) -> Solution:
         solution = near_zero(problem, lambda centred: _reduced_and_solved(centred, solver))
     except SolverFailed as error:
         raise NotCertified(f"no solution: {error}") from error
-    proof = certify(solution)
+    return accepted(solution, certify(solution))
+
+
+def accepted(solution: Answer, proof: Certificate) -> Answer:
+    """A solution whose certificate says that it is feasible and bounds the optimum to some use.
+
+    Raises
+    ------
+    NotCertified
+        Where it does not.
+    """
     if proof.findings or not proof.gap <= USEFUL_GAP:
         reason = "; ".join(proof.findings) or f"the verified gap is {shown_above(proof.gap, 3)}"
         raise NotCertified(
@@ -109,12 +122,10 @@ def solve(problem: Problem, solver: Solver | None = None) -> Solution:
 
 
 def _reduced_and_solved(problem: Problem, solver: Solver | None) -> Solution:
-    """Solved with labels beyond an end of the outputs as one, and without those of no consequence.
-
-    Once more with some of the latter where they turn out to be of some.
-    """
+    """Solution with labels beyond an end of the outputs as one, and without those of no consequence."""
     merging = Merging(problem)
     reduction: Reduction | None = Reduction(merging.merged)
+    # Once more with some of the latter where they turn out to be of some.
     while reduction is not None:
         found = (solver or choose(reduction.reduced))(reduction.reduced)
         solution = reduction.extend(found)

@@ -36,7 +36,7 @@ from optrand.model.staircase import Staircase
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.conic import ConicProgram
 
-__all__ = ["gap_left", "repair"]
+__all__ = ["randomizer_of", "relative_gap", "repair"]
 
 NEGLIGIBLE = 1e-5
 """Columns with less mass (times ``E``) have no say in where the multipliers may lie."""
@@ -82,7 +82,7 @@ def repair(
         Never worse than `dual`; the same where the randomizer's table would have more than :data:`LARGEST` entries.
     """
     end = time.perf_counter() + seconds
-    randomizer = _randomizer(problem, arcs)
+    randomizer = randomizer_of(problem, arcs)
     value = problem.sign * problem.value(randomizer)
     unit = abs(value) or 1.0
     best, bound = dual, lower_bound(problem, dual)
@@ -106,25 +106,21 @@ def repair(
     return best
 
 
-def gap_left(problem: Problem, arcs: Staircase | Arcs, dual: Dual) -> float:
+def relative_gap(problem: Problem, arcs: Staircase | Arcs, dual: Dual) -> float:
     """Relative gap between the randomizer's value and the bound of the multipliers, as a share of that value."""
-    value = problem.sign * problem.value(_randomizer(problem, arcs))
+    value = problem.sign * problem.value(randomizer_of(problem, arcs))
     return (value - lower_bound(problem, dual)) / (abs(value) or 1.0)
 
 
-def _randomizer(problem: Problem, arcs: Staircase | Arcs) -> Randomizer:
+def randomizer_of(problem: Problem, arcs: Staircase | Arcs) -> Randomizer:
+    """The randomizer whose columns these are."""
     if isinstance(arcs, Arcs):
         return Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
     return Randomizer(problem.labels, *arcs.table(math.exp(problem.epsilon)), problem.epsilon)
 
 
 class _Cuts:
-    r"""The linear program in :math:`\alpha`, :math:`\beta` and :math:`m`, growing by the columns that a price finds.
-
-    Its variables are sums of multipliers up to each label: the sum over a run of labels has two terms, so that rows are
-    sparse. They are scaled, by the loss and by the spread of the outputs around their middle. Where the bias penalty is
-    finite :math:`\beta` is known.
-    """
+    """The linear program over sums of multipliers up to each label, scaled, growing by the columns that prices find."""
 
     def __init__(self, problem: Problem, support: Staircase, dual: Dual, unit: float) -> None:
         self.problem, self.dual, self.unit = problem, dual, unit
@@ -260,10 +256,8 @@ class _Cuts:
 
 
 def _decisive(support: Staircase) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Pairs of a label and an arc whose slackness implies the others', since each ``h`` is convex in the output.
-
-    Of a label's own arcs those of the lowest and the highest output; of the others their nearest neighbours outside.
-    """
+    """Pairs of a label and an arc whose slackness implies the others', since each ``h`` is convex in the output."""
+    # Of a label's own arcs those of the lowest and the highest output; of the others their nearest neighbours outside.
     pairs = []
     for label, own in enumerate(support.members):
         arcs = np.flatnonzero(own)

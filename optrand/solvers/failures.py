@@ -1,15 +1,21 @@
-"""Failures of a solve, raised as `SolverFailed`: no error of a library, and none of arithmetic, leaves a solver."""
+"""Calls of solvers: problems of other kinds are refused, and failures of a library or of arithmetic raised as one."""
 
 from __future__ import annotations
 
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
 from optrand.errors import Infeasible, InvalidInput, OptrandError, SolverFailed
+from optrand.model.problem import Problem
+from optrand.model.solution import Solution
 
-__all__ = ["solver_failures"]
+__all__ = ["GuardedSolver", "solver_failures"]
 
 
 @contextmanager
@@ -42,3 +48,40 @@ def solver_failures(solver: object) -> Iterator[None]:
             raise
         name = type(solver).__name__ + "()" if not isinstance(solver, str) else solver
         raise SolverFailed(f"{name} gave up in floats: {type(error).__name__}, {error}") from error
+
+
+class GuardedSolver(ABC):
+    """A solver that refuses problems that it does not accept, and states its time."""
+
+    refusal: ClassVar[str]
+    """What it takes, in the words of an error."""
+
+    @abstractmethod
+    def accepts(self, problem: Problem) -> bool:
+        """Whether the problem is of the kind that this solver answers."""
+
+    def _check(self, problem: Problem) -> None:
+        """Refuse problems that are not to be solved."""
+        if not self.accepts(problem):
+            raise InvalidInput(self.refusal)
+
+    @abstractmethod
+    def _solution(self, problem: Problem) -> Solution:
+        """Answer to a problem that it accepts."""
+
+    def __call__(self, problem: Problem) -> Solution:
+        """Solve `problem`; the answer is a claim, to be certified.
+
+        Raises
+        ------
+        InvalidInput
+            A problem that it does not accept.
+        SolverFailed
+            Where floats give out.
+        """
+        self._check(problem)
+        start = time.perf_counter()
+        with solver_failures(self):
+            solution = self._solution(problem)
+        stats = replace(solution.stats, solver=repr(self), seconds=time.perf_counter() - start)
+        return replace(solution, stats=stats)

@@ -95,11 +95,9 @@ class Merging:
         return Arcs(self.problem.k, starts[arcs.first], ends[arcs.last], arcs.outputs, arcs.masses)
 
     def _dual(self, merged: Problem, dual: Dual) -> Dual:
-        """The multipliers of a group shared among its labels, so that the signs of their reduced costs never differ.
-
-        The mean of the row is taken to be the one that the group's `beta` speaks of, which makes the reduced costs add
-        up to the group's at every output; at the one where that vanishes each of them is given its share of nothing.
-        """
+        """The multipliers of a group shared among its labels, so that the signs of their reduced costs never differ."""
+        # The mean of the row is taken to be the one that the group's beta speaks of, which makes the reduced costs add
+        # up to the group's at every output; at the one where that vanishes each of them is given its share of nothing.
         problem, groups = self.problem, self.groups
         grouped = np.bincount(groups)[groups] > 1
         shares = problem.prior[grouped] / merged.prior[groups[grouped]]

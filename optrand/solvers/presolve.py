@@ -101,10 +101,10 @@ class Reduction:
         """
         # Of labels next to the largest floats the value may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
-            spent = whole.problem.sign * (whole.value - found.value)
-        if self.value is not None or found.problem is self.problem or spent <= SPENT * abs(found.value):
+            value, spent = found.value, whole.problem.sign * (whole.value - found.value)
+        if self.value is not None or found.problem is self.problem or not SPENT * abs(value) < spent < np.inf:
             return None
-        closer = Reduction(self.problem, found.value)
+        closer = Reduction(self.problem, value)
         return closer if (closer.kept != self.kept).any() else None
 
     def extend(self, solution: Solution) -> Solution:
@@ -122,10 +122,7 @@ class Reduction:
         return replace(solution, problem=self.problem, randomizer=randomizer, dual=dual)
 
     def _neighbours(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
-        """The kept labels on either side of each label, and the share of the right one: interpolation, or the nearest.
-
-        A kept label is its own left neighbour.
-        """
+        """The kept labels around each label, itself on the left if kept, and the share of the right one."""
         labels, kept = self.problem.labels, self.problem.labels[self.kept]
         left = np.clip(np.searchsorted(kept, labels, side="right") - 1, 0, kept.size - 1)
         right = np.minimum(left + 1, kept.size - 1)
@@ -143,11 +140,7 @@ class Reduction:
         return mixing
 
     def _extended(self, arcs: Arcs) -> Arcs:
-        """Arcs over the kept labels as arcs over all labels.
-
-        Beside an interval a column falls in steps, from label to label, down to its floor: it is a sum of nested
-        intervals of one output, of which there are as many as steps.
-        """
+        """Arcs over all labels: beside an interval a column falls in steps, so it is a sum of nested intervals."""
         _, _, share = self._neighbours()
         places = np.flatnonzero(self.kept)
         pieces = []

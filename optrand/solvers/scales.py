@@ -41,14 +41,15 @@ def attainable_loss(problem: Problem) -> float:
     """The least half squared error, bias charged, of some randomizers in closed form: within reach of the optimum.
 
     Of the two end labels' unbiased randomizer, of debiased randomized response ([B23], Section 3.1), and where bias
-    has a price of the constant output. Outputs are taken to be free, since this is a unit and not a bound.
+    has a price of the constant output. Outputs are taken to be free, since this is a unit and not a bound; but it is no
+    less than what labels beyond the ends of the outputs cost anybody.
     """
     apart = problem.labels - problem.labels[0]
     # Of labels next to the largest floats some randomizers' losses overflow.
     with np.errstate(over="ignore", invalid="ignore"):
         losses = np.stack(_attained(problem, float(problem.prior @ apart)))
         attained = np.nan_to_num(losses @ problem.prior, nan=LARGEST, posinf=LARGEST)
-    return max(float(attained.min()), 1e-24 * (float(apart[-1]) or 1.0) ** 2)
+    return max(float(attained.min()), _unavoidable(problem), 1e-24 * (float(apart[-1]) or 1.0) ** 2)
 
 
 def attainable_largest_loss(problem: Problem) -> float:
@@ -57,6 +58,14 @@ def attainable_largest_loss(problem: Problem) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         largest = np.stack(_attained(problem, middle)).max(axis=1)
     return float(np.nan_to_num(largest, nan=LARGEST, posinf=LARGEST).min())
+
+
+def _unavoidable(problem: Problem) -> float:
+    """What labels beyond the ends of the outputs cost at least; nothing where no bias is allowed."""
+    beyond = problem.labels - np.clip(problem.labels, problem.outputs.low, problem.outputs.high)
+    with np.errstate(over="ignore", invalid="ignore"):
+        cost = 0.0 if problem.unbiased else (1 + problem.bias_penalty) * problem.prior @ beyond**2 / 2
+    return float(np.nan_to_num(cost, nan=LARGEST, posinf=LARGEST))
 
 
 def _attained(problem: Problem, constant: float) -> list[Floats]:

@@ -84,10 +84,8 @@ def near_zero(problem: Problem, solver: Callable[[Problem], Solution]) -> Soluti
 
 
 def _sum(offsets: Floats, origin: float) -> tuple[Floats, Floats]:
-    """The nearest floats to some sums, and exactly what the sums exceed them by, whichever term is larger.
-
-    Knuth, *The Art of Computer Programming*, volume 2, section 4.2.2, Theorem B.
-    """
+    """The nearest floats to some sums, and exactly what the sums exceed them by, whichever term is larger."""
+    # Knuth, The Art of Computer Programming, volume 2, section 4.2.2, Theorem B.
     sums = offsets + origin
     moved = sums - offsets
     rests: Floats = (offsets - (sums - moved)) + (origin - moved)

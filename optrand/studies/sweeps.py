@@ -23,7 +23,7 @@ from optrand.solvers.dispatch import USEFUL_GAP
 
 __all__ = ["Sweep", "SweepRow", "sweep"]
 
-Callback = Callable[[int, int], object]
+ProgressCallback = Callable[[int, int], object]
 """Callback for the number of problems done and that of all."""
 
 
@@ -111,7 +111,7 @@ def sweep(
     bias_penalties: Iterable[float] | None = None,
     solver: Solver | None = None,
     executor: Executor | None = None,
-    progress: bool | Callback = False,
+    progress: bool | ProgressCallback = False,
 ) -> Sweep:
     """Answer a problem at every pair of an epsilon and a bias penalty.
 
@@ -260,7 +260,7 @@ def _empty(epsilon: float, penalty: float, status: str, reason: str) -> SweepRow
 
 
 @contextmanager
-def _callback(progress: bool | Callback) -> Iterator[Callback]:
+def _callback(progress: bool | ProgressCallback) -> Iterator[ProgressCallback]:
     """Callback for the progress: the caller's own, a bar that is erased at the end, or one that does nothing."""
     if not isinstance(progress, bool):
         if not callable(progress):

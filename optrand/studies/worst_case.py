@@ -15,19 +15,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.numerals import shown_above
 from optrand.base.validation import Floats
 from optrand.base.validation import labels as checked_labels
-from optrand.certificates.certificate import Certificate
-from optrand.certificates.largest_loss import certify_largest_loss, label_losses
+from optrand.certificates.certificate import Certificate, certify
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import Grid, OutputSet, as_output_set
 from optrand.model.problem import regression
-from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Solution
-from optrand.solvers.dispatch import USEFUL_GAP, solve
+from optrand.solvers.dispatch import accepted, solve
 from optrand.solvers.flow.minimax_solver import MinimaxFlow
 from optrand.solvers.translation import near_zero
 
@@ -35,36 +32,32 @@ __all__ = ["Minimax", "minimax"]
 
 
 @dataclass(frozen=True, eq=False)
-class Minimax:
-    """Minimax randomizer, with the worst prior that proves it.
+class Minimax(Solution):
+    """Minimax randomizer: a solution under the worst prior that proves it.
 
     Attributes
     ----------
-    solution : Solution
-        The problem under the worst prior that was found, the randomizer, and the multipliers of the bound.
+    problem : Problem
+        Under the worst prior that was found.
+    randomizer : Randomizer
+    dual : Dual
+    stats : Stats
     """
-
-    solution: Solution
 
     @property
     def prior(self) -> Floats:
         """Worst prior, often with zeros: at labels whose loss stays below the largest."""
-        return self.solution.problem.prior
-
-    @property
-    def randomizer(self) -> Randomizer:
-        """Randomizer in floats."""
-        return self.solution.randomizer
+        return self.problem.prior
 
     @cached_property
     def losses(self) -> Floats:
         """Loss of each label; half the variance of its output where no bias is allowed."""
-        return label_losses(self.solution.problem, self.randomizer)
+        return self.randomizer.losses(bias_penalty=self.problem.bias_penalty)
 
     @cached_property
     def certificate(self) -> Certificate:
-        """Certificate of the randomizer (:func:`optrand.certify_largest_loss`)."""
-        return certify_largest_loss(self.solution)
+        """Certificate of the largest loss, ``certify(self, worst_case=True)``."""
+        return certify(self, worst_case=True)
 
     @property
     def lower(self) -> float:
@@ -76,9 +69,14 @@ class Minimax:
         """Largest loss over labels; infinite if the randomizer is not feasible."""
         return self.certificate.upper
 
+    @property
+    def solution(self) -> Solution:
+        """The answer itself."""
+        return self
+
     def tabulate(self) -> Mechanism:
-        """Exact mechanism, to be certified by :func:`optrand.certify_largest_loss`."""
-        return tabulate(self.solution)
+        """Exact mechanism, to be certified by ``certify(mechanism, worst_case=True)``."""
+        return tabulate(self)
 
 
 def minimax(
@@ -123,7 +121,7 @@ def minimax(
     >>> import optrand
     >>> answer = optrand.studies.minimax([0, 1, 2], epsilon=1.0)
     >>> mechanism = answer.tabulate()
-    >>> proof = optrand.certify_largest_loss(mechanism).require(gap=1e-12)
+    >>> proof = optrand.certify(mechanism, worst_case=True).require(gap=1e-12)
     >>> round(proof.upper, 6), answer.prior.round(6).tolist()
     (1.966347, [0.25, 0.5, 0.25])
     """
@@ -137,15 +135,8 @@ def minimax(
     if not problem.bias_penalty:
         raise InvalidInput("bias_penalty is 0, expected a number above 0 or math.inf")
     try:
-        answer = Minimax(solve(problem) if problem.k == 1 else near_zero(problem, MinimaxFlow()))
+        found = solve(problem) if problem.k == 1 else near_zero(problem, MinimaxFlow())
     except SolverFailed as error:
         raise NotCertified(f"no solution: {error}") from error
-    proof = answer.certificate
-    if proof.findings or not proof.gap <= USEFUL_GAP:
-        reason = "; ".join(proof.findings) or f"the verified gap is {shown_above(proof.gap, 3)}"
-        raise NotCertified(
-            f"the solver's answer could not be certified ({reason}): the best solution is attached as .solution",
-            certificate=proof,
-            solution=answer.solution,
-        )
-    return answer
+    answer = Minimax(found.problem, found.randomizer, found.dual, found.stats)
+    return accepted(answer, answer.certificate)

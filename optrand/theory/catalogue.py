@@ -29,8 +29,7 @@ def claims() -> tuple[Claim, ...]:
     found: list[Claim] = []
     for paper in PAPERS:
         package = import_module(f"{__package__}.{paper.lower()}")
-        found += getattr(package, "CLAIMS", ())  # A paper without MODULES: goes with the last tuple of CLAIMS.
-        for name in getattr(package, "MODULES", ()):
+        for name in package.MODULES:
             module = import_module(f"{package.__name__}.{name}").__name__
             found += [each.claim for each in Stated.declared if each.printed.__module__ == module]
     return tuple(found)

@@ -38,8 +38,7 @@ class Claim:
     Its `instances`, of a budget, are the same each time, small ones first; the text of one is enough to rebuild it. A
     form tells what the claim says of one: as `printed`, in a deliberately `false` variant, which a check must refute,
     and as `corrected`, where the printed form has a slip. A `quantifier` is what no finite computation settles, such as
-    an unnamed constant. It `needs` extras of the package. Its `kind` is by default what the number tells: numbered, or
-    text (an equation, a section, an appendix).
+    an unnamed constant. It `needs` extras of the package.
     """
 
     paper: str
@@ -52,11 +51,7 @@ class Claim:
     part: str = ""
     quantifier: str = ""
     needs: tuple[str, ...] = ()
-    kind: Literal["", "numbered", "text", "ours"] = ""
-
-    def __post_init__(self) -> None:
-        of_text = self.number.startswith(("Equation", "Section", "Appendix"))
-        object.__setattr__(self, "kind", self.kind or ("text" if of_text else "numbered"))
+    kind: Literal["numbered", "text", "ours"] = "numbered"
 
     @property
     def name(self) -> str:
@@ -120,24 +115,27 @@ class Stated(Generic[T]):
 
 
 def claim(
-    paper: str, number: str, *, on: Callable[[Budget], Iterable[T]], given: str, **facts: Any
+    *name: str, on: Callable[[Budget], Iterable[T]], given: str, **facts: Any
 ) -> Callable[[Callable[[T], Comparison]], Stated[T]]:
     """Declare a claim by the function that states it as printed.
 
-    The number may have the part behind it: ``"Theorem 9: variance"``. A claim is tried `on` its instances, `given` its
-    hypothesis; further facts are those of :class:`Claim`, `false` and `corrected` being a :class:`Variant`.
+    Its name is ``"G21 Theorem 9: variance"``, or ``"G21", "Theorem 9: variance"``. It is tried `on` its instances,
+    `given` its hypothesis; further facts are those of :class:`Claim`, `false` and `corrected` being a :class:`Variant`,
+    and the `kind` by default what the number tells: that of an equation, a section or an appendix is ``"text"``.
 
     Examples
     --------
-    >>> @claim("B23", "Lemma 99", on=lambda _: range(1, 6), given="integers", false=Variant("Twice too.", factor=2))
+    >>> @claim("B23 Lemma 99", on=lambda _: range(1, 6), given="integers", false=Variant("Twice too.", factor=2))
     ... def squares(number: int, factor: int = 1) -> Comparison:
     ...     '''No number is larger than its square.'''
     ...     return Comparison(factor * number, number**2)
     >>> squares(3).holds, squares.claim.false(1).holds, words(squares.claim.false)
     (True, False, 'Twice too.')
     """
-    alone, _, part = number.partition(": ")
-    whole = {"paper": paper, "number": alone, "part": part, "hypothesis": given, "instances": on} | facts
+    paper, _, rest = " ".join(name).partition(" ")
+    number, _, part = rest.partition(": ")
+    kind = "text" if number.startswith(("Equation", "Section", "Appendix")) else "numbered"
+    whole = {"paper": paper, "number": number, "part": part, "hypothesis": given, "instances": on, "kind": kind} | facts
     return lambda printed: Stated(printed, **whole)
 
 

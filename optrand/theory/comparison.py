@@ -29,16 +29,12 @@ class Comparison:
     @property
     def exact(self) -> bool:
         """Whether no float and no tolerance is involved."""
-        return not (
-            self.tolerance or self.beside_floats or isinstance(self.left, float) or isinstance(self.right, float)
-        )
+        floats = isinstance(self.left, float) or isinstance(self.right, float)
+        return not (self.tolerance or floats or self.beside_floats)
 
     @property
     def margin(self) -> float:
-        """Distance of the claim from failing, as a share of the larger side: negative where it fails.
-
-        Of sides that are claimed equal, minus their distance. A side that is no number fails by as much as there is.
-        """
+        """Distance of the claim from failing, as a share of the larger side; for equality, minus the difference."""
         if self.left == self.right:
             return 0.0
         if self.left != self.left or self.right != self.right:

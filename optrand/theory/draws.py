@@ -11,8 +11,9 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from optrand.sampling.entropy import EntropySource, Words
+from optrand.theory.comparison import Comparison, Number, at_most, worst
 
-__all__ = ["drawn"]
+__all__ = ["agrees", "drawn"]
 
 Outcome = TypeVar("Outcome", bound=Hashable)
 
@@ -69,3 +70,10 @@ def drawn(
             continue
         law[outcome] = law.get(outcome, Fraction(0)) + Fraction(1, 2 ** len(bits))
     return law, rest
+
+
+def agrees(draw: Callable[[EntropySource], Outcome], chance: Callable[[Outcome], Number], most: int) -> Comparison:
+    """Comparison of a draw with the probabilities of its outcomes, as far as `most` random bits decide them."""
+    law, rest = drawn(draw, most)
+    chances = ((low, chance(outcome)) for outcome, low in law.items())
+    return worst(*(worst(at_most(low, p), at_most(p, low + rest)) for low, p in chances))

@@ -1,11 +1,8 @@
-"""Instances that print themselves: label sets, priors and privacy ratios in whole numbers and fractions, small first.
-
-Seeded and the same each time, so that a counterexample can be found again; edge cases come before random ones.
-"""
+"""Instances that print themselves: label sets, priors and privacy ratios; seeded, so that each can be made again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import accumulate, product
@@ -14,7 +11,7 @@ from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 
-__all__ = ["RATIOS", "Instance", "Setting", "label_set", "listed", "prior", "seeded", "settings", "shares", "typed"]
+__all__ = ["RATIOS", "Instance", "Setting", "label_set", "prior", "seeded", "settings", "shares", "typed"]
 
 RATIOS = tuple(
     Fraction(text) for text in ("2", "11/10", "4/3", "272/100", "10", "1000001/1000000", "3000", "235385266837019985")
@@ -115,8 +112,3 @@ def seeded(seed: int) -> Random:
 def shares(weights: Sequence[int]) -> tuple[Fraction, ...]:
     """Weights as parts of their sum."""
     return tuple(Fraction(weight, sum(weights)) for weight in weights)
-
-
-def listed(numbers: Iterable[Fraction]) -> str:
-    """Numbers in a row, for the text of instances that do not print themselves: goes with the last of these."""
-    return ", ".join(map(str, numbers))

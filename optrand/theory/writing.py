@@ -32,25 +32,17 @@ def tally(findings: Sequence[Finding]) -> str:
 
 def details(claim: Claim, finding: Finding) -> str:
     """Everything there is to say of one claim, a fact a line."""
-    facts = {
-        claim.name: finding.verdict.value,
-        "statement": claim.statement,
-        **_facts(claim, finding),
-        "false variant": f"{finding.false.wording} Refuted by {finding.false.broken}.",
-    }
+    facts = {claim.name: finding.verdict.value, "statement": claim.statement, **_facts(claim, finding)}
+    facts["false variant"] = f"{finding.false.wording} Refuted by {finding.false.broken}."
     width = max(map(len, facts))
     return "\n".join(f"{name:<{width}}  {fact}" for name, fact in facts.items())
 
 
 def page(findings: Mapping[str, Finding], chosen: Sequence[Claim]) -> str:
-    """Findings as a page of Markdown: a table a paper, and below it what the verdicts rest on.
-
-    It tells no times, so that the same findings, by the names of their claims, are the same page.
-    """
+    """Findings, by the names of claims, as Markdown without times: a table a paper, and what the verdicts rest on."""
     parts = [_INTRODUCTION, tally([findings[claim.name] for claim in chosen]) + "."]
     for paper, title in PAPERS.items():
-        told = [(claim, findings[claim.name]) for claim in chosen if claim.paper == paper]
-        if told:
+        if told := [(claim, findings[claim.name]) for claim in chosen if claim.paper == paper]:
             rows = ["| claim | statement | finding | worst margin | tried |", "| --- | --- | --- | --- | --- |"]
             rows += [_row(*each) for each in told]
             parts += [f"## [{paper}]\n\n{title}.", "\n".join(rows), "\n".join(_note(*each) for each in told)]

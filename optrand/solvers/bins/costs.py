@@ -298,10 +298,8 @@ class _Absolute(_Bins):
         return _upper(costs)
 
     def medians(self, before: NDArray[np.intp], after: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The label at which the weights of a bin, and of all labels below it, reach half of their total.
-
-        The weight up to a label whose prior sums to ``c`` is ``c``, and ``gain`` times what of it lies in the bin.
-        """
+        """The label at which the weights of a bin, and of all labels below it, reach half of their total."""
+        # The weight up to a label whose prior sums to c is c, and gain times what of it lies in the bin.
         low, high, gain = self.cumulated[before], self.cumulated[after], self.gain
         half = (1 + gain * (high - low)) / 2
         inside = (half + gain * low) / (1 + gain)

@@ -177,10 +177,8 @@ class _Shares:
         return self.balanced(np.clip(quotient(alpha - self.lowest, self.widths), 0.0, 1.0))
 
     def cut(self, position: Floats, labels: NDArray[np.intp], excess: float) -> Cut:
-        """Cut on labels that hold too much; of bins that they fill by more than half, on what they leave out.
-
-        The sums over bins do not change, and without them a label that holds little counts as much as one with more.
-        """
+        """Cut on labels that hold too much; of bins that they fill by more than half, on what they leave out."""
+        # The sums over bins do not change, and without them a label that holds little counts as much as one with more.
         weights = np.zeros(self.problem.k)
         weights[labels] = self.widths[labels]
         filled = 2 * self._sums(weights) > self._sums(self.widths)

@@ -9,13 +9,11 @@ one :math:`1 / (E + m - 1)`. Which bins, and how many, is a ratio of two path su
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.errors import InvalidInput
 from optrand.model import losses
 from optrand.model.arcs import Arcs
 from optrand.model.losses import Loss
@@ -26,14 +24,14 @@ from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.bins.costs import Starts
 from optrand.solvers.bins.dual import bin_dual
 from optrand.solvers.bins.graph import BinGraph
-from optrand.solvers.failures import solver_failures
+from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.translation import near_zero
 
 __all__ = ["BinPath", "rr_on_bins"]
 
 
 @dataclass(frozen=True)
-class BinPath:
+class BinPath(GuardedSolver):
     r"""Dinkelbach's method over shortest paths: the optimum where there is no care for bias.
 
     For a guess :math:`r` of the loss, :math:`\min \sum_S (G_S - r)` over partitions into bins :math:`S` is a shortest
@@ -63,6 +61,11 @@ class BinPath:
     (True, 0.282933, 3)
     """
 
+    refusal = (
+        "BinPath() takes a bias penalty of 0 with outputs on the line or an interval, and squared, absolute or Poisson "
+        "log loss: use solve(problem), which knows who takes what"
+    )
+
     gap: float = 2e-10
     rounds: int = 80
 
@@ -71,18 +74,7 @@ class BinPath:
         convex = problem.loss in (losses.squared, losses.absolute, losses.poisson_log)
         return convex and not problem.bias_penalty and not isinstance(problem.outputs, Grid)
 
-    def __call__(self, problem: Problem) -> Solution:
-        """Solve `problem`; the answer is a claim, to be certified."""
-        if not self.accepts(problem):
-            raise InvalidInput(
-                "BinPath() takes a bias penalty of 0 with outputs on the line or an interval, and squared, absolute or "
-                "Poisson log loss: use solve(problem), which knows who takes what"
-            )
-        with solver_failures(self):
-            return self._solution(problem)
-
     def _solution(self, problem: Problem) -> Solution:
-        start = time.perf_counter()
         kept = np.flatnonzero(problem.prior)
         total = math.fsum(problem.prior)
         graph = BinGraph(replace(problem, labels=problem.labels[kept], prior=problem.prior[kept] / total))
@@ -97,7 +89,7 @@ class BinPath:
         masses = np.full(starts.size, least / (1 + (starts.size - 1) * least))
         arcs = Arcs(problem.k, first, last, graph.outputs(starts), masses)
         randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
-        stats = Stats(repr(self), time.perf_counter() - start, paths, "the path repeats")
+        stats = Stats(repr(self), iterations=paths, status="the path repeats")
         return Solution(problem, randomizer, Dual(alpha, np.zeros(problem.k)), stats)
 
 

@@ -7,16 +7,20 @@ whose prior is moved to its neighbours by unbiased randomized rounding, points a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from optrand.model.arcs import Indices
 from optrand.model.problem import Problem
-from optrand.solvers.flow.program import FlowPoint, FlowProgram
+from optrand.solvers.backends.conic import ConicProgram, ConicSolution
+from optrand.solvers.flow.interval_prices import violated_intervals
+from optrand.solvers.flow.program import ArcProgram, Point
 
-__all__ = ["Intervals", "all_arcs", "coarsened", "refined", "united", "widened"]
+__all__ = ["Answer", "Intervals", "all_arcs", "coarsened", "descended", "growing", "refined", "united", "widened"]
 
 Intervals = tuple[Indices, Indices]
 """The first and the last label of each interval, both ends in."""
@@ -24,9 +28,75 @@ Intervals = tuple[Indices, Indices]
 KEPT = 2
 """Arcs of a coarse answer that are worth keeping, for each coarse label."""
 
-
 TOGETHER = 2
 """Labels, in sum, by which the ends of an interval are moved."""
+
+WIDENED = 2
+"""A missing arc brings those whose ends are up to so many labels away."""
+
+VIOLATED = 1e-11
+"""Arcs that cost less than minus this, in units of the loss, are missing from a program."""
+
+COARSE_VIOLATED = 1e-6
+"""Violation above which arcs are missing where the answer only points at the arcs of the next level."""
+
+Program = TypeVar("Program", bound=ArcProgram)
+Engine = Callable[[ConicProgram], ConicSolution]
+
+
+class Answer(NamedTuple, Generic[Program]):
+    """An answer on some arcs, after so many calls of the engine; final if no more arcs will be added."""
+
+    program: Program
+    point: Point
+    status: str
+    calls: int
+    final: bool
+
+
+def growing(
+    program_of: Callable[[Intervals], Program],
+    intervals: Intervals,
+    engine: Engine,
+    *,
+    rounds: int,
+    polish: Callable[[Program, Point], tuple[Program, Point]] | None = None,
+) -> Iterator[Answer[Program]]:
+    """Answers on ever more arcs: after each those are added that it prices below zero, and their neighbours.
+
+    Without a `polish` the answers are coarse.
+    """
+    for call in range(1, rounds + 1):
+        program = program_of(intervals)
+        answer = engine(program.build())
+        some, point = program, program.read(answer)
+        if polish:
+            some, point = polish(some, point)
+        missing = violated_intervals(some, point.potentials, VIOLATED if polish else COARSE_VIOLATED)
+        intervals = united(program.k, intervals, widened(program.k, *missing, by=WIDENED))
+        final = call == rounds or intervals[0].size == program.n
+        yield Answer(some, point, answer.status, call, final)
+        if final:
+            return
+
+
+def descended(
+    problem: Problem,
+    fewest: int,
+    program_of: Callable[[Problem, Intervals], Program],
+    engine: Engine,
+    *,
+    rounds: int,
+) -> tuple[Intervals, int]:
+    """Arcs for a problem from coarse answers level by level, the first on all arcs; and the calls of the engine."""
+    levels = list(coarsened(problem, fewest))
+    sizes = [problem.k, *(coarse.k for coarse, _ in levels)]
+    intervals, calls = all_arcs(sizes[-1]), 0
+    for level, (coarse, kept) in reversed(list(enumerate(levels))):
+        *_, answer = growing(partial(program_of, coarse), intervals, engine, rounds=rounds)
+        intervals = refined(answer.program, answer.point, kept, sizes[level])
+        calls += answer.calls
+    return intervals, calls
 
 
 def all_arcs(k: int) -> Intervals:
@@ -51,14 +121,15 @@ def coarsened(problem: Problem, fewest: int) -> Iterator[tuple[Problem, Indices]
         yield problem, kept
 
 
-def refined(program: FlowProgram, point: FlowPoint, kept: Indices, k: int) -> Intervals:
+def refined(program: ArcProgram, point: Point, kept: Indices, k: int) -> Intervals:
     """Arcs for ``k`` labels, of which the program's are those at the places `kept`.
 
     The arcs that look most in use with either end moved by up to one label, by up to two if they are in use; and the
     singletons, the prefixes and the suffixes, without which there might be no feasible flow.
     """
-    likely = np.argsort(-point.complementarity)[: KEPT * program.k]
-    used = np.flatnonzero(point.complementarity > 0)
+    complementarity = point.complementarity[: program.n]
+    likely = np.argsort(-complementarity)[: KEPT * program.k]
+    used = np.flatnonzero(complementarity > 0)
     near, far = (
         widened(k, kept[program.first[some]], kept[program.last[some]], by) for some, by in ((likely, 1), (used, 2))
     )

@@ -21,7 +21,7 @@ from scipy import sparse
 from optrand.base.validation import Floats
 from optrand.model.arcs import Indices
 
-__all__ = ["Nodes", "Rows", "beside", "composed"]
+__all__ = ["Nodes", "Rows", "beside", "composed", "diagonal", "scaled"]
 
 Rows = sparse.csr_array[np.float64, tuple[int, int]]
 
@@ -86,15 +86,28 @@ class Nodes:
         places = np.concatenate((node, node[1:])), np.concatenate((node, node[:-1]))
         return sparse.csr_array((values, places), shape=(self.k, self.k))
 
+    def ends(self, potentials: Floats) -> Floats:
+        """Potentials at all nodes ``0 ... k``, shape ``(k + 1, sides)``."""
+        return np.concatenate((np.zeros((1, potentials.shape[1])), potentials[:-1], self.excess * potentials[-1:]))
 
-def composed(incidence: Rows, *coefficients: Floats) -> Rows:
+    def amounts(self, potentials: Floats) -> Floats:
+        """Amounts of the labels for several potentials a node, shape ``(k, sides)``."""
+        amounts: Floats = np.diff(self.ends(potentials), axis=0) / self.excess
+        return amounts
+
+    def gain(self, weights: Floats) -> Floats:
+        """Transpose of :meth:`amounts`: coefficients of the potentials in the weighted sum of the amounts."""
+        return np.concatenate((-np.diff(weights, axis=0) / self.excess, weights[-1:]))
+
+
+def composed(incidence: Rows, *coefficients: Floats | float) -> Rows:
     """Rows that read several potentials a node, node by node, each times a coefficient of the row.
 
     Parameters
     ----------
     incidence : (n, k) sparse array
         How each row reads one potential a node.
-    *coefficients : (n,) arrays
+    *coefficients : (n,) arrays, or numbers
 
     Returns
     -------
@@ -108,10 +121,21 @@ def composed(incidence: Rows, *coefficients: Floats) -> Rows:
     """
     sides, (n, k) = len(coefficients), incidence.shape
     rows = np.repeat(np.arange(n), np.diff(incidence.indptr))
-    values = incidence.data[:, np.newaxis] * np.stack(coefficients, axis=1)[rows]
-    columns: NDArray[np.int64] = sides * incidence.indices[:, np.newaxis] + np.arange(sides)
-    places = np.repeat(rows, sides), columns.ravel()
-    return sparse.csr_array((values.ravel(), places), shape=(n, sides * k))
+    factors = np.stack([np.broadcast_to(some, n) for some in coefficients], axis=1)
+    values = (incidence.data[:, np.newaxis] * factors[rows]).ravel()
+    columns: NDArray[np.int64] = (sides * incidence.indices[:, np.newaxis] + np.arange(sides)).ravel()
+    there = values != 0
+    return sparse.csr_array((values[there], (np.repeat(rows, sides)[there], columns[there])), shape=(n, sides * k))
+
+
+def diagonal(values: Floats) -> Rows:
+    """A diagonal matrix."""
+    return sparse.csr_array(sparse.diags_array(values))
+
+
+def scaled(factors: Floats, rows: Rows) -> Rows:
+    """Rows times a factor each."""
+    return sparse.csr_array(diagonal(factors) @ rows)
 
 
 def beside(*blocks: Rows, columns: int) -> Rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -19,16 +20,14 @@ from optrand.model.problem import Problem, unbiased_range
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.backends.cones import Clarabel
-from optrand.solvers.backends.conic import ConicSolution
-from optrand.solvers.dual_repair import gap_left, repair
-from optrand.solvers.failures import solver_failures
+from optrand.solvers.backends.conic import ConicProgram, ConicSolution
+from optrand.solvers.dual_repair import randomizer_of, relative_gap, repair
+from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.flow.interior_point import used
-from optrand.solvers.flow.interval_prices import lacking
-from optrand.solvers.flow.levels import Intervals, all_arcs, coarsened, refined, united, widened
-from optrand.solvers.flow.primal_polish import settled_primal
-from optrand.solvers.flow.program import FlowPoint, FlowProgram
+from optrand.solvers.flow.levels import descended, growing
+from optrand.solvers.flow.program import FlowProgram
 
-__all__ = ["Flow"]
+__all__ = ["ArcSolver", "Flow"]
 
 FEWEST = 32
 """Up to so many labels all intervals are arcs."""
@@ -36,17 +35,8 @@ FEWEST = 32
 COARSE = 1e-7
 """The engine's tolerance where its answer only points at the arcs of the next level."""
 
-VIOLATED = 1e-11
-"""Arcs that cost less than minus this, in units of the loss, are missing from a program."""
-
-COARSE_VIOLATED = 1e-6
-"""Violation above which arcs are missing where the answer only points at the arcs of the next level."""
-
 PROVEN = 1e-12
 """A closed form within this share of its bound is the answer."""
-
-WIDENED = 2
-"""A missing arc brings those whose ends are up to so many labels away."""
 
 REPAIRS = 8
 """Rounds of a repair of the multipliers before arcs are added."""
@@ -65,7 +55,21 @@ OUT_OF_TIME = "time limit"
 
 
 @dataclass(frozen=True)
-class Flow:
+class ArcSolver(GuardedSolver):
+    """Options of a solver of cone programs over arcs, and the problems that it takes."""
+
+    engine: Clarabel = field(default_factory=lambda: Clarabel(1e-8))
+    rounds: int = 4
+    gap: float = 1e-10
+
+    def accepts(self, problem: Problem) -> bool:
+        """Squared loss, a positive bias penalty, outputs that are not a grid, and at least two labels."""
+        squared = problem.loss == losses.squared and problem.bias_penalty > 0
+        return squared and not isinstance(problem.outputs, Grid) and problem.k > 1
+
+
+@dataclass(frozen=True)
+class Flow(ArcSolver):
     """Solve the cone program of flows level by level, polish the answer, and add arcs until none is missing.
 
     At a large epsilon debiased randomized response is optimal and proven in closed form; that is tried first.
@@ -96,100 +100,58 @@ class Flow:
     (True, 1.945447)
     """
 
-    engine: Clarabel = field(default_factory=lambda: Clarabel(1e-8))
-    rounds: int = 4
-    gap: float = 1e-10
+    refusal = (
+        "Flow() takes squared loss with a bias penalty above 0 and outputs on the line or an interval: "
+        "use ColumnGeneration() for a grid and BinPath() where bias is free"
+    )
+
     time_limit: float = math.inf
 
-    def accepts(self, problem: Problem) -> bool:
-        """Squared loss, a positive bias penalty, outputs that are not a grid, and at least two labels."""
-        squared = problem.loss == losses.squared and problem.bias_penalty > 0
-        return squared and not isinstance(problem.outputs, Grid) and problem.k > 1
-
-    def __call__(self, problem: Problem) -> Solution:
-        """Solve `problem`; the answer is a claim, to be certified.
-
-        Raises
-        ------
-        InvalidInput
-            A problem that it does not accept, or labels too close together for floats to tell apart.
-        SolverFailed
-            Where floats give out.
-        """
-        if not self.accepts(problem):
+    def _check(self, problem: Problem) -> None:
+        """Refuse as well labels that are too close together, by their positions."""
+        super()._check(problem)
+        gaps = np.diff(problem.labels)
+        closest = int(gaps.argmin())
+        share = float(gaps[closest] / np.ptp(problem.labels))
+        if share < CLOSEST:
             raise InvalidInput(
-                "Flow() takes squared loss with a bias penalty above 0 and outputs on the line or an interval: "
-                "use ColumnGeneration() for a grid and BinPath() where bias is free"
+                f"labels number {closest} and {closest + 1} in increasing order are {share:.1g} of the labels' range "
+                f"apart, too close for floats to tell apart in a solution (at least {CLOSEST:g}): merge them"
             )
-        _check_apart(problem)
-        with solver_failures(self):
-            return self._solution(problem)
 
     def _solution(self, problem: Problem) -> Solution:
-        start = time.perf_counter()
+        end = time.perf_counter() + self.time_limit
         response = _debiased_response(problem)
         if response:
-            stats = Stats(repr(self), time.perf_counter() - start, 0, response.stats.status)
-            return replace(response, problem=problem, stats=stats)
+            return replace(response, problem=problem)
         try:
             arcs, dual, status, rounds = self.arcs(problem)
         except _OutOfTime:
-            return _unsolved(problem, Stats(repr(self), time.perf_counter() - start, 0, OUT_OF_TIME))
-        dual = repair(problem, arcs, dual, gap=self.gap, seconds=start + self.time_limit - time.perf_counter())
-        randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
-        return Solution(problem, randomizer, dual, Stats(repr(self), time.perf_counter() - start, rounds, status))
+            return _unsolved(problem, Stats(repr(self), status=OUT_OF_TIME))
+        dual = repair(problem, arcs, dual, gap=self.gap, seconds=end - time.perf_counter())
+        randomizer = randomizer_of(problem, arcs)
+        return Solution(problem, randomizer, dual, Stats(repr(self), iterations=rounds, status=status))
 
     def arcs(self, problem: Problem) -> tuple[Arcs, Dual, str, int]:
         """The arcs of the answer, the multipliers before any repair, the solver status and the number of calls."""
         clock = _Clock(self.time_limit)
-        levels = list(coarsened(problem, FEWEST))
-        intervals = all_arcs(levels[-1][0].k if levels else problem.k)
-        calls = 0
-        for level, (coarse, kept) in reversed(list(enumerate(levels))):
-            program, point, _, more = self._found(coarse, intervals, clock)
-            calls += more
-            intervals = refined(program, point, kept, levels[level - 1][0].k if level else problem.k)
-        arcs, dual, status, more = self._answer(problem, intervals, clock)
-        return arcs, dual, status, calls + more
-
-    def _found(self, problem: Problem, intervals: Intervals, clock: _Clock) -> tuple[FlowProgram, FlowPoint, str, int]:
-        """The engine's answer on a coarse level, with the arcs added that it turned out to lack."""
-        engine = replace(self.engine, tolerance=max(self.engine.tolerance, COARSE))
-        calls = 0
-        while True:
-            calls += 1
-            program = FlowProgram(problem, *intervals)
-            answer = clock.answer(engine, program)
-            point = program.read(answer)
-            missing = lacking(program, point.potentials, COARSE_VIOLATED)
-            if not missing[0].size or calls >= self.rounds or program.n == program.k * (program.k + 1) // 2:
-                return program, point, answer.status, calls
-            intervals = united(problem.k, intervals, widened(problem.k, *missing, by=WIDENED))
-
-    def _answer(self, problem: Problem, intervals: Intervals, clock: _Clock) -> tuple[Arcs, Dual, str, int]:
-        """The polished answer on the finest level."""
-        calls = 0
-        while True:
-            calls += 1
-            program = FlowProgram(problem, *intervals)
-            answer = clock.answer(self.engine, program)
-            program, point = used(program, program.read(answer))
-            arcs, dual = program.arcs(point), program.dual(point.potentials)
+        program_of = lambda problem, intervals: FlowProgram(problem, *intervals)  # noqa: E731
+        coarse = replace(self.engine, tolerance=max(self.engine.tolerance, COARSE))
+        intervals, calls = descended(problem, FEWEST, program_of, partial(clock.answer, coarse), rounds=self.rounds)
+        engine = partial(clock.answer, self.engine)
+        for answer in growing(partial(program_of, problem), intervals, engine, rounds=self.rounds, polish=used):
+            arcs, dual = answer.program.arcs(answer.point), answer.program.dual(answer.point.potentials)
             candidates = [arcs, _on_the_ends(problem, arcs)] if isinstance(problem.outputs, Interval) else [arcs]
             arcs = _best(problem, dual, [balanced(problem, some) for some in candidates])
-            if not problem.unbiased:
-                arcs = settled_primal(problem, arcs)
-            missing = lacking(program, point.potentials, VIOLATED)
-            if not missing[0].size or calls >= self.rounds:
-                return arcs, dual, answer.status, calls
-            if clock.left <= 0:
-                return arcs, dual, OUT_OF_TIME, calls
+            if answer.final or clock.left <= 0:
+                break
             if not problem.unbiased:
                 # The arcs in use do not determine the multipliers, and others may price all arcs right.
                 dual = repair(problem, arcs, dual, gap=self.gap, rounds=REPAIRS, seconds=clock.left)
-                if gap_left(problem, arcs, dual) <= self.gap:
-                    return arcs, dual, answer.status, calls
-            intervals = united(problem.k, intervals, widened(problem.k, *missing, by=WIDENED))
+                if relative_gap(problem, arcs, dual) <= self.gap:
+                    break
+        late = clock.left <= 0 and not answer.final
+        return arcs, dual, OUT_OF_TIME if late else answer.status, calls + answer.calls
 
 
 def _on_the_ends(problem: Problem, arcs: Arcs) -> Arcs:
@@ -207,7 +169,7 @@ def _best(problem: Problem, dual: Dual, found: list[Arcs]) -> Arcs:
     feasible = [arcs for arcs in found if imbalance(problem, arcs) <= FEASIBLE]
     if not feasible:
         return min(found, key=lambda arcs: imbalance(problem, arcs))
-    return min(feasible, key=lambda arcs: gap_left(problem, arcs, dual))
+    return min(feasible, key=lambda arcs: relative_gap(problem, arcs, dual))
 
 
 class _OutOfTime(Exception):
@@ -225,25 +187,13 @@ class _Clock:
         """Seconds, negative when the limit has passed."""
         return self.end - time.perf_counter()
 
-    def answer(self, engine: Clarabel, program: FlowProgram) -> ConicSolution:
+    def answer(self, engine: Clarabel, program: ConicProgram) -> ConicSolution:
         """The engine's answer in the time that is left."""
         if self.left > 0:
-            answer = replace(engine, time_limit=min(engine.time_limit, self.left)).solve(program.build())
+            answer = replace(engine, time_limit=min(engine.time_limit, self.left)).solve(program)
             if self.left > 0:
                 return answer
         raise _OutOfTime
-
-
-def _check_apart(problem: Problem) -> None:
-    """Refuse labels that are too close together, by their positions."""
-    gaps = np.diff(problem.labels)
-    closest = int(gaps.argmin())
-    share = float(gaps[closest] / np.ptp(problem.labels))
-    if share < CLOSEST:
-        raise InvalidInput(
-            f"labels number {closest} and {closest + 1} in increasing order are {share:.1g} of the labels' range "
-            f"apart, too close for floats to tell apart in a solution (at least {CLOSEST:g}): merge them"
-        )
 
 
 def _unsolved(problem: Problem, stats: Stats) -> Solution:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from optrand.base.validation import Floats
 from optrand.certificates.certificate import lower_bound
 from optrand.certificates.prices import price
-from optrand.errors import InvalidInput, SolverFailed
+from optrand.errors import SolverFailed
 from optrand.model import losses
 from optrand.model.arcs import Arcs
 from optrand.model.feasibility import balanced, mend_masses
@@ -25,8 +24,8 @@ from optrand.model.staircase import Staircase
 from optrand.solvers.backends.base import Backend
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.highs import Highs
-from optrand.solvers.dual_repair import repair
-from optrand.solvers.failures import solver_failures
+from optrand.solvers.dual_repair import randomizer_of, repair
+from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.flow.solver import Flow
 from optrand.solvers.grid.master import Master, all_intervals
 
@@ -52,7 +51,7 @@ CENTRAL_UNTIL = 1e-6
 
 
 @dataclass(frozen=True)
-class ColumnGeneration:
+class ColumnGeneration(GuardedSolver):
     """Solve over few columns, price all others with the certificate, add the cheap ones, repeat.
 
     The first columns come from the problem with outputs anywhere between the ends of the grid (and squared loss, where
@@ -77,6 +76,8 @@ class ColumnGeneration:
     (True, 1.945447)
     """
 
+    refusal = "ColumnGeneration() takes outputs on a grid: use Flow() for the line or an interval"
+
     gap: float = 1e-9
     rounds: int = 200
     engine: Clarabel = field(default_factory=lambda: Clarabel(tolerance=1e-12))
@@ -86,16 +87,8 @@ class ColumnGeneration:
         """Any loss and any bias penalty, on a grid."""
         return isinstance(problem.outputs, Grid)
 
-    def __call__(self, problem: Problem) -> Solution:
-        """Solve `problem`; the answer is a claim, to be certified."""
-        if not isinstance(problem.outputs, Grid):
-            raise InvalidInput("ColumnGeneration() takes outputs on a grid: use Flow() for the line or an interval")
-        with solver_failures(self):
-            return self._solution(problem, problem.outputs.values)
-
-    def _solution(self, problem: Problem, grid: Floats) -> Solution:
-        start = time.perf_counter()
-        columns, best = _first_columns(problem, grid), _Best(problem)
+    def _solution(self, problem: Problem) -> Solution:
+        columns, best = _first_columns(problem, problem.outputs.values), _Best(problem)  # type: ignore[union-attr]
         rounds, status = 0, ""
         for simplex, target in self._phases(problem):
             while rounds < self.rounds:
@@ -119,7 +112,7 @@ class ColumnGeneration:
             raise SolverFailed("the last master uses no column: its coefficients are too far apart for floats")
         randomizer = _mended(problem, arcs)
         dual = repair(problem, arcs, best.dual, gap=max(self.gap, QUADRATIC_GAP))
-        return Solution(problem, randomizer, dual, Stats(repr(self), time.perf_counter() - start, rounds, status))
+        return Solution(problem, randomizer, dual, Stats(repr(self), iterations=rounds, status=status))
 
     def _phases(self, problem: Problem) -> list[tuple[bool, float]]:
         """Phases: whether the simplex method solves the masters, and the gap at which to go on or to stop."""
@@ -138,9 +131,8 @@ class ColumnGeneration:
 def _mended(problem: Problem, staircase: Staircase) -> Randomizer:
     """Rows and means right to rounding: a flow, where every column favours an interval of labels."""
     if staircase.arcs is not None:
-        return Randomizer.of_arcs(problem.labels, balanced(problem, staircase.arcs), problem.epsilon)
-    staircase = mend_masses(problem, staircase, means=problem.unbiased)
-    return Randomizer(problem.labels, *staircase.table(math.exp(problem.epsilon)), problem.epsilon)
+        return randomizer_of(problem, balanced(problem, staircase.arcs))
+    return randomizer_of(problem, mend_masses(problem, staircase, means=problem.unbiased))
 
 
 class _Best:
@@ -159,8 +151,7 @@ class _Best:
         bound = lower_bound(problem, dual)
         if bound > self.bound:
             self.bound, self.dual = bound, dual
-        outputs, table = arcs.table(math.exp(problem.epsilon))
-        value = problem.sign * problem.value(Randomizer(problem.labels, outputs, table, problem.epsilon))
+        value = problem.sign * problem.value(randomizer_of(problem, arcs))
         self.gap = abs(value - self.bound) / (abs(value) or 1.0)
 
 
@@ -207,10 +198,7 @@ def _widened(arcs: Arcs, by: int) -> Arcs:
 
 
 def _best_intervals(problem: Problem, grid: Floats) -> Columns:
-    """Intervals of labels, each at the output that suits it best: all of them where there is no care for bias.
-
-    With a convex loss and no care for bias nothing else is needed.
-    """
+    """Intervals of labels, each at its best output: all that are needed for a convex loss where bias is free."""
     if problem.bias_penalty or problem.k > MAX_ALL_INTERVALS:
         singles = np.eye(problem.k, dtype=bool)
         members = np.hstack((singles, singles[:, :-1] | singles[:, 1:]))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from optrand.errors import InvalidInput
 from optrand.model import losses
 from optrand.model.feasibility import mend_masses
 from optrand.model.outputs import Grid
@@ -18,7 +16,8 @@ from optrand.model.staircase import decompose, rounding_noise
 from optrand.solvers.backends.base import Backend
 from optrand.solvers.backends.highs import Highs
 from optrand.solvers.backends.linear import LP, LPSolution
-from optrand.solvers.failures import solver_failures
+from optrand.solvers.dual_repair import randomizer_of
+from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.grid.floor import Floor
 from optrand.solvers.grid.lp2 import LP2
 
@@ -38,7 +37,7 @@ class GridProgram(Protocol):
 
 
 @dataclass(frozen=True)
-class LinearProgram:
+class LinearProgram(GuardedSolver):
     """Build a program, hand it to a backend, read the answer.
 
     Attributes
@@ -56,6 +55,11 @@ class LinearProgram:
     (True, 2.003059)
     """
 
+    refusal = (
+        "LinearProgram() takes outputs on a grid and a bias penalty of 0 or infinity, with LP2 classification only: "
+        "use solve(problem), which knows who takes what"
+    )
+
     program: GridProgram = field(default_factory=Floor)
     backend: Backend = field(default_factory=Highs)
 
@@ -65,27 +69,14 @@ class LinearProgram:
             return False
         return isinstance(problem.outputs, Grid) and (problem.unbiased or not problem.bias_penalty)
 
-    def __call__(self, problem: Problem) -> Solution:
-        """Solve `problem`; the answer is a claim, to be certified."""
-        if not self.accepts(problem):
-            raise InvalidInput(
-                "LinearProgram() takes outputs on a grid and a bias penalty of 0 or infinity, with LP2 classification "
-                "only: use solve(problem), which knows who takes what"
-            )
-        with solver_failures(self):
-            return self._solution(problem)
-
     def _solution(self, problem: Problem) -> Solution:
-        start = time.perf_counter()
         answer = self.backend.solve(self.program.build(problem))
         randomizer, dual = self.program.read(problem, answer)
-        randomizer = _mended(problem, randomizer)
-        stats = Stats(repr(self), time.perf_counter() - start, answer.iterations, answer.status)
-        return Solution(problem, randomizer, dual, stats)
+        stats = Stats(repr(self), iterations=answer.iterations, status=answer.status)
+        return Solution(problem, _mended(problem, randomizer), dual, stats)
 
 
 def _mended(problem: Problem, randomizer: Randomizer) -> Randomizer:
     """The table with its rows and means right to the last digits, where a backend stops at its tolerance."""
     arcs = decompose(randomizer, math.exp(problem.epsilon), negligible=rounding_noise(problem.epsilon))
-    outputs, table = mend_masses(problem, arcs, means=problem.unbiased).table(math.exp(problem.epsilon))
-    return Randomizer(problem.labels, outputs, table, problem.epsilon)
+    return randomizer_of(problem, mend_masses(problem, arcs, means=problem.unbiased))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache, lru_cache
+from itertools import accumulate, product, starmap
 
 import numpy as np
 
@@ -14,23 +14,12 @@ import optrand
 from optrand.base.arithmetic import exp_bracket
 from optrand.data import weeks_worked_counts_path
 from optrand.model.outputs import feasible_output_set
-from optrand.theory.b23.optima import (
-    PROVEN,
-    Mesh,
-    Row,
-    absolute,
-    best_on_grid,
-    meshes,
-    posed,
-    proven,
-    response_ends,
-    response_loss,
-    two_end_loss,
-)
+from optrand.theory.b23.optima import PROVEN, Mesh, Row, absolute, best_on_grid, meshes, posed, proven, response_ends
 from optrand.theory.b23.structure import AbsoluteLoss
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, none, worst
 from optrand.theory.instances import RATIOS, Instance, Setting, label_set, seeded, settings, shares
+from optrand.theory.sums import total
 
 __all__ = ["Weeks", "finer_is_better", "smallest_ratio", "weeks_loss"]
 
@@ -39,34 +28,20 @@ def smallest_ratio(labels: Row, low: Fraction, high: Fraction) -> Fraction | flo
     """Smallest ratio of an unbiased randomizer with outputs between two ends; infinite where a label is an end.
 
     The two ends alone have it: see :func:`optrand.unbiased_range`.
-
-    Examples
-    --------
-    >>> smallest_ratio((Fraction(0), Fraction(1)), Fraction(-1), Fraction(2))
-    Fraction(2, 1)
     """
     if low >= labels[0] or high <= labels[-1]:
         return math.inf
     return max((high - labels[0]) / (high - labels[-1]), (labels[-1] - low) / (labels[0] - low))
 
 
-def _settings(budget: Budget) -> Iterator[Setting]:
-    return settings(budget.pick(quick=300, full=5_000))
-
-
 @claim(
-    "B23",
-    "Proposition 7",
-    on=_settings,
+    "B23 Proposition 7",
+    on=lambda budget: settings(budget.pick(quick=300, full=5_000)),
     given="at least two labels, any epsilon above 0",
     false=Variant("The same with both ends a tenth nearer to the labels.", nearer=Fraction(1, 10)),
 )
 def two_ends_are_enough(setting: Setting, nearer: Fraction = Fraction(0)) -> Comparison:
-    """The lowest and the highest output of debiased randomized response carry an unbiased epsilon-DP randomizer.
-
-    With two outputs `L < U` there is only one unbiased randomizer: `U` with probability `(y - L) / (U - L)`. Its ratios
-    are largest between the two end labels.
-    """
+    """The lowest and the highest output of debiased randomized response carry an unbiased epsilon-DP randomizer."""
     (low, high), first, last = response_ends(setting.labels, setting.ratio), setting.labels[0], setting.labels[-1]
     low, high = low + nearer * (first - low), high - nearer * (high - last)
     return at_most(smallest_ratio(setting.labels, low, high), setting.ratio)
@@ -81,29 +56,25 @@ class Triple(Instance):
 
 
 def _triples(budget: Budget) -> Iterator[Triple]:
-    random, numbers = seeded(7), (Fraction(1), Fraction(2), Fraction(1, 3))
-    yield from (Triple(a, b, c) for a in numbers for b in numbers for c in numbers)
+    random = seeded(7)
+    yield from (Triple(*each) for each in product(map(Fraction, ("1", "2", "1/3")), repeat=3))
     for _ in range(budget.pick(quick=500, full=20_000)):
         yield Triple(*(Fraction(random.randint(1, 1_000), random.randint(1, 1_000)) for _ in range(3)))
 
 
 @claim(
-    "B23",
-    "Proposition 7: last step",
+    "B23 Proposition 7: last step",
     on=_triples,
     given="three positive numbers",
     corrected=Variant(
         "Of positive numbers with `b >= c` it is; in the proof `b / c` is exp(epsilon).",
-        lambda t: _shrinks(t.a, max(t.b, t.c), min(t.b, t.c)),
+        order=lambda a, b, c: (a, max(b, c), min(b, c)),
     ),
-    false=Variant("Of positive numbers with `a >= c` it is.", lambda t: _shrinks(max(t.a, t.c), t.b, min(t.a, t.c))),
+    false=Variant("Of positive numbers with `a >= c` it is.", order=lambda a, b, c: (max(a, c), b, min(a, c))),
 )
-def a_summand_shrinks_a_ratio(triple: Triple) -> Comparison:
+def a_summand_shrinks_a_ratio(triple: Triple, order: Callable[..., Row] = lambda *row: row) -> Comparison:
     """Of positive numbers, `(a + b) / (a + c) <= b / c`."""
-    return _shrinks(triple.a, triple.b, triple.c)
-
-
-def _shrinks(a: Fraction, b: Fraction, c: Fraction) -> Comparison:
+    a, b, c = order(triple.a, triple.b, triple.c)
     return at_most((a + b) / (a + c), b / c)
 
 
@@ -113,43 +84,29 @@ class InFloats(Instance):
     labels: tuple[float, ...]
     epsilon: float
 
-    def nearest(self) -> tuple[float, float]:
-        """The ends of Algorithm 2, every operation rounded to the nearest float."""
-        rise = math.exp(self.epsilon)
-        low, high = (
-            ((rise + len(self.labels) - 1) * end - math.fsum(self.labels)) / (rise - 1)
-            for end in (self.labels[0], self.labels[-1])
-        )
-        return low, high
-
-    def outward(self) -> tuple[float, float]:
-        """The ends of the package's grid."""
-        outputs = feasible_output_set(self.labels, self.epsilon, 2)
-        return outputs.low, outputs.high
-
 
 def _in_floats(budget: Budget) -> Iterator[InFloats]:
     random = seeded(41)
     yield from (InFloats((0.0, 1.0), epsilon) for epsilon in (0.5, 1.0, 2.0, 5.0, 1e-6, 1e-3, 20.0))
     for _ in range(budget.pick(quick=200, full=10_000)):
         start, k = random.randint(-9, 9), random.choice((2, 2, 3, 6))
-        steps = [random.randint(1, 40) / 8 for _ in range(k)]
-        yield InFloats(tuple(start + sum(steps[:i]) for i in range(k)), round(random.uniform(0.05, 8), 2))
+        labels = accumulate([random.randint(1, 40) / 8 for _ in range(k)], initial=float(start))
+        yield InFloats(tuple(labels)[:k], round(random.uniform(0.05, 8), 2))
 
 
 @claim(
-    "B23",
-    "Algorithm 2",
+    "B23 Algorithm 2",
     on=_in_floats,
     given="at least two labels; labels and epsilon are floats, the ends rounded outward as the package does",
-    false=Variant("The same with every operation rounded to the nearest float.", ends=InFloats.nearest),
+    false=Variant("The same with every operation rounded to the nearest float.", nearest=True),
 )
-def outward_ends_are_enough(
-    given: InFloats, ends: Callable[[InFloats], tuple[float, float]] = InFloats.outward
-) -> Comparison:
+def outward_ends_are_enough(given: InFloats, nearest: bool = False) -> Comparison:
     """The lowest and the highest output of Algorithm 2 carry an unbiased epsilon-DP randomizer."""
-    low, high = map(Fraction, ends(given))
-    return at_most(smallest_ratio(tuple(map(Fraction, given.labels)), low, high), exp_bracket(given.epsilon)[0])
+    labels, outputs = given.labels, feasible_output_set(given.labels, given.epsilon, 2)
+    ends, rise = [outputs.low, outputs.high], math.exp(given.epsilon)
+    if nearest:
+        ends = [((rise + len(labels) - 1) * y - math.fsum(labels)) / (rise - 1) for y in (labels[0], labels[-1])]
+    return at_most(smallest_ratio(tuple(map(Fraction, labels)), *map(Fraction, ends)), exp_bracket(given.epsilon)[0])
 
 
 class Split(Instance, first="exp(epsilon_1)", second="exp(epsilon_2)"):
@@ -159,35 +116,29 @@ class Split(Instance, first="exp(epsilon_1)", second="exp(epsilon_2)"):
     first: Fraction
     second: Fraction
 
-    def carries(self, ratio: Fraction) -> Comparison:
-        """Whether the grid of Algorithm 2 with this ratio carries a randomizer of the second one."""
-        return at_most(smallest_ratio(self.labels, *response_ends(self.labels, ratio)), self.second)
-
 
 def _splits(budget: Budget) -> Iterator[Split]:
     random, two = seeded(42), (Fraction(0), Fraction(1))
-    yield from (Split(two, first, second) for first in RATIOS for second in RATIOS)
+    yield from (Split(two, *ratios) for ratios in product(RATIOS, repeat=2))
     for _ in range(budget.pick(quick=100, full=3_000)):
         ratios = [1 + Fraction(random.randint(1, 60), random.choice((1, 10))) for _ in range(2)]
         yield Split(label_set(random, random.randint(2, 6)), *ratios)
 
 
 @claim(
-    "B23",
-    "Algorithm 3",
+    "B23 Algorithm 3",
     on=_splits,
     given="at least two labels, any two budgets above 0",
-    corrected=Variant(
-        "The grid for epsilon_2, the budget of the labels, does.", lambda split: split.carries(split.second)
-    ),
+    corrected=Variant("The grid for epsilon_2, the budget of the labels, does.", ratio=lambda split: split.second),
     false=Variant(
-        "The grid for epsilon_1 + epsilon_2, the whole budget, does.",
-        lambda split: split.carries(split.first * split.second),
+        "The grid for epsilon_1 + epsilon_2, the whole budget, does.", ratio=lambda split: split.first * split.second
     ),
 )
-def budget_of_the_prior_decides(split: Split) -> Comparison:
+def budget_of_the_prior_decides(
+    split: Split, ratio: Callable[[Split], Fraction] = lambda split: split.first
+) -> Comparison:
     """The grid that Algorithm 2 makes for epsilon_1, the prior's budget, carries a randomizer for epsilon_2."""
-    return split.carries(split.first)
+    return at_most(smallest_ratio(split.labels, *response_ends(split.labels, ratio(split))), split.second)
 
 
 def _exact(budget: Budget) -> tuple[Mesh, ...]:
@@ -211,12 +162,7 @@ def _squared_excess(mesh: Mesh) -> float:
     return proven(posed(mesh.setting, outputs))[1].require(PROVEN).upper - interval
 
 
-@claim(
-    "B23",
-    "Lemma 8",
-    on=_exact,
-    given="absolute loss, whose slopes are at most 1; outputs from end to end of debiased randomized response",
-)
+@claim("B23 Lemma 8", on=_exact, given="absolute loss; outputs from end to end of debiased randomized response")
 def loss_grows_by_the_mesh(mesh: Mesh) -> Comparison:
     """Of a loss with slopes of at most 1, absolute loss, a grid of mesh Delta costs at most Delta more."""
     return at_most(_absolute_excess(mesh), mesh.size)
@@ -229,18 +175,14 @@ def _(mesh: Mesh) -> Comparison:
 
 
 @claim(
-    "B23",
-    "Lemma 8: half is enough",
+    "B23 Lemma 8: half is enough",
     kind="ours",
     on=_exact,
     given="as of Lemma 8; half of what the paper says",
     false=Variant("It costs at most 49/100 of Delta more.", share=Fraction(49, 100)),
 )
 def loss_grows_by_half(mesh: Mesh, share: Fraction = Fraction(1, 2)) -> Comparison:
-    """Of a loss with slopes of at most 1, absolute loss, a grid of mesh Delta costs at most Delta / 2 more.
-
-    Rounding an output to its neighbours on the grid moves it by at most as much on average.
-    """
+    """Of a loss with slopes of at most 1, absolute loss, a grid of mesh Delta costs at most Delta / 2 more."""
     return at_most(_absolute_excess(mesh), mesh.size * share)
 
 
@@ -249,8 +191,7 @@ def _squared(mesh: Mesh, bound: Fraction) -> Comparison:
 
 
 @claim(
-    "B23",
-    "Lemma 8: squared loss",
+    "B23 Lemma 8: squared loss",
     kind="text",
     on=lambda budget: meshes(budget, 6, 20),
     given="halved squared loss; outputs between the ends of debiased randomized response",
@@ -264,24 +205,19 @@ def squared_loss_grows_by_range_and_mesh(mesh: Mesh, share: Fraction = Fraction(
 
 
 @claim(
-    "B23",
-    "Lemma 8: how loose",
+    "B23 Lemma 8: how loose",
     kind="ours",
     on=lambda budget: meshes(budget, 6, 20),
     given="halved squared loss; sharper than the paper, whose bound is linear in the mesh",
     false=Variant("It costs at most 49/50 of that more.", share=Fraction(49, 50)),
 )
 def squared_loss_grows_by_a_square(mesh: Mesh, share: Fraction = Fraction(1)) -> Comparison:
-    """Of halved squared loss a grid of mesh Delta costs at most Delta^2 / 8 more.
-
-    Rounding an output to its two neighbours on the grid is unbiased and adds a variance of at most Delta^2 / 4.
-    """
+    """Of halved squared loss a grid of mesh Delta costs at most Delta^2 / 8 more."""
     return _squared(mesh, share * mesh.size**2 / 8)
 
 
 @claim(
-    "B23",
-    "Appendix G.3: finer grids",
+    "B23 Appendix G.3: finer grids",
     on=lambda budget: meshes(budget, 3, 12),
     given="halved squared loss, grids as Algorithm 2 makes them; exact optima",
     corrected=Variant(
@@ -304,14 +240,12 @@ TABLE = {0: 79.71, 52: 1288.21, 416: 1275.22, 1_664: 1274.71}
 @cache
 def weeks_loss(lowest: int, n: int) -> float:
     """Least halved squared loss of weeks worked, from `lowest` to 52, at epsilon 1 with `n` outputs; of bins for 0."""
-    with weeks_worked_counts_path().open(newline="") as file:
-        labels, counts = np.array([(float(row["label"]), float(row["count"])) for row in csv.DictReader(file)])[
-            lowest:
-        ].T
+    table = np.loadtxt(weeks_worked_counts_path(), delimiter=",", skiprows=1)[lowest:]
+    labels, prior = table[:, 0], table[:, 1] / table[:, 1].sum()
     if not n:
-        return optrand.certify(optrand.rr_on_bins(labels, counts / counts.sum(), 1.0)).require(PROVEN).upper
+        return optrand.certify(optrand.rr_on_bins(labels, prior, 1.0)).require(PROVEN).upper
     outputs = optrand.feasible_output_set(labels, 1.0, n)
-    return proven(optrand.unbiased_regression(labels, counts / counts.sum(), 1.0, outputs=outputs))[1].upper
+    return proven(optrand.unbiased_regression(labels, prior, 1.0, outputs=outputs))[1].upper
 
 
 class Weeks(Instance, lowest="weeks worked 1994-95, epsilon 1, labels to 52 from", n="outputs"):
@@ -322,28 +256,20 @@ class Weeks(Instance, lowest="weeks worked 1994-95, epsilon 1, labels to 52 from
 
 
 @claim(
-    "B23",
-    "Appendix G.3: trend",
-    on=lambda budget: [
-        Weeks(lowest, n) for n in budget.pick(quick=(52,), full=(52, 104, 208, 416)) for lowest in (0, 1)
-    ],
+    "B23 Appendix G.3: trend",
+    on=lambda budget: starmap(Weeks, product((0, 1), budget.pick(quick=(52,), full=(52, 104, 208, 416)))),
     given="weeks worked of another census, epsilon 1, the labels 1 to 52 of the paper and those of the data, 0 to 52",
     quantifier="the figures are of the 1940 census, which cannot be had here: only the trend is tried",
-    false=Variant("It falls by at most one in a hundred.", lambda weeks: _falls(weeks, 0.99, 1.0)),
+    false=Variant("It falls by at most one in a hundred.", least=0.99),
 )
-def finer_meshes_lose_less(weeks: Weeks) -> Comparison:
+def finer_meshes_lose_less(weeks: Weeks, least: float = 0.94) -> Comparison:
     """On weeks worked the least loss falls as the mesh gets finer by a factor of eight, by less than 6 in a hundred."""
-    return _falls(weeks, 0.94, 1.0)
-
-
-def _falls(weeks: Weeks, least: float, most: float) -> Comparison:
     coarse, fine = (weeks_loss(weeks.lowest, n) for n in (weeks.n, 8 * weeks.n))
-    return worst(at_most(least * coarse, fine), at_most(fine, most * coarse))
+    return worst(at_most(least * coarse, fine), at_most(fine, coarse))
 
 
 @claim(
-    "B23",
-    "Appendix G.3: figures",
+    "B23 Appendix G.3: figures",
     on=lambda budget: [Weeks(1, n) for n in tuple(TABLE)[: budget.pick(quick=2, full=4)]],
     given="weeks worked of another census, epsilon 1, the labels 1 to 52 of the paper",
     quantifier="the figures are of the 1940 census: no more than their size is tried",
@@ -352,6 +278,17 @@ def _falls(weeks: Weeks, least: float, most: float) -> Comparison:
 def losses_are_near(weeks: Weeks, lowest: int = 1) -> Comparison:
     """Bins and meshes lose what the paper's table says, up to one in thirty."""
     return equal(weeks_loss(lowest, weeks.n), TABLE[weeks.n], tolerance=1 / 30)
+
+
+def two_end_loss(setting: Setting, low: Fraction, high: Fraction) -> Fraction:
+    """Halved squared loss of the only unbiased randomizer with two outputs: the variance ``(high - y) (y - low)``."""
+    return total(p * (high - y) * (y - low) / 2 for p, y in zip(setting.prior, setting.labels, strict=True))
+
+
+def response_loss(setting: Setting) -> float:
+    """Halved squared loss of the package's debiased randomized response."""
+    labels, weights = ([float(x) for x in row] for row in (setting.labels, setting.prior))
+    return optrand.debiased_rr(labels, math.log(setting.ratio), prior=weights).value
 
 
 @lru_cache(maxsize=1_000)
@@ -368,14 +305,12 @@ def _large(budget: Budget) -> Iterator[Setting]:
     for _ in range(budget.pick(quick=25, full=600)):
         k = random.randint(2, 8)
         weights = [random.randint(1, 9), *(random.randint(0, 9) for _ in range(k - 2)), random.randint(1, 9)]
-        steps = [Fraction(random.randint(2, 4), 2) for _ in range(k)]
-        labels = tuple(sum(steps[:i], Fraction(0)) for i in range(k))
-        yield Setting(labels, shares(weights), large)
+        labels = accumulate([Fraction(random.randint(2, 4), 2) for _ in range(k)], initial=Fraction(0))
+        yield Setting(tuple(labels)[:k], shares(weights), large)
 
 
 @claim(
-    "B23",
-    "Section 3.1: large epsilon",
+    "B23 Section 3.1: large epsilon",
     on=_large,
     given="halved squared loss, end labels that occur, labels not far from even",
     quantifier="an observation that names no epsilon: tried at exp(epsilon) = 10^7",
@@ -407,8 +342,7 @@ def _small(budget: Budget) -> Iterator[Setting]:
 
 
 @claim(
-    "B23",
-    "Section 3.1: small epsilon",
+    "B23 Section 3.1: small epsilon",
     on=_small,
     given="halved squared loss, any labels and prior, epsilon up to 1",
     quantifier="an observation that names no epsilon and no rate: the rate tried is what was measured here",
@@ -417,8 +351,7 @@ def _small(budget: Budget) -> Iterator[Setting]:
 def two_outputs_are_approached(setting: Setting, part: int = 2) -> Comparison:
     """At small epsilon the two outputs of debiased randomized response over the two end labels are nearly optimal.
 
-    For epsilon up to 1 they lose at most a share of epsilon^2 / 2 more than the optimum, which keeps more outputs, in
-    general 2 k - 2; they gather at the two.
+    For epsilon up to 1 they lose at most a share of epsilon^2 / 2 more than the optimum.
     """
     ends = response_ends((setting.labels[0], setting.labels[-1]), setting.ratio)
     return at_most(

@@ -1,11 +1,13 @@
-"""Mechanisms as defined ([B23], Appendix F, Definitions 17 to 23), those of the package."""
+"""Descent with a biased oracle ([B23], Lemma 15), and mechanisms as defined (Appendix F, Definitions 17 to 23)."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain, product
 from random import Random
 
 import numpy as np
@@ -14,15 +16,153 @@ import optrand
 from optrand.base.arithmetic import exp_bracket
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
 from optrand.baselines.noise import ContinuousStaircase, DiscreteLaplaceNoise, LatticeStaircase
-from optrand.sampling.entropy import EntropySource, SeededEntropy
+from optrand.sampling.entropy import SeededEntropy
 from optrand.theory.b23.predictors import Law, Noise, bins, debiased, response
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
-from optrand.theory.draws import drawn
+from optrand.theory.draws import agrees
 from optrand.theory.instances import RATIOS, Instance, prior, seeded
-from optrand.theory.sums import total
+from optrand.theory.sums import largest_ratio, total
 
-__all__ = ["Stairs", "stairs_are_a_distribution"]
+__all__ = ["Descent", "Place", "Stairs", "Walk", "stairs_are_a_distribution", "tightness"]
+
+WITHOUT_BIAS = Variant("It is at most R sqrt(((L + alpha)^2 + sigma^2) / T).", share=0)
+
+
+class Descent(Instance, slope="L", root="sqrt((L + bias)^2 + sigma^2)", steps="sqrt(T)", target="c"):
+    """Descent of ``L |w - c|`` on ``[0, 1]`` from the end that is farther from `c`; noise is plus or minus `sigma`.
+
+    If `curved`, the loss is ``L (w - c)**2 / 2``; the bias points away from `c` or, if not `away`, up.
+    """
+
+    slope: Fraction
+    bias: Fraction
+    sigma: Fraction
+    root: Fraction
+    steps: int
+    target: Fraction
+    curved: bool = False
+    away: bool = True
+
+    def loss(self, w: Fraction) -> Fraction:
+        """Convex, with slopes of at most `L` on the interval."""
+        return self.slope * ((w - self.target) ** 2 / 2 if self.curved else abs(w - self.target))
+
+    def gradient(self, w: Fraction) -> Fraction:
+        """Of the loss, with the bias."""
+        side = (w > self.target) - (w < self.target)
+        return self.slope * (w - self.target if self.curved else side) - self.bias * (side or 1 if self.away else 1)
+
+    @cached_property
+    def excess(self) -> Fraction:
+        """The expected loss of the mean of all `T` places, over all paths; the least loss is 0."""
+        start, step = Fraction(int(2 * self.target <= 1)), 1 / (self.root * self.steps)
+        paths: Counter[tuple[Fraction, Fraction]] = Counter({(start, start): 1})
+        for _ in range(self.steps**2 - 1):
+            before, paths = paths, Counter()
+            for ((w, passed), count), noise in product(before.items(), {-self.sigma, self.sigma}):
+                moved = min(max(w - step * (self.gradient(w) + noise), Fraction(0)), Fraction(1))
+                paths[moved, passed + moved] += count
+        return total(self.loss(passed / self.steps**2) * n for (_, passed), n in paths.items()) / paths.total()
+
+
+def _descents(budget: Budget) -> Iterator[Descent]:
+    zero, one = Fraction(0), Fraction(1)
+    yield Descent(one, zero, zero, one, 1, zero)
+    yield from (Descent(one, 2 * one, zero, 3 * one, steps, zero) for steps in (1, 2, 10, 30))
+    random, count = seeded(81), budget.pick(quick=3, full=8)
+    # Whole numbers with a**2 + b**2 == c**2, so that the printed step size is a rational.
+    triples = ((3, 0, 3), (3, 4, 5), (4, 3, 5), (5, 12, 13), (8, 15, 17))
+    for (whole, sigma, root), curved, away, _ in product(triples, (False, True), (False, True), range(count)):
+        bias = Fraction(random.randint(0, 4 * whole - 1), 4)
+        steps = random.randint(1, budget.pick(quick=3, full=4) if sigma else 12)
+        rest = (Fraction(sigma), Fraction(root), steps, Fraction(random.randint(0, 4), 4))
+        yield Descent(whole - bias, bias, *rest, curved=curved, away=away)
+
+
+@claim(
+    "B23 Lemma 15", on=_descents, given="one dimension, R = 1, harmful biases, noise of two values", false=WITHOUT_BIAS
+)
+def descent_comes_near(descent: Descent, share: int = 1) -> Comparison:
+    """The expected excess loss is at most R sqrt(((L + alpha)^2 + sigma^2) / T) + alpha R."""
+    return at_most(descent.excess, descent.root / descent.steps + share * descent.bias)
+
+
+class Walk(Instance, slope="L", time="T"):
+    """Descent of ``L |w - c|`` in the ball of diameter 1 around 0, from opposite to `c`, with Gaussian noise."""
+
+    dimensions: int
+    slope: float
+    bias: float
+    sigma: float
+    time: int
+    runs: int = 200
+
+    @property
+    def rate(self) -> float:
+        """``R sqrt(((L + alpha)**2 + sigma**2) / T)``; the printed step size is ``R**2 / (T * rate)``."""
+        return math.sqrt(((self.slope + self.bias) ** 2 + self.sigma**2) / self.time)
+
+    @cached_property
+    def excess(self) -> tuple[float, float]:
+        """The mean excess loss of the mean of all places, over runs, and its standard error."""
+        rng = np.random.default_rng([82, self.dimensions, self.time])
+        target = np.eye(self.dimensions)[0] / 2
+        place = np.tile(-target, (self.runs, 1))
+        passed = place.copy()
+        for _ in range(self.time - 1):
+            away = place - target
+            direction = away / np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-300)
+            noise = rng.normal(0, self.sigma / math.sqrt(self.dimensions), place.shape)
+            place = place - ((self.slope - self.bias) * direction + noise) / (self.time * self.rate)
+            place /= np.maximum(2 * np.linalg.norm(place, axis=1, keepdims=True), 1)
+            passed += place
+        losses = self.slope * np.linalg.norm(passed / self.time - target, axis=1)
+        return float(losses.mean()), float(losses.std(ddof=1) / math.sqrt(self.runs))
+
+
+def _walks(budget: Budget) -> Iterator[Walk]:
+    times = budget.pick(quick=(1, 25, 400), full=(1, 4, 25, 100, 400, 2_500, 10_000))
+    for time, bias, dimensions, sigma in product(times, (0.0, 0.5, 1.5), (1, 3), (0.0, 1.0, 4.0)):
+        yield Walk(dimensions, 1.0, bias, sigma, time)
+
+
+@claim("B23 Lemma 15: simulation", on=_walks, given="in a ball, harmful biases, 5 standard errors", false=WITHOUT_BIAS)
+def walks_come_near(walk: Walk, share: int = 1) -> Comparison:
+    """The expected excess loss is at most R sqrt(((L + alpha)^2 + sigma^2) / T) + alpha R."""
+    mean, error = walk.excess
+    return at_most(mean - 5 * error, (walk.rate + share * walk.bias) * (1 + 1e-12))
+
+
+class Place(Instance, bias="alpha", reach="R"):
+    """A place on ``[0, R]``, where ``alpha w / 2`` and ``-alpha w / 2`` are to be made small."""
+
+    bias: Fraction
+    reach: Fraction
+    w: Fraction
+
+
+def _places(budget: Budget) -> Iterator[Place]:
+    random = seeded(82)
+    yield from (Place(Fraction(1), Fraction(1), Fraction(i, 4)) for i in range(5))
+    for _ in range(budget.pick(quick=100, full=2_000)):
+        reach = Fraction(random.randint(1, 50), 7)
+        yield Place(Fraction(random.randint(1, 50), 3), reach, reach * Fraction(random.randint(0, 100), 100))
+
+
+@claim(
+    "B23 Lemma 15: tightness",
+    kind="text",
+    on=_places,
+    given="losses alpha w / 2 and -alpha w / 2 on [0, R], which an oracle of bias alpha / 2 makes look alike",
+    corrected=Variant("Anywhere the larger of the two excess losses is at least alpha R / 4.", which=max),
+    false=Variant("Anywhere the larger of the two excess losses is at least 3 alpha R / 8.", which=max, eighths=3),
+)
+def tightness(place: Place, which: Callable[..., Fraction] = min, eighths: int = 2) -> Comparison:
+    """Anywhere the smaller of the two excess losses is at least alpha R / 4."""
+    excess = which(place.w, place.reach - place.w) * place.bias / 2
+    return at_most(eighths * place.bias * place.reach / 8, excess)
+
 
 FLOATS = 1e-11
 """What the package's densities, in floats, are forgiven."""
@@ -36,19 +176,14 @@ class Query(Instance, kind=""):
     other: tuple[int, ...]
     epsilon: float
 
-    def largest_ratio(self, sensitivity: int) -> float:
-        """Of densities of the noisy answers, coordinate by coordinate: at both answers, between and beyond them."""
-        noise = self.kind([0, sensitivity], self.epsilon).noise
-        ratio = 1.0
+    def hides(self, norm: Callable[[Iterable[int]], int]) -> Comparison:
+        """Noise for a sensitivity so measured is epsilon-DP: densities at both answers, between and beyond them."""
+        apart = norm(abs(a - b) for a, b in zip(self.answer, self.other, strict=True))
+        noise, ratio = self.kind([0, apart], self.epsilon).noise, 1.0
         for a, b in zip(self.answer, self.other, strict=True):
             places = np.arange(2 * min(a, b) - 6, 2 * max(a, b) + 7)[:: 2 if self.kind is DiscreteLaplace else 1] / 2
             ratio *= float((noise.density(places - a) / noise.density(places - b)).max())
-        return ratio
-
-    def hides(self, norm: Callable[[Iterable[int]], int]) -> Comparison:
-        """That noise for a sensitivity so measured is epsilon-DP."""
-        apart = norm(abs(a - b) for a, b in zip(self.answer, self.other, strict=True))
-        return at_most(self.largest_ratio(apart), math.exp(self.epsilon), tolerance=FLOATS)
+        return at_most(ratio, math.exp(self.epsilon), tolerance=FLOATS)
 
 
 def _queries(kind: type[Laplace] | type[DiscreteLaplace], budget: Budget) -> Iterator[Query]:
@@ -60,31 +195,23 @@ def _queries(kind: type[Laplace] | type[DiscreteLaplace], budget: Budget) -> Ite
             yield Query(kind, answer, other, random.randint(1, 80) / 10)
 
 
-@claim(
-    "B23",
-    "Definition 17",
-    on=lambda budget: _queries(DiscreteLaplace, budget),
-    given="two or three coordinates; densities of the package",
-    false=Variant("The same with the largest change of a coordinate.", lambda query: query.hides(max)),
-)
-def discrete_laplace_hides(query: Query) -> Comparison:
+BY_MAXIMUM = Variant("The same with the largest change of a coordinate.", norm=max)
+VECTORS = "two or three coordinates; densities of the package"
+
+
+@claim("B23 Definition 17", on=partial(_queries, DiscreteLaplace), given=VECTORS, false=BY_MAXIMUM)
+def discrete_laplace_hides(query: Query, norm: Callable[[Iterable[int]], int] = sum) -> Comparison:
     """Discrete Laplace noise of scale sensitivity over epsilon makes a vector of integers epsilon-DP.
 
     The sensitivity is the sum of the changes of all coordinates.
     """
-    return query.hides(sum)
+    return query.hides(norm)
 
 
-@claim(
-    "B23",
-    "Definition 18",
-    on=lambda budget: _queries(Laplace, budget),
-    given="two or three coordinates; densities of the package",
-    false=Variant("The same with the largest change of a coordinate.", lambda query: query.hides(max)),
-)
-def laplace_hides(query: Query) -> Comparison:
+@claim("B23 Definition 18", on=partial(_queries, Laplace), given=VECTORS, false=BY_MAXIMUM)
+def laplace_hides(query: Query, norm: Callable[[Iterable[int]], int] = sum) -> Comparison:
     """Laplace noise of scale sensitivity over epsilon makes a vector epsilon-DP, by the sum of all changes."""
-    return query.hides(sum)
+    return query.hides(norm)
 
 
 class Stairs(Instance, length="Delta", jump="upper level up to", whole="in integers"):
@@ -114,14 +241,6 @@ class Stairs(Instance, length="Delta", jump="upper level up to", whole="in integ
             stair = self.density(Fraction(0)) * self.jump + self.density(self.jump) * (self.length - self.jump)
         return 2 * stair / (1 - 1 / self.ratio) - self.density(Fraction(0)) * self.whole
 
-    @property
-    def noise(self) -> LatticeStaircase | ContinuousStaircase:
-        """The package's."""
-        epsilon = math.log1p(float(self.ratio - 1))
-        if self.whole:
-            return LatticeStaircase(epsilon, int(self.length), int(self.jump))
-        return ContinuousStaircase(epsilon, float(self.length), float(self.jump / self.length))
-
     def largest_ratio(self, reach: Fraction) -> Fraction:
         """Of densities at most `reach` apart: at integers near 0, or at and beside the steps near it."""
         jumps = [side * (i * self.length + part) for i in range(2) for part in (0, self.jump) for side in (-1, 1)]
@@ -135,7 +254,10 @@ class Stairs(Instance, length="Delta", jump="upper level up to", whole="in integ
     def holds(self, reach: Fraction) -> Comparison:
         """That it is a distribution, epsilon-DP for such distances, and the package's."""
         places = [Fraction(i) if self.whole else self.length * Fraction(125 * i + 1, 1_000) for i in range(20)]
-        computed = self.noise.density(np.array([float(x) for x in places])).tolist()
+        epsilon, length = math.log1p(float(self.ratio - 1)), float(self.length)
+        lattice = LatticeStaircase(epsilon, int(self.length), int(self.jump))
+        noise = lattice if self.whole else ContinuousStaircase(epsilon, length, float(self.jump / self.length))
+        computed = noise.density(np.array([float(x) for x in places])).tolist()
         alike = (equal(p, float(self.density(x)), tolerance=FLOATS) for p, x in zip(computed, places, strict=True))
         return worst(equal(self.total, 1), at_most(self.largest_ratio(reach), self.ratio), *alike)
 
@@ -161,8 +283,7 @@ def _continuous(budget: Budget) -> Iterator[Stairs]:
 
 
 @claim(
-    "B23",
-    "Definition 19",
+    "B23 Definition 19",
     on=_discrete,
     given="any Delta of at least 1, any r from 1 to Delta, any epsilon above 0; b, not defined, is exp(-epsilon)",
     false=Variant("It is epsilon-DP on a query of sensitivity Delta + 1.", lambda s: s.holds(s.length + 1)),
@@ -173,8 +294,7 @@ def stairs_are_a_distribution(stairs: Stairs) -> Comparison:
 
 
 @claim(
-    "B23",
-    "Definition 20",
+    "B23 Definition 20",
     on=_continuous,
     given="any Delta above 0, gamma strictly between 0 and 1, any epsilon above 0",
     false=Variant("It is epsilon-DP on one of 9/8 of Delta.", lambda s: s.holds(s.length * Fraction(9, 8))),
@@ -191,19 +311,6 @@ class Drawn(Instance, rise="r", length="Delta"):
     rise: int | None
     epsilon: int
 
-    def draw(self, bits: EntropySource) -> int:
-        """One draw of the package."""
-        if self.rise is None:
-            return int(DiscreteLaplace([0, self.length], self.epsilon).sample(0, source=bits))
-        return int(DiscreteStaircase([0, self.length], self.epsilon, rise=self.rise).sample(0, source=bits))
-
-    @cached_property
-    def noise(self) -> DiscreteLaplaceNoise | LatticeStaircase:
-        """Its probabilities."""
-        if self.rise is None:
-            return DiscreteLaplaceNoise(self.epsilon / self.length)
-        return LatticeStaircase(self.epsilon, self.length, self.rise)
-
 
 def _drawn(budget: Budget) -> Iterator[Drawn]:
     yield from (Drawn(1, None, 1), Drawn(3, 2, 1), Drawn(2, 1, 2))
@@ -211,8 +318,7 @@ def _drawn(budget: Budget) -> Iterator[Drawn]:
 
 
 @claim(
-    "B23",
-    "Appendix F: drawn",
+    "B23 Appendix F: drawn",
     kind="ours",
     on=_drawn,
     given="discrete Laplace and staircase noise of the package; all sequences of 12 random bits",
@@ -220,19 +326,24 @@ def _drawn(budget: Budget) -> Iterator[Drawn]:
 )
 def drawn_as_defined(each: Drawn, zeros: int = 1) -> Comparison:
     """Noise in integers is drawn with the probabilities of its definition, as far as the bits decide it."""
-    law, rest = drawn(each.draw, 12)
-    whole = 1 + (zeros - 1) * each.noise.atom
-    chances = {x: float(each.noise.density(np.array([x]))[0]) * (1 if x else zeros) / whole for x in law}
-    pairs = ((float(law[x]), chances[x], float(law[x] + rest)) for x in law)
-    return worst(*(worst(at_most(low, p), at_most(p, high)) for low, p, high in pairs))
+    noise: DiscreteLaplaceNoise | LatticeStaircase = DiscreteLaplaceNoise(each.epsilon / each.length)
+    sample = DiscreteLaplace([0, each.length], each.epsilon).sample
+    if each.rise is not None:
+        noise = LatticeStaircase(each.epsilon, each.length, each.rise)
+        sample = DiscreteStaircase([0, each.length], each.epsilon, rise=each.rise).sample
+    whole = 1 + (zeros - 1) * noise.atom
+
+    def chance(x: int) -> float:
+        return float(noise.density(np.array([x]))[0]) * (1 if x else zeros) / whole
+
+    return agrees(lambda bits: int(sample(0, source=bits)), chance, 12)
 
 
 DRAWS = 4_000
 
 
 @claim(
-    "B23",
-    "Appendix F: drawn in floats",
+    "B23 Appendix F: drawn in floats",
     kind="ours",
     on=_continuous,
     given=f"continuous staircase noise of the package; {DRAWS} seeded draws",
@@ -240,71 +351,51 @@ DRAWS = 4_000
 )
 def drawn_in_floats_as_defined(stairs: Stairs, level: bool = True) -> Comparison:
     """Staircase noise is beyond its first stair, and on upper levels, as often as defined: five standard errors."""
-    length, share = float(stairs.length), float(stairs.jump / stairs.length)
+    length, share, b = float(stairs.length), float(stairs.jump / stairs.length), float(1 / stairs.ratio)
     kind = Staircase([0, length], math.log1p(float(stairs.ratio - 1)), gamma=share)
     sizes = np.abs(kind.sample(np.zeros(DRAWS), source=SeededEntropy(5))) / length
-    b = float(1 / stairs.ratio) if level else 1.0
-    sides = (
-        (np.mean(sizes >= 1), float(1 / stairs.ratio)),
-        (np.mean(sizes % 1 < share), share / (share + b * (1 - share))),
-    )
+    upper = share / (share + (b if level else 1.0) * (1 - share))
+    sides = ((np.mean(sizes >= 1), b), (np.mean(sizes % 1 < share), upper))
     return worst(*(at_most(abs(float(seen) - p), 5 * math.sqrt(p * (1 - p) / DRAWS)) for seen, p in sides))
 
 
 def _answers(release: Callable[[Noise], Law]) -> Iterator[Noise]:
     random = seeded(64)
-    for epsilon in (0.5, 1.0, 1e-3, 5.0):
-        for k in (2, 3, 5, 9):
-            yield Noise(tuple(sorted(random.sample(range(1, 40), k))), prior(random, k), epsilon, release)
+    for epsilon, k in product((0.5, 1.0, 1e-3, 5.0), (2, 3, 5, 9)):
+        yield Noise(tuple(sorted(random.sample(range(1, 40), k))), prior(random, k), epsilon, release)
 
 
 @claim(
-    "B23",
-    "Definition 21",
+    "B23 Definition 21",
     on=lambda _: _answers(response),
     given="labels of any number; the released table of the package, exactly",
     false=Variant("The same with q for q - 1.", less=0),
 )
 def answers_as_defined(noise: Noise, less: int = 1) -> Comparison:
-    """Randomized response says the label with probability exp(epsilon) / (exp(epsilon) + q - 1), and is epsilon-DP.
-
-    There are q outputs; each other one has probability 1 / (exp(epsilon) + q - 1).
-    """
-    return _answers_alike(noise, less)
-
-
-def _answers_alike(noise: Noise, less: int) -> Comparison:
+    """Randomized response says the label with probability exp(epsilon) / (exp(epsilon) + q - 1), and is epsilon-DP."""
     outputs, rows = noise.law
     rise, count = math.exp(noise.epsilon), len(outputs)
     own, other = (float(side) / (rise + count - less) for side in (rise, 1))
     at = [max(range(count), key=row.__getitem__) for row in rows]
-    said = [
-        equal(float(p), own if i == here else other, tolerance=FLOATS)
-        for row, here in zip(rows, at, strict=True)
-        for i, p in enumerate(row)
-    ]
-    ratio = max(max(column) / min(column) for column in zip(*rows, strict=True))
-    return worst(*said, at_most(ratio, exp_bracket(noise.epsilon)[0]))
+    printed = ([own if i == here else other for i in range(count)] for here in at)
+    pairs = zip(chain(*rows), chain(*printed), strict=True)
+    said = (equal(float(p), chance, tolerance=FLOATS) for p, chance in pairs)
+    return worst(*said, at_most(largest_ratio(rows), exp_bracket(noise.epsilon)[0]))
 
 
 @claim(
-    "B23",
-    "Definition 22",
+    "B23 Definition 22",
     on=lambda _: _answers(bins),
     given="the best bins of the package under some prior; its released table, exactly",
     false=Variant("The same with the number of bins for that less 1.", less=0),
 )
 def bins_as_defined(noise: Noise, less: int = 1) -> Comparison:
-    """Randomized response on bins says the own bin with probability exp(epsilon) / (exp(epsilon) + |bins| - 1).
-
-    Each other one has probability 1 / (exp(epsilon) + |bins| - 1), and all is epsilon-DP.
-    """
-    return _answers_alike(noise, less)
+    """Randomized response on bins says the own bin with probability exp(epsilon) / (exp(epsilon) + |bins| - 1)."""
+    return answers_as_defined(noise, less=less)
 
 
 @claim(
-    "B23",
-    "Definition 23",
+    "B23 Definition 23",
     on=lambda _: _answers(debiased),
     given="at least two labels, any epsilon above 0; the released table of the package, exactly",
     false=Variant("The same with k for k - 1.", less=0),
@@ -315,11 +406,8 @@ def response_is_debiased(noise: Noise, less: int = 1) -> Comparison:
     solution = optrand.debiased_rr(noise.labels, noise.epsilon)
     made = optrand.tabulate(solution)
     outputs = [((rise + k - less) * y - sum(noise.labels)) / math.expm1(noise.epsilon) for y in noise.labels]
-    span = outputs[-1] - outputs[0]
-    near = (
-        equal(*pair, tolerance=FLOATS, scale=span)
-        for given in (solution.randomizer, made.design)
-        for pair in zip(given.outputs.tolist(), outputs, strict=True)
-    )
+    given, span = (solution.randomizer.outputs, made.design.outputs), outputs[-1] - outputs[0]
+    pairs = (pair for each in given for pair in zip(each.tolist(), outputs, strict=True))
     private = at_most(made.realised_ratio, exp_bracket(noise.epsilon)[0])
-    return worst(*near, private, at_most(float(max(map(abs, made.exact_biases))), FLOATS))
+    unbiased = at_most(float(max(map(abs, made.exact_biases))), FLOATS)
+    return worst(private, unbiased, *(equal(*pair, tolerance=FLOATS, scale=span) for pair in pairs))

@@ -17,28 +17,13 @@ from optrand.theory.claim import Budget
 from optrand.theory.instances import Instance, Setting, label_set, prior, seeded, shares
 from optrand.theory.sums import total
 
-__all__ = [
-    "PROVEN",
-    "Column",
-    "Cost",
-    "Members",
-    "Mesh",
-    "Row",
-    "best_on_grid",
-    "meshes",
-    "minimise",
-    "posed",
-    "proven",
-]
+__all__ = ["PROVEN", "Column", "Cost", "Mesh", "best_on_grid", "meshes", "minimise", "posed", "proven"]
 
 Members = tuple[bool, ...]
 """Which labels a column favours: they give its output `E` times as often as the others do."""
 
 Row = tuple[Fraction, ...]
 Cost = Callable[[Fraction, Fraction], Fraction]
-
-GREEDY = 60
-"""Steps by the steepest price; after that the first price that helps is taken, which cannot cycle (Bland's rule)."""
 
 PROVEN = 1e-9
 """The largest relative gap of an optimum that counts as proven."""
@@ -51,11 +36,6 @@ class Column:
     members: Members
     output: Fraction | float
     mass: Fraction | float
-
-    @property
-    def places(self) -> list[int]:
-        """The labels that it favours, by their places."""
-        return [i for i, member in enumerate(self.members) if member]
 
 
 def sets(k: int) -> list[Members]:
@@ -90,36 +70,14 @@ def grid(setting: Setting, n: int) -> list[Fraction]:
     return [low + (high - low) * i / (n - 1) for i in range(n)]
 
 
-def two_end_loss(setting: Setting, low: Fraction, high: Fraction) -> Fraction:
-    """Halved squared loss of the only unbiased randomizer with two outputs: the variance ``(high - y) (y - low)``."""
-    return dot(setting.prior, [(high - y) * (y - low) / 2 for y in setting.labels])
-
-
-def response_loss(setting: Setting) -> float:
-    """Halved squared loss of the package's debiased randomized response."""
-    labels, weights = ([float(x) for x in row] for row in (setting.labels, setting.prior))
-    return optrand.debiased_rr(labels, math.log(setting.ratio), prior=weights).value
-
-
 def best_on_grid(
     setting: Setting, outputs: Iterable[Fraction], loss: Cost, *, among: Sequence[Members] | None = None
 ) -> tuple[Fraction, list[Column]]:
-    """Least loss of an unbiased epsilon-DP randomizer with these outputs, of some or all columns, and one that has it.
-
-    Examples
-    --------
-    >>> setting = Setting((Fraction(0), Fraction(1)), (Fraction(1, 2), Fraction(1, 2)), Fraction(3))
-    >>> value, columns = best_on_grid(setting, grid(setting, 5), half_square)
-    >>> str(value), [str(column.output) for column in columns]
-    ('3/8', ['-1/2', '3/2'])
-    """
-    used = sets(setting.k) if among is None else among
-    places = [(members, output) for output in outputs for members in used]
+    """Least loss of an unbiased epsilon-DP randomizer of these outputs, of some or all columns, and one that has it."""
+    places = [(members, output) for output in outputs for members in (sets(setting.k) if among is None else among)]
     weights = [[setting.ratio if member else Fraction(1) for member in members] for members, _ in places]
-    costs = [
-        total(w * p * loss(output, y) for w, p, y in zip(row, setting.prior, setting.labels, strict=True))
-        for row, (_, output) in zip(weights, places, strict=True)
-    ]
+    losses = [[p * loss(v, y) for p, y in zip(setting.prior, setting.labels, strict=True)] for _, v in places]
+    costs = [dot(*pair) for pair in zip(weights, losses, strict=True)]
     columns = [[*row, *(w * output for w in row)] for row, (_, output) in zip(weights, places, strict=True)]
     value, amounts = minimise(costs, columns, [*[Fraction(1)] * setting.k, *setting.labels])
     return value, [Column(*place, mass) for place, mass in zip(places, amounts, strict=True) if mass]
@@ -128,78 +86,47 @@ def best_on_grid(
 def minimise(
     costs: Sequence[Fraction], columns: Sequence[Sequence[Fraction]], right: Sequence[Fraction]
 ) -> tuple[Fraction, Row]:
-    """Minimise ``costs @ x`` subject to ``columns @ x == right`` and ``x >= 0``: the value, and a vertex that has it.
-
-    Raises
-    ------
-    Infeasible
-        No ``x`` satisfies the rows.
-    InvalidInput
-        The cost has no lower bound.
-
-    Examples
-    --------
-    >>> one, two = Fraction(1), Fraction(2)
-    >>> minimise([two, one], [[one], [one]], [two])
-    (Fraction(2, 1), (Fraction(0, 1), Fraction(2, 1)))
-    """
-    tableau = _Tableau(columns, right)
-    if tableau.descend([Fraction(0)] * len(columns) + [Fraction(1)] * len(right)):
+    """Minimise ``costs @ x`` subject to ``columns @ x == right`` and ``x >= 0``: the value and a vertex that has it."""
+    count, sides = len(columns), range(len(right))
+    signs = [-1 if side < 0 else 1 for side in right]
+    rows = [[*(signs[i] * column[i] for column in columns), *(Fraction(i == j) for j in sides)] for i in sides]
+    rows, basis = [[*row, abs(side)] for row, side in zip(rows, right, strict=True)], [count + i for i in sides]
+    if _descend(rows, basis, [*[Fraction(0)] * count, *[Fraction(1)] * len(right)]):
         raise Infeasible("no amounts of the columns add up to the right-hand side: allow more columns")
-    tableau.drop_artificial(len(columns))
-    value = tableau.descend(list(costs))
-    basic = dict(zip(tableau.basis, (row[-1] for row in tableau.rows), strict=True))
-    return value, tuple(basic.get(i, Fraction(0)) for i in range(len(columns)))
+    for i in sides:
+        entering = next((j for j in range(count) if rows[i][j]), None)
+        if basis[i] >= count and entering is not None:
+            _enter(rows, basis, entering, i)
+    # A row that no column of the program can carry says nothing new.
+    kept = [i for i in sides if basis[i] < count]
+    rows, basis = [[*rows[i][:count], rows[i][-1]] for i in kept], [basis[i] for i in kept]
+    value = _descend(rows, basis, costs)
+    basic = dict(zip(basis, (row[-1] for row in rows), strict=True))
+    return value, tuple(basic.get(i, Fraction(0)) for i in range(count))
 
 
-class _Tableau:
-    """Simplex method in two phases: rows in terms of the basic columns, the right-hand side last."""
+def _descend(rows: list[list[Fraction]], basis: list[int], costs: Sequence[Fraction]) -> Fraction:
+    """Simplex method: rows in terms of the basic columns, the right-hand side last, become those of the least cost."""
+    prices, steps = [*costs, Fraction(0)], 0
+    for row, basic in zip(rows, basis, strict=True):
+        prices = _reduced(prices, row, prices[basic])
+    while falling := [j for j in range(len(costs)) if prices[j] < 0]:
+        steps += 1
+        # First by the steepest price; then the first one that helps, which cannot cycle (Bland's rule).
+        entering = min(falling, key=prices.__getitem__) if steps < 60 else falling[0]
+        limits = [(row[-1] / row[entering], basis[i], i) for i, row in enumerate(rows) if row[entering] > 0]
+        if not limits:
+            raise InvalidInput("the cost has no lower bound: expected a program with an optimum")
+        leaving = min(limits)[2]
+        _enter(rows, basis, entering, leaving)
+        prices = _reduced(prices, rows[leaving], prices[entering])
+    return -prices[-1]
 
-    def __init__(self, columns: Sequence[Sequence[Fraction]], right: Sequence[Fraction]) -> None:
-        count = len(right)
-        self.basis = [len(columns) + i for i in range(count)]
-        self.rows = []
-        for i, side in enumerate(right):
-            sign, unit = -1 if side < 0 else 1, [Fraction(int(i == j)) for j in range(count)]
-            self.rows.append([*(sign * column[i] for column in columns), *unit, abs(side)])
 
-    def descend(self, costs: list[Fraction]) -> Fraction:
-        """Go to the vertex of least cost; columns without a cost stay out."""
-        prices = [*costs, *[Fraction(0)] * ((len(self.rows[0]) if self.rows else len(costs) + 1) - len(costs))]
-        for i, basic in enumerate(self.basis):
-            prices = _reduced(prices, self.rows[i], prices[basic])
-        steps = 0
-        while falling := [j for j in range(len(costs)) if prices[j] < 0]:
-            steps += 1
-            entering = min(falling, key=prices.__getitem__) if steps < GREEDY else falling[0]
-            limits = [
-                (row[-1] / row[entering], self.basis[i], i) for i, row in enumerate(self.rows) if row[entering] > 0
-            ]
-            if not limits:
-                raise InvalidInput("the cost has no lower bound: expected a program with an optimum")
-            leaving = min(limits)[2]
-            self._enter(entering, leaving)
-            prices = _reduced(prices, self.rows[leaving], prices[entering])
-        return -prices[-1]
-
-    def drop_artificial(self, count: int) -> None:
-        """Exchange columns that only stood for rows; a row that no column of the program can carry says nothing new."""
-        for i in range(len(self.rows)):
-            if self.basis[i] >= count:
-                entering = next((j for j in range(count) if self.rows[i][j]), None)
-                if entering is not None:
-                    self._enter(entering, i)
-        kept = [i for i, basic in enumerate(self.basis) if basic < count]
-        self.rows = [[*self.rows[i][:count], self.rows[i][-1]] for i in kept]
-        self.basis = [self.basis[i] for i in kept]
-
-    def _enter(self, entering: int, leaving: int) -> None:
-        pivot = self.rows[leaving][entering]
-        row = [entry / pivot for entry in self.rows[leaving]]
-        self.rows = [
-            row if i == leaving else _reduced(other, row, other[entering]) for i, other in enumerate(self.rows)
-        ]
-        self.basis[leaving] = entering
+def _enter(rows: list[list[Fraction]], basis: list[int], entering: int, leaving: int) -> None:
+    row = [entry / rows[leaving][entering] for entry in rows[leaving]]
+    rows[:] = [row if i == leaving else _reduced(other, row, other[entering]) for i, other in enumerate(rows)]
+    basis[leaving] = entering
 
 
 def _reduced(row: list[Fraction], other: list[Fraction], times: Fraction) -> list[Fraction]:
@@ -238,9 +165,9 @@ class Mesh(Instance, setting="", n="outputs from end to end"):
 @lru_cache(maxsize=8)
 def meshes(budget: Budget, most: int, quick: int) -> tuple[Mesh, ...]:
     """Meshes of at most so many labels, shared by several claims, which so find each optimum once."""
-    three, third = tuple(map(Fraction, range(3))), shares((1, 1, 1))
+    three = tuple(map(Fraction, range(3)))
     made = [Mesh(Setting(three[:2], shares((1, 1)), Fraction(2)), 2)]
-    made += [Mesh(Setting(three, third, Fraction(3)), n) for n in (2, 3, 6)]
+    made += [Mesh(Setting(three, shares((1, 1, 1)), Fraction(3)), n) for n in (2, 3, 6)]
     # All the prior between two outputs: as E grows, the excess is that of rounding at its worst place.
     made += [Mesh(Setting(three, shares((0, 1, 0)), Fraction(ratio)), 2 + ratio % 2) for ratio in (1_000, 3)]
     random = seeded(31)

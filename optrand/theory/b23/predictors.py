@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
+from operator import sub
 
 import numpy as np
 
@@ -24,6 +25,8 @@ __all__ = ["Example", "Law", "Noise", "bins", "debiased", "halfway", "response"]
 
 Law = tuple[Row, tuple[Row, ...]]
 """Outputs, and a row of probabilities a label."""
+
+Slope = Callable[[Fraction, Fraction], Fraction]
 
 
 class Noise(Instance):
@@ -49,19 +52,15 @@ class Noise(Instance):
         """``E[M(y)] - y``."""
         return [mean - y for mean, y in zip(self.means, self.labels, strict=True)]
 
-    @property
-    def examples(self) -> list[Row]:
-        """Distributions of labels at examples: those that are sure of one label, and a few others."""
-        k = len(self.labels)
-        sure = [shares([int(i == j) for j in range(k)]) for i in range(k)]
-        return [*sure, self.prior, self.prior[::-1], shares([1] * k), shares(range(1, k + 1))]
+    def moves(self, slope: Slope, times: int = 1) -> list[Fraction]:
+        """How far the best prediction moves; the loss counts `times` on outputs above all labels.
 
-    def moves(self, slope: Callable[[Fraction, Fraction], Fraction], times: int = 1) -> list[Fraction]:
-        """How far the best prediction moves at each example; the loss counts `times` on outputs above all labels."""
-        outputs, rows = self.law
-        weights = [times if output > self.labels[-1] else 1 for output in outputs]
-        moves = []
-        for example in self.examples:
+        At examples that are sure of one label, and at a few other distributions of labels.
+        """
+        k, (outputs, rows) = len(self.labels), self.law
+        sure = [shares([int(i == j) for j in range(k)]) for i in range(k)]
+        weights, moves = [times if output > self.labels[-1] else 1 for output in outputs], []
+        for example in (*sure, self.prior, self.prior[::-1], shares([1] * k), shares(range(1, k + 1))):
             seen = [dot(example, column) * w for column, w in zip(zip(*rows, strict=True), weights, strict=True)]
             moves.append(abs(_least(seen, outputs, slope) - _least(example, list(map(Fraction, self.labels)), slope)))
         return moves
@@ -79,8 +78,7 @@ def response(noise: Noise) -> Law:
 
 def bins(noise: Noise) -> Law:
     """The best randomized response on bins."""
-    weights = [float(p) for p in noise.prior]
-    return exact_law(optrand.tabulate(optrand.rr_on_bins(noise.labels, weights, noise.epsilon)))
+    return exact_law(optrand.tabulate(optrand.rr_on_bins(noise.labels, np.array(noise.prior, float), noise.epsilon)))
 
 
 def halfway(noise: Noise) -> Law:
@@ -88,96 +86,67 @@ def halfway(noise: Noise) -> Law:
     return (Fraction(noise.labels[0] + noise.labels[-1], 2),), ((Fraction(1),),) * len(noise.labels)
 
 
-def _noises(budget: Budget) -> Iterator[Noise]:
-    half = (Fraction(1, 2),) * 2
-    for epsilon in (math.log(2), 0.01, 10.0):
-        yield from (Noise((1, 2), half, epsilon, release) for release in (debiased, response, bins))
+def _noises(budget: Budget, *first: Noise) -> Iterator[Noise]:
+    yield from first
+    releases = (debiased, response, bins)
+    for epsilon, release in product((math.log(2), 0.01, 10.0), releases):
+        yield Noise((1, 2), (Fraction(1, 2),) * 2, epsilon, release)
     random = seeded(21)
     for number in range(budget.pick(quick=40, full=1_000)):
         labels = tuple(sorted(random.sample(range(1, 40), random.randint(2, 5))))
         epsilon = random.randint(1, 60) / 10
-        yield Noise(labels, prior(random, len(labels)), epsilon, (debiased, response, bins)[number % 3])
-
-
-def _with_halfway(budget: Budget) -> Iterator[Noise]:
-    yield Noise((1, 3), (Fraction(0), Fraction(1)), 1.0, halfway)
-    yield from _noises(budget)
+        yield Noise(labels, prior(random, len(labels)), epsilon, releases[number % 3])
 
 
 @claim(
-    "B23",
-    "Equation 1",
-    on=_with_halfway,
+    "B23 Equation 1",
+    on=lambda budget: _noises(budget, Noise((1, 3), (Fraction(0), Fraction(1)), 1.0, halfway)),
     given="halved squared loss, any randomizer, a predictor that says the lowest label",
     false=Variant("A predictor's squared loss is at most 3/2 of the sum of those two losses.", factor=Fraction(3, 2)),
 )
-def squares_obey_the_triangle(noise: Noise, factor: Fraction = Fraction(1)) -> Comparison:
+def squares_obey_the_triangle(noise: Noise, factor: Fraction | int = 1, loss: Cost = half_square) -> Comparison:
     """A predictor's squared loss on the labels is at most the noisy label loss plus its loss on the noisy labels."""
-    return _triangle(noise, half_square, factor)
-
-
-@squares_obey_the_triangle.corrected
-def _(noise: Noise) -> Comparison:
-    """Its squared loss is at most twice the sum of those two losses; of distances, as absolute loss, once is enough."""
-    return worst(_triangle(noise, half_square, Fraction(2)), _triangle(noise, absolute, Fraction(1)))
-
-
-def _triangle(noise: Noise, loss: Cost, factor: Fraction) -> Comparison:
-    outputs, rows = noise.law
-    labels = list(map(Fraction, noise.labels))
+    (outputs, rows), labels = noise.law, list(map(Fraction, noise.labels))
     sums = ([loss(v, y) + loss(labels[0], v) for v in outputs] for y in labels)
     right = dot(noise.prior, [dot(*pair) for pair in zip(rows, sums, strict=True)])
     return at_most(dot(noise.prior, [loss(labels[0], y) for y in labels]), factor * right)
 
 
-def _squares(output: Fraction, label: Fraction) -> Fraction:
-    """Slope of ``(v - y)**2 / 2``."""
-    return output - label
+@squares_obey_the_triangle.corrected
+def _(noise: Noise) -> Comparison:
+    """Its squared loss is at most twice the sum of those two losses; of distances, as absolute loss, once is enough."""
+    return worst(squares_obey_the_triangle(noise, factor=2), squares_obey_the_triangle(noise, loss=absolute))
 
 
-def _poisson(output: Fraction, label: Fraction) -> Fraction:
-    """Slope of ``v - y log v``, times ``v``, where ``v > 0``."""
-    return output * (1 - label / output)
-
-
-def _least(chances: Sequence[Fraction], values: Sequence[Fraction], slope: Callable[..., Fraction]) -> Fraction:
+def _least(chances: Sequence[Fraction], values: Sequence[Fraction], slope: Slope) -> Fraction:
     """Where a loss is least whose slope is a straight line: one secant step from 1 and 2 is exact."""
     one, two = (dot(chances, [slope(Fraction(at), value) for value in values]) for at in (1, 2))
     return 1 - one / (two - one)
 
 
-@claim(
-    "B23",
-    "Theorem 5",
-    on=_noises,
-    given="positive labels, randomizers that the package releases; squared and Poisson loss, and a squared loss that "
-    "counts twice on noisy labels above all labels",
-)
-def predictor_moves(noise: Noise) -> Comparison:
+@claim("B23 Theorem 5", on=_noises, given="squared, Poisson, and a squared loss that counts twice above all labels")
+def predictor_moves(noise: Noise, slope: Slope = sub, times: int = 2) -> Comparison:
     """If the mean is the best prediction for all distributions of labels, noise moves that by the largest bias at most.
 
-    At an example that is sure of its label it moves by just the bias: the best predictor stays if and only if the noise
-    is unbiased.
+    At an example that is sure of its label it moves by just the bias.
     """
-    return _moves_by_bias(noise.moves(_squares, times=2), noise)
+    moves, biases = noise.moves(slope, times), [abs(bias) for bias in noise.biases]
+    sure = (equal(*pair) for pair in zip(moves[: len(biases)], biases, strict=True))
+    return worst(*sure, at_most(max(moves), max(biases)))
 
 
 @predictor_moves.corrected
 def _(noise: Noise) -> Comparison:
     """The same if the mean is the best prediction for all distributions of labels and of noisy labels."""
-    return worst(*(_moves_by_bias(noise.moves(slope), noise) for slope in (_squares, _poisson)))
-
-
-def _moves_by_bias(moves: list[Fraction], noise: Noise) -> Comparison:
-    biases = [abs(bias) for bias in noise.biases]
-    sure = (equal(*pair) for pair in zip(moves[: len(biases)], biases, strict=True))
-    return worst(*sure, at_most(max(moves), max(biases)))
+    # Slopes of (v - y)**2 / 2, and of v - y log v, times v.
+    slopes = (sub, lambda v, y: v * (1 - y / v))
+    return worst(*(predictor_moves(noise, slope=slope, times=1) for slope in slopes))
 
 
 @predictor_moves.false
 def _(noise: Noise) -> Comparison:
     """It stays if the noise is unbiased on average over the prior: it moves by the mean bias at most."""
-    return at_most(max(noise.moves(_squares)), abs(dot(noise.prior, noise.biases)))
+    return at_most(max(noise.moves(sub)), abs(dot(noise.prior, noise.biases)))
 
 
 class Batch(Instance, noise="", a="parameters"):
@@ -189,18 +158,16 @@ class Batch(Instance, noise="", a="parameters"):
 
     def gradient(self, labels: Sequence[Fraction]) -> list[Fraction]:
         """Of the mean halved squared loss: central differences, exact because it is a parabola in each parameter."""
-
-        def loss(a: Fraction, b: Fraction) -> Fraction:
-            return total(half_square(a * b * x + a, y) for x, y in zip((1, 2), labels, strict=True)) / 2
-
-        a, b = self.a
-        return [(loss(a + 1, b) - loss(a - 1, b)) / 2, (loss(a, b + 1) - loss(a, b - 1)) / 2]
+        rows = [(x, y, *self.a) for x, y in zip((1, 2), labels, strict=True)]
+        return [
+            total(half_square((a + s) * b * x + a + s, y) * s for x, y, a, b in rows for s in (1, -1)) / 4,
+            total(half_square(a * (b + s) * x + a, y) * s for x, y, a, b in rows for s in (1, -1)) / 4,
+        ]
 
     def pull(self, errors: Sequence[Fraction]) -> list[Fraction]:
         """The mean of errors of labels times the gradients of predictions."""
         a, b = self.a
-        rows = [(b * x + 1, a * x) for x in (1, 2)]
-        return [dot(errors, column) / 2 for column in zip(*rows, strict=True)]
+        return [(errors[0] * (b + 1) + errors[1] * (2 * b + 1)) / 2, a * (errors[0] + 2 * errors[1]) / 2]
 
 
 def _batches(budget: Budget) -> Iterator[Batch]:
@@ -209,8 +176,7 @@ def _batches(budget: Budget) -> Iterator[Batch]:
 
 
 @claim(
-    "B23",
-    "Equation 2",
+    "B23 Equation 2",
     on=_batches,
     given="halved squared loss, a predictor not linear in its parameters; all noisy versions of a batch",
     false=Variant("The same with the second term `E[M(y)] - y` times the gradients of the predictions.", sign=-1),
@@ -221,18 +187,15 @@ def noise_decomposes(batch: Batch, sign: int = 1) -> Comparison:
     The latter is zero in expectation.
     """
     outputs, rows = batch.noise.law
-    places = batch.labels
-    labels, means = [Fraction(batch.noise.labels[y]) for y in places], [batch.noise.means[y] for y in places]
+    labels, means = zip(*((Fraction(batch.noise.labels[y]), batch.noise.means[y]) for y in batch.labels), strict=True)
     clean = batch.gradient(labels)
     bias = batch.pull([sign * (y - mean) for y, mean in zip(labels, means, strict=True)])
     expected, said = [Fraction(0)] * 2, []
-    for drawn in product(range(len(outputs)), repeat=2):
-        noisy = [outputs[i] for i in drawn]
-        chance = math.prod((rows[y][i] for y, i in zip(places, drawn, strict=True)), start=Fraction(1))
+    for one, two in product(range(len(outputs)), repeat=2):
+        noisy, chance = (outputs[one], outputs[two]), rows[batch.labels[0]][one] * rows[batch.labels[1]][two]
         rest = batch.pull([mean - v for mean, v in zip(means, noisy, strict=True)])
         expected = [e + chance * r for e, r in zip(expected, rest, strict=True)]
-        parts = zip(batch.gradient(noisy), clean, bias, rest, strict=True)
-        said += [equal(left, a + b + c) for left, a, b, c in parts]
+        said += [equal(g, a + b + c) for g, a, b, c in zip(batch.gradient(noisy), clean, bias, rest, strict=True)]
     return worst(*said, *(equal(mean, 0) for mean in expected))
 
 
@@ -245,15 +208,10 @@ class Example(Instance, form="Table 1, epsilon 1/2, bins"):
 
     form: str
 
-    @property
-    def prior(self) -> list[float]:
-        """Of the labels."""
-        return [math.fsum(row[y] for row in KINDS.values()) for y in range(3)]
-
     @cached_property
     def solution(self) -> optrand.Solution:
         """The best bins."""
-        return optrand.rr_on_bins([0, 1, 2], self.prior, 0.5)
+        return optrand.rr_on_bins([0, 1, 2], np.sum(list(KINDS.values()), axis=0), 0.5)
 
     @cached_property
     def law(self) -> tuple[list[float], list[list[float]]]:
@@ -273,19 +231,18 @@ class Example(Instance, form="Table 1, epsilon 1/2, bins"):
         return math.fsum(p * (said[kind] - y) ** 2 / 2 for kind, row in KINDS.items() for y, p in enumerate(row))
 
 
-def _examples(_: Budget) -> Iterator[Example]:
-    yield from (Example("as designed"), Example("as released"))
-
-
 def _rounded(truth: float, printed: str) -> Comparison:
     """That a number rounds to its printed form; if not, it is shown as it is."""
     places, figure = len(printed.partition(".")[2]), float(printed)
     return equal(figure if abs(truth - figure) * 10**places <= 0.5 + 1e-9 else truth, figure)
 
 
+def _examples(_: Budget) -> tuple[Example, ...]:
+    return Example("as designed"), Example("as released")
+
+
 @claim(
-    "B23",
-    "Table 1: bins",
+    "B23 Table 1: bins",
     on=_examples,
     given="the distribution of Table 1, halved squared loss, epsilon 1/2",
     false=Variant("The same with 0 and 1 in one bin, and 2 in another.", alone=2),
@@ -300,8 +257,7 @@ def zero_is_alone(example: Example, alone: int = 0) -> Comparison:
 
 
 @claim(
-    "B23",
-    "Table 1: predictors",
+    "B23 Table 1: predictors",
     on=_examples,
     given="the distribution of Table 1; labels as they are, and through the best randomized response on bins",
     false=Variant("The same with 0.558 for a and 0.542 for b.", noisy=("0.558", "0.542")),
@@ -313,8 +269,7 @@ def means_of_labels_and_of_noisy_labels(example: Example, noisy: tuple[str, str]
 
 
 @claim(
-    "B23",
-    "Table 1: losses",
+    "B23 Table 1: losses",
     on=_examples,
     given="the distribution of Table 1, the loss that the paper calls squared, which has the factor 1/2",
     corrected=Variant("They are 0.2625 and 0.2726, a tenth of the print.", clean="0.2625", noisy="0.2726"),
@@ -326,14 +281,12 @@ def losses_as_printed(example: Example, clean: str = "2.625", noisy: str = "2.72
 
 
 def _around(budget: Budget) -> Iterator[Setting]:
-    """The prior of Table 1 at the ratio of epsilon 1/2, then at others."""
     for ratio in ("1.6487212707", *budget.pick(quick=("1.5", "1.8"), full=("1.2", "1.5", "1.8", "2"))):
         yield Setting(tuple(map(Fraction, range(3))), shares((60, 25, 15)), Fraction(ratio))
 
 
 @claim(
-    "B23",
-    "Figure 2",
+    "B23 Figure 2",
     on=_around,
     given="the prior of Table 1, epsilon near 1/2, outputs anywhere on the line",
     false=Variant("No output lies within three of the labels.", reach=3),

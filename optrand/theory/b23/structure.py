@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise, product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,14 +43,9 @@ INTERIOR_POINT = 1e-6
 """What the answer of an interior-point method is forgiven, as a share of the loss."""
 
 
-def _programs(budget: Budget) -> list[Mesh]:
-    return [mesh for mesh in meshes(budget, 4, 12) if mesh.setting.k > 2]
-
-
 @claim(
-    "B23",
-    "Algorithm 1",
-    on=_programs,
+    "B23 Algorithm 1",
+    on=lambda budget: (mesh for mesh in meshes(budget, 4, 12) if mesh.setting.k > 2),
     given="halved squared loss, outputs of Algorithm 2, three or four labels",
     needs=("cvxpy",),
     false=Variant("The same where privacy is asked of neighbouring labels only.", apart=1),
@@ -68,18 +64,16 @@ def printed_program_is_right(mesh: Mesh, apart: int = 10) -> Comparison:
 def _all_sizes(budget: Budget) -> Iterator[Setting]:
     """A single label, edge cases, then random ones with priors that are zero or not tiny."""
     yield Setting((Fraction(3),), (Fraction(1),), Fraction(2))
-    yield from (setting for i, setting in enumerate(settings(0)) if i % budget.pick(quick=3, full=1) == 0)
+    yield from islice(settings(0), 0, None, budget.pick(quick=3, full=1))
     random = seeded(4)
     for _ in range(budget.pick(quick=25, full=1_000)):
         k = random.randint(2, 12)
-        weights = [random.randint(-4, 20) for _ in range(k)]
-        weights = [max(weight, 0) for weight in weights] if max(weights) > 0 else [1] * k
-        yield Setting(label_set(random, k), shares(weights), random.choice(RATIOS[:-1]))
+        weights = [max(random.randint(-4, 20), 0) for _ in range(k)]
+        yield Setting(label_set(random, k), shares(weights if any(weights) else [1] * k), random.choice(RATIOS[:-1]))
 
 
 @claim(
-    "B23",
-    "Theorem 6: outputs",
+    "B23 Theorem 6: outputs",
     on=_all_sizes,
     given="halved squared loss, any finite labels and prior, any epsilon above 0; optima with a proof on the real line",
     false=Variant("The same with `2 k - 3` for three labels or more.", most=lambda k: max(2 * k - 3, min(k, 2))),
@@ -90,8 +84,7 @@ def twice_as_many_outputs(setting: Setting, most: Callable[[int], int] = lambda 
     return worst(at_most(float(mechanism.n), most(setting.k)), at_most(proof.gap, PROVEN))
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """Mass that a column has at a label, or a moment that it has beyond all labels (`side` is -1 or 1)."""
 
     members: Members
@@ -111,77 +104,59 @@ class AbsoluteLoss(Instance, setting=""):
     setting: Setting
 
     @cached_property
-    def parts(self) -> list[Part]:
-        """All variables of the program."""
-        first, last = self.setting.labels[0], self.setting.labels[-1]
-        ends = [(label, 0) for label in self.setting.labels] + [(first, -1), (last, 1)]
-        return [Part(members, *end) for members in sets(self.setting.k) for end in ends]
+    def columns(self) -> dict[Part, list[Fraction]]:
+        """Coefficients of each variable of the program in its rows, and in the loss."""
+        labels, made = self.setting.labels, {}
+        ends = [*((label, 0) for label in labels), (labels[0], -1), (labels[-1], 1)]
+        for part in (Part(members, *end) for members in sets(self.setting.k) for end in ends):
+            weights = [self.setting.ratio if member else Fraction(1) for member in part.members]
+            losses = [Fraction(1) if part.side else absolute(part.label, y) for y in labels]
+            loss = dot([weight * p for weight, p in zip(weights, self.setting.prior, strict=True)], losses)
+            masses = [Fraction(0) if part.side else weight for weight in weights]
+            made[part] = [*masses, *((part.side or part.label) * weight for weight in weights), loss]
+        return made
 
     @cached_property
     def infimum(self) -> Fraction:
         """What no unbiased randomizer goes below, and some come as near to as one likes."""
-        return self._optimum(frozenset())[0]
+        return self._optimum()[0]
 
     @cached_property
     def lost(self) -> list[Part]:
         """Moments that every optimum needs, of columns that have no mass beside them in any optimum."""
-        used = self._optimum(frozenset())[1]
-        moments = [part for part in used if part.side and Part(part.members, part.label) not in used]
+        used = self._optimum()[1]
+        moments = [part for part in used if part.side and part._replace(side=0) not in used]
         return [part for part in moments if self._needed(part) and not self._mass(part)]
-
-    @property
-    def box(self) -> list[Fraction]:
-        """The labels, and the ends of debiased randomized response."""
-        return sorted({*self.setting.labels, *response_ends(self.setting.labels, self.setting.ratio)})
 
     def loss_within(self, reach: Fraction) -> Fraction:
         """The least loss with outputs at most `reach` beyond the labels."""
-        first, last = self.setting.labels[0], self.setting.labels[-1]
-        return best_on_grid(self.setting, [first - reach, *self.setting.labels, last + reach], absolute)[0]
+        labels = self.setting.labels
+        return best_on_grid(self.setting, [labels[0] - reach, *labels, labels[-1] + reach], absolute)[0]
 
-    def _optimum(self, without: frozenset[Part]) -> tuple[Fraction, list[Part]]:
-        kept = [part for part in self.parts if part not in without]
-        value, amounts = minimise([*map(self._cost, kept)], [*map(self._column, kept)], self._right)
+    def _optimum(self, without: Part | None = None) -> tuple[Fraction, list[Part]]:
+        kept = {part: column for part, column in self.columns.items() if part != without}
+        right = [*[Fraction(1)] * self.setting.k, *self.setting.labels]
+        value, amounts = minimise([c[-1] for c in kept.values()], [c[:-1] for c in kept.values()], right)
         return value, [part for part, amount in zip(kept, amounts, strict=True) if amount]
 
     def _needed(self, part: Part) -> bool:
         """Whether the least loss without it is larger."""
         try:
-            return self._optimum(frozenset({part}))[0] > self.infimum
+            return self._optimum(part)[0] > self.infimum
         except Infeasible:
             return True
 
     def _mass(self, moment: Part) -> Fraction:
         """The most mass at the label from which a moment starts, over all optima."""
-        beside = Part(moment.members, moment.label)
-        columns = [[*self._column(part), self._cost(part)] for part in self.parts]
-        costs = [Fraction(-1 if part == beside else 0) for part in self.parts]
-        return -minimise(costs, columns, [*self._right, self.infimum])[0]
-
-    @property
-    def _right(self) -> list[Fraction]:
-        return [*[Fraction(1)] * self.setting.k, *self.setting.labels]
-
-    def _weights(self, part: Part) -> list[Fraction]:
-        return [self.setting.ratio if member else Fraction(1) for member in part.members]
-
-    def _column(self, part: Part) -> list[Fraction]:
-        weights = self._weights(part)
-        if part.side:
-            return [*[Fraction(0)] * self.setting.k, *(part.side * weight for weight in weights)]
-        return [*weights, *(part.label * weight for weight in weights)]
-
-    def _cost(self, part: Part) -> Fraction:
-        losses = [Fraction(1) if part.side else absolute(part.label, y) for y in self.setting.labels]
-        weighted = [weight * p for weight, p in zip(self._weights(part), self.setting.prior, strict=True)]
-        return dot(weighted, losses)
+        costs = [Fraction(-int(part == moment._replace(side=0))) for part in self.columns]
+        right = [*[Fraction(1)] * self.setting.k, *self.setting.labels, self.infimum]
+        return -minimise(costs, list(self.columns.values()), right)[0]
 
 
 def _absolute_losses(budget: Budget) -> Iterator[AbsoluteLoss]:
-    three = tuple(map(Fraction, range(3)))
-    for ratio in (Fraction(2), Fraction(11, 10), Fraction(100)):
-        for weights in ((1, 1), (0, 1), (1, 1, 1), (5, 5, 1), (1, 1, 0), (0, 1, 0)):
-            yield AbsoluteLoss(Setting(three[: len(weights)], shares(weights), ratio))
+    three, priors = tuple(map(Fraction, range(3))), ((1, 1), (0, 1), (1, 1, 1), (5, 5, 1), (1, 1, 0), (0, 1, 0))
+    for ratio, weights in product(map(Fraction, ("2", "11/10", "100")), priors):
+        yield AbsoluteLoss(Setting(three[: len(weights)], shares(weights), ratio))
     random = seeded(2)
     for _ in range(budget.pick(quick=6, full=200)):
         k = random.randint(2, 4)
@@ -189,8 +164,7 @@ def _absolute_losses(budget: Budget) -> Iterator[AbsoluteLoss]:
 
 
 @claim(
-    "B23",
-    "Theorem 6: existence",
+    "B23 Theorem 6: existence",
     on=_absolute_losses,
     given="absolute loss, which is convex and least at the label; any finite labels, prior and epsilon",
     false=Variant(
@@ -209,46 +183,39 @@ def _(absolute_loss: AbsoluteLoss) -> Comparison:
 
     Without a box there is one if the loss grows faster than linearly, as squared loss does.
     """
-    setting, box = absolute_loss.setting, absolute_loss.box
-    middles = [(a + b) / 2 for a, b in pairwise(box)]
-    finer = best_on_grid(setting, sorted([*box, *middles]), absolute)[0]
+    setting = absolute_loss.setting
+    box = sorted({*setting.labels, *response_ends(setting.labels, setting.ratio)})
+    finer = best_on_grid(setting, sorted([*box, *((a + b) / 2 for a, b in pairwise(box))]), absolute)[0]
     labels, weights, outputs = ([float(x) for x in row] for row in (setting.labels, setting.prior, box))
     outputs[0], outputs[-1] = outputs[0] - 1e-9 * abs(outputs[0]), outputs[-1] + 1e-9 * abs(outputs[-1])
     asked = optrand.regression(
         labels, weights, math.log(setting.ratio), loss=losses.absolute, bias_penalty=math.inf, outputs=outputs
     )
     mechanism, proof = proven(asked)
-    return worst(
-        at_most(float(mechanism.n), 2 * setting.k),
-        at_most(proof.gap, INTERIOR_POINT),
-        equal(proof.upper, float(finer), tolerance=INTERIOR_POINT),
-    )
+    near = equal(proof.upper, float(finer), tolerance=INTERIOR_POINT)
+    return worst(at_most(float(mechanism.n), 2 * setting.k), at_most(proof.gap, INTERIOR_POINT), near)
 
 
 def _on_grid(budget: Budget) -> Iterator[Mesh]:
     three = tuple(map(Fraction, range(3)))
-    for ratio in (min(RATIOS), max(RATIOS)):
-        yield from (Mesh(Setting(three, shares(weights), ratio), 5) for weights in ((1, 1, 1), (1, 0, 1), (0, 1, 0)))
+    for ratio, weights in product((min(RATIOS), max(RATIOS)), ((1, 1, 1), (1, 0, 1), (0, 1, 0))):
+        yield Mesh(Setting(three, shares(weights), ratio), 5)
     yield from meshes(budget, 4, 12)
 
 
 def _is_interval(members: Members) -> bool:
-    """Whether the members are neighbours."""
     places = [i for i, member in enumerate(members) if member]
     return places[-1] - places[0] + 1 == len(places)
 
 
-def _is_half(members: Members) -> bool:
-    """Whether the members are all up to one, or all from one on."""
-    return sorted(members) in (list(members), list(reversed(members)))
-
-
 @claim(
-    "B23",
-    "Claim 11: on a grid",
+    "B23 Claim 11: on a grid",
     on=_on_grid,
     given="halved squared or absolute loss, any prior, outputs on a grid; exact optima",
-    false=Variant("The same of outputs that favour all labels up to one, or from one on.", kept=_is_half),
+    false=Variant(
+        "The same of outputs that favour all labels up to one, or from one on.",
+        kept=lambda members: sorted(members) in (list(members), list(reversed(members))),
+    ),
 )
 def intervals_are_enough(mesh: Mesh, kept: Callable[[Members], bool] = _is_interval) -> Comparison:
     """No unbiased randomizer does better than those whose outputs favour neighbouring labels."""

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import accumulate, pairwise, product
+from itertools import accumulate, chain, pairwise, product, starmap
+from operator import itemgetter
 from random import Random
 from typing import Any
 
@@ -21,17 +22,12 @@ from optrand.theory.b23.optima import Column, Cost, Members, Row, absolute, best
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, none, worst
 from optrand.theory.instances import RATIOS, Instance, Setting, label_set, prior, seeded, settings, shares
+from optrand.theory.sums import pushed
 
 __all__ = ["Channel", "Exchange", "any_randomizer", "improved", "staircases"]
 
 FLOATS = 1e-6
 """What cone programs in floats are forgiven, as a share of the range of the outputs."""
-
-TIED = 3e-5
-"""Outputs that are nearer, as a share of their range, coincide."""
-
-USED = 5e-4
-"""The least probability at its favoured labels of a column that is used, in floats."""
 
 
 class Channel(Instance, setting=""):
@@ -60,12 +56,9 @@ class Channel(Instance, setting=""):
     @cached_property
     def columns(self) -> list[Column]:
         """One output for each staircase column: the mean of the outputs where the column is used."""
-        masses: dict[Members, Fraction] = {}
-        moments: dict[Members, Fraction] = {}
-        for i, output in enumerate(self.outputs):
-            for members, mass in staircases([row[i] for row in self.rows], self.setting.ratio):
-                masses[members] = masses.get(members, Fraction(0)) + mass
-                moments[members] = moments.get(members, Fraction(0)) + mass * output
+        parts = [[*staircases(column, self.setting.ratio)] for column in zip(*self.rows, strict=True)]
+        masses = pushed(chain(*parts), tuple)
+        moments = pushed(((who, v * m) for v, part in zip(self.outputs, parts, strict=True) for who, m in part), tuple)
         made = [Column(members, moments[members] / mass, mass) for members, mass in masses.items()]
         return sorted(made, key=lambda column: column.output)
 
@@ -81,17 +74,16 @@ class Channel(Instance, setting=""):
 
     @cached_property
     def ordered(self) -> list[Column]:
-        """Those that are used, in order; where outputs coincide in floats, by the labels that they favour."""
+        """Those that are used, in order; where outputs coincide in floats, by the labels that they favour.
+
+        A column is used from a probability of 5e-4 at its favoured labels on; outputs coincide within 3e-5.
+        """
         rank = sorted(range(self.setting.k), key=self.means.__getitem__)
-        used = [column for column in self.best if column.mass * self.setting.ratio > USED]
-        apart = [b.output - a.output > TIED * _range(self) for a, b in pairwise(used)]
-        group = list(accumulate(apart, initial=0))
-
-        def key(i: int) -> tuple[int, int, int]:
-            favoured = [place for place, y in enumerate(rank) if used[i].members[y]]
-            return group[i], favoured[0], favoured[-1]
-
-        return [used[i] for i in sorted(range(len(used)), key=key)]
+        used = [column for column in self.best if column.mass * self.setting.ratio > 5e-4]
+        group = accumulate((b.output - a.output > 3e-5 * _range(self) for a, b in pairwise(used)), initial=0)
+        favoured = ([place for place, y in enumerate(rank) if column.members[y]] for column in used)
+        keys = ((i, places[0], places[-1]) for i, places in zip(group, favoured, strict=True))
+        return [column for _, column in sorted(zip(keys, used, strict=True), key=itemgetter(0))]
 
     @property
     def favouring(self) -> list[list[int]]:
@@ -100,13 +92,7 @@ class Channel(Instance, setting=""):
 
 
 def staircases(column: Sequence[Fraction], ratio: Fraction) -> list[tuple[Members, Fraction]]:
-    """A column as a sum of staircase columns, layer by layer; what labels have in common favours each of them alike.
-
-    Examples
-    --------
-    >>> [(members, str(mass)) for members, mass in staircases([Fraction(1), Fraction(3)], Fraction(3))]
-    [((False, True), '1')]
-    """
+    """A column as a sum of staircase columns, layer by layer; what labels have in common favours each of them alike."""
     k, made, rest = len(column), [], min(column)
     for low, high in pairwise(sorted(set(column))):
         mass = (high - low) / (ratio - 1)
@@ -129,31 +115,21 @@ def improved(channel: Channel) -> list[Column]:
     # Columns in units of 1/E, so that masses are shares of the probability of the favoured labels.
     weights = np.where(members, 1.0, 1 / float(setting.ratio)).T
     n = len(members)
-    size, eye, blank = 3 * n + k * n * count, np.eye(n), np.zeros((n, n))
+    size, eye = 3 * n + k * n * count, np.eye(n)
     # Of each label: couplings of a column sum to its mass, and to its moment; those of an old output to its row.
-    spread = [np.kron(eye, row) for row in (np.ones(count), places)]
-    parts = []
-    for y in range(k):
-        before, after = np.zeros((n, y * n * count)), np.zeros((n, (k - 1 - y) * n * count))
-        parts += [np.hstack([-np.diag(weights[y]), blank, blank, before, spread[0], after])]
-        parts += [np.hstack([blank, -np.diag(weights[y]), blank, before, spread[1], after])]
-        sums = np.kron(np.ones(n), np.eye(count))
-        parts += [np.hstack([np.zeros((count, 3 * n)), before[:1].repeat(count, 0), sums, after[:1].repeat(count, 0)])]
-    right = np.concatenate([np.r_[np.zeros(2 * n), np.array(row, dtype=float)] for row in channel.rows])
+    sums = np.vstack([np.kron(eye, np.ones(count)), np.kron(eye, places), np.kron(np.ones(n), np.eye(count))])
+    left = [np.vstack([np.kron(np.eye(2, 3), -np.diag(w)), np.zeros((count, 3 * n))]) for w in weights]
+    rows = [np.r_[np.zeros(2 * n), np.array(row, dtype=float)] for row in channel.rows]
     # q + c >= hypot(q - c, 2 m), one cone a column: three rows that are neighbours.
-    cones = np.zeros((3 * n, size))
-    cones[:, : 3 * n] = np.stack(
-        [np.hstack([-eye, blank, -eye]), np.hstack([eye, blank, -eye]), np.hstack([blank, -2 * eye, blank])], axis=1
-    ).reshape(3 * n, 3 * n)
-    couplings = sparse.hstack([sparse.csc_array((size - 3 * n, 3 * n)), -sparse.eye_array(size - 3 * n)], format="csc")
+    cone = np.einsum("rv,ij->irvj", [[-1, 0, -1], [1, 0, -1], [0, -2, 0]], eye).reshape(3 * n, 3 * n)
     program = ConicProgram(
         quadratic=sparse.csc_array((size, size)),
         cost=np.r_[np.zeros(2 * n), weights.mean(axis=0), np.zeros(size - 3 * n)],
-        equal=sparse.csc_array(np.vstack(parts)),
-        equal_to=right,
-        less=sparse.csc_array(couplings),
+        equal=sparse.csc_array(np.hstack([np.vstack(left), np.kron(np.eye(k), sums)])),
+        equal_to=np.concatenate(rows),
+        less=sparse.csc_array(-sparse.eye_array(size - 3 * n, size, k=3 * n)),
         less_than=np.zeros(size - 3 * n),
-        cones=Cones(sparse.csc_array(cones), np.zeros(3 * n)),
+        cones=Cones(sparse.csc_array(np.pad(cone, ((0, 0), (0, size - 3 * n)))), np.zeros(3 * n)),
     )
     masses, moments = Clarabel().solve(program).x[: 2 * n].reshape(2, n)
     found = zip(members.tolist(), (moments / masses).tolist(), (masses / float(setting.ratio)).tolist(), strict=True)
@@ -195,10 +171,9 @@ def _even(random: Random, k: int) -> Setting:
 
 
 def _channels(budget: Budget) -> Iterator[Channel]:
-    one, half = Fraction(1), Fraction(1, 2)
-    yield Channel(Setting((-one, one), (half, half), Fraction(2)), (Fraction(0),), ((one,), (one,)))
-    random = seeded(12)
-    first = (Setting(label_set(random, k), prior(random, k), ratio) for ratio in RATIOS for k in (2, 3))
+    one, random = Fraction(1), seeded(12)
+    yield Channel(Setting((-one, one), shares((1, 1)), 2 * one), (0 * one,), ((one,), (one,)))
+    first = (Setting(label_set(random, k), prior(random, k), ratio) for ratio, k in product(RATIOS, (2, 3)))
     for setting in (*first, *settings(budget.pick(quick=60, full=2_000), most=5, seed=12)):
         yield any_randomizer(random, setting)
 
@@ -220,12 +195,7 @@ def _tighter(before: Channel, after: Channel, forgiven: float = 0.0) -> Comparis
     )
 
 
-@claim(
-    "B23",
-    "Claim 12",
-    on=_channels,
-    given="at least two labels; any randomizer with finitely many outputs and ratios at most exp(epsilon)",
-)
+@claim("B23 Claim 12", on=_channels, given="any randomizer with finitely many outputs, ratios up to exp(epsilon)")
 def columns_merge(channel: Channel) -> Comparison:
     """At the same means and no larger convex loss, `2^k` outputs with a staircase column of its own each are enough.
 
@@ -237,12 +207,11 @@ def columns_merge(channel: Channel) -> Comparison:
 @columns_merge.false
 def _(channel: Channel) -> Comparison:
     """At the same means as many outputs are enough for no larger loss of any kind, such as the root of the distance."""
-    return at_most(channel.merged.loss(_root), channel.loss(_root))
 
+    def root(output: Fraction, label: Fraction) -> Fraction:
+        return Fraction(math.isqrt(int(abs(output - label) * 10**6)), 1_000)
 
-def _root(output: Fraction, label: Fraction) -> Fraction:
-    """Rounded down to thousandths."""
-    return Fraction(math.isqrt(int(abs(output - label) * 10**6)), 1_000)
+    return at_most(channel.merged.loss(root), channel.loss(root))
 
 
 class Density(Instance):
@@ -252,35 +221,28 @@ class Density(Instance):
     epsilon: float
 
     @cached_property
-    def mechanism(self) -> Staircase:
-        """The mechanism."""
-        return Staircase(list(self.labels), self.epsilon)
-
-    @cached_property
     def channel(self) -> Channel:
         """Its density, constant from jump to jump; a piece counts at its middle; what is below 1e-8 is left out."""
-        noise, length = self.mechanism.noise, Fraction(self.mechanism.sensitivity)
-        stairs = range(int(20 / self.epsilon) + 2)
-        jumps = {i * length + part for i in stairs for part in (Fraction(0), Fraction(noise.jump))}
-        ends = sorted({y + side * jump for y in self.labels for jump in jumps for side in (-1, 1)})
+        noise, k = Staircase(list(self.labels), self.epsilon).noise, len(self.labels)
+        length = self.labels[-1] - self.labels[0]
+        stairs = product(range(int(20 / self.epsilon) + 2), (Fraction(0), Fraction(noise.jump)), self.labels, (-1, 1))
+        ends = sorted({y + side * (i * length + part) for i, part, y, side in stairs})
         pieces = [((a + b) / 2, b - a) for a, b in pairwise(ends)]
-        middles = np.array([float(middle) for middle, _ in pieces])
-        k = len(self.labels)
-        ratio = Fraction(math.exp(self.epsilon) * (1 + 1e-12))
-        setting = Setting(tuple(map(Fraction, self.labels)), shares([1] * k), ratio)
-        rows = (noise.density(middles - y).tolist() for y in self.labels)
+        setting = Setting(
+            tuple(map(Fraction, self.labels)), shares([1] * k), Fraction(math.exp(self.epsilon) * (1 + 1e-12))
+        )
+        rows = (noise.density(np.array([float(middle - y) for middle, _ in pieces])).tolist() for y in self.labels)
         exact = (tuple(Fraction(p) * width for p, (_, width) in zip(row, pieces, strict=True)) for row in rows)
         return Channel(setting, tuple(middle for middle, _ in pieces), tuple(exact))
 
 
 def _densities(budget: Budget) -> Iterator[Density]:
-    for labels in ((0, 1), (0, 1, 2), (0, 1, 5), *budget.pick(quick=(), full=((0, 1, 2, 3), (-3, 0, 2, 9)))):
-        yield from (Density(labels, epsilon) for epsilon in (2.0, 1.0, 4.0))
+    sets_of_labels = ((0, 1), (0, 1, 2), (0, 1, 5), *budget.pick(quick=(), full=((0, 1, 2, 3), (-3, 0, 2, 9))))
+    return starmap(Density, product(sets_of_labels, (2.0, 1.0, 4.0)))
 
 
 @claim(
-    "B23",
-    "Appendix B: densities",
+    "B23 Appendix B: densities",
     on=_densities,
     given="additive staircase noise of the package, whose density is a sum of staircase columns from jump to jump",
     false=Variant("The same with at most k outputs.", most=lambda k: k),
@@ -288,11 +250,11 @@ def _densities(budget: Budget) -> Iterator[Density]:
 def densities_merge(density: Density, most: Callable[[int], int] = lambda k: 2**k) -> Comparison:
     """Claim 12 holds of densities as well: finitely many outputs have the same means and no larger convex loss."""
     before, after, k = density.channel, density.channel.merged, len(density.labels)
-    moments, loss = density.mechanism.moments(list(density.labels)), float(after.loss(half_square))
+    moments = Staircase(list(density.labels), density.epsilon).moments(list(density.labels))
     return worst(
         at_most(len(after.outputs), most(k)),
         _tighter(before, after, FLOATS),
-        at_most(loss, moments.loss([1 / k] * k), tolerance=FLOATS),
+        at_most(float(after.loss(half_square)), moments.loss([1 / k] * k), tolerance=FLOATS),
     )
 
 
@@ -309,17 +271,11 @@ class Exchange(Instance, prior="prior of the label"):
         """Changes of the three probabilities, in units of eta."""
         return (by[1] - by[2], by[2] - by[0], by[0] - by[1])
 
-    @property
-    def change(self) -> Fraction:
-        """Change of the loss, in units of eta, where the distances of the outputs are used."""
-        return self.prior * dot(self.moved(self.outputs), [self.loss(output, self.label) for output in self.outputs])
-
 
 def _exchanges(budget: Budget) -> Iterator[Exchange]:
     random, one, third = seeded(14), Fraction(1), Fraction(1, 3)
     numbers, outputs = tuple(map(Fraction, (0, 1, 3))), tuple(map(Fraction, (-1, 0, 4)))
-    yield Exchange(numbers, outputs, one, third, half_square)
-    yield Exchange(numbers, outputs, one, Fraction(0), half_square)
+    yield from (Exchange(numbers, outputs, one, chance, half_square) for chance in (third, Fraction(0)))
     yield Exchange(numbers, tuple(map(Fraction, (4, 5, 6))), one, third, absolute)
     for number in range(budget.pick(quick=200, full=5_000)):
         labels, outputs = label_set(random, 3), label_set(random, 3)
@@ -327,51 +283,41 @@ def _exchanges(budget: Budget) -> Iterator[Exchange]:
         yield Exchange(labels, outputs, random.choice(labels), chance, half_square if number % 2 else absolute)
 
 
-def _stays(exchange: Exchange, *by: Fraction) -> Comparison:
-    return equal(dot(exchange.moved(by), exchange.outputs), 0)
-
-
 @claim(
-    "B23",
-    "Claim 13: symbols",
+    "B23 Claim 13: symbols",
     kind="text",
     on=_exchanges,
     given="three labels; a label favoured by the first and the last of three outputs, and not by the middle one",
-    corrected=Variant("The same by the distances of the three outputs.", lambda each: _stays(each, *each.outputs)),
+    corrected=Variant("The same by the distances of the three outputs.", by=lambda each: each.outputs),
     false=Variant(
         "The same by those, the first and the last one exchanged.",
-        lambda each: _stays(
-            each, each.outputs[0], each.outputs[0] + each.outputs[2] - each.outputs[1], each.outputs[2]
-        ),
+        by=lambda each: (each.outputs[0], each.outputs[0] + each.outputs[2] - each.outputs[1], each.outputs[2]),
     ),
 )
-def labels_weigh_the_step(exchange: Exchange) -> Comparison:
+def labels_weigh_the_step(exchange: Exchange, by: Callable[[Exchange], Row] = lambda each: each.labels) -> Comparison:
     """Moving probability to the middle output by the distances of three labels keeps the mean."""
-    return _stays(exchange, *exchange.labels)
+    return equal(dot(exchange.moved(by(exchange)), exchange.outputs), 0)
 
 
 @claim(
-    "B23",
-    "Claim 13: step",
+    "B23 Claim 13: step",
     kind="text",
     on=_exchanges,
     given="the exchange by the distances of the outputs; halved squared or absolute loss",
     corrected=Variant(
         "It makes no convex loss larger, and smaller one that is strictly convex if the prior is positive.",
-        lambda each: _gains(each, strict=bool(each.prior) and each.loss is half_square),
+        strict=lambda each: each.prior > 0 and each.loss is half_square,
     ),
     false=Variant(
         "It makes no convex loss larger, and smaller if the prior of the label is positive.",
-        lambda each: _gains(each, strict=bool(each.prior)),
+        strict=lambda each: each.prior > 0,
     ),
 )
-def the_step_gains(exchange: Exchange) -> Comparison:
+def the_step_gains(exchange: Exchange, strict: Callable[[Exchange], bool] = lambda _: True) -> Comparison:
     """Moving probability of a label to the middle output makes any convex loss smaller."""
-    return _gains(exchange, strict=True)
-
-
-def _gains(exchange: Exchange, *, strict: bool) -> Comparison:
-    return none(int(exchange.change >= 0)) if strict else at_most(exchange.change, 0)
+    losses = [exchange.loss(output, exchange.label) for output in exchange.outputs]
+    change = exchange.prior * dot(exchange.moved(exchange.outputs), losses)
+    return none(int(change >= 0)) if strict(exchange) else at_most(change, 0)
 
 
 @lru_cache(maxsize=2)
@@ -395,12 +341,7 @@ def _no_worse(channel: Channel) -> Comparison:
     return _tighter(channel.merged, Channel.of(channel.setting, channel.best), FLOATS)
 
 
-@claim(
-    "B23",
-    "Claim 13",
-    on=_with_means,
-    given="any randomizer of at least two labels whose means differ, unbiased or not, with three outputs or more",
-)
+@claim("B23 Claim 13", on=_with_means, given="any randomizer whose means differ, with three outputs or more")
 def rows_are_runs(channel: Channel) -> Comparison:
     """At the same means and no larger convex loss each label is favoured by outputs in a row, and by one at least."""
     broken = sum(not row or row[-1] - row[0] + 1 != len(row) for row in channel.favouring)
@@ -413,7 +354,7 @@ def _(channel: Channel) -> Comparison:
     return worst(none(sum(not 1 <= len(row) <= 2 for row in channel.favouring)), _no_worse(channel))
 
 
-@claim("B23", "Claim 14", on=_ordered, given="any unbiased randomizer, put in order as by Claim 13, not optima only")
+@claim("B23 Claim 14", on=_ordered, given="any unbiased randomizer, put in order as by Claim 13, not optima only")
 def sets_of_outputs_advance(channel: Channel) -> Comparison:
     """Of two labels neither's favouring outputs include the other's; those of the larger start and end later."""
     nested = sum(set(a) <= set(b) for a, b in product(channel.favouring, repeat=2) if a is not b)
@@ -427,15 +368,11 @@ def _(channel: Channel) -> Comparison:
     return none(sum(not a[-1] < b[0] for a, b in pairwise(channel.favouring)))
 
 
-@claim("B23", "Claim 11", on=_ordered, given="any unbiased randomizer, finitely many outputs, at least two labels")
+@claim("B23 Claim 11", on=_ordered, given="any unbiased randomizer, finitely many outputs, at least two labels")
 def intervals_move_forward(channel: Channel) -> Comparison:
-    """At no larger convex loss each output favours neighbouring labels, and these move forward from output to output.
-
-    All columns have two levels; neither the first nor the last favoured label goes back, and one of them advances.
-    """
-    favoured = [column.places for column in channel.ordered]
-    ends = [(places[0], places[-1]) for places in favoured]
-    odd = sum(places[-1] - places[0] + 1 != len(places) for places in favoured)
+    """At no larger convex loss each output favours neighbouring labels, and these move forward, output by output."""
+    ends = _ends(channel)
+    odd = sum(b - a + 1 != sum(column.members) for (a, b), column in zip(ends, channel.ordered, strict=True))
     back = sum(not (a[0] <= b[0] and a[1] <= b[1] and a != b) for a, b in pairwise(ends))
     return worst(none(odd + back), _no_worse(channel))
 
@@ -443,5 +380,10 @@ def intervals_move_forward(channel: Channel) -> Comparison:
 @intervals_move_forward.false
 def _(channel: Channel) -> Comparison:
     """The same with both the first and the last favoured label advancing."""
-    ends = [(column.places[0], column.places[-1]) for column in channel.ordered]
-    return none(sum(not (a[0] < b[0] and a[1] < b[1]) for a, b in pairwise(ends)))
+    return none(sum(not (a[0] < b[0] and a[1] < b[1]) for a, b in pairwise(_ends(channel))))
+
+
+def _ends(channel: Channel) -> list[tuple[int, int]]:
+    """The first and the last label that each output favours."""
+    k = channel.setting.k
+    return [(c.members.index(True), k - 1 - c.members[::-1].index(True)) for c in channel.ordered]

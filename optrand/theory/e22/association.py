@@ -17,7 +17,6 @@ from optrand.baselines.peer_to_peer import theorem3, theorem3_flip
 from optrand.sampling.entropy import SeededEntropy
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, worst
-from optrand.theory.e22.curator import LabelsAlone
 from optrand.theory.e22.losses import Contest, contests
 from optrand.theory.e22.noise import TOLERANCE
 from optrand.theory.e22.risks import CONSTANT, GAMMAS, most_lost
@@ -52,14 +51,9 @@ def _majorities(budget: Budget) -> Iterator[Majority]:
     return (Majority(size, rate, flip, gamma) for size, (rate, flip), gamma in cases)
 
 
-@claim(
-    "E22", "Theorem 4", on=_majorities, given=ANY, quantifier=CONSTANT, false=Variant("With n for theta n.", power=0)
-)
+@claim("E22", "Theorem 4", on=_majorities, given=ANY, quantifier=CONSTANT, false=Variant("Without theta.", power=0))
 def peers_learn_at_the_rate_of_their_copies(majority: Majority, power: int = 1) -> Comparison:
-    """With probability 1 - gamma the excess risk is at most C (sqrt(dim log(1/gamma) / (theta n)) + phi + alpha).
-
-    Tried with one cluster, so that phi = 0, on two hypotheses, at a dimension of 1 and C = 3.
-    """
+    """With probability 1 - gamma the excess risk is at most C (sqrt(dim log(1/gamma) / (theta n)) + phi + alpha)."""
     deviation = math.sqrt(math.log(1 / majority.gamma) / (majority.rate**power * majority.size))
     return at_most(most_lost(majority.misled, majority.gamma), 3 * (deviation + majority.flip), tolerance=TOLERANCE)
 
@@ -70,21 +64,12 @@ class Bias(Instance, contest="", flip="alpha"):
     contest: Contest
     flip: Fraction
 
-    @cached_property
-    def excess(self) -> Fraction:
-        """What is lost: every example is seen with the flipped labels of its cluster."""
-        turned = (tuple(self.flip + (1 - 2 * self.flip) * share for share in shares) for shares in self.contest.shares)
-        return self.contest.excess(tuple(turned))
-
-
-def _tempted(flip: Fraction) -> Bias:
-    """One example whose flips just tempt to the other hypothesis."""
-    one, none = Fraction(1), Fraction(0)
-    return Bias(Contest((one,), (0,), ((none, one),), (((none, flip / (1 - flip)),), ((one, none),))), flip)
-
 
 def _biases(budget: Budget) -> Iterator[Bias]:
-    yield from (_tempted(Fraction(1, n)) for n in (4, 10, 2))
+    one, zero = Fraction(1), Fraction(0)
+    for flip in (Fraction(1, n) for n in (4, 10, 2)):
+        tempting = ((zero, flip / (1 - flip)),), ((one, zero),)
+        yield Bias(Contest((one,), (0,), ((zero, one),), tempting), flip)
     random = seeded(9)
     for contest in contests(budget.pick(quick=400, full=20_000), labels=2, seed=10):
         yield Bias(contest, Fraction(random.randint(0, 50), 100))
@@ -100,7 +85,8 @@ def _biases(budget: Budget) -> Iterator[Bias]:
 )
 def bias_is_heterogeneity_and_two_flips(bias: Bias, flips: int = 2) -> Comparison:
     """With any number of rows, the excess risk among peers is at most phi + 2 alpha."""
-    return at_most(bias.excess, bias.contest.heterogeneity + flips * bias.flip)
+    turned = (tuple(bias.flip + (1 - 2 * bias.flip) * share for share in row) for row in bias.contest.shares)
+    return at_most(bias.contest.excess(tuple(turned)), bias.contest.heterogeneity + flips * bias.flip)
 
 
 class Combined(Instance, heterogeneity="phi", more="clusters of so many times s"):
@@ -127,35 +113,14 @@ def _combined(budget: Budget) -> Iterator[Combined]:
     false=Variant("Clusters of s = 1 / (phi**(3/2) epsilon) users and more have both.", powers=(3 / 2, 1)),
 )
 def clusters_of_one_over_phi_epsilon_squared(combined: Combined, powers: tuple[float, int] = (1, 2)) -> Comparison:
-    """Clusters of s = 1 / (phi epsilon**2) users and more have an epsilon, and a risk of order phi but for logs.
-
-    Tried as a risk of at most 16 log(s) phi where Theorem 3's flip just tempts to another hypothesis.
-    """
+    """Clusters of s = 1 / (phi epsilon**2) users and more have an epsilon, and a risk of order phi but for logs."""
     of_phi, of_epsilon = powers
     least = math.pow(combined.heterogeneity, -of_phi) * math.pow(combined.epsilon, -of_epsilon)
     size, rate = combined.more * math.ceil(least), float(combined.epsilon / 2)
     mechanism = PeerToPeer(theorem3_flip(size, rate), rate)
-    lost = float(_tempted(Fraction(mechanism.flip)).excess)
-    order = 16 * math.log(size) * float(combined.heterogeneity)
+    # What is lost where the flip just tempts to another hypothesis.
+    lost, order = mechanism.flip / (1 - mechanism.flip), 16 * math.log(size) * float(combined.heterogeneity)
     return worst(at_most(theorem3(mechanism, size), float(combined.epsilon)), at_most(lost, order))
-
-
-def _alone(budget: Budget) -> Iterator[LabelsAlone]:
-    sizes = (2, 4, 6, 8, 12, *budget.pick(quick=(), full=(20, 30)))
-    return (LabelsAlone(size, epsilon, 0.0) for size, epsilon in product(sizes, (0.01, 0.1, 1.0)))
-
-
-@claim(
-    "E22",
-    "Section 6: privacy",
-    on=_alone,
-    given="two labels, continuous noise; compared as shares of epsilon",
-    corrected=Variant("The same at 2 epsilon.", noises=2),
-    false=Variant("The same at 3/2 epsilon.", noises=3 / 2),
-)
-def drawing_all_labels_costs_epsilon(labels: LabelsAlone, noises: float = 1) -> Comparison:
-    """With beta = 0, lambda = 1, tau = 0 and sigma = 1 / epsilon a release is private at epsilon."""
-    return at_most(labels.spent, labels.stated(noises))
 
 
 class Pure(Instance, k="K", size="s"):
@@ -182,10 +147,7 @@ def _pure(budget: Budget) -> Iterator[Pure]:
     false=Variant("The same with sqrt(K) for K.", power=1 / 2),
 )
 def pure_clusters_cost_labels_over_rows(pure: Pure, power: float = 1.0) -> Comparison:
-    """Excess risk is at most C (sqrt(d / n) + K / (s epsilon)), but for logarithms.
-
-    Tried with C = 1 on two hypotheses, on so many clusters that the first summand is 0.
-    """
+    """Excess risk is at most C (sqrt(d / n) + K / (s epsilon)), but for logarithms."""
     mechanism = ClusterRR(pure.k, threshold=0, noise_scale=1 / pure.epsilon, resampling=1, bias_correction=0)
     groups = Groups.of_ids(np.repeat(np.arange(pure.clusters), pure.size))
     release = mechanism.release([0] * groups.n, groups, source=SeededEntropy(7))
@@ -234,10 +196,7 @@ def _associations(budget: Budget) -> Iterator[Association]:
     false=Variant("The best product of precision and recall falls to a third when K doubles.", share=Fraction(1, 3)),
 )
 def more_labels_are_harder(problem: Association, share: Fraction = Fraction(1)) -> Comparison:
-    """At a constant epsilon and s = o(K), precision and recall cannot both be constant.
-
-    Tried as a trend: the best product of the two does not grow when K doubles.
-    """
+    """At a constant epsilon and s = o(K), precision and recall cannot both be constant."""
     return at_most(Association(2 * problem.k, problem.size, problem.ratio).best, share * problem.best)
 
 
@@ -246,8 +205,8 @@ def more_labels_are_harder(problem: Association, share: Fraction = Fraction(1)) 
     "Theorem 5: inequality",
     kind="text",
     on=_associations,
-    given="1 <= s < K, the best of all private mechanisms",
-    false=Variant("Precision times recall is at most s / (K - s), for every private mechanism.", power=0),
+    given="1 <= s < K",
+    false=Variant("Without exp(epsilon).", power=0),
 )
 def precision_times_recall_is_bounded(problem: Association, power: int = 1) -> Comparison:
     """Precision times recall is at most exp(epsilon) s / (K - s), for every private mechanism."""

@@ -1,4 +1,4 @@
-"""Privacy of a curator's release ([E22], Theorems 1 and 6, Corollaries 1 and 2): `exp(1 / sigma)` is a fraction."""
+"""Privacy of a curator's release ([E22], Theorems 1 and 6, Corollaries 1 and 2, Section 6)."""
 
 from __future__ import annotations
 
@@ -21,28 +21,16 @@ from optrand.baselines.groups import Groups
 from optrand.sampling.entropy import SeededEntropy
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, none, worst
-from optrand.theory.e22.losses import Randomization
-from optrand.theory.e22.noise import (
-    TOLERANCE,
-    Distribution,
-    Histogram,
-    as_often,
-    channel,
-    histograms,
-    law_of_distributions,
-    renormalized,
-)
+from optrand.theory.e22.losses import Randomization, channel
+from optrand.theory.e22.noise import TOLERANCE, Distribution, Histogram, as_often, histograms, noisy_law, renormalized
 from optrand.theory.instances import RATIOS, Instance, prior, seeded
 from optrand.theory.sums import largest_ratio, times, total
 
 __all__ = ["Curator", "LabelsAlone", "drawn_as_printed"]
 
-Release = tuple[Distribution, int]
-"""The noisy distribution of a cluster and the noisy label of its first row."""
-
 
 class Curator(Instance, others="others of each label", low="tau in rows", noise="exp(1/sigma)", resampling="lambda"):
-    """Algorithm 1 on one cluster, of which the first row has the label 0 or 1."""
+    """Algorithm 1 on one cluster, of which the first row has the label 0 or 1; ratios are fractions."""
 
     others: Histogram
     low: int
@@ -69,11 +57,10 @@ class Curator(Instance, others="others of each label", low="tau in rows", noise=
         """How many rows have each label."""
         return tuple(count + (y == first) for y, count in enumerate(self.others))
 
-    def law(self, first: int, distributions: dict[Distribution, Fraction] | None = None) -> dict[Release, Fraction]:
-        """Law of what can be released of the first row, with noise in whole rows or as the distributions are given."""
-        given = distributions or law_of_distributions(self.histogram(first), self.threshold, self.noise)
-        releases = product(given.items(), range(self.k))
-        return {(q, out): mass * channel(out, first, q, self.resampling) for (q, mass), out in releases}
+    def law(self, first: int) -> dict[tuple[Distribution, int], Fraction]:
+        """Law of the noisy distribution, with noise in whole rows, and of the noisy label of the first row."""
+        laws = product(noisy_law(self.histogram(first), self.threshold, self.noise).items(), range(self.k))
+        return {(q, out): mass * channel(out, first, q, self.resampling) for (q, mass), out in laws}
 
     @cached_property
     def whole_rows(self) -> Fraction | float:
@@ -88,11 +75,16 @@ class Curator(Instance, others="others of each label", low="tau in rows", noise=
         """
         tau, tops = self.threshold, range(self.k)
         corners = [tuple(1 - (self.k - 1) * tau if y == top else tau for y in tops) for top in tops]
-        laws = [{corners[top]: self.corner_mass(self.histogram(y), top) for top in tops} for y in (0, 1)]
-        return largest_ratio([self.law(first, law) for first, law in enumerate(laws)])
+        cases = list(product(enumerate(corners), tops))
+        laws = [
+            {(q, out): self.corner_mass(y, top) * channel(out, y, q, self.resampling) for (top, q), out in cases}
+            for y in (0, 1)
+        ]
+        return largest_ratio(laws)
 
-    def corner_mass(self, counts: Histogram, top: int) -> Fraction:
+    def corner_mass(self, first: int, top: int) -> Fraction:
         """Probability of the distribution in which only `top` is above the threshold."""
+        counts = self.histogram(first)
         rest = sum(counts) - (self.k - 1) * self.low
         gaps = [rest - count if y == top else count - self.low for y, count in enumerate(counts)]
         return times(self.noise**-gap / 2 if gap >= 0 else 1 - self.noise**gap / 2 for gap in gaps)
@@ -127,10 +119,7 @@ def _curators(budget: Budget) -> Iterator[Curator]:
     false=Variant("The same with 2 / sigma and 1 / K for tau.", noises=2, floored=False),
 )
 def noise_is_paid_once(curator: Curator, noises: int = 1, *, floored: bool = True) -> Comparison:
-    """A curator's release is private at 1 / sigma + log(1 + (1 - lambda) / (lambda tau)); compared as ratios.
-
-    Tried with Laplace noise, where it ends in corners.
-    """
+    """A curator's release is private at 1 / sigma + log(1 + (1 - lambda) / (lambda tau)); compared as ratios."""
     return at_most(curator.corners, curator.spent(noises, curator.threshold if floored else Fraction(1, curator.k)))
 
 
@@ -155,13 +144,7 @@ def _released(budget: Budget) -> Iterator[Curator]:
     yield from budget.pick(quick=(), full=(Curator((0, 5), 2, Fraction(3, 2), Fraction(3, 4)),))
 
 
-@claim(
-    "E22",
-    "Theorem 1: draws",
-    kind="ours",
-    on=_released,
-    given="many equal clusters after another one, released by the package with the words of a seed",
-)
+@claim("E22", "Theorem 1: draws", kind="ours", on=_released, given="many equal clusters released after another one")
 def drawn_as_printed(curator: Curator, counted: Curator | None = None) -> Comparison:
     """Distributions and first labels are released as often as Algorithm 1 says, up to five standard errors."""
     labels = [0, *(y for y, count in enumerate(curator.others) for _ in range(count))]
@@ -251,6 +234,19 @@ def labels_alone(labels: LabelsAlone, noises: float = 1) -> Comparison:
     return at_most(labels.spent, labels.stated(noises))
 
 
+@claim(
+    "E22",
+    "Section 6: privacy",
+    on=lambda budget: (replace(each, threshold=0.0) for each in _labels_alone(budget) if each.threshold == 0.25),
+    given="two labels, continuous noise; compared as shares of epsilon",
+    corrected=Variant("The same at 2 epsilon.", noises=2),
+    false=Variant("The same at 3/2 epsilon.", noises=3 / 2),
+)
+def drawing_all_labels_costs_epsilon(labels: LabelsAlone, noises: float = 1) -> Comparison:
+    """With beta = 0, lambda = 1, tau = 0 and sigma = 1 / epsilon a release is private at epsilon."""
+    return at_most(labels.spent, labels.stated(noises))
+
+
 def _resamplings(budget: Budget) -> Iterator[Randomization]:
     random, half, third = seeded(5), Fraction(1, 2), Fraction(1, 3)
     yield from (Randomization(q, half) for q in ((half, half), (third, 2 * third)))
@@ -273,7 +269,7 @@ def labels_cost_their_rarest(each: Randomization, *, floored: bool = True) -> Co
     """With no share below tau the noisy labels cost at most log(1 + (1 - lambda) / (lambda tau)); as ratios."""
     ratio, tau = largest_ratio(each.laws), min(each.distribution) if floored else Fraction(1, each.k)
     stated = LabelRandomization(each.distribution, each.beta).ratio
-    return worst(at_most(ratio, 1 + each.kept / (each.beta * tau)), none(ratio != stated))
+    return worst(at_most(ratio, 1 + (1 - each.beta) / (each.beta * tau)), none(ratio != stated))
 
 
 class Shares(Instance, shares="noisy shares", threshold="tau"):
@@ -298,10 +294,7 @@ def _shares(budget: Budget) -> Iterator[Shares]:
 
 @claim("E22", "Theorem 6", on=_shares, given="at least two labels, tau from 0 to 1/K, beta below 1, any noise")
 def distributions_are_well_defined(given: Shares, q: Distribution | None = None) -> Comparison:
-    """With tau at most 1/K the noisy shares become a distribution with no share below tau, and matrices that invert.
-
-    With one label, `K = 1`, a noisy share of 1 or more makes line 18 of Algorithm 1 divide zero by zero.
-    """
+    """With tau at most 1/K the noisy shares become a distribution with no share below tau, and matrices that invert."""
     q = q or cluster_distribution(given.shares, given.threshold)
     strays = none(Randomization(q, given.beta).strays)
     return worst(at_most(given.threshold, min(q)), at_most(max(q), 1), equal(total(q), 1), strays)
@@ -335,10 +328,7 @@ def _uniforms(budget: Budget) -> Iterator[Uniform]:
     "Corollary 1: privacy",
     on=_uniforms,
     given="tau = 1/K, any noise, epsilon above 0",
-    false=Variant(
-        "The same with lambda = (K - 1) / (K - 1 + exp(epsilon)), the probability of another label than one's own.",
-        less=1,
-    ),
+    false=Variant("The same with lambda = (K - 1) / (K - 1 + exp(epsilon)).", less=1),
 )
 def uniform_response_spends_epsilon(uniform: Uniform, less: int = 0) -> Comparison:
     """With tau = 1/K and lambda = K / (K - 1 + exp(epsilon)) labels are drawn uniformly and cost epsilon; as ratios."""

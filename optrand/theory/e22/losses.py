@@ -1,7 +1,4 @@
-"""Label-randomization matrices `(1 - beta) I + beta q 1'`, and the loss that undoes them ([E22], Lemmas 1 to 6).
-
-Populations are small, with every sample and every noise summed.
-"""
+"""Label-randomization matrices `(1 - beta) I + beta q 1'`, and the loss that undoes them ([E22], Lemmas 1 to 6)."""
 
 from __future__ import annotations
 
@@ -19,17 +16,22 @@ from optrand.baselines.cluster import ClusterRelease
 from optrand.baselines.groups import Groups
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, none
-from optrand.theory.e22.noise import TOLERANCE, Distribution, Histogram, channel, law_of_distributions, renormalized
+from optrand.theory.e22.noise import TOLERANCE, Distribution, Histogram, noisy_law, renormalized
 from optrand.theory.instances import Instance, prior, seeded, shares
 from optrand.theory.sums import pushed, times, total
 
-__all__ = ["Contest", "Examples", "Noisy", "Population", "Randomization", "contests"]
+__all__ = ["Contest", "Examples", "Noisy", "Population", "Randomization", "channel", "contests"]
 
 ANY = "any distribution of the cluster, any beta from 0 to below 1"
 IN_ONE = f"{ANY}, losses from 0 to 1"
 NOISE = "any population, loss and noise"
 
 Table = tuple[tuple[Fraction, ...], ...]
+
+
+def channel(out: int, true: int, distribution: Distribution, resampling: Fraction) -> Fraction:
+    """Probability of a noisy label, given the true one and the distribution of its cluster."""
+    return (1 - resampling) * (out == true) + resampling * distribution[out]
 
 
 class Randomization(Instance, distribution="q"):
@@ -43,11 +45,6 @@ class Randomization(Instance, distribution="q"):
         """The number of labels."""
         return len(self.distribution)
 
-    @property
-    def kept(self) -> Fraction:
-        """`1 - beta`."""
-        return 1 - self.beta
-
     @cached_property
     def laws(self) -> list[dict[int, Fraction]]:
         """Columns of the matrix, as Algorithm 1 has it: ``laws[true][out]``."""
@@ -57,17 +54,17 @@ class Randomization(Instance, distribution="q"):
     @cached_property
     def columns(self) -> list[list[Fraction]]:
         """Columns of ``(I - beta q 1') / (1 - beta)``; :attr:`strays` says whether it is the inverse."""
-        shares = self.distribution
-        return [[((y == true) - self.beta * q) / self.kept for y, q in enumerate(shares)] for true in range(self.k)]
+        shares, kept = self.distribution, 1 - self.beta
+        return [[((y == true) - self.beta * q) / kept for y, q in enumerate(shares)] for true in range(self.k)]
 
     @cached_property
     def strays(self) -> int:
         """How many entries of inverse times matrix are not those of the identity, and of the package's own floats."""
         known = LabelRandomization(self.distribution, self.beta)
         matrix, inverse = (np.array(each).T for each in ([list(law.values()) for law in self.laws], self.columns))
-        exact = inverse @ matrix != np.identity(self.k)
-        off = np.abs(known.inverse - inverse.astype(float)) > TOLERANCE / float(self.kept)
-        return int((exact + off + (np.abs(known.matrix - matrix.astype(float)) > TOLERANCE)).sum())
+        wrong = inverse @ matrix != np.identity(self.k)
+        off = np.abs(known.inverse - inverse.astype(float)) > TOLERANCE / float(1 - self.beta)
+        return int((wrong | off | (np.abs(known.matrix - matrix.astype(float)) > TOLERANCE)).sum())
 
     @cached_property
     def largest_loss(self) -> Fraction:
@@ -77,7 +74,7 @@ class Randomization(Instance, distribution="q"):
 
     def of_an_inverse(self, largest: Fraction, square: Fraction) -> Comparison:
         """Compare with the root of a square over `1 - beta`, if the columns are those of the inverse."""
-        return none(self.strays) if self.strays else at_most(largest**2, square / self.kept**2)
+        return none(self.strays) if self.strays else at_most(largest**2, square / (1 - self.beta) ** 2)
 
 
 def _randomizations(budget: Budget) -> Iterator[Randomization]:
@@ -92,17 +89,12 @@ def _randomizations(budget: Budget) -> Iterator[Randomization]:
         yield Randomization((Fraction(1),) + (Fraction(0),) * (k - 1), Fraction(999, 1_000))
 
 
-@claim(
-    "E22", "Lemma 1", on=_randomizations, given=ANY, false=Variant("It is the smallest eigenvalue, 1 - beta.", square=1)
-)
+@claim("E22", "Lemma 1", on=_randomizations, given=ANY, false=Variant("It is 1 - beta, an eigenvalue.", square=1))
 def inverses_are_at_most_root_2k(each: Randomization, square: int | None = None) -> Comparison:
-    """The smallest singular value of the matrix is at least (1 - beta) / sqrt(2 K): one over it is at most its inverse.
-
-    The constant can be sqrt(K).
-    """
+    """The smallest singular value of the matrix is at least (1 - beta) / sqrt(2 K); compared as inverses."""
     matrix = LabelRandomization(each.distribution, each.beta).matrix
     smallest = float(np.linalg.svd(matrix, compute_uv=False)[-1])
-    return at_most(1 / smallest, math.sqrt(square or 2 * each.k) / float(each.kept), tolerance=TOLERANCE)
+    return at_most(1 / smallest, math.sqrt(square or 2 * each.k) / float(1 - each.beta), tolerance=TOLERANCE)
 
 
 @claim("E22", "Lemma 2", on=_randomizations, given=ANY, false=Variant("The same with 1 for sqrt(2) K.", square=1))
@@ -124,10 +116,10 @@ def _(each: Randomization) -> Comparison:
     return each.of_an_inverse(each.largest_loss, (1 - each.beta / each.k) ** 2)
 
 
-@claim("E22", "Equation 1", on=_randomizations, given=IN_ONE, false=Variant("The same without 1 - beta.", kept=1))
-def losses_are_bounded_by_k(each: Randomization, kept: int = 0) -> Comparison:
+@claim("E22", "Equation 1", on=_randomizations, given=IN_ONE, false=Variant("The same without 1 - beta.", power=1))
+def losses_are_bounded_by_k(each: Randomization, power: int = 0) -> Comparison:
     """The modified loss is at most K / (1 - beta) in absolute value; compared in squares."""
-    return each.of_an_inverse(each.largest_loss, (each.k * each.kept**kept) ** 2)
+    return each.of_an_inverse(each.largest_loss, (each.k * (1 - each.beta) ** power) ** 2)
 
 
 @claim(
@@ -145,7 +137,7 @@ def package_weighs_losses(each: Randomization, beta: Fraction | None = None) -> 
     mechanism = ClusterRR(max(k, 2), threshold=0, noise_scale=1, resampling=1, bias_correction=each.beta)
     weights = ClusterRelease(np.arange(k), Groups.of_ids([0] * k), (q,), mechanism).loss_weights()
     stated = np.array(Randomization(q, each.beta if beta is None else beta).columns, dtype=float)
-    return at_most(float(np.abs(weights - stated).max()), TOLERANCE / float(each.kept))
+    return at_most(float(np.abs(weights - stated).max()), TOLERANCE / float(1 - each.beta))
 
 
 class Examples(Instance):
@@ -203,7 +195,7 @@ class Population(Examples, sample="rows", threshold="tau", noise="exp(1/sigma)",
         """The mean modified loss on noisy labels, over all samples, all noise and all draws."""
         return total(
             mass * channel(v, y, q, resampling) * self.modified_loss(x, v, q)
-            for (x, y, q), mass in self._seen.items()
+            for (x, y, q), mass in self.seen.items()
             for v in range(self.k)
         )
 
@@ -213,22 +205,13 @@ class Population(Examples, sample="rows", threshold="tau", noise="exp(1/sigma)",
         return (row[label] - self.beta * total(map(Fraction.__mul__, q, row))) / (1 - self.beta)
 
     @cached_property
-    def largest_loss(self) -> Fraction:
-        """The largest modified loss that can occur, in absolute value."""
-        return max(abs(self.modified_loss(x, v, q)) for x, _, q in self._seen for v in range(self.k))
-
-    @cached_property
     def distortion(self) -> Fraction:
         """`psi`, by Definition 3: the mean distance of noisy shares in the worst cluster of a sample."""
         return total(mass * max(map(self._distorted, counts.values())) for mass, _, counts in self._samples)
 
     def _distorted(self, counts: Histogram) -> Fraction:
-        apart = (
-            (chance, abs(q - Fraction(count, sum(counts))))
-            for each, chance in law_of_distributions(counts, self.threshold, self.noise).items()
-            for q, count in zip(each, counts, strict=True)
-        )
-        return total(chance * distance for chance, distance in apart)
+        shares, law = [Fraction(count, sum(counts)) for count in counts], noisy_law(counts, self.threshold, self.noise)
+        return total(chance * abs(q - p) for each, chance in law.items() for q, p in zip(each, shares, strict=True))
 
     @cached_property
     def _samples(self) -> list[tuple[Fraction, tuple[tuple[int, int], ...], dict[int, Histogram]]]:
@@ -242,15 +225,15 @@ class Population(Examples, sample="rows", threshold="tau", noise="exp(1/sigma)",
         return found
 
     @cached_property
-    def _seen(self) -> dict[tuple[int, int, Distribution], Fraction]:
+    def seen(self) -> dict[tuple[int, int, Distribution], Fraction]:
         """Law of an example of the sample, its label, and the noisy distribution of its cluster."""
-        seen = (
+        cases = (
             ((x, y, q), mass * chance / self.sample)
             for mass, rows, counts in self._samples
             for x, y in rows
-            for q, chance in law_of_distributions(counts[self.clusters[x]], self.threshold, self.noise).items()
+            for q, chance in noisy_law(counts[self.clusters[x]], self.threshold, self.noise).items()
         )
-        return pushed(seen, lambda each: each)
+        return pushed(cases, lambda each: each)
 
 
 def _populations(budget: Budget) -> Iterator[Population]:
@@ -313,13 +296,7 @@ def _noisy(budget: Budget) -> Iterator[Noisy]:
         yield Noisy(some, Fraction(random.randint(0, 9), 9 * k), 10 ** random.uniform(-2, 2))
 
 
-@claim(
-    "E22",
-    "Lemma 5",
-    on=_noisy,
-    given="any cluster of at least s rows, tau from 0 to 1/K",
-    false=Variant("The same with K tau: as if what rare labels gain were not taken from others.", thresholds=1),
-)
+@claim("E22", "Lemma 5", on=_noisy, given="any cluster, tau from 0 to 1/K", false=Variant("With K tau.", thresholds=1))
 def shares_are_distorted_by_threshold_and_noise(noisy: Noisy, thresholds: int = 2) -> Comparison:
     """The noisy shares of a cluster of s rows are on average within 2 K tau + 2 sqrt(2) K sigma / s of its shares."""
     k = len(noisy.counts)
@@ -327,14 +304,13 @@ def shares_are_distorted_by_threshold_and_noise(noisy: Noisy, thresholds: int = 
     return at_most(noisy.distortion, bound, tolerance=0.02)
 
 
-@claim(
-    "E22", "Lemma 6", on=_populations, given=NOISE, false=Variant("Without psi, as if noise cost nothing.", noises=0)
-)
+@claim("E22", "Lemma 6", on=_populations, given=NOISE, false=Variant("Without psi.", noises=0))
 def another_correction_costs_both_distances(population: Population, noises: int = 1) -> Comparison:
     """Another beta than lambda moves the mean modified loss by at most its bound times |beta - lambda| (phi + psi)."""
     moved = abs(population.modified_risk(population.beta) - population.modified_risk(population.resampling))
+    losses = (population.modified_loss(x, v, q) for x, _, q in population.seen for v in range(population.k))
     distance = population.heterogeneity + noises * population.distortion
-    return at_most(moved, population.largest_loss * abs(population.beta - population.resampling) * distance)
+    return at_most(moved, max(map(abs, losses)) * abs(population.beta - population.resampling) * distance)
 
 
 class Contest(Examples, weights="examples of weight", clusters="in clusters"):
@@ -343,23 +319,13 @@ class Contest(Examples, weights="examples of weight", clusters="in clusters"):
     losses: tuple[Table, Table]
 
     def excess(self, seen: Table) -> Fraction:
-        """Loss of the chosen hypothesis beyond the better one, if the loss at a label counts by what is `seen` of it.
-
-        Of two that look alike, the worse is chosen.
-        """
+        """Excess risk of the hypothesis that looks better where labels count as `seen`; of two alike, of the worse."""
         risks, looks = ([self.mean(losses, counted) for losses in self.losses] for counted in (self.labels, seen))
         return max(risk for risk, look in zip(risks, looks, strict=True) if look == min(looks)) - min(risks)
 
 
 def contests(count: int, *, labels: int, seed: int) -> Iterator[Contest]:
-    """Two examples whose cluster misleads, hardly and by far, then `count` random ones of up to four examples.
-
-    Examples
-    --------
-    >>> first = next(contests(0, labels=2, seed=0))
-    >>> str(first.heterogeneity), str(first.excess(first.labels)), str(first.excess(first.shares))
-    ('1', '0', '1/2')
-    """
+    """Two examples whose cluster misleads, hardly and by far, then `count` random ones of up to four examples."""
     one, zero, half = Fraction(1), Fraction(0), Fraction(1, 2)
     right = ((zero, one), (one, zero))
     for wrong in (((one, one), (zero, zero)), ((one, half), (zero, zero))):

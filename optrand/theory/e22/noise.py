@@ -1,7 +1,6 @@
 """Exact laws of what Algorithm 1 of [E22] releases of one cluster, with noise in whole rows as the package draws it.
 
-Between neighbouring whole numbers noise has the rational ratio `B = exp(1 / sigma)`, as continuous Laplace noise has at
-whole distances. Clipping lumps its tails together, so that laws are finite, and all of them are fractions.
+Neighbouring counts have the rational ratio `B = exp(1 / sigma)`, and clipping makes the laws finite.
 """
 
 from __future__ import annotations
@@ -21,16 +20,7 @@ from optrand.baselines.cluster import cluster_distribution
 from optrand.theory.comparison import Comparison, at_most, worst
 from optrand.theory.sums import pushed, times
 
-__all__ = [
-    "TOLERANCE",
-    "Distribution",
-    "Histogram",
-    "as_often",
-    "channel",
-    "histograms",
-    "law_of_distributions",
-    "renormalized",
-]
+__all__ = ["TOLERANCE", "Distribution", "Histogram", "as_often", "histograms", "noisy_law", "renormalized"]
 
 TOLERANCE = 1e-9
 """Of sums, quantiles, logarithms and inverses in floats."""
@@ -41,14 +31,12 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 @cache
-def law_of_distributions(histogram: Histogram, threshold: Fraction, ratio: Fraction) -> dict[Distribution, Fraction]:
+def noisy_law(histogram: Histogram, threshold: Fraction, ratio: Fraction) -> dict[Distribution, Fraction]:
     """Law of the noisy distribution of a cluster, of which so many rows have each label; `ratio` is `B`.
-
-    All counts below `tau` count alike, and so do all from the size of the cluster up: ``(n + 2)**k`` cases at most.
 
     Examples
     --------
-    >>> law = law_of_distributions((1, 0), Fraction(1, 4), Fraction(2))
+    >>> law = noisy_law((1, 0), Fraction(1, 4), Fraction(2))
     >>> {tuple(map(str, q)): str(mass) for q, mass in law.items()}
     {('1/2', '1/2'): '4/9', ('1/4', '3/4'): '1/9', ('3/4', '1/4'): '4/9'}
     """
@@ -60,13 +48,12 @@ def law_of_distributions(histogram: Histogram, threshold: Fraction, ratio: Fract
 
 def _clipped(count: int, low: int, size: int, ratio: Fraction) -> dict[int, Fraction]:
     """A noisy count: `low` stands for all from there down, the size for all from there up."""
-    law = {low: _at_most(low - count, ratio), size: _at_most(count - size, ratio)}
-    return law | {x: (ratio - 1) / (ratio + 1) * ratio ** -abs(x - count) for x in range(low + 1, size)}
 
+    def tail(x: int) -> Fraction:
+        return ratio**x * ratio / (1 + ratio) if x < 0 else 1 - ratio**-x / (1 + ratio)
 
-def _at_most(x: int, ratio: Fraction) -> Fraction:
-    """The probability of noise up to `x`."""
-    return ratio**x * ratio / (1 + ratio) if x < 0 else 1 - ratio**-x / (1 + ratio)
+    inner = {x: (ratio - 1) / (ratio + 1) * ratio ** -abs(x - count) for x in range(low + 1, size)}
+    return {low: tail(low - count), size: tail(count - size)} | inner
 
 
 def renormalized(clipped: Floats, threshold: float) -> Floats:
@@ -76,11 +63,6 @@ def renormalized(clipped: Floats, threshold: float) -> Floats:
     whole = room.sum(axis=-1, keepdims=True)
     step: Floats = np.divide(missing, whole, out=np.zeros_like(missing), where=whole > 0)
     return clipped + room * step
-
-
-def channel(out: int, true: int, distribution: Distribution, resampling: Fraction) -> Fraction:
-    """Probability of a noisy label, given the true one and the distribution of its cluster."""
-    return (1 - resampling) * (out == true) + resampling * distribution[out]
 
 
 def histograms(k: int, size: int) -> Iterator[Histogram]:

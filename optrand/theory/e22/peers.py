@@ -1,7 +1,4 @@
-"""Privacy of labels that peers exchange ([E22], Lemmas 8 and 9, Theorem 3, Section 5.1).
-
-By binomial sums, and on small clusters by all flips and copies of Algorithm 2.
-"""
+"""Privacy of labels that peers exchange ([E22], Lemmas 8 and 9, Theorem 3, Section 5.1)."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ from optrand.theory.e22.noise import TOLERANCE, as_often
 from optrand.theory.instances import Instance, seeded
 from optrand.theory.sums import bit_sums, largest_ratio, total
 
-__all__ = ["Accounted", "Cluster", "Peers", "released_as_printed"]
+__all__ = ["Accounted", "Cluster", "Peers", "package_accounts_for_releases", "released_as_printed"]
 
 
 class Power(Instance, power="x**a", sign="s"):
@@ -47,18 +44,12 @@ def _powers(budget: Budget) -> Iterator[Power]:
     yield from (Power(Fraction(3, 2), half, sign) for sign in (-1, 1))
 
 
-@claim(
-    "E22",
-    "Lemma 8",
-    on=_powers,
-    given="x of 2 and more, s of -1 or 1, a of 1/2 or 1",
-    false=Variant("The same with 5/2 for 3.", constant=Fraction(5, 2)),
-)
-def powers_are_within_three(power: Power, constant: Fraction = Fraction(3)) -> Comparison:
+@claim("E22", "Lemma 8", on=_powers, given="s of -1 or 1, a of 1/2 or 1", false=Variant("With 5/2 for 3.", halves=5))
+def powers_are_within_three(power: Power, halves: int = 6) -> Comparison:
     """(1 + s/x)**(s x**a) is at most e**(2a - 1) + 3 / x**a, for x of 2 and more; compared in whole powers."""
     r, sign = power.power, power.sign
     base, limit = (1 + sign / r, exp_bracket(1.0)[0]) if power.a == 1 else (1 + sign / r**2, Fraction(1))
-    return at_most(base ** (sign * r.numerator), (limit + constant / r) ** r.denominator)
+    return at_most(base ** (sign * r.numerator), (limit + halves / (2 * r)) ** r.denominator)
 
 
 class Peers(Instance, size="s", flip="alpha", rate="theta", reach="xi as a share of its limit", users="users"):
@@ -129,10 +120,7 @@ def _(peers: Peers) -> Comparison:
 
 
 class Draws(Instance, p="p", low="alpha n", square="xi**2"):
-    """The proof's model: `t` independent draws, and one of `n` labels that changes from 0 to 1.
-
-    Before and after, the draws are 1 with a probability between `alpha` and `1 - alpha`.
-    """
+    """The proof's model: `t` independent draws, and one of `n` labels that changes from 0 to 1."""
 
     n: int
     t: int
@@ -160,17 +148,14 @@ def _draws(budget: Budget) -> Iterator[Draws]:
     "Lemma 9: upper tail",
     kind="text",
     on=_draws,
-    given="n = s, alpha <= p < p' <= 1 - alpha, any xi",
+    given="n = s, alpha <= p < p' <= 1 - alpha, xi up to its limit",
     corrected=Variant(
         "After the change, counts beyond t p + xi sqrt(t p) are no likelier than Lemma 9's delta.", power=1
     ),
     false=Variant("The same with the square of that delta, as if binomial tails were as thin as normal ones.", power=2),
 )
 def counts_are_centred_where_they_were(draws: Draws, power: int = 0) -> Comparison:
-    """After the change, counts beyond t p + xi sqrt(t p) are no likelier than counts beyond t p' + xi sqrt(t p).
-
-    With xi up to its limit.
-    """
+    """After the change, counts beyond t p + xi sqrt(t p) are no likelier than counts beyond t p' + xi sqrt(t p)."""
     n, t, beyond = draws.n, draws.t, draws.beyond(draws.t * draws.p)
     delta = lemma9_at(PeerToPeer(draws.low / n, t / n), math.sqrt(draws.square), n)[1]
     return (
@@ -190,10 +175,7 @@ class ManyPeers(Instance, size="s", rate="theta"):
         return theorem3(PeerToPeer(theorem3_flip(self.size, self.rate), self.rate), self.size)
 
     def delta(self, epsilon: float) -> tuple[float, float]:
-        """Two numbers between which delta lies where all other users have the label 0, or half of them.
-
-        A bound that is below the first is broken; one that is above the second holds for these labels.
-        """
+        """Bounds of delta, from below and above, where all other users have the label 0, or half of them."""
         flip, others = theorem3_flip(self.size, self.rate), (0, (self.size - 1) // 2)
         pairs = [PeerPair.of(self.size, flip, self.rate, ones=ones) for ones in others]
         lows, highs = zip(*(pair.delta(epsilon) for pair in pairs), strict=True)
@@ -207,9 +189,7 @@ def _many(budget: Budget) -> Iterator[ManyPeers]:
     return (ManyPeers(size, rate) for size, rate in (*cases, *budget.pick(quick=(), full=more)))
 
 
-@claim(
-    "E22", "Theorem 3", on=_many, given="Theorem 3's alpha, of at most 1/2; of the others' labels none is 1, or half"
-)
+@claim("E22", "Theorem 3", on=_many, given="its alpha, at most 1/2; of the others' labels none is 1, or half")
 def many_peers_are_private(peers: ManyPeers) -> Comparison:
     """Delta is at most 1/s**2 at an epsilon of order theta + theta**(3/2) / (sqrt(s) log s) + theta**(3/4) / s**(1/4).
 
@@ -346,12 +326,9 @@ def _copied(budget: Budget) -> Iterator[Cluster]:
     given="every user of the cluster sends a copy",
     corrected=Variant(
         "The variance of the ones among t copies is t p (1 - p) + t (t - 1) alpha (1 - alpha) / n: some copy the same.",
-        chance=lambda cluster: cluster.flip,
+        chance=lambda each: each.flip,
     ),
-    false=Variant(
-        "The variance of the ones among t copies is t p (1 - p) (1 + (t - 1) / n), what it is where all labels agree.",
-        chance=lambda cluster: cluster.mean,
-    ),
+    false=Variant("The same with p (1 - p) for alpha (1 - alpha).", chance=lambda each: each.mean),
 )
 def copies_are_independent(cluster: Cluster, chance: Callable[[Cluster], Fraction | int] = lambda _: 0) -> Comparison:
     """The ones among t copies are binomial, with the variance t p (1 - p)."""
@@ -392,14 +369,12 @@ def _views(budget: Budget) -> Iterator[View]:
     corrected=Variant(
         "Towards each user Algorithm 2 is only private at the absolute value of that; compared as ratios.", either=True
     ),
-    false=Variant(
-        "The same with 1 + (ratio - 1) / s for the ratio, as if no user knew whom they ask.", either=True, unseen=True
-    ),
+    false=Variant("The same with 1 + (ratio - 1) / s for the ratio, as if no user knew whom they ask.", unseen=True),
 )
 def users_see_flips(view: View, *, either: bool = False, unseen: bool = False) -> Comparison:
     """Towards each user Algorithm 2 is only private at log((1 - alpha) / alpha); compared as ratios."""
     odds = (1 - view.flip) / view.flip
-    odds = max(odds, 1 / odds) if either else odds
+    odds = max(odds, 1 / odds) if either or unseen else odds
     return equal(largest_ratio(view.laws), 1 + (odds - 1) / view.users if unseen else odds)
 
 
@@ -427,15 +402,10 @@ def package_states_what_users_see(view: View, share: int = 2) -> Comparison:
     )
 
 
-def _alone(_: Budget) -> Iterator[Cluster]:
-    parts = [Fraction(n, 20) for n in (5, 1, 8, 10)]
-    return (Cluster((0,), flip, rate) for flip, rate in product(parts, (*parts, Fraction(1))))
-
-
 @claim(
     "E22",
     "Section 5.1: subsampling alone",
-    on=_alone,
+    on=lambda _: (Cluster((0,), Fraction(a, 20), Fraction(t, 20)) for a in (5, 1, 8, 10) for t in (5, 1, 8, 10, 20)),
     given="alpha from above 0 to 1/2, theta above 0; every user alone in a cluster",
     false=Variant("The ratio is 1 + theta (ratio - 1), as where users leave the data.", amplified=True),
 )

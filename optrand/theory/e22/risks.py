@@ -21,11 +21,11 @@ from optrand.baselines.cluster import cluster_distribution
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal
 from optrand.theory.e22.losses import Contest, contests
-from optrand.theory.e22.noise import TOLERANCE, Histogram, histograms, law_of_distributions
+from optrand.theory.e22.noise import TOLERANCE, Histogram, histograms, noisy_law
 from optrand.theory.instances import RATIOS, Instance, seeded
 from optrand.theory.sums import total
 
-__all__ = ["CONSTANT", "GAMMAS", "Functions", "NoisyChoice", "longest_walk", "most_lost"]
+__all__ = ["CONSTANT", "GAMMAS", "Choice", "Functions", "longest_walk", "most_lost"]
 
 ANY = "any class of hypotheses and population, gamma of at most 1/2"
 CONSTANT = "an unnamed constant, over all classes of hypotheses and populations"
@@ -48,7 +48,7 @@ def _thresholds(budget: Budget) -> Iterator[Thresholds]:
 def thresholds_deviate_like_roots(thresholds: Thresholds, power: float = 0.5) -> Comparison:
     """With probability 1 - gamma, mean losses and risks differ by at most C K / (1 - beta) sqrt(dim log(1/gamma) / n).
 
-    Tried without noise (K = 2, beta = lambda = 0) on thresholds of a number, at a dimension of 1 and C = 1.
+    Tried without noise, K = 2 and beta = lambda = 0, at a dimension of 1 and C = 1.
     """
     largest = float(kstwo.ppf(1 - thresholds.gamma, thresholds.size))
     return at_most(largest, 2 * math.pow(math.log(1 / thresholds.gamma) / thresholds.size, power))
@@ -74,23 +74,16 @@ def _scaled(budget: Budget) -> Iterator[Scaled]:
     on=_scaled,
     given="one function; gamma of at most 1/2",
     corrected=Variant(
-        "One function of b-bounded differences deviates, either way, by at most b sqrt(log(2/gamma) / (2 n)).",
-        power=2,
-        sides=2,
-        parts=2,
+        "One function of b-bounded differences deviates, either way, by at most b sqrt(log(2/gamma) / (2 n)).", parts=2
     ),
-    false=Variant(
-        "One function of b-bounded differences deviates, either way, by at most b sqrt(log(2/gamma) / (4 n)).",
-        power=2,
-        sides=2,
-        parts=4,
-    ),
+    false=Variant("The corrected form with 4 n for 2 n.", parts=4),
 )
-def differences_count_by_their_root(scaled: Scaled, power: int = 1, sides: int = 1, parts: int = 1) -> Comparison:
+def differences_count_by_their_root(scaled: Scaled, parts: int = 0) -> Comparison:
     """One function of b-bounded differences deviates by at most sqrt(b log(1/gamma) / n) (equation 12)."""
-    square = scaled.b**power * math.log(sides / scaled.gamma) / (parts * scaled.size)
-    share = binom.isf(scaled.gamma / 2 * (1 + TOLERANCE), scaled.size, 0.5) / scaled.size
-    return at_most(scaled.b * (float(share) - 0.5), math.sqrt(square), tolerance=TOLERANCE)
+    b, n = scaled.b, scaled.size
+    square = b**2 * math.log(2 / scaled.gamma) / (parts * n) if parts else b * math.log(1 / scaled.gamma) / n
+    share = binom.isf(scaled.gamma / 2 * (1 + TOLERANCE), n, 0.5) / n
+    return at_most(b * (float(share) - 0.5), math.sqrt(square), tolerance=TOLERANCE)
 
 
 class Functions(Instance, values="values of each function"):
@@ -127,19 +120,14 @@ def _functions(budget: Budget) -> Iterator[Functions]:
     "E22",
     "Equation 14",
     on=_functions,
-    given="Rademacher complexity as in the book that is cited; given samples",
+    given="Rademacher complexity as in the book that is cited, without absolute values; given samples",
     corrected=Variant(
         "The complexity of the hull is b times that of the functions and their negatives.", signs=(1, -1)
     ),
-    false=Variant(
-        "The complexity of the hull is 2 b times that of the functions and their negatives.", times=2, signs=(1, -1)
-    ),
+    false=Variant("The corrected form with 2 b for b.", times=2, signs=(1, -1)),
 )
 def hulls_are_as_complex(functions: Functions, times: int = 1, signs: tuple[int, ...] = (1,)) -> Comparison:
-    """The Rademacher complexity of the absolute convex hull of functions, scaled by b, is b times theirs.
-
-    That book has no absolute values in it.
-    """
+    """The Rademacher complexity of the absolute convex hull of functions, scaled by b, is b times theirs."""
     values = [[sign * value for value in row] for row, sign in product(functions.values, signs)]
     return equal(functions.complexity(functions.hull) / 2, times * functions.b * functions.complexity(values))
 
@@ -155,10 +143,7 @@ def longest_walk(steps: int) -> float:
     "E22", "Equation 15", on=_thresholds, given=ANY, quantifier=CONSTANT, false=Variant("Without the root.", power=1.0)
 )
 def complexity_falls_like_a_root(thresholds: Thresholds, power: float = 0.5) -> Comparison:
-    """The Rademacher complexity of the losses is at most C sqrt(dim / n).
-
-    Tried on thresholds of a number, where it is that of walks with fair signs, at a dimension of 1 and C = 1.
-    """
+    """The Rademacher complexity of the losses is at most C sqrt(dim / n)."""
     return at_most(longest_walk(thresholds.size) / thresholds.size, thresholds.size**-power)
 
 
@@ -178,7 +163,7 @@ def most_lost(misled: Callable[[float], float], gamma: float) -> float:
 
 
 class Response(Instance, size="n", beta="beta = lambda"):
-    """Two labels by uniform randomized response, whose inverse makes up the loss."""
+    """Two labels by uniform randomized response, whose inverse makes up the loss, and two constant hypotheses."""
 
     size: int
     beta: float
@@ -190,10 +175,7 @@ class Response(Instance, size="n", beta="beta = lambda"):
         return math.log(2 / self.beta - 1)
 
     def learned(self, factor: float) -> Comparison:
-        """Compare the largest excess risk, over labels, with a factor of ``sqrt(log(1 / gamma) / n)``.
-
-        Of "always 0" and "always 1" the modified loss prefers what most noisy labels say; ties count against it.
-        """
+        """Compare the largest excess risk, as most noisy labels say, with a factor of ``sqrt(log(1/gamma) / n)``."""
         chances = LabelRandomization((Fraction(1, 2), Fraction(1, 2)), Fraction(self.beta)).matrix[1]
         lost = most_lost(lambda p: float(binom.cdf(self.size // 2, self.size, chances @ (1 - p, p))), self.gamma)
         return at_most(lost, factor * math.sqrt(math.log(1 / self.gamma) / self.size), tolerance=TOLERANCE)
@@ -208,15 +190,12 @@ def _responses(budget: Budget) -> Iterator[Response]:
 def responses_are_learned_from(response: Response, power: int = 1) -> Comparison:
     """Excess risk is at most C K (sqrt(dim log(1/gamma) / n) + |beta - lambda| (phi + K sigma/s + K tau)) / (1 - beta).
 
-    With probability 1 - gamma. Tried with uniform response of two labels, on two hypotheses, at beta = lambda, a
-    dimension of 1 and C = 1.
+    With probability 1 - gamma. Tried at beta = lambda, K = 2, a dimension of 1 and C = 1.
     """
     return response.learned(2 / (1 - response.beta) ** power)
 
 
-class NoisyChoice(
-    Instance, ones="p", counts="labels", noisy="noisy labels", noise="exp(1/sigma)", beta="beta = lambda"
-):
+class Choice(Instance, ones="p", counts="labels", noisy="noisy labels", noise="exp(1/sigma)", beta="beta = lambda"):
     """One example, with the label 1 of probability `p`, "always 0" and "always 1", and so many rows of each label.
 
     The modified loss that tells which to choose has noise; `tau` and phi are 0.
@@ -237,7 +216,7 @@ class NoisyChoice(
     def looks(self) -> list[tuple[Fraction, tuple[Fraction, Fraction]]]:
         """The mean modified losses of both hypotheses, and with what probability the noise makes them so."""
         zeros, ones = (Fraction(count, sum(self.noisy)) for count in self.noisy)
-        laws = law_of_distributions(self.counts, Fraction(0), self.noise).items()
+        laws = noisy_law(self.counts, Fraction(0), self.noise).items()
         kept = 1 - self.beta
         return [(mass, ((ones - self.beta * q[1]) / kept, (zeros - self.beta * q[0]) / kept)) for q, mass in laws]
 
@@ -252,18 +231,13 @@ class NoisyChoice(
         means = [total(mass * look[h] for mass, look in self.looks) for h in (0, 1)]
         return max(abs(mean - risk) for mean, risk in zip(means, self.risks, strict=True))
 
-    @property
-    def bias(self) -> float:
-        """``8 K / (1 - beta) (phi + K tau + K sigma / s)``, without the factor ``|beta - lambda|``, which is 0."""
-        return 32 / float(1 - self.beta) / math.log(self.noise) / sum(self.counts)
 
-
-def _noisy_choices(budget: Budget) -> Iterator[NoisyChoice]:
+def _noisy_choices(budget: Budget) -> Iterator[Choice]:
     """All small tables, each with labels for which mean modified losses are risks on average, and with others."""
     rest = Fraction(0), Fraction(1, 2), Fraction(3, 4)
     for size, beta in product(range(3, budget.pick(quick=6, full=10)), (Fraction(1, 2), Fraction(9, 10))):
         for counts, noisy in product(histograms(2, size), repeat=2):
-            choice = NoisyChoice(Fraction(0), counts, noisy, Fraction(2), beta)
+            choice = Choice(Fraction(0), counts, noisy, Fraction(2), beta)
             mean = total(mass * look[0] for mass, look in choice.looks)
             yield from (replace(choice, ones=ones) for ones in (mean, *rest) if 0 <= ones <= 1)
 
@@ -280,7 +254,7 @@ def _noisy_choices(budget: Budget) -> Iterator[NoisyChoice]:
     ),
     false=Variant("They are at most that average once.", of_means=0, times=1),
 )
-def means_are_bounded_by_means(choice: NoisyChoice, of_means: int = 1, times: int = 2) -> Comparison:
+def means_are_bounded_by_means(choice: Choice, of_means: int = 1, times: int = 2) -> Comparison:
     """The last terms of (21) are on average at most twice the largest gap of a risk and average modified loss."""
     risks, best = choice.risks, int(choice.risks[1] < choice.risks[0])
     chosen = [(mass, look, int(look[1] < look[0])) for mass, look in choice.looks]
@@ -289,16 +263,11 @@ def means_are_bounded_by_means(choice: NoisyChoice, of_means: int = 1, times: in
     return at_most(deviations, times * (choice.largest_of_means if of_means else gaps))
 
 
-@claim(
-    "E22",
-    "Equation 22",
-    on=_noisy_choices,
-    given="the same",
-    false=Variant("The same with the factor |beta - lambda| = 0 of Theorem 2 before the first term.", biases=0),
-)
-def excess_is_bias_and_deviation(choice: NoisyChoice, biases: int = 1) -> Comparison:
+@claim("E22", "Equation 22", on=_noisy_choices, given="the same", false=Variant("Without the first term.", biases=0))
+def excess_is_bias_and_deviation(choice: Choice, biases: int = 1) -> Comparison:
     """Mean excess risk is at most 8 K / (1 - beta) (phi + K tau + K sigma/s) and twice that largest difference."""
-    return at_most(choice.excess, biases * choice.bias + 2 * float(choice.largest_of_means))
+    bias = 32 / float(1 - choice.beta) / math.log(choice.noise) / sum(choice.counts)
+    return at_most(choice.excess, biases * bias + 2 * float(choice.largest_of_means))
 
 
 @claim(
@@ -310,10 +279,7 @@ def excess_is_bias_and_deviation(choice: NoisyChoice, biases: int = 1) -> Compar
     false=Variant("With sqrt(epsilon).", power=0.5),
 )
 def responses_are_learned_from_at_epsilon(response: Response, power: float = 1.0) -> Comparison:
-    """With probability 1 - gamma uniform response costs at most C K / epsilon sqrt(dim log(1/gamma) / n).
-
-    Tried with two labels and epsilon below 1, on two hypotheses, at a dimension of 1 and C = 2.
-    """
+    """With probability 1 - gamma uniform response costs at most C K / epsilon sqrt(dim log(1/gamma) / n)."""
     return response.learned(4 / math.pow(response.epsilon, power))
 
 
@@ -375,9 +341,6 @@ def bias_is_heterogeneity_and_threshold(residual: Residual, kinds: int = 1) -> C
     false=Variant("With so many rows the excess risk is at most phi / 2 / (1 + (exp(epsilon) - 1) phi).", half=True),
 )
 def clusters_cost_their_heterogeneity(residual: Residual, *, half: bool = False) -> Comparison:
-    """Excess risk is at most C (K sqrt(dim log(1/gamma) / n) + K**2 phi / (1 + (exp(epsilon) - 1) phi)).
-
-    Tried with C = 16 and the least of phi and 1/K as the threshold, on so many rows that the first summand is 0.
-    """
+    """Excess risk is at most C (K sqrt(dim log(1/gamma) / n) + K**2 phi / (1 + (exp(epsilon) - 1) phi))."""
     factor = Fraction(1, 2) if half else 16 * residual.contest.k**2
     return at_most(residual.excess, factor * residual.contest.heterogeneity * residual.resampling)

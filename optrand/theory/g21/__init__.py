@@ -10,6 +10,6 @@ MODULES = (
     "learning",
     "lower_bounds",
     "populations",
-    "debiased",
     "finite_classes",
+    "debiased",
 )

@@ -13,7 +13,7 @@ from optrand.estimate import top_k_loss_weights
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
 from optrand.theory.g21 import response
-from optrand.theory.g21.response import ROUNDING
+from optrand.theory.g21.response import ROUNDING, Table
 from optrand.theory.instances import RATIOS, Instance, prior, seeded, shares
 from optrand.theory.sums import total
 
@@ -42,11 +42,12 @@ class TopK(response.TopK):
         """``(1 + k p) / (1 - k p)``, or without ``k p`` in the numerator."""
         return (1 + others * self.k * self.other) / self.left
 
-    def weighed(self, losses: Sequence[Fraction], *, all_labels: bool = False) -> dict[int, Fraction]:
-        """Losses by the package's weights, of each label that can be released."""
+    def weights(self, *, all_labels: bool = False) -> Table:
+        """The package's weights of losses, a row a label that can be released."""
         mask = np.array([all_labels or y in self.kept for y in range(self.size)])
-        weights = top_k_loss_weights(self.kept, mask, self.epsilon).tolist()
-        return {v: total(map(mul, map(Fraction, row), losses)) for v, row in zip(self.kept, weights, strict=True)}
+        return np.array(
+            [list(map(Fraction, row)) for row in top_k_loss_weights(self.kept, mask, self.epsilon).tolist()]
+        )
 
     def debiased(self, losses: Sequence[Fraction], label: int) -> Fraction:
         """Equation 17: of the losses of one prediction under every label, that of a released one, debiased."""
@@ -91,22 +92,21 @@ def _losses(budget: Budget) -> Iterator[Losses]:
 
 of_losses, of_responses = partial(claim, "G21", on=_losses), partial(claim, "G21", on=_responses)
 
-ALL_LABELS = Variant(
-    "The same with the losses of all labels, and their number for ``k``, as in equation 7.", all_labels=True
-)
+ALL_LABELS = Variant("The same with the losses of all labels, as in equation 7, and `K` for `k`.", all_labels=True)
+LESS_STEEP = Variant("The debiased loss is Lipschitz in the prediction, with ``L / (1 - k p)``.", others=0)
+WIDER = Variant("Debiased losses of released labels are at most ``(1 + (k - 2) p) / (1 - k p)`` apart.", others=1)
+TOO_NEAR = Variant("Debiased losses of released labels are at most ``1 / (1 - k p)`` apart.", others=0)
+DEBIASED = Variant("The same with the mean debiased loss of what is released.", debiased=True)
+DRAWN = Variant("As corrected, within ``1 - 1 / k`` for others: as if it could be drawn.", debiased=True, drawn=1)
+ANY_LABEL = Variant("The debiased loss of what is released of any label is on average its loss.", kept=False)
 
 
 @of_losses("Equation 17", given="a label that can be released", false=ALL_LABELS)
 def weights_are_those_of_the_paper(given: Losses, all_labels: bool = False) -> Comparison:
-    """The debiased loss is the loss, less ``p`` times the sum over all kept labels of theirs, over ``1 - k p``.
-
-    That is a definition; what is checked is that :func:`optrand.estimate.top_k_loss_weights` computes it.
-    """
-    found = given.response.weighed(given.losses, all_labels=all_labels).items()
-    return worst(*(given.response.near(loss, given.response.debiased(given.losses, v)) for v, loss in found))
-
-
-ANY_LABEL = Variant("The debiased loss of what is released of any label is on average its loss.", kept=False)
+    """The package debiases a loss as printed: less ``p`` times the sum of those of kept labels, over ``1 - k p``."""
+    found = given.response.weights(all_labels=all_labels) @ given.losses
+    wanted = (given.response.debiased(given.losses, v) for v in given.response.kept)
+    return worst(*map(given.response.near, found, wanted))
 
 
 @of_losses("Lemma 18", given="a label among the likeliest k of its prior", false=ANY_LABEL)
@@ -116,64 +116,33 @@ def kept_labels_are_debiased(given: Losses, kept: bool = True) -> Comparison:
     return worst(*(equal(given.response.expected(given.losses, y), given.losses[y]) for y in labels))
 
 
-@of_losses("Lemma 18: as the package has it", kind="ours", given="its integer table and its weights", false=ALL_LABELS)
+@of_losses("Lemma 18: as the package has it", kind="ours", given="integer tables and weights", false=ALL_LABELS)
 def the_package_is_unbiased(given: Losses, all_labels: bool = False) -> Comparison:
     """Weighed losses of what is released of a kept label are on average its loss, of another the mean of the kept."""
-    weighed = given.response.weighed(given.losses, all_labels=all_labels)
-    mean = total(given.losses[v] for v in weighed) / len(weighed)
-    found = (total(row[v] * loss for v, loss in weighed.items()) for row in given.response.tabulated)
-    wanted = (loss if y in weighed else mean for y, loss in enumerate(given.losses))
-    return worst(*map(given.response.near, found, wanted))
+    response, kept = given.response, list(given.response.kept)
+    found = np.array(response.tabulated)[:, kept] @ response.weights(all_labels=all_labels) @ given.losses
+    mean = total(given.losses[v] for v in kept) / len(kept)
+    return worst(*map(response.near, found, (loss if y in kept else mean for y, loss in enumerate(given.losses))))
 
 
-@of_responses(
-    "Lemma 19",
-    given="a loss that is L-Lipschitz in the prediction under every label, with L = 1",
-    false=Variant("The debiased loss is Lipschitz in the prediction, with ``L / (1 - k p)``.", others=0),
-)
+@of_responses("Lemma 19", given="a loss that is 1-Lipschitz in the prediction under every label", false=LESS_STEEP)
 def debiased_losses_are_no_steeper(response: TopK, others: int = 1) -> Comparison:
-    """The debiased loss is Lipschitz in the prediction, with ``L (1 + k p) / (1 - k p)``.
-
-    Attained under a label that is not kept. Of a released label it is ``L (1 + (k - 2) p) / (1 - k p)``.
-    """
+    """The debiased loss is Lipschitz in the prediction, with ``L (1 + k p) / (1 - k p)``."""
     return at_most(response.largest(range(response.size)), response.slope(others))
 
 
 @of_responses(
-    "Theorem 17: range of the debiased loss",
-    kind="text",
-    given="losses in [0, 1]",
-    corrected=Variant(
-        "Debiased losses of released labels are at most ``(1 + (k - 2) p) / (1 - k p)`` apart.",
-        lambda response: at_most(response.largest(response.kept), response.spread),
-    ),
-    false=Variant(
-        "Debiased losses of released labels are at most ``1 / (1 - k p)`` apart.",
-        lambda response: at_most(response.largest(response.kept), 1 / response.left),
-    ),
+    "Theorem 17: range of the debiased loss", kind="text", given="losses in [0, 1]", corrected=WIDER, false=TOO_NEAR
 )
-def debiased_losses_stay_in_the_interval(response: TopK) -> Comparison:
+def debiased_losses_stay_in_the_interval(response: TopK, others: int | None = None) -> Comparison:
     """Debiased losses of released labels are at most 1 apart, as those of a function into [0, 1] are."""
-    return at_most(response.largest(response.kept), 1)
+    wider = response.spread if others else 1 / response.left
+    return at_most(response.largest(response.kept), 1 if others is None else wider)
 
 
-@of_losses(
-    "Lemma 20: inner term",
-    kind="text",
-    given="losses in [0, 1]",
-    corrected=Variant(
-        "A loss and the mean debiased loss of what is released are equal for kept labels, within 1 for others.",
-        debiased=True,
-    ),
-    false=Variant(
-        "That within ``1 - 1 / k`` for others, as if the label were one of those drawn.", debiased=True, drawn=1
-    ),
-)
+@of_losses("Lemma 20: inner term", kind="text", given="losses in [0, 1]", corrected=DEBIASED, false=DRAWN)
 def the_inner_term(given: Losses, debiased: bool = False, drawn: int = 0) -> Comparison:
-    """A loss and the mean loss of what is released of the label are equal for kept labels, within 1 for others.
-
-    So the proof has it to the letter: the tilde of the debiased loss is missing there.
-    """
+    """A loss and the mean loss of what is released of the label are equal for kept labels, within 1 for others."""
     each, losses = given.response, given.losses
     plain = (total(map(mul, row, losses)) for row in each.listed)
     means = (each.expected(losses, y) for y in range(each.size)) if debiased else plain

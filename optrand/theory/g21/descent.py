@@ -1,7 +1,7 @@
 """Gradient descent with labels of randomized response: privacy and rates of Algorithm 5 ([G21], Theorem 9).
 
-The steps of the proof that bound the estimate of a gradient are tried in fractions, over all noisy labels; the rates,
-whose constants are unnamed, in one dimension: of a few steps all noisy labels are followed, of many some are drawn.
+The steps of the proof are tried in fractions, over all noisy labels; the rates, whose constants are unnamed, in one
+dimension: of a few steps all noisy labels are followed, of many some are drawn.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from fractions import Fraction
 from functools import cached_property, partial
 from itertools import islice, product
 from operator import mul, ne
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +24,11 @@ from optrand.estimate import loss_weights, top_k_loss_weights
 from optrand.mechanism.tabulation import tabulate
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
-from optrand.theory.g21.response import Rows, table, top_k_rows
+from optrand.theory.g21.response import Rows, Table, table, top_k_rows
 from optrand.theory.instances import RATIOS, Instance, seeded
 from optrand.theory.sums import largest_ratio, pushed
 
 __all__ = ["Descent", "Gradients", "Learning", "Outcome", "bounded_gradients", "rate", "with_responses"]
-
-Table = NDArray[Any]
-"""Fractions in an array of objects, a row a label."""
 
 SMALL_RATIOS = tuple(Fraction(text) for text in ("2", "11/10", "4/3", "271/100", "1000001/1000000"))
 """Of budgets between 0 and 1, for which the theorem speaks."""
@@ -113,12 +109,9 @@ def bounded_gradients(budget: Budget) -> Iterator[Gradients]:
     return _gradients(SMALL_RATIOS, budget.pick(quick=100, full=3_000))
 
 
-of_any = partial(
-    claim,
-    "G21",
-    given="any gradients, epsilon above 0",
-    false=Variant("The same with the mean gradient of the `K` labels for their sum over ``E + K - 1``.", plain=True),
-)
+PLAIN = Variant("The same with the mean gradient of the `K` labels for their sum over ``E + K - 1``.", plain=True)
+PASSES = Variant("The same with two passes over the rows, each with noise of its own.", passes=2)
+of_any = partial(claim, "G21", given="any gradients, epsilon above 0", false=PLAIN)
 
 
 @of_any("Theorem 9: unbiased", kind="text", on=_any_gradients)
@@ -130,10 +123,7 @@ def estimate_is_unbiased(given: Gradients, *, plain: bool = False) -> Comparison
 
 @of_any("Theorem 9: weights", kind="ours", on=_few_gradients)
 def weights_are_eq_7(given: Gradients, *, plain: bool = False) -> Comparison:
-    """The weights of losses that the package makes for randomized response, in two ways, are those of eq. (7).
-
-    Over the noisy labels of its integer table they are the gradient of the label in the mean.
-    """
+    """The weights of losses that the package makes for randomized response, in two ways, are those of eq. (7)."""
     epsilon, labels, vectors = math.log(given.ratio), np.arange(len(given.table)), given.table.astype(float)
     mechanism, wanted = tabulate(rr(labels, epsilon)), given.estimates(plain=plain).astype(float)
     ways = loss_weights(mechanism) @ vectors, top_k_loss_weights(labels, labels >= 0, epsilon) @ vectors
@@ -141,33 +131,20 @@ def weights_are_eq_7(given: Gradients, *, plain: bool = False) -> Comparison:
     return at_most(float(np.abs(gaps).max()), 2 * FLOATS * max(1.0, float(np.abs(wanted).max())))
 
 
-of_bounded = partial(
-    claim,
-    "G21",
-    kind="text",
-    on=bounded_gradients,
-    given="gradients of norm at most L, at least two labels, epsilon between 0 and 1",
-)
+SMALL = "gradients of norm at most L, at least two labels, epsilon between 0 and 1"
+of_bounded = partial(claim, "G21", kind="text", on=bounded_gradients, given=SMALL)
+FACTOR = Variant("It has one of at most ``K**2 L**2 / epsilon**2``, which its variance keeps to.", factor=1)
 
 
 @of_bounded("Theorem 9: variance", false=Variant("It has a variance of at most ``36 K L**2 / epsilon**2``.", power=1))
 def variance_is_bounded(given: Gradients, *, power: int = 2) -> Comparison:
-    """The estimate of eq. (7) has a variance of at most ``36 K**2 L**2 / epsilon**2``.
-
-    (The proof has constants to spare: of all that is tried here, nothing exceeds a 36th of that.)
-    """
+    """The estimate of eq. (7) has a variance of at most ``36 K**2 L**2 / epsilon**2``."""
     return at_most(given.moments[0], given.bound(power=power))
-
-
-FACTOR = Variant("It has one of at most ``K**2 L**2 / epsilon**2``, which its variance keeps to.", factor=1)
 
 
 @of_bounded("Theorem 9: mean square", false=FACTOR)
 def mean_square_is_bounded(given: Gradients, *, factor: int = 36) -> Comparison:
-    """The estimate itself has a mean square of at most ``36 K**2 L**2 / epsilon**2``.
-
-    That, rather than its variance, is what the theorem that the proof cites asks for.
-    """
+    """The estimate itself has a mean square of at most ``36 K**2 L**2 / epsilon**2``."""
     return at_most(given.moments[1], given.bound(factor=factor))
 
 
@@ -205,11 +182,7 @@ def _runs(budget: Budget) -> Iterator[Run]:
 
 
 @claim(
-    "G21",
-    "Theorem 9: privacy",
-    on=_runs,
-    given="convex loss, each row seen once, any steps, epsilon between 0 and 1",
-    false=Variant("The same with two passes over the rows, each with noise of its own.", passes=2),
+    "G21", "Theorem 9: privacy", on=_runs, given="each row seen once, any steps, epsilon between 0 and 1", false=PASSES
 )
 def descent_is_private(run: Run, passes: int = 1) -> Comparison:
     """Algorithm 5, which looks at each row once, is epsilon-LabelDP: even all its iterates together are."""
@@ -264,11 +237,7 @@ def rate(descent: Descent) -> float:
 
 
 def with_responses(descent: Descent, table: Floats, epsilon: float, *, runs: int = 400, seed: int = 0) -> Outcome:
-    r"""Mean excess risk of [G21], Algorithm 5, with randomized response on the labels that a table can give.
-
-    Of `table`, a row a label, columns of zeros are labels that are not kept. With `k` labels kept the estimate is eq.
-    (7) for these, and the steps are :math:`D \epsilon / (6 k L \sqrt t)`.
-    """
+    """Mean excess risk of [G21], Algorithm 5, with randomized response on the labels that a table can give."""
     kept = np.flatnonzero(table.any(axis=0))
     noisy = (np.array(descent.law) @ table)[kept]
     noisy /= noisy.sum()
@@ -336,21 +305,16 @@ def _learnings(budget: Budget) -> Iterator[Learning]:
         yield Learning(Descent(*law, 2**power), 0.99)
 
 
+CONVEX = "convex L-Lipschitz loss, diameter D, epsilon between 0 and 1"
+PLUS = Variant("The same with 1 + log(n) for log(n), which is 0 for one row.", plus=1)
+FLAT = Variant("The same with 1 + log(n), and without 1 / epsilon.", plus=1, epsilon=False)
+QUARTER = Variant("They divide it by 4: the rate with n in place of sqrt(n).", by=4)
 of_rates = partial(claim, "G21", quantifier=UNNAMED)
 
 
-@of_rates(
-    "Theorem 9: rate",
-    on=_learnings,
-    given="convex L-Lipschitz loss, diameter D, epsilon between 0 and 1, the steps of the theorem",
-    corrected=Variant("The same with 1 + log(n) for log(n), which is 0 for one row.", plus=1),
-    false=Variant("The same with 1 + log(n), and without 1 / epsilon.", plus=1, epsilon=False),
-)
+@of_rates("Theorem 9: rate", on=_learnings, given=f"{CONVEX}, the steps of the theorem", corrected=PLUS, false=FLAT)
 def excess_is_bounded(learning: Learning, plus: int = 0, epsilon: bool = True) -> Comparison:
-    """After `n` rows Algorithm 5 is at most a constant times ``D L K log(n) / (epsilon sqrt(n))`` from the least risk.
-
-    The constant that is tried is 1. Means of descents that were drawn count less five standard errors.
-    """
+    """Algorithm 5 is within a constant (1 is tried) times ``D L K log(n) / (epsilon sqrt(n))`` of the least risk."""
     return at_most(learning.surely, learning.bound(plus, epsilon=epsilon), tolerance=FLOATS)
 
 
@@ -364,15 +328,11 @@ def _long_learnings(budget: Budget) -> Iterator[Learning]:
     "Theorem 9: trend",
     kind="ours",
     on=_long_learnings,
-    given="as for the rate, with rows enough to come near the least risk",
-    false=Variant("They divide it by 4: the rate with n in place of sqrt(n).", by=4),
+    given="as for the rate, rows enough to come near the least risk",
+    false=QUARTER,
 )
 def four_times_the_rows_halve_the_excess(learning: Learning, by: int = 2) -> Comparison:
-    """The rate as a trend: four times the rows divide the distance from the least risk by 2, logarithms apart.
-
-    Compared are the distance after ``4 n`` rows and half of that after `n`, times ``log(4 n) / log(n)``, with five
-    standard errors of the difference.
-    """
+    """The rate as a trend: four times the rows divide the distance from the least risk by 2, logarithms apart."""
     n = learning.descent.steps
     before, after = (learning.after(steps, runs=1_600) for steps in (n, 4 * n))
     share = math.log(4 * n) / (by * math.log(n))

@@ -1,8 +1,7 @@
 """Deviation of averages over a class of functions, and of noisy empirical risks ([G21], Theorem 17, Lemmas 20 to 22).
 
-Classes and distributions are finite: samples, up to their order, and random signs are enumerated, in fractions. Theorem
-17 takes Lemma 21 for functions into [0, 1], an interval that debiased losses leave: its deviation term lacks how far
-they are apart, without which it and its consequence for the empirical risk minimizer are false.
+Finite classes and distributions: samples, up to their order, and random signs are enumerated, in fractions. Theorem 17
+takes Lemma 21 for functions into [0, 1], an interval that debiased losses leave; so its deviation term is too small.
 """
 
 from __future__ import annotations
@@ -13,13 +12,14 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import chain, combinations_with_replacement, product
-from operator import mul
+
+import numpy as np
 
 from optrand.base.arithmetic import log_bracket
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most
 from optrand.theory.g21.debiased import TopK
-from optrand.theory.g21.response import ROUNDING
+from optrand.theory.g21.response import ROUNDING, Table
 from optrand.theory.instances import RATIOS, Instance, prior, seeded, shares
 from optrand.theory.sums import times, total
 
@@ -41,17 +41,16 @@ def samples(chances: Sequence[Fraction], size: int) -> Iterator[tuple[tuple[int,
             yield counts, chance
 
 
-def rademacher(functions: Sequence[Function], chances: Sequence[Fraction], size: int) -> Fraction:
+def rademacher(functions: Sequence[Function] | Table, chances: Sequence[Fraction], size: int) -> Fraction:
     """Rademacher complexity of a class, equations 20 and 21, for samples of a size."""
     return total(chance * correlation(functions, counts) for counts, chance in samples(chances, size))
 
 
-def correlation(functions: Sequence[Function], counts: Sequence[int]) -> Fraction:
+def correlation(functions: Sequence[Function] | Table, counts: Sequence[int]) -> Fraction:
     """Equation 20. Points that occur more than once share their sum of signs, whose weights are binomial."""
-    found = Fraction(0)
+    found, table = Fraction(0), np.array(functions)
     for ups in product(*(range(count + 1) for count in counts)):
-        signs = [2 * up - count for count, up in zip(counts, ups, strict=True)]
-        found += math.prod(map(math.comb, counts, ups)) * max(total(map(mul, each, signs)) for each in functions)
+        found += math.prod(map(math.comb, counts, ups)) * max(table @ (2 * np.array(ups) - counts))
     return found / (sum(counts) << sum(counts))
 
 
@@ -66,16 +65,11 @@ def log_term(beta: Fraction, size: Fraction | int) -> Fraction:
 
 
 HALF, TENTH = Fraction(1, 2), Fraction(1, 10)
-
 BETAS = (HALF, Fraction(9, 10), TENTH, Fraction(1, 1000))
 
 
 class Learning(Instance, steepness="L", joint="chances", size="n"):
-    """A finite class, losses ``L abs(f(x) - c)`` up to 1, chances of features and labels, and what is released of them.
-
-    Rows are functions (`functions`) and features. Released labels and debiased losses are those of the package: of its
-    integer tables, and its weights, taken as they are.
-    """
+    """Functions, losses ``L abs(f(x) - c)`` up to 1, chances of features and labels, and what the package releases."""
 
     functions: tuple[Function, ...]
     centres: tuple[Function, ...]
@@ -85,37 +79,35 @@ class Learning(Instance, steepness="L", joint="chances", size="n"):
     size: int
     beta: Fraction
 
-    def losses(self, function: Function) -> list[Function]:
-        """Losses of a function's predictions under every label, feature by feature."""
-        points = zip(function, self.centres, strict=True)
-        return [tuple(min(self.steepness * abs(at - c), Fraction(1)) for c in centres) for at, centres in points]
+    @cached_property
+    def losses(self) -> Table:
+        """Losses of functions, at features, under labels."""
+        losses = self.steepness * abs(np.array(self.functions)[:, :, np.newaxis] - np.array(self.centres))
+        losses[losses > 1] = Fraction(1)
+        return np.array(losses)
 
     @cached_property
-    def risks(self) -> list[Fraction]:
+    def risks(self) -> Table:
         """Mean loss of each function on true labels."""
-        return [total(map(mul, chain(*self.joint), chain(*self.losses(each)))) for each in self.functions]
+        risks: Table = (self.losses * np.array(self.joint)).sum(axis=(1, 2))
+        return risks
 
     @cached_property
-    def released(self) -> list[Fraction]:
+    def released(self) -> Function:
         """Chances of features and released labels, feature by feature."""
         pairs = zip(self.joint, self.responses, strict=True)
-        return [
-            total(p * row[v] for p, row in zip(chances, r.tabulated, strict=True))
-            for chances, r in pairs
-            for v in r.kept
-        ]
+        return tuple(chain(*((chances @ np.array(each.tabulated))[list(each.kept)] for chances, each in pairs)))
 
     @cached_property
-    def debiased(self) -> list[Function]:
+    def debiased(self) -> Table:
         """Debiased losses on these, a row a function."""
-        weighed = (map(TopK.weighed, self.responses, self.losses(each)) for each in self.functions)
-        return [tuple(chain(*(losses.values() for losses in row))) for row in weighed]
+        features = enumerate(self.responses)
+        return np.hstack([self.losses[:, x] @ each.weights().T for x, each in features])
 
     @cached_property
-    def noisy(self) -> list[tuple[list[Fraction], Fraction]]:
+    def noisy(self) -> list[tuple[Table, Fraction]]:
         """Noisy empirical risks of the functions, with probabilities."""
-        drawn = samples(self.released, self.size)
-        return [([total(map(mul, f, counts)) / self.size for f in self.debiased], p) for counts, p in drawn]
+        return [(self.debiased @ counts / self.size, p) for counts, p in samples(self.released, self.size)]
 
     @cached_property
     def complexity(self) -> Fraction:
@@ -172,29 +164,24 @@ def _randomly(budget: Budget, seed: int) -> Iterator[Learning]:
         )
 
 
-of_theorem_17 = partial(
-    claim, "G21", given="losses in [0, 1], L-Lipschitz in the prediction; finite classes and finitely many features"
-)
+FINITE = "losses in [0, 1], L-Lipschitz in the prediction; finite classes and finitely many features"
+of_theorem_17 = partial(claim, "G21", given=FINITE)
+SPREAD = Variant("The same with ``(1 + (k - 2) p) / (1 - k p)`` times the root: the range of the losses.", spread=True)
+INSIDE = Variant("The same with that factor, without the probability of other labels.", spread=True, outside=0)
+FACTOR = Variant("The same with the factor of Theorem 17 as corrected.", spread=True)
+ONCE = Variant("They lose at most that bound itself, as corrected.", spread=True, times=1)
+LESS_STEEP = Variant("The same with ``L / (1 - k p)``.", others=0)
+SMALLER = Variant("The same with ``1 - p`` times that chance.", lost=1)
 
 
-@of_theorem_17(
-    "Theorem 17",
-    on=_settings,
-    corrected=Variant(
-        "The same with ``(1 + (k - 2) p) / (1 - k p)`` times the root: so far apart can debiased losses be.",
-        spread=True,
-    ),
-    false=Variant(
-        "The same with that factor, and without the probability of a label that is not kept.", spread=True, outside=0
-    ),
-)
+@of_theorem_17("Theorem 17", on=_settings, corrected=SPREAD, false=INSIDE)
 def noisy_risks_are_near_risks(learning: Learning, spread: bool = False, outside: int = 1) -> Comparison:
     """All noisy empirical risks are near the risks: within ``2 slope R + sqrt(log(2 / beta) / (2 n)) + outside``.
 
     But for probability beta; ``slope = L (1 + k p) / (1 - k p)``, and ``outside`` is the probability of a label that is
-    not kept. Compared are the probability that some risk is further off, and beta.
+    not kept.
     """
-    off = ((max(abs(a - b) for a, b in zip(noisy, learning.risks, strict=True)), p) for noisy, p in learning.noisy)
+    off = ((max(abs(noisy - learning.risks)), p) for noisy, p in learning.noisy)
     return learning.near(off, spread=spread, outside=outside)
 
 
@@ -212,23 +199,12 @@ def _minimizers(budget: Budget) -> Iterator[Learning]:
     yield from _randomly(budget, 27)
 
 
-@of_theorem_17(
-    "Theorem 17: empirical risk minimizer",
-    kind="text",
-    on=_minimizers,
-    corrected=Variant("The same with the factor of Theorem 17 as corrected.", spread=True),
-    false=Variant("It exceeds it by at most that bound itself, as corrected.", spread=True, times=1),
-)
+@of_theorem_17("Theorem 17: empirical risk minimizer", kind="text", on=_minimizers, corrected=FACTOR, false=ONCE)
 def minimizers_lose_twice_the_bound(learning: Learning, spread: bool = False, times: int = 2) -> Comparison:
-    """The least noisy empirical risk has a risk that exceeds the least by at most twice the bound of Theorem 17.
-
-    But for probability beta. Of several minimizers the worst one counts.
-    """
-    found, least = learning.risks, min(learning.risks)
-    chosen = (
-        ([r for r, seen in zip(found, noisy, strict=True) if seen == min(noisy)], p) for noisy, p in learning.noisy
-    )
-    return learning.near(((max(risks) - least, p) for risks, p in chosen), spread=spread, times=times)
+    """But for probability beta, minimizers of the noisy empirical risk lose at most twice the bound of Theorem 17."""
+    lost = learning.risks - min(learning.risks)
+    chosen = ((max(lost[noisy == min(noisy)]), p) for noisy, p in learning.noisy)
+    return learning.near(chosen, spread=spread, times=times)
 
 
 def _small(budget: Budget) -> Iterator[Learning]:
@@ -238,28 +214,20 @@ def _small(budget: Budget) -> Iterator[Learning]:
     yield from _randomly(budget, 26)
 
 
-LESS_STEEP = Variant("The same with ``L / (1 - k p)``.", others=0)
-
-
 @of_theorem_17("Theorem 17: equation 25", kind="text", on=_small, false=LESS_STEEP)
 def debiased_losses_are_hardly_more_complex(learning: Learning, others: int = 1) -> Comparison:
     """Debiased losses on released labels are at most ``L (1 + k p) / (1 - k p)`` times as complex as the functions."""
     found = rademacher(learning.debiased, learning.released, learning.size)
-    return at_most(
-        found, learning.steepness * learning.responses[0].slope(others) * learning.complexity, tolerance=ROUNDING
-    )
-
-
-SMALLER = Variant("The same with ``1 - p`` times that chance.", lost=1)
+    slope = learning.steepness * learning.responses[0].slope(others)
+    return at_most(found, slope * learning.complexity, tolerance=ROUNDING)
 
 
 @claim("G21", "Lemma 20", on=_settings, given="losses in [0, 1]; any function, any distribution", false=SMALLER)
 def only_other_labels_cost(learning: Learning, lost: int = 0) -> Comparison:
     """The risk of the debiased loss on released labels is off by at most the chance of a label that is not kept."""
-    means = (total(map(mul, learning.released, each)) for each in learning.debiased)
-    error = max(abs(risk - mean) for risk, mean in zip(learning.risks, means, strict=True))
-    most = (1 - lost * learning.responses[0].other) * learning.outside
-    return Comparison(error, most, tolerance=ROUNDING, scale=learning.responses[0].spread)
+    response, error = learning.responses[0], max(abs(learning.risks - learning.debiased @ learning.released))
+    most = (1 - lost * response.other) * learning.outside
+    return Comparison(error, most, tolerance=ROUNDING, scale=response.spread)
 
 
 class Class(Instance, size="n"):
@@ -273,11 +241,9 @@ class Class(Instance, size="n"):
     @cached_property
     def deviations(self) -> Deviations:
         """How far averages are off, of the worst function, with probabilities."""
-        found = []
-        for counts, chance in samples(self.chances, self.size):
-            off = [Fraction(count, self.size) - p for count, p in zip(counts, self.chances, strict=True)]
-            found.append((max(abs(total(map(mul, each, off))) for each in self.functions), chance))
-        return found
+        functions, chances = np.array(self.functions), np.array(self.chances)
+        drawn = samples(self.chances, self.size)
+        return [(max(abs(functions @ (Fraction(1, self.size) * np.array(n) - chances))), p) for n, p in drawn]
 
 
 def _classes(budget: Budget) -> Iterator[Class]:
@@ -298,21 +264,15 @@ def _classes(budget: Budget) -> Iterator[Class]:
         yield Class(functions, prior(random, points), random.randint(1, 4), random.choice(BETAS))
 
 
-of_averages = partial(
-    claim,
-    "G21",
-    on=_classes,
-    given="functions into [0, 1], independent samples; R is the Rademacher complexity",
-    false=Variant("The same without ``2 R``.", complexities=0),
-)
+SAMPLES = "functions into [0, 1], independent samples; R is the Rademacher complexity"
+SIMPLE = Variant("The same without ``2 R``.", complexities=0)
+of_averages = partial(claim, "G21", on=_classes, given=SAMPLES, false=SIMPLE)
+ABSOLUTE = Variant("The same with the largest absolute correlation on both sides.", absolute=True)
 
 
 @of_averages("Lemma 21")
 def averages_are_near_means(each: Class, complexities: int = 2, root: int = 2) -> Comparison:
-    """But for probability beta, all averages are within ``2 R + sqrt(log(2 / beta) / n)`` of their means.
-
-    Compared are the probability that some are not, and beta.
-    """
+    """But for probability beta, all averages are within ``2 R + sqrt(log(2 / beta) / n)`` of their means."""
     offset = complexities * rademacher(each.functions, each.chances, each.size)
     return at_most(exceeded(each.deviations, offset, root * log_term(each.beta, each.size)), each.beta)
 
@@ -341,14 +301,10 @@ class Contraction(Instance, functions="values", steepness="L"):
     centres: Function
     steepness: Fraction
 
-    @property
-    def curved(self) -> tuple[Function, ...]:
-        """Values of the functions through the curves."""
-        points = list(zip(self.curves, self.centres, strict=True))
-        return tuple(
-            tuple(CURVES[curve](self.steepness * (v - centre)) for v, (curve, centre) in zip(each, points, strict=True))
-            for each in self.functions
-        )
+    def curved(self, values: Function) -> Function:
+        """Values through the curves."""
+        points = zip(self.curves, values, self.centres, strict=True)
+        return tuple(CURVES[curve](self.steepness * (value - centre)) for curve, value, centre in points)
 
 
 def _contractions(budget: Budget) -> Iterator[Contraction]:
@@ -363,15 +319,10 @@ def _contractions(budget: Budget) -> Iterator[Contraction]:
         yield Contraction(tuple(rows[1:]), curves, rows[0], steepness)
 
 
-ABSOLUTE = Variant("The same with the largest absolute correlation on both sides.", absolute=True)
-
-
 @claim("G21", "Lemma 22", on=_contractions, given="finite classes", false=ABSOLUTE)
 def curves_contract(contraction: Contraction, absolute: bool = False) -> Comparison:
     """Curves no steeper than L, one for each point, make a class at most L times as complex."""
-    turns = (1, -1) if absolute else (1,)
-    plain, curved = (
-        correlation([tuple(turn * v for v in row) for row in rows for turn in turns], (1,) * len(contraction.curves))
-        for rows in (contraction.functions, contraction.curved)
-    )
+    classes = np.array(contraction.functions), np.array([*map(contraction.curved, contraction.functions)])
+    signed = ([*rows, *-rows] if absolute else rows for rows in classes)
+    plain, curved = (correlation(rows, (1,) * len(contraction.curves)) for rows in signed)
     return at_most(curved, contraction.steepness * plain)

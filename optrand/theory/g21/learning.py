@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import chain, islice, product
-from operator import sub
 
 import numpy as np
 from scipy.special import ndtr
@@ -16,8 +15,19 @@ from optrand.base.arithmetic import exp_bracket
 from optrand.closed_forms import rr
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
-from optrand.theory.g21.descent import FLOATS, UNNAMED, Descent, Gradients, Learning, Outcome, bounded_gradients, rate
-from optrand.theory.g21.response import ROUNDING, Rows, TopK, table, top_ks
+from optrand.theory.g21.descent import (
+    CONVEX,
+    FLOATS,
+    PLUS,
+    Descent,
+    Gradients,
+    Learning,
+    Outcome,
+    bounded_gradients,
+    of_rates,
+    rate,
+)
+from optrand.theory.g21.response import ROUNDING, Rows, Table, TopK, table, top_ks
 from optrand.theory.instances import Instance, prior, seeded, shares
 from optrand.theory.sums import largest_ratio, total
 
@@ -52,38 +62,23 @@ class Replaced(Instance, diameter="D", lipschitz="L"):
     lipschitz: Fraction = Fraction(1)
 
     @property
-    def replaced(self) -> Rows:
-        """Chances once each label that is not kept is replaced by one that is, all alike."""
-        lost = [total(p for y, p in enumerate(row) if y not in kept) for row, kept in self.rows]
-        return tuple(
-            tuple((p + out / len(kept)) * (y in kept) for y, p in enumerate(row))
-            for out, (row, kept) in zip(lost, self.rows, strict=True)
-        )
-
-    @property
-    def rows(self) -> list[tuple[tuple[Fraction, ...], tuple[int, ...]]]:
-        """Chances and kept labels of each feature."""
-        return list(zip(self.mass, self.kept, strict=True))
+    def inside(self) -> Table:
+        """Whether labels are kept."""
+        return np.array([[y in kept for y in range(len(row))] for row, kept in zip(self.mass, self.kept, strict=True)])
 
     @property
     def unit(self) -> Fraction:
         """``D L Pr[label not kept]``."""
-        return self.diameter * self.lipschitz * (1 - total(row[y] for row, kept in self.rows for y in kept))
+        return self.diameter * self.lipschitz * (1 - total(np.array(self.mass)[self.inside]))
 
     @cached_property
-    def risks(self) -> tuple[list[Fraction], list[Fraction]]:
-        """Risks, and those under replaced labels, at the breakpoints: all that is compared is linear between them."""
-        points, centres = sorted({Fraction(0), self.diameter, *chain(*self.centres)}), list(chain(*self.centres))
-        one, other = (
-            [self.lipschitz * total(p * abs(w - c) for p, c in zip(chain(*mass), centres, strict=True)) for w in points]
-            for mass in (self.mass, self.replaced)
-        )
-        return one, other
-
-    @property
-    def gaps(self) -> list[Fraction]:
-        """Differences of these risks."""
-        return list(map(sub, *self.risks))
+    def risks(self) -> Table:
+        """Risks, and those with labels replaced alike, at the breakpoints: all that is compared is linear between."""
+        mass, inside, centres = np.array(self.mass), self.inside, np.array(self.centres)
+        lost = ((mass * ~inside).sum(axis=1) / inside.sum(axis=1))[:, np.newaxis]
+        points = sorted({Fraction(0), self.diameter, *centres.flat})
+        masses = mass, (mass + lost) * inside
+        return np.array([[self.lipschitz * total((p * abs(w - centres)).flat) for w in points] for p in masses])
 
 
 def _replaced(budget: Budget) -> Iterator[Replaced]:
@@ -101,26 +96,24 @@ def _replaced(budget: Budget) -> Iterator[Replaced]:
         yield Replaced(mass, centres, kept, diameter, lipschitz)
 
 
-of_replaced = partial(
-    claim,
-    "G21",
-    kind="text",
-    on=_replaced,
-    given="convex L-Lipschitz losses on an interval of length D, any labels kept",
-    false=Variant("The same with ``D L Pr[label not kept]``.", factor=1),
-)
+ONCE = Variant("The same with ``D L Pr[label not kept]``.", factor=1)
+SMALL = Variant("The same with 1 + log(n), and a half for the 2.", plus=1, factor=0.5)
+FINITE = "convex L-Lipschitz losses on an interval of length D, any labels kept"
+of_replaced = partial(claim, "G21", kind="text", on=_replaced, given=FINITE, false=ONCE)
 
 
 @of_replaced("Corollary 10: eq. 9")
 def differences_change_by_two(given: Replaced, factor: int = 2) -> Comparison:
     """With labels replaced, the difference of two points' risks changes by at most ``2 D L Pr[label not kept]``."""
-    return at_most(max(given.gaps) - min(given.gaps), factor * given.unit)
+    risks, replaced = given.risks
+    return at_most(max(risks - replaced) - min(risks - replaced), factor * given.unit)
 
 
 @of_replaced("Corollary 10: eq. 10")
 def excess_grows_by_two(given: Replaced, factor: int = 2) -> Comparison:
     """Replacing labels hides at most ``2 D L Pr[label not kept]`` of any point's distance from the least risk."""
-    return at_most(max(given.gaps) - sub(*map(min, given.risks)), factor * given.unit)
+    risks, replaced = given.risks
+    return at_most(max(risks - replaced) - min(risks) + min(replaced), factor * given.unit)
 
 
 def _learnings(budget: Budget) -> Iterator[Learning]:
@@ -133,20 +126,9 @@ def _learnings(budget: Budget) -> Iterator[Learning]:
     yield Learning(Descent((0.0, 1.0), (0.0, 1.0), 2**8), 0.99, shares((2, 1)), 1)
 
 
-@claim(
-    "G21",
-    "Corollary 10: rate",
-    on=_learnings,
-    given="convex L-Lipschitz loss, diameter D, epsilon between 0 and 1, the steps of Theorem 9 with `k` for `K`",
-    corrected=Variant("The same with 1 + log(n) for log(n), which is 0 for one row.", plus=1),
-    false=Variant("The same with 1 + log(n), and a half for the 2.", plus=1, factor=0.5),
-    quantifier=UNNAMED,
-)
+@of_rates("Corollary 10: rate", on=_learnings, given=f"{CONVEX}, its steps for `k` labels", corrected=PLUS, false=SMALL)
 def top_k_excess_is_bounded(learning: Learning, plus: int = 0, factor: float = 2.0) -> Comparison:
-    """With `k` labels kept, the excess risk is ``O(D L (k log(n) / (epsilon sqrt(n)) + Pr[label not kept]))``.
-
-    The constants that are tried are 1, and the 2 of the proof.
-    """
+    """With `k` labels kept, the excess risk is ``O(D L (k log(n) / (epsilon sqrt(n)) + Pr[label not kept]))``."""
     return at_most(learning.surely, learning.bound(plus, factor), tolerance=FLOATS)
 
 
@@ -156,21 +138,21 @@ CLASSICAL = 2 * math.sqrt(2)
 LOGARITHM = math.log(1.25)
 """What is added to ``log(1 / delta)`` where it is corrected."""
 
+SMALL_BUDGETS = "gradients of norm at most L, epsilon and delta between 0 and 1"
+MORE = Variant("The same with ``log(1.25 / delta)``, from ``C = 2 sqrt(2)`` on.", added=LOGARITHM)
+HALVED = Variant("As corrected, with half the noise: for a distance of `L`.", added=LOGARITHM, distance=4.0)
+BOTH = Variant("The same with ``log(1.25 / delta)``, there and in the noise.", added=LOGARITHM)
+FLAT = Variant("The same with ``log(1.25 / delta)`` and without ``1 / epsilon``.", added=LOGARITHM, power=0)
+
 
 def delta_of_gaussian(distance: float, sigma: float, epsilon: float) -> float:
-    r"""Least `delta` with which Gaussian noise hides two points at a distance (Balle and Wang, 2018, Theorem 8).
-
-    .. math:: \Phi(\mu / 2 - \epsilon / \mu) - e^\epsilon \, \Phi(-\mu / 2 - \epsilon / \mu), \mu = \Delta / \sigma
-    """
+    """Least `delta` with which Gaussian noise hides two points at a distance (Balle and Wang, 2018, Theorem 8)."""
     mu = distance / sigma
     return float(ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu))
 
 
 def with_gaussian_noise(descent: Descent, sigma: float, *, runs: int = 400, seed: int = 0) -> Outcome:
-    r"""Mean excess risk of [G21], Algorithm 6: the gradient, and Gaussian noise in the space of all labels' gradients.
-
-    That space is the whole line. The steps are :math:`D / \sqrt{(L^2 + K \sigma^2) t}`.
-    """
+    """Mean excess risk of [G21], Algorithm 6: Gaussian noise in the space of all labels' gradients, the whole line."""
     random, below = np.random.default_rng(seed), np.cumsum(descent.law)[:-1]
     moment = math.hypot(descent.lipschitz, math.sqrt(len(descent.law)) * sigma)
     w = np.full(runs, descent.diameter)
@@ -206,44 +188,27 @@ def _noises(budget: Budget) -> Iterator[Noise]:
         yield Noise(CLASSICAL * random.uniform(1, 3), random.uniform(0.001, 0.999), random.random())
 
 
-@claim(
-    "G21",
-    "Proposition 11: privacy",
-    on=_noises,
-    given="gradients of norm at most L, epsilon and delta between 0 and 1",
-    corrected=Variant("The same with ``log(1.25 / delta)``, from ``C = 2 sqrt(2)`` on.", added=LOGARITHM),
-    false=Variant("That with half the noise, as if gradients differed by at most `L`.", added=LOGARITHM, distance=4.0),
-)
+@claim("G21", "Proposition 11: privacy", on=_noises, given=SMALL_BUDGETS, corrected=MORE, false=HALVED)
 def noise_is_enough(noise: Noise, *, added: float = 0.0, distance: float = 2.0) -> Comparison:
-    """For a constant `C` and any epsilon and delta below 1, noise ``C L sqrt(log(1 / delta)) / epsilon`` is enough.
-
-    No `C` is: as delta tends to 1 the noise vanishes, and what it reaches tends to 1 much faster than delta does.
-    """
+    """For a constant `C` and any epsilon and delta below 1, noise ``C L sqrt(log(1 / delta)) / epsilon`` is enough."""
     reached = delta_of_gaussian(distance, noise.sigma(added), noise.epsilon)
     return at_most(reached, 1 - noise.short, tolerance=FLOATS)
 
 
 of_gradients = partial(claim, "G21", kind="text", on=bounded_gradients, given="gradients of norm at most L")
-
 ORTHOGONAL = Variant("They are at a distance of at most ``sqrt(2) L``, as orthogonal ones are.", square=2)
 
 
 @of_gradients("Proposition 11: sensitivity", false=ORTHOGONAL)
 def gradients_are_near(given: Gradients, *, square: int = 4) -> Comparison:
-    """Gradients of two labels are at a distance of at most ``2 L``.
-
-    Compared are the squares.
-    """
+    """Gradients of two labels are at a distance of at most ``2 L``."""
     gaps = given.table[:, np.newaxis] - given.table
     return at_most((gaps**2).sum(axis=2).max(), square * max(given.squares))
 
 
 @of_gradients("Proposition 11: mean square", false=Variant("The same without the projection.", project=False))
 def projected_noise_is_small(given: Gradients, *, project: bool = True) -> Comparison:
-    """The gradient and the projected noise have a mean square of at most ``L**2 + K sigma**2``, in any dimension.
-
-    At ``sigma = L``; the mean square of the noise is that times the trace of the projection.
-    """
+    """The gradient and the projected noise (``sigma = L``) have a mean square of at most ``L**2 + K sigma**2``."""
     square, vectors = float(max(given.squares)), given.table.astype(float)
     span = np.linalg.pinv(vectors) @ vectors if project else np.eye(vectors.shape[1])
     return at_most(square * (1 + float(np.square(span).sum())), square * (1 + len(vectors)), tolerance=FLOATS)
@@ -267,21 +232,9 @@ def _noisy(budget: Budget) -> Iterator[Noisy]:
         yield Noisy(Descent((0.0, 1.0), (1.0, 0.0), 2**9), Noise(CLASSICAL, epsilon, short))
 
 
-@claim(
-    "G21",
-    "Proposition 11: rate",
-    on=_noisy,
-    given="convex L-Lipschitz loss, diameter D, epsilon and delta between 0 and 1, its steps, n above 1",
-    quantifier=UNNAMED,
-    corrected=Variant("The same with ``log(1.25 / delta)``, there and in the noise.", added=LOGARITHM),
-    false=Variant("The same with ``log(1.25 / delta)`` and without ``1 / epsilon``.", added=LOGARITHM, power=0),
-)
+@of_rates("Proposition 11: rate", on=_noisy, given=f"{CONVEX}, delta too, n above 1", corrected=BOTH, false=FLAT)
 def excess_is_bounded(noisy: Noisy, *, added: float = 0.0, power: int = 1) -> Comparison:
-    """Algorithm 6 is ``O(D L sqrt(K log(1 / delta)) log(n) / (epsilon sqrt(n)))`` from the least risk.
-
-    The constant that is tried is 1. As delta tends to 1 the right side vanishes and the left does not: no constant is
-    enough.
-    """
+    """Algorithm 6 is ``O(D L sqrt(K log(1 / delta)) log(n) / (epsilon sqrt(n)))`` from the least risk."""
     descent, noise = noisy.descent, noisy.noise
     price = math.sqrt(len(descent.law) * noise.logarithm(added)) / noise.epsilon**power
     found = with_gaussian_noise(descent, descent.lipschitz * noise.sigma(added)).surely

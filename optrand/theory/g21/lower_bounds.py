@@ -2,9 +2,8 @@
 
 Example `i` of `n` is the direction ``e_i`` with a label that is a fair coin, 1 or 2, read as a sign. The loss is ``L``
 times the inner product with the parameter, under that sign; parameters are a ball of diameter ``D``. Excess risk is
-``D L / (2 sqrt(n)) (1 - correlation)`` with the correlation of the parameter and the signs. No algorithm correlates
-better than by the root mean square of what it knows of each sign, which :func:`known_of_a_sign` bounds: this argues
-about all algorithms at once, is not the paper's argument, and is sharper.
+``D L / (2 sqrt(n)) (1 - correlation)`` with the correlation of the parameter and the signs, which is at most the root
+mean square of what an algorithm knows of each sign. That argues about all algorithms and is sharper than the paper.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from typing import TypeVar
 import numpy as np
 from scipy.optimize import linprog
 
-from optrand.base.validation import Floats
 from optrand.errors import SolverFailed
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
@@ -29,22 +27,19 @@ from optrand.theory.sums import total
 
 __all__ = ["group_delta", "known_of_a_sign", "likeliest", "occurrences"]
 
-TOLERANCE = 1e-9
-
 Real = TypeVar("Real", Fraction, float)
 
 
 def known_of_a_sign(ratio: Real, delta: Real) -> Real:
     r"""Largest mean square of what an (epsilon, delta)-DP algorithm knows of a fair sign.
 
-    .. math:: \max E\left[ E[s \mid \mathrm{output}]^2 \right]
-              = \delta + (1 - \delta) t^2, \qquad t = \frac{E - 1}{E + 1}
+    It is ``delta + (1 - delta) t^2`` with ``t = (E - 1) / (E + 1)``; from a delta of 1 on the sign is known.
 
     An output of probabilities `p` and `q` under the two signs adds ``f(p, q) = (p - q)^2 / (2 (p + q))``, which is
     convex and homogeneous, so at most the sum over any two parts of the pair. Where ``p > E q`` the parts ``(p - E q,
     0)`` and ``(E q, q)`` have ``(p - E q) / 2`` and ``t^2 (E q + q) / 2``; likewise where ``q > E p``; elsewhere `f` is
     at most ``t^2 (p + q) / 2``. All ``p - E q`` above 0 sum to at most delta, and so do all ``q - E p``. Attained where
-    the sign is shown with probability delta, and kept with odds `E` else. From a delta of 1 on the sign is known.
+    the sign is shown with probability delta, and kept with odds `E` else.
     """
     if delta >= 1:
         return type(delta)(1)
@@ -71,70 +66,65 @@ def _data_sets(budget: Budget) -> Iterator[Signs]:
 
 
 of_text = partial(claim, "G21", kind="text")
-
 FALLS = Variant("The same with ``-D L / (2 n)``.", power=2)
+FEW = Variant("The same with ``log(2 / delta)``.", factor=0.25)
+ADDED = Variant("The same with ``k delta`` for what is added.", summed=True)
+FULL = Variant("What is LabelDP for (epsilon / (4 l), delta), given draws, is so for (epsilon, delta).", full=True)
+FLIPS = Variant("No algorithm beats flipping each label with odds ``E + delta`` to ``1 - delta``.", flips=True)
+HELPLESS = Variant("The same with ``E / (E + 1)``.", helps=0)
+SHARED = Variant("Risk is at least ``-(L / n) (D / 2)`` times their number over ``sqrt(n)``.", shared=True)
 
 
 @of_text("Proposition 13: construction", on=_data_sets, given="any labels, any D and L", false=FALLS)
 def least_risk_is_at_the_sum_of_signs(given: Signs, *, power: int = 1) -> Comparison:
-    """The least empirical risk in the ball is ``-D L / (2 sqrt(n))``, where the signed directions add up.
-
-    Compared in squares: a linear function of slope `g` is least at ``-D |g| / 2``, and the point named must be as low.
-    """
-    n = len(given.labels)
-    squared = (given.diameter * given.lipschitz) ** 2 / (4 * n**power)
+    """The least empirical risk in the ball is ``-D L / (2 sqrt(n))``, where the signed directions add up."""
+    n, radius = len(given.labels), given.diameter**2 / 4
     slopes = (given.risk([i == j for j in range(n)]) for i in range(n))
     there = given.risk([2 * label - 3 for label in given.labels])
-    return worst(
-        equal(given.diameter**2 / 4 * total(slope**2 for slope in slopes), squared),
-        equal(there**2 * given.diameter**2 / (4 * n), squared),
-        at_most(there, 0),
-    )
+    squares = radius * total(slope**2 for slope in slopes), radius * there**2 / n
+    claimed = radius * given.lipschitz**2 / n**power
+    return worst(*(equal(square, claimed) for square in squares), at_most(there, 0))
 
 
-class Coin(Instance):
-    """A budget under which one sign is to be guessed."""
+class Private(Instance):
+    """So many examples under a budget."""
 
+    n: int
     ratio: Fraction
     delta: Fraction
 
     @cached_property
     def guessed(self) -> float:
-        """Largest probability, over all algorithms, of a parameter on the right side of the direction.
-
-        Of a linear program: the probabilities of a parameter on the left, on neither side and on the right, for both
-        signs, under the promise for each of the eight events.
-        """
+        """Largest probability of a parameter on the right side, by a linear program over its sides (or neither)."""
         events, both = np.array(list(product((0.0, 1.0), repeat=3))), np.array([[1, 0], [0, 1]])
         promises = np.kron(both - float(self.ratio) * both[::-1], events)
-        program = linprog(
-            [-0.5, 0, 0, 0, 0, -0.5],
-            A_ub=promises,
-            b_ub=np.full(len(promises), float(self.delta)),
-            A_eq=np.kron(both, np.ones(3)),
-            b_eq=[1, 1],
-        )
+        right, sums = [-0.5, 0, 0, 0, 0, -0.5], np.kron(both, np.ones(3))
+        program = linprog(right, promises, np.full(len(promises), float(self.delta)), sums, [1, 1])
         if program.fun is None:
             raise SolverFailed(f"HiGHS did not solve the program of a sign: {program.message}")
         return -float(program.fun)
 
+    @cached_property
+    def attained(self) -> float:
+        """The correlation where each label is shown with probability delta, else answered by randomized response."""
+        told, delta, n = known_of_a_sign(float(self.ratio), 0.0), float(self.delta), self.n
+        chances = (math.comb(n, shown) * delta**shown * (1 - delta) ** (n - shown) for shown in range(n + 1))
+        return math.fsum(p * math.sqrt((shown + (n - shown) * told) / n) for shown, p in enumerate(chances))
 
-def _coins(budget: Budget) -> Iterator[Coin]:
+
+def _coins(budget: Budget) -> Iterator[Private]:
     deltas = (Fraction(0), Fraction(1, 100), Fraction(1, 2), Fraction(1))
-    yield from (Coin(ratio, delta) for ratio, delta in product(RATIOS[:-1], deltas))
+    yield from (Private(1, ratio, delta) for ratio, delta in product(RATIOS[:-1], deltas))
     random = seeded(13)
     for _ in range(budget.pick(quick=70, full=3_000)):
-        yield Coin(1 + Fraction(random.randint(1, 999), 100), Fraction(random.randint(0, 100), 100))
-
-
-HELPLESS = Variant("The same with ``E / (E + 1)``.", helps=0)
+        yield Private(1, 1 + Fraction(random.randint(1, 999), 100), Fraction(random.randint(0, 100), 100))
 
 
 @of_text("Proposition 13: equation 13", on=_coins, given="any channel of a fair label", false=HELPLESS)
-def a_sign_is_hard_to_guess(coin: Coin, *, helps: int = 1) -> Comparison:
+def a_sign_is_hard_to_guess(private: Private, *, helps: int = 1) -> Comparison:
     """A private parameter is on the right side of a direction with probability at most ``(E + delta) / (E + 1)``."""
-    most = float((coin.ratio + helps * coin.delta) / (coin.ratio + 1))
-    return at_most(coin.guessed, most, tolerance=1e-7)
+    most = float((private.ratio + helps * private.delta) / (private.ratio + 1))
+    return at_most(private.guessed, most, tolerance=1e-7)
 
 
 class Parameter(Instance):
@@ -146,9 +136,8 @@ class Parameter(Instance):
 
 def _parameters(budget: Budget) -> Iterator[Parameter]:
     for n in (1, 2, 3):
-        for parts, signs in product(product((0, 1, -1), repeat=n), product((1, -1), repeat=n)):
-            if any(parts):
-                yield Parameter(parts, signs)
+        pairs = product(product((0, 1, -1), repeat=n), product((1, -1), repeat=n))
+        yield from (Parameter(parts, signs) for parts, signs in pairs if any(parts))
     random = seeded(15)
     for _ in range(budget.pick(quick=300, full=10_000)):
         n = random.randint(1, 12)
@@ -156,38 +145,13 @@ def _parameters(budget: Budget) -> Iterator[Parameter]:
         yield Parameter(parts, tuple(random.choice((1, -1)) for _ in range(n)))
 
 
-SHARED = Variant("Risk is at least ``-(L / n) (D / 2)`` times their number over ``sqrt(n)``.", shared=True)
-
-
 @of_text("Proposition 13: equation 15", on=_parameters, given="any parameter and labels", false=SHARED)
 def right_signs_bound_what_is_gained(given: Parameter, *, shared: bool = False) -> Comparison:
-    """Risk is at least ``-(L / n) (D / 2)`` times the root of how many directions have the parameter on their side.
-
-    Compared in squares, for the length that the parameter has.
-    """
-    products = [sign * part for sign, part in zip(given.signs, given.parameter, strict=True)]
+    """Risk is at least ``-(L / n) (D / 2)`` times the root of how many directions have the parameter on their side."""
+    products = list(map(mul, given.signs, given.parameter))
     right = sum(each > 0 for each in products)
-    gained = Fraction(max(sum(products), 0) ** 2, sum(part**2 for part in given.parameter))
+    gained = Fraction(max(sum(products), 0) ** 2, sum(each**2 for each in products))
     return at_most(gained, Fraction(right**2, len(products)) if shared else right)
-
-
-class Private(Instance):
-    """So many examples under a budget."""
-
-    n: int
-    ratio: Fraction
-    delta: Fraction
-
-    @cached_property
-    def attained(self) -> float:
-        """The correlation of an algorithm: it is shown each label with probability delta, else randomized response's.
-
-        The parameter is the sum of the directions by what is known of their signs, on the sphere. With `R` labels shown
-        the correlation is the root of ``(R + (n - R) t^2) / n``, where ``t = (E - 1) / (E + 1)``.
-        """
-        told, delta, n = known_of_a_sign(float(self.ratio), 0.0), float(self.delta), self.n
-        chances = (math.comb(n, shown) * delta**shown * (1 - delta) ** (n - shown) for shown in range(n + 1))
-        return math.fsum(p * math.sqrt((shown + (n - shown) * told) / n) for shown, p in enumerate(chances))
 
 
 def _budgets(budget: Budget) -> Iterator[Private]:
@@ -196,33 +160,28 @@ def _budgets(budget: Budget) -> Iterator[Private]:
     return (Private(n, ratio, delta) for n, ratio, delta in product(sizes, RATIOS, deltas))
 
 
-@claim("G21", "Proposition 13: least excess risk", on=_budgets, given="all algorithms, on the constructed data sets")
-def private_risk_exceeds_the_least(private: Private) -> Comparison:
+@claim(
+    "G21",
+    "Proposition 13: least excess risk",
+    on=_budgets,
+    given="all algorithms, on the constructed data sets",
+    false=FLIPS,
+)
+def private_risk_exceeds_the_least(private: Private, *, flips: bool = False) -> Comparison:
     """The excess risk is on average at least ``(1 - sqrt((E + delta) / (E + 1))) D L / (2 sqrt(n))``.
 
-    Of any algorithm, over fair labels, and so of some data set; the bound is the last line of the proof, where the
-    proposition leaves the constant open. Compared as squares of correlations: what an algorithm attains, what none
-    exceeds, what the bound allows. Without delta the second is attained by randomized response: the least excess risk
-    is ``D L / (sqrt(n) (E + 1))``.
+    Of any algorithm, over fair labels; the bound is the last line of the proof. Compared as squares of correlations:
+    what an algorithm attains, what none exceeds (randomized response attains it without delta), what the bound allows.
     """
     most, allowed = known_of_a_sign(private.ratio, private.delta), (private.ratio + private.delta) / (private.ratio + 1)
-    return worst(at_most(private.attained**2, float(most), tolerance=1e-12), at_most(most, allowed))
-
-
-@private_risk_exceeds_the_least.false
-def _(private: Private) -> Comparison:
-    """No algorithm has less excess risk than the one that flips each label with odds ``E + delta`` to ``1 - delta``."""
-    advantage = (private.ratio + 2 * private.delta - 1) / (private.ratio + 1)
-    return at_most(private.attained**2, float(advantage**2), tolerance=1e-12)
+    attained = at_most(private.attained**2, float((2 * allowed - 1) ** 2 if flips else most), tolerance=1e-12)
+    return attained if flips else worst(attained, at_most(most, allowed))
 
 
 def likeliest(event: Fraction, ratio: Fraction, *, delta: Fraction) -> Fraction:
-    r"""Largest probability of an event on a neighbouring data set, where it is `event` here.
+    """Largest probability of an event on a neighbouring data set, where it is `event` here.
 
-    .. math:: \min\left( E q + \delta, \; 1 - \frac{1 - q - \delta}{E}, \; 1 \right)
-
-    The first term is the promise for the event, the second the promise for its complement. Any number up to the least
-    of the three is attained by an algorithm of two outputs.
+    By the promise for the event, and that for its complement; an algorithm of two outputs attains it.
     """
     return min(ratio * event + delta, 1 - (1 - event - delta) / ratio, Fraction(1))
 
@@ -253,16 +212,9 @@ def _events(budget: Budget) -> Iterator[Event]:
         yield Event(event, ratio, delta, random.randint(1, 12))
 
 
-ADDED = Variant("The same with ``k delta`` for what is added.", summed=True)
-
-
 @claim("G21", "Fact 14", on=_events, given="epsilon above 0, data sets that differ in k labels", false=ADDED)
 def groups_are_protected(event: Event, *, summed: bool = False) -> Comparison:
-    """Where `k` labels differ, no event is likelier than ``E^k`` times as likely, plus ``delta (E^k - 1) / (E - 1)``.
-
-    Of algorithms that are (epsilon, delta)-LabelDP. The paper writes that the output is a subset of the event; it is an
-    element of it.
-    """
+    """Where `k` labels differ, an event is at most ``E^k`` times as likely, plus ``delta (E^k - 1) / (E - 1)``."""
     reached = event.event
     for _ in range(event.labels):
         reached = likeliest(reached, event.ratio, delta=event.delta)
@@ -291,8 +243,7 @@ class Drawn(Instance):
         """The delta of the whole, at epsilon, where the algorithm's is this one and its epsilon that of Lemma 16."""
         likely = occurrences(self.n, 3 * math.ceil(self.copies))
         groups = _group_deltas(self.epsilon / self.copies, delta, epsilon=self.epsilon, most=len(likely) - 1)
-        costs = (float(chance) * cost for chance, cost in zip(likely, groups, strict=True))
-        return math.fsum((*costs, float(1 - total(likely))))
+        return math.fsum((*map(mul, map(float, likely), groups), float(1 - total(likely))))
 
 
 def _group_deltas(step: float, delta: float, *, epsilon: float, most: int) -> list[float]:
@@ -302,14 +253,12 @@ def _group_deltas(step: float, delta: float, *, epsilon: float, most: int) -> li
     the chain of :func:`likeliest`. The chain is concave and of straight pieces; the corners of its powers are what it
     takes to the two corners of one step.
     """
-    ratio = math.exp(step)
+    ratio, events = math.exp(step), np.array([0.0])
     corners = np.array([(1 - delta) / (ratio + 1), 1 - delta])
-    events: Floats = np.array([0.0])
     for _ in range(most):
         events = np.concatenate([events, corners])
-        corners = np.where(
-            corners <= (ratio + delta) / (ratio + 1), (corners - delta) / ratio, 1 - delta - ratio * (1 - corners)
-        )
+        low = corners <= (ratio + delta) / (ratio + 1)
+        corners = np.where(low, (corners - delta) / ratio, 1 - delta - ratio * (1 - corners))
     events = events[(events >= 0) & (events <= 1)]
     reached, found = events, [0.0]
     for _ in range(most):
@@ -320,29 +269,19 @@ def _group_deltas(step: float, delta: float, *, epsilon: float, most: int) -> li
 
 def _draws(budget: Budget) -> Iterator[Drawn]:
     sizes = budget.pick(quick=(1, 2, 3, 10, 300), full=(1, 2, 3, 4, 5, 10, 30, 100, 300, 1_000, 3_000))
-    deltas = map(Fraction, ("49/100", "1/10", "1/1000", "1/1000000"))
-    for n, delta, epsilon in product(sizes, deltas, (1.0, 1e-6, 0.01, 0.3, 3.0, 10.0, 50.0)):
-        yield Drawn(n, epsilon, delta)
+    deltas, epsilons = map(Fraction, ("49/100", "1/10", "1/1000", "1/1000000")), (1.0, 1e-6, 0.01, 0.3, 3.0, 10.0, 50.0)
+    return (Drawn(n, epsilon, delta) for n, delta, epsilon in product(sizes, deltas, epsilons))
 
 
-@claim("G21", "Lemma 16", on=_draws, given="delta below 1/2; all algorithms for populations")
-def resampling_is_private(drawn: Drawn) -> Comparison:
+@claim("G21", "Lemma 16", on=_draws, given="delta below 1/2; all algorithms for populations", false=FULL)
+def resampling_is_private(drawn: Drawn, *, full: bool = False) -> Comparison:
     """What is LabelDP for (epsilon / (4 l), exp(-epsilon) delta / (8 l)), given draws, is so for (epsilon, delta).
 
     Here ``l = log(2 / delta)``; an algorithm for populations is given `n` draws with replacement from `n` examples.
     Compared is the delta of the whole, of all such algorithms, averaged over how often the changed example is drawn.
     """
-    delta = float(drawn.delta)
-    return at_most(drawn.spent(math.exp(-drawn.epsilon) * delta / (2 * drawn.copies)), delta, tolerance=TOLERANCE)
-
-
-@resampling_is_private.false
-def _(drawn: Drawn) -> Comparison:
-    """What is LabelDP for (epsilon / (4 l), delta), given draws, is so for (epsilon, delta)."""
-    return at_most(drawn.spent(float(drawn.delta)), float(drawn.delta), tolerance=TOLERANCE)
-
-
-FEW = Variant("The same with ``log(2 / delta)``.", factor=0.25)
+    share = 1.0 if full else math.exp(-drawn.epsilon) / (2 * drawn.copies)
+    return at_most(drawn.spent(share * float(drawn.delta)), float(drawn.delta), tolerance=1e-9)
 
 
 @claim("G21", "Lemma 16: draws", kind="ours", on=_draws, given="delta below 1/2", false=FEW)

@@ -60,10 +60,7 @@ def _respond(predicted: Prior, epsilon: float) -> Rows:
 
 
 class Training(Instance, k="K", epsilon="eps", stages="rows of each stage"):
-    """Training in stages on a small data set, with or without a coin after each stage that the next one knows.
-
-    Models are functions of the noisy labels and coins before them, so that these are all that can be released.
-    """
+    """Training in stages on a small data set, with or without a coin after each stage that the next one knows."""
 
     k: int
     epsilon: float
@@ -91,13 +88,14 @@ class Training(Instance, k="K", epsilon="eps", stages="rows of each stage"):
         """Largest ratio of two probabilities of one release, on data sets that differ in one label."""
         rows = range(1 + max(chain(*self.stages)))
         laws = {labels: self.law(labels) for labels in product(range(self.k), repeat=len(rows))}
-        pairs = ((labels, row) for labels, row in product(laws, rows) if not labels[row])
-        others = ([(*labels[:row], y, *labels[row + 1 :]) for y in range(self.k)] for labels, row in pairs)
-        return max(largest_ratio([laws[each] for each in near]) for near in others)
+        return max(
+            largest_ratio([laws[(*labels[:row], y, *labels[row + 1 :])] for y in range(self.k)])
+            for labels, row in product(laws, rows)
+            if not labels[row]
+        )
 
 
 SPLITS = (((0,),), ((0,), (1,)), ((0, 1),), ((), (0, 1)), ((1,), (0, 2)), ((0,), (1,), (2,)))
-
 EPSILONS = (math.log(2), 0.1, 0.3, 1.0, 2.3, 1e-6, 8.0, 40.0)
 
 
@@ -114,17 +112,16 @@ def _trainings(budget: Budget) -> Iterator[Training]:
             yield Training(2, epsilon, ((0,), (1, 2), (3,)), model, coins=True)
 
 
+OWN = Variant("The same with a draw for each count; a label that is replaced changes two counts.", own=1)
+WHOLE = Variant("The same with a draw for each count, of all of epsilon, as if one count changed.", own=2)
+HALVES = Variant("The same with noise for all of epsilon.", halves=2)
 AGAIN = Variant("The same where the last stage asks for the label of row 0 again.", again=(0,))
-
 UNSEEN = "stages chosen without a look at labels, any training algorithm"
 
 
 @claim("G21", "Observation 4", on=_trainings, given=UNSEEN, false=AGAIN)
 def stages_cost_epsilon_once(training: Training, *, again: tuple[int, ...] = ()) -> Comparison:
-    """Training in stages of disjoint rows, with priors that the model of the stage before predicts, is epsilon-LabelDP.
-
-    So are all models and all noisy labels together, which is what is tried here, with the package's RRWithPrior.
-    """
+    """Training in stages of disjoint rows, with priors that the stage before predicts, is epsilon-LabelDP."""
     last = tuple(dict.fromkeys((*training.stages[-1], *again)))
     asked = replace(training, stages=(*training.stages[:-1], last))
     return at_most(asked.largest_ratio, exp_bracket(training.epsilon)[0])
@@ -137,13 +134,12 @@ class Grouped(Instance, k="K", root="exp(epsilon / 2)", ids="group of each row")
     root: Fraction
     ids: tuple[int, ...]
 
-    @property
-    def differences(self) -> list[Integers]:
+    @cached_property
+    def differences(self) -> Integers:
         """Histograms of all groups, less those of the data set with another label for one row."""
-        groups, several = Groups.of_ids(self.ids), product(range(self.k), repeat=len(self.ids))
-        tables = {labels: groups.histograms(np.array(labels), self.k) for labels in several}
-        pairs = (pair for pair in product(tables, repeat=2) if sum(map(ne, *pair)) == 1)
-        return [tables[one] - tables[other] for one, other in pairs]
+        histograms, several = Groups.of_ids(self.ids).histograms, product(range(self.k), repeat=len(self.ids))
+        pairs = (pair for pair in product(several, repeat=2) if sum(map(ne, *pair)) == 1)
+        return np.array([histograms(np.array(a), self.k) - histograms(np.array(b), self.k) for a, b in pairs])
 
 
 def _grouped(budget: Budget) -> Iterator[Grouped]:
@@ -151,24 +147,15 @@ def _grouped(budget: Budget) -> Iterator[Grouped]:
     return starmap(Grouped, product((2, 3), map(Fraction, ("2", "11/10", "1001/1000")), ids))
 
 
-@claim(
-    "G21",
-    "Algorithm 4",
-    on=_grouped,
-    given="groups chosen without a look at labels, at least two labels",
-    corrected=Variant("The same with a draw for each count; a label that is replaced changes two counts.", own=1),
-    false=Variant("The same with a draw for each count, of all of epsilon, as if one count changed.", own=2),
-)
+@claim("G21", "Algorithm 4", on=_grouped, given="public groups, at least two labels", corrected=OWN, false=WHOLE)
 def noise_hides_groups(grouped: Grouped, *, own: int = 0) -> Comparison:
     """Histograms of the labels of disjoint groups, with ``dlaplace.rvs(epsilon / 2, K)`` added, are epsilon-LabelDP.
 
-    That is one draw for all counts of a group, as SciPy reads the line: differences of counts stay as they are. (With
-    a draw for each count the largest ratio is the product of those of single counts.)
+    That is one draw for all counts of a group, as SciPy reads the line: differences of counts stay as they are.
     """
-    differences = np.array(grouped.differences)
-    if own:
-        return at_most(grouped.root ** (own * int(np.abs(differences).sum(axis=(1, 2)).max())), grouped.root**2)
-    return at_most(math.inf if np.ptp(differences, axis=2).any() else grouped.root, grouped.root**2)
+    changed = int(np.abs(grouped.differences).sum(axis=(1, 2)).max())
+    seen = math.inf if np.ptp(grouped.differences, axis=2).any() else grouped.root
+    return at_most(grouped.root ** (own * changed) if own else seen, grouped.root**2)
 
 
 class Histogram(Instance, counts="noisy counts"):
@@ -181,28 +168,30 @@ def _histograms(_: Budget) -> Iterator[Histogram]:
     return (Histogram(counts) for k in (1, 2, 3) for counts in product((2, 1, 0, -1, -7), repeat=k))
 
 
-@claim("G21", "Algorithm 4: line 4(c)", kind="text", on=_histograms, given="any noisy counts, 0 / 0 taken as 0")
-def clipped_counts_are_a_prior(histogram: Histogram) -> Comparison:
+def _clipped(counts: Integers) -> Floats:
+    shares: Floats = np.maximum(counts, 0) / max(1, np.maximum(counts, 0).sum())
+    return shares
+
+
+@claim(
+    "G21",
+    "Algorithm 4: line 4(c)",
+    kind="text",
+    on=_histograms,
+    given="any noisy counts, 0 / 0 taken as 0",
+    corrected=Variant(
+        "The same, and the uniform prior where no count is above 0: the prior of the package.",
+        shares=lambda counts: EstimatedPrior(tuple(np.maximum(counts, 0).tolist()), 1.0).probabilities,
+    ),
+    false=Variant(
+        "The same of counts that are not cut off, and the uniform prior where their sum is not above 0.",
+        shares=lambda counts: counts / counts.sum() if counts.sum() > 0 else np.full(counts.size, 1 / counts.size),
+    ),
+)
+def clipped_counts_are_a_prior(histogram: Histogram, shares: Callable[[Integers], Floats] = _clipped) -> Comparison:
     """Counts that are cut off at 0, over their sum, are a prior."""
-    clipped = [max(count, 0) for count in histogram.counts]
-    return _is_prior([count / (sum(clipped) or 1) for count in clipped])
-
-
-@clipped_counts_are_a_prior.corrected
-def _(histogram: Histogram) -> Comparison:
-    """The same, and the uniform prior where no count is above 0: the prior of the package."""
-    return _is_prior(EstimatedPrior(tuple(max(count, 0) for count in histogram.counts), 1.0).probabilities.tolist())
-
-
-@clipped_counts_are_a_prior.false
-def _(histogram: Histogram) -> Comparison:
-    """The same of counts that are not cut off, and the uniform prior where their sum is not above 0."""
-    k, mass = len(histogram.counts), sum(histogram.counts)
-    return _is_prior([count / mass if mass > 0 else 1 / k for count in histogram.counts])
-
-
-def _is_prior(shares: list[float]) -> Comparison:
-    return worst(equal(math.fsum(shares), 1, tolerance=1e-12), at_most(0, min(shares)))
+    found = shares(np.array(histogram.counts)).tolist()
+    return worst(equal(math.fsum(found), 1, tolerance=1e-12), at_most(0, min(found)))
 
 
 class Learned(Instance, counts="labels of each group", epsilon="eps"):
@@ -223,14 +212,11 @@ def _learned(budget: Budget) -> Iterator[Learned]:
     "Algorithm 4: draws",
     kind="ours",
     on=_learned,
-    given="priors of two labels that the package learns, with the words of a seed",
-    false=Variant("The same with noise for all of epsilon.", halves=2),
+    given="priors of two labels, the words of a seed",
+    false=HALVES,
 )
 def priors_come_as_often(learned: Learned, *, halves: int = 1) -> Comparison:
-    """Learned priors come as often as noise of ratio ``exp(epsilon / 2)`` says, up to five standard errors.
-
-    Counted are those that give the first label nothing, less than half, a half, more, and all, and those of no counts.
-    """
+    """Learned priors come as often as noise of ratio ``exp(epsilon / 2)`` says, up to five standard errors."""
     labels = np.tile(np.repeat((0, 1), learned.counts), learned.groups)
     groups = Groups.of_ids(np.repeat(np.arange(learned.groups), sum(learned.counts)))
     priors = ClusterPriors.learn(labels, groups, 2, learned.epsilon, source=SeededEntropy(4))
@@ -284,17 +270,17 @@ def _logits(budget: Budget) -> Iterator[tuple[int, ...]]:
 
 
 temperature = partial(claim, "G21", given="any logits, any temperatures above 0")
-
 one_temperature = partial(temperature, on=lambda budget: starmap(Tempered, product(_logits(budget), HEATS)))
-
 ONE_OTHER = Variant("The same with ``1 / m exp(-g / t)``, as if there were one class below.", others=1)
+EACH = Variant("At a lower temperature each of the likelier half of the classes is likelier.", each=True)
+ONE_TOP = Variant("The same with ``exp(g / t) - 1 >= E - 1``, as if there were one top class.", tops=1)
 
 
 @one_temperature("Appendix E: cold priors", false=ONE_OTHER)
 def cold_priors_are_on_the_top(given: Tempered, *, others: int | None = None) -> Comparison:
     """As t tends to 0, classes below the `m` top ones lose the prior: they have at most ``(K - m) / m exp(-g / t)``.
 
-    Top classes are those of the largest logit, the next one is `g` below it; they share what is left alike.
+    Top classes, which share the rest alike, are those of the largest logit; the next one is `g` below it.
     """
     rest = len(given.logits) - given.tops
     bound = Fraction(rest and (others or rest), given.tops) * given.heat**-given.gap
@@ -304,10 +290,7 @@ def cold_priors_are_on_the_top(given: Tempered, *, others: int | None = None) ->
 
 @one_temperature("Appendix E: hot priors", false=Variant("The same with ``d / 2``.", halves=1))
 def hot_priors_are_uniform(given: Tempered, *, halves: int = 2) -> Comparison:
-    """As t tends to infinity the prior is uniform: ``K p`` is between ``exp(-d / t)`` and ``exp(d / t)`` for each `p`.
-
-    `d` is the distance of the largest logit from the least. Compared are squares.
-    """
+    """As t grows the prior becomes uniform: ``K p`` is within a factor ``exp(d / t)`` of 1, `d` the logits' range."""
     farthest = given.heat ** (halves * (max(given.logits) - min(given.logits)))
     squares = [(len(given.prior) * share) ** 2 for share in given.prior]
     return worst(at_most(max(squares), farthest), at_most(1 / min(squares), farthest))
@@ -332,21 +315,12 @@ def _cooled(budget: Budget) -> Iterator[Cooled]:
     return (Cooled(logits, heats, ratio) for (logits, heats), ratio in zip(pairs, ratios, strict=False))
 
 
-@temperature("Appendix E: confidence", on=_cooled)
-def cooling_is_more_confident(given: Cooled) -> Comparison:
+@temperature("Appendix E: confidence", on=_cooled, false=EACH)
+def cooling_is_more_confident(given: Cooled, *, each: bool = False) -> Comparison:
     """At a lower temperature the `k` likeliest classes together are likelier, for every `k`."""
-    cold, hot = (accumulate(sorted(each.prior, reverse=True)) for each in given.both)
-    return worst(*map(at_most, hot, cold))
-
-
-@cooling_is_more_confident.false
-def _(given: Cooled) -> Comparison:
-    """At a lower temperature each of the likelier half of the classes is likelier."""
-    cold, hot = (sorted(each.prior, reverse=True)[: len(given.logits) // 2] for each in given.both)
-    return worst(*map(at_most, hot, cold))
-
-
-ONE_TOP = Variant("The same with ``exp(g / t) - 1 >= E - 1``, as if there were one top class.", tops=1)
+    cold, hot = (sorted(tempered.prior, reverse=True) for tempered in given.both)
+    together, k = map(at_most, accumulate(hot), accumulate(cold)), len(hot) // 2
+    return worst(*(map(at_most, hot[:k], cold[:k]) if each else together))
 
 
 @temperature("Appendix E: labels kept", on=_cooled, false=ONE_TOP)

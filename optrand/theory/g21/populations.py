@@ -85,40 +85,27 @@ def _copied(budget: Budget) -> Iterator[Copied]:
     ),
 )
 def copies_are_hard(copied: Copied) -> Comparison:
-    """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some data set of `n` examples.
-
-    The constants are ours. ``n >= 1 / gamma`` is asked, of a gamma that is epsilon: one example fits with its copies.
-    Compared are that, what no algorithm goes below on copies of directions, and what the parameter 0 loses there.
-    """
+    """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some data set of `n` examples."""
     claimed = float(CONSTANT) / math.sqrt(copied.epsilon * copied.n)
     return worst(at_most(claimed, copied.least), at_most(copied.least, copied.ignorant, tolerance=1e-9))
 
 
+SLOWER = Variant("The same with a growth of delta by ``1 / epsilon``, the number of copies.", growth=Fraction(1))
+TIMES = Variant("With ``delta = C epsilon`` the copies have a delta of at most ``(e - 1) C``.", power=1)
+SMALLER = Variant("With ``delta = C epsilon`` the copies have a delta of at most `C`.", power=1, growth=Fraction(1))
 of_budgets = partial(
     claim, "G21", kind="text", on=lambda budget: (Copied(each, Fraction(0), least) for each, least in _epsilons(budget))
 )
 
 
-@of_budgets(
-    "Lemma 15: copies",
-    given="epsilon at most 1",
-    false=Variant("The same with a growth of delta by ``1 / epsilon``, the number of copies.", growth=Fraction(1)),
-)
+@of_budgets("Lemma 15: copies", given="epsilon at most 1", false=SLOWER)
 def copies_share_a_budget(copied: Copied, growth: Fraction = E1) -> Comparison:
-    """With ``k = floor(1 / epsilon)``, ``1/2 <= k epsilon <= 1``, and delta grows at most by ``(e - 1) / epsilon``.
-
-    `k` is the number of copies; the paper says ``O(1 / epsilon)``.
-    """
+    """With ``k = floor(1 / epsilon)``, ``1/2 <= k epsilon <= 1``, and delta grows at most by ``(e - 1) / epsilon``."""
     together, grown = copied.copies * copied.epsilon, at_most(copied.growth, growth / copied.epsilon)
     return worst(at_most(Fraction(1, 2), together), at_most(together, 1), grown)
 
 
-@of_budgets(
-    "Lemma 15: last line",
-    given="epsilon at most 1, C = 1/10",
-    corrected=Variant("With ``delta = C epsilon`` the copies have a delta of at most ``(e - 1) C``.", power=1),
-    false=Variant("With ``delta = C epsilon`` the copies have a delta of at most `C`.", power=1, growth=Fraction(1)),
-)
+@of_budgets("Lemma 15: last line", given="epsilon at most 1, C = 1/10", corrected=TIMES, false=SMALLER)
 def delta_of_the_last_line(copied: Copied, power: int = -1, growth: Fraction = E1) -> Comparison:
     """With ``delta = C / epsilon`` the copies have a delta of at most ``(e - 1) C``: small, if `C` is."""
     return at_most(copied.growth * CONSTANT * copied.epsilon**power, growth * CONSTANT)
@@ -154,10 +141,7 @@ class Population(Instance, directions="m"):
 
     @cached_property
     def attained(self) -> float:
-        """Loss of randomized response on every label and the majority of them in every direction.
-
-        Occurrences that are likelier than 1e-12 are counted, and the rest as if nothing were known.
-        """
+        """Loss of randomized response on every label and the majority of them in every direction."""
         kept, known = 1 / (1 + math.exp(-self.epsilon)), np.zeros(self.n + 1)
         for j in np.flatnonzero(self.occurrences > 1e-12):
             right = np.arange(j + 1)
@@ -234,9 +218,6 @@ def the_route_is_within_a_logarithm(route: Route) -> Comparison:
     false=Variant(STEEPER, _steeper),
 )
 def a_constant_is_enough(population: Population) -> Comparison:
-    """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some population.
-
-    Without logarithms, or a sufficiently large n. Compared are that, what no algorithm goes below, what one attains.
-    """
+    """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some population."""
     claimed, least = population.claimed(CONSTANT), population.least
     return worst(at_most(claimed, least), at_most(least, population.attained, tolerance=1e-9))

@@ -22,7 +22,7 @@ from optrand.solvers.grid import LP2, Pairwise
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, none, worst
 from optrand.theory.g21.response import ANY_PRIOR, Rows, Task, best_k, kept_labels, objective, tasks, top_k_rows
-from optrand.theory.instances import RATIOS, Instance, prior, seeded
+from optrand.theory.instances import RATIOS, Instance, prior, seeded, shares
 from optrand.theory.sums import total
 
 __all__ = ["best_subset", "bounds", "vertices_of_lp2"]
@@ -32,6 +32,12 @@ SOLVER = 1e-7
 
 LARGEST_FOR_SOLVERS = Fraction(3000)
 """Beyond this ratio the coefficients of LP1 as printed span more than a solver in floats can tell apart."""
+
+SMALL = f"{ANY_PRIOR} and at most log({LARGEST_FOR_SOLVERS})"
+CLOSER = Variant("The same with weights that are closer to 1, ``2 / (1 + exp(epsilon))``.", twice=True)
+OFF_BY_ONE = Variant("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
+AVERAGE = Variant("The same of the labels that are at least as likely as the average one.", average=True)
+ALL = Variant("The same with ``E / (E + K - 1)``, of randomized response on all `K` labels.", of_all=True)
 
 Point = tuple[Fraction, ...]
 
@@ -88,11 +94,7 @@ def _small_tasks(budget: Budget) -> Iterator[Task]:
 
 @claim("G21", "Theorem 3", on=_any_tasks, given=ANY_PRIOR)
 def nothing_is_better(task: Task) -> Comparison:
-    """No epsilon-DP randomizer keeps the label more often than RRWithPrior.
-
-    Compared are the bound that a dual proves for all of them, with outputs of any kind, and the probabilities of
-    Algorithm 2, once with the labels that it keeps as printed, and once with those that the package keeps.
-    """
+    """No epsilon-DP randomizer keeps the label more often than RRWithPrior."""
     kept = rr_with_prior(task.floats, task.epsilon).randomizer.outputs.astype(int).tolist()
     bound, _ = bounds(task)
     return worst(at_most(bound, objective(task.prior, task.listed)), at_most(bound, kept_by(task, kept)))
@@ -105,9 +107,6 @@ def _(task: Task) -> Comparison:
     return at_most(bounds(task)[0], kept_by(task, kept))
 
 
-AVERAGE = Variant("The same of the labels that are at least as likely as the average one.", average=True)
-
-
 @claim("G21", "Theorem 3: closed form", kind="ours", on=_any_tasks, given=ANY_PRIOR, false=AVERAGE)
 def closed_form_is_best(task: Task, *, average: bool = False) -> Comparison:
     """The package's RRWithPrior, of one prior and of a batch, keeps the label as often as the best subset of labels."""
@@ -118,17 +117,9 @@ def closed_form_is_best(task: Task, *, average: bool = False) -> Comparison:
     return worst(*(equal(wanted, value, tolerance=1e-12) for value in (one, batch)))
 
 
-SMALL = f"{ANY_PRIOR} and at most log({LARGEST_FOR_SOLVERS})"
-
-OFF_BY_ONE = Variant("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
-
-
 @claim("G21", "Theorem 3: LP1", kind="text", on=_small_tasks, given=SMALL, false=OFF_BY_ONE)
 def lp1_is_best_subset(task: Task, *, others: int = -1) -> Comparison:
-    """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior.
-
-    That is, the largest ``E / (E + |Y| - 1)`` times the prior of `Y`, over all sets `Y` of labels.
-    """
+    """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior."""
     found = LinearProgram(Pairwise())(classification(task.floats, task.epsilon)).value
     return equal(found, best_subset(task, others=others), tolerance=SOLVER)
 
@@ -162,14 +153,7 @@ def _channels(budget: Budget) -> Iterator[Channel]:
         yield Channel(ratio, tuple(map(tuple, rows)))
 
 
-@claim(
-    "G21",
-    "Theorem 3: LP1 implies LP2",
-    kind="text",
-    on=_channels,
-    given="any epsilon-DP randomizer from labels to labels",
-    false=Variant("The same with weights that are closer to 1, ``2 / (1 + exp(epsilon))``.", twice=True),
-)
+@claim("G21", "Theorem 3: LP1 implies LP2", kind="text", on=_channels, given="any epsilon-DP table", false=CLOSER)
 def lp1_implies_lp2(channel: Channel, *, twice: bool = False) -> Comparison:
     """The diagonal `q` of an epsilon-DP table has ``q_y + exp(-epsilon) * (sum of the other q) <= 1`` for every `y`."""
     diagonal = [row[y] for y, row in enumerate(channel.rows)]
@@ -201,32 +185,19 @@ def _common_point(equations: Sequence[Sequence[Fraction]]) -> Point | None:
     return tuple(rows[:, -1])
 
 
-class Polytope(Instance, size="K"):
-    """LP2 without its objective."""
-
-    size: int
-    ratio: Fraction
-
-
-def _polytopes(budget: Budget) -> Iterator[Polytope]:
+def _flat(budget: Budget) -> Iterator[Task]:
     sizes = range(1, budget.pick(quick=5, full=7))
-    return (Polytope(size, ratio) for size, ratio in product(sizes, (Fraction(1), *RATIOS)))
+    return (Task(shares([1] * size), ratio) for size, ratio in product(sizes, (Fraction(1), *RATIOS)))
 
 
-ALL = Variant("The same with ``E / (E + K - 1)``, of randomized response on all `K` labels.", of_all=True)
-
-
-@claim("G21", "Theorem 3: vertices of LP2", kind="text", on=_polytopes, given="epsilon at least 0", false=ALL)
-def vertices_are_responses(polytope: Polytope, *, of_all: bool = False) -> Comparison:
-    """A vertex of LP2 is zero, or ``E / (E + |Y| - 1)`` on a non-empty set `Y` of labels and 0 elsewhere.
-
-    Counted are those that are not.
-    """
+@claim("G21", "Theorem 3: vertices of LP2", kind="text", on=_flat, given="epsilon at least 0", false=ALL)
+def vertices_are_responses(task: Task, *, of_all: bool = False) -> Comparison:
+    """A vertex of LP2 is zero, or ``E / (E + |Y| - 1)`` on a non-empty set `Y` of labels and 0 elsewhere."""
     responses = set()
-    for inside in product((0, 1), repeat=polytope.size):
-        chance = polytope.ratio / (polytope.ratio + ((polytope.size if of_all else sum(inside)) or 1) - 1)
+    for inside in product((0, 1), repeat=task.size):
+        chance = task.ratio / (task.ratio + ((task.size if of_all else sum(inside)) or 1) - 1)
         responses.add(tuple(kept * chance for kept in inside))
-    return none(len(vertices_of_lp2(polytope.size, polytope.ratio) - responses))
+    return none(len(vertices_of_lp2(task.size, task.ratio) - responses))
 
 
 def _value(task: Task, point: Point) -> Fraction:
@@ -235,10 +206,7 @@ def _value(task: Task, point: Point) -> Fraction:
 
 @claim("G21", "Theorem 3: optima at vertices", kind="text", on=_few_tasks, given=ANY_PRIOR)
 def all_optima_are_vertices(task: Task) -> Comparison:
-    """Every optimal solution of LP2 is a vertex.
-
-    Counted are optimal solutions that are none: points halfway between two vertices that are both optimal.
-    """
+    """Every optimal solution of LP2 is a vertex."""
     vertices, optimum = vertices_of_lp2(task.size, task.ratio), bounds(task)[1]
     best = [point for point in vertices if _value(task, point) == optimum]
     halfway = {tuple((x + y) / 2 for x, y in zip(*pair, strict=True)) for pair in combinations(best, 2)}

@@ -13,8 +13,10 @@ from fractions import Fraction
 from functools import cached_property, partial
 from itertools import chain, product
 from operator import sub
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.closed_forms import RRWithPriorBatch, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
@@ -26,22 +28,13 @@ from optrand.theory.comparison import Comparison, at_most, equal, worst
 from optrand.theory.instances import RATIOS, Instance, settings, shares
 from optrand.theory.sums import largest_ratio, total
 
-__all__ = [
-    "ANY_PRIOR",
-    "Rows",
-    "Task",
-    "TopK",
-    "best_k",
-    "kept_labels",
-    "objective",
-    "table",
-    "tasks",
-    "top_k_rows",
-    "top_ks",
-]
+__all__ = ["Rows", "Table", "Task", "TopK", "best_k", "kept_labels", "objective", "table", "tasks", "top_k_rows"]
 
 Rows = tuple[tuple[Fraction, ...], ...]
 """Probabilities of the outputs ``0 ... K-1``, a row for each label."""
+
+Table = NDArray[Any]
+"""Fractions, in an array of objects."""
 
 ROUNDING = 1e-9
 """What the integer tables of the package may differ from the printed probabilities."""
@@ -157,9 +150,12 @@ def _kept(budget: Budget) -> Iterator[TopK]:
 
 
 LESS = Variant("The same at a ratio whose distance from 1 is a thousandth less.", share=Fraction(999, 1000))
-
+CERTAIN = Variant("The same where `k` is at least 2; where it is 1 the output is certain for all labels.", alike=1)
+STRANGER = Variant("The output is least likely for a label that is not kept: with probability ``1 / k``.", alike=99)
+AGAIN = Variant("The same where the coin that keeps a label is ``E / (E + k - 1)``, and else any is drawn.", again=1)
+HALF = Variant("The same where the model finds the first label half as likely as each other one.", first=1)
+ALL_LABELS = Variant("The same with ``E / (E + K - 1)``, of randomized response on all labels.", all_labels=True)
 of_top_k = partial(claim, "G21", on=_kept, given="any prior, any number of labels kept, epsilon above 0")
-
 of_the_best_k = partial(
     claim, "G21", on=lambda budget: tasks(budget.pick(quick=100, full=5_000), most=9, seed=2), given=ANY_PRIOR
 )
@@ -167,10 +163,7 @@ of_the_best_k = partial(
 
 @of_top_k("Lemma 1")
 def top_k_is_private(kept: TopK) -> Comparison:
-    """RRTop-k, in which a label that is not among the `k` likeliest gives one of these at random, is epsilon-DP.
-
-    So are the printed probabilities and the integer table of the package.
-    """
+    """RRTop-k, in which a label that is not among the `k` likeliest gives one of these at random, is epsilon-DP."""
     return kept.privacy
 
 
@@ -190,22 +183,12 @@ def top_k_table_is_as_printed(kept: TopK, *, share: Fraction = Fraction(1)) -> C
     return at_most(max(map(abs, gaps)), Fraction(ROUNDING))
 
 
-@of_top_k(
-    "Appendix A.1",
-    corrected=Variant("The same where `k` is at least 2; where it is 1 the output is certain for all labels.", alike=1),
-    false=Variant("The output is least likely for a label that is not kept: with probability ``1 / k``.", alike=99),
-)
+@of_top_k("Appendix A.1", corrected=CERTAIN, false=STRANGER)
 def another_kept_label_is_least_likely(kept: TopK, *, alike: int = 0) -> Comparison:
-    """RRTop-k gives an output least likely for another label that is kept: with probability ``1 / (E + k - 1)``.
-
-    Where `k` is 1 there is no such label.
-    """
+    """RRTop-k gives an output least likely for another label that is kept: with probability ``1 / (E + k - 1)``."""
     chance = Fraction(1, kept.k) if kept.k <= alike else 1 / (kept.ratio + kept.k - 1)
     found = (min(row[v] for row in rows) for rows in (kept.listed, kept.tabulated) for v in kept.kept)
     return worst(*(equal(each, chance, tolerance=ROUNDING, scale=1) for each in found))
-
-
-ALL_LABELS = Variant("The same with ``E / (E + K - 1)``, of randomized response on all labels.", all_labels=True)
 
 
 @of_top_k("Section 3.1: objective of RRTop-k", false=ALL_LABELS)
@@ -219,10 +202,7 @@ def top_k_keeps_the_label(kept: TopK, *, all_labels: bool = False) -> Comparison
 
 @of_the_best_k("Corollary 2")
 def with_prior_is_private(task: Task) -> Comparison:
-    """RRWithPrior, which keeps as many labels as is best for the prior, whatever the label is, is epsilon-DP.
-
-    So are the printed probabilities and the integer table of the package.
-    """
+    """RRWithPrior, which keeps as many labels as is best for the prior, whatever the label is, is epsilon-DP."""
     return task.privacy
 
 
@@ -237,10 +217,7 @@ def _(task: Task) -> Comparison:
 
 @of_the_best_k("Corollary 2: integer tables", kind="ours", false=LESS)
 def with_prior_table_is_as_good(task: Task, *, share: Fraction = Fraction(1)) -> Comparison:
-    """The integer table of the package for RRWithPrior keeps the label as often as printed, up to 1e-9.
-
-    Tables themselves may differ where priors or numbers of labels are equally good.
-    """
+    """The integer table of the package for RRWithPrior keeps the label as often as printed, up to 1e-9."""
     ratio = 1 + share * (task.ratio - 1)
     printed = objective(task.prior, top_k_rows(task.prior, best_k(task.prior, ratio), ratio))
     return equal(objective(task.prior, task.tabulated), printed, tolerance=ROUNDING)
@@ -288,8 +265,8 @@ def _sampled(budget: Budget) -> Iterator[Sampled]:
     "Corollary 2: sampler",
     kind="ours",
     on=_sampled,
-    given="the sampler for many priors, from words of one bit, all of them followed until they decide",
-    false=Variant("The same where the coin that keeps a label is ``E / (E + k - 1)``, and else any is drawn.", again=1),
+    given="words of one bit, followed until they decide",
+    false=AGAIN,
 )
 def sampler_is_as_printed(task: Sampled, *, again: int = 0) -> Comparison:
     """Outputs have the probabilities of RRWithPrior, up to those of bits that have not decided; all bits are exact."""
@@ -308,9 +285,6 @@ def sampler_is_as_printed(task: Sampled, *, again: int = 0) -> Comparison:
 
 def _flat(_: Budget) -> Iterator[Task]:
     return (Task(shares([1] * k), ratio) for k in (1, 2, 3, 7, 10, 49) for ratio in RATIOS)
-
-
-HALF = Variant("The same where the model finds the first label half as likely as each other one.", first=1)
 
 
 @claim("G21", "Section 4: one stage", on=_flat, given="a flat first prior", false=HALF)

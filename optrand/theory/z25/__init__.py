@@ -2,4 +2,4 @@
 
 __all__ = ["MODULES"]
 
-MODULES = ("bits", "risk", "rivals", "neighbours", "rates")
+MODULES = ("bits", "rivals", "neighbours")
