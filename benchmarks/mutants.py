@@ -40,6 +40,12 @@ NOISE = (
         "return self._signed(lambda: self.geometric(scale))",
         "return self._signed(lambda: self.geometric(scale / 2))",
         ("test_priors.py",),
+        (
+            "G21 Algorithm 4: draws",
+            "E22 Theorem 1: draws",
+            "B23 Algorithm 4: noise",
+            "B23 Appendix F: drawn",
+        ),
     ),
     Mutation(
         "noise in integers that is zero twice as often",
@@ -47,6 +53,11 @@ NOISE = (
         "if drawn or not negative:",
         "if drawn >= 0:",
         ("test_priors.py",),
+        (
+            "G21 Algorithm 4: draws",
+            "B23 Algorithm 4: noise",
+            "B23 Appendix F: drawn",
+        ),
     ),
     Mutation(
         "discrete staircase whose stairs fall by exp(-2 epsilon)",
@@ -54,6 +65,7 @@ NOISE = (
         "within() + sensitivity * self.geometric(1 / epsilon)",
         "within() + sensitivity * self.geometric(1 / (2 * epsilon))",
         ("test_additive.py",),
+        ("B23 Appendix F: drawn",),
     ),
     Mutation(
         "discrete staircase with stairs a step too short",
@@ -61,6 +73,7 @@ NOISE = (
         "within() + sensitivity * self.geometric(1 / epsilon)",
         "within() + (sensitivity - 1) * self.geometric(1 / epsilon)",
         ("test_additive.py",),
+        ("B23 Appendix F: drawn",),
     ),
     Mutation(
         "discrete staircase that drops a step too late",
@@ -68,6 +81,7 @@ NOISE = (
         "return rise + self.below(lower)",
         "return rise + 1 + self.below(lower)",
         ("test_additive.py",),
+        ("B23 Appendix F: drawn",),
     ),
     Mutation(
         "uniform integers that reach their bound",
@@ -82,6 +96,7 @@ NOISE = (
         "return LaplaceNoise(self.sensitivity / self.epsilon)",
         "return LaplaceNoise(self.sensitivity / (2 * self.epsilon))",
         ("test_additive.py",),
+        ("B23 Definition 18",),
     ),
     Mutation(
         "discrete Laplace noise drawn for twice the epsilon that it states",
@@ -89,6 +104,7 @@ NOISE = (
         "discrete_laplace(self.steps / Fraction(self.epsilon), count",
         "discrete_laplace(self.steps / Fraction(2 * self.epsilon), count",
         ("test_additive.py",),
+        ("B23 Appendix F: drawn",),
     ),
     Mutation(
         "continuous staircase with the shares of its two levels exchanged",
@@ -96,6 +112,7 @@ NOISE = (
         "within = np.where(on_upper, ",
         "within = np.where(~on_upper, ",
         ("test_additive.py",),
+        ("B23 Appendix F: drawn in floats",),
     ),
     Mutation(
         "staircase noise twice as low on its lower level",
@@ -110,6 +127,7 @@ NOISE = (
         "(whole + (rest >= self.upper))",
         "(whole + (rest > self.upper))",
         ("test_additive.py",),
+        ("B23 Definition 19",),
     ),
 )
 
@@ -134,6 +152,7 @@ SAMPLERS = (
         "guide = np.where(mixed, ~below, below).ravel()",
         "guide = np.where(mixed, ~below, np.minimum(below + 1, n - 1)).ravel()",
         ("test_sampling.py",),
+        ("E22 Theorem 1: draws",),
     ),
     Mutation(
         "arcs drawn as if every label were in the first one's",
@@ -148,6 +167,7 @@ SAMPLERS = (
         "numbers // int(size) * int(size) - 1 for size",
         "numbers - int(size // size) for size",
         ("test_closed_forms.py",),
+        ("G21 Corollary 2: sampler",),
     ),
     Mutation(
         "rounding to the nearest knot",
@@ -155,6 +175,11 @@ SAMPLERS = (
         "up = drawn < edge\n",
         "up = cells.share >= 0.5\n",
         ("test_rounding.py",),
+        (
+            "E22 Lemma 9: draws",
+            "B23 Section 3.1: rounding",
+            "B23 Section 3.1: continuous labels",
+        ),
     ),
     Mutation(
         "rounding up with the probability of rounding down",
@@ -162,6 +187,12 @@ SAMPLERS = (
         "up = drawn < edge\n",
         "up = drawn >= edge\n",
         ("test_rounding.py",),
+        (
+            "E22 Lemma 9: draws",
+            "B23 Section 3.1: rounding",
+            "B23 Section 3.1: variance of rounding",
+            "B23 Section 3.1: continuous labels",
+        ),
     ),
     Mutation(
         "weight of rounded labels moved to the wrong one of two knots",
@@ -178,6 +209,7 @@ SAMPLERS = (
         "undecided = undecided & drawn",
         "undecided = undecided & ~drawn",
         ("test_vector.py",),
+        ("Z25 Theorem 1: draws",),
     ),
 )
 
@@ -188,6 +220,10 @@ PRIORS = (
         "scale = 2 / Fraction(",
         "scale = 1 / Fraction(",
         ("test_priors.py",),
+        (
+            "G21 Algorithm 4: draws",
+            "B23 Algorithm 4: noise",
+        ),
     ),
     Mutation(
         "histogram noise of twice the scale",
@@ -195,6 +231,10 @@ PRIORS = (
         "scale = 2 / Fraction(",
         "scale = 4 / Fraction(",
         ("test_priors.py",),
+        (
+            "G21 Algorithm 4: draws",
+            "B23 Algorithm 4: noise",
+        ),
     ),
     Mutation(
         "histogram without its noise",
@@ -202,6 +242,10 @@ PRIORS = (
         "return tuple(count + shift for count, shift in zip(",
         "return tuple(count for count, _ in zip(",
         ("test_priors.py",),
+        (
+            "G21 Algorithm 4: draws",
+            "B23 Algorithm 4: noise",
+        ),
     ),
     Mutation(
         "negative counts of a private prior made positive",
@@ -209,6 +253,7 @@ PRIORS = (
         "tuple(max(count, 0) for count in noisy)",
         "tuple(abs(count) for count in noisy)",
         ("test_priors.py",),
+        ("G21 Algorithm 4: draws",),
     ),
     Mutation(
         "budget split ignored: labels get all of it",
@@ -216,6 +261,7 @@ PRIORS = (
         "rest = float_below(Fraction(whole) - Fraction(part))",
         "rest = float_below(Fraction(whole))",
         ("test_priors.py", "test_release.py"),
+        ("B23 Algorithm 3: privacy",),
     ),
     Mutation(
         "budget of the prior grows with the table",
@@ -223,6 +269,7 @@ PRIORS = (
         "min(math.sqrt(k / n), PRIOR_SHARE * whole)",
         "min(math.sqrt(n / k), PRIOR_SHARE * whole)",
         ("test_priors.py",),
+        ("B23 Appendix C: split",),
     ),
     Mutation(
         "release job: prior published without noise",
@@ -230,6 +277,7 @@ PRIORS = (
         "estimate = private_prior(counts, split.prior, source=entropy)\n",
         "estimate = replace(private_prior(counts, split.prior, source=entropy), counts=tuple(counts.tolist()))\n",
         ("test_release.py",),
+        ("B23 Algorithm 3: privacy",),
     ),
     Mutation(
         "release job: labels drawn at the whole epsilon",
@@ -237,6 +285,7 @@ PRIORS = (
         "question = self._question(split.labels)",
         "question = self._question(self.epsilon)",
         ("test_release.py",),
+        ("B23 Algorithm 3: privacy",),
     ),
     Mutation(
         "release job: the prior is not used",
@@ -251,6 +300,7 @@ PRIORS = (
         "realised_epsilon=float_above(Fraction(split.prior) + Fraction(proof.epsilon))",
         "realised_epsilon=float_above(Fraction(proof.epsilon))",
         ("test_release.py",),
+        ("B23 Algorithm 3: privacy",),
     ),
 )
 
@@ -261,6 +311,11 @@ RESPONSE = (
         "shrink = math.exp(-epsilon)",
         "shrink = math.exp(-2 * epsilon)",
         ("test_closed_forms.py",),
+        (
+            "G21 Lemma 1: integer tables",
+            "G21 Theorem 3: closed form",
+            "B23 Definition 21",
+        ),
     ),
     Mutation(
         "randomized response at half the epsilon",
@@ -268,6 +323,11 @@ RESPONSE = (
         "shrink = math.exp(-epsilon)",
         "shrink = math.exp(-epsilon / 2)",
         ("test_closed_forms.py",),
+        (
+            "G21 Lemma 1: integer tables",
+            "G21 Theorem 3: closed form",
+            "B23 Definition 21",
+        ),
     ),
     Mutation(
         "RRTop-k keeps the k least likely labels",
@@ -275,6 +335,7 @@ RESPONSE = (
         "np.argsort(-problem.prior, kind=",
         "np.argsort(problem.prior, kind=",
         ("test_closed_forms.py",),
+        ("G21 Section 3.1: objective of RRTop-k",),
     ),
     Mutation(
         "RRTop-k keeps the first k labels: the prior is ignored",
@@ -282,6 +343,7 @@ RESPONSE = (
         'kept = np.sort(np.argsort(-problem.prior, kind="stable")[:size])',
         "kept = np.arange(size)",
         ("test_closed_forms.py",),
+        ("G21 Section 3.1: objective of RRTop-k",),
     ),
     Mutation(
         "RRWithPrior keeps the least likely labels",
@@ -289,6 +351,10 @@ RESPONSE = (
         "kept[start : start + step] = block >= smallest",
         "kept[start : start + step] = block <= smallest",
         ("test_closed_forms.py",),
+        (
+            "G21 Corollary 2: integer tables",
+            "G21 Theorem 3: closed form",
+        ),
     ),
     Mutation(
         "RRWithPrior counts k from zero",
@@ -296,6 +362,10 @@ RESPONSE = (
         "k = np.arange(1, priors.shape[1])",
         "k = np.arange(priors.shape[1] - 1)",
         ("test_closed_forms.py",),
+        (
+            "G21 Corollary 2: integer tables",
+            "G21 Theorem 3: closed form",
+        ),
     ),
     Mutation(
         "RRWithPrior keeps a label too few",
@@ -303,6 +373,10 @@ RESPONSE = (
         "last = (surplus < gain * falling[:, 1:]).sum(axis=1)",
         "last = np.maximum((surplus < gain * falling[:, 1:]).sum(axis=1) - 1, 0)",
         ("test_closed_forms.py",),
+        (
+            "G21 Corollary 2: integer tables",
+            "G21 Theorem 3: closed form",
+        ),
     ),
     Mutation(
         "RRWithPrior ignores the prior: it keeps all labels",
@@ -310,6 +384,10 @@ RESPONSE = (
         "kept[start : start + step] = block >= smallest",
         "kept[start : start + step] = smallest >= 0",
         ("test_closed_forms.py",),
+        (
+            "G21 Corollary 2: integer tables",
+            "G21 Theorem 3: closed form",
+        ),
     ),
     Mutation(
         "RRWithPrior of a batch: coins of randomized response, and a second draw",
@@ -317,6 +395,7 @@ RESPONSE = (
         "chances = [(ratio - 1) / (ratio + int(size) - 1) for size in distinct]",
         "chances = [ratio / (ratio + int(size) - 1) for size in distinct]",
         ("test_closed_forms.py",),
+        ("G21 Corollary 2: sampler",),
     ),
     Mutation(
         "RRWithPrior of a batch releases labels that are not kept",
@@ -324,6 +403,7 @@ RESPONSE = (
         "stays &= self.kept[np.arange(len(self)), array]",
         "stays &= array >= 0",
         ("test_closed_forms.py",),
+        ("G21 Corollary 2: sampler",),
     ),
     Mutation(
         "debiased randomized response: outputs ten times too far",
@@ -331,6 +411,10 @@ RESPONSE = (
         "outputs = names + names.size / gain * offsets",
         "outputs = names + 10 * names.size / gain * offsets",
         ("test_closed_forms.py",),
+        (
+            "B23 Section 3.1: large epsilon",
+            "B23 Definition 23",
+        ),
     ),
     Mutation(
         "debiased randomized response: outputs for twice the epsilon",
@@ -338,6 +422,10 @@ RESPONSE = (
         "gain = math.expm1(checked_epsilon(epsilon))",
         "gain = math.expm1(2 * checked_epsilon(epsilon))",
         ("test_closed_forms.py",),
+        (
+            "B23 Section 3.1: large epsilon",
+            "B23 Definition 23",
+        ),
     ),
     Mutation(
         "named randomized response at the ratio squared",
@@ -352,6 +440,12 @@ RESPONSE = (
         "prior=problem.prior[kept] / total",
         "prior=np.full(kept.size, 1 / kept.size)",
         ("test_rr_on_bins.py",),
+        (
+            "B23 Table 1: bins",
+            "B23 Table 1: predictors",
+            "B23 Table 1: losses",
+            "B23 Appendix G.3: figures",
+        ),
     ),
     Mutation(
         "bins begin a label too early",
@@ -359,6 +453,13 @@ RESPONSE = (
         "np.searchsorted(problem.labels, below + (above - below) / 2)",
         "np.searchsorted(problem.labels, below)",
         ("test_rr_on_bins.py",),
+        (
+            "B23 Table 1: bins",
+            "B23 Table 1: predictors",
+            "B23 Table 1: losses",
+            "B23 Appendix G.3: figures",
+            "B23 Definition 22",
+        ),
     ),
     Mutation(
         "outputs of bins are their means: nothing is drawn towards the whole mean",
@@ -366,6 +467,12 @@ RESPONSE = (
         "return share / (1 + share) * distances",
         "return distances",
         ("test_rr_on_bins.py",),
+        (
+            "B23 Table 1: bins",
+            "B23 Table 1: predictors",
+            "B23 Table 1: losses",
+            "B23 Appendix G.3: figures",
+        ),
     ),
 )
 
@@ -390,6 +497,10 @@ MECHANISMS = (
         "low = Fraction(lowest, scale) - (total - len(whole) * lowest) / reach",
         "low = Fraction(lowest, scale) - (total - len(whole) * lowest) / (len(whole) * reach)",
         ("test_grids.py",),
+        (
+            "B23 Algorithm 1",
+            "B23 Algorithm 2",
+        ),
     ),
     Mutation(
         "feasible outputs for twice the epsilon",
@@ -397,6 +508,10 @@ MECHANISMS = (
         "low, high = _ends(names, privacy_ratio(budget))",
         "low, high = _ends(names, privacy_ratio(2 * budget))",
         ("test_grids.py",),
+        (
+            "B23 Algorithm 1",
+            "B23 Algorithm 2",
+        ),
     ),
     Mutation(
         "arcs end a label early",
@@ -447,6 +562,7 @@ MECHANISMS = (
         "if not problem.unbiased or not any(found.biases):",
         "if not problem.unbiased or any(found.biases):",
         ("test_flow_tabulation.py",),
+        ("B23 Definition 23",),
     ),
     Mutation(
         "tables tabulated without exact means",
@@ -454,6 +570,7 @@ MECHANISMS = (
         "    if not any(biases):\n        return outputs, weights",
         "    if biases:\n        return outputs, weights",
         ("test_tabulation.py", "test_completion.py"),
+        ("B23 Theorem 6: existence",),
     ),
     Mutation(
         "ratios of integers rounded to above exp(epsilon)",
@@ -461,6 +578,10 @@ MECHANISMS = (
         "return 1 + math.floor(low / step) * step",
         "return 1 + math.ceil(low / step) * step",
         ("test_exact.py",),
+        (
+            "G21 Lemma 1: integer tables",
+            "B23 Definition 21",
+        ),
     ),
     Mutation(
         "knots where rounding adds most",
@@ -475,6 +596,7 @@ MECHANISMS = (
         "self.mechanism.sample(unbiased_rounding(values, self.knots, source=source), source=source)",
         "self.mechanism.sample(self.knots[np.searchsorted(self.knots, values)], source=source)",
         ("test_continuous.py",),
+        ("B23 Section 3.1: continuous labels",),
     ),
 )
 
@@ -523,6 +645,7 @@ ESTIMATES = (
         "weights: Floats = self.inverse.T[",
         "weights: Floats = self.inverse[",
         ("test_cluster.py",),
+        ("E22 Lemma 3: as the package has it",),
     ),
     Mutation(
         "weights of losses under RRTop-k: the label's own is 1 too small",
@@ -530,6 +653,13 @@ ESTIMATES = (
         "+= (gain + counts[:, 0]) / gain",
         "+= counts[:, 0] / gain",
         ("test_estimate.py",),
+        (
+            "G21 Theorem 9: weights",
+            "G21 Equation 17",
+            "G21 Lemma 18: as the package has it",
+            "G21 Theorem 17",
+            "G21 Lemma 20",
+        ),
     ),
     Mutation(
         "weights of losses under RRTop-k: 1 / E for 1 / (E - 1)",
@@ -537,6 +667,13 @@ ESTIMATES = (
         "weights = np.where(mask, -1 / gain, 0.0)",
         "weights = np.where(mask, -1 / (gain + 1), 0.0)",
         ("test_estimate.py",),
+        (
+            "G21 Theorem 9: weights",
+            "G21 Equation 17",
+            "G21 Lemma 18: as the package has it",
+            "G21 Theorem 17",
+            "G21 Lemma 20",
+        ),
     ),
     Mutation(
         "weights of losses under resampling are not divided by what is kept",
@@ -551,6 +688,7 @@ ESTIMATES = (
         "steps = np.diff(columns, axis=0) / self.lengths[:, np.newaxis]",
         "steps = -np.diff(columns, axis=0) / self.lengths[:, np.newaxis]",
         ("test_estimate.py",),
+        ("G21 Theorem 9: weights",),
     ),
     Mutation(
         "projected histogram without its projection",
@@ -582,6 +720,11 @@ CLUSTERS = (
         "return privacy_ratio(self.epsilon / 2)",
         "return privacy_ratio(self.epsilon)",
         ("test_vector.py",),
+        (
+            "Z25 Theorem 1",
+            "Z25 Section 3.1: local to central",
+            "Z25 Equation 24",
+        ),
     ),
     Mutation(
         "one-hot bits with a quarter of epsilon each",
@@ -589,6 +732,7 @@ CLUSTERS = (
         "return privacy_ratio(self.epsilon / 2)",
         "return privacy_ratio(self.epsilon / 4)",
         ("test_vector.py",),
+        ("Z25 Equation 24",),
     ),
     Mutation(
         "one-hot bits: the bit of the next class is set",
@@ -597,6 +741,7 @@ CLUSTERS = (
         "classes = (classes + 1) % self.k\n"
         "        packed[np.arange(classes.size), classes >> 3] ^= (128 >> (classes & 7)).astype(np.uint8)",
         ("test_vector.py",),
+        ("Z25 Theorem 1: draws",),
     ),
     Mutation(
         "ALIBI's noise of half the scale",
@@ -604,6 +749,10 @@ CLUSTERS = (
         "        return 2 / self.epsilon",
         "        return 1 / self.epsilon",
         ("test_vector.py",),
+        (
+            "Z25 Equation 29",
+            "Z25 Appendix B.2: privacy",
+        ),
     ),
     Mutation(
         "ALIBI's soft labels at half the epsilon",
@@ -611,6 +760,7 @@ CLUSTERS = (
         "soft *= self.epsilon\n",
         "soft *= self.epsilon / 2\n",
         ("test_vector.py",),
+        ("Z25 Equation 29",),
     ),
     Mutation(
         "shares of clusters with half the noise",
@@ -618,6 +768,7 @@ CLUSTERS = (
         "noise = np.array(discrete_laplace(self.noise_scale, counts.size",
         "noise = np.array(discrete_laplace(self.noise_scale / 2, counts.size",
         ("test_cluster.py",),
+        ("E22 Theorem 1: draws",),
     ),
     Mutation(
         "shares of clusters raised to the square of the threshold only",
@@ -625,6 +776,7 @@ CLUSTERS = (
         "cluster_distribution([Fraction(count, size) for count in row], self.threshold)",
         "cluster_distribution([Fraction(count, size) for count in row], self.threshold**2)",
         ("test_cluster.py",),
+        ("E22 Theorem 1: draws",),
     ),
     Mutation(
         "the curator states the printed epsilon, half of what the noise costs",
@@ -632,6 +784,11 @@ CLUSTERS = (
         "return float_above(2 / self.noise_scale + ",
         "return float_above(1 / self.noise_scale + ",
         ("test_cluster.py",),
+        (
+            "E22 Theorem 1: as the package has it",
+            "E22 Theorem 1: noisy labels alone",
+            "E22 Section 6: privacy",
+        ),
     ),
     Mutation(
         "labels of clusters resampled for twice their epsilon",
@@ -639,6 +796,7 @@ CLUSTERS = (
         "(privacy_ratio(checked_epsilon(split.labels, ",
         "(privacy_ratio(2 * checked_epsilon(split.labels, ",
         ("test_cluster.py",),
+        ("E22 Corollary 2: privacy",),
     ),
     Mutation(
         "labels of a cluster drawn from the distribution of the first one",
@@ -646,6 +804,7 @@ CLUSTERS = (
         "drawn[rows] = LabelRandomization(distribution, self.resampling)",
         "drawn[rows] = LabelRandomization(distributions[0], self.resampling)",
         ("test_cluster.py",),
+        ("E22 Theorem 1: draws",),
     ),
     Mutation(
         "labels stay with half the probability of not being resampled",
@@ -655,6 +814,7 @@ CLUSTERS = (
         "        weights[np.diag_indices(self.k)] += int((1 - self.resampling) * scale)\n"
         "        scale += int(self.resampling * scale)",
         ("test_cluster.py",),
+        ("E22 Theorem 1: draws",),
     ),
     Mutation(
         "uniform response at twice the epsilon",
@@ -662,6 +822,7 @@ CLUSTERS = (
         "        ratio = privacy_ratio(self.epsilon)\n",
         "        ratio = privacy_ratio(2 * self.epsilon)\n",
         ("test_cluster.py",),
+        ("E22 Corollary 1: as the package has it",),
     ),
     Mutation(
         "priors of clusters given to the rows of the next cluster",
@@ -676,6 +837,7 @@ CLUSTERS = (
         "learned = [private_prior(counts, epsilon, source=words)",
         "learned = [private_prior(counts, 2 * epsilon, source=words)",
         ("test_cluster.py",),
+        ("G21 Algorithm 4: draws",),
     ),
     Mutation(
         "peers flip half as many labels as they say",
@@ -683,6 +845,7 @@ CLUSTERS = (
         "flipped = array ^ self._coins(self.flip, groups.n, words)",
         "flipped = array ^ self._coins(self.flip / 2, groups.n, words)",
         ("test_peer_to_peer.py",),
+        ("E22 Lemma 9: draws",),
     ),
     Mutation(
         "peers copy their own label",
@@ -690,6 +853,7 @@ CLUSTERS = (
         "copies = flipped[members[starts[groups.index] + chosen]]",
         "copies = flipped",
         ("test_peer_to_peer.py",),
+        ("E22 Lemma 9: draws",),
     ),
     Mutation(
         "accounting of peers with a user too many",
@@ -697,6 +861,7 @@ CLUSTERS = (
         "(size - 1 - ones, flip)",
         "(size - ones, flip)",
         ("test_peer_to_peer.py",),
+        ("E22 Lemma 9: as the package has it",),
     ),
     Mutation(
         "pure epsilon of flips that forgets the label that stays",
@@ -704,6 +869,7 @@ CLUSTERS = (
         "return log_above((1 - rarer) / rarer) if rarer else math.inf",
         "return log_above(1 / rarer) if rarer else math.inf",
         ("test_peer_to_peer.py",),
+        ("E22 Section 5.1: as the package has it",),
     ),
 )
 

@@ -23,7 +23,7 @@ from optrand.closed_forms import rr, rr_with_prior
 from optrand.errors import InvalidInput, MissingExtra
 from optrand.model.protocol import ExactRandomizer
 from optrand.sampling.entropy import SeededEntropy, SystemEntropy
-from optrand.sampling.priors import BudgetSplit, split_at
+from optrand.sampling.priors import BudgetSplit, private_prior, split_at
 
 TOLERANCE = 1e-12
 """Of sums and logarithms in floats."""
@@ -445,6 +445,12 @@ class TestClusterPriors:
         assert priors.of_rows.shape == (6_000, 3)
         assert priors.epsilon == 2.0
         assert not priors.uniform.any()
+
+    def test_a_group_alone_has_the_private_prior_of_its_counts(self):
+        labels, groups = np.repeat([0, 1, 2], [20, 5, 1]), Groups.of_ids([7] * 26)
+        learned = ClusterPriors.learn(labels, groups, 3, 0.1, source=SeededEntropy(2))
+        alone = private_prior([20, 5, 1], 0.1, source=SeededEntropy(2))
+        assert learned.probabilities.tolist() == [alone.probabilities.tolist()]
 
     def test_a_group_of_which_nothing_was_learned_is_uniform(self):
         # One row under noise of scale 200: both noisy counts are at most zero about one time in four.

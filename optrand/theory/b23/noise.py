@@ -19,7 +19,7 @@ from optrand.baselines.noise import ContinuousStaircase, DiscreteLaplaceNoise, L
 from optrand.sampling.entropy import SeededEntropy
 from optrand.theory.b23.predictors import Law, Noise, bins, debiased, response
 from optrand.theory.claim import Budget, Variant, claim
-from optrand.theory.comparison import Comparison, at_most, equal, worst
+from optrand.theory.comparison import Comparison, at_most, equal, none, worst
 from optrand.theory.draws import agrees
 from optrand.theory.instances import RATIOS, Instance, prior, seeded
 from optrand.theory.sums import largest_ratio, total
@@ -406,12 +406,8 @@ def response_is_debiased(noise: Noise, less: int = 1) -> Comparison:
     solution = optrand.debiased_rr(noise.labels, noise.epsilon)
     made = optrand.tabulate(solution)
     outputs = [((rise + k - less) * y - sum(noise.labels)) / math.expm1(noise.epsilon) for y in noise.labels]
-    span = outputs[-1] - outputs[0]
-    near = (
-        equal(*pair, tolerance=FLOATS, scale=span)
-        for given in (solution.randomizer, made.design)
-        for pair in zip(given.outputs.tolist(), outputs, strict=True)
-    )
+    given, span = (solution.randomizer.outputs, made.design.outputs), outputs[-1] - outputs[0]
+    pairs = (pair for each in given for pair in zip(each.tolist(), outputs, strict=True))
     private = at_most(made.realised_ratio, exp_bracket(noise.epsilon)[0])
-    unbiased = at_most(float(max(map(abs, made.exact_biases))), FLOATS)
-    return worst(private, unbiased, *near)
+    unbiased = none(sum(map(bool, made.exact_biases)))
+    return worst(private, unbiased, *(equal(*pair, tolerance=FLOATS, scale=span) for pair in pairs))

@@ -187,7 +187,8 @@ def bits_tell_the_class(bits: Bits, lost: int = 1) -> Comparison:
     """Bit ``j`` is 1 with probability ``1 / (1 + r) + eta_j (r - 1) / (r + 1)``, where ``r = exp(epsilon / 2)``."""
     r = UnaryBits(len(bits.eta), bits.epsilon).odds
     means = [total(p for z, p in bits.mixture.items() if z[j]) for j in range(len(bits.eta))]
-    return worst(*(equal(m, 1 / (1 + r) + (r - lost) / (r + 1) * p) for m, p in zip(means, bits.eta, strict=True)))
+    alike = (equal(m, 1 / (1 + r) + (r - lost) / (r + 1) * p) for m, p in zip(means, bits.eta, strict=True))
+    return worst(equal(float(r), math.exp(bits.epsilon / 2), tolerance=1e-12), *alike)
 
 
 @claim(
