@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
@@ -30,7 +31,7 @@ from optrand.errors import SolverFailed
 from optrand.solvers.flow.nodes import Rows, diagonal, scaled
 from optrand.solvers.flow.program import TINY, ArcProgram, Point
 
-__all__ = ["Equations", "NewtonOptions", "settled", "used"]
+__all__ = ["Elimination", "Equations", "NewtonOptions", "settled", "used"]
 
 PLAUSIBLE = (-3.0, -6.0, -np.inf)
 """Arcs whose mass is so many orders of magnitude below their reduced cost are left out at once, if the rest will do.
@@ -128,6 +129,31 @@ def _only(program: Program, point: Point, complementarity: float) -> tuple[Progr
     return program.only(kept), replace(point, multipliers=point.multipliers[every], slacks=point.slacks[every])
 
 
+class Elimination:
+    """Sparse factors; the order of elimination is found once where no pivots change it."""
+
+    def __init__(self, pivot: float) -> None:
+        self.pivot = pivot
+        self.order: NDArray[np.intp] | None = None
+
+    def solver(self, matrix: sparse.csc_array) -> Callable[[Floats], Floats]:
+        """Solver of one system of equations."""
+        options, order = {"SymmetricMode": True}, self.order
+        if order is None:
+            found = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=self.pivot, options=options)
+            self.order = None if self.pivot else np.argsort(found.perm_c)
+            return lambda right: np.asarray(found.solve(right))
+        even = sparse.csc_array(matrix[order][:, order])
+        factors = splu(even, permc_spec="NATURAL", diag_pivot_thresh=self.pivot, options=options)
+
+        def solve(right: Floats) -> Floats:
+            solved = np.empty_like(right)
+            solved[order] = factors.solve(right[order])
+            return solved
+
+        return solve
+
+
 def settled(program: ArcProgram, point: Point, options: NewtonOptions, least: float = 0.0) -> Point:
     """Take an interior point's steps until the products vanish; the best found where floats give out first.
 
@@ -136,6 +162,7 @@ def settled(program: ArcProgram, point: Point, options: NewtonOptions, least: fl
     if not program.n:
         return point
     point = _centred(program, point, least)
+    elimination = Elimination(options.pivot)
     best, error, before, idle = point, np.inf, np.inf, 0
     for _ in range(STEPS):
         equations = Equations(program, point)
@@ -147,7 +174,7 @@ def settled(program: ArcProgram, point: Point, options: NewtonOptions, least: fl
             break
         before = here
         try:
-            point = _stepped(equations, options)
+            point = _stepped(equations, options.ridge, elimination)
         except RuntimeError:
             break
     return best
@@ -155,18 +182,18 @@ def settled(program: ArcProgram, point: Point, options: NewtonOptions, least: fl
 
 def _centred(program: ArcProgram, point: Point, least: float) -> Point:
     """No slack below its error, and no product with its multiplier far below the others: the smaller one is raised."""
-    slacks = np.maximum(point.slacks, np.abs(Equations(program, point).off))
+    slacks = np.maximum(point.slacks, np.abs(_slack_errors(program, point)))
     products, bound = point.multipliers * slacks, point.multipliers > slacks
     lift = np.maximum(max(least, CENTRED * float(products.mean())) / products, 1.0)
     multipliers = np.where(bound, point.multipliers, point.multipliers * lift)
     return replace(point, multipliers=multipliers, slacks=np.where(bound, slacks * lift, slacks))
 
 
-def _stepped(equations: Equations, options: NewtonOptions) -> Point:
+def _stepped(equations: Equations, ridge: float, elimination: Elimination) -> Point:
     """The point after one predictor and corrector step."""
     point = equations.point
     multipliers, slacks = point.multipliers, point.slacks
-    solve = equations.solver(slacks / multipliers, options)
+    solve = equations.solver(slacks / multipliers, ridge, elimination)
 
     def direction(products: Floats) -> tuple[Step, Floats]:
         step = solve(equations.off - products / multipliers)
@@ -188,6 +215,14 @@ def _stepped(equations: Equations, options: NewtonOptions) -> Point:
     )
 
 
+def _slack_errors(program: ArcProgram, point: Point) -> Floats:
+    """By how much reduced costs, a variable prior and leans exceed the slacks."""
+    leans = program.leans(point)
+    costs, slopes, weights = program.curves(point.potentials, leans)
+    priors = program.nodes.amounts(point.potentials)[: program.bounded, -1] - program.floor / program.k
+    return np.concatenate((costs - slopes**2 / (2 * weights), priors, leans)) - point.slacks
+
+
 class Equations:
     """Newton's equations at one point: potentials but for the total prior, leans, multipliers, and biases at a price.
 
@@ -198,15 +233,13 @@ class Equations:
     """
 
     def __init__(self, program: ArcProgram, point: Point) -> None:
-        self.program, self.point = program, point
+        self.program, self.point, self.off = program, point, _slack_errors(program, point)
         n, leans = program.n, program.leans(point)
         x = np.concatenate((point.potentials.ravel(), leans))
-        costs, slopes, weights = program.curves(point.potentials, leans)
+        _, slopes, weights = program.curves(point.potentials, leans)
         cost, slope, weight = program.curve_rows
         beta, shares = program.label_rows
         bounds, tilt = shares[: program.bounded], slopes / weights
-        priors = np.asarray(bounds @ x) - program.floor / program.k
-        self.off = np.concatenate((costs - slopes * tilt / 2, priors, leans)) - point.slacks
         moved: Rows = sparse.csr_array(scaled(-tilt, slope) + scaled(tilt**2 / 2, weight))
         self.rows: Rows = sparse.csr_array(sparse.vstack([sparse.csr_array(cost + moved), bounds, program.lean_rows]))
         curved: Rows = slope + scaled(-tilt, weight)
@@ -233,7 +266,7 @@ class Equations:
         """The error, and the sum of the products that are to vanish."""
         return self.error + float(self.point.multipliers @ self.point.slacks)
 
-    def solver(self, ratios: Floats, options: NewtonOptions) -> Callable[[Floats], Step]:
+    def solver(self, ratios: Floats, ridge: float, elimination: Elimination) -> Callable[[Floats], Step]:
         """Solver of the equations: given the right-hand sides of the multipliers, for ``s / c`` in `ratios`.
 
         Raises
@@ -245,19 +278,14 @@ class Equations:
         square, below = self.curvature[self.free][:, self.free], -np.concatenate((ratios, self.charges))
         sides = [[square, sparse.csr_array(rows.T)], [rows, diagonal(below)]]
         matrix = sparse.block_array(sides, format="csc")
-        ridge = options.ridge * np.concatenate((square.diagonal() + 1.0, -np.ones(below.size)))
-        factors = splu(
-            sparse.csc_array(matrix + diagonal(ridge)),
-            permc_spec="MMD_AT_PLUS_A",
-            diag_pivot_thresh=options.pivot,
-            options={"SymmetricMode": True},
-        )
+        ridges = ridge * np.concatenate((square.diagonal() + 1.0, -np.ones(below.size)))
+        solver = elimination.solver(sparse.csc_array(matrix + diagonal(ridges)))
 
         def solve(right: Floats) -> Step:
             target = np.concatenate((self.gradient, right, self.unpaid))
             solved, lack = np.zeros(target.size), target
             for _ in range(REFINED):
-                after = solved + factors.solve(lack)
+                after = solved + solver(lack)
                 rest = target - matrix @ after
                 if not np.abs(rest).max() < np.abs(lack).max():
                     break

@@ -406,8 +406,12 @@ def response_is_debiased(noise: Noise, less: int = 1) -> Comparison:
     solution = optrand.debiased_rr(noise.labels, noise.epsilon)
     made = optrand.tabulate(solution)
     outputs = [((rise + k - less) * y - sum(noise.labels)) / math.expm1(noise.epsilon) for y in noise.labels]
-    given, span = (solution.randomizer.outputs, made.design.outputs), outputs[-1] - outputs[0]
-    pairs = (pair for each in given for pair in zip(each.tolist(), outputs, strict=True))
+    span = outputs[-1] - outputs[0]
+    near = (
+        equal(*pair, tolerance=FLOATS, scale=span)
+        for given in (solution.randomizer, made.design)
+        for pair in zip(given.outputs.tolist(), outputs, strict=True)
+    )
     private = at_most(made.realised_ratio, exp_bracket(noise.epsilon)[0])
     unbiased = none(sum(map(bool, made.exact_biases)))
-    return worst(private, unbiased, *(equal(*pair, tolerance=FLOATS, scale=span) for pair in pairs))
+    return worst(private, unbiased, *near)

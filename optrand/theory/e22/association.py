@@ -51,7 +51,7 @@ def _majorities(budget: Budget) -> Iterator[Majority]:
     return (Majority(size, rate, flip, gamma) for size, (rate, flip), gamma in cases)
 
 
-@claim("E22", "Theorem 4", on=_majorities, given=ANY, quantifier=CONSTANT, false=Variant("Without theta.", power=0))
+@claim("E22 Theorem 4", on=_majorities, given=ANY, quantifier=CONSTANT, false=Variant("Without theta.", power=0))
 def peers_learn_at_the_rate_of_their_copies(majority: Majority, power: int = 1) -> Comparison:
     """With probability 1 - gamma the excess risk is at most C (sqrt(dim log(1/gamma) / (theta n)) + phi + alpha)."""
     deviation = math.sqrt(math.log(1 / majority.gamma) / (majority.rate**power * majority.size))
@@ -76,8 +76,7 @@ def _biases(budget: Budget) -> Iterator[Bias]:
 
 
 @claim(
-    "E22",
-    "Theorem 4: bias",
+    "E22 Theorem 4: bias",
     kind="ours",
     on=_biases,
     given="two hypotheses, as many rows as one likes in every cluster, alpha at most 1/2",
@@ -104,8 +103,7 @@ def _combined(budget: Budget) -> Iterator[Combined]:
 
 
 @claim(
-    "E22",
-    "Theorem 4: with Theorem 3",
+    "E22 Theorem 4: with Theorem 3",
     kind="text",
     on=_combined,
     given="any number of rows, theta = epsilon / 2",
@@ -139,8 +137,7 @@ def _pure(budget: Budget) -> Iterator[Pure]:
 
 
 @claim(
-    "E22",
-    "Section 6: excess risk",
+    "E22 Section 6: excess risk",
     on=_pure,
     given="pure clusters, phi = 0, beta = 0, lambda = 1, tau = 0, sigma = 1 / epsilon",
     quantifier=CONSTANT,
@@ -188,8 +185,7 @@ def _associations(budget: Budget) -> Iterator[Association]:
 
 
 @claim(
-    "E22",
-    "Theorem 5",
+    "E22 Theorem 5",
     on=_associations,
     given="epsilon and s fixed",
     quantifier="as s / K tends to 0",
@@ -201,8 +197,7 @@ def more_labels_are_harder(problem: Association, share: Fraction = Fraction(1)) 
 
 
 @claim(
-    "E22",
-    "Theorem 5: inequality",
+    "E22 Theorem 5: inequality",
     kind="text",
     on=_associations,
     given="1 <= s < K",

@@ -111,8 +111,7 @@ def _curators(budget: Budget) -> Iterator[Curator]:
 
 
 @claim(
-    "E22",
-    "Theorem 1",
+    "E22 Theorem 1",
     on=_curators,
     given="beta above 0, so that the modified loss tells the noisy distribution",
     corrected=Variant("A release is private at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)).", noises=2),
@@ -124,8 +123,7 @@ def noise_is_paid_once(curator: Curator, noises: int = 1, *, floored: bool = Tru
 
 
 @claim(
-    "E22",
-    "Theorem 1: as the package has it",
+    "E22 Theorem 1: as the package has it",
     kind="ours",
     on=_curators,
     given="the same",
@@ -144,7 +142,7 @@ def _released(budget: Budget) -> Iterator[Curator]:
     yield from budget.pick(quick=(), full=(Curator((0, 5), 2, Fraction(3, 2), Fraction(3, 4)),))
 
 
-@claim("E22", "Theorem 1: draws", kind="ours", on=_released, given="many equal clusters released after another one")
+@claim("E22 Theorem 1: draws", kind="ours", on=_released, given="many equal clusters released after another one")
 def drawn_as_printed(curator: Curator, counted: Curator | None = None) -> Comparison:
     """Distributions and first labels are released as often as Algorithm 1 says, up to five standard errors."""
     labels = [0, *(y for y, count in enumerate(curator.others) for _ in range(count))]
@@ -222,8 +220,7 @@ def _labels_alone(budget: Budget) -> Iterator[LabelsAlone]:
 
 
 @claim(
-    "E22",
-    "Theorem 1: noisy labels alone",
+    "E22 Theorem 1: noisy labels alone",
     on=_labels_alone,
     given="two labels, continuous noise, beta = 0; both summands alike",
     corrected=Variant("The same at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)).", noises=2),
@@ -235,8 +232,7 @@ def labels_alone(labels: LabelsAlone, noises: float = 1) -> Comparison:
 
 
 @claim(
-    "E22",
-    "Section 6: privacy",
+    "E22 Section 6: privacy",
     on=lambda budget: (replace(each, threshold=0.0) for each in _labels_alone(budget) if each.threshold == 0.25),
     given="two labels, continuous noise; compared as shares of epsilon",
     corrected=Variant("The same at 2 epsilon.", noises=2),
@@ -258,8 +254,7 @@ def _resamplings(budget: Budget) -> Iterator[Randomization]:
 
 
 @claim(
-    "E22",
-    "Theorem 1: resampling",
+    "E22 Theorem 1: resampling",
     kind="text",
     on=_resamplings,
     given="a public distribution with no share below tau, lambda for beta",
@@ -292,7 +287,7 @@ def _shares(budget: Budget) -> Iterator[Shares]:
         yield Shares(shares, Fraction(random.randint(0, 100), 100 * k), Fraction(random.randint(0, 999), 1_000))
 
 
-@claim("E22", "Theorem 6", on=_shares, given="at least two labels, tau from 0 to 1/K, beta below 1, any noise")
+@claim("E22 Theorem 6", on=_shares, given="at least two labels, tau from 0 to 1/K, beta below 1, any noise")
 def distributions_are_well_defined(given: Shares, q: Distribution | None = None) -> Comparison:
     """With tau at most 1/K the noisy shares become a distribution with no share below tau, and matrices that invert."""
     q = q or cluster_distribution(given.shares, given.threshold)
@@ -324,8 +319,7 @@ def _uniforms(budget: Budget) -> Iterator[Uniform]:
 
 
 @claim(
-    "E22",
-    "Corollary 1: privacy",
+    "E22 Corollary 1: privacy",
     on=_uniforms,
     given="tau = 1/K, any noise, epsilon above 0",
     false=Variant("The same with lambda = (K - 1) / (K - 1 + exp(epsilon)).", less=1),
@@ -338,8 +332,7 @@ def uniform_response_spends_epsilon(uniform: Uniform, less: int = 0) -> Comparis
 
 
 @claim(
-    "E22",
-    "Corollary 1: as the package has it",
+    "E22 Corollary 1: as the package has it",
     kind="ours",
     on=_uniforms,
     given="the same",
@@ -370,8 +363,7 @@ def _spent(budget: Budget) -> Iterator[Spent]:
 
 
 @claim(
-    "E22",
-    "Corollary 2: privacy",
+    "E22 Corollary 2: privacy",
     on=_spent,
     given="tau = phi of at most 1/K, sigma = 1 / epsilon, lambda = 1 / (1 + (exp(epsilon) - 1) phi)",
     false=Variant("The same with 2 epsilon: compared as ratios.", times_epsilon=2),

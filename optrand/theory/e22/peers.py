@@ -44,7 +44,7 @@ def _powers(budget: Budget) -> Iterator[Power]:
     yield from (Power(Fraction(3, 2), half, sign) for sign in (-1, 1))
 
 
-@claim("E22", "Lemma 8", on=_powers, given="s of -1 or 1, a of 1/2 or 1", false=Variant("With 5/2 for 3.", halves=5))
+@claim("E22 Lemma 8", on=_powers, given="s of -1 or 1, a of 1/2 or 1", false=Variant("With 5/2 for 3.", halves=5))
 def powers_are_within_three(power: Power, halves: int = 6) -> Comparison:
     """(1 + s/x)**(s x**a) is at most e**(2a - 1) + 3 / x**a, for x of 2 and more; compared in whole powers."""
     r, sign = power.power, power.sign
@@ -94,7 +94,7 @@ def _peers(budget: Budget) -> Iterator[Peers]:
                 yield replace(peers, users=2 * size + 1)
 
 
-@claim("E22", "Lemma 9", on=_peers, given="alpha >= 2 / s, clusters of s users and more, any xi that the lemma allows")
+@claim("E22 Lemma 9", on=_peers, given="alpha >= 2 / s, clusters of s users and more, any xi that the lemma allows")
 def peers_are_private(peers: Peers) -> Comparison:
     """Delta is at most exp(-alpha xi**2 / (4 (alpha + 1/s) (1 - alpha))) at Lemma 9's epsilon.
 
@@ -144,8 +144,7 @@ def _draws(budget: Budget) -> Iterator[Draws]:
 
 
 @claim(
-    "E22",
-    "Lemma 9: upper tail",
+    "E22 Lemma 9: upper tail",
     kind="text",
     on=_draws,
     given="n = s, alpha <= p < p' <= 1 - alpha, xi up to its limit",
@@ -189,7 +188,7 @@ def _many(budget: Budget) -> Iterator[ManyPeers]:
     return (ManyPeers(size, rate) for size, rate in (*cases, *budget.pick(quick=(), full=more)))
 
 
-@claim("E22", "Theorem 3", on=_many, given="its alpha, at most 1/2; of the others' labels none is 1, or half")
+@claim("E22 Theorem 3", on=_many, given="its alpha, at most 1/2; of the others' labels none is 1, or half")
 def many_peers_are_private(peers: ManyPeers) -> Comparison:
     """Delta is at most 1/s**2 at an epsilon of order theta + theta**(3/2) / (sqrt(s) log s) + theta**(3/4) / s**(1/4).
 
@@ -212,8 +211,7 @@ def _all_many(budget: Budget) -> Iterator[ManyPeers]:
 
 
 @claim(
-    "E22",
-    "Theorem 3: last line",
+    "E22 Theorem 3: last line",
     kind="text",
     on=_all_many,
     given="alpha = 4 sqrt(2) log(s) / sqrt(theta s) of at most 1/2",
@@ -267,8 +265,7 @@ def _accounted(budget: Budget) -> Iterator[Accounted]:
 
 
 @claim(
-    "E22",
-    "Lemma 9: as the package has it",
+    "E22 Lemma 9: as the package has it",
     kind="ours",
     on=_accounted,
     given="all labels of small clusters, all flips, choices and subsamples",
@@ -293,8 +290,7 @@ def _released(budget: Budget) -> Iterator[Cluster]:
 
 
 @claim(
-    "E22",
-    "Lemma 9: draws",
+    "E22 Lemma 9: draws",
     kind="ours",
     on=_released,
     given="many equal clusters released by the package, with the words of a seed",
@@ -319,8 +315,7 @@ def _copied(budget: Budget) -> Iterator[Cluster]:
 
 
 @claim(
-    "E22",
-    "Lemma 9: number of ones",
+    "E22 Lemma 9: number of ones",
     kind="text",
     on=_copied,
     given="every user of the cluster sends a copy",
@@ -362,8 +357,7 @@ def _views(budget: Budget) -> Iterator[View]:
 
 
 @claim(
-    "E22",
-    "Section 5.1: flips",
+    "E22 Section 5.1: flips",
     on=_views,
     given="any alpha above 0 and below 1; what one user learns",
     corrected=Variant(
@@ -378,15 +372,14 @@ def users_see_flips(view: View, *, either: bool = False, unseen: bool = False) -
     return equal(largest_ratio(view.laws), 1 + (odds - 1) / view.users if unseen else odds)
 
 
-@claim("E22", "Section 5.1: one of s", on=_views, given="any alpha", false=Variant("With 1 / (s + 1).", more=1))
+@claim("E22 Section 5.1: one of s", on=_views, given="any alpha", false=Variant("With 1 / (s + 1).", more=1))
 def users_see_one_of_s(view: View, more: int = 0) -> Comparison:
     """Towards each user Algorithm 2 is (0, 1/s)-private, in clusters of s users."""
     return at_most(view.apart, Fraction(1, view.users + more))
 
 
 @claim(
-    "E22",
-    "Section 5.1: as the package has it",
+    "E22 Section 5.1: as the package has it",
     kind="ours",
     on=_views,
     given="any alpha above 0 and below 1",
@@ -403,8 +396,7 @@ def package_states_what_users_see(view: View, share: int = 2) -> Comparison:
 
 
 @claim(
-    "E22",
-    "Section 5.1: subsampling alone",
+    "E22 Section 5.1: subsampling alone",
     on=lambda _: (Cluster((0,), Fraction(a, 20), Fraction(t, 20)) for a in (5, 1, 8, 10) for t in (5, 1, 8, 10, 20)),
     given="alpha from above 0 to 1/2, theta above 0; every user alone in a cluster",
     false=Variant("The ratio is 1 + theta (ratio - 1), as where users leave the data.", amplified=True),

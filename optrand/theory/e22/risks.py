@@ -44,7 +44,7 @@ def _thresholds(budget: Budget) -> Iterator[Thresholds]:
     return (Thresholds(*case) for case in product(sizes, GAMMAS))
 
 
-@claim("E22", "Lemma 7", on=_thresholds, given=ANY, quantifier=CONSTANT, false=Variant("Without the root.", power=1.0))
+@claim("E22 Lemma 7", on=_thresholds, given=ANY, quantifier=CONSTANT, false=Variant("Without the root.", power=1.0))
 def thresholds_deviate_like_roots(thresholds: Thresholds, power: float = 0.5) -> Comparison:
     """With probability 1 - gamma, mean losses and risks differ by at most C K / (1 - beta) sqrt(dim log(1/gamma) / n).
 
@@ -68,8 +68,7 @@ def _scaled(budget: Budget) -> Iterator[Scaled]:
 
 
 @claim(
-    "E22",
-    "Lemma 7: equation 12",
+    "E22 Lemma 7: equation 12",
     kind="text",
     on=_scaled,
     given="one function; gamma of at most 1/2",
@@ -117,8 +116,7 @@ def _functions(budget: Budget) -> Iterator[Functions]:
 
 
 @claim(
-    "E22",
-    "Equation 14",
+    "E22 Equation 14",
     on=_functions,
     given="Rademacher complexity as in the book that is cited, without absolute values; given samples",
     corrected=Variant(
@@ -186,7 +184,7 @@ def _responses(budget: Budget) -> Iterator[Response]:
     return (Response(*case) for case in product(sizes, (0.5, 0.9, 0.99), GAMMAS))
 
 
-@claim("E22", "Theorem 2", on=_responses, given=ANY, quantifier=CONSTANT, false=Variant("Without 1 - beta.", power=0))
+@claim("E22 Theorem 2", on=_responses, given=ANY, quantifier=CONSTANT, false=Variant("Without 1 - beta.", power=0))
 def responses_are_learned_from(response: Response, power: int = 1) -> Comparison:
     """Excess risk is at most C K (sqrt(dim log(1/gamma) / n) + |beta - lambda| (phi + K sigma/s + K tau)) / (1 - beta).
 
@@ -243,8 +241,7 @@ def _noisy_choices(budget: Budget) -> Iterator[Choice]:
 
 
 @claim(
-    "E22",
-    "Theorem 2: step to equation 22",
+    "E22 Theorem 2: step to equation 22",
     kind="text",
     on=_noisy_choices,
     given="beta = lambda; means over noise in whole rows, given labels and noisy labels",
@@ -263,7 +260,7 @@ def means_are_bounded_by_means(choice: Choice, of_means: int = 1, times: int = 2
     return at_most(deviations, times * (choice.largest_of_means if of_means else gaps))
 
 
-@claim("E22", "Equation 22", on=_noisy_choices, given="the same", false=Variant("Without the first term.", biases=0))
+@claim("E22 Equation 22", on=_noisy_choices, given="the same", false=Variant("Without the first term.", biases=0))
 def excess_is_bias_and_deviation(choice: Choice, biases: int = 1) -> Comparison:
     """Mean excess risk is at most 8 K / (1 - beta) (phi + K tau + K sigma/s) and twice that largest difference."""
     bias = 32 / float(1 - choice.beta) / math.log(choice.noise) / sum(choice.counts)
@@ -271,8 +268,7 @@ def excess_is_bias_and_deviation(choice: Choice, biases: int = 1) -> Comparison:
 
 
 @claim(
-    "E22",
-    "Corollary 1",
+    "E22 Corollary 1",
     on=lambda budget: (each for each in _responses(budget) if each.epsilon < 1),
     given=ANY,
     quantifier=CONSTANT,
@@ -319,8 +315,7 @@ def _residuals_at_a_budget(budget: Budget) -> Iterator[Residual]:
 
 
 @claim(
-    "E22",
-    "Theorem 2: residual",
+    "E22 Theorem 2: residual",
     kind="text",
     on=_residuals,
     given="two hypotheses, as many rows as one likes in every cluster",
@@ -333,8 +328,7 @@ def bias_is_heterogeneity_and_threshold(residual: Residual, kinds: int = 1) -> C
 
 
 @claim(
-    "E22",
-    "Corollary 2",
+    "E22 Corollary 2",
     on=_residuals_at_a_budget,
     given="clusters of at least 1 / (epsilon phi) rows",
     quantifier=CONSTANT,

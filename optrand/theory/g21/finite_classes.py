@@ -222,7 +222,7 @@ def debiased_losses_are_hardly_more_complex(learning: Learning, others: int = 1)
     return at_most(found, slope * learning.complexity, tolerance=ROUNDING)
 
 
-@claim("G21", "Lemma 20", on=_settings, given="losses in [0, 1]; any function, any distribution", false=SMALLER)
+@claim("G21 Lemma 20", on=_settings, given="losses in [0, 1]; any function, any distribution", false=SMALLER)
 def only_other_labels_cost(learning: Learning, lost: int = 0) -> Comparison:
     """The risk of the debiased loss on released labels is off by at most the chance of a label that is not kept."""
     response, error = learning.responses[0], max(abs(learning.risks - learning.debiased @ learning.released))
@@ -319,7 +319,7 @@ def _contractions(budget: Budget) -> Iterator[Contraction]:
         yield Contraction(tuple(rows[1:]), curves, rows[0], steepness)
 
 
-@claim("G21", "Lemma 22", on=_contractions, given="finite classes", false=ABSOLUTE)
+@claim("G21 Lemma 22", on=_contractions, given="finite classes", false=ABSOLUTE)
 def curves_contract(contraction: Contraction, absolute: bool = False) -> Comparison:
     """Curves no steeper than L, one for each point, make a class at most L times as complex."""
     classes = np.array(contraction.functions), np.array([*map(contraction.curved, contraction.functions)])

@@ -35,8 +35,7 @@ __all__ = ["Replaced", "delta_of_gaussian", "with_gaussian_noise"]
 
 
 @claim(
-    "G21",
-    "Corollary 10: labels replaced",
+    "G21 Corollary 10: labels replaced",
     on=lambda budget: top_ks(budget.pick(quick=20, full=1_500), most=7, seed=11),
     given="any prior, any number of labels kept, epsilon above 0",
     false=Variant("The same where the label is replaced by one that is drawn from the prior, cut off.", uniform=False),
@@ -188,7 +187,7 @@ def _noises(budget: Budget) -> Iterator[Noise]:
         yield Noise(CLASSICAL * random.uniform(1, 3), random.uniform(0.001, 0.999), random.random())
 
 
-@claim("G21", "Proposition 11: privacy", on=_noises, given=SMALL_BUDGETS, corrected=MORE, false=HALVED)
+@claim("G21 Proposition 11: privacy", on=_noises, given=SMALL_BUDGETS, corrected=MORE, false=HALVED)
 def noise_is_enough(noise: Noise, *, added: float = 0.0, distance: float = 2.0) -> Comparison:
     """For a constant `C` and any epsilon and delta below 1, noise ``C L sqrt(log(1 / delta)) / epsilon`` is enough."""
     reached = delta_of_gaussian(distance, noise.sigma(added), noise.epsilon)

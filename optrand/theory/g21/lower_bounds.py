@@ -161,8 +161,7 @@ def _budgets(budget: Budget) -> Iterator[Private]:
 
 
 @claim(
-    "G21",
-    "Proposition 13: least excess risk",
+    "G21 Proposition 13: least excess risk",
     on=_budgets,
     given="all algorithms, on the constructed data sets",
     false=FLIPS,
@@ -212,7 +211,7 @@ def _events(budget: Budget) -> Iterator[Event]:
         yield Event(event, ratio, delta, random.randint(1, 12))
 
 
-@claim("G21", "Fact 14", on=_events, given="epsilon above 0, data sets that differ in k labels", false=ADDED)
+@claim("G21 Fact 14", on=_events, given="epsilon above 0, data sets that differ in k labels", false=ADDED)
 def groups_are_protected(event: Event, *, summed: bool = False) -> Comparison:
     """Where `k` labels differ, an event is at most ``E^k`` times as likely, plus ``delta (E^k - 1) / (E - 1)``."""
     reached = event.event
@@ -273,7 +272,7 @@ def _draws(budget: Budget) -> Iterator[Drawn]:
     return (Drawn(n, epsilon, delta) for n, delta, epsilon in product(sizes, deltas, epsilons))
 
 
-@claim("G21", "Lemma 16", on=_draws, given="delta below 1/2; all algorithms for populations", false=FULL)
+@claim("G21 Lemma 16", on=_draws, given="delta below 1/2; all algorithms for populations", false=FULL)
 def resampling_is_private(drawn: Drawn, *, full: bool = False) -> Comparison:
     """What is LabelDP for (epsilon / (4 l), exp(-epsilon) delta / (8 l)), given draws, is so for (epsilon, delta).
 
@@ -284,7 +283,7 @@ def resampling_is_private(drawn: Drawn, *, full: bool = False) -> Comparison:
     return at_most(drawn.spent(share * float(drawn.delta)), float(drawn.delta), tolerance=1e-9)
 
 
-@claim("G21", "Lemma 16: draws", kind="ours", on=_draws, given="delta below 1/2", false=FEW)
+@claim("G21 Lemma 16: draws", kind="ours", on=_draws, given="delta below 1/2", false=FEW)
 def examples_are_drawn_seldom(drawn: Drawn, *, factor: float = 1.0) -> Comparison:
     """An example is drawn more than ``4 log(2 / delta)`` times with probability at most ``delta / 2``."""
     return at_most(1 - total(occurrences(drawn.n, math.floor(factor * drawn.copies))), drawn.delta / 2)

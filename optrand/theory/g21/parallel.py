@@ -119,7 +119,7 @@ AGAIN = Variant("The same where the last stage asks for the label of row 0 again
 UNSEEN = "stages chosen without a look at labels, any training algorithm"
 
 
-@claim("G21", "Observation 4", on=_trainings, given=UNSEEN, false=AGAIN)
+@claim("G21 Observation 4", on=_trainings, given=UNSEEN, false=AGAIN)
 def stages_cost_epsilon_once(training: Training, *, again: tuple[int, ...] = ()) -> Comparison:
     """Training in stages of disjoint rows, with priors that the stage before predicts, is epsilon-LabelDP."""
     last = tuple(dict.fromkeys((*training.stages[-1], *again)))
@@ -147,7 +147,7 @@ def _grouped(budget: Budget) -> Iterator[Grouped]:
     return starmap(Grouped, product((2, 3), map(Fraction, ("2", "11/10", "1001/1000")), ids))
 
 
-@claim("G21", "Algorithm 4", on=_grouped, given="public groups, at least two labels", corrected=OWN, false=WHOLE)
+@claim("G21 Algorithm 4", on=_grouped, given="public groups, at least two labels", corrected=OWN, false=WHOLE)
 def noise_hides_groups(grouped: Grouped, *, own: int = 0) -> Comparison:
     """Histograms of the labels of disjoint groups, with ``dlaplace.rvs(epsilon / 2, K)`` added, are epsilon-LabelDP.
 
@@ -174,8 +174,7 @@ def _clipped(counts: Integers) -> Floats:
 
 
 @claim(
-    "G21",
-    "Algorithm 4: line 4(c)",
+    "G21 Algorithm 4: line 4(c)",
     kind="text",
     on=_histograms,
     given="any noisy counts, 0 / 0 taken as 0",
@@ -208,12 +207,7 @@ def _learned(budget: Budget) -> Iterator[Learned]:
 
 
 @claim(
-    "G21",
-    "Algorithm 4: draws",
-    kind="ours",
-    on=_learned,
-    given="priors of two labels, the words of a seed",
-    false=HALVES,
+    "G21 Algorithm 4: draws", kind="ours", on=_learned, given="priors of two labels, the words of a seed", false=HALVES
 )
 def priors_come_as_often(learned: Learned, *, halves: int = 1) -> Comparison:
     """Learned priors come as often as noise of ratio ``exp(epsilon / 2)`` says, up to five standard errors."""

@@ -75,8 +75,7 @@ def _copied(budget: Budget) -> Iterator[Copied]:
 
 
 @claim(
-    "G21",
-    "Lemma 15: with constants",
+    "G21 Lemma 15: with constants",
     on=_copied,
     given="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 10; all LabelDP algorithms",
     false=Variant(
@@ -191,8 +190,7 @@ def _steeper(population: Population) -> Comparison:
 
 
 @claim(
-    "G21",
-    "Proposition 12",
+    "G21 Proposition 12",
     on=_routes,
     given="epsilon at most 1/20; all (epsilon, delta)-LabelDP algorithms",
     quantifier="the constant and the powers of logarithms in the bound; how large n, how small delta must be",
@@ -210,8 +208,7 @@ def the_route_is_within_a_logarithm(route: Route) -> Comparison:
 
 
 @claim(
-    "G21",
-    "Proposition 12: with constants",
+    "G21 Proposition 12: with constants",
     kind="ours",
     on=_populations,
     given="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 20; all LabelDP algorithms",

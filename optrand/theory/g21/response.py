@@ -261,8 +261,7 @@ def _sampled(budget: Budget) -> Iterator[Sampled]:
 
 
 @claim(
-    "G21",
-    "Corollary 2: sampler",
+    "G21 Corollary 2: sampler",
     kind="ours",
     on=_sampled,
     given="words of one bit, followed until they decide",
@@ -287,7 +286,7 @@ def _flat(_: Budget) -> Iterator[Task]:
     return (Task(shares([1] * k), ratio) for k in (1, 2, 3, 7, 10, 49) for ratio in RATIOS)
 
 
-@claim("G21", "Section 4: one stage", on=_flat, given="a flat first prior", false=HALF)
+@claim("G21 Section 4: one stage", on=_flat, given="a flat first prior", false=HALF)
 def one_stage_is_randomized_response(task: Task, *, first: int = 2) -> Comparison:
     """One stage of training, whose model gives all labels equal probabilities, asks by randomized response on all."""
     found = Task(shares([first] + [2] * (task.size - 1)), task.ratio).tabulated
