@@ -483,6 +483,7 @@ MECHANISMS = (
         "overhang = (high - low) / (privacy_ratio(epsilon) - 1)",
         "overhang = 10 * (high - low) / (privacy_ratio(epsilon) - 1)",
         ("test_problem.py",),
+        ("B23 Algorithm 1",),
     ),
     Mutation(
         "unbiased range that ends at the labels",
@@ -527,6 +528,10 @@ MECHANISMS = (
         "            if mass > negligible * high / ratio and (column > middle).sum() > 1:\n"
         "                members.append(column > middle)",
         ("test_staircase.py",),
+        (
+            "G21 Lemma 1: integer tables",
+            "B23 Theorem 6: outputs",
+        ),
     ),
     Mutation(
         "weights of columns in a flow ignore the prior",
@@ -541,6 +546,10 @@ MECHANISMS = (
         "        prior /= prior.sum()",
         "        prior = np.full_like(prior, 1 / prior.size)",
         ("test_flow.py",),
+        (
+            "B23 Figure 2",
+            "B23 Theorem 6: outputs",
+        ),
     ),
     Mutation(
         "column generation that adds no columns to the first ones, intervals",
@@ -555,6 +564,10 @@ MECHANISMS = (
         "np.concatenate((1 / math.expm1(epsilon) + ~starts,",
         "np.concatenate((1 / math.exp(epsilon) + ~starts,",
         ("test_flow_equations.py",),
+        (
+            "B23 Figure 2",
+            "B23 Theorem 6: outputs",
+        ),
     ),
     Mutation(
         "flows tabulated without exact means",
@@ -607,6 +620,7 @@ CERTIFICATES = (
         "return Fraction(base * mass + lowest * share, mass << digits)",
         "return Fraction(base * mass - lowest * share, mass << digits)",
         ("test_certificate.py",),
+        ("B23 Theorem 6: outputs",),
     ),
     Mutation(
         "lower bounds with exp(epsilon) rounded down",
@@ -875,5 +889,9 @@ CLUSTERS = (
 
 MUTATIONS = (*NOISE, *SAMPLERS, *PRIORS, *RESPONSE, *MECHANISMS, *CERTIFICATES, *ESTIMATES, *CLUSTERS)
 
-SMOKE = (PRIORS[0], RESPONSE[3], ESTIMATES[2])
+SMOKE = tuple(
+    each
+    for each in MUTATIONS
+    if each.name in ("budget of the prior grows with the table", "one-hot bits with all of epsilon each")
+)
 """Those of a small run."""
