@@ -207,7 +207,7 @@ class ArcProgram(ABC):
         slopes, shares = (beside(composed(self.nodes.labels, *by), columns=self.columns) for by in self.charges_by)
         return slopes, shares
 
-    @property
+    @cached_property
     def lean_rows(self) -> Rows:
         """The leans, as rows over potentials and leans."""
         leans = self.n * len(self.ends)
