@@ -146,3 +146,36 @@ def beside(*blocks: Rows, columns: int) -> Rows:
     if len(blocks) == 1 and not missing:
         return blocks[0]
     return sparse.csr_array(sparse.hstack([*blocks, sparse.csr_array((blocks[0].shape[0], missing))]))
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Sparse matrices of one shape with their entries, zeros among them, at the union of their places."""
+
+    shape: tuple[int, int]
+    indices: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    entries: tuple[Floats, ...]
+
+    @classmethod
+    def of(cls, *matrices: Rows) -> Aligned:
+        """Align some matrices."""
+        rows, columns = matrices[0].shape
+        places = [np.repeat(np.arange(rows), np.diff(m.indptr)) * columns + m.indices for m in matrices]
+        union = np.unique(np.concatenate(places))
+        entries = []
+        for matrix, at in zip(matrices, places, strict=True):
+            some = np.zeros(union.size)
+            np.add.at(some, np.searchsorted(union, at), matrix.data)
+            entries.append(some)
+        return cls(
+            (rows, columns), union % columns, np.searchsorted(union, np.arange(rows + 1) * columns), tuple(entries)
+        )
+
+    def each(self, factors: Floats) -> Floats:
+        """A factor a row, repeated for each entry of the row."""
+        return np.repeat(factors, np.diff(self.indptr))
+
+    def matrix(self, entries: Floats) -> Rows:
+        """The matrix of these entries."""
+        return sparse.csr_array((entries, self.indices, self.indptr), shape=self.shape)

@@ -45,7 +45,7 @@ from optrand.model.arcs import Arcs, Indices
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
 from optrand.solvers.backends.conic import Cones, ConicProgram, ConicSolution
-from optrand.solvers.flow.nodes import Nodes, Rows, beside, composed, diagonal
+from optrand.solvers.flow.nodes import Aligned, Nodes, Rows, beside, composed, diagonal
 from optrand.solvers.scales import attainable_loss
 
 __all__ = ["TINY", "ArcProgram", "FlowProgram", "Point"]
@@ -200,6 +200,11 @@ class ArcProgram(ABC):
             beside(part, *more, columns=self.columns) for part, more in zip(parts, (leans, sides, ()), strict=True)
         )
         return costs, slopes, weights
+
+    @cached_property
+    def aligned_curves(self) -> Aligned:
+        """The linear parts of ``T_j``, ``B_j`` and ``P_j`` on one pattern of entries."""
+        return Aligned.of(*self.curve_rows)
 
     @cached_property
     def label_rows(self) -> tuple[Rows, Rows]:
