@@ -28,7 +28,7 @@ from scipy.sparse.linalg import splu
 
 from optrand.base.validation import Floats
 from optrand.errors import SolverFailed
-from optrand.solvers.flow.nodes import Rows, diagonal, scaled
+from optrand.solvers.flow.nodes import Rows, scaled, without
 from optrand.solvers.flow.program import TINY, ArcProgram, Point
 
 __all__ = ["Elimination", "Equations", "NewtonOptions", "settled", "used"]
@@ -276,12 +276,14 @@ class Equations:
         RuntimeError
             A matrix that is singular in floats.
         """
-        rows = sparse.csr_array(-sparse.vstack([self.rows, self.charged]))[:, self.free]
-        square, below = self.curvature[self.free][:, self.free], -np.concatenate((ratios, self.charges))
-        sides = [[square, sparse.csr_array(rows.T)], [rows, diagonal(below)]]
-        matrix = sparse.block_array(sides, format="csc")
-        ridges = ridge * np.concatenate((square.diagonal() + 1.0, -np.ones(below.size)))
-        solver = elimination.solver(sparse.csc_array(matrix + diagonal(ridges)))
+        fixed, charged = self.program.fixed, self.charged.shape[0]
+        rows = without(sparse.csr_array(sparse.vstack([self.rows, self.charged])) if charged else self.rows, fixed)
+        square = without(sparse.csr_array(without(self.curvature, fixed).T), fixed)
+        below = -np.concatenate((ratios, self.charges))
+        matrix, diagonals = _symmetric(square, -rows, below)
+        ridged = matrix.copy()
+        ridged.data[diagonals] += ridge * np.concatenate((square.diagonal() + 1.0, -np.ones(below.size)))
+        solver = elimination.solver(ridged)
 
         def solve(right: Floats) -> Step:
             target = np.concatenate((self.gradient, right, self.unpaid))
@@ -298,6 +300,19 @@ class Equations:
             return step, mass, bias if bias.size else np.zeros(self.program.k)
 
         return solve
+
+
+def _symmetric(square: Rows, rows: Rows, below: Floats) -> tuple[sparse.csc_array, NDArray[np.intp]]:
+    """The matrix ``[[square, rows.T], [rows, diag(below)]]``, and where its diagonal lies in its data."""
+    n, size = square.shape[0], square.shape[0] + below.size
+    each = np.arange(size)
+    upper = np.repeat(each[:n], np.diff(square.indptr)), square.indices
+    lower = np.repeat(each[n:], np.diff(rows.indptr)), rows.indices
+    data = np.concatenate((square.data, rows.data, rows.data, np.zeros(n), below))
+    first: NDArray[np.int64] = np.concatenate((upper[0], lower[0], lower[1], each))
+    second: NDArray[np.int64] = np.concatenate((upper[1], lower[1], lower[0], each))
+    matrix = sparse.csc_array((data, (first, second)), shape=(size, size))
+    return matrix, np.flatnonzero(matrix.indices == np.repeat(each, np.diff(matrix.indptr)))
 
 
 def _length(amounts: Floats, change: Floats) -> float:

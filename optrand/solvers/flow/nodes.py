@@ -148,6 +148,17 @@ def beside(*blocks: Rows, columns: int) -> Rows:
     return sparse.csr_array(sparse.hstack([*blocks, sparse.csr_array((blocks[0].shape[0], missing))]))
 
 
+def without(rows: Rows, column: int | None) -> Rows:
+    """Rows without one of their columns, if one is named."""
+    if column is None:
+        return rows
+    kept = rows.indices != column
+    indices = rows.indices[kept]
+    indptr = np.concatenate(([0], np.cumsum(kept)))[rows.indptr]
+    shape = rows.shape[0], rows.shape[1] - 1
+    return sparse.csr_array((rows.data[kept], indices - (indices > column), indptr), shape=shape)
+
+
 @dataclass(frozen=True)
 class Aligned:
     """Sparse matrices of one shape with their entries, zeros among them, at the union of their places."""
