@@ -36,6 +36,9 @@ IGNORED = shutil.ignore_patterns("results", ".hypothesis", "images")
 
 AT_A_TIME = 2
 
+USAGE_ERROR = 4
+"""Exit code of pytest, where a file or a test is not there."""
+
 COLUMNS = ("mutation", "claims that notice", "time", "first test that notices")
 
 
@@ -127,8 +130,10 @@ def verdicts(folder: Path, claims: Collection[str], limit: float) -> dict[str, s
 def failures(folder: Path, tests: Iterable[str], limit: float, *, first: bool = True) -> list[str]:
     """Names of tests of a copy that fail, of files or tests under ``tests/``: the first one, or all."""
     chosen = [f"tests/{test}" for test in tests]
-    printed, _ = run(folder, ["pytest", *["-x"] * first, "-q", "-p", "no:cacheprovider", "--tb=no", *chosen], limit)
-    return [name.removeprefix("tests/") for name in re.findall(r"^(?:FAILED|ERROR) (\S+)", printed, re.MULTILINE)]
+    printed, code = run(folder, ["pytest", *["-x"] * first, "-q", "-p", "no:cacheprovider", "--tb=no", *chosen], limit)
+    if code == USAGE_ERROR:
+        raise ValueError(f"pytest does not find all of {', '.join(chosen)}")
+    return re.findall(r"^(?:FAILED|ERROR) tests/(.+?)(?: - .*)?$", printed, re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -147,8 +147,8 @@ def drawn_as_printed(curator: Curator, counted: Curator | None = None) -> Compar
     """Distributions and first labels are released as often as Algorithm 1 says, up to five standard errors."""
     labels = [0, *(y for y, count in enumerate(curator.others) for _ in range(count))]
     rows = len(labels)
-    groups = Groups.of_ids(np.repeat(np.arange(1_001), rows))
-    release = curator.mechanism.release([0] * rows + labels * 1_000, groups, source=SeededEntropy(5))
+    groups = Groups.of_ids(np.repeat(np.arange(2_001), rows))
+    release = curator.mechanism.release([0] * rows + labels * 2_000, groups, source=SeededEntropy(5))
     seen = Counter(zip(release.distributions[1:], release.labels[rows::rows].tolist(), strict=True))
     return as_often(seen, (counted or curator).law(0), key=lambda each: each[::-1])
 
