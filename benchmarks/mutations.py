@@ -27,7 +27,7 @@ from pathlib import Path
 from benchmarks.harness import circumstances, duration, options, print_table, write_json
 from benchmarks.mutants import MUTATIONS, SMOKE, Mutation
 
-__all__ = ["ROOT", "Bench", "Trial", "misplaced", "mutated"]
+__all__ = ["ROOT", "Bench", "Trial", "failures", "misplaced", "mutated"]
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import mutations
 from benchmarks.mutants import MUTATIONS, Mutation
-from benchmarks.mutations import ROOT, Trial, misplaced, mutated
+from benchmarks.mutations import ROOT, Trial, failures, misplaced, mutated
 from optrand.theory import claims
 
 HARMLESS = Mutation(
@@ -55,6 +55,11 @@ def test_code_that_moved_and_claims_that_are_none_stop_the_benchmark(monkeypatch
     told = capsys.readouterr().err
     assert "m: its text is 0 times" in told
     assert "g: there is no file" in told
+
+
+def test_a_test_that_is_not_there_is_no_test_that_passes():
+    with mutated(None) as folder, pytest.raises(ValueError, match="no_such_test"):
+        failures(folder, ["test_dyadic.py::no_such_test"], 60.0)
 
 
 def test_what_nothing_notices_is_told(monkeypatch, capsys, tmp_path):
