@@ -56,7 +56,7 @@ def proven(solution: Solution) -> float:
 def on_its_outputs(solution: Solution) -> float:
     """The least loss of any table with the outputs of a solution, by a linear program."""
     problem = replace(solution.problem, outputs=Grid(solution.randomizer.outputs))
-    return certify(LinearProgram()(problem)).require(gap=REQUIRED_GAP).upper
+    return certify(LinearProgram()(problem)).require(gap=AGREEMENT).upper
 
 
 def ends(problem: Problem, rows: Sequence[SweepRow]) -> Iterator[dict[str, Any]]:
