@@ -17,7 +17,7 @@ State a problem, solve it, certify the answer, turn it into an exact mechanism, 
 import importlib
 from typing import Any
 
-from optrand import _moved, baselines, closed_forms, errors, estimate, solvers, studies
+from optrand import _moved, baselines, closed_forms, errors, estimate, solvers, studies, vectors
 from optrand.certificates.certificate import Certificate, certify, lower_bound
 from optrand.certificates.largest_loss import certify_largest_loss as certify_largest_loss
 from optrand.certificates.largest_loss import label_losses as label_losses
@@ -29,6 +29,7 @@ from optrand.model.problem import Problem, classification, regression, unbiased_
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution
 from optrand.solvers import rr_on_bins, solve
+from optrand.vectors import unbiased_vectors
 
 __all__ = [
     "Certificate",
@@ -62,6 +63,8 @@ __all__ = [
     "tabulate",
     "unbiased_range",
     "unbiased_regression",
+    "unbiased_vectors",
+    "vectors",
 ]
 
 __version__ = "0.1.0"

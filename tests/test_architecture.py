@@ -24,7 +24,7 @@ FLOORS = [
     {"closed_forms"},
     {"solvers"},
     {"studies"},
-    {"baselines", "estimate"},
+    {"baselines", "estimate", "vectors"},
     {"plotting", "release"},
     {"theory"},
     {"cli"},

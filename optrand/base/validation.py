@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.errors import InvalidInput
 
-__all__ = ["Floats", "epsilon", "frozen", "integer", "labels", "prior", "real", "values"]
+__all__ = ["Floats", "classes", "epsilon", "frozen", "integer", "labels", "prior", "real", "values"]
 
 Floats = NDArray[np.float64]
 
@@ -141,3 +141,27 @@ def prior(given: ArrayLike | Sequence[object], size: int | None = None) -> Float
     if abs(total - 1) > PRIOR_SUM_TOLERANCE:
         raise InvalidInput(f"prior sums to {total:.10g}, expected 1: pass prior / prior.sum()")
     return array
+
+
+def classes(values: ArrayLike, k: int) -> NDArray[np.intp]:
+    """Values as class numbers ``0 ... k-1``, of their shape; a refusal tells neither which are none nor how many.
+
+    Examples
+    --------
+    >>> classes([[0.0, 2.0]], 3).tolist()
+    [[0, 2]]
+    >>> classes([0, 1, 3], 3)
+    Traceback (most recent call last):
+        ...
+    optrand.errors.InvalidInput: at least one value is not among the classes 0 to 2: number the classes from 0, or
+    leave the strangers out
+    """
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iuf":
+        raise InvalidInput(f"values are of type {array.dtype.type.__name__}, expected class numbers from 0 to {k - 1}")
+    if not ((array >= 0) & (array < k) & (array == np.floor(array))).all():
+        raise InvalidInput(
+            f"at least one value is not among the classes 0 to {k - 1}: "
+            "number the classes from 0, or leave the strangers out"
+        )
+    return array.astype(np.intp)

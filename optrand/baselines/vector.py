@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import privacy_ratio
 from optrand.base.validation import PRIOR_SUM_TOLERANCE, Floats, integer
+from optrand.base.validation import classes as checked_classes
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.coins import Octets, coins, octets
 from optrand.errors import InvalidInput
@@ -27,30 +28,6 @@ COORDINATES = 1 << 16
 
 MIN_EPSILON = 1e-140
 """Below this the variance of an estimate leaves the range of floats."""
-
-
-def checked_classes(values: ArrayLike, k: int) -> NDArray[np.intp]:
-    """Values as class numbers ``0 ... k-1``, of their shape; a refusal tells neither which are none nor how many.
-
-    Examples
-    --------
-    >>> checked_classes([[0.0, 2.0]], 3).tolist()
-    [[0, 2]]
-    >>> checked_classes([0, 1, 3], 3)
-    Traceback (most recent call last):
-        ...
-    optrand.errors.InvalidInput: at least one value is not among the classes 0 to 2: number the classes from 0, or
-    leave the strangers out
-    """
-    array = np.asarray(values)
-    if array.size and array.dtype.kind not in "iuf":
-        raise InvalidInput(f"values are of type {array.dtype.type.__name__}, expected class numbers from 0 to {k - 1}")
-    if not ((array >= 0) & (array < k) & (array == np.floor(array))).all():
-        raise InvalidInput(
-            f"at least one value is not among the classes 0 to {k - 1}: "
-            "number the classes from 0, or leave the strangers out"
-        )
-    return array.astype(np.intp)
 
 
 @dataclass(frozen=True)

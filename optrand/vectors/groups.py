@@ -1,0 +1,145 @@
+r"""Groups of classes of one prior, and the types of their subsets.
+
+Classes with equal priors are interchangeable, so a best randomizer may favour all subsets of one *type* alike: those
+that hold ``d_g`` classes of the group ``g``. A prior with groups of sizes ``K_g`` has ``prod (K_g + 1) - 2`` types, of
+subsets that are neither empty nor full; at most ``2**K - 2``, one a subset, and ``K - 1`` for the uniform prior.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optrand.base.arithmetic import Integers, places, scaled
+from optrand.base.validation import Floats
+
+__all__ = ["MOST_TYPES", "ClassGroups", "Counts"]
+
+Counts = NDArray[np.int64]
+"""Shape ``(n, m)``: the classes of each of `m` groups that a subset of each of `n` types holds."""
+
+MOST_TYPES = 1 << 12
+"""Number of types, the empty and the full subset included, above which classes with unequal priors share a group."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassGroups:
+    """A prior in integers, and its classes in groups.
+
+    Attributes
+    ----------
+    weights : tuple of int
+        The prior of each class times one number: exactly the floats given, divided by their sum.
+    members : tuple of (K_g,) arrays of int
+        Classes of each group, in rising order of their priors; the likeliest group first.
+    """
+
+    weights: tuple[int, ...]
+    members: tuple[NDArray[np.intp], ...]
+
+    @classmethod
+    def of_prior(cls, prior: Floats, most: int = MOST_TYPES) -> ClassGroups:
+        """Groups of equal priors; the nearest are joined as long as there are too many types.
+
+        Examples
+        --------
+        >>> groups = ClassGroups.of_prior(np.array([0.1, 0.4, 0.1, 0.4]))
+        >>> [members.tolist() for members in groups.members], groups.alike
+        ([[1, 3], [0, 2]], True)
+        >>> len(groups.counts)
+        7
+        """
+        order = np.argsort(prior, kind="stable")[::-1]
+        cuts = np.flatnonzero(np.diff(prior[order])) + 1
+        found = _joined(list(np.split(order, cuts)), prior, most)
+        return cls(tuple(scaled(prior, places(prior))), tuple(part[::-1] for part in found))
+
+    @property
+    def k(self) -> int:
+        """Number of classes."""
+        return len(self.weights)
+
+    @property
+    def m(self) -> int:
+        """Number of groups."""
+        return len(self.members)
+
+    @property
+    def total(self) -> int:
+        """Sum of the weights."""
+        return sum(self.weights)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of classes of each group."""
+        return tuple(part.size for part in self.members)
+
+    @cached_property
+    def of(self) -> NDArray[np.intp]:
+        """Group of each class, shape ``(K,)``."""
+        of = np.empty(self.k, dtype=np.intp)
+        for group, part in enumerate(self.members):
+            of[part] = group
+        return of
+
+    @property
+    def alike(self) -> bool:
+        """Whether all classes of each group have one prior."""
+        return all(self.weights[part[0]] == self.weights[part[-1]] for part in self.members)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all classes have one prior."""
+        return self.m == 1 and self.alike
+
+    @cached_property
+    def group_weights(self) -> tuple[int, ...]:
+        """Weight of each group."""
+        return tuple(sum(self.weights[y] for y in part.tolist()) for part in self.members)
+
+    @cached_property
+    def squares(self) -> int:
+        """Sum of the squared weights."""
+        return sum(weight * weight for weight in self.weights)
+
+    @cached_property
+    def counts(self) -> Counts:
+        """All types but the empty and the full subset, shape ``(n, m)``."""
+        axes = [np.arange(size + 1) for size in self.sizes]
+        return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.m)[1:-1].astype(np.int64)
+
+    def mean_weights(self, counts: Counts) -> tuple[Integers, int]:
+        """Mean weight of the subsets of each type, as integers over one denominator."""
+        scale = math.lcm(*self.sizes)
+        each = [weight * (scale // size) for weight, size in zip(self.group_weights, self.sizes, strict=True)]
+        return counts.astype(object) @ np.array(each, dtype=object), scale
+
+    def least_weights(self, counts: Counts) -> Integers:
+        """Least weight of a subset of each type: that of the least likely classes of each group."""
+        least = np.zeros(len(counts), dtype=object)
+        for group, part in enumerate(self.members):
+            sums = [0]
+            for y in part.tolist():
+                sums.append(sums[-1] + self.weights[y])
+            least += np.array(sums, dtype=object)[counts[:, group]]
+        return least
+
+
+def _joined(parts: list[NDArray[np.intp]], prior: Floats, most: int) -> list[NDArray[np.intp]]:
+    """Neighbouring groups joined, those first whose join adds least to the squared deviations within groups."""
+    parts = list(parts)
+    means = [float(prior[part].mean()) for part in parts]
+    room = math.log(max(most, prior.size + 1)) + 1e-9
+    while sum(math.log(part.size + 1) for part in parts) > room:
+        costs = [
+            (means[g] - means[g + 1]) ** 2 * parts[g].size * parts[g + 1].size / (parts[g].size + parts[g + 1].size)
+            for g in range(len(parts) - 1)
+        ]
+        at = int(np.argmin(costs))
+        parts[at : at + 2] = [np.concatenate(parts[at : at + 2])]
+        means[at : at + 2] = [float(prior[parts[at]].mean())]
+    return parts

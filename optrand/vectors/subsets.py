@@ -1,0 +1,504 @@
+r"""Unbiased one-hot vectors from random subsets of the classes: exact tables, decoders, draws and certificates.
+
+A label ``y`` is answered by a set ``S`` of classes, a set that holds ``y`` with ``exp(epsilon)`` times the probability
+that it has under other labels; a vector ``v_S`` stands for it, and ``E[v_S | y]`` is the one-hot vector ``e_y``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations, product
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.base import validation
+from optrand.base.arithmetic import (
+    Integers,
+    float_above,
+    float_below,
+    log_above,
+    places,
+    quotient,
+    scaled,
+)
+from optrand.base.validation import Floats, frozen
+from optrand.certificates.certificate import Certificate
+from optrand.errors import InvalidInput
+from optrand.mechanism.privacy import verified_ratio
+from optrand.model.protocol import Moments
+from optrand.sampling import Sampler
+from optrand.sampling.entropy import EntropySource, SystemEntropy
+from optrand.sampling.uniform import integers_below
+from optrand.vectors.bound import VectorDual, exp_above, lower_bound, subset_selection_loss, subset_size
+from optrand.vectors.groups import ClassGroups, Counts
+
+__all__ = ["MOST_SETS", "UnbiasedVectors"]
+
+MOST_SETS = 1 << 16
+"""Largest number of subsets that are written out as a table."""
+
+BLOCK = 1 << 18
+"""Entries of the vectors drawn at a time."""
+
+WEIGHT_BITS = 100
+"""Binary digits of the weights of the least squares."""
+
+
+@dataclass(frozen=True, eq=False)
+class UnbiasedVectors:
+    r"""Randomizer of a class label that releases a subset of the classes, with an unbiased vector for each.
+
+    .. math:: \Pr[S \mid y] \propto c_S \cdot (R \text{ if } y \in S, \text{ else } 1), \qquad
+              \sum_S \Pr[S \mid y] \, v_S = e_y
+
+    Made by :func:`~optrand.vectors.optimum.unbiased_vectors`. Masses are integers, so privacy, rows and means are those
+    of rationals; subsets of one type (as many classes of each group) have equal masses.
+
+    Attributes
+    ----------
+    prior : (K,) array
+        Divided by its sum wherever it counts.
+    epsilon : float
+    groups : ClassGroups
+        Classes that are treated alike.
+    counts : (n, m) array of int
+        Types of the subsets.
+    masses : (n,) array of Python integers
+        Above 0; of all subsets of a type together.
+    ratio : Fraction
+        ``R``, proven to be at most ``exp(epsilon)``.
+    dual : VectorDual or None
+        Multipliers of the bound; none are needed for a uniform prior.
+
+    Raises
+    ------
+    InvalidInput
+        Masses that are no positive integers, rows with different totals, or a ratio above ``exp(epsilon)``.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> randomizer = optrand.unbiased_vectors([0.5, 0.25, 0.25], 1.0)
+    >>> randomizer.sets.astype(int).tolist()
+    [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
+    >>> np.allclose(randomizer.matrix @ randomizer.vectors, np.eye(3))
+    True
+    >>> randomizer.sample([0, 2]).shape
+    (2, 3)
+    """
+
+    exact: ClassVar[Literal[True]] = True
+
+    prior: Floats
+    epsilon: float
+    groups: ClassGroups = field(repr=False)
+    counts: Counts = field(repr=False)
+    masses: Integers = field(repr=False)
+    ratio: Fraction = field(repr=False)
+    dual: VectorDual | None = field(repr=False, default=None)
+
+    def __post_init__(self) -> None:
+        """Prove privacy in integers."""
+        verified_ratio(self.ratio, self.epsilon)
+        counts = self.counts
+        if (
+            counts.shape != (self.masses.size, self.groups.m)
+            or (counts < 0).any()
+            or (counts > self.groups.sizes).any()
+        ):
+            raise InvalidInput("counts are no types of subsets: expected a row for each mass, a column for each group")
+        if not all(type(mass) is int and mass > 0 for mass in self.masses.tolist()):
+            raise InvalidInput("masses must be Python integers above 0: floats are not exact")
+        if len(set((self.masses @ self._shares).tolist())) > 1:
+            raise InvalidInput("rows have different totals, expected subsets that cover all classes equally")
+
+    @property
+    def k(self) -> int:
+        """Number of classes."""
+        return self.groups.k
+
+    @property
+    def n(self) -> int:
+        """Number of subsets in use."""
+        return sum(self._multiplicities)
+
+    @cached_property
+    def value(self) -> float:
+        """Half the expected squared distance from the one-hot vector, under the prior; rounded up."""
+        return float_above(self.exact_value)
+
+    @cached_property
+    def exact_value(self) -> Fraction:
+        """Half the expected squared distance, exactly, for :meth:`exact_vector`."""
+        pairs = zip(self.groups.group_weights, self._squares, strict=True)
+        return (sum((weight * square for weight, square in pairs), Fraction(0)) / self.groups.total - 1) / 2
+
+    @cached_property
+    def losses(self) -> Floats:
+        """Half the expected squared distance for each class, shape ``(K,)``."""
+        return frozen(np.array([float((square - 1) / 2) for square in self._squares])[self.groups.of])
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """Proof: privacy and unbiasedness in rationals, the value, and a lower bound of every private unbiased one.
+
+        `upper` is :attr:`exact_value`, rounded up; `lower` a dual bound, rounded down; `bias` that of the floats in
+        :attr:`vectors`, which are the nearest to rationals without any.
+
+        Examples
+        --------
+        >>> import optrand
+        >>> proof = optrand.unbiased_vectors([0.4, 0.3, 0.2, 0.1], 1.0).certificate.require(gap=1e-12)
+        >>> proof.lower <= proof.upper, proof.epsilon <= 1.0
+        (True, True)
+        """
+        exactly = all(x == 0 for mean in self._biases(self._inside, self._outside, self._scales) for x in mean)
+        if self.groups.uniform:
+            high = exp_above(self.epsilon)
+            bound = subset_selection_loss(self.k, high, subset_size(self.k, high))
+        else:
+            bound = Fraction(0) if self.dual is None else lower_bound(self.groups, self.epsilon, self.dual)
+        return Certificate(
+            lower=float_below(bound),
+            upper=self.value if exactly else math.inf,
+            target_epsilon=self.epsilon,
+            epsilon=log_above(self.ratio),
+            bias=self.bias,
+            exact=True,
+            findings=() if exactly else ("the vectors are biased",),
+        )
+
+    @cached_property
+    def bias(self) -> float:
+        """Largest distance of the mean of :attr:`vectors`, floats as they are, from the one-hot vector; rounded up."""
+        return max(
+            math.nextafter(math.sqrt(float_above(sum((x * x for x in each), Fraction(0)))), math.inf)
+            for each in self._lengths
+        )
+
+    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
+        """Unbiased vector for every label, exactly with the stated probabilities.
+
+        Parameters
+        ----------
+        values : array of class numbers, any shape, or one number
+        source : EntropySource, optional
+            Where random words come from; by default the operating system, the only choice for a release.
+
+        Returns
+        -------
+        array of float, an axis of length K more than `values`
+
+        Raises
+        ------
+        InvalidInput
+            Values that are no classes; the message tells neither which nor how many.
+
+        Examples
+        --------
+        >>> import optrand
+        >>> from optrand.sampling.entropy import SeededEntropy
+        >>> randomizer = optrand.unbiased_vectors([0.25] * 4, 1.0)
+        >>> randomizer.sample([2, 0], source=SeededEntropy(1)).round(3).tolist()
+        [[-0.582, -0.582, 2.746, -0.582], [2.746, -0.582, -0.582, -0.582]]
+        """
+        classes = validation.classes(values, self.k)
+        words, flat = SystemEntropy() if source is None else source, classes.reshape(-1)
+        vectors = np.empty((flat.size, self.k))
+        for rows in self._blocks(flat.size):
+            sets, types = self._draw(flat[rows], words)
+            vectors[rows] = self._decoded(sets, types)
+        return vectors.reshape(*classes.shape, self.k)
+
+    def sample_sets(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.bool_]:
+        """Random subset for every label, as a row of K bits; :meth:`decoded` makes it the vector of :meth:`sample`.
+
+        Parameters and errors are those of :meth:`sample`.
+
+        Examples
+        --------
+        >>> import optrand
+        >>> from optrand.sampling.entropy import SeededEntropy
+        >>> randomizer = optrand.unbiased_vectors([0.25] * 4, 1.0)
+        >>> sets = randomizer.sample_sets([2, 0], source=SeededEntropy(1))
+        >>> bool((randomizer.decoded(sets) == randomizer.sample([2, 0], source=SeededEntropy(1))).all())
+        True
+        """
+        classes = validation.classes(values, self.k)
+        words, flat = SystemEntropy() if source is None else source, classes.reshape(-1)
+        sets = np.empty((flat.size, self.k), dtype=np.bool_)
+        for rows in self._blocks(flat.size):
+            sets[rows] = self._draw(flat[rows], words)[0]
+        return sets.reshape(*classes.shape, self.k)
+
+    def decoded(self, sets: ArrayLike) -> Floats:
+        """Vector of each subset, shape ``(..., K)``.
+
+        Raises
+        ------
+        InvalidInput
+            Subsets of another number of classes, or that are never drawn.
+        """
+        given = np.asarray(sets)
+        if given.dtype != np.bool_ or given.ndim == 0 or given.shape[-1] != self.k:
+            raise InvalidInput(
+                f"sets are of type {given.dtype} and shape {given.shape}, expected bool and an axis of {self.k}"
+            )
+        flat = given.reshape(-1, self.k)
+        numbers = np.stack([flat[:, part].sum(axis=1) for part in self.groups.members], axis=1)
+        known = {tuple(row): place for place, row in enumerate(self.counts.tolist())}
+        types = np.array([known.get(tuple(row), -1) for row in numbers.tolist()], dtype=np.intp)
+        if (types < 0).any():
+            raise InvalidInput("sets hold subsets that this randomizer never draws")
+        return self._decoded(flat, types).reshape(given.shape)
+
+    def exact_vector(self, members: ArrayLike) -> tuple[Fraction, ...]:
+        """Vector of one subset, given by its classes, in rationals: without any bias.
+
+        Examples
+        --------
+        >>> import optrand
+        >>> sum(optrand.unbiased_vectors([0.25] * 4, 1.0).exact_vector([2])) == 1
+        True
+        """
+        inside = np.zeros(self.k, dtype=np.bool_)
+        inside[validation.classes(members, self.k)] = True
+        numbers = [int(inside[part].sum()) for part in self.groups.members]
+        found = np.flatnonzero((self.counts == numbers).all(axis=1))
+        if not found.size:
+            raise InvalidInput("members are a subset that this randomizer never draws")
+        values = [(self._inside if held else self._outside)[found[0]] for held in inside.tolist()]
+        pairs = zip(values, self.groups.of.tolist(), strict=True)
+        return tuple(Fraction(int(value[g]), self._scales[g]) for value, g in pairs)
+
+    def moments(self, labels: ArrayLike) -> Moments:
+        """Length of the bias of the floats, and variance summed over the coordinates, at some labels."""
+        groups = self.groups.of[validation.classes(labels, self.k).reshape(-1)]
+        lengths = np.array([math.sqrt(float(sum(x * x for x in each))) for each in self._lengths])
+        return Moments(lengths[groups], np.array([float(square - 1) for square in self._squares])[groups])
+
+    # ------------------------------------------------------------------------------------------- the table, written out
+
+    @cached_property
+    def sets(self) -> NDArray[np.bool_]:
+        """All subsets in use, shape ``(n, K)``; refused (:class:`InvalidInput`) beyond 65,536."""
+        if self.n > MOST_SETS:
+            raise InvalidInput(f"{self.n} subsets are too many to write out: sample, or take sample_sets and decoded")
+        rows = []
+        for row in self.counts.tolist():
+            choices = [combinations(part.tolist(), d) for part, d in zip(self.groups.members, row, strict=True)]
+            rows += [[y for part in chosen for y in part] for chosen in product(*choices)]
+        sets = np.zeros((len(rows), self.k), dtype=np.bool_)
+        for at, members in enumerate(rows):
+            sets[at, members] = True
+        sets.flags.writeable = False
+        return sets
+
+    @cached_property
+    def weights(self) -> Integers:
+        """Integers proportional to the probabilities, shape ``(K, n)``: rows are classes, and have one total."""
+        sets, multiplicities = self.sets, self._multiplicities
+        common = math.lcm(*multiplicities)
+        each = np.array(
+            [int(mass) * (common // many) for mass, many in zip(self.masses, multiplicities, strict=True)], dtype=object
+        ).repeat(multiplicities)
+        weights: Integers = np.where(sets.T, each * self.ratio.numerator, each * self.ratio.denominator)
+        weights.flags.writeable = False
+        return weights
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """Probabilities, shape ``(K, n)``."""
+        total = sum(self.weights[0].tolist())
+        return frozen(np.array([[quotient(weight, total) for weight in row] for row in self.weights.tolist()]))
+
+    @cached_property
+    def vectors(self) -> Floats:
+        """Vector of each subset, shape ``(n, K)``: floats nearest to rationals that have no bias."""
+        return frozen(self._decoded(self.sets, np.repeat(np.arange(self.masses.size), self._multiplicities)))
+
+    # ---------------------------------------------------------------------------------------------------- exact numbers
+
+    @cached_property
+    def _common(self) -> int:
+        """Common multiple of the sizes of groups, the unit of shares."""
+        return math.lcm(*self.groups.sizes)
+
+    @cached_property
+    def _shares(self) -> Integers:
+        """Share of each group that a subset holds, times the unit, shape ``(n, m)``."""
+        units = np.array([self._common // size for size in self.groups.sizes], dtype=object)
+        shares: Integers = self.counts.astype(object) * units
+        return shares
+
+    @cached_property
+    def _multiplicities(self) -> list[int]:
+        """Number of subsets of each type."""
+        sizes = self.groups.sizes
+        return [math.prod(map(math.comb, sizes, row)) for row in self.counts.tolist()]
+
+    @cached_property
+    def _parts(self) -> tuple[Integers, Integers]:
+        """Weight of each type together with a label that is in the subset, and out of it, shape ``(n, m)``."""
+        masses = self.masses[:, np.newaxis]
+        shares = self._shares
+        return masses * self.ratio.numerator * shares, masses * self.ratio.denominator * (self._common - shares)
+
+    @cached_property
+    def _total(self) -> int:
+        inside, outside = self._parts
+        return int((inside + outside)[:, 0].sum())
+
+    @property
+    def _inside(self) -> Integers:
+        return self._decoder[0]
+
+    @property
+    def _outside(self) -> Integers:
+        return self._decoder[1]
+
+    @property
+    def _scales(self) -> list[int]:
+        return self._decoder[2]
+
+    @cached_property
+    def _decoder(self) -> tuple[Integers, Integers, list[int]]:
+        """Coordinates of classes in a subset and out of it, shape ``(n, m)``, over one denominator for each group.
+
+        Least squares with weights near the inverse probabilities of subsets: unbiased whatever the weights are, and
+        best but for the square of their error (``docs/mathematics.md``, Proposition 19).
+        """
+        sizes, shares, common = self.groups.sizes, self._shares, self._common
+        extra = self.ratio.numerator - self.ratio.denominator
+        chances, scale = self.groups.mean_weights(self.counts)
+        likely = self.ratio.denominator * self.groups.total * scale + extra * chances
+        weights = (max(likely.tolist()) << WEIGHT_BITS) // likely
+        columns = self.ratio.denominator * common + extra * shares
+        loads = self.masses * weights
+        adjugate, determinant = _adjugate((columns * loads[:, np.newaxis]).T @ columns)
+        level = columns @ adjugate.T
+        spread = loads @ (shares * (common - shares))
+        factor = (weights * self._total)[:, np.newaxis]
+        size = np.array(sizes, dtype=object)
+        wide = np.array([extra * int(s) if k > 1 else 1 for k, s in zip(sizes, spread, strict=True)], dtype=object)
+        inside = factor * (level * wide + determinant * (size - 1) * (common - shares))
+        outside = factor * (level * wide - determinant * (size - 1) * shares)
+        return inside, outside, (determinant * size * wide).tolist()
+
+    @cached_property
+    def _floats(self) -> tuple[Floats, Floats]:
+        """Coordinates in floats."""
+        inside, outside = (
+            np.array([[quotient(int(x), s) for x, s in zip(row, self._scales, strict=True)] for row in part])
+            for part in (self._inside, self._outside)
+        )
+        return inside, outside
+
+    @cached_property
+    def _squares(self) -> list[Fraction]:
+        """Expected squared length of the vector under a class of each group."""
+        numbers = self.counts.astype(object)
+        norms = numbers * self._inside**2 + (np.array(self.groups.sizes, dtype=object) - numbers) * self._outside**2
+        sums = (self._parts[0] + self._parts[1]).T @ norms
+        scales = [scale * scale * self._total for scale in self._scales]
+        return [sum((Fraction(int(x), s) for x, s in zip(row, scales, strict=True)), Fraction(0)) for row in sums]
+
+    @cached_property
+    def _lengths(self) -> list[list[Fraction]]:
+        """Biases of the floats by group: each list's squares sum to the squared length."""
+        digits = max(map(places, self._floats))
+        inside, outside = (_integers(part, digits) for part in self._floats)
+        return self._biases(inside, outside, [1 << digits] * self.groups.m, weighted=True)
+
+    def _biases(
+        self, inside: Integers, outside: Integers, scales: list[int], *, weighted: bool = False
+    ) -> list[list[Fraction]]:
+        """Mean less the one-hot vector for a class of each group: at the class, at others of its group, and elsewhere.
+
+        If `weighted`, an entry that stands for several coordinates is repeated.
+        """
+        sizes, numbers = self.groups.sizes, self.counts.astype(object)
+        size = np.array(sizes, dtype=object)
+        held, missed = self._parts
+        own = (held * inside + missed * outside).sum(axis=0)
+        same = held * ((numbers - 1) * inside + (size - numbers) * outside)
+        same += missed * (numbers * inside + (size - 1 - numbers) * outside)
+        cross = (held + missed).T @ (numbers * inside + (size - numbers) * outside)
+        biases = []
+        for g, many in enumerate(sizes):
+            units = [scale * self._total for scale in scales]
+            each = [Fraction(int(own[g]), units[g]) - 1]
+            each += (
+                [Fraction(int(same[:, g].sum()), units[g] * (many - 1))] * ((many - 1) if weighted else 1)
+                if many > 1
+                else []
+            )
+            for h, others in enumerate(sizes):
+                if h != g:
+                    each += [Fraction(int(cross[g, h]), units[h] * others)] * (others if weighted else 1)
+            biases.append(each)
+        return biases
+
+    # ------------------------------------------------------------------------------------------------------------ draws
+
+    @cached_property
+    def _sampler(self) -> Sampler:
+        """Sampler of types and of whether the label is in the subset, by group."""
+        held, missed = self._parts
+        weights = np.concatenate((held, missed)).T
+        return Sampler(np.arange(float(self.groups.m)), np.arange(float(len(held) * 2)), weights, self._total)
+
+    def _blocks(self, count: int) -> list[slice]:
+        rows = max(1, BLOCK // self.k)
+        return [slice(start, start + rows) for start in range(0, count, rows)]
+
+    def _draw(self, classes: NDArray[np.intp], source: EntropySource) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+        """Subsets and their types: type and membership of the label first, then uniform subsets of the others."""
+        own = self.groups.of[classes]
+        drawn = self._sampler.sample(own, source=source).astype(np.intp)
+        types, held = drawn % self.masses.size, drawn < self.masses.size
+        sets, rows = np.empty((classes.size, self.k), dtype=np.bool_), np.arange(classes.size)
+        place = np.empty(self.k, dtype=np.intp)
+        for part in self.groups.members:
+            place[part] = np.arange(part.size)
+        for group, part in enumerate(self.groups.members):
+            # From the label on, cyclically: the label itself is decided, and of what is left each subset is as likely.
+            wanted, here = self.counts[types, group], own == group
+            start = np.where(here, place[classes], 0)
+            for step in range(part.size):
+                left = np.full(classes.size, part.size - step)
+                taken = integers_below(left, source) < wanted if part.size > 1 else wanted > 0
+                if step == 0:
+                    taken = np.where(here, held, taken)
+                sets[rows, part[(start + step) % part.size]] = taken
+                wanted = wanted - taken
+        return sets, types
+
+    def _decoded(self, sets: NDArray[np.bool_], types: NDArray[np.intp]) -> Floats:
+        inside, outside = (part[types][:, self.groups.of] for part in self._floats)
+        vectors: Floats = np.where(sets, inside, outside)
+        return vectors
+
+
+def _integers(numbers: Floats, digits: int) -> Integers:
+    flat = np.empty(numbers.size, dtype=object)
+    flat[:] = scaled(numbers.reshape(-1), digits)
+    return flat.reshape(numbers.shape)
+
+
+def _adjugate(matrix: Integers) -> tuple[Integers, int]:
+    """Adjugate and determinant of a positive definite matrix of integers, without fractions (Bareiss)."""
+    size = len(matrix)
+    identity = np.array([[int(i == j) for j in range(size)] for i in range(size)], dtype=object)
+    table, last = np.concatenate((matrix, identity), axis=1), 1
+    for i in range(size):
+        pivot, row = table[i, i], table[i].copy()
+        table = (pivot * table - np.multiply.outer(table[:, i], row)) // last
+        table[i] = row
+        last = pivot
+    return table[:, size:], int(last)
