@@ -40,8 +40,14 @@ Newton = Callable[[tuple[Numbers, Numbers], Numbers], Numbers]
 ROUNDS = 100
 """Largest number of interior-point steps."""
 
-CLOSE = 1e-15
-"""Complementarity, relative to the objective, at which they end."""
+CLOSE = 1e-13
+"""Complementarity, relative to the objective, at which they end: decimals do the rest."""
+
+USABLE = 1e-5
+"""Largest error of a start for decimals."""
+
+CORRECTIONS = 2
+"""Corrections of the solution of a linear system by its residual."""
 
 REFINEMENTS = 12
 """Largest number of steps in decimals."""
@@ -225,8 +231,11 @@ def _interior(program: _Program) -> tuple[float, Floats, Floats, NDArray[np.intp
             best = error, masses, levels, slack
         if not error < 1e3 * best[0] or masses @ slack < CLOSE:
             break
-        step = _step(program.curvature(inverses), rows, masses / slack, primal)
-        forward, _ = step(dual - slack)
+        try:
+            step = _step(program.curvature(inverses), rows, masses / slack, primal)
+            forward, _ = step(dual - slack)
+        except np.linalg.LinAlgError:
+            break
         back = -slack - slack * forward / masses
         reach, room = _reach(masses, forward), _reach(slack, back)
         shrink = ((masses + reach * forward) @ (slack + room * back) / (masses @ slack)) ** 3
@@ -235,6 +244,8 @@ def _interior(program: _Program) -> tuple[float, Floats, Floats, NDArray[np.intp
         back = aim - slack * forward / masses
         length = 0.995 * min(_reach(masses, forward), _reach(slack, back), 1 / 0.995)
         masses, levels, slack = masses + length * forward, levels + length * change, slack + length * back
+    if not best[0] < USABLE:
+        raise np.linalg.LinAlgError
     return factor, best[1], best[2], np.flatnonzero(best[1] > best[3])
 
 
@@ -245,11 +256,18 @@ def _step(factor: Floats, rows: Floats, ratio: Floats, primal: Floats) -> Callab
     small = border.T @ (border * ratio[:, np.newaxis])
     small[:width, :width] += np.eye(width)
 
-    def solved(dual: Floats) -> tuple[Floats, Floats]:
+    def once(dual: Floats, primal: Floats) -> tuple[Floats, Floats]:
         right = border.T @ (ratio * dual)
         right[width:] -= primal
         answer = np.linalg.solve(small, right).astype(np.float64)
         return ratio * (dual - border @ answer), answer[width:]
+
+    def solved(dual: Floats) -> tuple[Floats, Floats]:
+        x, y = once(dual, primal)
+        for _ in range(CORRECTIONS):
+            more = once(dual - factor @ (factor.T @ x) - x / ratio - rows @ y, primal - rows.T @ x)
+            x, y = x + more[0], y + more[1]
+        return x, y
 
     return solved
 
