@@ -49,8 +49,14 @@ USABLE = 1e-5
 CORRECTIONS = 2
 """Corrections of the solution of a linear system by its residual."""
 
-REFINEMENTS = 12
+REFINEMENTS = 24
 """Largest number of steps in decimals."""
+
+EXCHANGES = 24
+"""Largest number of types that join in decimals."""
+
+NOTHING = Decimal("1e-40")
+"""Gain that is none, in units of the objective."""
 
 DIGITS = 60
 """Significant decimal digits of the refinement, and one more for each nat of epsilon."""
@@ -192,23 +198,23 @@ def best_design(
     try:
         with np.errstate(all="ignore"):
             factor, masses, levels, used = _interior(program)
-            newton = _float_newton(program.scaled(factor).only(used), masses[used])
     except np.linalg.LinAlgError:
         raise SolverFailed(f"the design of subsets leaves the range of floats at epsilon {first:g}") from None
     with decimal.localcontext(prec=DIGITS + int(epsilon), Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX):
-        exact = np.array([Decimal(int(chances[j])) / total for j in used.tolist()])
+        exact = np.array([Decimal(int(chance)) / total for chance in chances])
 
         def stated(budget: float) -> _Program:
-            return _Program.stated(sizes, counts[used], exact, (-Decimal(budget)).exp()).scaled(Decimal(factor))
+            return _Program.stated(sizes, counts, exact, (-Decimal(budget)).exp()).scaled(Decimal(factor))
 
         fine = stated(first)
-        point = _refined(fine, _decimals(np.concatenate((masses[used], levels))), newton)
+        point = _Point(used, _decimals(masses[used]), _decimals(levels))
+        point = _settled(fine, point, lambda some: _float_newton(program.scaled(factor).only(some.used), some))
         while first < epsilon:
             # Masses move by exp(-first), their square is far below the curvature exp(-2 * first + 4).
             first = min(epsilon, 2 * first - 4)
             fine = stated(first)
-            point = _refined(fine, point, _decimal_newton(fine))
-        return _design(counts[used], fine, point[: used.size], point[used.size :], epsilon)
+            point = _settled(fine, point, lambda some: _decimal_newton(fine.only(some.used)))  # noqa: B023
+        return _design(counts[point.used], fine.only(point.used), point.masses, point.levels, epsilon)
 
 
 def _interior(program: _Program) -> tuple[float, Floats, Floats, NDArray[np.intp]]:
@@ -277,8 +283,34 @@ def _reach(position: Floats, direction: Floats) -> float:
     return 1 / max(1.0, float((-direction / position).max()))
 
 
-def _float_newton(program: _Program, masses: Floats) -> Newton:
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """Types in use, their scaled masses, and the multipliers of rows, in decimals."""
+
+    used: NDArray[np.intp]
+    masses: Numbers
+    levels: Numbers
+
+    def moved(self, step: Numbers) -> _Point:
+        """Point after a step, which ends where a mass vanishes; its type is dropped."""
+        n, length = self.used.size, Decimal(1)
+        falling = np.flatnonzero(self.masses + step[:n] < 0)
+        if falling.size:
+            length = min(-self.masses[falling] / step[falling])
+        masses, levels = self.masses + length * step[:n], self.levels + length * step[n:]
+        kept = np.ones(n, dtype=np.bool_)
+        if falling.size:
+            kept[int(np.argmin(masses))] = False
+        return _Point(self.used[kept], masses[kept], levels)
+
+    def joined(self, other: int) -> _Point:
+        """Point with one more type in use, of mass 0."""
+        return _Point(np.append(self.used, other), np.append(self.masses, Decimal(0)), self.levels)
+
+
+def _float_newton(program: _Program, point: _Point) -> Newton:
     """Steps by the second derivatives in floats at some masses."""
+    masses = point.masses.astype(np.float64)
     inverse = np.linalg.pinv(program.matrix(program.inverses(masses, np.linalg.inv)), rcond=1e-11, hermitian=True)
     return lambda _, residual: _decimals(inverse @ residual.astype(np.float64))
 
@@ -288,24 +320,39 @@ def _decimal_newton(program: _Program) -> Newton:
     return lambda inverses, residual: _inverse(program.matrix(inverses)) @ residual
 
 
-def _refined(program: _Program, start: Numbers, newton: Newton) -> Numbers:
-    """Masses and multipliers of the types in use, in decimals; inexact steps cost time, not digits."""
-    n, rows, point, best = program.means.size, program.rows, start, (Decimal("inf"), start)
+def _settled(program: _Program, point: _Point, newton: Callable[[_Point], Newton]) -> _Point:
+    """Optimum in decimals from a point near it: types that gain more than they cost join, those of no mass leave."""
+    for _ in range(EXCHANGES):
+        try:
+            point = _refined(program, point, newton)
+            inverses = program.only(point.used).inverses(point.masses, _inverse)
+        except (decimal.DecimalException, np.linalg.LinAlgError):
+            break
+        excess = program.gains(inverses) - program.rows @ point.levels
+        best = int(np.argmax(excess))
+        if excess[best] < NOTHING or best in point.used:
+            break
+        point = point.joined(best)
+    return point
+
+
+def _refined(program: _Program, point: _Point, newton: Callable[[_Point], Newton]) -> _Point:
+    """Masses and multipliers of the types in use, by Newton's method; inexact steps cost time, not digits."""
+    best, steps, some = (Decimal("inf"), point), newton(point), program.only(point.used)
+    rows = some.rows
     for _ in range(REFINEMENTS):
-        inverses = program.inverses(point[:n], _inverse)
-        residual = np.concatenate((program.gains(inverses) - rows @ point[n:], -(rows.T @ point[:n])))
-        residual[n] += 1
+        inverses = some.inverses(point.masses, _inverse)
+        residual = np.concatenate((some.gains(inverses) - rows @ point.levels, -(rows.T @ point.masses)))
+        residual[len(rows)] += 1
         error = np.abs(residual).max()
         if not 0 < error < best[0]:
             break
         best = error, point
-        try:
-            # Scaled, lest small residuals vanish in floats.
-            point = point + error * newton(inverses, residual / error)
-        except decimal.DecimalException:
-            break
-        if (point[:n] <= 0).any():
-            break
+        # Scaled, lest small residuals vanish in floats.
+        point = point.moved(error * steps(inverses, residual / error))
+        if point.used.size < len(rows):
+            best, steps, some = (Decimal("inf"), point), newton(point), program.only(point.used)
+            rows = some.rows
     return best[1]
 
 
