@@ -49,17 +49,20 @@ USABLE = 1e-5
 CORRECTIONS = 2
 """Corrections of the solution of a linear system by its residual."""
 
-REFINEMENTS = 24
+REFINEMENTS = 100
 """Largest number of steps in decimals."""
 
 EXCHANGES = 24
 """Largest number of types that join in decimals."""
 
-NOTHING = Decimal("1e-40")
-"""Gain that is none, in units of the objective."""
-
 DIGITS = 60
 """Significant decimal digits of the refinement, and one more for each nat of epsilon."""
+
+FEW = 40
+"""Number of types in use up to which second derivatives may be inverted in decimals."""
+
+SPARE_DIGITS = 20
+"""Decimal digits that a residual of nothing may have lost."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,14 +209,15 @@ def best_design(
         def stated(budget: float) -> _Program:
             return _Program.stated(sizes, counts, exact, (-Decimal(budget)).exp()).scaled(Decimal(factor))
 
-        fine = stated(first)
-        point = _Point(used, _decimals(masses[used]), _decimals(levels))
-        point = _settled(fine, point, lambda some: _float_newton(program.scaled(factor).only(some.used), some))
+        fine, start = stated(first), _Point(used, _decimals(masses[used]), _decimals(levels))
+        error, point = _settled(fine, start, _Floats(program.scaled(factor)))
+        if error > _nothing() and point.used.size <= FEW:
+            error, point = min((error, point), _settled(fine, point, _Decimals(fine)), key=lambda pair: pair[0])
         while first < epsilon:
-            # Masses move by exp(-first), their square is far below the curvature exp(-2 * first + 4).
-            first = min(epsilon, 2 * first - 4)
+            # Masses move by exp(-first); their square is far below the next curvature, exp(-1.5 * first).
+            first = min(epsilon, 1.5 * first)
             fine = stated(first)
-            point = _settled(fine, point, lambda some: _decimal_newton(fine.only(some.used)))  # noqa: B023
+            error, point = _settled(fine, point, _Decimals(fine))
         return _design(counts[point.used], fine.only(point.used), point.masses, point.levels, epsilon)
 
 
@@ -292,68 +296,85 @@ class _Point:
     levels: Numbers
 
     def moved(self, step: Numbers) -> _Point:
-        """Point after a step, which ends where a mass vanishes; its type is dropped."""
-        n, length = self.used.size, Decimal(1)
-        falling = np.flatnonzero(self.masses + step[:n] < 0)
-        if falling.size:
-            length = min(-self.masses[falling] / step[falling])
-        masses, levels = self.masses + length * step[:n], self.levels + length * step[n:]
-        kept = np.ones(n, dtype=np.bool_)
-        if falling.size:
-            kept[int(np.argmin(masses))] = False
-        return _Point(self.used[kept], masses[kept], levels)
+        """Point after a step; types whose mass vanishes are dropped."""
+        masses = self.masses + step[: self.used.size]
+        kept = masses > 0
+        return _Point(self.used[kept], masses[kept], self.levels + step[self.used.size :])
 
     def joined(self, other: int) -> _Point:
         """Point with one more type in use, of mass 0."""
-        return _Point(np.append(self.used, other), np.append(self.masses, Decimal(0)), self.levels)
+        masses = np.array([*self.masses.tolist(), Decimal(0)])
+        return _Point(np.append(self.used, other), masses, self.levels)
 
 
-def _float_newton(program: _Program, point: _Point) -> Newton:
-    """Steps by the second derivatives in floats at some masses."""
-    masses = point.masses.astype(np.float64)
-    inverse = np.linalg.pinv(program.matrix(program.inverses(masses, np.linalg.inv)), rcond=1e-11, hermitian=True)
-    return lambda _, residual: _decimals(inverse @ residual.astype(np.float64))
+@dataclass(frozen=True, eq=False)
+class _Floats:
+    """Newton's method by second derivatives in floats, inverted once."""
+
+    program: _Program
+
+    def __call__(self, point: _Point) -> Newton:
+        """Steps near a point."""
+        some, masses = self.program.only(point.used), point.masses.astype(np.float64)
+        inverse = np.linalg.pinv(some.matrix(some.inverses(masses, np.linalg.inv)), rcond=1e-11, hermitian=True)
+        return lambda _, residual: _decimals(inverse @ residual.astype(np.float64))
 
 
-def _decimal_newton(program: _Program) -> Newton:
-    """Steps by the second derivatives in decimals."""
-    return lambda inverses, residual: _inverse(program.matrix(inverses)) @ residual
+@dataclass(frozen=True, eq=False)
+class _Decimals:
+    """Newton's method in decimals throughout."""
+
+    program: _Program
+
+    def __call__(self, point: _Point) -> Newton:
+        """Steps of the types in use."""
+        some = self.program.only(point.used)
+        return lambda inverses, residual: _inverse(some.matrix(inverses)) @ residual
 
 
-def _settled(program: _Program, point: _Point, newton: Callable[[_Point], Newton]) -> _Point:
-    """Optimum in decimals from a point near it: types that gain more than they cost join, those of no mass leave."""
+def _nothing() -> Decimal:
+    """Residual that is none."""
+    return Decimal(10) ** (SPARE_DIGITS - decimal.getcontext().prec)
+
+
+def _settled(program: _Program, point: _Point, newton: Callable[[_Point], Newton]) -> tuple[Decimal, _Point]:
+    """Optimum near a point, and its error: types that gain more than they cost join, those of no mass leave."""
+    best = Decimal("inf"), point
     for _ in range(EXCHANGES):
         try:
-            point = _refined(program, point, newton)
+            error, point = _refined(program, point, newton)
             inverses = program.only(point.used).inverses(point.masses, _inverse)
         except (decimal.DecimalException, np.linalg.LinAlgError):
             break
         excess = program.gains(inverses) - program.rows @ point.levels
-        best = int(np.argmax(excess))
-        if excess[best] < NOTHING or best in point.used:
+        other = int(np.argmax(excess))
+        error = max(error, excess[other])
+        if error < best[0]:
+            best = error, point
+        if excess[other] < _nothing() or other in point.used:
             break
-        point = point.joined(best)
-    return point
+        point = point.joined(other)
+    return best
 
 
-def _refined(program: _Program, point: _Point, newton: Callable[[_Point], Newton]) -> _Point:
-    """Masses and multipliers of the types in use, by Newton's method; inexact steps cost time, not digits."""
-    best, steps, some = (Decimal("inf"), point), newton(point), program.only(point.used)
-    rows = some.rows
+def _refined(program: _Program, point: _Point, newton: Callable[[_Point], Newton]) -> tuple[Decimal, _Point]:
+    """Stationary point of the types in use, and its residual; inexact steps cost time, not digits."""
+    best = None
     for _ in range(REFINEMENTS):
+        if best is None or point.used.size < best[1].used.size:
+            best, steps, some = None, newton(point), program.only(point.used)
         inverses = some.inverses(point.masses, _inverse)
-        residual = np.concatenate((some.gains(inverses) - rows @ point.levels, -(rows.T @ point.masses)))
-        residual[len(rows)] += 1
+        residual = np.concatenate((some.gains(inverses) - some.rows @ point.levels, -(some.rows.T @ point.masses)))
+        residual[point.used.size] += 1
         error = np.abs(residual).max()
-        if not 0 < error < best[0]:
+        if best is not None and not error < best[0]:
             break
         best = error, point
+        if error < _nothing():
+            break
         # Scaled, lest small residuals vanish in floats.
         point = point.moved(error * steps(inverses, residual / error))
-        if point.used.size < len(rows):
-            best, steps, some = (Decimal("inf"), point), newton(point), program.only(point.used)
-            rows = some.rows
-    return best[1]
+    return best or (Decimal("inf"), point)
 
 
 def _decimals(numbers: Floats) -> Numbers:

@@ -1,0 +1,506 @@
+"""Unbiased one-hot vectors: exact identities, bounds against every other channel, optima by independent ways."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from bit_strings import enumerated
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import optrand
+from optrand import errors, unbiased_vectors
+from optrand.base.arithmetic import exp_bracket, privacy_ratio
+from optrand.mechanism.privacy import verified_total
+from optrand.model.protocol import ExactRandomizer, LabelRandomizer
+from optrand.sampling.entropy import SeededEntropy
+from optrand.vectors import UnbiasedVectors, best_decoder
+from optrand.vectors.bound import VectorDual, exp_above, lower_bound, subset_selection_loss, subset_size
+from optrand.vectors.design import best_design
+from optrand.vectors.groups import ClassGroups
+
+K6 = {
+    "geometric": 0.5 ** np.arange(6),
+    "spike": np.array([0.9, 0.02, 0.02, 0.02, 0.02, 0.02]),
+    "two": np.array([0.45, 0.45, 0.025, 0.025, 0.025, 0.025]),
+    "zeros": np.array([0.6, 0.3, 0.1, 0.0, 0.0, 0.0]),
+    "rough": np.random.default_rng(0).dirichlet(np.ones(6)),
+}
+K6 = {name: prior / prior.sum() for name, prior in K6.items()}
+
+
+def subsets(k):
+    """Every set of classes, neither empty nor full, as rows of bits."""
+    return np.array(list(itertools.product([0, 1], repeat=k)))[1:-1]
+
+
+def response(k, ratio):
+    """Randomized response."""
+    return (1 + (ratio - 1) * np.eye(k)) / (ratio + k - 1)
+
+
+def selection(k, ratio, d):
+    """Subset selection of one size."""
+    columns = 1 + (ratio - 1) * np.array([s for s in subsets(k) if s.sum() == d])
+    return (columns / columns.sum(axis=0)[0]).T
+
+
+def bits(k, ratio):
+    """The bits of [Z25], all 2**K vectors."""
+    right = math.sqrt(ratio) / (1 + math.sqrt(ratio))
+    vectors = np.array(list(itertools.product([0, 1], repeat=k)))
+    return np.array([np.prod(np.where(vectors == row, right, 1 - right), axis=1) for row in np.eye(k, dtype=int)])
+
+
+def table_in_fractions(randomizer):
+    """Probabilities and vectors, written out, in rationals."""
+    weights = randomizer.weights.tolist()
+    total = sum(weights[0])
+    vectors = [randomizer.exact_vector(np.flatnonzero(members)) for members in randomizer.sets]
+    return [[Fraction(weight, total) for weight in row] for row in weights], vectors
+
+
+def exact_loss(prior, rows, vectors):
+    """Half the expected squared distance from the one-hot vector, by its definition."""
+    squares = [
+        sum(q * sum((x - (z == y)) ** 2 for z, x in enumerate(v)) for q, v in zip(row, vectors, strict=True))
+        for y, row in enumerate(rows)
+    ]
+    chances = [Fraction(p) for p in prior.tolist()]
+    return sum(p * square for p, square in zip(chances, squares, strict=True)) / sum(chances) / 2
+
+
+def ungrouped(prior):
+    """Groups of one class each."""
+    groups = ClassGroups.of_prior(np.asarray(prior, dtype=float))
+    return ClassGroups(groups.weights, tuple(np.array([y]) for y in range(groups.k)))
+
+
+# ----------------------------------------------------------------------------------------------------- exact identities
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.5, 1.0, 4.0, 40.0])
+@pytest.mark.parametrize("name", K6)
+def test_rows_means_and_loss_are_exact_in_rationals(name, epsilon):
+    prior = K6[name]
+    randomizer = unbiased_vectors(prior, epsilon)
+    rows, vectors = table_in_fractions(randomizer)
+    assert all(sum(row) == 1 for row in rows)
+    for y, row in enumerate(rows):
+        mean = [sum(q * v[z] for q, v in zip(row, vectors, strict=True)) for z in range(6)]
+        assert mean == [int(z == y) for z in range(6)]
+    assert randomizer.exact_value == exact_loss(prior, rows, vectors)
+    proof = randomizer.certificate.require(gap=1e-14)
+    assert proof.exact
+    assert Fraction(proof.lower) <= randomizer.exact_value <= Fraction(proof.upper)
+    assert proof.epsilon <= epsilon == proof.target_epsilon
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 40.0])
+def test_privacy_holds_in_integers_and_is_used_up(epsilon):
+    randomizer = unbiased_vectors(K6["two"], epsilon)
+    verified_total(randomizer.weights, randomizer.ratio)
+    with pytest.raises(errors.InvalidInput, match="would not be private"):
+        verified_total(randomizer.weights, randomizer.ratio - Fraction(1, 2**400))
+    assert randomizer.ratio < exp_bracket(epsilon)[0]
+    assert exp_bracket(epsilon)[1] - randomizer.ratio <= (exp_bracket(epsilon)[1] - 1) / 2**50
+
+
+def test_what_is_no_private_table_cannot_be_built():
+    good = unbiased_vectors([0.5, 0.3, 0.2], 1.0)
+    parts = {name: getattr(good, name) for name in ("prior", "epsilon", "groups", "counts", "masses", "ratio", "dual")}
+    masses = good.masses.copy()
+    masses[0] += 1
+    with pytest.raises(errors.InvalidInput, match="different totals"):
+        UnbiasedVectors(**parts | {"masses": masses})
+    with pytest.raises(errors.InvalidInput, match="integers above 0"):
+        UnbiasedVectors(**parts | {"masses": good.masses * 0})
+    with pytest.raises(errors.InvalidInput, match="integers above 0"):
+        UnbiasedVectors(**parts | {"masses": good.masses.astype(float)})
+    with pytest.raises(errors.InvalidInput, match="types of subsets"):
+        UnbiasedVectors(**parts | {"counts": good.counts + 5})
+    with pytest.raises(errors.InvalidInput, match="ratio"):
+        UnbiasedVectors(**parts | {"ratio": exp_bracket(1.0)[1]})
+    # Any covering masses are private and unbiased, and the certificate says what they lose.
+    other = UnbiasedVectors(**parts | {"counts": 1 - np.eye(3, dtype=int), "masses": np.array([1, 1, 1], dtype=object)})
+    assert other.certificate.findings == ()
+    assert other.certificate.lower == good.certificate.lower
+    assert other.certificate.upper > good.certificate.upper
+    with pytest.raises(errors.NotCertified):
+        UnbiasedVectors(**parts | {"dual": None}).certificate.require(gap=0.5)
+
+
+def test_the_bias_of_the_floats_is_that_of_their_table():
+    randomizer = unbiased_vectors(K6["geometric"], 1.0)
+    rows, _ = table_in_fractions(randomizer)
+    lengths = []
+    for y, row in enumerate(rows):
+        floats = [[Fraction(x) for x in v] for v in randomizer.vectors.tolist()]
+        mean = [sum(q * v[z] for q, v in zip(row, floats, strict=True)) for z in range(6)]
+        lengths.append(sum((x - (z == y)) ** 2 for z, x in enumerate(mean)))
+    assert 0 < math.sqrt(max(lengths)) <= randomizer.bias <= 1e-14
+    assert randomizer.bias == pytest.approx(math.sqrt(max(lengths)), rel=1e-12)
+    assert randomizer.moments(range(6)).biases.tolist() == pytest.approx([math.sqrt(x) for x in lengths], rel=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [(4,), (1, 4), (2, 3), (3, 2, 1)])
+def test_groups_are_tables_of_all_their_subsets(sizes):
+    prior = np.repeat(np.arange(1.0, len(sizes) + 1), sizes)
+    prior /= prior.sum()
+    randomizer = unbiased_vectors(prior, 0.7)
+    assert sorted(randomizer.groups.sizes) == sorted(sizes)
+    rows, vectors = table_in_fractions(randomizer)
+    assert len(vectors) == randomizer.n == len(set(map(tuple, randomizer.sets.tolist())))
+    assert randomizer.exact_value == exact_loss(randomizer.prior, rows, vectors)
+    assert np.abs(randomizer.matrix @ randomizer.vectors - np.eye(prior.size)).max() < 1e-12
+    assert (randomizer.decoded(randomizer.sets) == randomizer.vectors).all()
+    losses = [exact_loss(np.eye(prior.size)[y], rows, vectors) for y in range(prior.size)]
+    assert randomizer.losses.tolist() == pytest.approx(list(map(float, losses)), rel=1e-12)
+    assert randomizer.moments(range(prior.size)).loss(prior) == pytest.approx(randomizer.value, rel=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------------------- decoders
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(2, 6), st.integers(0, 2**32 - 1))
+def test_no_unbiased_decoder_is_better_and_the_value_is_the_trace(k, seed):
+    rng = np.random.default_rng(seed)
+    matrix, prior = rng.dirichlet(np.ones(k + 3), k), rng.dirichlet(np.ones(k))
+    decoder = best_decoder(matrix, prior)
+    assert np.abs(matrix @ decoder.vectors - np.eye(k)).max() < 1e-8
+    chances = prior @ matrix
+    information = (matrix / chances) @ matrix.T
+    assert information @ prior == pytest.approx(np.ones(k))
+    assert decoder.value == pytest.approx((np.trace(np.linalg.inv(information)) - 1) / 2, rel=1e-6)
+    # Whatever leaves the means where they are makes it worse, by just what is added.
+    other = (np.eye(k + 3) - np.linalg.pinv(matrix) @ matrix) @ rng.normal(size=(k + 3, k))
+    distances = ((decoder.vectors + other - np.eye(k)[:, None]) ** 2).sum(axis=2)
+    worse = (prior @ (matrix * distances).sum(axis=1)) / 2
+    added = (chances @ (other**2).sum(axis=1)) / 2
+    assert worse == pytest.approx(decoder.value + added, rel=1e-6)
+
+
+def test_without_its_one_the_value_is_false_and_a_decoder_for_another_prior_is_worse():
+    channel, prior = bits(4, math.e), np.array([0.7, 0.1, 0.1, 0.1])
+    decoder = best_decoder(channel, prior)
+    information = (channel / (prior @ channel)) @ channel.T
+    assert decoder.value == pytest.approx(np.trace(np.linalg.inv(information)) / 2 - 0.5)
+    uniform = best_decoder(channel, np.full(4, 0.25)).vectors
+    distances = ((uniform - np.eye(4)[:, None]) ** 2).sum(axis=2)
+    assert (prior @ (channel * distances).sum(axis=1)) / 2 > decoder.value * 1.01
+
+
+def test_debiased_bits_of_z25_are_unbiased_and_no_better_than_their_best_decoder():
+    ratio = float(privacy_ratio(0.5)) ** 2
+    randomizer = optrand.baselines.UnaryBits(4, 1.0)
+    channel = bits(4, ratio)
+    plain = randomizer.debiased(np.array(list(itertools.product([0, 1], repeat=4))))
+    assert np.abs(channel @ plain - np.eye(4)).max() < 1e-12
+    best = best_decoder(channel, np.full(4, 0.25))
+    loss = randomizer.debiased_moments([0]).loss([1.0])
+    assert best.value < loss * (1 - 1e-3)
+
+
+def test_square_channels_have_one_decoder_whatever_the_prior():
+    channel = response(5, math.e)
+    for prior in (np.full(5, 0.2), np.array([0.6, 0.1, 0.1, 0.1, 0.1])):
+        assert best_decoder(channel, prior).vectors == pytest.approx(np.linalg.inv(channel), rel=1e-9)
+
+
+def test_symbols_that_cost_nothing_are_used_first():
+    # The third symbol occurs under the class of prior 0 only: the other class is told by the first two.
+    channel = np.array([[0.75, 0.25, 0.0], [0.25, 0.5, 0.25]])
+    decoder = best_decoder(channel, [1.0, 0.0])
+    assert channel @ decoder.vectors == pytest.approx(np.eye(2), abs=1e-12)
+    # Mean (1, 0) under class 0 without any variance: nothing is better.
+    assert decoder.value == pytest.approx(0, abs=1e-12)
+    assert decoder.vectors[:2] == pytest.approx(np.array([[1.0, 0.0], [1.0, 0.0]]), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "prior", "error", "words"),
+    [
+        ([[0.5, 0.5], [0.5, 0.5]], [0.5, 0.5], errors.Infeasible, "linearly dependent"),
+        ([[1.0], [1.0]], [0.5, 0.5], errors.Infeasible, "linearly dependent"),
+        ([[0.5, 0.6], [0.5, 0.5]], [0.5, 0.5], errors.InvalidInput, "do not sum to 1"),
+        ([[1.5, -0.5], [0.5, 0.5]], [0.5, 0.5], errors.InvalidInput, "negative"),
+        ([[math.nan, 1.0], [0.5, 0.5]], [0.5, 0.5], errors.InvalidInput, "NaN"),
+        ([[1.0, 0.0]], [0.5, 0.5], errors.InvalidInput, "a row for each"),
+        ([["a", "b"], ["c", "d"]], [0.5, 0.5], errors.InvalidInput, "numbers"),
+        ([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.6], errors.InvalidInput, "prior sums"),
+    ],
+)
+def test_channels_without_an_unbiased_decoder_are_refused(matrix, prior, error, words):
+    with pytest.raises(error, match=words):
+        best_decoder(matrix, prior)
+
+
+# --------------------------------------------------------------------------------------------------------------- optima
+
+
+@pytest.mark.parametrize("k", [4, 5, 6, 7, 8])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 1.7, 3.0])
+def test_under_a_uniform_prior_one_size_is_the_optimum_over_all_subsets(k, epsilon):
+    """Enumeration that knows nothing of the symmetry, with its own bound, against the closed form."""
+    groups = ungrouped(np.full(k, 1 / k))
+    chances = groups.counts.sum(axis=1).astype(object)
+    design = best_design(groups.sizes, groups.counts, chances, k, epsilon)
+    bound = lower_bound(groups, epsilon, design.dual)
+    closed = unbiased_vectors(np.full(k, 1 / k), epsilon)
+    assert closed.masses.size == 1
+    high = exp_above(epsilon)
+    assert bound <= subset_selection_loss(k, high, subset_size(k, high))
+    assert float(bound) == pytest.approx(closed.value, rel=1e-12)
+    assert closed.certificate.gap <= 1e-14
+    assert set(design.counts.sum(axis=1)[design.masses > max(design.masses) >> 20]) == {closed.counts[0, 0]}
+
+
+@pytest.mark.parametrize("k", [2, 3, 6, 10, 57])
+@pytest.mark.parametrize("ratio", [Fraction(1001, 1000), Fraction(3, 2), Fraction(3), Fraction(10), Fraction(200)])
+def test_the_better_integer_beside_k_over_e_plus_1_beats_every_size(k, ratio):
+    best = subset_size(k, ratio)
+    assert subset_selection_loss(k, ratio, best) == min(subset_selection_loss(k, ratio, d) for d in range(1, k))
+    assert best in {1, math.floor(k / (ratio + 1)), math.ceil(k / (ratio + 1))}
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_subset_selection_has_the_value_of_its_formula(d):
+    ratio = Fraction(5, 2)
+    direct = best_decoder(selection(5, 2.5, d), np.full(5, 0.2)).value
+    assert float(subset_selection_loss(5, ratio, d)) == pytest.approx(direct, rel=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 100, 1000])
+def test_uniform_priors_of_many_classes_are_proven(k):
+    randomizer = unbiased_vectors(np.full(k, 1 / k), 1.0)
+    randomizer.certificate.require(gap=1e-14)
+    assert randomizer.n == math.comb(k, randomizer.counts[0, 0])
+
+
+@pytest.mark.parametrize("name", K6)
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_a_cone_program_over_all_subsets_finds_nothing_better(name, epsilon):
+    """The primal, as anybody would state it, solved by cvxpy."""
+    cp = pytest.importorskip("cvxpy")
+    prior, ratio = K6[name], math.exp(epsilon)
+    columns = 1 + (ratio - 1) * subsets(6)
+    n = len(columns)
+    masses, moments, squares = cp.Variable(n, nonneg=True), cp.Variable((n, 6)), cp.Variable(n)
+    ends = cp.hstack([math.sqrt(2) * moments, cp.reshape(squares - masses, (n, 1), order="C")])
+    constraints = [
+        columns.T @ moments == np.eye(6),
+        columns.T @ masses == np.ones(6),
+        cp.SOC(squares + masses, ends, axis=1),
+    ]
+    program = cp.Problem(cp.Minimize((columns @ prior) @ squares), constraints)
+    program.solve(solver="CLARABEL")
+    assert unbiased_vectors(prior, epsilon).value == pytest.approx(program.value - 0.5, rel=1e-6)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(2, 6), st.floats(0.05, 5.0), st.integers(0, 2**32 - 1))
+def test_no_private_channel_is_below_the_bound(k, epsilon, seed):
+    rng = np.random.default_rng(seed)
+    prior = rng.dirichlet(np.full(k, 0.5))
+    bound = unbiased_vectors(prior, epsilon).certificate.lower
+    # Columns within the ratio, of rows made equal: staircases or not.
+    columns = rng.uniform(1, math.exp(epsilon), (k, 3 * k)) if seed % 2 else 1 + math.expm1(epsilon) * subsets(k).T
+    columns = columns * rng.dirichlet(np.full(columns.shape[1], 0.3))
+    lift = (columns.sum(axis=1).max() - columns.sum(axis=1)) / math.expm1(epsilon)
+    channel = np.hstack((columns, (1 + math.expm1(epsilon) * np.eye(k)) * lift))
+    channel = channel / channel.sum(axis=1)[:, None]
+    try:
+        decoder = best_decoder(channel, prior)
+    except errors.Infeasible:
+        return
+    assert decoder.value >= bound * (1 - 1e-9)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(2, 5), st.floats(0.1, 4.0), st.integers(0, 2**32 - 1))
+def test_perturbed_multipliers_never_prove_more_than_the_optimum(k, epsilon, seed):
+    rng = np.random.default_rng(seed)
+    randomizer = unbiased_vectors(rng.dirichlet(np.ones(k)), epsilon)
+    dual = randomizer.dual
+    if dual is None:
+        return
+
+    def shaken(numbers):
+        factors = 1 + rng.normal(size=numbers.shape) * 10.0 ** -rng.integers(1, 6)
+        scaled = [int(x * Fraction(f)) for x, f in zip(numbers.flat, factors.flat, strict=True)]
+        return np.array(scaled, dtype=object).reshape(numbers.shape)
+
+    other = VectorDual(shaken(dual.between), shaken(dual.within), dual.level, shaken(dual.slopes))
+    assert 0 <= lower_bound(randomizer.groups, epsilon, other) <= randomizer.exact_value
+    # Scales are of no account.
+    same = VectorDual(dual.between * 3, dual.within * 3, dual.level * 7, dual.slopes * 7)
+    ours = lower_bound(randomizer.groups, epsilon, dual)
+    assert float(lower_bound(randomizer.groups, epsilon, same)) == pytest.approx(float(ours), rel=1e-12)
+    # One subset that is left out of the prices would make a false bound.
+    nothing = VectorDual(dual.between, dual.within, -dual.level, dual.slopes)
+    assert lower_bound(randomizer.groups, epsilon, nothing) == 0
+
+
+def test_a_prior_gains_and_what_the_others_lose():
+    gains = {
+        (name, epsilon): min(best_decoder(selection(6, math.exp(epsilon), d), prior).value for d in range(1, 6))
+        / unbiased_vectors(prior, epsilon).value
+        for name, prior in K6.items()
+        for epsilon in (0.5, 1.0, 2.0)
+        if name != "zeros"
+    }
+    assert min(gains.values()) > 1
+    assert max(gains.values()) == gains["spike", 2.0] == pytest.approx(1.119, abs=1e-3)
+    uniform = np.full(6, 1 / 6)
+    best = unbiased_vectors(uniform, 0.5).value
+    assert best_decoder(response(6, math.exp(0.5)), uniform).value / best == pytest.approx(1.332, abs=1e-3)
+    assert best_decoder(bits(6, math.exp(0.5)), uniform).value / best == pytest.approx(1.215, abs=1e-3)
+    spike = unbiased_vectors(K6["spike"], 1.0).value
+    assert best_decoder(response(6, math.e), K6["spike"]).value / spike == pytest.approx(1.263, abs=1e-3)
+    assert best_decoder(bits(6, math.exp(4.0)), uniform).value / unbiased_vectors(uniform, 4.0).value > 3.5
+
+
+@pytest.mark.parametrize("epsilon", [1e-140, 1e-9, 1e-6, 1e-3, 10.0, 20.0, 40.0, 100.0])
+@pytest.mark.parametrize(
+    "prior", [[0.6, 0.3, 0.1], [0.5, 0.5, 0.0], [0.9, 0.05, 0.05], [1.0, 0.0, 0.0, 0.0], [1 - 2e-12, 1e-12, 1e-12]]
+)
+def test_every_budget_is_proven(prior, epsilon):
+    randomizer = unbiased_vectors(prior, epsilon)
+    randomizer.certificate.require(gap=1e-13)
+    rows, vectors = table_in_fractions(randomizer)
+    assert randomizer.exact_value == exact_loss(randomizer.prior, rows, vectors)
+
+
+@pytest.mark.parametrize("prior", [[0.6, 0.4], [0.6, 0.3, 0.1], [0.25] * 4])
+def test_the_largest_budget_is_proven(prior):
+    unbiased_vectors(prior, 700.0).certificate.require(gap=1e-13)
+
+
+def test_twelve_classes_are_proven_over_all_subsets():
+    prior = np.random.default_rng(3).dirichlet(np.ones(12))
+    randomizer = unbiased_vectors(prior, 1.0)
+    assert len(randomizer.groups.counts) == 2**12 - 2
+    randomizer.certificate.require(gap=1e-14)
+
+
+def test_many_classes_with_few_priors_are_proven_and_with_many_priors_are_enclosed():
+    few = unbiased_vectors(np.r_[0.5, np.full(50, 0.01)], 1.0)
+    few.certificate.require(gap=1e-14)
+    assert few.groups.sizes == (1, 50)
+    prior = 0.8 ** np.arange(13)
+    prior /= prior.sum()
+    many = unbiased_vectors(prior, 1.0)
+    assert not many.groups.alike
+    proof = many.certificate
+    assert proof.findings == ()
+    assert 0 < proof.lower < proof.upper < proof.lower * 1.05
+    assert np.abs(many.matrix @ many.vectors - np.eye(13)).max() < 1e-12
+    distances = ((many.vectors - np.eye(13)[:, None]) ** 2).sum(axis=2)
+    assert prior @ (many.matrix * distances).sum(axis=1) / 2 == pytest.approx(many.value, rel=1e-10)
+    # All subsets of all 13 classes: the optimum lies between the bounds.
+    groups = ungrouped(prior)
+    weights = np.array(groups.weights, dtype=object)
+    design = best_design(groups.sizes, groups.counts, groups.counts.astype(object) @ weights, groups.total, 1.0)
+    optimum = float(lower_bound(groups, 1.0, design.dual))
+    assert proof.lower <= optimum <= proof.upper
+
+
+def test_each_class_of_prior_zero_is_unbiased_too():
+    randomizer = unbiased_vectors([0.5, 0.5, 0.0], 2.0)
+    assert np.abs(randomizer.matrix @ randomizer.vectors - np.eye(3)).max() < 1e-12
+
+
+def test_classes_may_come_in_any_order():
+    prior, order = K6["rough"], np.array([3, 0, 5, 1, 4, 2])
+    assert unbiased_vectors(prior[order], 1.0).value == pytest.approx(unbiased_vectors(prior, 1.0).value, rel=1e-14)
+    assert unbiased_vectors(prior[order], 1.0).losses == pytest.approx(
+        unbiased_vectors(prior, 1.0).losses[order], rel=1e-9
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- draws
+
+
+@pytest.mark.parametrize(("prior", "masses"), [([1 / 3] * 3, [1]), ([0.5, 0.25, 0.25], [1, 2])])
+def test_draws_have_exactly_the_probabilities_of_the_table(prior, masses):
+    """Every string of bits that a draw may read, for a ratio of 2."""
+    good = unbiased_vectors(prior, 1.0)
+    counts = np.array([[1]]) if len(masses) == 1 else np.array([[1, 0], [0, 1]])
+    randomizer = UnbiasedVectors(
+        good.prior, 1.0, good.groups, counts, np.array(masses, dtype=object), Fraction(2), None
+    )
+    rows, _ = table_in_fractions(randomizer)
+    for y, row in enumerate(rows):
+        drawn, undecided = enumerated(lambda tape, y=y: tuple(randomizer.sample_sets(y, source=tape).tolist()), 14)
+        for members, chance in zip(randomizer.sets.tolist(), row, strict=True):
+            found = drawn.get(tuple(members), Fraction(0))
+            assert found <= chance <= found + undecided
+        assert undecided < Fraction(1, 20)
+
+
+@pytest.mark.parametrize("prior", [[0.25] * 4, [0.55, 0.15, 0.15, 0.15], [0.4, 0.3, 0.2, 0.1]])
+def test_draws_follow_the_table_and_vectors_are_right_on_average(prior):
+    randomizer, n = unbiased_vectors(prior, 1.0), 40_000
+    for y in range(4):
+        sets = randomizer.sample_sets(np.full(n, y), source=SeededEntropy(y))
+        codes = sets @ (1 << np.arange(4))
+        places = {int(members @ (1 << np.arange(4))): at for at, members in enumerate(randomizer.sets)}
+        counts = np.bincount([places[code] for code in codes.tolist()], minlength=randomizer.n)
+        expected = randomizer.matrix[y] * n
+        kept = expected > 5
+        chi = ((counts - expected)[kept] ** 2 / expected[kept]).sum()
+        assert stats.chi2.sf(chi, int(kept.sum())) > 1e-4
+        vectors = randomizer.sample(np.full(n, y), source=SeededEntropy(y))
+        assert (vectors == randomizer.decoded(sets)).all()
+        error = np.sqrt(randomizer.moments([y]).variances[0] / n)
+        assert np.abs(vectors.mean(axis=0) - np.eye(4)[y]).max() < 5 * error
+
+
+def test_shapes_and_protocol():
+    randomizer = unbiased_vectors(np.full(30, 1 / 30), 1.0)
+    assert isinstance(randomizer, LabelRandomizer)
+    assert isinstance(randomizer, ExactRandomizer)
+    assert randomizer.sample(3).shape == (30,)
+    assert randomizer.sample([[1, 2], [3, 4]]).shape == (2, 2, 30)
+    assert randomizer.sample([]).shape == (0, 30)
+    assert (randomizer.sample_sets(np.arange(30)).sum(axis=1) == randomizer.counts[0, 0]).all()
+    assert np.abs(randomizer.sample(range(30)).sum(axis=1) - 1).max() < 1e-9
+    with pytest.raises(errors.InvalidInput, match="too many to write out"):
+        _ = randomizer.sets
+    with pytest.raises(errors.InvalidInput, match="never draws"):
+        randomizer.decoded(np.zeros((1, 30), dtype=bool))
+    with pytest.raises(errors.InvalidInput, match="never draws"):
+        randomizer.exact_vector([0])
+    with pytest.raises(errors.InvalidInput, match="expected bool"):
+        randomizer.decoded(np.zeros((1, 30)))
+    for strangers in ([30], [-1], [0.5], ["a"], [math.nan]):
+        with pytest.raises(errors.InvalidInput, match=r"^(at least one value|values are of type)"):
+            randomizer.sample(strangers)
+
+
+@pytest.mark.parametrize(
+    ("prior", "epsilon", "words"),
+    [
+        ([1.0], 1.0, "at least two classes"),
+        ([0.5, 0.6], 1.0, "prior sums"),
+        ([-0.5, 1.5], 1.0, "negative"),
+        ([], 1.0, "empty"),
+        ([[0.5, 0.5]], 1.0, "dimensions"),
+        ([math.nan, 1.0], 1.0, "NaN"),
+        ([0.5, 0.5], 0.0, "above 0"),
+        ([0.5, 0.5], -1.0, "above 0"),
+        ([0.5, 0.5], math.inf, "finite"),
+        ([0.5, 0.5], 701.0, "at most 700"),
+        ([0.5, 0.5], 1e-141, "at least 1e-140"),
+        ([0.5, 0.5], "1", "real number"),
+    ],
+)
+def test_input_without_meaning_is_refused(prior, epsilon, words):
+    with pytest.raises(errors.InvalidInput, match=words):
+        unbiased_vectors(prior, epsilon)
