@@ -145,7 +145,7 @@ class _Sweep:
         return cls(case, (a, b, c), curves, events, case.excess * slack)
 
     def pieces(self) -> Iterator[tuple[Quadratic, int | float, int | float]]:
-        """Twice :math:`f`, in units of ``2**-(mass + 2 line + shift)``, and both ends of a piece, which belong to it."""
+        """Twice :math:`f`, in units of ``2**-(mass + 2 line + shift)``, and both its ends, which belong to it."""
         case, start, none = self.case, self.case.low, True
         a, b, c = (x << case.shift for x in self.total)
         for root, which in self.events:
