@@ -520,6 +520,10 @@ MECHANISMS = (
         "return cls((arcs.first <= labels) & (labels <= arcs.last), arcs.outputs, arcs.masses)",
         "return cls((arcs.first <= labels) & (labels < arcs.last), arcs.outputs, arcs.masses)",
         ("test_staircase.py", "test_merging.py"),
+        (
+            "B23 Appendix G.3: trend",
+            "B23 Appendix G.3: figures",
+        ),
     ),
     Mutation(
         "columns of one label dropped from linear programs' answers",

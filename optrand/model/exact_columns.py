@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -27,7 +27,7 @@ from optrand.base.arithmetic import Integers, places, quotient, quotients, scale
 from optrand.base.validation import Floats
 from optrand.model.arcs import Arcs, Indices, IntegerArcs, extremes, weighted
 
-__all__ = ["ExactColumns", "deviations", "in_order", "twos"]
+__all__ = ["ExactColumns", "charged", "deviations", "in_order", "twos"]
 
 GUARD = 128
 """Further binary digits of squares that are rounded up."""
@@ -289,21 +289,37 @@ class ExactColumns:
         return in_order(self.k, np.array(self.first), np.array(self.last), outputs, self.masses)
 
 
-def deviations(weights: Integers, labels: Floats, outputs: Floats, power: int = 1) -> tuple[list[int], int]:
-    """``sum_i weights[y, i] (outputs[i] - labels[y])**power`` of each row of an integer table, and its unit's inverse.
+def deviations(
+    weights: Integers, labels: Floats, outputs: Floats, power: int = 1, *, total: int | None = None
+) -> list[Fraction]:
+    """``E[(v - y)**power]`` of each row of an integer table, over a total, by default the row's own.
 
     Examples
     --------
-    >>> deviations(np.array([[3, 1], [1, 3]], dtype=object), np.array([0.0, 1.0]), np.array([-0.5, 1.5]))
-    ([0, 0], 2)
+    >>> table = np.array([[3, 1], [1, 3]], dtype=object), np.array([0.0, 1.0]), np.array([-0.5, 1.5])
+    >>> deviations(*table), deviations(*table, power=2)
+    ([Fraction(0, 1), Fraction(0, 1)], [Fraction(3, 4), Fraction(3, 4)])
     """
-    digits = max(places(labels), places(outputs))
+    digits, totals = max(places(labels), places(outputs)), weights.sum(axis=1)
     rows, columns = (np.array(scaled(x, digits), dtype=object) for x in (labels, outputs))
     if power == 1:
-        sums = weights @ columns - weights.sum(axis=1) * rows
+        sums = weights @ columns - totals * rows
     else:
         sums = (weights * (columns - rows[:, np.newaxis]) ** power).sum(axis=1)
-    return sums.tolist(), 1 << (power * digits)
+    pairs = zip(sums.tolist(), totals.tolist(), strict=True)
+    return [Fraction(moment, (total or own) << (power * digits)) for moment, own in pairs]
+
+
+def charged(errors: Iterable[Fraction], biases: Iterable[Fraction], bias_penalty: float) -> list[Fraction]:
+    """Half of each squared error and of the charge for its bias, which an infinite penalty forbids and does not charge.
+
+    Examples
+    --------
+    >>> charged([Fraction(1), Fraction(1)], [Fraction(0), Fraction(1, 2)], 4.0)
+    [Fraction(1, 2), Fraction(1, 1)]
+    """
+    penalty = Fraction(bias_penalty) if bias_penalty < math.inf else Fraction(0)
+    return [(error + penalty * bias**2) / 2 for error, bias in zip(errors, biases, strict=True)]
 
 
 def in_order(k: int, first: Indices, last: Indices, outputs: Floats, masses: list[int]) -> tuple[Floats, IntegerArcs]:

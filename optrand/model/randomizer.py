@@ -164,8 +164,7 @@ class Randomizer:
             return self.intervals.largest_bias
         finer = places(self.matrix.ravel())
         weights = np.array(scaled(self.matrix.ravel(), finer), dtype=object).reshape(self.matrix.shape)
-        sums, unit = deviations(weights, self.labels, self.outputs)
-        return Fraction(max(map(abs, sums)), unit << finer)
+        return max(map(abs, deviations(weights, self.labels, self.outputs, total=1 << finer)))
 
     @property
     def variances(self) -> Floats:
