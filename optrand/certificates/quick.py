@@ -184,14 +184,15 @@ def _lowest(problem: Problem, each: _Quadratics, excess: np.longdouble, middle: 
     # A vertex beyond all outputs, for sure, is outside of no root.
     inside = (abs(vertex) <= 2 * far) | (abs(each.b) <= 4 * each.off_b)
     slack += np.where(inside, each.a * (8 * UNIT * abs(vertex) + 2 * off) ** 2, 0)
-    ends = list[Extended]()
-    for root in (np.minimum(one, other), np.maximum(one, other)):
-        end = np.clip(root, low, high)
-        height = each.at(end)
-        slack += np.where(rooted, np.where(end == root, abs(height), np.maximum(height, 0)) + each.error_at(end), 0.0)
-        ends.append(end[rooted])
+    first, second = np.minimum(one, other), np.maximum(one, other)
+    ends = np.clip(first, low, high), np.clip(second, low, high)
+    for root, end in zip((first, second), ends, strict=True):
+        # A root among the outputs is a zero; at an end of the outputs the sign is what counts.
+        height = np.where(ends[0] < ends[1], each.at(end), -each.at(end))
+        off_zero = np.where(end == root, abs(height), np.maximum(height, 0)) + each.error_at(end)
+        slack += np.where(rooted, off_zero, 0.0)
     more = _Quadratics(*(x[rooted] for x in each)).times(excess)
-    events = np.concatenate(ends)
+    events = np.concatenate([end[rooted] for end in ends])
     order = np.argsort(events, kind="stable")
     sums, errors = list[Extended](), list[Extended]()
     for start, step, start_off, step_off in zip(each[:3], more[:3], each[3:], more[3:], strict=True):

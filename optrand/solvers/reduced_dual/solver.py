@@ -193,9 +193,9 @@ class Level(NamedTuple):
         step = before[left + 1] - before[left]
         even = (each - kept[left]) / (kept[left + 1] - kept[left])
         share = np.where(step > 0, (self.before - before[left]) / np.where(step > 0, step, 1.0), even)
-        gaps = np.bincount(left, self.gaps * (1 - share), kept.size) + np.bincount(
-            left + 1, self.gaps * share, kept.size
-        )
+        gaps: Floats = np.zeros(kept.size)
+        gaps += np.bincount(left, self.gaps * (1 - share), kept.size)
+        gaps += np.bincount(left + 1, self.gaps * share, kept.size)
         gaps[0] = gaps[-1] = 0.0
         return Level(before, gaps, left.astype(np.int64), share)
 
