@@ -1,6 +1,5 @@
 """Many problems at once: order, equal ones once, errors by position, and executors."""
 
-import pickle
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -25,9 +24,6 @@ class Counting:
 
     asked: list = field(default_factory=list, compare=False)
     fails: float = -1.0
-
-    def accepts(self, problem):
-        return True
 
     def __call__(self, problem):
         self.asked.append(problem)
@@ -79,7 +75,8 @@ def test_failures_are_named_by_position_and_lose_nothing():
     assert [i for i, result in enumerate(found) if isinstance(result, NotCertified)] == lost
     with pytest.raises(SomeFailed, match=rf"^{len(lost)} of 12 problems .* number {lost[0]} \(no solution") as caught:
         optrand.solve_many(given, Counting(fails=3.0))
-    kept = pickle.loads(pickle.dumps(caught.value)).results
+    made, parts = caught.value.__reduce__()
+    kept = made(*parts).results
     assert len(kept) == 12
     assert {i for i, result in enumerate(kept) if isinstance(result, optrand.Solution)} == set(range(12)) - set(lost)
 

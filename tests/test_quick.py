@@ -46,7 +46,9 @@ def test_hardly_below_it_for_good_multipliers(seed):
     problem = problem_of(np.random.default_rng([seed, 2]))
     solution = optrand.solve(replace(problem, epsilon=min(problem.epsilon, 6.0)))
     exact = lower_bound(solution.problem, solution.dual)
-    assert exact - Fraction(quick_bound(solution.problem, solution.dual)) <= Fraction(1, 10**10) * Fraction(solution.value)
+    assert exact - Fraction(quick_bound(solution.problem, solution.dual)) <= Fraction(1, 10**10) * Fraction(
+        solution.value
+    )
 
 
 @pytest.mark.parametrize("seed", range(10))

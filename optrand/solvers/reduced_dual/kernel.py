@@ -448,14 +448,16 @@ def solved(arcs: Arcs, factors: Factors, slopes: Floats, costs: Floats) -> tuple
     at = 2 * arcs.places[1:k]
     right = np.empty((2 * (k - 1), 1))
     right[at, 0], right[at + 1, 0] = slopes[1:k], costs[1:k]
+    inverse, beside = np.ascontiguousarray(factors.inverse), np.ascontiguousarray(factors.beside)
     if size:
         near = np.ascontiguousarray(forward(factors.band, right[:size]))
         if size < right.size:
-            right[size:] = factors.inverse @ (right[size:] - np.ascontiguousarray(factors.beside.T) @ near)
-            near = near - factors.beside @ right[size:]
+            left = right[size:] - np.ascontiguousarray(beside.T) @ near
+            right[size:] = inverse @ np.ascontiguousarray(left)
+            near = near - beside @ np.ascontiguousarray(right[size:])
         right[:size] = backward(factors.band, near)
     else:
-        right = factors.inverse @ right
+        right = inverse @ right
     slope, cost = np.zeros(k + 1), np.zeros(k + 1)
     slope[1:k], cost[1:k] = right[at, 0], right[at + 1, 0]
     return slope, cost

@@ -135,7 +135,10 @@ class ReducedDual(GuardedSolver):
         reduced = Reduced(problem)
         best, least, steps = None, math.inf, 0
         for rung in LADDER:
-            found, count = reduced.solution(rung)
+            try:
+                found, count = reduced.solution(rung)
+            except np.linalg.LinAlgError:
+                continue
             steps += count
             gap = math.inf if found is None else self._gap(found)
             if gap < least:
