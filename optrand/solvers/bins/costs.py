@@ -36,6 +36,7 @@ from optrand.base.validation import SMALLEST_NORMAL, Floats
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model import losses
 from optrand.model.problem import Problem
+from optrand.solvers.bins.spans import Places, Spans
 
 __all__ = ["BinCosts", "Starts", "bin_costs"]
 
@@ -59,11 +60,8 @@ class BinCosts(Protocol):
         r"""The least loss of a constant output, :math:`\Phi^*`."""
         ...
 
-    def rows(self, start: int, stop: int) -> Floats:
-        """``K`` of the bins that begin at labels ``start ... stop-1``, shape ``(stop - start, k - start)``.
-
-        The column says where the bin ends, counted from ``start``; infinite where it would end before it begins.
-        """
+    def between(self, first: Places, after: Places) -> Floats:
+        """Clamped ``K`` of the bins of the labels ``first ... after-1``."""
         ...
 
     def outputs(self, starts: Starts) -> Floats:
@@ -153,9 +151,20 @@ class _Bins:
         within: Floats = np.clip(outputs, self.low, self.high)
         return within
 
-    def masses(self, start: int, stop: int) -> Floats:
-        """The mass of the bins of some rows; 0 where there is no bin."""
-        return np.maximum(self.cumulated[start + 1 :] - self.cumulated[start:stop, np.newaxis], 0.0)
+    @cached_property
+    def spans(self) -> Spans:
+        """Sums over bins."""
+        return Spans(self.labels, self.prior)
+
+    @cached_property
+    def least_output(self) -> Floats:
+        """The least output of a bin by its first label: the label before it, or the allowed output nearest to it."""
+        return np.append(self.low, np.clip(self.labels, self.low, self.high))
+
+    @cached_property
+    def largest_output(self) -> Floats:
+        """The largest output of a bin by the label after it."""
+        return np.append(np.clip(self.labels, self.low, self.high), self.high)
 
     def means(self, starts: Starts) -> tuple[Floats, Floats]:
         """The mass of each bin of a partition, and how far its mean lies from that of all labels."""
@@ -183,35 +192,26 @@ class _Squared(_Bins):
         """Half the variance of the labels, and the price of clipping."""
         return math.fsum(self.prior * (self.labels - self.mean) ** 2) / 2 + self.shift**2 / 2
 
-    def rows(self, start: int, stop: int) -> Floats:
-        labels, prior = self.labels[start:], self.prior[start:]
-        weights = np.triu(np.broadcast_to(prior, (stop - start, prior.size)))
-        offsets = labels - labels[: stop - start, np.newaxis]
-        masses = np.cumsum(weights, axis=1)
-        np.maximum(masses, SMALLEST_NORMAL, out=masses)
-        means = np.cumsum(weights * offsets, axis=1)
-        means /= masses
-        # A label adds its squared distance from the mean before it, times half the harmonic mean of the two weights.
-        added = np.zeros(offsets.shape)
-        np.subtract(offsets[:, 1:], means[:, :-1], out=added[:, 1:])
-        added *= added
-        added[:, 1:] *= masses[:, :-1]
-        added /= masses
-        added *= weights
-        costs = np.cumsum(added, axis=1)
-        means += labels[: stop - start, np.newaxis] - self.mean
-        if self.low == -math.inf and self.high == math.inf:
-            means *= means
-            means *= masses
-            masses *= self.gain
-            masses += 1
-            means /= masses
-            costs += means
-        else:
-            moved = self.clipped(self.mean + self.moved(masses, means)) - self.mean
-            costs += masses * (means - moved) ** 2 + (moved**2 - self.shift**2) / self.gain
-        costs *= 0.5
-        return _upper(costs)
+    def between(self, first: Places, after: Places) -> Floats:
+        mass, anchor, offset, costs = self.spans.bins(first, after)
+        # From the best output to the mean of the bin, and both from the mean of all.
+        distance = anchor - self.mean
+        distance += offset
+        share = self.gain * mass
+        share += 1
+        gap = distance / share
+        np.maximum(gap, anchor - self.largest_output[after] + offset, out=gap)
+        np.minimum(gap, anchor - self.least_output[first] + offset, out=gap)
+        distance -= gap
+        distance *= distance
+        distance -= self.shift**2
+        distance /= 2 * self.gain
+        costs += distance
+        gap *= gap
+        mass *= 0.5
+        gap *= mass
+        costs += gap
+        return costs
 
     def outputs(self, starts: Starts) -> Floats:
         return self.clipped(self.mean + self.moved(*self.means(starts)))
@@ -241,12 +241,19 @@ class _PoissonLog(_Bins):
     def least(self) -> float:
         return self.best - self.mean * math.log(self.best)
 
-    def rows(self, start: int, stop: int) -> Floats:
-        moments = _prefix_sums(self.prior * self.labels)
-        masses = self.masses(start, stop)
-        moments = np.maximum(moments[start + 1 :] - moments[start:stop, np.newaxis], 0.0)
-        outputs = self.clipped((self.mean + self.gain * moments) / (1 + self.gain * masses))
-        return _upper(masses * outputs - moments * np.log(outputs) + self.excess(outputs) / self.gain)
+    @cached_property
+    def moments(self) -> Floats:
+        """First moments of the labels before each one, and of all."""
+        return _prefix_sums(self.prior * self.labels)
+
+    def between(self, first: Places, after: Places) -> Floats:
+        masses = self.cumulated[after] - self.cumulated[first]
+        moments = self.moments[after] - self.moments[first]
+        outputs = (self.mean + self.gain * moments) / (1 + self.gain * masses)
+        outputs = np.clip(outputs, self.least_output[first], self.largest_output[after])
+        outputs = self.clipped(outputs)
+        costs: Floats = masses * outputs - moments * np.log(outputs) + self.excess(outputs) / self.gain
+        return costs
 
     def outputs(self, starts: Starts) -> Floats:
         masses, distances = self.means(starts)
@@ -285,17 +292,30 @@ class _Absolute(_Bins):
         """The allowed output nearest to each label."""
         return self.clipped(self.labels)
 
-    def rows(self, start: int, stop: int) -> Floats:
-        before, after = np.arange(start, stop)[:, np.newaxis], np.arange(start + 1, self.labels.size + 1)
-        medians = self.medians(before, np.maximum(before, after))
-        below = np.searchsorted(self.labels, self.candidates, side="right")
-        middle = np.clip(below[medians], before, after)
-        masses, moments = self.cumulated, self.moments
-        costs = (masses[middle] - masses[before]) - (masses[after] - masses[middle])
-        costs *= (self.candidates - self.centre)[medians]
-        costs += (moments[after] - moments[middle]) - (moments[middle] - moments[before])
-        costs += (self.excess(self.candidates) / self.gain)[medians]
-        return _upper(costs)
+    @cached_property
+    def spans(self) -> Spans:
+        """Sums over bins, of the nearest allowed outputs in the place of labels."""
+        return Spans(self.candidates, self.prior)
+
+    @cached_property
+    def dearest(self) -> Floats:
+        """What all labels pay at each candidate beyond the least, over the gain."""
+        return self.excess(self.candidates) / self.gain
+
+    @cached_property
+    def clipping(self) -> Floats:
+        """What labels before each one lose at least, outside the allowed outputs."""
+        return _prefix_sums(self.prior * np.abs(self.labels - self.candidates))
+
+    def between(self, first: Places, after: Places) -> Floats:
+        last = self.labels.size - 1
+        medians = np.clip(self.medians(first, after), np.maximum(first - 1, 0), np.minimum(after, last))
+        costs = self.spans.below(np.minimum(first, medians), medians)
+        costs += self.spans.above(medians, np.maximum(after - 1, medians))
+        costs += self.dearest[medians]
+        if self.clipping[-1]:
+            costs += self.clipping[after] - self.clipping[first]
+        return costs
 
     def medians(self, before: NDArray[np.intp], after: NDArray[np.intp]) -> NDArray[np.intp]:
         """The label at which the weights of a bin, and of all labels below it, reach half of their total."""
@@ -324,9 +344,3 @@ def _prefix_sums(terms: Floats) -> Floats:
     """The sum before each term, and of all: rounded once where the machine has longer floats."""
     return np.concatenate(([0.0], np.cumsum(terms, dtype=np.longdouble).astype(np.float64)))
 
-
-def _upper(costs: Floats) -> Floats:
-    """Rows of costs, infinite where the bin would end before it begins."""
-    rows = costs.shape[0]
-    costs[:, :rows][np.tri(rows, k=-1, dtype=bool)] = math.inf
-    return costs

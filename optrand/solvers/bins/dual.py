@@ -173,7 +173,7 @@ class _Shares:
     def mended(self, position: Floats) -> Floats:
         """Places near some others where no interval holds too much."""
         totals = np.concatenate(([0.0], np.cumsum(self.alpha(position))))
-        alpha = np.diff(self.graph.potentials(totals, self.penalty))
+        alpha = np.diff(self.graph.potentials(totals, max(self.penalty, 0.0), self.starts))
         return self.balanced(np.clip(quotient(alpha - self.lowest, self.widths), 0.0, 1.0))
 
     def cut(self, position: Floats, labels: NDArray[np.intp], excess: float) -> Cut:

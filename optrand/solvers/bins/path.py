@@ -29,6 +29,12 @@ from optrand.solvers.translation import near_zero
 
 __all__ = ["BinPath", "rr_on_bins"]
 
+STRIDES = (4096, 512, 64, 8, 1)
+"""Labels at whose multiples bins begin, from the first search to the last."""
+
+COARSEST = 48
+"""Nodes that the first search has at least, where there are as many labels."""
+
 
 @dataclass(frozen=True)
 class BinPath(GuardedSolver):
@@ -96,18 +102,23 @@ class BinPath(GuardedSolver):
 def best_partition(graph: BinGraph) -> tuple[Starts, int]:
     """The best partition into bins whose outputs increase, and the number of shortest paths that it took.
 
-    Starts from a bin for each label. Rounding can make two paths of one loss take turns: the method stops as well when
-    a path is no better than the one before it.
+    First bins of whole multiples of some number of labels, then of smaller ones, each search from what the one before
+    has found. Rounding can make two paths of one loss take turns: a search ends as well when a path is no better than
+    the one before it.
     """
-    best = np.arange(graph.problem.k)
-    value, paths = graph.value(best), 0
-    while True:
-        found = graph.shortest(graph.penalty(best))
-        paths += 1
-        better = graph.value(found)
-        if np.array_equal(found, best) or not better < value:
-            break
-        best, value = found, better
+    k, paths = graph.problem.k, 0
+    strides = [stride for stride in STRIDES if k >= COARSEST * stride] or [1]
+    best = np.arange(0, k, strides[0])
+    for stride in strides:
+        value = graph.value(best)
+        while True:
+            penalty = max(graph.penalty(best), 0.0)
+            found = graph.distances(penalty, best // stride, stride=stride).path() * stride
+            paths += 1
+            better = graph.value(found)
+            if np.array_equal(found, best) or not better < value:
+                break
+            best, value = found, better
     return _merged(graph, best), paths
 
 
