@@ -25,9 +25,10 @@ centred on its first label and :math:`I` grows by what each label adds to it, so
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,12 +44,24 @@ __all__ = ["BinCosts", "Starts", "bin_costs"]
 Starts = NDArray[np.intp]
 """A partition into bins: the first label of each, increasing from 0."""
 
+Sides = Sequence[tuple[Floats, Floats]]
+"""Of two bins: their outputs, and sums of the coefficients of some of their labels."""
+
+NEWTON = 60
+"""Steps of Newton's method at most."""
+
 LEAST_SHARE = 1e-290
 """Share of the best constant output: no output of Poisson log loss is smaller, or quotients of outputs would vanish."""
 
 
 class BinCosts(Protocol):
     """Bin costs of a loss, for the shortest path and its dual."""
+
+    labels: Floats
+    prior: Floats
+    low: float
+    high: float
+    bent: ClassVar[bool]
 
     @property
     def origin(self) -> float:
@@ -74,6 +87,25 @@ class BinCosts(Protocol):
 
     def own(self, outputs: Floats) -> Floats:
         """Loss of each label at an output of its own, times its prior, shape ``(k,)``."""
+        ...
+
+    def reaches(self, levels: Floats) -> tuple[Floats, Floats]:
+        """Between which two outputs the loss of each label is below a level of its own."""
+        ...
+
+    def levels(self, low: Floats, high: Floats) -> Floats:
+        """The mean loss of each label at two outputs of its own."""
+        ...
+
+    def states(self, slack: Floats, outputs: Floats) -> tuple[Floats, Floats]:
+        """Coefficients of ``alpha - p g(v, y)`` as a function of ``v``, for ``v < y`` and for ``v > y``, shape ``(n, k)``.
+
+        Counted from an output of its own for each label, where it is its slack.
+        """
+        ...
+
+    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> tuple[Floats, Floats]:
+        """Between some outputs the one at which sums of such functions most exceed their limit, and the excess."""
         ...
 
 
@@ -182,6 +214,8 @@ class _Bins:
 class _Squared(_Bins):
     """Half squared error."""
 
+    bent: ClassVar[bool] = False
+
     @cached_property
     def shift(self) -> float:
         """From the mean to the best constant output."""
@@ -224,9 +258,34 @@ class _Squared(_Bins):
     def own(self, outputs: Floats) -> Floats:
         return self.prior * losses.squared.evaluate(outputs, self.labels)
 
+    def reaches(self, levels: Floats) -> tuple[Floats, Floats]:
+        half = np.sqrt(2 * np.maximum(levels, 0.0))
+        return self.labels - half, self.labels + half
+
+    def levels(self, low: Floats, high: Floats) -> Floats:
+        levels: Floats = ((self.labels - low) ** 2 + (high - self.labels) ** 2) / 4
+        return levels
+
+    def states(self, slack: Floats, outputs: Floats) -> tuple[Floats, Floats]:
+        states = np.array([slack, self.prior * (self.labels - outputs), self.prior])
+        return states, states
+
+    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> tuple[Floats, Floats]:
+        (origin, _), *_ = sides
+        pull = sum((moment + mass * (centre - origin) for centre, (_, moment, mass) in sides), start=np.zeros(low.size))
+        pull += (self.mean - origin) / self.gain
+        weight = sides[0][1][2] + sides[1][1][2] + 1 / self.gain
+        outputs = np.clip(origin + pull / weight, low, high)
+        held = -self.excess(outputs) / self.gain - penalty
+        for centre, (level, moment, mass) in sides:
+            held += level + (outputs - centre) * (moment - mass * (outputs - centre) / 2)
+        return outputs, held
+
 
 class _PoissonLog(_Bins):
     """``v - y log v``."""
+
+    bent: ClassVar[bool] = False
 
     @cached_property
     def best(self) -> float:
@@ -268,9 +327,45 @@ class _PoissonLog(_Bins):
     def own(self, outputs: Floats) -> Floats:
         return self.prior * losses.poisson_log.evaluate(outputs, self.labels)
 
+    def reaches(self, levels: Floats) -> tuple[Floats, Floats]:
+        # Newton's steps from outside, for the logarithms of both ends: the loss is a convex function of them.
+        labels = np.maximum(self.labels, SMALLEST_NORMAL)
+        sizes = np.abs(levels) + 2 * labels * (1 + np.log1p(labels))
+        ends = [np.minimum(-levels / labels, np.log(labels)), np.log(4 * sizes)]
+        for end, side in zip(ends, (-1.0, 1.0), strict=True):
+            for _ in range(NEWTON):
+                slope = np.exp(end) - labels
+                step = np.divide(np.exp(end) - labels * end - levels, slope, out=np.zeros_like(end), where=slope != 0)
+                step = np.maximum(side * step, 0.0)
+                end -= side * step
+                if (step <= 1e-15 * np.abs(end)).all():
+                    break
+        low, high = np.exp(ends)
+        return np.where(self.labels > 0, np.minimum(low, self.labels), 0.0), np.maximum(high, self.labels)
+
+    def levels(self, low: Floats, high: Floats) -> Floats:
+        above = losses.poisson_log.evaluate(high, self.labels)
+        below = losses.poisson_log.evaluate(np.maximum(low, SMALLEST_NORMAL), self.labels)
+        return np.where(self.labels > 0, (above + below) / 2, above)
+
+    def states(self, slack: Floats, outputs: Floats) -> tuple[Floats, Floats]:
+        states = np.array([slack, self.prior * self.labels, self.prior])
+        return states, states
+
+    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> tuple[Floats, Floats]:
+        _, moment, mass = sides[0][1] + sides[1][1]
+        outputs = self.clipped((moment + self.mean / self.gain) / (mass + 1 / self.gain))
+        outputs = np.clip(outputs, np.maximum(low, SMALLEST_NORMAL), high)
+        held = -self.excess(outputs) / self.gain - penalty
+        for centre, (level, moment, mass) in sides:
+            held += level + moment * np.log(outputs / centre) - mass * (outputs - centre)
+        return outputs, held
+
 
 class _Absolute(_Bins):
     """The distance: best outputs are weighted medians, which are labels, or ends of the interval."""
+
+    bent: ClassVar[bool] = True
 
     @cached_property
     def centre(self) -> float:
@@ -338,6 +433,32 @@ class _Absolute(_Bins):
 
     def own(self, outputs: Floats) -> Floats:
         return self.prior * losses.absolute.evaluate(outputs, self.labels)
+
+    def reaches(self, levels: Floats) -> tuple[Floats, Floats]:
+        return self.labels - levels, self.labels + levels
+
+    def levels(self, low: Floats, high: Floats) -> Floats:
+        levels: Floats = (high - low) / 2
+        return levels
+
+    def states(self, slack: Floats, outputs: Floats) -> tuple[Floats, Floats]:
+        prior, distance = self.prior, self.labels - outputs
+        below, above = 2 * prior * np.maximum(-distance, 0.0), 2 * prior * np.maximum(distance, 0.0)
+        return np.array([slack + below, prior]), np.array([slack + above, -prior])
+
+    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> tuple[Floats, Floats]:
+        at_ends = [
+            sum((level + slope * (end - centre) for centre, (level, slope) in sides), start=np.zeros(end.size))
+            - self.excess(end) / self.gain
+            - penalty
+            for end in (low, high)
+        ]
+        return np.where(at_ends[0] >= at_ends[1], low, high), np.maximum(*at_ends)
+
+
+def spread(amounts: NDArray[Any], starts: Starts, k: int) -> NDArray[Any]:
+    """Amounts of bins, repeated at each of their labels."""
+    return np.repeat(amounts, np.diff(np.append(starts, k)))
 
 
 def _prefix_sums(terms: Floats) -> Floats:

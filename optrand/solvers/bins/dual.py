@@ -38,14 +38,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
-from optrand.certificates.prices import price
 from optrand.model.problem import Problem
-from optrand.model.solution import Dual
-from optrand.solvers.bins.costs import Starts
+from optrand.solvers.bins.costs import Starts, spread
 from optrand.solvers.bins.cuts import BinKnots, Cut, quotient
-from optrand.solvers.bins.graph import BinGraph, spread
+from optrand.solvers.bins.excess import excess
+from optrand.solvers.bins.graph import BinGraph
 
 __all__ = ["bin_dual"]
+
+TURNS = 16
+"""At most so many times all intervals are mended, or reaches put in order, by turns."""
 
 KNOTS = 17
 """Unknowns a bin, at first."""
@@ -78,11 +80,16 @@ def bin_dual(graph: BinGraph, starts: Starts, *, gap: float, rounds: int) -> Flo
     looks at all intervals, ``O(k^2)``, and only then rounds of prices and of a quadratic program in some knots a bin.
     """
     shares = _Shares(graph, starts)
-    best = shares.balanced(spread(shares.fractions, starts, shares.problem.k))
+    position = best = shares.balanced(spread(shares.fractions, starts, shares.problem.k))
     broken, least = shares.broken(best, gap)
-    if not broken:
-        return shares.alpha(best)
-    position = middle = shares.mended(best)
+    for turn in range(TURNS):
+        if not broken:
+            return shares.alpha(position)
+        position = shares.ordered(position) if turn % 2 else shares.mended(position)
+        broken, worst = shares.broken(position, gap)
+        if worst < least:
+            best, least = position, worst
+    middle = position = best
     knots, cuts = BinKnots(starts, shares.problem.k, KNOTS), list[Cut]()
     for _ in range(rounds):
         broken, worst = shares.broken(position, gap)
@@ -191,14 +198,31 @@ class _Shares:
         found = knots.nearest(middle, self.widths, self.sums, cuts)
         return None if found is None else self.balanced(found)
 
+    def ordered(self, position: Floats) -> Floats:
+        """Places near some others where both ends of the labels' reaches move up with the label, or nearly so."""
+        costs, prior = self.graph.costs, self.problem.prior
+        ends = costs.reaches(self.alpha(position) / prior)
+        levels = costs.levels(*map(_increasing, ends))
+        return self.balanced(np.clip(quotient(prior * levels - self.lowest, self.widths), 0.0, 1.0))
+
     def broken(self, position: Floats, gap: float) -> tuple[list[Broken], float]:
         """Sets that hold too much, and by which share of the loss the worst of all does."""
-        alpha = self.alpha(position)
-        prices = price(self.problem, Dual(alpha, np.zeros(alpha.size)))
-        dear = prices.improving(gap * self.unit * self.graph.gain)
-        excess = -prices.costs / self.graph.gain
+        if self.outputs.size == 1:
+            return [], 0.0
+        alpha, costs = self.alpha(position), self.graph.costs
+        found = excess(costs, alpha, self.widths * position, self.starts, self.penalty)
+        low, high = costs.reaches(alpha / self.problem.prior)
+        dips = found.dips(gap * self.unit)
+        outputs, amounts = found.outputs[dips], found.amounts[dips].tolist()
         broken = [
-            (np.flatnonzero(members), float(excess[i]))
-            for i, members in zip(dear, prices.signatures(dear).T, strict=True)
+            (np.flatnonzero((low < v) & (v < high)), amount) for v, amount in zip(outputs, amounts, strict=True)
         ]
-        return broken, float(excess.max()) / self.unit
+        return broken, float(found.amounts.max()) / self.unit
+
+
+def _increasing(ends: Floats) -> Floats:
+    """The mean of the least increasing numbers above some others and of the largest below."""
+    above = np.maximum.accumulate(ends)
+    below = np.minimum.accumulate(ends[::-1])[::-1]
+    increasing: Floats = (above + below) / 2
+    return increasing

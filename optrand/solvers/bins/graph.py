@@ -21,7 +21,7 @@ import numpy as np
 
 from optrand.base.validation import Floats
 from optrand.model.problem import Problem
-from optrand.solvers.bins.costs import BinCosts, Starts, bin_costs
+from optrand.solvers.bins.costs import BinCosts, Starts, bin_costs, spread
 from optrand.solvers.bins.monge import Distances, distances
 
 __all__ = ["BinGraph"]
@@ -135,9 +135,3 @@ class BinGraph:
         k, hint = self.problem.k, self.problem.k - starts[::-1]
         turned = distances(lambda i, j: self.costs.between(k - j, k - i) + penalty, -offers[::-1], hint)
         return -turned.lengths[::-1]
-
-
-def spread(amounts: Floats, starts: Starts, k: int) -> Floats:
-    """Amounts of bins, repeated at each of their labels."""
-    spread: Floats = np.repeat(amounts, np.diff(np.append(starts, k)))
-    return spread
