@@ -104,8 +104,8 @@ class BinCosts(Protocol):
         """
         ...
 
-    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> tuple[Floats, Floats]:
-        """Between some outputs the one at which sums of such functions most exceed their limit, and the excess."""
+    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> Floats:
+        """By how much sums of such functions exceed their limit, at the worst output between some."""
         ...
 
 
@@ -270,7 +270,7 @@ class _Squared(_Bins):
         states = np.array([slack, self.prior * (self.labels - outputs), self.prior])
         return states, states
 
-    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> tuple[Floats, Floats]:
+    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> Floats:
         (origin, _), *_ = sides
         pull = sum((moment + mass * (centre - origin) for centre, (_, moment, mass) in sides), start=np.zeros(low.size))
         pull += (self.mean - origin) / self.gain
@@ -279,7 +279,7 @@ class _Squared(_Bins):
         held = -self.excess(outputs) / self.gain - penalty
         for centre, (level, moment, mass) in sides:
             held += level + (outputs - centre) * (moment - mass * (outputs - centre) / 2)
-        return outputs, held
+        return held
 
 
 class _PoissonLog(_Bins):
@@ -352,14 +352,14 @@ class _PoissonLog(_Bins):
         states = np.array([slack, self.prior * self.labels, self.prior])
         return states, states
 
-    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> tuple[Floats, Floats]:
+    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> Floats:
         _, moment, mass = sides[0][1] + sides[1][1]
         outputs = self.clipped((moment + self.mean / self.gain) / (mass + 1 / self.gain))
         outputs = np.clip(outputs, np.maximum(low, SMALLEST_NORMAL), high)
         held = -self.excess(outputs) / self.gain - penalty
         for centre, (level, moment, mass) in sides:
             held += level + moment * np.log(outputs / centre) - mass * (outputs - centre)
-        return outputs, held
+        return held
 
 
 class _Absolute(_Bins):
@@ -446,14 +446,14 @@ class _Absolute(_Bins):
         below, above = 2 * prior * np.maximum(-distance, 0.0), 2 * prior * np.maximum(distance, 0.0)
         return np.array([slack + below, prior]), np.array([slack + above, -prior])
 
-    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> tuple[Floats, Floats]:
+    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> Floats:
         at_ends = [
             sum((level + slope * (end - centre) for centre, (level, slope) in sides), start=np.zeros(end.size))
             - self.excess(end) / self.gain
             - penalty
             for end in (low, high)
         ]
-        return np.where(at_ends[0] >= at_ends[1], low, high), np.maximum(*at_ends)
+        return np.maximum(*at_ends)
 
 
 def spread(amounts: NDArray[Any], starts: Starts, k: int) -> NDArray[Any]:

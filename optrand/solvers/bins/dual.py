@@ -35,25 +35,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 from optrand.base.validation import Floats
 from optrand.model.problem import Problem
 from optrand.solvers.bins.costs import Starts, spread
-from optrand.solvers.bins.cuts import BinKnots, Cut, quotient
 from optrand.solvers.bins.excess import excess
 from optrand.solvers.bins.graph import BinGraph
 
 __all__ = ["bin_dual"]
 
-TURNS = 16
-"""At most so many times all intervals are mended, or reaches put in order, by turns."""
-
-KNOTS = 17
-"""Unknowns a bin, at first."""
-
-Broken = tuple[NDArray[np.intp], float]
-"""Labels, and how much too much their multipliers sum to."""
+RELAXED = (2.0, 4.0)
+"""How much further than in order reaches are moved, by turns: twice as few turns as without."""
 
 
 def bin_dual(graph: BinGraph, starts: Starts, *, gap: float, rounds: int) -> Floats:
@@ -81,31 +74,14 @@ def bin_dual(graph: BinGraph, starts: Starts, *, gap: float, rounds: int) -> Flo
     """
     shares = _Shares(graph, starts)
     position = best = shares.balanced(spread(shares.fractions, starts, shares.problem.k))
-    broken, least = shares.broken(best, gap)
-    for turn in range(TURNS):
-        if not broken:
-            return shares.alpha(position)
-        position = shares.ordered(position) if turn % 2 else shares.mended(position)
-        broken, worst = shares.broken(position, gap)
+    least = worst = shares.excess(position)
+    for turn in range(rounds):
+        if worst <= gap:
+            break
+        position = shares.mended(position) if turn % 2 == 0 else shares.ordered(position, RELAXED[turn // 2 % 2])
+        worst = shares.excess(position)
         if worst < least:
             best, least = position, worst
-    middle = position = best
-    knots, cuts = BinKnots(starts, shares.problem.k, KNOTS), list[Cut]()
-    for _ in range(rounds):
-        broken, worst = shares.broken(position, gap)
-        if worst < least:
-            best, least = position, worst
-        if not broken:
-            break
-        # Half of what is allowed is left to the engine.
-        cuts += [shares.cut(position, labels, excess - gap * shares.unit / 2) for labels, excess in broken]
-        moved = shares.nearest(knots, middle, cuts)
-        while moved is None and not knots.exhausted:
-            knots = knots.finer
-            moved = shares.nearest(knots, middle, cuts)
-        if moved is None:
-            break
-        position = moved
     return shares.alpha(best)
 
 
@@ -183,46 +159,23 @@ class _Shares:
         alpha = np.diff(self.graph.potentials(totals, max(self.penalty, 0.0), self.starts))
         return self.balanced(np.clip(quotient(alpha - self.lowest, self.widths), 0.0, 1.0))
 
-    def cut(self, position: Floats, labels: NDArray[np.intp], excess: float) -> Cut:
-        """Cut on labels that hold too much; of bins that they fill by more than half, on what they leave out."""
-        # The sums over bins do not change, and without them a label that holds little counts as much as one with more.
-        weights = np.zeros(self.problem.k)
-        weights[labels] = self.widths[labels]
-        filled = 2 * self._sums(weights) > self._sums(self.widths)
-        weights -= self._spread(filled.astype(np.float64)) * self.widths
-        chosen = np.flatnonzero(weights)
-        return Cut(chosen, weights[chosen], float(weights @ position) - excess)
-
-    def nearest(self, knots: BinKnots, middle: Floats, cuts: list[Cut]) -> Floats | None:
-        """The places nearest to some others that satisfy all cuts, if there are any."""
-        found = knots.nearest(middle, self.widths, self.sums, cuts)
-        return None if found is None else self.balanced(found)
-
-    def ordered(self, position: Floats) -> Floats:
+    def ordered(self, position: Floats, relaxed: float) -> Floats:
         """Places near some others where both ends of the labels' reaches move up with the label, or nearly so."""
         costs, prior = self.graph.costs, self.problem.prior
         ends = costs.reaches(self.alpha(position) / prior)
-        levels = costs.levels(*map(_increasing, ends))
-        return self.balanced(np.clip(quotient(prior * levels - self.lowest, self.widths), 0.0, 1.0))
+        levels = costs.levels(*(isotonic_regression(end, weights=prior).x for end in ends))
+        moved = quotient(prior * levels - self.lowest, self.widths)
+        return self.balanced(np.clip(position + relaxed * (np.clip(moved, 0.0, 1.0) - position), 0.0, 1.0))
 
-    def broken(self, position: Floats, gap: float) -> tuple[list[Broken], float]:
-        """Sets that hold too much, and by which share of the loss the worst of all does."""
+    def excess(self, position: Floats) -> float:
+        """By which share of the loss the set that holds most too much makes the bound fall short."""
         if self.outputs.size == 1:
-            return [], 0.0
-        alpha, costs = self.alpha(position), self.graph.costs
-        found = excess(costs, alpha, self.widths * position, self.starts, self.penalty)
-        low, high = costs.reaches(alpha / self.problem.prior)
-        dips = found.dips(gap * self.unit)
-        outputs, amounts = found.outputs[dips], found.amounts[dips].tolist()
-        broken = [
-            (np.flatnonzero((low < v) & (v < high)), amount) for v, amount in zip(outputs, amounts, strict=True)
-        ]
-        return broken, float(found.amounts.max()) / self.unit
+            return 0.0
+        slack = self.widths * position
+        return excess(self.graph.costs, self.lowest + slack, slack, self.starts, self.penalty) / self.unit
 
 
-def _increasing(ends: Floats) -> Floats:
-    """The mean of the least increasing numbers above some others and of the largest below."""
-    above = np.maximum.accumulate(ends)
-    below = np.minimum.accumulate(ends[::-1])[::-1]
-    increasing: Floats = (above + below) / 2
-    return increasing
+def quotient(above: Floats, below: Floats) -> Floats:
+    """A quotient that is 0 where there is nothing to divide by."""
+    ratio: Floats = np.divide(above, below, out=np.zeros(above.shape), where=below > 0)
+    return ratio

@@ -9,33 +9,17 @@ what it holds at the output of its own bin, so that no two terms cancel: floats 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from optrand.base.validation import Floats
 from optrand.solvers.bins.costs import BinCosts, Starts, spread
 from optrand.solvers.bins.spans import Places
 
-__all__ = ["Excess", "excess"]
+__all__ = ["excess"]
 
 
-@dataclass(frozen=True, eq=False)
-class Excess:
-    """By how much the best set at an output holds too much, at the worst output between any two ends of reaches."""
-
-    outputs: Floats
-    amounts: Floats
-
-    def dips(self, tolerance: float) -> Starts:
-        """Positions of local maxima above a tolerance."""
-        padded = np.concatenate(([-np.inf], self.amounts, [-np.inf]))
-        peaks = (padded[1:-1] >= padded[:-2]) & (padded[1:-1] >= padded[2:]) & (self.amounts > tolerance)
-        return np.flatnonzero(peaks)
-
-
-def excess(costs: BinCosts, alpha: Floats, slack: Floats, starts: Starts, penalty: float) -> Excess:
-    """Excesses of multipliers between their bounds, for two bins or more.
+def excess(costs: BinCosts, alpha: Floats, slack: Floats, starts: Starts, penalty: float) -> float:
+    """By how much the worst set at the worst output holds too much, for two bins or more.
 
     Parameters
     ----------
@@ -78,7 +62,7 @@ def excess(costs: BinCosts, alpha: Floats, slack: Floats, starts: Starts, penalt
     first, last = np.maximum(place[pieces], edges[gap]), np.minimum(stops[pieces], edges[gap + 1])
     centres = outputs[np.maximum(gap - 1, 0)], outputs[np.minimum(gap, m - 1)]
     sides = list(zip(centres, (remaining[:, pieces], entered[:, pieces]), strict=True))
-    return Excess(*costs.worst(sides, first, last, penalty))
+    return float(costs.worst(sides, first, last, penalty).max())
 
 
 def _running(terms: Floats, groups: Places) -> Floats:
