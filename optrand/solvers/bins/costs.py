@@ -306,8 +306,8 @@ class _PoissonLog(_Bins):
         return _prefix_sums(self.prior * self.labels)
 
     def between(self, first: Places, after: Places) -> Floats:
-        masses = self.cumulated[after] - self.cumulated[first]
-        moments = self.moments[after] - self.moments[first]
+        masses, anchors, offsets, _ = self.spans.bins(first, after)
+        moments = masses * (anchors + offsets)
         outputs = (self.mean + self.gain * moments) / (1 + self.gain * masses)
         outputs = np.clip(outputs, self.least_output[first], self.largest_output[after])
         outputs = self.clipped(outputs)
@@ -354,8 +354,8 @@ class _PoissonLog(_Bins):
 
     def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> Floats:
         _, moment, mass = sides[0][1] + sides[1][1]
-        outputs = self.clipped((moment + self.mean / self.gain) / (mass + 1 / self.gain))
-        outputs = np.clip(outputs, np.maximum(low, SMALLEST_NORMAL), high)
+        outputs = (moment + self.mean / self.gain) / (mass + 1 / self.gain)
+        outputs = self.clipped(np.clip(outputs, low, high))
         held = -self.excess(outputs) / self.gain - penalty
         for centre, (level, moment, mass) in sides:
             held += level + moment * np.log(outputs / centre) - mass * (outputs - centre)
@@ -464,4 +464,3 @@ def spread(amounts: NDArray[Any], starts: Starts, k: int) -> NDArray[Any]:
 def _prefix_sums(terms: Floats) -> Floats:
     """The sum before each term, and of all: rounded once where the machine has longer floats."""
     return np.concatenate(([0.0], np.cumsum(terms, dtype=np.longdouble).astype(np.float64)))
-

@@ -45,8 +45,8 @@ from optrand.solvers.bins.graph import BinGraph
 
 __all__ = ["bin_dual"]
 
-RELAXED = (2.0, 4.0)
-"""How much further than in order reaches are moved, by turns: twice as few turns as without."""
+RELAXED = (1.0, 2.0, 4.0, 8.0)
+"""How far reaches are moved towards being in order, in turns: what is overdone the next turns mend, and all are fewer."""
 
 
 def bin_dual(graph: BinGraph, starts: Starts, *, gap: float, rounds: int) -> Floats:
@@ -78,7 +78,9 @@ def bin_dual(graph: BinGraph, starts: Starts, *, gap: float, rounds: int) -> Flo
     for turn in range(rounds):
         if worst <= gap:
             break
-        position = shares.mended(position) if turn % 2 == 0 else shares.ordered(position, RELAXED[turn // 2 % 2])
+        position = (
+            shares.mended(position) if turn % 2 == 0 else shares.ordered(position, RELAXED[turn // 2 % len(RELAXED)])
+        )
         worst = shares.excess(position)
         if worst < least:
             best, least = position, worst

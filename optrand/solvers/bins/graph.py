@@ -26,6 +26,7 @@ from optrand.solvers.bins.monge import Distances, distances
 
 __all__ = ["BinGraph"]
 
+
 @dataclass(frozen=True, eq=False)
 class BinGraph:
     """All ``k (k + 1) / 2`` bins of a problem without bias penalty.
