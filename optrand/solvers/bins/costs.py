@@ -14,12 +14,13 @@ the prior, whose mean is :math:`\mu`:
 squared          :math:`v = \mu + \frac{x a}{1 + x a} d`       :math:`K = I + \frac{a d^2}{2 (1 + x a)}`, with
                                                                :math:`I` the bin's own half sum of squares
 Poisson log      :math:`v = \mu + \frac{x a}{1 + x a} d`       :math:`K` at :math:`v`
-absolute         median under weights :math:`s_y p_y`          :math:`K` at :math:`v`, by prefix sums
+absolute         median under weights :math:`s_y p_y`          :math:`K` at :math:`v`
 ===============  ============================================  ==============================================
 
-An interval of outputs clips :math:`v`, since :math:`g` is convex. For squared loss no two terms cancel: each row is
-centred on its first label and :math:`I` grows by what each label adds to it, so that costs keep their digits where
-``exp(epsilon)`` is large; the textbook's difference of two prefix sums would not.
+An interval of outputs clips :math:`v`, since :math:`g` is convex. For paths :math:`v` is *clamped* as well, to one
+label beyond either end of the bin: the best partition and its cost stay what they are, and costs become concave Monge
+(``docs/mathematics.md``, section 7). No two terms cancel (:mod:`optrand.solvers.bins.spans`), so that costs keep their
+digits where ``exp(epsilon)`` is large and beside heavy labels.
 """
 
 from __future__ import annotations
@@ -57,11 +58,28 @@ LEAST_SHARE = 1e-290
 class BinCosts(Protocol):
     """Bin costs of a loss, for the shortest path and its dual."""
 
-    labels: Floats
-    prior: Floats
-    low: float
-    high: float
     bent: ClassVar[bool]
+    """Whether the loss is straight on either side of the label."""
+
+    @property
+    def labels(self) -> Floats:
+        """Labels, less the origin."""
+        ...
+
+    @property
+    def prior(self) -> Floats:
+        """Their positive prior."""
+        ...
+
+    @property
+    def low(self) -> float:
+        """The least allowed output, less the origin."""
+        ...
+
+    @property
+    def high(self) -> float:
+        """The largest."""
+        ...
 
     @property
     def origin(self) -> float:
@@ -98,9 +116,9 @@ class BinCosts(Protocol):
         ...
 
     def states(self, slack: Floats, outputs: Floats) -> tuple[Floats, Floats]:
-        """Coefficients of ``alpha - p g(v, y)`` as a function of ``v``, for ``v < y`` and for ``v > y``, shape ``(n, k)``.
+        """Coefficients of ``alpha - p g(v, y)`` as a function of ``v``, for ``v < y`` and for ``v > y``.
 
-        Counted from an output of its own for each label, where it is its slack.
+        Counted from an output of its own for each label, where it is its slack; shape ``(n, k)``.
         """
         ...
 
@@ -300,14 +318,9 @@ class _PoissonLog(_Bins):
     def least(self) -> float:
         return self.best - self.mean * math.log(self.best)
 
-    @cached_property
-    def moments(self) -> Floats:
-        """First moments of the labels before each one, and of all."""
-        return _prefix_sums(self.prior * self.labels)
-
     def between(self, first: Places, after: Places) -> Floats:
-        masses, anchors, offsets, _ = self.spans.bins(first, after)
-        moments = masses * (anchors + offsets)
+        masses = self.spans.masses(first, after - 1)
+        moments = masses * self.labels[first] + self.spans.above(first, after - 1)
         outputs = (self.mean + self.gain * moments) / (1 + self.gain * masses)
         outputs = np.clip(outputs, self.least_output[first], self.largest_output[after])
         outputs = self.clipped(outputs)
@@ -349,6 +362,7 @@ class _PoissonLog(_Bins):
         return np.where(self.labels > 0, (above + below) / 2, above)
 
     def states(self, slack: Floats, outputs: Floats) -> tuple[Floats, Floats]:
+        del outputs
         states = np.array([slack, self.prior * self.labels, self.prior])
         return states, states
 
@@ -453,7 +467,8 @@ class _Absolute(_Bins):
             - penalty
             for end in (low, high)
         ]
-        return np.maximum(*at_ends)
+        worst: Floats = np.maximum(*at_ends)
+        return worst
 
 
 def spread(amounts: NDArray[Any], starts: Starts, k: int) -> NDArray[Any]:

@@ -23,10 +23,11 @@ and :math:`\tau_y` grows with the label at the rate :math:`-\log z`, :math:`R` g
 squared loss, where the mean of two distances takes the place of :math:`\log z` and is at most their root mean square,
 and for absolute loss the steps are the same. ∎
 
-With a few dozen labels that is enough for some five partitions in six. Nearly all others close once the totals are
-moved to the nearest potentials (:meth:`~optrand.solvers.bins.graph.BinGraph.potentials`), which mends all intervals at
-once. For the rest the sets that hold too much become cuts, and the next multipliers are the nearest ones that satisfy
-all cuts (:mod:`optrand.solvers.bins.cuts`).
+With a few dozen labels and a small epsilon that is enough for some five partitions in six. Nearly all others close
+once the totals are moved to the nearest potentials (:meth:`~optrand.solvers.bins.graph.BinGraph.potentials`), which
+mends all intervals at once. Where this puts reaches out of order, both ends are moved to the nearest increasing numbers
+(isotonic regression under the prior), and intervals are mended again, by turns, until all sets hold no more than they
+may (:mod:`optrand.solvers.bins.excess`).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from optrand.solvers.bins.graph import BinGraph
 __all__ = ["bin_dual"]
 
 RELAXED = (1.0, 2.0, 4.0, 8.0)
-"""How far reaches are moved towards being in order, in turns: what is overdone the next turns mend, and all are fewer."""
+"""How far reaches are moved towards order, in turns: 1 is into order, and farther now and then makes turns fewer."""
 
 
 def bin_dual(graph: BinGraph, starts: Starts, *, gap: float, rounds: int) -> Floats:
@@ -60,7 +61,7 @@ def bin_dual(graph: BinGraph, starts: Starts, *, gap: float, rounds: int) -> Flo
     gap : float
         By which share of the loss the bound may fall short of it.
     rounds : int
-        At most so many times cuts are added.
+        At most so many turns.
 
     Returns
     -------
@@ -69,8 +70,8 @@ def bin_dual(graph: BinGraph, starts: Starts, *, gap: float, rounds: int) -> Flo
 
     Notes
     -----
-    All sets are priced by :mod:`optrand.certificates`, ``O(k log k)``. Where the first try will not do, three more
-    looks at all intervals, ``O(k^2)``, and only then rounds of prices and of a quadratic program in some knots a bin.
+    ``O(k log k)`` a turn. Of several thousand random problems, with labels from 1e-8 to 1e8 and priors down to 1e-30
+    among them, one in a hundred took more than five turns of each kind.
     """
     shares = _Shares(graph, starts)
     position = best = shares.balanced(spread(shares.fractions, starts, shares.problem.k))

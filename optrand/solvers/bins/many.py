@@ -90,7 +90,8 @@ def many_bins(problem: Problem, priors: Floats) -> ManyBins:
         raise InvalidInput(BinPath.refusal)
     if problem.epsilon > LARGEST_EPSILON:
         alone = [BinPath()(replace(problem, prior=prior)) for prior in priors]
-        cuts = np.array([np.isin(np.arange(problem.k), one.randomizer.arcs.first) for one in alone])
+        firsts = [one.randomizer.arcs.first for one in alone if one.randomizer.arcs is not None]
+        cuts = np.array([np.isin(np.arange(problem.k), first) for first in firsts])
         return ManyBins(problem, priors, cuts, np.array([one.value for one in alone]))
     step = max(1, CHUNK // problem.k**2)
     parts = [_Batch.of(problem, priors[i : i + step]).best() for i in range(0, len(priors), step)]

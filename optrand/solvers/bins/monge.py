@@ -1,9 +1,9 @@
 r"""Least-weight subsequences where weights are concave Monge: shortest paths over nodes on a line.
 
 Weights :math:`w(i, j)`, ``i < j``, are concave Monge if :math:`w(a, c) + w(b, d) \leq w(a, d) + w(b, c)` for
-:math:`a \leq b < c \leq d`. Then the best last step of a path moves forward with the node where the path ends, and the
-best steps from known nodes to ``n`` others are found by halving, ``O(n + m)`` weights for each of ``log n`` halvings of
-``n`` nodes with ``m`` candidates ([AKMSW87] without its reduction), which are worked out at once.
+:math:`a \leq b < c \leq d`. Then the best last step of a path moves forward with the node where the path ends. So the
+best steps from ``m`` nodes that are done to ``n`` others are found by halving: ``log n`` times ``O(m + n)`` weights,
+all of one halving at once.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Distances:
 
 
 def best_steps(weights: Weights, known: Floats, nodes: Places, low: int, high: int) -> tuple[Floats, Places]:
-    """Least ``known[i] + w(i, j)`` over ``low <= i <= high`` and ``i < j``, for each node ``j``, and the first such ``i``.
+    """Least ``known[i] + w(i, j)`` over ``low <= i <= high``, ``i < j``, for each node ``j``, and the first such ``i``.
 
     Parameters
     ----------
@@ -108,10 +108,11 @@ def distances(weights: Weights, offers: Floats, hint: Places) -> Distances:
     -----
     From the nodes that are done the best steps to those up to the next hint, and then the best steps between these.
     Where one of the latter is better, all before it is done, and what lies behind is taken up again, no more nodes at
-    once than its last step is long.
+    once than its last step is long. So a node is looked at a few times, ``O(k log k)`` weights, and where steps are
+    short nodes are done one by one. Right whatever the hint is.
     """
     k = offers.size - 1
-    lengths, before, last = offers.copy(), np.arange(k + 1), np.zeros(k + 1, dtype=np.intp)
+    lengths, before = offers.copy(), np.arange(k + 1)
     stops = np.append(hint[hint > 0], k)
     scale = NOISE * float(np.abs(offers[np.isfinite(offers)]).max(initial=0.0))
     done, low, most = 0, 0, k

@@ -55,9 +55,9 @@ class BinPath(GuardedSolver):
 
     Notes
     -----
-    Labels of prior zero have no say: each goes to the bin of its neighbour, with a multiplier of zero. Cost ``O(k^2)``
-    a path, of which two to five are needed; memory ``O(k^2)`` up to 128 MB, and ``O(k)`` beyond, where the costs of
-    arcs are worked out for every path again.
+    Labels of prior zero have no say: each goes to the bin of its neighbour, with a multiplier of zero. Cost and
+    memory ``O(k log k)`` a path (:mod:`optrand.solvers.bins.monge`), of which two to four are needed over all labels,
+    and a few more over every 8th, 64th and so on.
 
     Examples
     --------

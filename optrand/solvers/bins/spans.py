@@ -130,6 +130,12 @@ class Spans:
         apart += self.right.inner[b]
         return mass, self.anchors[b], offset, apart
 
+    def masses(self, first: Places, last: Places) -> Floats:
+        """Prior of the labels ``first ... last``."""
+        a, b = self.places(first, last)
+        masses: Floats = self.left.mass[a] + self.right.mass[b]
+        return masses
+
     def above(self, first: Places, last: Places) -> Floats:
         """Prior times distance from label `first`, summed over ``first ... last``."""
         a, b = self.places(first, last)
