@@ -49,6 +49,9 @@ __all__ = ["bin_dual"]
 RELAXED = (1.0, 2.0, 4.0, 8.0)
 """How far reaches are moved towards order, in turns: 1 is into order, and farther now and then makes turns fewer."""
 
+LIMITS = 40
+"""At most so many times places are moved together, where some of them meet a bound."""
+
 
 def bin_dual(graph: BinGraph, starts: Starts, *, gap: float, rounds: int) -> Floats:
     """Multipliers of the labels' rows for a partition into bins, best an optimal one.
@@ -147,9 +150,14 @@ class _Shares:
 
     def balanced(self, position: Floats) -> Floats:
         """Places that sum to what each bin must hold, what rounding and limits did to the sums undone."""
-        lacking = quotient(self.sums - self._sums(self.widths * position), self._sums(self.widths))
-        balanced: Floats = position + self._spread(lacking)
-        return balanced
+        for _ in range(LIMITS):
+            lacking = self.sums - self._sums(self.widths * position)
+            free = np.where(self._spread(lacking) > 0, position < 1, position > 0)
+            moved = position + free * self._spread(quotient(lacking, self._sums(self.widths * free)))
+            position = np.clip(moved, 0.0, 1.0)
+            if np.array_equal(moved, position):
+                break
+        return position
 
     def alpha(self, position: Floats) -> Floats:
         """The multipliers of some places."""
