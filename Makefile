@@ -53,6 +53,7 @@ notebooks: $(STAMP)
 
 bench-smoke: $(STAMP)
 	$(RUN)python -m benchmarks bins --smoke
+	$(RUN)python -m benchmarks closed_form --smoke
 	$(RUN)python -m benchmarks clusters --smoke
 	$(RUN)python -m benchmarks exactness --smoke
 	$(RUN)python -m benchmarks figures --smoke

@@ -17,6 +17,7 @@ class Benchmark(NamedTuple):
 
 BENCHMARKS = {
     "bins": Benchmark("benchmarks.bins", "randomized response on bins against the cubic dynamic program and an LP"),
+    "closed_form": Benchmark("benchmarks.closed_form", "a gap and a bit: where it is optimal, and a million labels"),
     "clusters": Benchmark("benchmarks.clusters", "what cluster mechanisms really spend, beside what is printed"),
     "exactness": Benchmark("benchmarks.exactness", "1,000 random flow mechanisms: private, unbiased, proven, by class"),
     "figures": Benchmark("benchmarks.figures", "every picture, from certified mechanisms"),

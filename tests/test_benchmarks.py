@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise, product
@@ -16,7 +17,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from benchmarks import exactness, frontier, labels, libqif, lp1, mesh, priors, readme, speed, structure, thin_tails
+from benchmarks import (
+    closed_form,
+    exactness,
+    frontier,
+    labels,
+    libqif,
+    lp1,
+    mesh,
+    priors,
+    readme,
+    speed,
+    structure,
+    thin_tails,
+)
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.clock import Reading, clocked, peak_memory
 from benchmarks.harness import print_table
@@ -314,6 +328,22 @@ def test_priors_that_fade_away_are_proven_at_every_price_of_bias(runs):
         assert row["gap"] <= thin_tails.CLOSED, row
     assert len(thin_tails.classes()) == 4 * 3 * 6 * 4
     assert not thin_tails.closed(thin_tails.unanswered("poisson", "line", 1.0, 1.0))
+
+
+def test_a_gap_and_a_bit_are_proven_or_beaten(runs):
+    rows = rows_of("closed_form", runs)
+    random = [row for row in rows if "kind" in row]
+    assert {row["kind"] for row in random} == set(closed_form.KINDS)
+    assert {row["holds"] for row in random} == {True, False}
+    for row in random:
+        assert row["right"], row
+        assert row["gap"] <= closed_form.CLOSED if row["holds"] else row["chord"] >= 1 - 1e-12, row
+    (large,) = [row for row in rows if "kind" not in row]
+    assert large["gap"] <= closed_form.CLOSED
+    _, problem = closed_form.drawn(1)
+    held = closed_form.judged("any", replace(problem, epsilon=0.5))
+    assert held["holds"]
+    assert held["right"]
 
 
 def test_random_mechanisms_of_every_class_keep_their_promises(runs):

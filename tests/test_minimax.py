@@ -12,6 +12,7 @@ import pytest
 import optrand
 from optrand import Interval, Mechanism, Problem, certify
 from optrand.errors import Infeasible, InvalidInput, NotCertified
+from optrand.model.arcs import IntegerArcs
 from optrand.model.problem import regression, unbiased_range
 from optrand.solvers import MinimaxFlow
 from optrand.solvers.backends.cones import Clarabel
@@ -256,6 +257,25 @@ def test_losses_of_a_dense_mechanism_are_those_of_its_randomizer() -> None:
     mechanism = optrand.tabulate(solution)
     assert mechanism.arcs is None
     assert mechanism.losses() == pytest.approx(solution.randomizer.losses(), rel=1e-9)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 2.5, math.inf])
+def test_exact_losses_of_arcs_and_of_their_table_are_those_of_plain_fractions(penalty: float) -> None:
+    problem = regression([0, 1, 3], [0.5, 0.25, 0.25], 1.0, bias_penalty=2.5)
+    arcs = IntegerArcs(3, [0, 1, 2], [0, 1, 2], [0, 1, 2], [1, 1, 1])
+    split = Mechanism(problem, None, [-2.0, 1.0, 4.5], arcs, Fraction(2))
+    table = Mechanism(problem, None, split.outputs, split.weights, split.ratio)
+    plain = []
+    for y, row in zip((0, 1, 3), split.weights.tolist(), strict=True):
+        law = [
+            (Fraction(weight, split.total), Fraction(v) - y) for weight, v in zip(row, (-2.0, 1.0, 4.5), strict=True)
+        ]
+        bias = sum(p * apart for p, apart in law)
+        charge = Fraction(penalty) * bias**2 if math.isfinite(penalty) else 0
+        plain.append((sum(p * apart**2 for p, apart in law) + charge) / 2)
+    assert split.exact_losses(penalty) == table.exact_losses(penalty) == plain
+    if penalty == problem.bias_penalty:
+        assert certify(problem, table, worst_case=True).upper == pytest.approx(float(max(plain)), rel=1e-15)
 
 
 def test_the_average_never_exceeds_the_largest_loss() -> None:

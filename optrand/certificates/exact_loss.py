@@ -25,7 +25,7 @@ from optrand.mechanism.flow_tabulation import exact_flow
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
 from optrand.model.arcs import IntegerArcs
-from optrand.model.exact_columns import ExactColumns, deviations
+from optrand.model.exact_columns import ExactColumns, charged, deviations
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
@@ -66,14 +66,17 @@ def of_randomizer(problem: Problem, randomizer: Randomizer) -> Fraction | None:
 def of_each_label(problem: Problem, answer: Randomizer | Mechanism) -> list[Fraction] | None:
     """Loss of each label, half its squared error and the penalty on its bias; None where there is no repair."""
     if isinstance(answer, Mechanism):
-        if not _keeps_by_column(problem, answer):
+        if _keeps_by_column(problem, answer):
+            flow = _repaired(problem, _joined(problem, answer))
+        elif problem.unbiased and any(answer.exact_biases):
             return _Table.of_mechanism(problem, answer).of_each_label(problem)
-        flow = _repaired(problem, _joined(problem, answer))
+        else:
+            return answer.exact_losses(problem.bias_penalty)
     else:
         if answer.arcs is None:
             return _Table.of_floats(problem, answer).of_each_label(problem)
         flow = _flow_of(problem, answer)
-    return None if flow is None else _each(problem, flow.squared_errors(), flow.biases)
+    return None if flow is None else charged(flow.squared_errors(), flow.biases, problem.bias_penalty)
 
 
 def _keeps_by_column(problem: Problem, mechanism: Mechanism) -> bool:
@@ -99,13 +102,7 @@ def _flow_of(problem: Problem, randomizer: Randomizer) -> ExactColumns | None:
 
 def _repaired(problem: Problem, flow: ExactColumns) -> ExactColumns | None:
     """Exact columns without bias where none is allowed."""
-    return with_exact_means(problem, flow) if problem.unbiased and any(flow.biases) else flow
-
-
-def _each(problem: Problem, errors: Sequence[Fraction], biases: Sequence[Fraction]) -> list[Fraction]:
-    """Halves of squared errors and of charges for biases."""
-    penalty = Fraction(0 if problem.unbiased else problem.bias_penalty)
-    return [(error + penalty * bias**2) / 2 for error, bias in zip(errors, biases, strict=True)]
+    return with_exact_means(problem, flow) if problem.unbiased and flow.largest_bias else flow
 
 
 def _charge(problem: Problem, biases: Sequence[Fraction]) -> Fraction:
@@ -238,7 +235,7 @@ class _Table:
         """Loss of each label so completed, for squared loss."""
         errors, biases = self.moments(problem, 2), self.moments(problem, 1)
         if not (problem.unbiased and any(biases)):
-            return _each(problem, errors, biases)
+            return charged(errors, biases, problem.bias_penalty)
         found = Completion.of_biases(problem, biases, self.ratio)
         if found is None:
             return None
@@ -248,8 +245,7 @@ class _Table:
 
     def moments(self, problem: Problem, power: int) -> list[Fraction]:
         """Expectation of ``(output - label)**power`` for each label."""
-        sums, unit = deviations(self.weights, problem.labels, self.outputs, power)
-        return [Fraction(moment, self.total * unit) for moment in sums]
+        return deviations(self.weights, problem.labels, self.outputs, power, total=self.total)
 
 
 def _evened(weights: Integers) -> Integers:

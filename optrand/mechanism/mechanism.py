@@ -26,7 +26,7 @@ from optrand.mechanism import file_format
 from optrand.mechanism.privacy import LARGEST, checked_integers, verified_ratio, verified_total
 from optrand.model import losses
 from optrand.model.arcs import Arcs, IntegerArcs
-from optrand.model.exact_columns import ExactColumns, deviations
+from optrand.model.exact_columns import ExactColumns, charged, deviations
 from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
@@ -162,21 +162,21 @@ class Mechanism:
         """``E[M(y)] - y`` of each label, exactly."""
         if self.arcs is not None:
             return tuple(self.columns(joined=False).biases)
-        sums, unit = deviations(self.weights, self.labels, self.outputs)
-        return tuple(Fraction(moment, self.total * unit) for moment in sums)
+        return tuple(deviations(self.weights, self.labels, self.outputs, total=self.total))
+
+    def exact_losses(self, bias_penalty: float = 0.0) -> list[Fraction]:
+        """Half the squared error of each label and of the charge of its bias, exactly."""
+        if self.arcs is not None:
+            errors = self.columns(joined=False).squared_errors()
+        else:
+            errors = deviations(self.weights, self.labels, self.outputs, 2, total=self.total)
+        return charged(errors, self.exact_biases, bias_penalty)
 
     def losses(self, loss: Loss | Tabulated = losses.squared, *, bias_penalty: float = 0.0) -> Floats:
         """Expected loss of each label and the charge of its bias, shape ``(k,)``; squared loss exact and rounded up."""
         if loss != losses.squared:
             return self.randomizer.losses(loss, bias_penalty=bias_penalty)
-        if self.arcs is not None:
-            errors = self.columns(joined=False).squared_errors()
-        else:
-            sums, unit = deviations(self.weights, self.labels, self.outputs, 2)
-            errors = [Fraction(moment, self.total * unit) for moment in sums]
-        penalty = Fraction(bias_penalty) if bias_penalty < math.inf else Fraction(0)
-        pairs = zip(errors, self.exact_biases, strict=True)
-        return np.array([float_above((error + penalty * bias**2) / 2) for error, bias in pairs])
+        return np.array([float_above(exact) for exact in self.exact_losses(bias_penalty)])
 
     @property
     def bias(self) -> float:

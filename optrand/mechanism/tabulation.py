@@ -194,7 +194,7 @@ def _unbiased_outputs(problem: Problem, arcs: Staircase, ratio: Fraction) -> tup
 
 def _completed(problem: Problem, outputs: Floats, weights: Integers, ratio: Fraction) -> tuple[Floats, Integers]:
     """Table with means that are right exactly, by a share of two outputs (:mod:`optrand.mechanism.completion`)."""
-    biases = _fractions(problem, outputs, weights)
+    biases = deviations(weights, problem.labels, outputs)
     if not any(biases):
         return outputs, weights
     found = Completion.of_biases(problem, biases, ratio)
@@ -213,10 +213,4 @@ def _completed(problem: Problem, outputs: Floats, weights: Integers, ratio: Frac
 
 def _exact_biases(problem: Problem, outputs: Floats, weights: Integers) -> Floats:
     """``E[M(y)] - y`` from exact sums, each rounded once; rows may have different totals."""
-    return np.array([float(bias) for bias in _fractions(problem, outputs, weights)])
-
-
-def _fractions(problem: Problem, outputs: Floats, weights: Integers) -> list[Fraction]:
-    """``E[M(y)] - y`` of each row by its own total."""
-    sums, unit = deviations(weights, problem.labels, outputs)
-    return [Fraction(moment, total * unit) for moment, total in zip(sums, weights.sum(axis=1).tolist(), strict=True)]
+    return np.array([float(bias) for bias in deviations(weights, problem.labels, outputs)])

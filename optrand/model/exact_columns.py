@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -27,7 +27,7 @@ from optrand.base.arithmetic import Integers, places, quotient, quotients, scale
 from optrand.base.validation import Floats
 from optrand.model.arcs import Arcs, Indices, IntegerArcs, extremes, weighted
 
-__all__ = ["ExactColumns", "deviations", "in_order", "twos"]
+__all__ = ["ExactColumns", "charged", "deviations", "in_order", "twos"]
 
 GUARD = 128
 """Further binary digits of squares that are rounded up."""
@@ -143,6 +143,12 @@ class ExactColumns:
         """Sum of weights that is probability 1."""
         return self._rows[0] if self.unit is None else self.unit
 
+    @property
+    def values(self) -> list[int | Fraction]:
+        """Output of each column less the origin, in units of ``2**-digits``."""
+        divided = zip(map(divmod, self.moments, self.masses), self.masses, strict=True)
+        return [whole if not rest else whole + Fraction(rest, mass) for (whole, rest), mass in divided]
+
     @cached_property
     def outputs(self) -> list[Fraction]:
         """Output of each column."""
@@ -181,8 +187,18 @@ class ExactColumns:
     def biases(self) -> list[Fraction]:
         """``E[M(y) - y]`` of each label."""
         unit = self.total << self.digits
+        zero = Fraction(0)
+        return [Fraction(bias, unit) if bias else zero for bias in self._biases]
+
+    @property
+    def largest_bias(self) -> Fraction:
+        """Largest absolute value of :attr:`biases`."""
+        return Fraction(max(map(abs, self._biases)), self.total << self.digits)
+
+    @cached_property
+    def _biases(self) -> list[int]:
         sums = zip(self._means, self._rows, self.labels, strict=True)
-        return [Fraction(moment - row * y, unit) for moment, row, y in sums]
+        return [moment - row * y for moment, row, y in sums]
 
     @property
     def variances(self) -> Floats:
@@ -239,20 +255,24 @@ class ExactColumns:
 
     def in_floats(self) -> tuple[Floats, IntegerArcs]:
         """Float outputs, strictly increasing, and integer arcs: outputs between two floats are split between them."""
-        zero = Fraction(self.origin)
+        (zero,) = scaled(np.array([self.origin]), self.digits)
         pieces = list[tuple[float, float, int, int]]()
         finer = 0
         for x, mass in zip(self.moments, self.masses, strict=True):
-            where = zero * mass + Fraction(x, 1 << self.digits)
-            nearest = quotient(where.numerator, where.denominator * mass)
-            left = where - mass * Fraction(nearest)
+            moment = x + zero * mass
+            nearest = quotient(moment, mass << self.digits)
+            left = _beyond(moment, mass << self.digits, nearest)[0]
             if not left:
                 pieces.append((nearest, nearest, 0, 0))
                 continue
             below, above = sorted((nearest, math.nextafter(nearest, math.inf if left > 0 else -math.inf)))
-            part = (where - mass * Fraction(below)) / (Fraction(above) - Fraction(below))
-            finer = max(finer, twos(part.denominator))
-            pieces.append((below, above, part.numerator, twos(part.denominator)))
+            up, coarse = _beyond(moment, mass << self.digits, below)
+            # Neighbouring floats are a power of two apart.
+            coarse += self.digits + math.frexp(above - below)[1] - 1
+            even = min(twos(up), coarse)
+            up, coarse = (up >> even, coarse - even) if coarse > 0 else (up << -coarse, 0)
+            finer = max(finer, coarse)
+            pieces.append((below, above, up, coarse))
         arcs = list[tuple[float, int, int, int]]()
         for (below, above, up, coarse), a, b, mass in zip(pieces, self.first, self.last, self.masses, strict=True):
             high = up << (finer - coarse)
@@ -269,21 +289,37 @@ class ExactColumns:
         return in_order(self.k, np.array(self.first), np.array(self.last), outputs, self.masses)
 
 
-def deviations(weights: Integers, labels: Floats, outputs: Floats, power: int = 1) -> tuple[list[int], int]:
-    """``sum_i weights[y, i] (outputs[i] - labels[y])**power`` of each row of an integer table, and its unit's inverse.
+def deviations(
+    weights: Integers, labels: Floats, outputs: Floats, power: int = 1, *, total: int | None = None
+) -> list[Fraction]:
+    """``E[(v - y)**power]`` of each row of an integer table, over a total, by default the row's own.
 
     Examples
     --------
-    >>> deviations(np.array([[3, 1], [1, 3]], dtype=object), np.array([0.0, 1.0]), np.array([-0.5, 1.5]))
-    ([0, 0], 2)
+    >>> table = np.array([[3, 1], [1, 3]], dtype=object), np.array([0.0, 1.0]), np.array([-0.5, 1.5])
+    >>> deviations(*table), deviations(*table, power=2)
+    ([Fraction(0, 1), Fraction(0, 1)], [Fraction(3, 4), Fraction(3, 4)])
     """
-    digits = max(places(labels), places(outputs))
+    digits, totals = max(places(labels), places(outputs)), weights.sum(axis=1)
     rows, columns = (np.array(scaled(x, digits), dtype=object) for x in (labels, outputs))
     if power == 1:
-        sums = weights @ columns - weights.sum(axis=1) * rows
+        sums = weights @ columns - totals * rows
     else:
         sums = (weights * (columns - rows[:, np.newaxis]) ** power).sum(axis=1)
-    return sums.tolist(), 1 << (power * digits)
+    pairs = zip(sums.tolist(), totals.tolist(), strict=True)
+    return [Fraction(moment, (total or own) << (power * digits)) for moment, own in pairs]
+
+
+def charged(errors: Iterable[Fraction], biases: Iterable[Fraction], bias_penalty: float) -> list[Fraction]:
+    """Half of each squared error and of the charge for its bias, which an infinite penalty forbids and does not charge.
+
+    Examples
+    --------
+    >>> charged([Fraction(1), Fraction(1)], [Fraction(0), Fraction(1, 2)], 4.0)
+    [Fraction(1, 2), Fraction(1, 1)]
+    """
+    penalty = Fraction(bias_penalty) if bias_penalty < math.inf else Fraction(0)
+    return [(error + penalty * bias**2) / 2 for error, bias in zip(errors, biases, strict=True)]
 
 
 def in_order(k: int, first: Indices, last: Indices, outputs: Floats, masses: list[int]) -> tuple[Floats, IntegerArcs]:
@@ -293,6 +329,12 @@ def in_order(k: int, first: Indices, last: Indices, outputs: Floats, masses: lis
     distinct, at = np.unique(outputs[order], return_inverse=True)
     kept = np.array([masses[j] for j in order.tolist()], dtype=object)
     return distinct, IntegerArcs(k, first[order], last[order], at, kept)
+
+
+def _beyond(moment: int, mass: int, output: float) -> tuple[int, int]:
+    """``moment - mass * output`` as an integer and the power of two that it is to be divided by."""
+    above, below = output.as_integer_ratio()
+    return moment * below - mass * above, below.bit_length() - 1
 
 
 def twos(number: int) -> int:

@@ -45,7 +45,8 @@ class Solver(Protocol):
 def choose(problem: Problem) -> Solver:
     """The solver that :func:`solve` uses by default.
 
-    1. Classification over the labels, or one label off a grid: `ClosedForm`.
+    1. Classification over the labels, or off a grid one label or :func:`~optrand.closed_forms.gap_response` where it is
+       optimal: `ClosedForm`.
     2. Outputs on the line or an interval and no care for bias: `BinPath`.
     3. Outputs on the line or an interval: `Flow`.
     4. A grid without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on HiGHS).

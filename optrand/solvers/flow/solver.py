@@ -21,6 +21,7 @@ from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.conic import ConicProgram, ConicSolution
+from optrand.solvers.closed_form import gap_response_within
 from optrand.solvers.dual_repair import randomizer_of, relative_gap, repair
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.flow.interior_point import used
@@ -84,7 +85,8 @@ class Flow(ArcSolver):
         The relative gap for which the multipliers are repaired (:mod:`optrand.solvers.dual_repair`).
     time_limit : float
         Seconds, looked at between steps. When they have passed, the answer is the best one so far and its status is
-        "time limit": what was polished last, or, before that, one of two outputs that asks for no solver at all.
+        "time limit": what was polished last, or, before that, one that asks for no solver at all: a gap and a bit
+        (:func:`optrand.closed_forms.gap_response`), or two outputs where these are not allowed.
 
     Notes
     -----
@@ -197,7 +199,12 @@ class _Clock:
 
 
 def _unsolved(problem: Problem, stats: Stats) -> Solution:
-    """Randomized response on the two outputs that an unbiased one needs, or the best constant; with no multipliers."""
+    """Answer in closed form: a gap and a bit, else the two outputs that an unbiased one needs, or the best constant."""
+    found = gap_response_within(problem) if problem.unbiased else None
+    plain = Dual(np.zeros(problem.k), np.zeros(problem.k))
+    if found:
+        dual = max((found.dual, plain), key=partial(lower_bound, problem))
+        return replace(found, dual=dual, stats=stats)
     low, high = problem.outputs.low, problem.outputs.high
     if problem.unbiased:
         outputs = np.clip(unbiased_range(problem.labels, problem.epsilon), low, high)
@@ -206,8 +213,7 @@ def _unsolved(problem: Problem, stats: Stats) -> Solution:
     else:
         outputs = np.clip([problem.prior @ problem.labels], low, high)
         table = np.ones((problem.k, 1))
-    none = np.zeros(problem.k)
-    return Solution(problem, Randomizer(problem.labels, outputs, table, problem.epsilon), Dual(none, none), stats)
+    return Solution(problem, Randomizer(problem.labels, outputs, table, problem.epsilon), plain, stats)
 
 
 def _debiased_response(problem: Problem) -> Solution | None:

@@ -80,9 +80,7 @@ def _descents(budget: Budget) -> Iterator[Descent]:
         yield Descent(whole - bias, bias, *rest, curved=curved, away=away)
 
 
-@claim(
-    "B23 Lemma 15", on=_descents, given="one dimension, R = 1, harmful biases, noise of two values", false=WITHOUT_BIAS
-)
+@claim("B23 Lemma 15", on=_descents, given="one dimension, R = 1, harmful biases, two-valued noise", false=WITHOUT_BIAS)
 def descent_comes_near(descent: Descent, share: int = 1) -> Comparison:
     """The expected excess loss is at most R sqrt(((L + alpha)^2 + sigma^2) / T) + alpha R."""
     return at_most(descent.excess, descent.root / descent.steps + share * descent.bias)
@@ -359,18 +357,17 @@ def drawn_in_floats_as_defined(stairs: Stairs, level: bool = True) -> Comparison
     return worst(*(at_most(abs(float(seen) - p), 5 * math.sqrt(p * (1 - p) / DRAWS)) for seen, p in sides))
 
 
-def _answers(release: Callable[[Noise], Law]) -> Iterator[Noise]:
+MORE = Variant("The same with one more for the number of labels, or bins.", less=0)
+EXACT = "any epsilon above 0; the released table of the package, exactly"
+
+
+def _answers(release: Callable[[Noise], Law], _: Budget) -> Iterator[Noise]:
     random = seeded(64)
     for epsilon, k in product((0.5, 1.0, 1e-3, 5.0), (2, 3, 5, 9)):
         yield Noise(tuple(sorted(random.sample(range(1, 40), k))), prior(random, k), epsilon, release)
 
 
-@claim(
-    "B23 Definition 21",
-    on=lambda _: _answers(response),
-    given="labels of any number; the released table of the package, exactly",
-    false=Variant("The same with q for q - 1.", less=0),
-)
+@claim("B23 Definition 21", on=partial(_answers, response), given=f"labels of any number; {EXACT}", false=MORE)
 def answers_as_defined(noise: Noise, less: int = 1) -> Comparison:
     """Randomized response says the label with probability exp(epsilon) / (exp(epsilon) + q - 1), and is epsilon-DP."""
     outputs, rows = noise.law
@@ -383,23 +380,13 @@ def answers_as_defined(noise: Noise, less: int = 1) -> Comparison:
     return worst(*said, at_most(largest_ratio(rows), exp_bracket(noise.epsilon)[0]))
 
 
-@claim(
-    "B23 Definition 22",
-    on=lambda _: _answers(bins),
-    given="the best bins of the package under some prior; its released table, exactly",
-    false=Variant("The same with the number of bins for that less 1.", less=0),
-)
+@claim("B23 Definition 22", on=partial(_answers, bins), given=f"the best bins under some prior; {EXACT}", false=MORE)
 def bins_as_defined(noise: Noise, less: int = 1) -> Comparison:
     """Randomized response on bins says the own bin with probability exp(epsilon) / (exp(epsilon) + |bins| - 1)."""
     return answers_as_defined(noise, less=less)
 
 
-@claim(
-    "B23 Definition 23",
-    on=lambda _: _answers(debiased),
-    given="at least two labels, any epsilon above 0; the released table of the package, exactly",
-    false=Variant("The same with k for k - 1.", less=0),
-)
+@claim("B23 Definition 23", on=partial(_answers, debiased), given=f"two labels or more; {EXACT}", false=MORE)
 def response_is_debiased(noise: Noise, less: int = 1) -> Comparison:
     """With outputs ((exp(epsilon) + k - 1) y - sum) / (exp(epsilon) - 1) it is unbiased and epsilon-DP."""
     k, rise = len(noise.labels), math.exp(noise.epsilon)

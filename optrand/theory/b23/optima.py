@@ -13,6 +13,7 @@ import optrand
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model.outputs import OutputSet
 from optrand.model.problem import Problem
+from optrand.solvers.dispatch import Solver
 from optrand.theory.claim import Budget
 from optrand.theory.instances import Instance, Setting, label_set, prior, seeded, shares
 from optrand.theory.sums import total
@@ -184,9 +185,9 @@ def posed(setting: Setting, outputs: OutputSet | None = None) -> Problem:
     return optrand.unbiased_regression(labels, prior, math.log(setting.ratio), outputs=outputs)
 
 
-def proven(problem: Problem) -> tuple[optrand.Mechanism, optrand.Certificate]:
+def proven(problem: Problem, solver: Solver | None = None) -> tuple[optrand.Mechanism, optrand.Certificate]:
     """Optimum of the package, tabulated, and its verified proof."""
-    mechanism = optrand.tabulate(optrand.solve(problem))
+    mechanism = optrand.tabulate(optrand.solve(problem, solver))
     return mechanism, optrand.certify(mechanism)
 
 

@@ -28,6 +28,9 @@ from optrand.theory.sums import largest_ratio, times, total
 
 __all__ = ["Curator", "LabelsAlone", "drawn_as_printed"]
 
+ONCE = Variant("The same with 1 / sigma for 2 / sigma.", noises=1)
+LESS = Variant("The same with lambda = (K - 1) / (K - 1 + exp(epsilon)).", less=1)
+
 
 class Curator(Instance, others="others of each label", low="tau in rows", noise="exp(1/sigma)", resampling="lambda"):
     """Algorithm 1 on one cluster, of which the first row has the label 0 or 1; ratios are fractions."""
@@ -122,13 +125,7 @@ def noise_is_paid_once(curator: Curator, noises: int = 1, *, floored: bool = Tru
     return at_most(curator.corners, curator.spent(noises, curator.threshold if floored else Fraction(1, curator.k)))
 
 
-@claim(
-    "E22 Theorem 1: as the package has it",
-    kind="ours",
-    on=_curators,
-    given="the same",
-    false=Variant("The same with 1 / sigma for 2 / sigma.", noises=1),
-)
+@claim("E22 Theorem 1: as the package has it", kind="ours", on=_curators, given="the same", false=ONCE)
 def package_states_it(curator: Curator, noises: int = 2) -> Comparison:
     """The package states an epsilon of 2 / sigma + log(1 + (1 - lambda) / (lambda tau)), and releases no more."""
     spent, stated = math.log(curator.spent(noises, curator.threshold)), curator.mechanism.epsilon
@@ -318,12 +315,7 @@ def _uniforms(budget: Budget) -> Iterator[Uniform]:
         yield Uniform(k, ratio, tuple(Fraction(random.randint(-30, 30), 10) for _ in range(k)))
 
 
-@claim(
-    "E22 Corollary 1: privacy",
-    on=_uniforms,
-    given="tau = 1/K, any noise, epsilon above 0",
-    false=Variant("The same with lambda = (K - 1) / (K - 1 + exp(epsilon)).", less=1),
-)
+@claim("E22 Corollary 1: privacy", on=_uniforms, given="tau = 1/K, any noise, epsilon above 0", false=LESS)
 def uniform_response_spends_epsilon(uniform: Uniform, less: int = 0) -> Comparison:
     """With tau = 1/K and lambda = K / (K - 1 + exp(epsilon)) labels are drawn uniformly and cost epsilon; as ratios."""
     drawn = cluster_distribution(uniform.shares, Fraction(1, uniform.k))
@@ -331,13 +323,7 @@ def uniform_response_spends_epsilon(uniform: Uniform, less: int = 0) -> Comparis
     return worst(at_most(largest_ratio(laws), uniform.ratio), none(len(set(drawn)) - 1))
 
 
-@claim(
-    "E22 Corollary 1: as the package has it",
-    kind="ours",
-    on=_uniforms,
-    given="the same",
-    false=Variant("The same with lambda = (K - 1) / (K - 1 + exp(epsilon)).", less=1),
-)
+@claim("E22 Corollary 1: as the package has it", kind="ours", on=_uniforms, given="the same", false=LESS)
 def package_responds_uniformly(uniform: Uniform, less: int = 0) -> Comparison:
     """The package's uniform response is Algorithm 1 with equal shares and lambda = K / (K - 1 + exp(epsilon))."""
     known = UniformRR(uniform.k, math.log(uniform.ratio)).channel

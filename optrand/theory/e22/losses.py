@@ -25,6 +25,7 @@ __all__ = ["Contest", "Examples", "Noisy", "Population", "Randomization", "chann
 ANY = "any distribution of the cluster, any beta from 0 to below 1"
 IN_ONE = f"{ANY}, losses from 0 to 1"
 NOISE = "any population, loss and noise"
+RESAMPLED = Variant("The same with lambda for beta, where lambda is 1/2.", beta=Fraction(1, 2))
 
 Table = tuple[tuple[Fraction, ...], ...]
 
@@ -122,13 +123,7 @@ def losses_are_bounded_by_k(each: Randomization, power: int = 0) -> Comparison:
     return each.of_an_inverse(each.largest_loss, (each.k * (1 - each.beta) ** power) ** 2)
 
 
-@claim(
-    "E22 Lemma 3: as the package has it",
-    kind="ours",
-    on=_randomizations,
-    given=ANY,
-    false=Variant("The same with lambda for beta, where lambda is 1/2.", beta=Fraction(1, 2)),
-)
+@claim("E22 Lemma 3: as the package has it", kind="ours", on=_randomizations, given=ANY, false=RESAMPLED)
 def package_weighs_losses(each: Randomization, beta: Fraction | None = None) -> Comparison:
     """The weights of a release of the package are columns of the inverse with beta (Algorithm 1, line 30)."""
     q, k = each.distribution, each.k

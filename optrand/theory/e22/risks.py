@@ -137,9 +137,7 @@ def longest_walk(steps: int) -> float:
     return float((at_least + above).sum())
 
 
-@claim(
-    "E22", "Equation 15", on=_thresholds, given=ANY, quantifier=CONSTANT, false=Variant("Without the root.", power=1.0)
-)
+@claim("E22 Equation 15", on=_thresholds, given=ANY, quantifier=CONSTANT, false=Variant("Without the root.", power=1.0))
 def complexity_falls_like_a_root(thresholds: Thresholds, power: float = 0.5) -> Comparison:
     """The Rademacher complexity of the losses is at most C sqrt(dim / n)."""
     return at_most(longest_walk(thresholds.size) / thresholds.size, thresholds.size**-power)

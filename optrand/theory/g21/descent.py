@@ -181,9 +181,7 @@ def _runs(budget: Budget) -> Iterator[Run]:
         yield from (Run(centres, epsilon, rows) for centres in ((0.0, 1.0), (0.5, 0.5), (0.0, 0.5, 1.0)))
 
 
-@claim(
-    "G21", "Theorem 9: privacy", on=_runs, given="each row seen once, any steps, epsilon between 0 and 1", false=PASSES
-)
+@claim("G21 Theorem 9: privacy", on=_runs, given="each row seen once, any steps, epsilon between 0 and 1", false=PASSES)
 def descent_is_private(run: Run, passes: int = 1) -> Comparison:
     """Algorithm 5, which looks at each row once, is epsilon-LabelDP: even all its iterates together are."""
     found = {labels: run.law(labels * passes) for labels in product(range(len(run.centres)), repeat=run.rows)}

@@ -160,12 +160,7 @@ def _budgets(budget: Budget) -> Iterator[Private]:
     return (Private(n, ratio, delta) for n, ratio, delta in product(sizes, RATIOS, deltas))
 
 
-@claim(
-    "G21 Proposition 13: least excess risk",
-    on=_budgets,
-    given="all algorithms, on the constructed data sets",
-    false=FLIPS,
-)
+@claim("G21 Proposition 13: least excess risk", on=_budgets, given="all algorithms, constructed data sets", false=FLIPS)
 def private_risk_exceeds_the_least(private: Private, *, flips: bool = False) -> Comparison:
     """The excess risk is on average at least ``(1 - sqrt((E + delta) / (E + 1))) D L / (2 sqrt(n))``.
 

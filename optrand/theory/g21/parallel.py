@@ -206,9 +206,7 @@ def _learned(budget: Budget) -> Iterator[Learned]:
     return (Learned(counts, epsilon, groups) for counts, epsilon in product(((1, 0), (2, 1)), epsilons))
 
 
-@claim(
-    "G21 Algorithm 4: draws", kind="ours", on=_learned, given="priors of two labels, the words of a seed", false=HALVES
-)
+@claim("G21 Algorithm 4: draws", kind="ours", on=_learned, given="priors of two labels, words of a seed", false=HALVES)
 def priors_come_as_often(learned: Learned, *, halves: int = 1) -> Comparison:
     """Learned priors come as often as noise of ratio ``exp(epsilon / 2)`` says, up to five standard errors."""
     labels = np.tile(np.repeat((0, 1), learned.counts), learned.groups)

@@ -260,13 +260,7 @@ def _sampled(budget: Budget) -> Iterator[Sampled]:
     return (Sampled(shares(weights), ratio, depth) for weights, ratio in product(priors, ratios))
 
 
-@claim(
-    "G21 Corollary 2: sampler",
-    kind="ours",
-    on=_sampled,
-    given="words of one bit, followed until they decide",
-    false=AGAIN,
-)
+@claim("G21 Corollary 2: sampler", kind="ours", on=_sampled, given="words of one bit, until they decide", false=AGAIN)
 def sampler_is_as_printed(task: Sampled, *, again: int = 0) -> Comparison:
     """Outputs have the probabilities of RRWithPrior, up to those of bits that have not decided; all bits are exact."""
     batch = rr_with_prior_batch([task.floats], task.epsilon)

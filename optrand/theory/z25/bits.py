@@ -27,6 +27,12 @@ __all__ = ["Bits", "Point", "Task", "Training", "Vector", "bit_mean", "gain", "l
 Vector = tuple[int, ...]
 Row = tuple[Fraction, ...]
 
+TWICE = Variant("The same with each bit exp(epsilon) times likelier right than wrong.", share=2)
+FORGOTTEN = Variant("The same with `r / (r + 1)` for `(r - 1) / (r + 1)`: the noise of other bits forgotten.", lost=0)
+NOISELESS = Variant("The same with the probability of the class in place of the mean of its bit.", noisy=False)
+NO_TIES = Variant("The same where the gap is less than ``2 Delta_epsilon``.", ties=False)
+BIASED = Variant("The same with ``2 Delta``, which is not debiased.", debiased=False)
+
 
 def law(randomizer: UnaryBits, y: int) -> dict[Vector, Fraction]:
     """Probability of every vector under label `y`, from the coins of the randomizer."""
@@ -67,27 +73,16 @@ def _bits(budget: Budget) -> Iterator[Bits]:
         yield Bits(prior(random, random.randint(2, budget.pick(quick=5, full=7))), random.randint(1, 90) / 20)
 
 
-@claim(
-    "Z25 Theorem 1",
-    on=_bits,
-    given="at least two classes, any epsilon above 0",
-    false=Variant("The same with each bit exp(epsilon) times likelier right than wrong.", share=2),
-)
+@claim("Z25 Theorem 1", on=_bits, given="at least two classes, any epsilon above 0", false=TWICE)
 def two_bits(bits: Bits, share: int = 1) -> Comparison:
     """If each bit is exp(epsilon / 2) times likelier right than wrong, no vector has a ratio above exp(epsilon)."""
     randomizer = UnaryBits(len(bits.eta), share * bits.epsilon)
     return at_most(largest_ratio([law(randomizer, y) for y in range(randomizer.k)]), exp_bracket(bits.epsilon)[0])
 
 
-@claim(
-    "Z25 Theorem 1: draws",
-    kind="ours",
-    on=_bits,
-    given="20,000 vectors of the first label, drawn by the package with the words of a seed",
-    false=Variant("The same of the vectors of twice the budget, whose bits are exp(epsilon) times likelier.", share=2),
-)
+@claim("Z25 Theorem 1: draws", kind="ours", on=_bits, given="20,000 seeded vectors of the first label", false=TWICE)
 def drawn_as_printed(bits: Bits, share: int = 1) -> Comparison:
-    """Vectors come as often as their probabilities say, up to five standard errors."""
+    """The package draws vectors as often as their probabilities say, up to five standard errors."""
     k, n = len(bits.eta), 20_000
     drawn = UnaryBits(k, bits.epsilon).sample(np.zeros(n, dtype=np.intp), source=SeededEntropy(12))
     counts = np.bincount(drawn @ (1 << np.arange(k)[::-1]), minlength=1 << k).tolist()
@@ -177,12 +172,7 @@ def cost(shipment: Shipment, bits: Callable[[int], int] = int) -> Comparison:
     return worst(at_most(sent.size, octets), at_most(8 * source.count, 5 * octets))
 
 
-@claim(
-    "Z25 Equation 24",
-    on=_bits,
-    given="any distribution of the label, any epsilon above 0",
-    false=Variant("The same with `r / (r + 1)` for `(r - 1) / (r + 1)`: the noise of other bits forgotten.", lost=0),
-)
+@claim("Z25 Equation 24", on=_bits, given="any distribution of the label, any epsilon above 0", false=FORGOTTEN)
 def bits_tell_the_class(bits: Bits, lost: int = 1) -> Comparison:
     """Bit ``j`` is 1 with probability ``1 / (1 + r) + eta_j (r - 1) / (r + 1)``, where ``r = exp(epsilon / 2)``."""
     r = UnaryBits(len(bits.eta), bits.epsilon).odds
@@ -191,12 +181,7 @@ def bits_tell_the_class(bits: Bits, lost: int = 1) -> Comparison:
     return worst(equal(float(r), math.exp(bits.epsilon / 2), tolerance=1e-12), *alike)
 
 
-@claim(
-    "Z25 Equation 44",
-    on=_bits,
-    given="any distribution of the label, any epsilon; least: as said just after it",
-    false=Variant("The same with the probability of the class in place of the mean of its bit.", noisy=False),
-)
+@claim("Z25 Equation 44", on=_bits, given="any law of the label, any epsilon; least: as said after it", false=NOISELESS)
 def cross_entropy_is_least_at_the_mean(bits: Bits, *, noisy: bool = True) -> Comparison:
     """Output `u` for a bit of mean `m` has the expected loss ``-m ln u - (1 - m) ln(1 - u)``, which is least at `m`."""
     mean = bit_mean(bits.eta[0], UnaryBits(len(bits.eta), bits.epsilon).odds) if noisy else bits.eta[0]
@@ -296,12 +281,7 @@ def _(task: Task) -> Comparison:
     return equal(task.excess, lacking)
 
 
-@claim(
-    "Z25 Theorem 2",
-    on=_tasks,
-    given="any model of the means of bits, any epsilon above 0",
-    false=Variant("The same where the gap is less than ``2 Delta_epsilon``.", ties=False),
-)
+@claim("Z25 Theorem 2", on=_tasks, given="any model of the means of bits, any epsilon above 0", false=NO_TIES)
 def excess_needs_a_small_gap(task: Task, *, ties: bool = True) -> Comparison:
     """The excess risk is at most the mean of ``2 Delta_epsilon`` where the two likeliest classes are no further apart.
 
@@ -324,12 +304,7 @@ def errors_below_the_gap_do_no_harm(task: Task, *, factor: int = 1, ties: bool =
     return at_most(max((p.lack for p in far), default=0), 0)
 
 
-@claim(
-    "Z25 Equation 27",
-    on=_tasks,
-    given="as in Theorem 2, whose proof it is",
-    false=Variant("The same with ``2 Delta``, which is not debiased.", debiased=False),
-)
+@claim("Z25 Equation 27", on=_tasks, given="as in Theorem 2, whose proof it is", false=BIASED)
 def mistakes_need_a_small_gap(task: Task, *, debiased: bool = True) -> Comparison:
     """At each point the named class lacks at most ``2 Delta_epsilon``, and nothing where the gap is larger than that.
 
