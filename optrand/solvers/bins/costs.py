@@ -146,8 +146,10 @@ def bin_costs(problem: Problem) -> BinCosts:
 
     >>> import optrand
     >>> costs = bin_costs(optrand.regression([0, 1, 2], [0.6, 0.25, 0.15], 0.5))
-    >>> costs.outputs(np.array([0, 1])).round(3).tolist(), costs.rows(1, 2).round(4).tolist()
-    ([0.396, 0.72], [[0.0218, 0.155]])
+    >>> costs.outputs(np.array([0, 1])).round(3).tolist()
+    [0.396, 0.72]
+    >>> costs.between(np.array([1, 1]), np.array([2, 3])).round(4).tolist()
+    [0.0218, 0.155]
     """
     kinds: dict[str, type[_Squared] | type[_Absolute] | type[_PoissonLog]] = {
         losses.squared.name: _Squared,

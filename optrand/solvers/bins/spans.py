@@ -50,8 +50,8 @@ class Spans:
     --------
     >>> spans = Spans(np.array([0.0, 1.0, 5.0]), np.array([0.25, 0.25, 0.5]))
     >>> mass, anchor, offset, inner = spans.bins(np.array([1]), np.array([3]))
-    >>> float(mass[0]), float(anchor[0] + offset[0]), round(float(inner[0]), 12)
-    (0.75, 3.666666666667, 1.333333333333)
+    >>> [round(float(x[0]), 6) for x in (mass, anchor + offset, inner)]
+    [0.75, 3.666667, 1.333333]
     """
 
     labels: Floats
