@@ -59,6 +59,7 @@ bench-smoke: $(STAMP)
 	$(RUN)python -m benchmarks figures --smoke
 	$(RUN)python -m benchmarks frontier --smoke
 	$(RUN)python -m benchmarks labels --smoke
+	$(RUN)python -m benchmarks many --smoke
 	$(RUN)python -m benchmarks libqif --smoke
 	$(RUN)python -m benchmarks lp1 --smoke
 	$(RUN)python -m benchmarks mesh --smoke

@@ -25,6 +25,7 @@ BENCHMARKS = {
     "labels": Benchmark("benchmarks.labels", "time and peak memory against the number of labels, 11 to 10,001"),
     "libqif": Benchmark("benchmarks.libqif", "the one public library that computes optimal randomizers, certified"),
     "lp1": Benchmark("benchmarks.lp1", "RRWithPrior against the linear programs LP1 and LP2: certified gaps and times"),
+    "many": Benchmark("benchmarks.many", "one problem and a thousand priors: compiled, not compiled, the older solver"),
     "mesh": Benchmark("benchmarks.mesh", "the unbiased program on finer and finer grids: time, value, verified gap"),
     "mutations": Benchmark("benchmarks.mutations", "the package broken on purpose: which claims and tests notice"),
     "randomizers": Benchmark("benchmarks.randomizers", "every randomizer at equal epsilon, beside the proven optimum"),

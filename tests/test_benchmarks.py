@@ -294,6 +294,13 @@ def test_labels_proves_every_answer_and_leaves_a_picture(runs):
     assert has_picture("labels", runs)
 
 
+def test_many_proves_every_answer_of_every_form(runs):
+    rows = rows_of("many", runs)
+    assert all(row["proven"] == row["count"] and row["gap"] <= 1e-9 for row in rows)
+    assert {row["form"] for row in rows} >= {"numpy and LAPACK", "the older solver"}
+    assert has_picture("many", runs)
+
+
 def test_frontier_ends_are_what_they_are_called_and_less_bias_costs_variance(runs):
     rows = rows_of("frontier", runs)
     assert all(row["proven"] and row["gap"] <= frontier.REQUIRED_GAP for row in rows)
