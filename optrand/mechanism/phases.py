@@ -101,6 +101,11 @@ class Phases:
         """Mass of all columns: the length of the path."""
         return self.times[-1]
 
+    @property
+    def row_total(self) -> int:
+        """Total of a row of the mechanism's table: that of the weights of all phases."""
+        return self.ratio.denominator * self.total + (self.ratio.numerator - self.ratio.denominator) * self.delay
+
     @cached_property
     def passing(self) -> tuple[int, ...]:
         """Time at which the end of the interval passes each label; the beginning passes it :attr:`delay` later."""
