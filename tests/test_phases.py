@@ -146,3 +146,50 @@ def test_what_has_no_monotone_path_is_refused():
     for theta in (-1, small().delay, 0.5):
         with pytest.raises(InvalidInput, match="theta"):
             small().bins(theta)
+
+
+@pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "response"])
+def test_the_output_of_an_optimum_has_one_mean_and_one_variance_at_all_phases(name):
+    mechanism = MECHANISMS[name]
+    found, ratio, prior = phases_of(mechanism), float(mechanism.ratio), mechanism.problem.prior
+    mean = prior @ mechanism.labels
+    square = 2 * optrand.certify(mechanism).upper + prior @ (mechanism.labels - mean) ** 2
+    below = np.concatenate(([0], np.cumsum(prior)))
+    for start, _ in pieces(found):
+        bins = found.bins(start)
+        likely = (1 + (ratio - 1) * (below[bins.last + 1] - below[bins.first])) / (len(bins) + ratio - 1)
+        assert likely.sum() == pytest.approx(1)
+        apart = bins.outputs - mean
+        assert likely @ apart == pytest.approx(0, abs=1e-6 * np.sqrt(square))
+        assert likely @ apart**2 == pytest.approx(square, rel=1e-6)
+
+
+def test_borders_and_outputs_of_many_labels_move_as_a_geodesic():
+    """801 labels, a smooth prior: rates of change between two phases against the printed ones, to 1e-3 and to 4 %."""
+    labels, step = np.linspace(0, 1, 801, retstep=True)
+    shape = 0.3 + np.exp(-0.5 * ((labels - 0.35) / 0.2) ** 2)
+    prior = shape / shape.sum()
+    mechanism = optrand.tabulate(optrand.solve(optrand.unbiased_regression(labels, prior, 1.0)))
+    found, gain = phases_of(mechanism), float(mechanism.ratio) - 1
+    passing, times, delay = (
+        np.array([float(Fraction(found.ratio.denominator * time, found.row_total)) for time in given])
+        for given in (found.passing, found.times, [found.delay])
+    )
+    middles, below = (times[1:] + times[:-1]) / 2, np.concatenate(([0], np.cumsum(prior)))
+
+    def state(theta):
+        moments = np.arange(theta, times[-1], delay[0])
+        return np.interp(moments[:-1], passing, labels), np.interp(moments, middles, found.outputs)
+
+    apart, last = 0.03 * delay[0], times[-1] % delay[0]
+    assert 0.2 < last / delay[0] < 0.8
+    for low, high in ((0, last), (last, delay[0])):
+        for theta in np.linspace(low + 2 * apart, high - 2 * apart, 15):
+            (before, behind), (borders, outputs), (after, ahead) = map(state, (theta - apart, theta, theta + apart))
+            gaps = np.diff(outputs)
+            np.testing.assert_allclose((after - before) / (2 * apart), gain * gaps, rtol=1e-3)
+            cuts = np.interp(borders, np.append(labels - step / 2, labels[-1] + step / 2), below)
+            weights = 1 + gain * np.diff(cuts, prepend=0, append=1)
+            pushed = np.interp(borders, labels, prior / step) * gaps**2
+            expected = gain**2 / 2 * (np.append(pushed, 0) + np.insert(pushed, 0, 0))
+            np.testing.assert_allclose(weights * (ahead - behind) / (2 * apart), expected, rtol=0.04)
