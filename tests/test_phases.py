@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from words import GivenWords
 
 import optrand
 from optrand.closed_forms import debiased_rr, gap_response, rr_with_prior
@@ -100,13 +101,13 @@ def test_all_draws_counted_have_the_probabilities_of_the_table(monkeypatch):
     for row in range(3):
         counts = defaultdict(Fraction)
         for number in range(total):
-            answers = range(low * len(found.bins(_phase(found, number, low, more))) + more)
-            for answer in answers:
-                given = iter((number, answer))
-                bounds = []
-                monkeypatch.setattr(module, "_below", lambda bound, _, g=given, b=bounds: b.append(bound) or next(g))
-                counts[found._drawn(row, SeededEntropy(0))] += Fraction(1, total * len(answers))
-                assert bounds == [total, len(answers)]
+            most = low * len(found.bins(_phase(found, number, low, more))) + more
+            given = iter((np.full(most, number, dtype=object), np.arange(most).astype(object)))
+            bounds = []
+            monkeypatch.setattr(module, "_below", lambda bound, _, g=given, b=bounds: b.append(set(bound)) or next(g))
+            for output in found._drawn(np.full(most, row), SeededEntropy(0)).tolist():
+                counts[output] += Fraction(1, total * most)
+            assert bounds == [{total}, {most}]
         expected = {v: Fraction(w, total) for v, w in zip(found.outputs.tolist(), table[row].tolist(), strict=True)}
         assert counts == expected
 
@@ -115,14 +116,22 @@ def _phase(found: Phases, number: int, low: int, more: int) -> int:
     return number // low % found.delay if number < low * found.total else (number - low * found.total) // more
 
 
-def test_uniform_numbers_of_any_size_are_uniform():
-    source = SeededEntropy(3)
-    for bound in (1, 7, 2**64, 3 * 2**90):
-        drawn = [module._below(bound, source) for _ in range(2_000)]
-        assert 0 <= min(drawn) <= max(drawn) < bound
-        shares = np.histogram([float(Fraction(x, bound)) for x in drawn], 4, (0, 1))[0] / 2_000
+def test_uniform_numbers_of_any_size_are_uniform_each_below_its_own_bound():
+    source, bounds = SeededEntropy(3), (1, 7, 2**64, 3 * 2**90)
+    drawn = module._below(np.array(bounds * 2_000, dtype=object), source).reshape(2_000, 4).T.tolist()
+    for bound, numbers in zip(bounds, drawn, strict=True):
+        assert 0 <= min(numbers) <= max(numbers) < bound
+        shares = np.histogram([float(Fraction(x, bound)) for x in numbers], 4, (0, 1))[0] / 2_000
         if bound > 10:
             assert np.abs(shares - 0.25).max() < 0.05
+
+
+def test_uniform_numbers_of_few_bits_are_exactly_uniform():
+    # All pairs of words of 2 bits: 15 of 16 numbers are taken modulo 5, and the last one is drawn again.
+    for first, second in np.ndindex(4, 4):
+        number, again = 4 * first + second, [first, second] == [3, 3]
+        drawn = module._below(np.array([5], dtype=object), GivenWords(2, [first, second, *[0, 1] * again]))
+        assert drawn.tolist() == [1 if again else number % 5]
 
 
 def test_samples_have_the_means_of_the_labels():
