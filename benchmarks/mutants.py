@@ -474,6 +474,20 @@ RESPONSE = (
             "B23 Appendix G.3: figures",
         ),
     ),
+    Mutation(
+        "costs of bins for paths are not clamped below",
+        "solvers/bins/costs.py",
+        "np.minimum(gap, anchor - self.least_output[first] + offset, out=gap)",
+        "pass",
+        ("test_rr_on_bins.py",),
+    ),
+    Mutation(
+        "nodes within a block are not compared",
+        "solvers/bins/monge.py",
+        "better = offer(nodes[1:], found, inner)",
+        "pass",
+        ("test_rr_on_bins.py",),
+    ),
 )
 
 MECHANISMS = (

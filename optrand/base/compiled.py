@@ -25,7 +25,8 @@ def _decorator() -> Callable[..., Any] | None:
     # Sums may be reordered; infinities and NaNs keep their meaning.
     relaxed = {"contract", "reassoc", "nsz"}
     decorator: Callable[..., Any] = numba.njit(cache=True, error_model="numpy", fastmath=relaxed, nogil=True)
-    return None if numba.config.DISABLE_JIT else decorator
+    off: bool = numba.config.DISABLE_JIT  # type: ignore[attr-defined,unused-ignore]
+    return None if off else decorator
 
 
 _NUMBA = _decorator()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optrand.closed_forms import gap_response, gap_response_is_optimal, rr_with_prior
+from optrand.certificates.certificate import lower_bound
+from optrand.certificates.quick import quick_gap
+from optrand.closed_forms import debiased_rr, gap_response, gap_response_is_optimal, rr_with_prior
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model import losses
 from optrand.model.outputs import Grid
@@ -15,7 +18,10 @@ from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.failures import GuardedSolver
 
-__all__ = ["ClosedForm", "gap_response_within"]
+__all__ = ["ClosedForm", "debiased_rr_within", "gap_response_within"]
+
+PROVEN = 1e-12
+"""A closed form within this share of its bound is the answer."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,24 @@ def gap_response_within(problem: Problem) -> Solution | None:
     outputs = found.randomizer.outputs
     inside = problem.outputs.low <= outputs[0] and outputs[-1] <= problem.outputs.high
     return replace(found, problem=problem) if inside and found.dual is not None else None
+
+
+def debiased_rr_within(problem: Problem) -> Solution | None:
+    """Debiased randomized response where its dual proves it optimal: from some epsilon on it always is."""
+    if not problem.unbiased or math.expm1(problem.epsilon) < problem.k:
+        return None
+    try:
+        found = debiased_rr(problem.labels, problem.epsilon, prior=problem.prior)
+    except InvalidInput:
+        return None
+    outputs = found.randomizer.outputs
+    inside = problem.outputs.low <= outputs[0] and outputs[-1] <= problem.outputs.high
+    if not inside or found.dual is None:
+        return None
+    value, dual, found = found.value, found.dual, replace(found, problem=problem)
+    if quick_gap(found) <= PROVEN:
+        return found
+    return found if lower_bound(problem, dual) >= value - PROVEN * value else None
 
 
 def _best_is_a_gap(problem: Problem) -> bool:

@@ -99,10 +99,12 @@ class Reduction:
         found, whole : Solution
             To the reduced problem, and to the whole one.
         """
+        if self.value is not None or found.problem is self.problem:
+            return None
         # Of labels next to the largest floats the value may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
             value, spent = found.value, whole.problem.sign * (whole.value - found.value)
-        if self.value is not None or found.problem is self.problem or not SPENT * abs(value) < spent < np.inf:
+        if not SPENT * abs(value) < spent < np.inf:
             return None
         closer = Reduction(self.problem, value)
         return closer if (closer.kept != self.kept).any() else None

@@ -58,7 +58,7 @@ class Arcs(NamedTuple):
 
 
 class Factors(NamedTuple):
-    """Cholesky's factor of the band, its inverse times the border, the inverse of what is left; whether it went well."""
+    """Cholesky's factor of the band, its inverse times the border, the inverse of what is left; and success."""
 
     band: Floats
     beside: Floats
@@ -68,8 +68,8 @@ class Factors(NamedTuple):
 
 def _node_sums(first: Indices, end: Indices, amounts: Floats, size: int) -> Floats:
     """At each node the amounts of the arcs that end there, less those that begin there."""
-    sums: Floats = np.bincount(end, amounts, size) - np.bincount(first, amounts, size)
-    return sums
+    sums = np.bincount(end, amounts, size) - np.bincount(first, amounts, size)
+    return sums.astype(np.float64, copy=False)
 
 
 def _running_maximum(values: Floats) -> Floats:
@@ -111,13 +111,14 @@ def _assembled(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> tupl
     ends = arcs.first, arcs.end
     sums = [np.bincount(ends[0], x, k + 1) + np.bincount(ends[1], x, k + 1) for x in (slopes, mixed, costs)]
     i = arcs.inside
-    band = -np.bincount(arcs.spots, np.concatenate((slopes[i], mixed[i], mixed[i], costs[i])), size * width)
+    entries = np.concatenate((slopes[i], mixed[i], mixed[i], costs[i]))
+    band: Floats = -np.bincount(arcs.spots, entries, size * width).astype(np.float64, copy=False)
     at = 2 * width * arcs.places[arcs.nodes]
     band[at], band[at + 1], band[at + width] = (x[arcs.nodes] for x in sums)
     i = arcs.beside
-    border = -np.bincount(
-        arcs.borders, np.concatenate((slopes[i], mixed[i], mixed[i], costs[i])), stars * (size + stars)
-    ).reshape(stars, size + stars)
+    entries = np.concatenate((slopes[i], mixed[i], mixed[i], costs[i]))
+    border: Floats = -np.bincount(arcs.borders, entries, stars * (size + stars)).astype(np.float64, copy=False)
+    border = border.reshape(stars, size + stars)
     corner = np.tril(border[:, size:], -1)
     corner += corner.T
     at = 2 * (arcs.places[arcs.stars] - banded)
@@ -309,8 +310,8 @@ def path(before: Floats, slopes: Floats, costs: Floats) -> tuple[Indices, Indice
     weights = np.where(square > 0, mass + FAINT, 1e-30)
     left, right = isotonic(np.minimum(one, other), weights), isotonic(np.maximum(one, other), weights)
     each = np.arange(k)
-    high = np.searchsorted(left, np.maximum(left, right), side="right").astype(np.int64)
-    high = np.maximum(running_maximum(high), each + 1)
+    beyond = np.searchsorted(left, np.maximum(left, right), side="right").astype(np.float64)
+    high = np.maximum(running_maximum(beyond).astype(np.int64), each + 1)
     low = np.ones(k, np.int64)
     low[1:] = np.maximum(high[:-1], each[1:] + 1)
     high = np.maximum(high, low)
@@ -436,7 +437,7 @@ def factored(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> Factor
         if band.shape[0]:
             beside = np.ascontiguousarray(forward(band, beside))
             corner = corner - np.ascontiguousarray(beside.T) @ beside
-        corner = np.linalg.inv(corner)
+        corner = np.linalg.inv(corner).astype(np.float64)
     return Factors(band, beside, corner, well)
 
 
@@ -447,14 +448,16 @@ def solved(arcs: Arcs, factors: Factors, slopes: Floats, costs: Floats) -> tuple
     at = 2 * arcs.places[1:k]
     right = np.empty((2 * (k - 1), 1))
     right[at, 0], right[at + 1, 0] = slopes[1:k], costs[1:k]
+    inverse, beside = np.ascontiguousarray(factors.inverse), np.ascontiguousarray(factors.beside)
     if size:
         near = np.ascontiguousarray(forward(factors.band, right[:size]))
         if size < right.size:
-            right[size:] = factors.inverse @ (right[size:] - np.ascontiguousarray(factors.beside.T) @ near)
-            near = near - factors.beside @ right[size:]
+            left = right[size:] - np.ascontiguousarray(beside.T) @ near
+            right[size:] = inverse @ np.ascontiguousarray(left)
+            near = near - beside @ np.ascontiguousarray(right[size:])
         right[:size] = backward(factors.band, near)
     else:
-        right = factors.inverse @ right
+        right = inverse @ right
     slope, cost = np.zeros(k + 1), np.zeros(k + 1)
     slope[1:k], cost[1:k] = right[at, 0], right[at + 1, 0]
     return slope, cost

@@ -24,9 +24,10 @@ from optrand.model.outputs import Line
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
-from optrand.solvers.failures import GuardedSolver
+from optrand.solvers.closed_form import debiased_rr_within
 from optrand.solvers.dual_repair import relative_gap
-from optrand.solvers.flow.solver import Flow
+from optrand.solvers.failures import GuardedSolver
+from optrand.solvers.flow.solver import Flow, refuse_close_labels
 from optrand.solvers.reduced_dual import kernel
 
 __all__ = ["ReducedDual"]
@@ -43,8 +44,17 @@ ENOUGH = 1e-9
 UNTOLD = 1e-5
 """Relative gaps below this, in floats, may be less."""
 
+HEAVY = 4.0
+"""Labels of more than so many times the mean prior, and gaps as wide, are not merged with their neighbours."""
+
+WORK = 1e8, 4e4
+"""Operations of a factor, and those for each label, at most; a path that needs more is none."""
+
 LEAST = 1e-18
 """Gap of the finest level, at least."""
+
+SHRUNK = 0.9
+"""A coarser level with more than this share of the nodes is none."""
 
 EXACT = 1e-11
 """Errors of equations at the end of a level, in the unit of the kernel."""
@@ -61,6 +71,8 @@ class Rung(NamedTuple):
         Labels of the coarsest level, at most; there all intervals are arcs.
     firm : float
         The gap of a coarse level of ``k`` labels is ``firm / k**2``, and 1e-4 at most.
+    floor : float
+        Share of the prior that coarse levels spread evenly: of labels without any, their answers would tell nothing.
     gap : float
         That of the finest level, as a share of what is to be minimised.
     """
@@ -68,10 +80,11 @@ class Rung(NamedTuple):
     reach: int = 2
     fewest: int = 24
     firm: float = 0.003
+    floor: float = 1e-5
     gap: float = 1e-15
 
 
-LADDER = (Rung(), Rung(3, 32, 3e-5), Rung(4, 64, 1e-6), Rung(8, 128, 1e-8))
+LADDER = (Rung(), Rung(3, 32, 3e-5, 1e-6), Rung(4, 64, 1e-6, 1e-8), Rung(8, 128, 1e-8, 1e-10))
 """Ever wider and firmer descents."""
 
 
@@ -110,11 +123,22 @@ class ReducedDual(GuardedSolver):
         squared = problem.loss == losses.squared and problem.unbiased
         return squared and isinstance(problem.outputs, Line) and problem.k > 1
 
+    def _check(self, problem: Problem) -> None:
+        """Refuse as well labels that are too close together."""
+        super()._check(problem)
+        refuse_close_labels(problem)
+
     def _solution(self, problem: Problem) -> Solution:
+        response = debiased_rr_within(problem)
+        if response:
+            return response
         reduced = Reduced(problem)
         best, least, steps = None, math.inf, 0
         for rung in LADDER:
-            found, count = reduced.solution(rung)
+            try:
+                found, count = reduced.solution(rung)
+            except np.linalg.LinAlgError:
+                continue
             steps += count
             gap = math.inf if found is None else self._gap(found)
             if gap < least:
@@ -126,7 +150,6 @@ class ReducedDual(GuardedSolver):
             if best is None or not least <= self._gap(flow):
                 return flow
         return Solution(problem, best.randomizer, best.dual, Stats(repr(self), iterations=steps, status="solved"))
-
 
     def _gap(self, solution: Solution) -> float:
         """The proven gap in floats, or, where they do not tell, by the exact bound."""
@@ -157,19 +180,27 @@ class Level(NamedTuple):
 
     @property
     def coarser(self) -> Level:
-        """Every second node and the last one."""
+        """Every second node, the last one, and those beside heavy labels and in wide gaps."""
         size = self.before.size
-        kept = np.append(np.arange(0, size - 1, 2), size - 1)
+        mass, each = np.diff(self.before), np.arange(size)
+        heavy = mass > HEAVY * mass.mean()
+        forced = self.gaps > HEAVY * self.gaps.mean()
+        forced[0] = True
+        forced[:-1] |= heavy
+        forced[1:] |= heavy
+        kept = np.flatnonzero((each - np.maximum.accumulate(np.where(forced, each, 0))) % 2 == 0)
+        if kept[-1] != size - 1:
+            kept = np.append(kept, size - 1)
         before = self.before[kept]
-        left = np.minimum(np.arange(size) // 2, kept.size - 2)
+        left = np.minimum(np.searchsorted(kept, each, side="right") - 1, kept.size - 2)
         step = before[left + 1] - before[left]
-        even = (np.arange(size) - kept[left]) / (kept[left + 1] - kept[left])
+        even = (each - kept[left]) / (kept[left + 1] - kept[left])
         share = np.where(step > 0, (self.before - before[left]) / np.where(step > 0, step, 1.0), even)
-        gaps = np.bincount(left, self.gaps * (1 - share), kept.size) + np.bincount(
-            left + 1, self.gaps * share, kept.size
-        )
+        gaps: Floats = np.zeros(kept.size)
+        gaps += np.bincount(left, self.gaps * (1 - share), kept.size)
+        gaps += np.bincount(left + 1, self.gaps * share, kept.size)
         gaps[0] = gaps[-1] = 0.0
-        return Level(before, gaps, left, share)
+        return Level(before, gaps, left.astype(np.int64), share)
 
     def prolonged(self, sums: Floats) -> Floats:
         """Sums of the finer level."""
@@ -196,12 +227,18 @@ class Reduced:
     @cached_property
     def offsets(self) -> Floats:
         """Labels less their mean."""
-        return (self.problem.labels - self.problem.labels[0]) - self.mean
+        offsets: Floats = (self.problem.labels - self.problem.labels[0]) - self.mean
+        return offsets
 
     @cached_property
     def finest(self) -> Level:
         """All nodes."""
-        before = np.append(0.0, np.cumsum(self.problem.prior))
+        return self.level(0.0)
+
+    def level(self, floor: float) -> Level:
+        """All nodes, where a share of the prior is spread evenly."""
+        k, prior = self.problem.k, self.problem.prior / self.total
+        before = np.append(0.0, np.cumsum((1 - floor) * prior + floor / k))
         before /= before[-1]
         gaps = np.concatenate(([0.0], np.diff(self.problem.labels) / self.unit, [0.0]))
         return Level(before, gaps, np.zeros(0, np.int64), np.zeros(0))
@@ -221,10 +258,13 @@ class Reduced:
         return max(0.0, 1 - variance / self.unit**2)
 
     def solution(self, rung: Rung) -> tuple[Solution | None, int]:
-        """A claim by one descent, and the number of steps; none where floats gave out."""
-        levels = [self.finest]
+        """A claim by one descent, and the number of steps; none where floats gave out, or there is no path."""
+        levels = [self.level(rung.floor)]
         while levels[-1].before.size - 1 > rung.fewest:
-            levels.append(levels[-1].coarser)
+            coarser = levels[-1].coarser
+            if coarser.before.size > SHRUNK * levels[-1].before.size:
+                break
+            levels.append(coarser)
         excess = 1 / math.expm1(self.problem.epsilon)
         steps, slopes, costs = 0, np.zeros(0), np.zeros(0)
         for number in range(len(levels) - 1, -1, -1):
@@ -239,7 +279,11 @@ class Reduced:
                 low, high = kernel.strip_around(near_low, near_high, rung.reach)
                 places, stars = kernel.phase_order(near_low, near_high, low, high, MOST)
             arcs = kernel.arcs_of(low, high, places, stars)
+            if arcs.banded * arcs.width**2 > WORK[0] + WORK[1] * k:
+                return None, steps
             gap = min(1e-4, rung.firm / k**2) if number else max(LEAST, rung.gap * self.share)
+            if not number:
+                before = self.finest.before
             slopes, costs, mass, slack, count = kernel.interior_point(arcs, before, gaps, excess, gap, EXACT)
             steps += abs(count)
         if not (np.isfinite(slopes).all() and np.isfinite(costs).all() and np.isfinite(mass).all()):
