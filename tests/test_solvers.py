@@ -117,7 +117,7 @@ def test_the_dispatch_is_as_documented() -> None:
         return type(solvers.choose(problem)).__name__
 
     assert name(KINDS["classification"](1.0)) == "ClosedForm"
-    assert name(KINDS["line unbiased"](EPSILON)) == "Flow"
+    assert name(KINDS["line unbiased"](EPSILON)) == "ReducedDual"
     assert name(KINDS["line unbiased"](0.5)) == "ClosedForm"
     assert name(KINDS["interval penalised"](1.0)) == "Flow"
     assert name(KINDS["interval free"](1.0)) == name(KINDS["line poisson"](1.0)) == "BinPath"

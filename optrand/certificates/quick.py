@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from optrand.model import losses
 from optrand.model.kept import content, kept
-from optrand.model.outputs import Grid
+from optrand.model.outputs import Grid, Line
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual, Solution
 
@@ -90,7 +90,8 @@ def quick_gap(solution: Solution) -> float:
     proven; the loss is that of the randomizer before the last rounding errors are taken out of it.
     """
     problem, dual, arcs = solution.problem, solution.dual, solution.randomizer.arcs
-    if dual is None or arcs is None or problem.loss != losses.squared or not problem.unbiased:
+    squared = problem.loss == losses.squared and problem.unbiased and isinstance(problem.outputs, Line)
+    if dual is None or arcs is None or not squared:
         return math.inf
     ratio, middle = np.longdouble(math.exp(problem.epsilon)), problem.labels[problem.k // 2]
     masses, outputs = arcs.masses.astype(np.longdouble), (arcs.outputs.astype(np.longdouble) - middle) + arcs.rests
