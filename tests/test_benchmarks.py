@@ -94,7 +94,7 @@ def test_every_benchmark_ends_well_and_prints_a_table(runs, name):
 def test_the_pictures_of_the_readme_are_small_and_of_proven_answers(runs):
     rows = rows_of("readme", runs)
     folder = runs("readme")[1] / "readme-smoke"
-    assert [row["picture"] for row in rows] == ["shape", "proof", "time"]
+    assert [row["picture"] for row in rows] == ["shape", "proof", "phases", "time"]
     for row in rows:
         assert row["right"], row
         assert row["gap"] <= mesh.OUR_GAP, row

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from words import GivenWords
 
 import optrand
 from optrand.closed_forms import debiased_rr, gap_response, rr_with_prior
@@ -100,13 +101,13 @@ def test_all_draws_counted_have_the_probabilities_of_the_table(monkeypatch):
     for row in range(3):
         counts = defaultdict(Fraction)
         for number in range(total):
-            answers = range(low * len(found.bins(_phase(found, number, low, more))) + more)
-            for answer in answers:
-                given = iter((number, answer))
-                bounds = []
-                monkeypatch.setattr(module, "_below", lambda bound, _, g=given, b=bounds: b.append(bound) or next(g))
-                counts[found._drawn(row, SeededEntropy(0))] += Fraction(1, total * len(answers))
-                assert bounds == [total, len(answers)]
+            most = low * len(found.bins(_phase(found, number, low, more))) + more
+            given = iter((np.full(most, number, dtype=object), np.arange(most).astype(object)))
+            bounds = []
+            monkeypatch.setattr(module, "_below", lambda bound, _, g=given, b=bounds: b.append(set(bound)) or next(g))
+            for output in found._drawn(np.full(most, row), SeededEntropy(0)).tolist():
+                counts[output] += Fraction(1, total * most)
+            assert bounds == [{total}, {most}]
         expected = {v: Fraction(w, total) for v, w in zip(found.outputs.tolist(), table[row].tolist(), strict=True)}
         assert counts == expected
 
@@ -115,14 +116,22 @@ def _phase(found: Phases, number: int, low: int, more: int) -> int:
     return number // low % found.delay if number < low * found.total else (number - low * found.total) // more
 
 
-def test_uniform_numbers_of_any_size_are_uniform():
-    source = SeededEntropy(3)
-    for bound in (1, 7, 2**64, 3 * 2**90):
-        drawn = [module._below(bound, source) for _ in range(2_000)]
-        assert 0 <= min(drawn) <= max(drawn) < bound
-        shares = np.histogram([float(Fraction(x, bound)) for x in drawn], 4, (0, 1))[0] / 2_000
+def test_uniform_numbers_of_any_size_are_uniform_each_below_its_own_bound():
+    source, bounds = SeededEntropy(3), (1, 7, 2**64, 3 * 2**90)
+    drawn = module._below(np.array(bounds * 2_000, dtype=object), source).reshape(2_000, 4).T.tolist()
+    for bound, numbers in zip(bounds, drawn, strict=True):
+        assert 0 <= min(numbers) <= max(numbers) < bound
+        shares = np.histogram([float(Fraction(x, bound)) for x in numbers], 4, (0, 1))[0] / 2_000
         if bound > 10:
             assert np.abs(shares - 0.25).max() < 0.05
+
+
+def test_uniform_numbers_of_few_bits_are_exactly_uniform():
+    # All pairs of words of 2 bits: 15 of 16 numbers are taken modulo 5, and the last one is drawn again.
+    for first, second in np.ndindex(4, 4):
+        number, again = 4 * first + second, [first, second] == [3, 3]
+        drawn = module._below(np.array([5], dtype=object), GivenWords(2, [first, second, *[0, 1] * again]))
+        assert drawn.tolist() == [1 if again else number % 5]
 
 
 def test_samples_have_the_means_of_the_labels():
@@ -146,3 +155,50 @@ def test_what_has_no_monotone_path_is_refused():
     for theta in (-1, small().delay, 0.5):
         with pytest.raises(InvalidInput, match="theta"):
             small().bins(theta)
+
+
+@pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "response"])
+def test_the_output_of_an_optimum_has_one_mean_and_one_variance_at_all_phases(name):
+    mechanism = MECHANISMS[name]
+    found, ratio, prior = phases_of(mechanism), float(mechanism.ratio), mechanism.problem.prior
+    mean = prior @ mechanism.labels
+    square = 2 * optrand.certify(mechanism).upper + prior @ (mechanism.labels - mean) ** 2
+    below = np.concatenate(([0], np.cumsum(prior)))
+    for start, _ in pieces(found):
+        bins = found.bins(start)
+        likely = (1 + (ratio - 1) * (below[bins.last + 1] - below[bins.first])) / (len(bins) + ratio - 1)
+        assert likely.sum() == pytest.approx(1)
+        apart = bins.outputs - mean
+        assert likely @ apart == pytest.approx(0, abs=1e-6 * np.sqrt(square))
+        assert likely @ apart**2 == pytest.approx(square, rel=1e-6)
+
+
+def test_borders_and_outputs_of_many_labels_move_as_a_geodesic():
+    """801 labels, a smooth prior: rates of change between two phases against the printed ones, to 1e-3 and to 4 %."""
+    labels, step = np.linspace(0, 1, 801, retstep=True)
+    shape = 0.3 + np.exp(-0.5 * ((labels - 0.35) / 0.2) ** 2)
+    prior = shape / shape.sum()
+    mechanism = optrand.tabulate(optrand.solve(optrand.unbiased_regression(labels, prior, 1.0)))
+    found, gain = phases_of(mechanism), float(mechanism.ratio) - 1
+    passing, times, delay = (
+        np.array([float(Fraction(found.ratio.denominator * time, found.row_total)) for time in given])
+        for given in (found.passing, found.times, [found.delay])
+    )
+    middles, below = (times[1:] + times[:-1]) / 2, np.concatenate(([0], np.cumsum(prior)))
+
+    def state(theta):
+        moments = np.arange(theta, times[-1], delay[0])
+        return np.interp(moments[:-1], passing, labels), np.interp(moments, middles, found.outputs)
+
+    apart, last = 0.03 * delay[0], times[-1] % delay[0]
+    assert 0.2 < last / delay[0] < 0.8
+    for low, high in ((0, last), (last, delay[0])):
+        for theta in np.linspace(low + 2 * apart, high - 2 * apart, 15):
+            (before, behind), (borders, outputs), (after, ahead) = map(state, (theta - apart, theta, theta + apart))
+            gaps = np.diff(outputs)
+            np.testing.assert_allclose((after - before) / (2 * apart), gain * gaps, rtol=1e-3)
+            cuts = np.interp(borders, np.append(labels - step / 2, labels[-1] + step / 2), below)
+            weights = 1 + gain * np.diff(cuts, prepend=0, append=1)
+            pushed = np.interp(borders, labels, prior / step) * gaps**2
+            expected = gain**2 / 2 * (np.append(pushed, 0) + np.insert(pushed, 0, 0))
+            np.testing.assert_allclose(weights * (ahead - behind) / (2 * apart), expected, rtol=0.04)

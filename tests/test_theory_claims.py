@@ -117,6 +117,8 @@ HOLD = {
         "Algorithm 1: closed form",
         "Algorithm 1: closed form elsewhere",
         "Algorithm 1: gaps",
+        "Theorem 6: delay",
+        "Theorem 6: phases",
         "Theorem 6: outputs",
         "Claim 11: on a grid",
         "Claim 12",

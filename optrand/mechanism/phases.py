@@ -15,17 +15,20 @@ from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.validation import Floats, frozen, integer
 from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.arcs import Indices
-from optrand.sampling.drawing import LabelIndex
+from optrand.sampling.drawing import LabelIndex, Rows, blocks
 from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 
 __all__ = ["Bins", "Phases", "phases_of"]
+
+Integers = NDArray[np.object_]
+"""Array of integers of any size."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +104,11 @@ class Phases:
         """Mass of all columns: the length of the path."""
         return self.times[-1]
 
+    @property
+    def row_total(self) -> int:
+        """Total of a row of the mechanism's table: that of the weights of all phases."""
+        return self.ratio.denominator * self.total + (self.ratio.numerator - self.ratio.denominator) * self.delay
+
     @cached_property
     def passing(self) -> tuple[int, ...]:
         """Time at which the end of the interval passes each label; the beginning passes it :attr:`delay` later."""
@@ -158,17 +166,20 @@ class Phases:
         if (rows < 0).any():
             raise InvalidInput("at least one value is not a label of the mechanism")
         source = SystemEntropy() if source is None else source
-        drawn = np.array([self._drawn(row, source) for row in rows.tolist()])
-        return drawn.reshape(given.shape)
+        drawn = [self._drawn(rows[block], source) for block in blocks(rows.size)]
+        return np.concatenate(drawn).reshape(given.shape)
 
-    def _drawn(self, row: int, source: EntropySource) -> float:
+    def _drawn(self, rows: Rows, source: EntropySource) -> Floats:
         low, more = self.ratio.denominator, self.ratio.numerator - self.ratio.denominator
-        number = _below(low * self.total + more * self.delay, source)
-        theta = number // low % self.delay if number < low * self.total else (number - low * self.total) // more
-        bins = self.bins(theta)
-        answer = _below(low * len(bins) + more, source)
-        own = int(np.searchsorted(bins.last, row))
-        return float(bins.outputs[own if answer < more else (answer - more) // low])
+        on_path = low * self.total
+        number = _below(np.full(rows.size, self.row_total, dtype=object), source)
+        theta = np.where(number < on_path, number // low % self.delay, (number - on_path) // more)
+        answer = _below(low * -((theta - self.total) // self.delay) + more, source)
+        # The label's own bin is the one that its end passes within the delay before.
+        own = -((theta - np.array(self.passing, dtype=object)[rows]) // self.delay)
+        times = theta + np.where(answer < more, own, (answer - more) // low) * self.delay
+        drawn: Floats = self.outputs[np.searchsorted(np.array(self.times, dtype=object), times, side="right") - 1]
+        return drawn
 
 
 def phases_of(mechanism: Mechanism) -> Phases:
@@ -188,14 +199,15 @@ def phases_of(mechanism: Mechanism) -> Phases:
     return Phases(mechanism.labels, arcs.first[order], arcs.last[order], outputs, masses, mechanism.ratio)
 
 
-def _below(bound: int, source: EntropySource) -> int:
-    """Uniform integer below a bound of any size, exactly."""
+def _below(bounds: Integers, source: EntropySource) -> Integers:
+    """Independent uniform integers below bounds of any size, exactly."""
     width = checked_width(source)
-    words = -(-bound.bit_length() // width)
-    last = (1 << (width * words)) // bound * bound
-    while True:
-        number = 0
-        for word in checked_words(source, words).tolist():
-            number = number << width | word
-        if number < last:
-            return number % bound
+    words = -(-max(bounds).bit_length() // width)
+    limits = (1 << (width * words)) // bounds * bounds
+    numbers, open_ = np.zeros(bounds.size, dtype=object), np.arange(bounds.size)
+    while open_.size:
+        drawn = checked_words(source, open_.size * words).reshape(open_.size, words).astype(object)
+        numbers[open_] = sum(drawn[:, place] << width * (words - 1 - place) for place in range(words))
+        open_ = open_[numbers[open_] >= limits[open_]]
+    numbers %= bounds
+    return numbers
