@@ -79,7 +79,7 @@ def readings(smoke: bool, *, old: bool) -> list[dict[str, Any]]:
 
 def _one(problem: Problem, form: str, solver: Solver | None) -> dict[str, Any]:
     """Median of up to five solves after one that is not counted."""
-    times, solution = [], solve(problem, solver)
+    times, solution = list[float](), solve(problem, solver)
     while len(times) < 5 and sum(times) < PATIENCE:
         start = time.process_time()
         solution = solve(problem, solver)
