@@ -18,7 +18,10 @@ from optrand.model.problem import Problem, unbiased_regression
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
 
-__all__ = ["gap_response", "gap_response_is_optimal"]
+__all__ = ["condition_holds", "gap_response", "gap_response_is_optimal"]
+
+CLEAR = 1e-9
+"""Sides that differ by more than this share of their sum are told apart in floats, which are right to some 1e-15."""
 
 OPTIMAL = "optimal"
 """Status where the condition of optimality holds."""
@@ -109,13 +112,16 @@ def gap_response_is_optimal(labels: ArrayLike, prior: ArrayLike, epsilon: float)
     >>> [gap_response_is_optimal(range(5), [0.2] * 5, math.log(8 / 3) + shift) for shift in (-1e-9, 1e-9)]
     [True, False]
     """
-    return _holds(unbiased_regression(labels, prior, epsilon))
+    return condition_holds(unbiased_regression(labels, prior, epsilon))
 
 
-def _holds(problem: Problem) -> bool:
-    """Whether the condition of :func:`gap_response_is_optimal` holds."""
+def condition_holds(problem: Problem) -> bool:
+    """Whether the condition of :func:`gap_response_is_optimal` holds for the labels, prior and epsilon of a problem."""
     if problem.k < 3:
         return True
+    clear = _clearly(problem)
+    if clear is not None:
+        return clear
     parts = scaled(problem.prior, places(problem.prior))
     total = sum(parts)
     below, above = Fraction(parts[0], total), Fraction(parts[-1], total)
@@ -128,6 +134,18 @@ def _holds(problem: Problem) -> bool:
         if left > 0 and left**2 > 4 * a_above * b_above:
             return False
     raise AssertionError
+
+
+def _clearly(problem: Problem) -> bool | None:
+    """The condition in floats; None where its sides are too close for them."""
+    excess, total = math.expm1(problem.epsilon), math.fsum(problem.prior)
+    below, above = float(problem.prior[0]) / total, float(problem.prior[-1]) / total
+    inner = math.fsum(problem.prior[1:-1]) / total
+    a, b = (1 + excess + excess * excess * end * (1 - end) for end in (below, above))
+    left, right = excess * inner * excess * inner + a + b - 1, 2 * math.sqrt(a) * math.sqrt(b)
+    if not abs(left - right) > CLEAR * (left + right):
+        return None
+    return left < right
 
 
 def _sides(ratio: Fraction, below: Fraction, above: Fraction, inner: Fraction) -> tuple[Fraction, Fraction, Fraction]:
@@ -203,7 +221,7 @@ class _Gaps:
         rests = _rests(offsets, origin, outputs) if origin else np.empty(0)
         arcs = Arcs(problem.k, first, last, outputs, np.concatenate((shares, shares)), rests)
         randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
-        status = OPTIMAL if _holds(problem) else FEASIBLE
+        status = OPTIMAL if condition_holds(problem) else FEASIBLE
         return Solution(problem, randomizer, self.dual(problem, origin, mean), Stats("gap_response", status=status))
 
     def dual(self, problem: Problem, origin: float, mean: float) -> Dual | None:

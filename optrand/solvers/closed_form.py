@@ -9,7 +9,8 @@ import numpy as np
 
 from optrand.certificates.certificate import lower_bound
 from optrand.certificates.quick import quick_gap
-from optrand.closed_forms import debiased_rr, gap_response, gap_response_is_optimal, rr_with_prior
+from optrand.closed_forms import debiased_rr, gap_response, rr_with_prior
+from optrand.closed_forms.gap import condition_holds
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model import losses
 from optrand.model.outputs import Grid
@@ -93,7 +94,7 @@ def _best_is_a_gap(problem: Problem) -> bool:
     """Whether :func:`gap_response` answers a problem of two labels or more, not on a grid."""
     if problem.loss != losses.squared or not problem.unbiased:
         return False
-    if not gap_response_is_optimal(problem.labels, problem.prior, problem.epsilon):
+    if not condition_holds(problem):
         return False
     return gap_response_within(problem) is not None
 
