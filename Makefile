@@ -53,11 +53,13 @@ notebooks: $(STAMP)
 
 bench-smoke: $(STAMP)
 	$(RUN)python -m benchmarks bins --smoke
+	$(RUN)python -m benchmarks closed_form --smoke
 	$(RUN)python -m benchmarks clusters --smoke
 	$(RUN)python -m benchmarks exactness --smoke
 	$(RUN)python -m benchmarks figures --smoke
 	$(RUN)python -m benchmarks frontier --smoke
 	$(RUN)python -m benchmarks labels --smoke
+	$(RUN)python -m benchmarks many --smoke
 	$(RUN)python -m benchmarks libqif --smoke
 	$(RUN)python -m benchmarks lp1 --smoke
 	$(RUN)python -m benchmarks mesh --smoke
@@ -68,6 +70,7 @@ bench-smoke: $(STAMP)
 	$(RUN)python -m benchmarks speed --smoke
 	$(RUN)python -m benchmarks structure --smoke
 	$(RUN)python -m benchmarks thin_tails --smoke
+	$(RUN)python -m benchmarks vectors --smoke
 
 system-deps:
 	@if command -v chromium >/dev/null; then echo "chromium is installed"; exit; fi; \

@@ -17,21 +17,24 @@ class Benchmark(NamedTuple):
 
 BENCHMARKS = {
     "bins": Benchmark("benchmarks.bins", "randomized response on bins against the cubic dynamic program and an LP"),
+    "closed_form": Benchmark("benchmarks.closed_form", "a gap and a bit: where it is optimal, and a million labels"),
     "clusters": Benchmark("benchmarks.clusters", "what cluster mechanisms really spend, beside what is printed"),
     "exactness": Benchmark("benchmarks.exactness", "1,000 random flow mechanisms: private, unbiased, proven, by class"),
     "figures": Benchmark("benchmarks.figures", "every picture, from certified mechanisms"),
     "frontier": Benchmark("benchmarks.frontier", "bias against variance, from randomized response on bins to no bias"),
-    "labels": Benchmark("benchmarks.labels", "time and peak memory against the number of labels, 11 to 10,001"),
+    "labels": Benchmark("benchmarks.labels", "time and peak memory against the number of labels, 11 to 100,001"),
     "libqif": Benchmark("benchmarks.libqif", "the one public library that computes optimal randomizers, certified"),
     "lp1": Benchmark("benchmarks.lp1", "RRWithPrior against the linear programs LP1 and LP2: certified gaps and times"),
+    "many": Benchmark("benchmarks.many", "one problem and a thousand priors: compiled, not compiled, the older solver"),
     "mesh": Benchmark("benchmarks.mesh", "the unbiased program on finer and finer grids: time, value, verified gap"),
     "mutations": Benchmark("benchmarks.mutations", "the package broken on purpose: which claims and tests notice"),
     "randomizers": Benchmark("benchmarks.randomizers", "every randomizer at equal epsilon, beside the proven optimum"),
-    "readme": Benchmark("benchmarks.readme", "the three pictures of the README: a shape, a proof, solve times"),
+    "readme": Benchmark("benchmarks.readme", "the four pictures of the README: a shape, a proof, phases, solve times"),
     "sampling": Benchmark("benchmarks.sampling", "labels a second on one core, against other libraries"),
     "speed": Benchmark("benchmarks.speed", "solving and proving against written-down limits, on named priors"),
     "structure": Benchmark("benchmarks.structure", "what the best unbiased randomizers look like, on proven optima"),
     "thin_tails": Benchmark("benchmarks.thin_tails", "priors that fade away, at every price of bias: what is proven"),
+    "vectors": Benchmark("benchmarks.vectors", "unbiased one-hot vectors: the proven best against response and bits"),
 }
 
 

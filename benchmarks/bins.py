@@ -7,7 +7,8 @@ come nearer to the line and take longer. `BinPath` is timed with its proof, over
 is the gap of the exact mechanism; the others are timed without. All bins are judged by the same multipliers. A peer
 that needed more than the limit is not asked again for more labels.
 
-A second table says how often multipliers close the gap, over random problems of several kinds.
+A second table says how often multipliers close the gap, over random problems of several kinds, and a third how the time
+of `BinPath` alone grows, its certificate beside the clock.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ __all__ = ["KINDS", "CubicProgram", "posed", "random_problem"]
 
 SIZES = (11, 53, 101, 201, 401, 1_001, 2_001, 4_001)
 SMALL_SIZES = (5, 9)
+GROWING, SMALL_GROWING = (4_001, 20_001, 100_001), (101, 401)
 LOSSES = (losses.squared, losses.absolute, losses.poisson_log)
 REPEATS = 5
 PATIENCE = 20.0
@@ -53,6 +55,7 @@ SEED, TRIALS, SMALL_TRIALS, LARGEST = 20_23, 100, 3, 100
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 KINDS = ("spread", "clustered", "spike", "half zero", "specks")
 COLUMNS = ("method", "loss", "labels", "time", "runs", "outputs", "loss of it", "above ours", "verified gap", "verdict")
+GROWTH_COLUMNS = ("loss", "labels", "time", "runs", "outputs", "verified gap", "growth")
 SHARE_COLUMNS = ("loss", "kind of problem", "problems", "proven", "largest gap", "slowest", "verdict")
 
 
@@ -255,6 +258,31 @@ def share_row(record: dict[str, Any]) -> list[str]:
     return [record["loss"], record["kind"], *numbers, verdict]
 
 
+def growth(prior: str, epsilon: float, sizes: Sequence[int], limit: float) -> Iterator[dict[str, Any]]:
+    """Times of `BinPath` without its certificate, and the power of the number of labels that fits them best."""
+    worker = Worker()
+    for loss in LOSSES:
+        found = list[dict[str, Any]]()
+        for k in sizes:
+            problem = posed(prior, k, epsilon, loss)
+            timed = measure(worker, BinPath(), problem, rehearsal=tiny(problem), limit=limit)
+            if timed.solution is None:
+                break
+            record = {"loss": loss.name, "k": problem.k, "seconds": timed.seconds, "runs": len(timed.times)}
+            gap = certify(timed.solution).gap
+            found.append(record | {"outputs": timed.solution.randomizer.n, "gap": gap, "agrees": gap <= AGREEMENT})
+        labels, times = (np.log([record[name] for record in found]) for name in ("k", "seconds"))
+        power = float(np.polyfit(labels, times, 1)[0]) if len(found) > 1 else math.nan
+        yield from (record | {"growth": power} for record in found)
+    worker.close()
+
+
+def growth_row(record: dict[str, Any]) -> list[str]:
+    """A row of the third table."""
+    start = [record["loss"], f"{record['k']:,}", duration(record["seconds"]), str(record["runs"])]
+    return [*start, str(record["outputs"]), f"{record['gap']:.1e}", f"k^{record['growth']:.2f}"]
+
+
 def picture(found: Sequence[dict[str, Any]], epsilon: float, results: Path, name: str) -> None:
     """Time against the number of labels, a panel for each loss."""
     from benchmarks.pictures import drawing, log_log, looks
@@ -288,8 +316,11 @@ def main(arguments: Sequence[str]) -> int:
     closed = list(shares(SMALL_TRIALS if given.smoke else TRIALS))
     title = f"Random problems, 2 to {LARGEST} labels, epsilon {EPSILONS[0]:g} to {EPSILONS[-1]:g}"
     print_table(title, SHARE_COLUMNS, [share_row(record) for record in closed])
+    growing = list(growth(given.prior, given.epsilon, SMALL_GROWING if given.smoke else GROWING, given.limit))
+    print_table("BinPath alone", GROWTH_COLUMNS, [growth_row(record) for record in growing])
     suffix = "-smoke" if given.smoke else ""
     write_json(given.results, f"bins{suffix}", found)
+    write_json(given.results, f"growth-of-bins{suffix}", growing)
     write_json(given.results, f"shares-of-bins{suffix}", closed)
     picture(found, given.epsilon, given.results, f"bins{suffix}")
-    return 0 if all(record.get("agrees", True) for record in found) else 1
+    return 0 if all(record.get("agrees", True) for record in [*found, *growing]) else 1

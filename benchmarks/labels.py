@@ -1,4 +1,4 @@
-"""How time and memory grow with the number of labels: the optimal unbiased randomizer of 11 to 10,001 labels.
+"""How time and memory grow with the number of labels: the optimal unbiased randomizer of 11 to 100,001 labels.
 
 Each number of labels is solved in a fresh process, at epsilon 1 on the real line, for a rough and for a smooth prior;
 the clock runs over `solve` and `certify`, and the exact mechanism is proven. The growth is fitted as a power of the
@@ -25,7 +25,7 @@ from optrand.base.validation import Floats
 __all__ = ["Growth", "growth"]
 
 EPSILON = 1.0
-SIZES = (11, 21, 53, 101, 201, 401, 701, 1_001, 2_001, 4_001, 10_001)
+SIZES = (11, 21, 53, 101, 201, 401, 701, 1_001, 2_001, 4_001, 10_001, 40_001, 100_001)
 SMALL_SIZES = (6, 11, 16, 21, 26)
 FAMILIES = ("Dirichlet", "exponential")
 REPEATS = 5
@@ -144,7 +144,7 @@ def picture(found: dict[str, list[dict[str, Any]]], growths: dict[str, Growth], 
             left.plot(sizes, law.fit, label="_two powers", **FAINT)
             right.plot(sizes, [record["megabytes"] for record in rows], label=prior, **look)
         sizes = [record["k"] for rows in found.values() for record in rows]
-        ticks = [size for size in (11, 101, 1_001, 10_001) if min(sizes) <= size <= max(sizes)]
+        ticks = [size for size in (11, 101, 1_001, 10_001, 100_001) if min(sizes) <= size <= max(sizes)]
         log_log(left, "labels", "solving and proving (s)", ticks)
         log_log(right, "labels", "peak memory of the process (MB)", ticks)
         right.set_ylim(bottom=50)

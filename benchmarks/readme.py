@@ -1,9 +1,9 @@
-"""The three pictures of the README: a shape, a proof, and solve times, all of weeks worked at epsilon 1.
+"""The four pictures of the README: a shape, a proof and solve times of weeks worked at epsilon 1, phases at epsilon 4.
 
-The shape and the proof are drawn of one exact mechanism, which is certified first. The times are the rows of `mesh`,
-which is run first if it has left none: the paper's program with a row for every pair of labels, the floor form on
-HiGHS, `ColumnGeneration`, and `Flow`, which needs no mesh. A time whose answer is not proven fails the run; a solve
-that was given up at the limit has an arrow.
+The first two are drawn of one exact mechanism, the phases of another one, and both are certified first. The times are
+the rows of `mesh`, which is run first if it has left none: the paper's program with a row for every pair of labels, the
+floor form on HiGHS, `ColumnGeneration`, and `Flow`, which needs no mesh. A time whose answer is not proven fails the
+run; a solve that was given up at the limit has an arrow.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks import mesh, priors
 from benchmarks.harness import options, print_table, write_json
-from optrand import certify, solve, tabulate
+from optrand import certify, solve, tabulate, unbiased_regression
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +30,10 @@ LARGEST = 120_000
 """Bytes that a picture may have."""
 
 SIZE = (6.4, 4.6)
-"""Inches of shape and proof: flat enough that the whole picture is on the screen with the sentence above it."""
+"""Inches of shape, proof and phases: flat enough that the whole picture is on the screen with the sentence above it."""
+
+PHASED = 4.0
+"""Epsilon of the phases: three bins, where epsilon 1 has two."""
 
 CURVES = {
     mesh.LINE: "flow: outputs anywhere\non the real line",
@@ -59,16 +62,21 @@ def timed_rows(results: Path, name: str, arguments: Sequence[str]) -> list[dict[
 
 def pictures(k: int, rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Figure, float]]:
     """The names, the figures, and the largest gap of what each shows."""
-    from optrand.plotting import dual_figure, pmf_figure
+    from optrand.plotting import dual_figure, phases_figure, pmf_figure
     from optrand.plotting.comparisons import times_figure
 
-    mechanism = tabulate(solve(mesh.weeks_problem(None, k)))
-    proof = certify(mechanism)
-    gap = math.inf if proof.findings else proof.gap
-    for name, draw in (("shape", pmf_figure), ("proof", dual_figure)):
-        figure = draw(mechanism)
+    weeks = mesh.weeks_problem(None, k)
+    mechanism = tabulate(solve(weeks))
+    phased = tabulate(solve(unbiased_regression(weeks.labels, weeks.prior, PHASED)))
+    for name, draw, drawn in (
+        ("shape", pmf_figure, mechanism),
+        ("proof", dual_figure, mechanism),
+        ("phases", phases_figure, phased),
+    ):
+        proof = certify(drawn)
+        figure = draw(drawn)
         figure.set_size_inches(*SIZE)
-        yield name, figure, gap
+        yield name, figure, math.inf if proof.findings else proof.gap
     title = f"The optimal unbiased randomizer of weeks worked, {k} labels, ε = {mesh.EPSILON:g}: time on one core"
     gaps = [row["exact_gap"] for row in rows if row["seconds"] is not None]
     gap = math.inf if None in gaps else max(gaps)

@@ -29,6 +29,7 @@ from optrand.model.problem import Problem, classification, regression, unbiased_
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution
 from optrand.solvers import rr_on_bins, solve
+from optrand.studies import solve_many
 from optrand.vectors import unbiased_vectors
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "rr_top_k",
     "rr_with_prior",
     "solve",
+    "solve_many",
     "solvers",
     "studies",
     "tabulate",

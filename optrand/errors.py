@@ -17,6 +17,7 @@ __all__ = [
     "NotCertified",
     "OptrandError",
     "SolverFailed",
+    "SomeFailed",
     "SpentNote",
 ]
 
@@ -66,6 +67,24 @@ class NotCertified(OptrandError):
         super().__init__(message)
         self.certificate = certificate
         self.solution = solution
+
+
+class SomeFailed(OptrandError):
+    """Some of many problems have no certified answer.
+
+    Attributes
+    ----------
+    results : list
+        For each problem its solution, or the error in its place.
+    """
+
+    def __init__(self, message: str, results: list[Any]) -> None:
+        super().__init__(message)
+        self.results = results
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Parts of a pickle."""
+        return type(self), (str(self), self.results)
 
 
 class SpentNote(str):

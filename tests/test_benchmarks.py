@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise, product
@@ -16,7 +17,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from benchmarks import exactness, frontier, labels, libqif, lp1, mesh, priors, readme, speed, structure, thin_tails
+from benchmarks import (
+    closed_form,
+    exactness,
+    frontier,
+    labels,
+    libqif,
+    lp1,
+    mesh,
+    priors,
+    readme,
+    speed,
+    structure,
+    thin_tails,
+    vectors,
+)
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.clock import Reading, clocked, peak_memory
 from benchmarks.harness import print_table
@@ -80,7 +95,7 @@ def test_every_benchmark_ends_well_and_prints_a_table(runs, name):
 def test_the_pictures_of_the_readme_are_small_and_of_proven_answers(runs):
     rows = rows_of("readme", runs)
     folder = runs("readme")[1] / "readme-smoke"
-    assert [row["picture"] for row in rows] == ["shape", "proof", "time"]
+    assert [row["picture"] for row in rows] == ["shape", "proof", "phases", "time"]
     for row in rows:
         assert row["right"], row
         assert row["gap"] <= mesh.OUR_GAP, row
@@ -280,6 +295,13 @@ def test_labels_proves_every_answer_and_leaves_a_picture(runs):
     assert has_picture("labels", runs)
 
 
+def test_many_proves_every_answer_of_every_form(runs):
+    rows = rows_of("many", runs)
+    assert all(row["proven"] == row["count"] and row["gap"] <= 1e-9 for row in rows)
+    assert {row["form"] for row in rows} >= {"numpy and LAPACK", "the older solver"}
+    assert has_picture("many", runs)
+
+
 def test_frontier_ends_are_what_they_are_called_and_less_bias_costs_variance(runs):
     rows = rows_of("frontier", runs)
     assert all(row["proven"] and row["gap"] <= frontier.REQUIRED_GAP for row in rows)
@@ -314,6 +336,33 @@ def test_priors_that_fade_away_are_proven_at_every_price_of_bias(runs):
         assert row["gap"] <= thin_tails.CLOSED, row
     assert len(thin_tails.classes()) == 4 * 3 * 6 * 4
     assert not thin_tails.closed(thin_tails.unanswered("poisson", "line", 1.0, 1.0))
+
+
+def test_a_gap_and_a_bit_are_proven_or_beaten(runs):
+    rows = rows_of("closed_form", runs)
+    random = [row for row in rows if "kind" in row]
+    assert {row["kind"] for row in random} == set(closed_form.KINDS)
+    assert {row["holds"] for row in random} == {True, False}
+    for row in random:
+        assert row["right"], row
+        assert row["gap"] <= closed_form.CLOSED if row["holds"] else row["chord"] >= 1 - 1e-12, row
+    (large,) = [row for row in rows if "kind" not in row]
+    assert large["gap"] <= closed_form.CLOSED
+    _, problem = closed_form.drawn(1)
+    held = closed_form.judged("any", replace(problem, epsilon=0.5))
+    assert held["holds"]
+    assert held["right"]
+
+
+def test_the_best_vectors_are_proven_and_no_rival_is_below_them(runs):
+    rows = rows_of("vectors", runs)
+    assert {(row["prior"], row["k"]) for row in rows} == set(product(vectors.PRIORS, vectors.SMALL))
+    for row in rows:
+        assert vectors.right(row), row
+        assert row["bits"] <= row["debiased"], row
+    assert not vectors.right(rows[0] | {"gap": 1e-3})
+    assert not vectors.right(rows[0] | {"findings": "biased"})
+    assert not vectors.right(rows[0] | {"selection": rows[0]["lower"] * 0.999})
 
 
 def test_random_mechanisms_of_every_class_keep_their_promises(runs):

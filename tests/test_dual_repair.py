@@ -110,7 +110,7 @@ def test_unbiased_within_the_smallest_interval_out_of_time():
 
 def test_labels_that_floats_cannot_tell_apart_are_refused_by_their_positions():
     with pytest.raises(InvalidInput, match=r"labels number 1 and 2 .* 1e-14 of the labels' range .* merge them"):
-        solve(unbiased_regression([0.0, 0.5, 0.5 + 1e-14, 1.0], [0.25] * 4, 1.0))
+        solve(unbiased_regression([0.0, 0.5, 0.5 + 1e-14, 1.0], [0.25] * 4, 2.0))
     close = unbiased_regression([0.0, 0.5, 0.5 + 1e-12, 1.0], [0.25] * 4, 1.0)
     apart = unbiased_regression([0.0, 0.5, 1.0], [0.25, 0.5, 0.25], 1.0)
     assert certify(solve(close)).upper == pytest.approx(certify(solve(apart)).upper, rel=1e-9)

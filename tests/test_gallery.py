@@ -44,7 +44,7 @@ def test_what_cannot_be_drawn_is_left_out_with_its_reason(tmp_path: Path) -> Non
     made = gallery(Mechanism(problem, None, [0.0, 1.0], weights, Fraction(2)), tmp_path, endings=(".svg",))
     assert names(tmp_path) == {"pmf.svg", "matrix.svg", "joint.svg"}
     reasons = dict(made.left_out)
-    assert list(reasons) == ["flow", "paths", "dual"]
+    assert list(reasons) == ["flow", "paths", "phases", "dual"]
     assert "no interval" in reasons["flow"]
     assert "no dual" in reasons["dual"]
 
@@ -89,7 +89,7 @@ def test_ten_thousand_labels(tmp_path: Path) -> None:
 def test_the_command_draws_every_picture_as_pixels_and_as_lines(here: Path) -> None:
     result = run(SIX, "-o", "pictures")
     assert result.exit_code == 0, result.stderr
-    assert "pictures  12" in result.stdout
+    assert "pictures  14" in result.stdout
     assert names(here / "pictures") == {f"{name}{ending}" for name in DRAWINGS for ending in (".png", ".pdf")}
     assert all(path.read_bytes().startswith(STARTS[path.suffix]) for path in (here / "pictures").iterdir())
     again = run(SIX, "-o", "pictures")

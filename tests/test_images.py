@@ -23,7 +23,7 @@ import optrand
 from optrand.closed_forms import rr_with_prior
 from optrand.model.arcs import Arcs
 from optrand.model.randomizer import Randomizer
-from optrand.plotting import flow_figure, matrix_figure, pmf_figure
+from optrand.plotting import chord_figure, flow_figure, gap_figure, matrix_figure, pmf_figure
 from optrand.plotting.gallery import DRAWINGS
 from optrand.plotting.style import STYLE
 
@@ -56,12 +56,19 @@ def many() -> Randomizer:
     return Randomizer.of_arcs(np.arange(k), Arcs(k, first, last, np.linspace(-k, 2 * k, steps.size), masses), 1.0)
 
 
+def gaps(epsilon: float) -> optrand.Problem:
+    """Six labels at unequal distances."""
+    return optrand.unbiased_regression([0, 1, 2, 4, 5, 9], [0.3, 0.2, 0.2, 0.1, 0.1, 0.1], epsilon)
+
+
 PICTURES: dict[str, Callable[[], Figure]] = {
     **{f"six-{name}": partial(of, "six", name) for name in DRAWINGS},
     **{f"weeks-{name}": partial(of, "weeks", name) for name in ("dual", "joint", "matrix")},
     "many-pmf": lambda: pmf_figure(many()),
     "many-matrix": lambda: matrix_figure(many()),
     "many-flow": lambda: flow_figure(many()),
+    "gaps-chord": lambda: chord_figure(gaps(0.9)),
+    "gaps-outputs": lambda: gap_figure(gaps(0.9)),
     "classes-pmf": lambda: pmf_figure(rr_with_prior([0.4, 0.3, 0.2, 0.1], 1.0)),
 }
 
@@ -94,6 +101,11 @@ def test_the_tolerance_tells_another_mechanism_apart(name: str) -> None:
     problem = optrand.unbiased_regression(range(6), [0.1, 0.1, 0.1, 0.2, 0.2, 0.3], 2.0)
     other = optrand.tabulate(optrand.solve(problem))
     assert difference(pixels(DRAWINGS[name](other)), pixels(of("six", name))) > 2 * TOLERANCE
+
+
+@pytest.mark.parametrize("draw", [chord_figure, gap_figure])
+def test_the_tolerance_tells_another_closed_form_apart(draw: Callable[[optrand.Problem], Figure]) -> None:
+    assert difference(pixels(draw(gaps(2.0))), pixels(draw(gaps(0.9)))) > 2 * TOLERANCE
 
 
 def test_references_are_small_and_none_is_left_over() -> None:

@@ -20,13 +20,16 @@ from benchmarks.bins import CubicProgram
 from optrand import Dual, Interval, Problem, Randomizer, certify, losses, regression, rr_on_bins
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.certificates.certificate import lower_bound
+from optrand.certificates.prices import price
 from optrand.model.arcs import Arcs
 from optrand.solvers import ColumnGeneration, LinearProgram
 from optrand.solvers.bins.costs import bin_costs
-from optrand.solvers.bins.cuts import BinKnots, Cut
-from optrand.solvers.bins.dual import bin_dual
+from optrand.solvers.bins.dual import _Shares, bin_dual
 from optrand.solvers.bins.graph import BinGraph
+from optrand.solvers.bins.many import many_bins
+from optrand.solvers.bins.monge import best_steps, distances
 from optrand.solvers.bins.path import BinPath, best_partition
+from optrand.solvers.bins.spans import Spans
 
 LOSSES = {loss.name: loss for loss in (losses.squared, losses.absolute, losses.poisson_log)}
 by_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
@@ -59,6 +62,17 @@ def rounding(problem: Problem) -> float:
     """What references in floats may be wrong by: of the loss of a constant output, and of that output itself."""
     loss = problem.loss_table(np.array([column(problem, range(0))[0]]))[:, 0]
     return float(1e-14 * problem.prior @ np.abs(loss) + (4 * np.spacing(np.abs(problem.labels).max())) ** 2)
+
+
+def clamped(problem: Problem, bin_: range) -> float:
+    """What a staircase column costs at the best output from the label before its bin to the one after it."""
+    weights = problem.prior * np.where(np.isin(np.arange(problem.k), bin_), math.exp(problem.epsilon), 1.0)
+    low, high = problem.outputs.low, problem.outputs.high
+    first = problem.labels[bin_[0] - 1] if bin_[0] else low
+    last = problem.labels[bin_[-1] + 1] if bin_[-1] + 1 < problem.k else high
+    candidates = problem.labels if problem.loss == losses.absolute else [weights @ problem.labels / weights.sum()]
+    outputs = np.clip(candidates, *np.clip([first, last], low, high))
+    return float((weights @ problem.loss_table(outputs)).min())
 
 
 def loss_of(problem: Problem, bins: list[range]) -> float:
@@ -250,15 +264,41 @@ def test_many_labels_are_arcs_and_no_table(loss, outputs):
 
 
 @by_loss
-def test_cuts_close_what_neither_the_first_try_nor_potentials_do(loss):
-    """Absolute loss needs them most: without rounds of cuts some of these stay open, with them none does."""
+def test_turns_close_what_neither_the_first_try_nor_potentials_do(loss):
+    """Absolute loss needs them most: with one turn some of these stay open, with all none does."""
     problems = [random_problem(2023, trial, loss) for trial in range(60)]
-    with_cuts = [certify(BinPath()(problem)).gap for problem in problems]
+    with_turns = [certify(BinPath()(problem)).gap for problem in problems]
     without = [certify(BinPath(rounds=1)(problem)).gap for problem in problems]
-    assert max(with_cuts) <= GAP
-    assert all(a <= b + GAP for a, b in zip(with_cuts, without, strict=True))
+    assert max(with_turns) <= GAP
+    assert all(a <= b + GAP for a, b in zip(with_turns, without, strict=True))
     if loss == losses.absolute:
         assert max(without) > 1e-6
+
+
+@by_loss
+@pytest.mark.parametrize("prior", ["rough", "specks", "tail", "spike", "zeros"])
+def test_thousands_of_labels_are_proven(loss, prior):
+    k = 4001
+    rng = np.random.default_rng(17)
+    weights = {
+        "rough": rng.dirichlet(np.ones(k)),
+        "specks": 10.0 ** rng.integers(-12, 1, k),
+        "tail": np.exp(-69 * np.arange(k) / k),
+        "spike": np.where(np.arange(k) == k // 3, 10.0 * k, 1.0),
+        "zeros": np.where(rng.random(k) < 0.5, rng.random(k), 0.0),
+    }[prior]
+    certify(rr_on_bins(np.arange(1.0, k + 1), weights / weights.sum(), 4.0, loss=loss)).require(GAP)
+
+
+@by_loss
+@pytest.mark.parametrize("trial", range(20))
+def test_labels_far_apart_and_priors_of_1e_30_are_proven(loss, trial):
+    rng = np.random.default_rng([30, trial])
+    k = int(rng.integers(2, 80))
+    weights = 10.0 ** rng.integers(-30, 1, k)
+    labels = np.sort(10 ** rng.uniform(-8, 8, k))
+    epsilon = float(rng.choice([0.1, 1.0, 4.0, 12.0, 30.0]))
+    certify(rr_on_bins(labels, weights / weights.sum(), epsilon, loss=loss)).require(GAP)
 
 
 # ------------------------------------------------------------------------------------------------- what must be refused
@@ -400,14 +440,13 @@ def test_costs_of_bins_are_those_of_the_definition(problem):
     """``G_S = Phi* + (E - 1) K_S``."""
     graph = graph_of(problem)
     problem, gain = graph.problem, graph.gain
-    assert graph.costs.least == pytest.approx(column(problem, range(0))[1], rel=1e-12, abs=rounding(problem))
-    for start, rows in graph._blocks():
-        for i, a in enumerate(range(start, start + rows.shape[0])):
-            assert np.isinf(rows[i, :i]).all()
-            for b in range(a, problem.k):
-                cost = column(problem, range(a, b + 1))[1]
-                found = graph.costs.least + gain * rows[i, b - start]
-                assert found == pytest.approx(cost, rel=1e-11, abs=10 * rounding(problem) * (1 + gain))
+    least = column(problem, range(0))[1]
+    assert graph.costs.least == pytest.approx(least, rel=1e-12, abs=rounding(problem))
+    first, last = np.triu_indices(problem.k)
+    for a, b, found in zip(first.tolist(), last.tolist(), graph.costs.between(first, last + 1).tolist(), strict=True):
+        cost = clamped(problem, range(a, b + 1))
+        assert least + gain * found == pytest.approx(cost, rel=1e-11, abs=10 * rounding(problem) * (1 + gain))
+        assert cost >= column(problem, range(a, b + 1))[1] - rounding(problem)
 
 
 def test_squared_costs_keep_their_digits_at_large_epsilon():
@@ -418,19 +457,122 @@ def test_squared_costs_keep_their_digits_at_large_epsilon():
     mean = sum(y) / 4
     pair, inside = (y[1] + y[2]) / 2, (y[1] - y[2]) ** 2 / 16
     exact = inside + (pair - mean) ** 2 / 4 / (1 + gain / 2)
-    (_, rows), *_ = graph._blocks()
-    assert rows[1, 2] == pytest.approx(float(exact), rel=1e-13)
+    assert graph.costs.between(np.array([1]), np.array([3]))[0] == pytest.approx(float(exact), rel=1e-13)
 
 
-@given(cases(), st.floats(-1, 1))
+@given(cases(), st.floats(0, 1))
 def test_shortest_paths_are_the_best_of_all(problem, share):
+    """At a penalty of 0 or more the best clamped bins are as good as the best bins."""
     graph = graph_of(problem)
-    penalty = share * graph.costs.least / (graph.gain + 1)
-    found = graph.lengths(graph.shortest(penalty))
+    penalty = share * abs(graph.costs.least) / (graph.gain + 1)
+    path = graph.distances(penalty, np.zeros(1, dtype=np.intp)).path()
     every = [graph.lengths(np.array([one[0] for one in bins])) for bins in partitions(graph.problem.k)]
     best = min(math.fsum(lengths) + penalty * lengths.size for lengths in every)
     size = max(float(np.abs(lengths).sum()) for lengths in every) + abs(penalty)
-    assert math.fsum(found) + penalty * found.size == pytest.approx(best, abs=1e-13 * size)
+    assert math.fsum(graph.lengths(path)) + penalty * path.size == pytest.approx(best, abs=1e-13 * size)
+
+
+def fractions(rng: np.random.Generator, n: int, top: int) -> list[Fraction]:
+    return [Fraction(int(x), 16) for x in rng.integers(1, top, n)]
+
+
+def exact_cost(labels, prior, gain, a, b, *, free=False, absolute=False) -> Fraction:
+    """``K`` of the labels ``a ... b-1`` in rationals, its output clamped or free."""
+
+    def cost(v: Fraction) -> Fraction:
+        each = [abs(v - y) if absolute else (v - y) ** 2 / 2 for y in labels]
+        return sum(
+            (p * g * (1 / gain + (a <= i < b)) for i, (p, g) in enumerate(zip(prior, each, strict=True))), start=0
+        )
+
+    low, high = labels[a - 1] if a and not free else None, labels[b] if b < len(labels) and not free else None
+    weights = [p * (1 + gain * (a <= i < b)) for i, p in enumerate(prior)]
+    mean = sum(w * y for w, y in zip(weights, labels, strict=True)) / sum(weights)
+    outputs = labels if absolute else [mean]
+    outputs = [v if low is None else max(v, low) for v in outputs]
+    outputs = [v if high is None else min(v, high) for v in outputs]
+    return min(cost(v) for v in outputs)
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+@pytest.mark.parametrize("trial", range(12))
+def test_clamped_costs_are_concave_monge(absolute, trial):
+    """In rationals, labels of very low probability among them: every quadrangle."""
+    rng = np.random.default_rng([77, trial])
+    k = int(rng.integers(3, 8))
+    labels = list(itertools.accumulate(fractions(rng, k, 64)))
+    weights = [
+        w * Fraction(1, 10 ** int(e)) for w, e in zip(fractions(rng, k, 32), rng.choice([0, 1, 9, 30], k), strict=True)
+    ]
+    prior, gain = [w / sum(weights) for w in weights], Fraction(int(rng.integers(1, 400)), 8)
+    costs = {
+        (a, b): exact_cost(labels, prior, gain, a, b, absolute=absolute) for a in range(k) for b in range(a + 1, k + 1)
+    }
+    for a, b, c, d in itertools.combinations(range(k + 1), 4):
+        assert costs[a, c] + costs[b, d] <= costs[a, d] + costs[b, c]
+
+
+def test_plain_costs_are_not_monge():
+    """A light label 2 between 0 and the heavy 9: the bin of 2 alone would rather answer near 9."""
+    labels, prior, gain = [Fraction(y) for y in (0, 1, 2, 9)], [Fraction(n, 100) for n in (1, 1, 1, 97)], Fraction(1)
+
+    def excess(free: bool) -> Fraction:
+        cost = {nodes: exact_cost(labels, prior, gain, *nodes, free=free) for nodes in ((0, 2), (1, 3), (0, 3), (1, 2))}
+        return cost[0, 2] + cost[1, 3] - cost[0, 3] - cost[1, 2]
+
+    assert excess(free=True) > 0
+    assert excess(free=False) <= 0
+
+
+@pytest.mark.parametrize("trial", range(20))
+def test_shortest_paths_over_monge_weights(trial):
+    """Any hint, any offers: distances are those of the plain recursion, and steps lead to them."""
+    rng = np.random.default_rng([78, trial])
+    k = int(rng.integers(1, 400))
+    places = np.cumsum(rng.random(k + 1) ** 3)
+    rent = 10.0 ** rng.uniform(-2, 3)
+
+    def weights(i, j):
+        return (places[j] - places[i]) ** 2 + rent
+
+    offers = np.full(k + 1, np.inf) if trial % 2 else 100 * rent * rng.random(k + 1)
+    offers[0] = 0.0
+    expected = offers.copy()
+    for j in range(1, k + 1):
+        expected[j] = min(offers[j], (expected[:j] + weights(np.arange(j), j)).min())
+    hint = np.unique(rng.integers(0, k, 5)) if trial % 3 else np.zeros(1, dtype=np.intp)
+    found = distances(weights, offers, hint)
+    assert found.lengths == pytest.approx(expected, rel=1e-12)
+    moved = np.flatnonzero(found.before != np.arange(k + 1))
+    before = found.before[moved]
+    assert found.lengths[moved] == pytest.approx(found.lengths[before] + weights(before, moved), rel=1e-12)
+    nodes = np.arange(k // 2 + 1, k + 1)
+    lengths, steps = best_steps(weights, expected, nodes, 0, k // 2)
+    table = expected[: k // 2 + 1] + weights(np.arange(k // 2 + 1), nodes[:, np.newaxis])
+    assert lengths == pytest.approx(table.min(axis=1), rel=1e-14)
+    assert (np.diff(steps) >= 0).all()
+
+
+@pytest.mark.parametrize("trial", range(10))
+def test_sums_over_runs_of_labels_keep_all_their_digits(trial):
+    rng = np.random.default_rng([79, trial])
+    k = int(rng.integers(1, 40))
+    labels, prior = np.cumsum(10.0 ** rng.integers(-3, 3, k)), 10.0 ** rng.integers(-30, 1, k)
+    first, last = np.triu_indices(k)
+    spans = Spans(labels, prior)
+    mass, anchor, offset, inner = spans.bins(first, last + 1)
+    above, below = spans.above(first, last), spans.below(first, last)
+    for i, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+        y, p = ([Fraction(float(x)) for x in part[a : b + 1]] for part in (labels, prior))
+        mean = sum(u * v for u, v in zip(p, y, strict=True)) / sum(p)
+        assert mass[i] == pytest.approx(float(sum(p)), rel=1e-14)
+        assert Fraction(float(anchor[i])) + Fraction(float(offset[i])) == pytest.approx(mean, rel=1e-13)
+        exact = [
+            sum(u * (v - mean) ** 2 for u, v in zip(p, y, strict=True)) / 2,
+            sum(u * (v - y[0]) for u, v in zip(p, y, strict=True)),
+            sum(u * (y[-1] - v) for u, v in zip(p, y, strict=True)),
+        ]
+        assert [inner[i], above[i], below[i]] == pytest.approx([float(x) for x in exact], rel=1e-9, abs=1e-300)
 
 
 @pytest.mark.parametrize("trial", range(6))
@@ -440,28 +582,16 @@ def test_potentials_are_near_and_no_arc_is_too_short(loss, trial):
     starts, _ = best_partition(graph)
     penalty, k = graph.penalty(starts), graph.problem.k
     lengths = np.full((k, k + 1), math.inf)
-    for a, row in graph._rows():
-        lengths[a, a + 1 :] = row + penalty
+    first, last = np.triu_indices(k)
+    lengths[first, last + 1] = graph.costs.between(first, last + 1) + penalty
     total = math.fsum(graph.lengths(starts)) + starts.size * penalty
     unit = float(np.abs(lengths[np.isfinite(lengths)]).max())
     near = np.linspace(0, total, k + 1) + 0.01 * unit * np.random.default_rng(trial).standard_normal(k + 1)
-    found = graph.potentials(near, penalty)
+    found = graph.potentials(near, penalty, starts)
     assert (found - found[:k, np.newaxis] <= lengths + 1e-13 * unit)[np.isfinite(lengths)].all()
     nodes = np.append(starts, k)
     assert np.diff(found[nodes]) == pytest.approx(lengths[nodes[:-1], nodes[1:]], abs=1e-12 * unit)
-    assert graph.potentials(found, penalty) == pytest.approx(found, abs=1e-12 * unit)
-
-
-@by_loss
-def test_small_blocks_and_costs_that_are_not_kept_change_nothing(loss, monkeypatch):
-    problem = random_problem(31, 2, loss, largest=60)
-    whole = BinPath()(problem)
-    monkeypatch.setattr("optrand.solvers.bins.graph.BLOCK", 64)
-    monkeypatch.setattr("optrand.solvers.bins.graph.KEPT", 0)
-    blocks = BinPath()(problem)
-    assert blocks.randomizer.arcs.first.tolist() == whole.randomizer.arcs.first.tolist()
-    assert blocks.dual.alpha == pytest.approx(whole.dual.alpha, rel=1e-9)
-    assert not graph_of(problem)._kept
+    assert graph.potentials(found, penalty, starts) == pytest.approx(found, abs=1e-12 * unit)
 
 
 def test_bins_of_one_output_are_one_bin():
@@ -473,29 +603,51 @@ def test_bins_of_one_output_are_one_bin():
     assert (np.diff(graph.outputs(starts)) > 0).all()
 
 
-def test_knots_that_satisfy_cuts_are_the_nearest_ones():
-    """Two bins of three and two labels; one cut on the last label of the first bin and all of the second."""
-    starts, widths, sums = np.array([0, 3]), np.array([1.0, 1.0, 2.0, 1.0, 1.0]), np.array([2.0, 1.0])
-    middle = np.full(5, 0.5)
-    knots = BinKnots(starts, 5, 3)
-    assert knots.exhausted
-    assert knots.finer.most == 6
-    free = knots.nearest(middle, widths, sums, [Cut(np.array([0]), np.array([1.0]), 1.0)])
-    assert free == pytest.approx(middle, abs=1e-6)
-    cut = Cut(np.array([2, 3]), np.array([2.0, 1.0]), 1.3)
-    places = knots.nearest(middle, widths, sums, [cut])
-    assert cut.weights @ places[cut.labels] <= 1.3 + 1e-9
-    assert np.add.reduceat(widths * places, starts) == pytest.approx(sums)
-    assert ((places >= 0) & (places <= 1)).all()
-    impossible = [Cut(np.array([0, 1, 2]), widths[:3], 1.0)]
-    assert knots.nearest(middle, widths, sums, impossible) is None
+@by_loss
+@pytest.mark.parametrize("trial", range(8))
+def test_prices_in_floats_are_those_of_the_certificate(loss, trial):
+    """Of multipliers in and out of order, right and wrong."""
+    graph = graph_of(random_problem(61, trial, loss, largest=40))
+    starts, _ = best_partition(graph)
+    shares = _Shares(graph, starts)
+    k = graph.problem.k
+    if starts.size == 1:
+        assert shares.excess(np.zeros(k)) == 0
+        return
+    for seed in range(4):
+        position = shares.balanced(np.clip(np.random.default_rng(seed).normal(0.4, 0.2, k), 0, 1))
+        assert ((position >= 0) & (position <= 1)).all()
+        prices = price(graph.problem, Dual(shares.alpha(position), np.zeros(k)))
+        exact = -float(prices.costs.min()) / graph.gain / shares.unit
+        assert max(shares.excess(position), 0.0) == pytest.approx(max(exact, 0.0), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("outputs", [None, Interval(12.0, 40.0)])
+@pytest.mark.parametrize("epsilon", [0.3, 3.0, 13.0])
+@by_loss
+def test_many_priors_at_once_are_solved_as_one_by_one(loss, epsilon, outputs):
+    rng = np.random.default_rng(80)
+    labels = np.cumsum(1 + rng.random(23))
+    weights = rng.dirichlet(np.full(23, 0.4), 12) + 1e-12
+    weights[::3] *= rng.random((4, 23)) < 0.6
+    weights /= weights.sum(axis=1, keepdims=True)
+    problem = regression(labels, np.full(23, 1 / 23), epsilon, loss=loss, outputs=outputs)
+    found = many_bins(problem, weights)
+    assert len(found) == 12
+    for prior, value, solution in zip(weights, found.values, found, strict=True):
+        alone = BinPath()(replace(problem, prior=prior))
+        assert value == pytest.approx(alone.value, rel=1e-10)
+        assert solution.value == pytest.approx(alone.value, rel=1e-10)
+        certify(solution).require(GAP)
+    with pytest.raises(optrand.errors.InvalidInput, match="bias penalty of 0"):
+        many_bins(replace(problem, bias_penalty=1.0, loss=losses.squared), weights)
 
 
 @by_loss
 def test_multipliers_sum_to_the_loss_and_lie_between_their_bounds(loss):
     graph = graph_of(random_problem(41, 4, loss, largest=40))
     starts, _ = best_partition(graph)
-    alpha = bin_dual(graph, starts, gap=2e-10, rounds=80)
+    alpha = bin_dual(graph, starts, gap=2e-10, rounds=400)
     problem, outputs = graph.problem, graph.outputs(starts)
     assert math.fsum(alpha) == pytest.approx(graph.value(starts), rel=1e-11)
     table = problem.prior[:, np.newaxis] * problem.loss_table(outputs)

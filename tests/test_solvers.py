@@ -19,6 +19,7 @@ GAP = 1e-6
 
 LABELS = np.array([0.0, 1.0, 2.5, 4.0, 4.5, 7.0])
 PRIOR = np.array([0.35, 0.0, 0.25, 0.2, 0.05, 0.15])
+EPSILON = 2.0
 
 
 def grid(epsilon: float, size: int = 40) -> np.ndarray:
@@ -73,13 +74,17 @@ ACCEPTED = {
     **{kind: {"floor", "pairwise", "columns"} for kind in KINDS if kind.startswith("grid")},
     "grid penalised": {"columns"},
 }
+"""At epsilon 2. At a smaller one the closed form answers the unbiased problem on the line too."""
 
 
 def test_the_accepted_pairs_are_these() -> None:
     found = {
-        kind: {name for name, solver in SOLVERS.items() if solver.accepts(make(1.0))} for kind, make in KINDS.items()
+        kind: {name for name, solver in SOLVERS.items() if solver.accepts(make(EPSILON))}
+        for kind, make in KINDS.items()
     }
     assert found == ACCEPTED
+    small = KINDS["line unbiased"](0.5)
+    assert [name for name, solver in SOLVERS.items() if solver.accepts(small)] == ["closed", "flow"]
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 3.0, 8.0])
@@ -112,7 +117,8 @@ def test_the_dispatch_is_as_documented() -> None:
         return type(solvers.choose(problem)).__name__
 
     assert name(KINDS["classification"](1.0)) == "ClosedForm"
-    assert name(KINDS["line unbiased"](1.0)) == "Flow"
+    assert name(KINDS["line unbiased"](EPSILON)) == "ReducedDual"
+    assert name(KINDS["line unbiased"](0.5)) == "ClosedForm"
     assert name(KINDS["interval penalised"](1.0)) == "Flow"
     assert name(KINDS["interval free"](1.0)) == name(KINDS["line poisson"](1.0)) == "BinPath"
     assert name(KINDS["grid unbiased"](1.0)) == "LinearProgram"

@@ -102,7 +102,7 @@ def _flow_of(problem: Problem, randomizer: Randomizer) -> ExactColumns | None:
 
 def _repaired(problem: Problem, flow: ExactColumns) -> ExactColumns | None:
     """Exact columns without bias where none is allowed."""
-    return with_exact_means(problem, flow) if problem.unbiased and any(flow.biases) else flow
+    return with_exact_means(problem, flow) if problem.unbiased and flow.largest_bias else flow
 
 
 def _charge(problem: Problem, biases: Sequence[Fraction]) -> Fraction:

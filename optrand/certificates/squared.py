@@ -110,19 +110,25 @@ class _Sweep:
     Attributes
     ----------
     case : _Scaled
-    pieces : list of (quadratic, start, end)
-        Twice :math:`f`, in units of ``2**-(mass + 2 line + shift)``, and both ends of the piece, which belong to it.
+    total : quadratic
+        Twice the sum of all :math:`h_y`, in units of ``2**-(mass + 2 line)``.
+    curves : list of quadratic
+        Twice each :math:`h_y` that is negative somewhere.
+    events : list of (root, int)
+        The ends of the ranges where they are, increasing, with twice the index of the curve, and 1 more at its end.
     slack : int
-        Largest overstatement of :math:`f` by the quadratics, in the same unit.
+        Largest overstatement of :math:`f` by the quadratics, in units of ``2**-(mass + 2 line + shift)``.
     """
 
     case: _Scaled
-    pieces: list[tuple[Quadratic, int | float, int | float]]
+    total: Quadratic
+    curves: list[Quadratic]
+    events: list[tuple[int | float, int]]
     slack: int
 
     @classmethod
     def of(cls, case: _Scaled) -> _Sweep:
-        """One pass over the sorted roots; cost ``O(k log k)``."""
+        """One pass over the labels, and a sort of the roots; cost ``O(k log k)``."""
         events, curves = list[tuple[int | float, int]](), list[Quadratic]()
         a, b, c, slack = 0, 0, 0, 0
         for curve in case.quadratics():
@@ -132,31 +138,33 @@ class _Sweep:
                 continue
             # Between a root and its rounded place the curve is positive, and yet counted as negative.
             slack += max([0, *(_at(curve, root) for root in found if isinstance(root, int))])
-            where = len(events)
+            where = 2 * len(curves)
             events += [(found[0], where), (found[1], where + 1)]
-            more = case.excess * curve[0], case.excess * curve[1], case.excess * curve[2]
-            curves += [more, (-more[0], -more[1], -more[2])]
-        a, b, c = a << case.shift, b << case.shift, c << case.shift
-        pieces, start = list[tuple[Quadratic, int | float, int | float]](), case.low
+            curves.append(curve)
         events.sort()
-        for root, which in events:
+        return cls(case, (a, b, c), curves, events, case.excess * slack)
+
+    def pieces(self) -> Iterator[tuple[Quadratic, int | float, int | float]]:
+        """Twice :math:`f`, in units of ``2**-(mass + 2 line + shift)``, and both its ends, which belong to it."""
+        case, start, none = self.case, self.case.low, True
+        a, b, c = (x << case.shift for x in self.total)
+        for root, which in self.events:
             end = min(max(root, case.low), case.high)
             # A grid of one value is a piece without length.
-            if start < end or (root > case.low and not pieces):
-                pieces.append(((a, b, c), start, end))
-                start = end
-            step = curves[which]
-            a, b, c = a + step[0], b + step[1], c + step[2]
-        if start < case.high or not pieces:
-            pieces.append(((a, b, c), start, case.high))
-        return cls(case, pieces, case.excess * slack)
+            if start < end or (root > case.low and none):
+                yield (a, b, c), start, end
+                start, none = end, False
+            curve, more = self.curves[which >> 1], -case.excess if which & 1 else case.excess
+            a, b, c = a + more * curve[0], b + more * curve[1], c + more * curve[2]
+        if start < case.high or none:
+            yield (a, b, c), start, case.high
 
     def minima(self) -> Iterator[tuple[tuple[int, int], int]]:
         """Minimisers of the pieces, as quotients in units of ``2**-line``, and their values there, rounded down.
 
         One a piece; on a grid the values on both sides of its vertex, as far as they belong to it: ``O(k log n)``.
         """
-        for piece in self.pieces:
+        for piece in self.pieces():
             yield from (self._on_grid(*piece) if self.case.grid else [_minimum(*piece)])
 
     def _on_grid(self, curve: Quadratic, start: int | float, end: int | float) -> Iterator[tuple[tuple[int, int], int]]:

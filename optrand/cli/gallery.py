@@ -37,7 +37,7 @@ def gallery(
     """Draw everything there is to see of a mechanism, each picture as .png and as .pdf.
 
     Its probability mass functions, its table and signature, its joint distribution with the labels, its flow, the
-    mixture of randomized responses that it is, and the proof that nothing is better.
+    mixture of randomized responses that it is, its bins by a public phase, and the proof that nothing is better.
     """
     from optrand.plotting.gallery import gallery as drawn
     from optrand.plotting.gallery import refuse_gallery

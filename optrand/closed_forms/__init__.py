@@ -14,6 +14,16 @@ from __future__ import annotations
 
 from optrand.closed_forms.batch import RRWithPriorBatch, rr_with_prior_batch
 from optrand.closed_forms.debiased import debiased_rr
+from optrand.closed_forms.gap import gap_response, gap_response_is_optimal
 from optrand.closed_forms.response import rr, rr_top_k, rr_with_prior
 
-__all__ = ["RRWithPriorBatch", "debiased_rr", "rr", "rr_top_k", "rr_with_prior", "rr_with_prior_batch"]
+__all__ = [
+    "RRWithPriorBatch",
+    "debiased_rr",
+    "gap_response",
+    "gap_response_is_optimal",
+    "rr",
+    "rr_top_k",
+    "rr_with_prior",
+    "rr_with_prior_batch",
+]

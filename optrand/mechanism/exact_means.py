@@ -20,7 +20,7 @@ from optrand.base.arithmetic import float_above, float_below, places, scaled
 from optrand.base.validation import Floats
 from optrand.mechanism.completion import Completion
 from optrand.model.exact_columns import ExactColumns, twos
-from optrand.model.outputs import Grid
+from optrand.model.outputs import Grid, Line
 from optrand.model.problem import Problem
 
 __all__ = ["along_a_tree", "columns_near", "completed", "spanning_tree", "widest_path", "with_exact_means"]
@@ -82,10 +82,13 @@ def with_exact_means(problem: Problem, flow: ExactColumns) -> ExactColumns | Non
     ['-1/2', '3/2']
     """
     low, high = problem.outputs.low, problem.outputs.high
-    outputs = flow.outputs
-    inside = [low < v < high and not isinstance(problem.outputs, Grid) for v in outputs]
-    shared = Counter(outputs)
-    alone = [free and shared[v] == 1 for v, free in zip(outputs, inside, strict=True)]
+    if isinstance(problem.outputs, Line):
+        inside = [True] * len(flow.masses)
+    else:
+        inside = [low < v < high and not isinstance(problem.outputs, Grid) for v in flow.outputs]
+    values = flow.values
+    shared = Counter(values)
+    alone = [free and shared[v] == 1 for v, free in zip(values, inside, strict=True)]
     moved = along_a_tree(problem, flow, alone)
     if moved is not None:
         return moved
@@ -122,6 +125,8 @@ def along_a_tree(problem: Problem, flow: ExactColumns, movable: list[bool]) -> E
     for j in path:
         moments[j] += step // length
     moved = replace(flow, masses=masses, moments=moments)
+    if isinstance(problem.outputs, Line):
+        return moved
     inside = all(low <= v <= high for v, free in zip(moved.outputs, movable, strict=True) if free)
     return moved if inside else None
 

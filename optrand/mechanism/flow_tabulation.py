@@ -109,16 +109,16 @@ def _exact_flow(problem: Problem, arcs: Arcs) -> ExactColumns:
     origin = 0.0 if stay else problem.origin
     offsets, flow = rounded_flow(problem.epsilon, arcs, origin)
     found = _columns(problem, offsets, flow, ratio, origin)
-    if not problem.unbiased or not any(found.biases):
+    if not problem.unbiased or not found.largest_bias:
         return found
-    if max(map(abs, found.biases)) > ROUNDED * np.ptp(problem.labels):
+    if found.largest_bias > ROUNDED * np.ptp(problem.labels):
         table = _Table(problem, offsets, flow, ratio, origin).unbiased()
         found = _columns(problem, table.offsets, table.flow, ratio, origin)
     unbiased = with_exact_means(problem, found)
     if unbiased is None:
         raise NotCertified(
             f"no mechanism near this randomizer is unbiased: its largest bias is "
-            f"{float(max(map(abs, found.biases))):.3g}, and the allowed outputs, from {problem.outputs.low:g} to "
+            f"{float(found.largest_bias):.3g}, and the allowed outputs, from {problem.outputs.low:g} to "
             f"{problem.outputs.high:g}, leave no room to take it out; let them reach a little further"
         )
     return unbiased

@@ -161,7 +161,13 @@ def extremes(k: int, columns: Iterable[tuple[int, int, int, int]], low: int, mor
 
     The arcs of an output are swept from end to end, labels are not: cost ``O(n log n)``.
     """
-    for _, arcs in groupby(columns, key=itemgetter(0)):
+    for _, group in groupby(columns, key=itemgetter(0)):
+        arcs = list(group)
+        if len(arcs) == 1:
+            ((_, first, last, mass),) = arcs
+            top = (low + more) * mass
+            yield (top if last - first == k - 1 else low * mass), top
+            continue
         steps, base = {0: 0, k: 0}, 0
         for _, first, last, mass in arcs:
             steps[first] = steps.get(first, 0) + mass

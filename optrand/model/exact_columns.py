@@ -143,6 +143,12 @@ class ExactColumns:
         """Sum of weights that is probability 1."""
         return self._rows[0] if self.unit is None else self.unit
 
+    @property
+    def values(self) -> list[int | Fraction]:
+        """Output of each column less the origin, in units of ``2**-digits``."""
+        divided = zip(map(divmod, self.moments, self.masses), self.masses, strict=True)
+        return [whole if not rest else whole + Fraction(rest, mass) for (whole, rest), mass in divided]
+
     @cached_property
     def outputs(self) -> list[Fraction]:
         """Output of each column."""
@@ -181,8 +187,18 @@ class ExactColumns:
     def biases(self) -> list[Fraction]:
         """``E[M(y) - y]`` of each label."""
         unit = self.total << self.digits
+        zero = Fraction(0)
+        return [Fraction(bias, unit) if bias else zero for bias in self._biases]
+
+    @property
+    def largest_bias(self) -> Fraction:
+        """Largest absolute value of :attr:`biases`."""
+        return Fraction(max(map(abs, self._biases)), self.total << self.digits)
+
+    @cached_property
+    def _biases(self) -> list[int]:
         sums = zip(self._means, self._rows, self.labels, strict=True)
-        return [Fraction(moment - row * y, unit) for moment, row, y in sums]
+        return [moment - row * y for moment, row, y in sums]
 
     @property
     def variances(self) -> Floats:
@@ -239,20 +255,24 @@ class ExactColumns:
 
     def in_floats(self) -> tuple[Floats, IntegerArcs]:
         """Float outputs, strictly increasing, and integer arcs: outputs between two floats are split between them."""
-        zero = Fraction(self.origin)
+        (zero,) = scaled(np.array([self.origin]), self.digits)
         pieces = list[tuple[float, float, int, int]]()
         finer = 0
         for x, mass in zip(self.moments, self.masses, strict=True):
-            where = zero * mass + Fraction(x, 1 << self.digits)
-            nearest = quotient(where.numerator, where.denominator * mass)
-            left = where - mass * Fraction(nearest)
+            moment = x + zero * mass
+            nearest = quotient(moment, mass << self.digits)
+            left = _beyond(moment, mass << self.digits, nearest)[0]
             if not left:
                 pieces.append((nearest, nearest, 0, 0))
                 continue
             below, above = sorted((nearest, math.nextafter(nearest, math.inf if left > 0 else -math.inf)))
-            part = (where - mass * Fraction(below)) / (Fraction(above) - Fraction(below))
-            finer = max(finer, twos(part.denominator))
-            pieces.append((below, above, part.numerator, twos(part.denominator)))
+            up, coarse = _beyond(moment, mass << self.digits, below)
+            # Neighbouring floats are a power of two apart.
+            coarse += self.digits + math.frexp(above - below)[1] - 1
+            even = min(twos(up), coarse)
+            up, coarse = (up >> even, coarse - even) if coarse > 0 else (up << -coarse, 0)
+            finer = max(finer, coarse)
+            pieces.append((below, above, up, coarse))
         arcs = list[tuple[float, int, int, int]]()
         for (below, above, up, coarse), a, b, mass in zip(pieces, self.first, self.last, self.masses, strict=True):
             high = up << (finer - coarse)
@@ -309,6 +329,12 @@ def in_order(k: int, first: Indices, last: Indices, outputs: Floats, masses: lis
     distinct, at = np.unique(outputs[order], return_inverse=True)
     kept = np.array([masses[j] for j in order.tolist()], dtype=object)
     return distinct, IntegerArcs(k, first[order], last[order], at, kept)
+
+
+def _beyond(moment: int, mass: int, output: float) -> tuple[int, int]:
+    """``moment - mass * output`` as an integer and the power of two that it is to be divided by."""
+    above, below = output.as_integer_ratio()
+    return moment * below - mass * above, below.bit_length() - 1
 
 
 def twos(number: int) -> int:

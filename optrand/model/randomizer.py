@@ -161,7 +161,7 @@ class Randomizer:
     def largest_bias(self) -> Fraction:
         """Largest ``|E[M(y)] - y|`` over the labels, exactly, in one integer operation an entry of the table."""
         if self.intervals is not None:
-            return max(map(abs, self.intervals.biases))
+            return self.intervals.largest_bias
         finer = places(self.matrix.ravel())
         weights = np.array(scaled(self.matrix.ravel(), finer), dtype=object).reshape(self.matrix.shape)
         return max(map(abs, deviations(weights, self.labels, self.outputs, total=1 << finer)))
@@ -205,10 +205,13 @@ class Randomizer:
     def ratio_above(self) -> Fraction | None:
         """Upper bound of the largest ratio of two probabilities of one output, exact for arcs; None if infinite."""
         if self.intervals is not None:
-            used = [ends for ends in self.intervals.extremes if ends != (0, 0)]
-            if any(bottom <= 0 for bottom, _ in used):
-                return None
-            return max((Fraction(top, bottom) for bottom, top in used), default=Fraction(1))
+            low, high = 1, 1
+            for bottom, top in self.intervals.extremes:
+                if bottom <= 0 and (bottom, top) != (0, 0):
+                    return None
+                if top * low > high * bottom:
+                    low, high = bottom, top
+            return Fraction(high, low)
         ratio = self.realised_ratio
         # The quotient of two floats, subnormal ones too, is off by half a unit in the last place.
         return None if ratio == math.inf else Fraction(ratio) * (1 + Fraction(1, 2**52))

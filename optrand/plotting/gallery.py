@@ -18,6 +18,7 @@ from optrand.plotting import (
     joint_figure,
     matrix_figure,
     paths_figure,
+    phases_figure,
     pmf_figure,
     save_figure,
 )
@@ -35,6 +36,7 @@ DRAWINGS: Mapping[str, Callable[[Mechanism], Figure]] = MappingProxyType(
         "joint": joint_figure,
         "flow": flow_figure,
         "paths": paths_figure,
+        "phases": phases_figure,
         "dual": dual_figure,
     }
 )

@@ -21,7 +21,7 @@ from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
 from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 
-__all__ = ["BLOCK", "LabelIndex", "LabelSampler", "Rows", "bisected", "increasing", "settled", "thresholds"]
+__all__ = ["BLOCK", "LabelIndex", "LabelSampler", "Rows", "bisected", "blocks", "increasing", "settled", "thresholds"]
 
 Rows = NDArray[np.intp]
 

@@ -1,13 +1,17 @@
-"""Problems whose answer is a formula: classification, and a single label."""
+"""Problems whose answer is a formula: classification, a single label, and a gap and a bit where they are best."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optrand.closed_forms import rr_with_prior
-from optrand.errors import Infeasible
+from optrand.certificates.certificate import lower_bound
+from optrand.certificates.quick import quick_gap
+from optrand.closed_forms import debiased_rr, gap_response, rr_with_prior
+from optrand.closed_forms.gap import condition_holds
+from optrand.errors import Infeasible, InvalidInput
 from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
@@ -15,12 +19,15 @@ from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.failures import GuardedSolver
 
-__all__ = ["ClosedForm"]
+__all__ = ["ClosedForm", "debiased_rr_within", "gap_response_within"]
+
+PROVEN = 1e-12
+"""A closed form within this share of its bound is the answer."""
 
 
 @dataclass(frozen=True)
 class ClosedForm(GuardedSolver):
-    """RRWithPrior for classification; for one label with outputs on the line, its best output.
+    """RRWithPrior for classification, the best output of one label, and :func:`gap_response` where it is optimal.
 
     Examples
     --------
@@ -30,23 +37,66 @@ class ClosedForm(GuardedSolver):
     True
     """
 
-    refusal = "ClosedForm() takes classification, or one label with outputs that are not a grid"
+    refusal = (
+        "ClosedForm() takes classification, one label with outputs that are not a grid, and unbiased regression for "
+        "which gap_response_is_optimal with outputs where they are allowed"
+    )
 
     def accepts(self, problem: Problem) -> bool:
-        """Classification over the labels themselves, or one label with outputs that are not a grid."""
+        """Classification over the labels themselves; off a grid one label, or a gap and a bit that are optimal."""
         if problem.loss == losses.zero_one:
             return isinstance(problem.outputs, Grid) and np.array_equal(problem.outputs.values, problem.labels)
-        return problem.k == 1 and not isinstance(problem.outputs, Grid)
+        if isinstance(problem.outputs, Grid):
+            return False
+        return problem.k == 1 or _best_is_a_gap(problem)
 
     def _solution(self, problem: Problem) -> Solution:
         if problem.loss == losses.zero_one:
             found = rr_with_prior(problem.prior, problem.epsilon)
             outputs = problem.labels[found.randomizer.outputs.astype(np.intp)]
             randomizer = Randomizer(problem.labels, outputs, found.randomizer.matrix, problem.epsilon)
-            dual = found.dual
-        else:
-            randomizer, dual = _one_label(problem)
-        return Solution(problem, randomizer, dual, Stats(repr(self)))
+            return Solution(problem, randomizer, found.dual, Stats(repr(self)))
+        if problem.k == 1:
+            return Solution(problem, *_one_label(problem), Stats(repr(self)))
+        return replace(gap_response(problem.labels, problem.prior, problem.epsilon), problem=problem)
+
+
+def gap_response_within(problem: Problem) -> Solution | None:
+    """:func:`gap_response` as an answer to an unbiased problem; None where its outputs are not allowed."""
+    try:
+        found = gap_response(problem.labels, problem.prior, problem.epsilon)
+    except InvalidInput:
+        return None
+    outputs = found.randomizer.outputs
+    inside = problem.outputs.low <= outputs[0] and outputs[-1] <= problem.outputs.high
+    return replace(found, problem=problem) if inside and found.dual is not None else None
+
+
+def debiased_rr_within(problem: Problem) -> Solution | None:
+    """Debiased randomized response where its dual proves it optimal: from some epsilon on it always is."""
+    if not problem.unbiased or math.expm1(problem.epsilon) < problem.k:
+        return None
+    try:
+        found = debiased_rr(problem.labels, problem.epsilon, prior=problem.prior)
+    except InvalidInput:
+        return None
+    outputs = found.randomizer.outputs
+    inside = problem.outputs.low <= outputs[0] and outputs[-1] <= problem.outputs.high
+    if not inside or found.dual is None:
+        return None
+    value, dual, found = found.value, found.dual, replace(found, problem=problem)
+    if quick_gap(found) <= PROVEN:
+        return found
+    return found if lower_bound(problem, dual) >= value - PROVEN * value else None
+
+
+def _best_is_a_gap(problem: Problem) -> bool:
+    """Whether :func:`gap_response` answers a problem of two labels or more, not on a grid."""
+    if problem.loss != losses.squared or not problem.unbiased:
+        return False
+    if not condition_holds(problem):
+        return False
+    return gap_response_within(problem) is not None
 
 
 def _one_label(problem: Problem) -> tuple[Randomizer, Dual]:

@@ -6,6 +6,7 @@ from typing import Protocol, TypeVar
 
 from optrand.base.numerals import shown_above
 from optrand.certificates.certificate import Certificate, certify
+from optrand.certificates.quick import quick_gap
 from optrand.errors import NotCertified, SolverFailed
 from optrand.model.problem import Problem
 from optrand.model.solution import Solution
@@ -16,12 +17,16 @@ from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.grid.linear_program import LinearProgram
 from optrand.solvers.merging import Merging
 from optrand.solvers.presolve import Reduction
+from optrand.solvers.reduced_dual.solver import ReducedDual
 from optrand.solvers.translation import near_zero
 
 __all__ = ["USEFUL_GAP", "Solver", "accepted", "choose", "solve"]
 
 USEFUL_GAP = 1.0
 """A bound that leaves the optimum open by more than the value itself is of no use."""
+
+PROVEN = 1e-9
+"""Relative gap, proven in floats, with which an answer needs no exact certificate before it is returned."""
 
 SMALL = 2_000
 """Up to so many entries of the table one linear program is quicker than columns."""
@@ -45,11 +50,13 @@ class Solver(Protocol):
 def choose(problem: Problem) -> Solver:
     """The solver that :func:`solve` uses by default.
 
-    1. Classification over the labels, or one label off a grid: `ClosedForm`.
+    1. Classification over the labels, or off a grid one label or :func:`~optrand.closed_forms.gap_response` where it is
+       optimal: `ClosedForm`.
     2. Outputs on the line or an interval and no care for bias: `BinPath`.
-    3. Outputs on the line or an interval: `Flow`.
-    4. A grid without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on HiGHS).
-    5. Any other grid: `ColumnGeneration`.
+    3. Squared loss without bias and outputs on the line: `ReducedDual`.
+    4. Outputs on an interval, or at a finite price of bias: `Flow`.
+    5. A grid without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on HiGHS).
+    6. Any other grid: `ColumnGeneration`.
 
     Examples
     --------
@@ -57,7 +64,7 @@ def choose(problem: Problem) -> Solver:
     >>> choose(optrand.classification([0.5, 0.5], 1.0))
     ClosedForm()
     """
-    first: tuple[Solver, ...] = (ClosedForm(), BinPath(), Flow())
+    first: tuple[Solver, ...] = (ClosedForm(), BinPath(), ReducedDual(), Flow())
     for solver in first:
         if solver.accepts(problem):
             return solver
@@ -100,7 +107,7 @@ def solve(problem: Problem, solver: Solver | None = None) -> Solution:
         solution = near_zero(problem, lambda centred: _reduced_and_solved(centred, solver))
     except SolverFailed as error:
         raise NotCertified(f"no solution: {error}") from error
-    return accepted(solution, certify(solution))
+    return solution if quick_gap(solution) <= PROVEN else accepted(solution, certify(solution))
 
 
 def accepted(solution: Answer, proof: Certificate) -> Answer:

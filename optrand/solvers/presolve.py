@@ -99,10 +99,12 @@ class Reduction:
         found, whole : Solution
             To the reduced problem, and to the whole one.
         """
+        if self.value is not None or found.problem is self.problem:
+            return None
         # Of labels next to the largest floats the value may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
             value, spent = found.value, whole.problem.sign * (whole.value - found.value)
-        if self.value is not None or found.problem is self.problem or not SPENT * abs(value) < spent < np.inf:
+        if not SPENT * abs(value) < spent < np.inf:
             return None
         closer = Reduction(self.problem, value)
         return closer if (closer.kept != self.kept).any() else None
@@ -118,7 +120,7 @@ class Reduction:
         if solution.dual is not None:
             alpha, beta = np.zeros(self.problem.k), np.zeros(self.problem.k)
             alpha[self.kept], beta[self.kept] = without_deficit(solution.problem, solution.dual), solution.dual.beta
-            dual = Dual(alpha, beta)
+            dual = Dual(alpha, beta, solution.dual.origin)
         return replace(solution, problem=self.problem, randomizer=randomizer, dual=dual)
 
     def _neighbours(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
@@ -157,4 +159,5 @@ class Reduction:
         counts = [piece[0].size for piece in pieces]
         starts, ends, heights = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
         masses = np.repeat(arcs.masses, counts) * heights
-        return Arcs(self.problem.k, starts, ends, np.repeat(arcs.outputs, counts), masses)
+        outputs, rests = np.repeat(arcs.outputs, counts), np.repeat(arcs.rests, counts)
+        return Arcs(self.problem.k, starts, ends, outputs, masses, rests)

@@ -1,6 +1,7 @@
 """Many problems at once or in a row: sweeps, inverse problems, worst cases, continuous priors and adaptive outputs.
 
 ============================  ====================================================================
+:func:`solve_many`            many problems at once
 :func:`sweep`                 problems over epsilons, penalties and label sets
 :func:`smallest_epsilon`      least epsilon whose optimum reaches a loss
 :func:`minimax`               least loss under the worst prior
@@ -15,6 +16,7 @@ from optrand.studies.adaptive import AdaptiveOutputs, adaptive_outputs
 from optrand.studies.continuous import ContinuousMechanism, KnotCount, continuous_mechanism, knot_sweep
 from optrand.studies.inverse import EpsilonBracket, smallest_epsilon
 from optrand.studies.knots import ContinuousPrior, Knots, place_knots
+from optrand.studies.many import solve_many
 from optrand.studies.sweeps import Sweep, SweepRow, sweep
 from optrand.studies.worst_case import Minimax, minimax
 
@@ -35,5 +37,6 @@ __all__ = [
     "minimax",
     "place_knots",
     "smallest_epsilon",
+    "solve_many",
     "sweep",
 ]

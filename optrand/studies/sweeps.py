@@ -6,7 +6,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, as_completed
+from concurrent.futures import Executor
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, overload
@@ -20,6 +20,7 @@ from optrand.mechanism.tabulation import tabulate
 from optrand.model.problem import Problem
 from optrand.solvers import Solver, solve
 from optrand.solvers.dispatch import USEFUL_GAP
+from optrand.studies.many import completed
 
 __all__ = ["Sweep", "SweepRow", "sweep"]
 
@@ -144,8 +145,8 @@ def sweep(
 
     Notes
     -----
-    Rows are those of the exact mechanism, :func:`optrand.tabulate` of the solution. Every problem is solved from
-    scratch, at 53 labels on the line in some 0.04 s. An exception of a task or of the callable, or an interrupt,
+    Rows are those of the exact mechanism, :func:`optrand.tabulate` of the solution. Equal problems are answered
+    once. An exception of a task or of the callable, or an interrupt,
     cancels the tasks that have not begun.
 
     Examples
@@ -203,24 +204,20 @@ def _case(problem: Problem, epsilon: float, penalty: float) -> Problem | SweepRo
 def _answers(
     problems: dict[int, Problem], solver: Solver | None, executor: Executor | None
 ) -> Generator[tuple[int, SweepRow]]:
-    """All rows with their places, in the order in which they are done."""
-    if executor is None:
-        for i, problem in problems.items():
-            yield i, _answer(problem, solver)
-        return
-    places = {}
-    try:
-        for i, problem in problems.items():
-            places[executor.submit(_answer, problem, solver)] = i
-        for future in as_completed(places):
-            yield places[future], future.result()
-    finally:
-        for future in places:
-            future.cancel()
+    """All rows with their places, in the order in which they are done; equal problems are answered once."""
+    places = dict[Problem, list[int]]()
+    for i, problem in problems.items():
+        places.setdefault(problem, []).append(i)
+    tasks = [(problem, solver) for problem in places]
+    with closing(completed(_answer, tasks, executor)) as answers:
+        for number, row in answers:
+            for i in places[tasks[number][0]]:
+                yield i, row
 
 
-def _answer(problem: Problem, solver: Solver | None) -> SweepRow:
+def _answer(task: tuple[Problem, Solver | None]) -> SweepRow:
     """Row of one problem, solved, tabulated and certified; a solver's failure is a row, too."""
+    problem, solver = task
     start = time.perf_counter()
     try:
         mechanism = tabulate(solve(problem, solver))

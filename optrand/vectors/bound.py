@@ -7,7 +7,7 @@ least
 .. math:: \frac12 \Big( |p|^2 - 1 + \frac{(\mathrm{tr} Z)^2}{(E - 1)^2 \, \theta \lambda} \Big),
           \qquad \theta = \max_S \frac{|Z 1_S|^2}{\ell(S) \, (1 + (E - 1) p(S))}
 
-Proof: ``docs/mathematics.md``, Proposition 20. This module does not import a solver.
+Proof: ``docs/mathematics.md``, section 14. This module does not import a solver.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def best_decoder(matrix: ArrayLike, prior: ArrayLike) -> Decoder:
 
     Notes
     -----
-    Proof: ``docs/mathematics.md``, Proposition 19. Computed from singular values, without the square of their
+    Proof: ``docs/mathematics.md``, section 14. Computed from singular values, without the square of their
     condition. Symbols that occur only under classes of prior 0 cost nothing, and are used first. Cost ``O(K**2 n)``.
 
     Examples

@@ -8,7 +8,7 @@ With :math:`e = \exp(-\epsilon)`, means of groups :math:`x_g = d_g / K_g`, :math
           \quad \text{where} \quad \sum_j c_j (e + (1 - e) \bar x_j) = 1, \;\; \sum_j c_j t_j = 0,
 
 :math:`\kappa_{jg} = x_g (1 - x_g) K_g / (K_g - 1)`, :math:`P_j = e + (1 - e) p(S_j)` and :math:`\Gamma = 1 / K_0 +
-\mathrm{diag}(1 / K_g)` (``docs/mathematics.md``, section 11). The Hessian has rank ``m**2`` or less, so a step costs
+\mathrm{diag}(1 / K_g)` (``docs/mathematics.md``, section 14). The Hessian has rank ``m**2`` or less, so a step costs
 ``O(n m**4)``. The answer is a claim: :mod:`optrand.vectors.bound` proves it.
 """
 

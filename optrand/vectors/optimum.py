@@ -60,7 +60,7 @@ def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
     * *Otherwise* neighbouring priors are put into groups that are treated alike. Privacy and unbiasedness are as exact,
       the certificate's bounds are as true, and its gap says how much may be lost: it does not close.
 
-    Proof: ``docs/mathematics.md``, section 11. Cost ``O(n m**4)`` for `n` types and `m` groups, up to a second.
+    Proof: ``docs/mathematics.md``, section 14. Cost ``O(n m**4)`` for `n` types and `m` groups, up to a second.
 
     Examples
     --------

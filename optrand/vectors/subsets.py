@@ -371,7 +371,7 @@ class UnbiasedVectors:
         """Coordinates of classes in a subset and out of it, shape ``(n, m)``, over one denominator for each group.
 
         Least squares with weights near the inverse probabilities of subsets: unbiased whatever the weights are, and
-        best but for the square of their error (``docs/mathematics.md``, Proposition 19).
+        best but for the square of their error (``docs/mathematics.md``, section 14).
         """
         sizes, shares, common = self.groups.sizes, self._shares, self._common
         extra = self.ratio.numerator - self.ratio.denominator

@@ -52,6 +52,12 @@ WORDS = MappingProxyType(
             "The same mechanism as strips, each as high as its share. One strip is drawn whatever the label is, and in "
             "it the label's own bin is exp(ε) times as likely to give the output as each other bin.",
         ),
+        "phases": Words(
+            "Bins and outputs by a public phase",
+            "A number that everybody may know, the phase, is drawn first, with the density above. It cuts the labels "
+            "into bins, one shade each. To the right are the outputs of these bins, in units of the labels: that of "
+            "the label's own bin is exp(ε) times as likely as each other one.",
+        ),
         "dual": Words(
             "The proof, drawn",
             "What the best private column at each output would cost. The curve is nowhere further below zero than its "

@@ -14,20 +14,22 @@ the prior, whose mean is :math:`\mu`:
 squared          :math:`v = \mu + \frac{x a}{1 + x a} d`       :math:`K = I + \frac{a d^2}{2 (1 + x a)}`, with
                                                                :math:`I` the bin's own half sum of squares
 Poisson log      :math:`v = \mu + \frac{x a}{1 + x a} d`       :math:`K` at :math:`v`
-absolute         median under weights :math:`s_y p_y`          :math:`K` at :math:`v`, by prefix sums
+absolute         median under weights :math:`s_y p_y`          :math:`K` at :math:`v`
 ===============  ============================================  ==============================================
 
-An interval of outputs clips :math:`v`, since :math:`g` is convex. For squared loss no two terms cancel: each row is
-centred on its first label and :math:`I` grows by what each label adds to it, so that costs keep their digits where
-``exp(epsilon)`` is large; the textbook's difference of two prefix sums would not.
+An interval of outputs clips :math:`v`, since :math:`g` is convex. For paths :math:`v` is *clamped* as well, to one
+label beyond either end of the bin: the best partition and its cost stay what they are, and costs become concave Monge
+(``docs/mathematics.md``, section 7). No two terms cancel (:mod:`optrand.solvers.bins.spans`), so that costs keep their
+digits where ``exp(epsilon)`` is large and beside heavy labels.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +38,18 @@ from optrand.base.validation import SMALLEST_NORMAL, Floats
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model import losses
 from optrand.model.problem import Problem
+from optrand.solvers.bins.spans import Places, Spans
 
 __all__ = ["BinCosts", "Starts", "bin_costs"]
 
 Starts = NDArray[np.intp]
 """A partition into bins: the first label of each, increasing from 0."""
+
+Sides = Sequence[tuple[Floats, Floats]]
+"""Of two bins: their outputs, and sums of the coefficients of some of their labels."""
+
+NEWTON = 60
+"""Steps of Newton's method at most."""
 
 LEAST_SHARE = 1e-290
 """Share of the best constant output: no output of Poisson log loss is smaller, or quotients of outputs would vanish."""
@@ -48,6 +57,29 @@ LEAST_SHARE = 1e-290
 
 class BinCosts(Protocol):
     """Bin costs of a loss, for the shortest path and its dual."""
+
+    bent: ClassVar[bool]
+    """Whether the loss is straight on either side of the label."""
+
+    @property
+    def labels(self) -> Floats:
+        """Labels, less the origin."""
+        ...
+
+    @property
+    def prior(self) -> Floats:
+        """Their positive prior."""
+        ...
+
+    @property
+    def low(self) -> float:
+        """The least allowed output, less the origin."""
+        ...
+
+    @property
+    def high(self) -> float:
+        """The largest."""
+        ...
 
     @property
     def origin(self) -> float:
@@ -59,11 +91,8 @@ class BinCosts(Protocol):
         r"""The least loss of a constant output, :math:`\Phi^*`."""
         ...
 
-    def rows(self, start: int, stop: int) -> Floats:
-        """``K`` of the bins that begin at labels ``start ... stop-1``, shape ``(stop - start, k - start)``.
-
-        The column says where the bin ends, counted from ``start``; infinite where it would end before it begins.
-        """
+    def between(self, first: Places, after: Places) -> Floats:
+        """Clamped ``K`` of the bins of the labels ``first ... after-1``."""
         ...
 
     def outputs(self, starts: Starts) -> Floats:
@@ -76,6 +105,25 @@ class BinCosts(Protocol):
 
     def own(self, outputs: Floats) -> Floats:
         """Loss of each label at an output of its own, times its prior, shape ``(k,)``."""
+        ...
+
+    def reaches(self, levels: Floats) -> tuple[Floats, Floats]:
+        """Between which two outputs the loss of each label is below a level of its own."""
+        ...
+
+    def levels(self, low: Floats, high: Floats) -> Floats:
+        """The mean loss of each label at two outputs of its own."""
+        ...
+
+    def states(self, slack: Floats, outputs: Floats) -> tuple[Floats, Floats]:
+        """Coefficients of ``alpha - p g(v, y)`` as a function of ``v``, for ``v < y`` and for ``v > y``.
+
+        Counted from an output of its own for each label, where it is its slack; shape ``(n, k)``.
+        """
+        ...
+
+    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> Floats:
+        """By how much sums of such functions exceed their limit, at the worst output between some."""
         ...
 
 
@@ -98,8 +146,10 @@ def bin_costs(problem: Problem) -> BinCosts:
 
     >>> import optrand
     >>> costs = bin_costs(optrand.regression([0, 1, 2], [0.6, 0.25, 0.15], 0.5))
-    >>> costs.outputs(np.array([0, 1])).round(3).tolist(), costs.rows(1, 2).round(4).tolist()
-    ([0.396, 0.72], [[0.0218, 0.155]])
+    >>> costs.outputs(np.array([0, 1])).round(3).tolist()
+    [0.396, 0.72]
+    >>> costs.between(np.array([1, 1]), np.array([2, 3])).round(4).tolist()
+    [0.0218, 0.155]
     """
     kinds: dict[str, type[_Squared] | type[_Absolute] | type[_PoissonLog]] = {
         losses.squared.name: _Squared,
@@ -153,9 +203,20 @@ class _Bins:
         within: Floats = np.clip(outputs, self.low, self.high)
         return within
 
-    def masses(self, start: int, stop: int) -> Floats:
-        """The mass of the bins of some rows; 0 where there is no bin."""
-        return np.maximum(self.cumulated[start + 1 :] - self.cumulated[start:stop, np.newaxis], 0.0)
+    @cached_property
+    def spans(self) -> Spans:
+        """Sums over bins."""
+        return Spans(self.labels, self.prior)
+
+    @cached_property
+    def least_output(self) -> Floats:
+        """The least output of a bin by its first label: the label before it, or the allowed output nearest to it."""
+        return np.append(self.low, np.clip(self.labels, self.low, self.high))
+
+    @cached_property
+    def largest_output(self) -> Floats:
+        """The largest output of a bin by the label after it."""
+        return np.append(np.clip(self.labels, self.low, self.high), self.high)
 
     def means(self, starts: Starts) -> tuple[Floats, Floats]:
         """The mass of each bin of a partition, and how far its mean lies from that of all labels."""
@@ -173,6 +234,8 @@ class _Bins:
 class _Squared(_Bins):
     """Half squared error."""
 
+    bent: ClassVar[bool] = False
+
     @cached_property
     def shift(self) -> float:
         """From the mean to the best constant output."""
@@ -183,35 +246,26 @@ class _Squared(_Bins):
         """Half the variance of the labels, and the price of clipping."""
         return math.fsum(self.prior * (self.labels - self.mean) ** 2) / 2 + self.shift**2 / 2
 
-    def rows(self, start: int, stop: int) -> Floats:
-        labels, prior = self.labels[start:], self.prior[start:]
-        weights = np.triu(np.broadcast_to(prior, (stop - start, prior.size)))
-        offsets = labels - labels[: stop - start, np.newaxis]
-        masses = np.cumsum(weights, axis=1)
-        np.maximum(masses, SMALLEST_NORMAL, out=masses)
-        means = np.cumsum(weights * offsets, axis=1)
-        means /= masses
-        # A label adds its squared distance from the mean before it, times half the harmonic mean of the two weights.
-        added = np.zeros(offsets.shape)
-        np.subtract(offsets[:, 1:], means[:, :-1], out=added[:, 1:])
-        added *= added
-        added[:, 1:] *= masses[:, :-1]
-        added /= masses
-        added *= weights
-        costs = np.cumsum(added, axis=1)
-        means += labels[: stop - start, np.newaxis] - self.mean
-        if self.low == -math.inf and self.high == math.inf:
-            means *= means
-            means *= masses
-            masses *= self.gain
-            masses += 1
-            means /= masses
-            costs += means
-        else:
-            moved = self.clipped(self.mean + self.moved(masses, means)) - self.mean
-            costs += masses * (means - moved) ** 2 + (moved**2 - self.shift**2) / self.gain
-        costs *= 0.5
-        return _upper(costs)
+    def between(self, first: Places, after: Places) -> Floats:
+        mass, anchor, offset, costs = self.spans.bins(first, after)
+        # From the best output to the mean of the bin, and both from the mean of all.
+        distance = anchor - self.mean
+        distance += offset
+        share = self.gain * mass
+        share += 1
+        gap = distance / share
+        np.maximum(gap, anchor - self.largest_output[after] + offset, out=gap)
+        np.minimum(gap, anchor - self.least_output[first] + offset, out=gap)
+        distance -= gap
+        distance *= distance
+        distance -= self.shift**2
+        distance /= 2 * self.gain
+        costs += distance
+        gap *= gap
+        mass *= 0.5
+        gap *= mass
+        costs += gap
+        return costs
 
     def outputs(self, starts: Starts) -> Floats:
         return self.clipped(self.mean + self.moved(*self.means(starts)))
@@ -224,9 +278,34 @@ class _Squared(_Bins):
     def own(self, outputs: Floats) -> Floats:
         return self.prior * losses.squared.evaluate(outputs, self.labels)
 
+    def reaches(self, levels: Floats) -> tuple[Floats, Floats]:
+        half = np.sqrt(2 * np.maximum(levels, 0.0))
+        return self.labels - half, self.labels + half
+
+    def levels(self, low: Floats, high: Floats) -> Floats:
+        levels: Floats = ((self.labels - low) ** 2 + (high - self.labels) ** 2) / 4
+        return levels
+
+    def states(self, slack: Floats, outputs: Floats) -> tuple[Floats, Floats]:
+        states = np.array([slack, self.prior * (self.labels - outputs), self.prior])
+        return states, states
+
+    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> Floats:
+        (origin, _), *_ = sides
+        pull = sum((moment + mass * (centre - origin) for centre, (_, moment, mass) in sides), start=np.zeros(low.size))
+        pull += (self.mean - origin) / self.gain
+        weight = sides[0][1][2] + sides[1][1][2] + 1 / self.gain
+        outputs = np.clip(origin + pull / weight, low, high)
+        held = -self.excess(outputs) / self.gain - penalty
+        for centre, (level, moment, mass) in sides:
+            held += level + (outputs - centre) * (moment - mass * (outputs - centre) / 2)
+        return held
+
 
 class _PoissonLog(_Bins):
     """``v - y log v``."""
+
+    bent: ClassVar[bool] = False
 
     @cached_property
     def best(self) -> float:
@@ -241,12 +320,14 @@ class _PoissonLog(_Bins):
     def least(self) -> float:
         return self.best - self.mean * math.log(self.best)
 
-    def rows(self, start: int, stop: int) -> Floats:
-        moments = _prefix_sums(self.prior * self.labels)
-        masses = self.masses(start, stop)
-        moments = np.maximum(moments[start + 1 :] - moments[start:stop, np.newaxis], 0.0)
-        outputs = self.clipped((self.mean + self.gain * moments) / (1 + self.gain * masses))
-        return _upper(masses * outputs - moments * np.log(outputs) + self.excess(outputs) / self.gain)
+    def between(self, first: Places, after: Places) -> Floats:
+        masses = self.spans.masses(first, after - 1)
+        moments = masses * self.labels[first] + self.spans.above(first, after - 1)
+        outputs = (self.mean + self.gain * moments) / (1 + self.gain * masses)
+        outputs = np.clip(outputs, self.least_output[first], self.largest_output[after])
+        outputs = self.clipped(outputs)
+        costs: Floats = masses * outputs - moments * np.log(outputs) + self.excess(outputs) / self.gain
+        return costs
 
     def outputs(self, starts: Starts) -> Floats:
         masses, distances = self.means(starts)
@@ -261,9 +342,46 @@ class _PoissonLog(_Bins):
     def own(self, outputs: Floats) -> Floats:
         return self.prior * losses.poisson_log.evaluate(outputs, self.labels)
 
+    def reaches(self, levels: Floats) -> tuple[Floats, Floats]:
+        # Newton's steps from outside, for the logarithms of both ends: the loss is a convex function of them.
+        labels = np.maximum(self.labels, SMALLEST_NORMAL)
+        sizes = np.abs(levels) + 2 * labels * (1 + np.log1p(labels))
+        ends = [np.minimum(-levels / labels, np.log(labels)), np.log(4 * sizes)]
+        for end, side in zip(ends, (-1.0, 1.0), strict=True):
+            for _ in range(NEWTON):
+                slope = np.exp(end) - labels
+                step = np.divide(np.exp(end) - labels * end - levels, slope, out=np.zeros_like(end), where=slope != 0)
+                step = np.maximum(side * step, 0.0)
+                end -= side * step
+                if (step <= 1e-15 * np.abs(end)).all():
+                    break
+        low, high = np.exp(ends)
+        return np.where(self.labels > 0, np.minimum(low, self.labels), 0.0), np.maximum(high, self.labels)
+
+    def levels(self, low: Floats, high: Floats) -> Floats:
+        above = losses.poisson_log.evaluate(high, self.labels)
+        below = losses.poisson_log.evaluate(np.maximum(low, SMALLEST_NORMAL), self.labels)
+        return np.where(self.labels > 0, (above + below) / 2, above)
+
+    def states(self, slack: Floats, outputs: Floats) -> tuple[Floats, Floats]:
+        del outputs
+        states = np.array([slack, self.prior * self.labels, self.prior])
+        return states, states
+
+    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> Floats:
+        _, moment, mass = sides[0][1] + sides[1][1]
+        outputs = (moment + self.mean / self.gain) / (mass + 1 / self.gain)
+        outputs = self.clipped(np.clip(outputs, low, high))
+        held = -self.excess(outputs) / self.gain - penalty
+        for centre, (level, moment, mass) in sides:
+            held += level + moment * np.log(outputs / centre) - mass * (outputs - centre)
+        return held
+
 
 class _Absolute(_Bins):
     """The distance: best outputs are weighted medians, which are labels, or ends of the interval."""
+
+    bent: ClassVar[bool] = True
 
     @cached_property
     def centre(self) -> float:
@@ -285,17 +403,30 @@ class _Absolute(_Bins):
         """The allowed output nearest to each label."""
         return self.clipped(self.labels)
 
-    def rows(self, start: int, stop: int) -> Floats:
-        before, after = np.arange(start, stop)[:, np.newaxis], np.arange(start + 1, self.labels.size + 1)
-        medians = self.medians(before, np.maximum(before, after))
-        below = np.searchsorted(self.labels, self.candidates, side="right")
-        middle = np.clip(below[medians], before, after)
-        masses, moments = self.cumulated, self.moments
-        costs = (masses[middle] - masses[before]) - (masses[after] - masses[middle])
-        costs *= (self.candidates - self.centre)[medians]
-        costs += (moments[after] - moments[middle]) - (moments[middle] - moments[before])
-        costs += (self.excess(self.candidates) / self.gain)[medians]
-        return _upper(costs)
+    @cached_property
+    def spans(self) -> Spans:
+        """Sums over bins, of the nearest allowed outputs in the place of labels."""
+        return Spans(self.candidates, self.prior)
+
+    @cached_property
+    def dearest(self) -> Floats:
+        """What all labels pay at each candidate beyond the least, over the gain."""
+        return self.excess(self.candidates) / self.gain
+
+    @cached_property
+    def clipping(self) -> Floats:
+        """What labels before each one lose at least, outside the allowed outputs."""
+        return _prefix_sums(self.prior * np.abs(self.labels - self.candidates))
+
+    def between(self, first: Places, after: Places) -> Floats:
+        last = self.labels.size - 1
+        medians = np.clip(self.medians(first, after), np.maximum(first - 1, 0), np.minimum(after, last))
+        costs = self.spans.below(np.minimum(first, medians), medians)
+        costs += self.spans.above(medians, np.maximum(after - 1, medians))
+        costs += self.dearest[medians]
+        if self.clipping[-1]:
+            costs += self.clipping[after] - self.clipping[first]
+        return costs
 
     def medians(self, before: NDArray[np.intp], after: NDArray[np.intp]) -> NDArray[np.intp]:
         """The label at which the weights of a bin, and of all labels below it, reach half of their total."""
@@ -319,14 +450,34 @@ class _Absolute(_Bins):
     def own(self, outputs: Floats) -> Floats:
         return self.prior * losses.absolute.evaluate(outputs, self.labels)
 
+    def reaches(self, levels: Floats) -> tuple[Floats, Floats]:
+        return self.labels - levels, self.labels + levels
+
+    def levels(self, low: Floats, high: Floats) -> Floats:
+        levels: Floats = (high - low) / 2
+        return levels
+
+    def states(self, slack: Floats, outputs: Floats) -> tuple[Floats, Floats]:
+        prior, distance = self.prior, self.labels - outputs
+        below, above = 2 * prior * np.maximum(-distance, 0.0), 2 * prior * np.maximum(distance, 0.0)
+        return np.array([slack + below, prior]), np.array([slack + above, -prior])
+
+    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> Floats:
+        at_ends = [
+            sum((level + slope * (end - centre) for centre, (level, slope) in sides), start=np.zeros(end.size))
+            - self.excess(end) / self.gain
+            - penalty
+            for end in (low, high)
+        ]
+        worst: Floats = np.maximum(*at_ends)
+        return worst
+
+
+def spread(amounts: NDArray[Any], starts: Starts, k: int) -> NDArray[Any]:
+    """Amounts of bins, repeated at each of their labels."""
+    return np.repeat(amounts, np.diff(np.append(starts, k)))
+
 
 def _prefix_sums(terms: Floats) -> Floats:
     """The sum before each term, and of all: rounded once where the machine has longer floats."""
     return np.concatenate(([0.0], np.cumsum(terms, dtype=np.longdouble).astype(np.float64)))
-
-
-def _upper(costs: Floats) -> Floats:
-    """Rows of costs, infinite where the bin would end before it begins."""
-    rows = costs.shape[0]
-    costs[:, :rows][np.tri(rows, k=-1, dtype=bool)] = math.inf
-    return costs

@@ -14,7 +14,6 @@ A partition is best exactly if it is a shortest path under the lengths :math:`K_
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -22,20 +21,15 @@ import numpy as np
 
 from optrand.base.validation import Floats
 from optrand.model.problem import Problem
-from optrand.solvers.bins.costs import BinCosts, Starts, bin_costs
+from optrand.solvers.bins.costs import BinCosts, Starts, bin_costs, spread
+from optrand.solvers.bins.monge import Distances, distances
 
 __all__ = ["BinGraph"]
-
-BLOCK = 1 << 17
-"""Arcs whose costs are worked out at a time: about what a processor's cache holds."""
-
-KEPT = 1 << 24
-"""Arcs whose costs are kept from one path to the next, 128 MB; beyond that they are worked out again."""
 
 
 @dataclass(frozen=True, eq=False)
 class BinGraph:
-    """All ``k (k + 1) / 2`` bins of a problem without bias penalty, by rows of one first label.
+    """All ``k (k + 1) / 2`` bins of a problem without bias penalty.
 
     Attributes
     ----------
@@ -44,7 +38,7 @@ class BinGraph:
     """
 
     problem: Problem
-    _kept: dict[int, Floats] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[tuple[float, bytes], tuple[Floats, Floats]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def costs(self) -> BinCosts:
@@ -78,20 +72,23 @@ class BinGraph:
         lengths, bins = math.fsum(self.lengths(starts)), starts.size
         return (self.gain * lengths + bins * self.costs.least) / (self.gain + bins)
 
-    def shortest(self, penalty: float) -> Starts:
-        """The partition of least ``sum (K + penalty)``, of equal ones one with long bins."""
-        k = self.problem.k
-        distances, following = np.zeros(k + 1), np.zeros(k, dtype=np.intp)
-        for a, row in self._rows(backwards=True):
-            lengths = row + distances[a + 1 :]
-            best = int(lengths.argmin())
-            distances[a], following[a] = lengths[best] + penalty, a + 1 + best
-        starts = [0]
-        while following[starts[-1]] < k:
-            starts.append(int(following[starts[-1]]))
-        return np.array(starts, dtype=np.intp)
+    def distances(self, penalty: float, hint: Starts, *, stride: int = 1) -> Distances:
+        """Shortest paths from node 0 under the lengths ``K + penalty``, over every so many nodes and the last one.
 
-    def potentials(self, near: Floats, penalty: float) -> Floats:
+        Parameters
+        ----------
+        penalty : float
+            At least 0.
+        hint : (m,) array of int
+            Bins that are near the best ones, by the number of their first node.
+        stride : int
+        """
+        nodes = np.append(np.arange(0, self.problem.k, stride), self.problem.k)
+        offers = np.full(nodes.size, math.inf)
+        offers[0] = 0.0
+        return distances(lambda i, j: self.costs.between(nodes[i], nodes[j]) + penalty, offers, hint)
+
+    def potentials(self, near: Floats, penalty: float, starts: Starts) -> Floats:
         """Potentials near some others: no arc is shorter than its two ends are apart, and shortest paths are as long.
 
         Parameters
@@ -100,6 +97,8 @@ class BinGraph:
             What the potentials should be at each node.
         penalty : float
             The length of each arc is that of its bin and this.
+        starts : (m,) array of int
+            A shortest path.
 
         Returns
         -------
@@ -110,47 +109,30 @@ class BinGraph:
         -----
         Distances from the first node are potentials, the largest ones, and so are distances to the last node, negative,
         the smallest. Where `near` is clipped to lie between them, the largest potentials below it and the smallest
-        above it are shortest and longest distances once more; the answer is halfway between. Three looks at all arcs.
+        above it are shortest and longest distances once more; the answer is halfway between.
         """
-        k = self.problem.k
-        left, done = np.zeros(k + 1), np.full(k + 1, math.inf)
-        for a, lengths in self._rows(backwards=True):
-            left[a] = (lengths + left[a + 1 :]).min() + penalty
-        done[0] = 0.0
-        below, clipped = done.copy(), np.zeros(k + 1)
-        for a, lengths in self._rows():
-            clipped[a] = min(max(near[a], left[0] - left[a]), done[a])
-            below[a] = min(below[a], clipped[a])
-            np.minimum(done[a + 1 :], lengths + (done[a] + penalty), out=done[a + 1 :])
-            np.minimum(below[a + 1 :], lengths + (below[a] + penalty), out=below[a + 1 :])
-        clipped[k] = below[k] = left[0]
-        above = clipped
-        for a, lengths in self._rows(backwards=True):
-            above[a] = max(above[a], (above[a + 1 :] - lengths).max() - penalty)
-        halfway: Floats = (above + below) / 2
+        largest, smallest = self._extremes(penalty, starts)
+        clipped = np.clip(near, smallest, largest)
+        halfway: Floats = (self._below(clipped, penalty, starts) + self._above(clipped, penalty, starts)) / 2
         return halfway
 
-    def _rows(self, *, backwards: bool = False) -> Iterator[tuple[int, Floats]]:
-        """Each label, and the lengths of the bins that begin there."""
-        for start, rows in self._blocks(backwards=backwards):
-            for i in range(rows.shape[0])[:: -1 if backwards else 1]:
-                yield start + i, rows[i, i:]
+    def _extremes(self, penalty: float, starts: Starts) -> tuple[Floats, Floats]:
+        """The largest and the smallest potentials."""
+        key = (penalty, starts.tobytes())
+        if key not in self._known:
+            far = np.full(self.problem.k + 1, math.inf)
+            far[0] = 0.0
+            largest = self._below(far, penalty, starts)
+            smallest = self._above(np.append(-far[:0:-1], largest[-1]), penalty, starts)
+            self._known[key] = largest, smallest
+        return self._known[key]
 
-    def _blocks(self, *, backwards: bool = False) -> Iterator[tuple[int, Floats]]:
-        """The first label of each block of rows, and the block."""
-        k = self.problem.k
-        step = max(1, BLOCK // k)
-        starts = range(0, k, step)
-        for start in reversed(starts) if backwards else starts:
-            rows = self._kept.get(start)
-            if rows is None:
-                rows = self.costs.rows(start, min(start + step, k))
-                if k * (k + 1) // 2 <= KEPT:
-                    self._kept[start] = rows
-            yield start, rows
+    def _below(self, offers: Floats, penalty: float, starts: Starts) -> Floats:
+        """The largest potentials below some numbers."""
+        return distances(lambda i, j: self.costs.between(i, j) + penalty, offers, starts).lengths
 
-
-def spread(amounts: Floats, starts: Starts, k: int) -> Floats:
-    """Amounts of bins, repeated at each of their labels."""
-    spread: Floats = np.repeat(amounts, np.diff(np.append(starts, k)))
-    return spread
+    def _above(self, offers: Floats, penalty: float, starts: Starts) -> Floats:
+        """The smallest potentials above some numbers."""
+        k, hint = self.problem.k, self.problem.k - starts[::-1]
+        turned = distances(lambda i, j: self.costs.between(k - j, k - i) + penalty, -offers[::-1], hint)
+        return -turned.lengths[::-1]

@@ -9,6 +9,7 @@ one :math:`1 / (E + m - 1)`. Which bins, and how many, is a ratio of two path su
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,10 +25,16 @@ from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.bins.costs import Starts
 from optrand.solvers.bins.dual import bin_dual
 from optrand.solvers.bins.graph import BinGraph
-from optrand.solvers.failures import GuardedSolver
+from optrand.solvers.failures import GuardedSolver, solver_failures
 from optrand.solvers.translation import near_zero
 
 __all__ = ["BinPath", "rr_on_bins"]
+
+STRIDES = (4096, 512, 64, 8, 1)
+"""Labels at whose multiples bins begin, from the first search to the last."""
+
+COARSEST = 48
+"""Nodes that the first search has at least, where there are as many labels."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +55,9 @@ class BinPath(GuardedSolver):
 
     Notes
     -----
-    Labels of prior zero have no say: each goes to the bin of its neighbour, with a multiplier of zero. Cost ``O(k^2)``
-    a path, of which two to five are needed; memory ``O(k^2)`` up to 128 MB, and ``O(k)`` beyond, where the costs of
-    arcs are worked out for every path again.
+    Labels of prior zero have no say: each goes to the bin of its neighbour, with a multiplier of zero. Cost and
+    memory ``O(k log k)`` a path (:mod:`optrand.solvers.bins.monge`), of which two to four are needed over all labels,
+    and a few more over every 8th, 64th and so on.
 
     Examples
     --------
@@ -67,7 +74,7 @@ class BinPath(GuardedSolver):
     )
 
     gap: float = 2e-10
-    rounds: int = 80
+    rounds: int = 400
 
     def accepts(self, problem: Problem) -> bool:
         """No bias penalty, a convex loss with a name, and outputs that are not a grid."""
@@ -75,10 +82,31 @@ class BinPath(GuardedSolver):
         return convex and not problem.bias_penalty and not isinstance(problem.outputs, Grid)
 
     def _solution(self, problem: Problem) -> Solution:
-        kept = np.flatnonzero(problem.prior)
-        total = math.fsum(problem.prior)
-        graph = BinGraph(replace(problem, labels=problem.labels[kept], prior=problem.prior[kept] / total))
+        graph = _without_idle(problem)
         starts, paths = best_partition(graph)
+        return self._proven(problem, graph, starts, paths)
+
+    def proven(self, problem: Problem, starts: Starts) -> Solution:
+        """The solution of a problem whose best bins are known, with its dual.
+
+        Parameters
+        ----------
+        problem : Problem
+        starts : (m,) array of int
+            The first label of each bin.
+        """
+        self._check(problem)
+        begin = time.perf_counter()
+        with solver_failures(self):
+            graph = _without_idle(problem)
+            kept = np.flatnonzero(problem.prior)
+            first = np.unique(np.append(0, np.searchsorted(kept, starts)))
+            solution = self._proven(problem, graph, merged(graph, first[first < kept.size]), 0)
+        return replace(solution, stats=replace(solution.stats, seconds=time.perf_counter() - begin))
+
+    def _proven(self, problem: Problem, graph: BinGraph, starts: Starts, paths: int) -> Solution:
+        """Randomizer and multipliers for bins of the labels of positive prior."""
+        kept, total = np.flatnonzero(problem.prior), math.fsum(problem.prior)
         alpha = np.zeros(problem.k)
         alpha[kept] = total * bin_dual(graph, starts, gap=self.gap, rounds=self.rounds)
         # A label of prior zero joins the bin of the nearest kept label, the upper one of two.
@@ -93,25 +121,36 @@ class BinPath(GuardedSolver):
         return Solution(problem, randomizer, Dual(alpha, np.zeros(problem.k)), stats)
 
 
+def _without_idle(problem: Problem) -> BinGraph:
+    """Bins of the labels of positive prior."""
+    kept, total = np.flatnonzero(problem.prior), math.fsum(problem.prior)
+    return BinGraph(replace(problem, labels=problem.labels[kept], prior=problem.prior[kept] / total))
+
+
 def best_partition(graph: BinGraph) -> tuple[Starts, int]:
     """The best partition into bins whose outputs increase, and the number of shortest paths that it took.
 
-    Starts from a bin for each label. Rounding can make two paths of one loss take turns: the method stops as well when
-    a path is no better than the one before it.
+    First bins of whole multiples of some number of labels, then of smaller ones, each search from what the one before
+    has found. Rounding can make two paths of one loss take turns: a search ends as well when a path is no better than
+    the one before it.
     """
-    best = np.arange(graph.problem.k)
-    value, paths = graph.value(best), 0
-    while True:
-        found = graph.shortest(graph.penalty(best))
-        paths += 1
-        better = graph.value(found)
-        if np.array_equal(found, best) or not better < value:
-            break
-        best, value = found, better
-    return _merged(graph, best), paths
+    k, paths = graph.problem.k, 0
+    strides = [stride for stride in STRIDES if k >= COARSEST * stride] or [1]
+    best = np.arange(0, k, strides[0])
+    for stride in strides:
+        value = graph.value(best)
+        while True:
+            penalty = max(graph.penalty(best), 0.0)
+            found = graph.distances(penalty, best // stride, stride=stride).path() * stride
+            paths += 1
+            better = graph.value(found)
+            if np.array_equal(found, best) or not better < value:
+                break
+            best, value = found, better
+    return merged(graph, best), paths
 
 
-def _merged(graph: BinGraph, starts: Starts) -> Starts:
+def merged(graph: BinGraph, starts: Starts) -> Starts:
     """Bins of one output as one bin, which is never worse: what it saves is a column of no bin at all."""
     while True:
         outputs = graph.outputs(starts)

@@ -10,7 +10,6 @@ from functools import partial
 import numpy as np
 
 from optrand.certificates.certificate import lower_bound
-from optrand.closed_forms import debiased_rr
 from optrand.errors import InvalidInput
 from optrand.model import losses
 from optrand.model.arcs import Arcs
@@ -21,22 +20,20 @@ from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.conic import ConicProgram, ConicSolution
+from optrand.solvers.closed_form import debiased_rr_within, gap_response_within
 from optrand.solvers.dual_repair import randomizer_of, relative_gap, repair
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.flow.interior_point import used
 from optrand.solvers.flow.levels import descended, growing
 from optrand.solvers.flow.program import FlowProgram
 
-__all__ = ["ArcSolver", "Flow"]
+__all__ = ["CLOSEST", "ArcSolver", "Flow", "refuse_close_labels"]
 
 FEWEST = 32
 """Up to so many labels all intervals are arcs."""
 
 COARSE = 1e-7
 """The engine's tolerance where its answer only points at the arcs of the next level."""
-
-PROVEN = 1e-12
-"""A closed form within this share of its bound is the answer."""
 
 REPAIRS = 8
 """Rounds of a repair of the multipliers before arcs are added."""
@@ -84,7 +81,8 @@ class Flow(ArcSolver):
         The relative gap for which the multipliers are repaired (:mod:`optrand.solvers.dual_repair`).
     time_limit : float
         Seconds, looked at between steps. When they have passed, the answer is the best one so far and its status is
-        "time limit": what was polished last, or, before that, one of two outputs that asks for no solver at all.
+        "time limit": what was polished last, or, before that, one that asks for no solver at all: a gap and a bit
+        (:func:`optrand.closed_forms.gap_response`), or two outputs where these are not allowed.
 
     Notes
     -----
@@ -108,20 +106,13 @@ class Flow(ArcSolver):
     time_limit: float = math.inf
 
     def _check(self, problem: Problem) -> None:
-        """Refuse as well labels that are too close together, by their positions."""
+        """Refuse as well labels that are too close together."""
         super()._check(problem)
-        gaps = np.diff(problem.labels)
-        closest = int(gaps.argmin())
-        share = float(gaps[closest] / np.ptp(problem.labels))
-        if share < CLOSEST:
-            raise InvalidInput(
-                f"labels number {closest} and {closest + 1} in increasing order are {share:.1g} of the labels' range "
-                f"apart, too close for floats to tell apart in a solution (at least {CLOSEST:g}): merge them"
-            )
+        refuse_close_labels(problem)
 
     def _solution(self, problem: Problem) -> Solution:
         end = time.perf_counter() + self.time_limit
-        response = _debiased_response(problem)
+        response = debiased_rr_within(problem)
         if response:
             return replace(response, problem=problem)
         try:
@@ -172,6 +163,18 @@ def _best(problem: Problem, dual: Dual, found: list[Arcs]) -> Arcs:
     return min(feasible, key=lambda arcs: relative_gap(problem, arcs, dual))
 
 
+def refuse_close_labels(problem: Problem) -> None:
+    """Refuse labels that are too close together, by their positions."""
+    gaps = np.diff(problem.labels)
+    closest = int(gaps.argmin())
+    share = float(gaps[closest] / np.ptp(problem.labels))
+    if share < CLOSEST:
+        raise InvalidInput(
+            f"labels number {closest} and {closest + 1} in increasing order are {share:.1g} of the labels' range "
+            f"apart, too close for floats to tell apart in a solution (at least {CLOSEST:g}): merge them"
+        )
+
+
 class _OutOfTime(Exception):
     """The limit has passed before there was an answer."""
 
@@ -197,7 +200,12 @@ class _Clock:
 
 
 def _unsolved(problem: Problem, stats: Stats) -> Solution:
-    """Randomized response on the two outputs that an unbiased one needs, or the best constant; with no multipliers."""
+    """Answer in closed form: a gap and a bit, else the two outputs that an unbiased one needs, or the best constant."""
+    found = gap_response_within(problem) if problem.unbiased else None
+    plain = Dual(np.zeros(problem.k), np.zeros(problem.k))
+    if found:
+        dual = max((found.dual, plain), key=partial(lower_bound, problem))
+        return replace(found, dual=dual, stats=stats)
     low, high = problem.outputs.low, problem.outputs.high
     if problem.unbiased:
         outputs = np.clip(unbiased_range(problem.labels, problem.epsilon), low, high)
@@ -206,21 +214,4 @@ def _unsolved(problem: Problem, stats: Stats) -> Solution:
     else:
         outputs = np.clip([problem.prior @ problem.labels], low, high)
         table = np.ones((problem.k, 1))
-    none = np.zeros(problem.k)
-    return Solution(problem, Randomizer(problem.labels, outputs, table, problem.epsilon), Dual(none, none), stats)
-
-
-def _debiased_response(problem: Problem) -> Solution | None:
-    """Debiased randomized response where its dual proves it optimal: from some epsilon on it always is."""
-    if not problem.unbiased or math.expm1(problem.epsilon) < problem.k:
-        return None
-    try:
-        found = debiased_rr(problem.labels, problem.epsilon, prior=problem.prior)
-    except InvalidInput:
-        return None
-    outputs = found.randomizer.outputs
-    inside = problem.outputs.low <= outputs[0] and outputs[-1] <= problem.outputs.high
-    if not inside or found.dual is None:
-        return None
-    value = found.value
-    return found if lower_bound(problem, found.dual) >= value - PROVEN * value else None
+    return Solution(problem, Randomizer(problem.labels, outputs, table, problem.epsilon), plain, stats)

@@ -2,5 +2,5 @@
 
 __all__ = ["MODULES"]
 
-MODULES = ("predictors", "structure", "transformations", "grids", "release", "noise")
+MODULES = ("predictors", "structure", "gaps", "phases", "transformations", "grids", "release", "noise")
 """Modules with claims, in the order of the paper."""

@@ -1,0 +1,274 @@
+"""A public gap between labels, then one private bit: unbiased randomizers in closed form, optimal for small epsilon."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import count
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optrand.base.arithmetic import exp_bracket, places, scaled
+from optrand.base.validation import Floats, squarable
+from optrand.errors import InvalidInput
+from optrand.model.arcs import Arcs
+from optrand.model.problem import Problem, unbiased_regression
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution, Stats
+
+__all__ = ["condition_holds", "gap_response", "gap_response_is_optimal"]
+
+CLEAR = 1e-9
+"""Sides that differ by more than this share of their sum are told apart in floats, which are right to some 1e-15."""
+
+OPTIMAL = "optimal"
+"""Status where the condition of optimality holds."""
+
+FEASIBLE = "feasible"
+"""Status where it fails: private and unbiased, but not the best."""
+
+
+def gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Solution:
+    r"""Public random gap between two labels, and binary randomized response to the bit "is the label above it?".
+
+    With :math:`E = e^\epsilon`, :math:`F_j` the prior of the labels before :math:`y_j` and :math:`d_j = y_j - y_{j-1}`,
+    let :math:`P_j = 1 + (E - 1) F_j`, :math:`Q_j = E + 1 - P_j`, :math:`r_j = \sqrt{P_j Q_j}`, :math:`L = \sum_j d_j
+    r_j` and :math:`\mu` be the mean label. The gap below :math:`y_j` is drawn with probability :math:`d_j r_j / L`, and
+    the outputs are
+
+    .. math:: \mu - \frac{L}{E - 1} \sqrt{\frac{Q_j}{P_j}} \quad (\text{no}), \qquad
+              \mu + \frac{L}{E - 1} \sqrt{\frac{P_j}{Q_j}} \quad (\text{yes}).
+
+    Parameters
+    ----------
+    labels : (k,) array
+        Distinct numbers in any order; they are sorted, and the prior with them.
+    prior : (k,) array
+        Probabilities; zeros are welcome.
+    epsilon : float
+        Privacy budget in nats.
+
+    Returns
+    -------
+    Solution
+        Of unbiased regression on the real line, of value :math:`\tfrac12 ((L / (E - 1))^2 - \operatorname{Var} Y)`,
+        with its dual, at every epsilon. The status is ``"optimal"`` where :func:`gap_response_is_optimal`, and
+        ``"feasible"`` elsewhere.
+
+    Raises
+    ------
+    InvalidInput
+        Bad arguments, or outputs that floats cannot hold.
+
+    Notes
+    -----
+    Proof: ``docs/mathematics.md``, section 11. Up to ``2 k - 2`` outputs. Cost ``O(k log k)``; of a million labels a
+    second.
+
+    Examples
+    --------
+    >>> from optrand.certificates.certificate import certify
+    >>> solution = gap_response([0, 1, 3], [0.5, 0.3, 0.2], math.log(2))
+    >>> solution.randomizer.outputs.round(6).tolist(), solution.stats.status
+    ([-3.539388, -2.724745, 5.339388, 6.337117], 'optimal')
+    >>> certify(solution).gap < 1e-12
+    True
+    """
+    problem = unbiased_regression(labels, prior, epsilon)
+    if problem.k == 1:
+        return _one_label(problem)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _Gaps.of(problem).solution(problem)
+
+
+def gap_response_is_optimal(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> bool:
+    r"""Whether :func:`gap_response` is the best unbiased randomizer on the line, decided exactly.
+
+    It is if and only if
+
+    .. math:: (P_{k-1} - P_1)^2 + (r_{k-1} - r_1)^2 \leq 1,
+
+    where the numbers are those of :func:`gap_response`. They depend on the priors of the lowest and the highest label
+    only. For epsilon up to log 2 this holds whatever the prior is.
+
+    Parameters
+    ----------
+    labels, prior, epsilon
+        As of :func:`gap_response`.
+
+    Notes
+    -----
+    With :math:`x = E - 1`, the prior :math:`N` of the inner labels, and :math:`a = r_1^2`, :math:`b = r_{k-1}^2` the
+    condition is :math:`x^2 N^2 + a + b - 1 \leq 2 \sqrt{a b}`, an inequality between polynomials in :math:`E`. It is
+    decided in rationals, with brackets of :math:`E` that get tighter until both ends agree. They do, since :math:`E` is
+    transcendental and at :math:`E = 1` the sides differ.
+
+    Examples
+    --------
+    The condition for a uniform prior is :math:`E \leq 2 (k - 1) / (k - 2)`:
+
+    >>> [gap_response_is_optimal(range(5), [0.2] * 5, math.log(8 / 3) + shift) for shift in (-1e-9, 1e-9)]
+    [True, False]
+    """
+    return condition_holds(unbiased_regression(labels, prior, epsilon))
+
+
+def condition_holds(problem: Problem) -> bool:
+    """Whether the condition of :func:`gap_response_is_optimal` holds for the labels, prior and epsilon of a problem."""
+    if problem.k < 3:
+        return True
+    clear = _clearly(problem)
+    if clear is not None:
+        return clear
+    parts = scaled(problem.prior, places(problem.prior))
+    total = sum(parts)
+    below, above = Fraction(parts[0], total), Fraction(parts[-1], total)
+    inner = 1 - below - above
+    for digits in count(60, 60):
+        low, high = exp_bracket(problem.epsilon, digits)
+        (left, a, b), (left_above, a_above, b_above) = (_sides(ratio, below, above, inner) for ratio in (low, high))
+        if left_above <= 0 or left_above**2 <= 4 * a * b:
+            return True
+        if left > 0 and left**2 > 4 * a_above * b_above:
+            return False
+    raise AssertionError
+
+
+def _clearly(problem: Problem) -> bool | None:
+    """The condition in floats; None where its sides are too close for them."""
+    excess, total = math.expm1(problem.epsilon), math.fsum(problem.prior)
+    below, above = float(problem.prior[0]) / total, float(problem.prior[-1]) / total
+    inner = math.fsum(problem.prior[1:-1]) / total
+    a, b = (1 + excess + excess * excess * end * (1 - end) for end in (below, above))
+    left, right = excess * inner * excess * inner + a + b - 1, 2 * math.sqrt(a) * math.sqrt(b)
+    if not abs(left - right) > CLEAR * (left + right):
+        return None
+    return left < right
+
+
+def _sides(ratio: Fraction, below: Fraction, above: Fraction, inner: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+    """Left side of the condition without its root, and the squares `a`, `b` under it; all increase with the ratio."""
+    square = (ratio - 1) ** 2
+    a, b = (ratio + square * end * (1 - end) for end in (below, above))
+    return square * inner**2 + a + b - 1, a, b
+
+
+def _one_label(problem: Problem) -> Solution:
+    """A single label, which is its own answer."""
+    label = problem.labels
+    only = np.zeros(1, dtype=np.int64)
+    arcs = Arcs(1, only, only, label, np.full(1, math.exp(-problem.epsilon)))
+    randomizer = Randomizer.of_arcs(label, arcs, problem.epsilon)
+    return Solution(problem, randomizer, Dual(np.zeros(1), np.zeros(1)), Stats("gap_response", status=OPTIMAL))
+
+
+@dataclass(frozen=True, eq=False)
+class _Gaps:
+    r"""Numbers of the gaps 1 ... k-1, free of cancellation at every epsilon.
+
+    With :math:`e = E / (E - 1)^2` and :math:`S_j = 1 - F_j` it is :math:`\rho_j = r_j / (E - 1) = \sqrt{e + F_j S_j}`.
+
+    Attributes
+    ----------
+    d : distances of neighbouring labels
+    below, above : prior before and after each gap
+    past, left : prior of the inner labels before and after each gap
+    rho : :math:`\rho_j`
+    reach : :math:`L / (E - 1)`
+    """
+
+    prior: Floats
+    total: float
+    gain: float
+    e: float
+    d: Floats
+    below: Floats
+    above: Floats
+    past: Floats
+    left: Floats
+    rho: Floats
+    reach: float
+
+    @classmethod
+    def of(cls, problem: Problem) -> _Gaps:
+        total = math.fsum(problem.prior)
+        prior, gain = problem.prior / total, math.expm1(problem.epsilon)
+        e = 1 / gain / -math.expm1(-problem.epsilon)
+        d = np.diff(problem.labels)
+        past, left = _sums(prior[1:-1]), _sums(prior[-2:0:-1])[::-1]
+        below, above = prior[0] + past, prior[-1] + left
+        rho = np.sqrt(e + below * above)
+        return cls(prior, total, gain, e, d, below, above, past, left, rho, _dot(d, rho))
+
+    def solution(self, problem: Problem) -> Solution:
+        """Randomizer and dual."""
+        origin = problem.origin
+        mean = (problem.labels[0] - origin) + _dot(self.d, self.above)
+        tilt = np.sqrt((1 + self.gain * self.above) / (1 + self.gain * self.below))
+        offsets = np.concatenate((mean - self.reach * tilt, mean + self.reach / tilt))
+        if not np.isfinite(offsets).all():
+            raise InvalidInput(
+                f"the outputs of a gap and a bit at epsilon {problem.epsilon:g} overflow in floats: "
+                "rescale the labels or raise epsilon"
+            )
+        squarable(offsets, "outputs")
+        node, every = np.arange(1, problem.k), np.ones(problem.k - 1, dtype=np.int64)
+        first, last = np.concatenate((0 * every, node)), np.concatenate((node - 1, (problem.k - 1) * every))
+        shares = self.d * (self.rho / self.reach) / (self.gain + 2)
+        outputs = offsets + origin
+        rests = _rests(offsets, origin, outputs) if origin else np.empty(0)
+        arcs = Arcs(problem.k, first, last, outputs, np.concatenate((shares, shares)), rests)
+        randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
+        status = OPTIMAL if condition_holds(problem) else FEASIBLE
+        return Solution(problem, randomizer, self.dual(problem, origin, mean), Stats("gap_response", status=status))
+
+    def dual(self, problem: Problem, origin: float, mean: float) -> Dual | None:
+        """Multipliers that make every column in use cost nothing; None where floats cannot hold them."""
+        d, e, rho, reach, below, above = self.d, self.e, self.rho, self.reach, self.below, self.above
+        apart = (problem.labels - origin) - mean
+        alpha, beta = self.prior * (apart**2 + reach**2) / 2, np.empty(problem.k)
+        slope = self.above[1:] - self.below[:-1]
+        beta[1:-1] = -self.prior[1:-1] * (reach * (slope / (rho[1:] + rho[:-1])) + apart[1:-1])
+        # At the ends, sums of positive terms; the last label mirrors the first.
+        alpha[0], beta[0] = self._end(below, above, self.past, d, e, rho, reach)
+        alpha[-1], slope_of_last = self._end(above[::-1], below[::-1], self.left[::-1], d[::-1], e, rho[::-1], reach)
+        beta[-1] = -slope_of_last
+        # Outputs are far off at a tiny epsilon, and slopes that do not cancel would count there.
+        if np.isfinite(beta).all():
+            beta[np.abs(beta).argmin()] -= math.fsum(beta)
+        alpha -= beta * mean
+        alpha, beta = self.total * alpha, self.total * beta
+        return Dual(alpha, beta, origin) if np.isfinite(alpha).all() and np.isfinite(beta).all() else None
+
+    @staticmethod
+    def _end(
+        below: Floats, above: Floats, past: Floats, d: Floats, e: float, rho: Floats, reach: float
+    ) -> tuple[float, float]:
+        """Multipliers of the first label, measured from the mean."""
+        own, others = below[0], above[0]
+        products = rho[0] * rho + own * above
+        slopes = e / products * (e + own * others + below * above) + own / products * above * past
+        if not others:
+            return 0.0, -_dot(d, slopes)
+        roots = math.sqrt(others) * rho + math.sqrt(own) * above
+        excess = _dot(d, (others * e + above * past) / roots)
+        return -excess * (math.sqrt(own) * _dot(d, above) + math.sqrt(others) * reach) / 2, -_dot(d, slopes)
+
+
+def _sums(parts: Floats) -> Floats:
+    """Running totals from 0 on, in extended precision where the machine has it."""
+    totals: Floats = np.concatenate(([0.0], np.cumsum(parts, dtype=np.longdouble))).astype(np.float64)
+    return totals
+
+
+def _dot(amounts: Floats, weights: Floats) -> float:
+    return float(np.sum(amounts * weights))
+
+
+def _rests(offsets: Floats, origin: float, sums: Floats) -> Floats:
+    """Exactly what ``offsets + origin`` exceeds its rounded `sums` by."""
+    moved = sums - offsets
+    rests: Floats = (offsets - (sums - moved)) + (origin - moved)
+    return rests

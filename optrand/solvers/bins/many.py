@@ -1,0 +1,213 @@
+"""Randomized response on bins for many priors of the same labels: their shortest paths at once.
+
+With a few dozen labels the time of one path goes into calls. Here each row of costs, and each step of a path, is one
+for all priors: ``O(k^2)`` numbers a prior, and no more calls than for one. Multipliers are found when a solution is
+asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optrand.base.validation import SMALLEST_NORMAL, Floats
+from optrand.errors import InvalidInput
+from optrand.model import losses
+from optrand.model.problem import Problem
+from optrand.model.solution import Solution
+from optrand.solvers.bins.costs import Starts
+from optrand.solvers.bins.path import BinPath
+
+__all__ = ["ManyBins", "many_bins"]
+
+CHUNK = 1 << 20
+"""Costs of bins that are kept at a time, 8 MB."""
+
+LARGEST_EPSILON = 12.0
+"""Beyond it differences of running sums are too coarse for what bins cost, and each prior is solved alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class ManyBins:
+    """Best partitions of the same labels under many priors; a sequence of solutions, built when they are asked for.
+
+    Attributes
+    ----------
+    problem : Problem
+        Its prior has no say.
+    priors : (m, k) array
+    cuts : (m, k) array of bool
+        Whether a bin begins at a label, for each prior.
+    values : (m,) array
+        Losses.
+    """
+
+    problem: Problem
+    priors: Floats
+    cuts: NDArray[np.bool_]
+    values: Floats
+
+    def __len__(self) -> int:
+        """The number of priors."""
+        return len(self.priors)
+
+    def __getitem__(self, i: int) -> Solution:
+        """Solution under one of the priors, with multipliers."""
+        return BinPath().proven(replace(self.problem, prior=self.priors[i]), self.starts(i))
+
+    def __iter__(self) -> Iterator[Solution]:
+        """All solutions, one after the other."""
+        return (self[i] for i in range(len(self)))
+
+    def starts(self, i: int) -> Starts:
+        """First labels of the bins under one of the priors."""
+        return np.flatnonzero(self.cuts[i])
+
+
+def many_bins(problem: Problem, priors: Floats) -> ManyBins:
+    """Randomized response on bins for a problem under each of some priors in the place of its own.
+
+    Parameters
+    ----------
+    problem : Problem
+        As :class:`~optrand.solvers.bins.path.BinPath` takes it.
+    priors : (m, k) array
+        A probability distribution a row; zeros are welcome.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> problem = optrand.regression([0, 1, 2], [0.6, 0.25, 0.15], 0.5)
+    >>> found = many_bins(problem, np.array([[0.6, 0.25, 0.15], [0.1, 0.1, 0.8]]))
+    >>> found.cuts.tolist(), found[0].randomizer.outputs.round(3).tolist()
+    ([[True, True, False], [True, False, True]], [0.396, 0.72])
+    """
+    if not BinPath().accepts(problem):
+        raise InvalidInput(BinPath.refusal)
+    if problem.epsilon > LARGEST_EPSILON:
+        alone = [BinPath()(replace(problem, prior=prior)) for prior in priors]
+        firsts = [one.randomizer.arcs.first for one in alone if one.randomizer.arcs is not None]
+        cuts = np.array([np.isin(np.arange(problem.k), first) for first in firsts])
+        return ManyBins(problem, priors, cuts, np.array([one.value for one in alone]))
+    step = max(1, CHUNK // problem.k**2)
+    parts = [_Batch.of(problem, priors[i : i + step]).best() for i in range(0, len(priors), step)]
+    cuts, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return ManyBins(problem, priors, cuts, values)
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """Costs of all bins under some priors.
+
+    Attributes
+    ----------
+    rows : list of (m, k - a) arrays
+        ``K`` of the bins that begin at label ``a``.
+    least : (m,) array
+        Least loss of a constant output.
+    gain : float
+    """
+
+    rows: list[Floats]
+    least: Floats
+    gain: float
+
+    @classmethod
+    def of(cls, problem: Problem, priors: Floats) -> _Batch:
+        """Costs under some priors."""
+        prior = priors / priors.sum(axis=1, keepdims=True)
+        gain, low, high = math.expm1(problem.epsilon), problem.outputs.low, problem.outputs.high
+        kinds = {losses.squared.name: _squared, losses.absolute.name: _absolute, losses.poisson_log.name: _poisson}
+        return cls(*kinds[problem.loss.name](problem.labels, prior, gain, low, high), gain)
+
+    def best(self) -> tuple[NDArray[np.bool_], Floats]:
+        """Where bins begin, and the losses: Dinkelbach's method, for all priors until none gets better."""
+        k, m = len(self.rows), self.least.size
+        own = np.sum([row[:, 0] for row in self.rows], axis=0)
+        cuts, penalty = np.ones((m, k), dtype=bool), (self.least - own) / (self.gain + k)
+        left = np.arange(m)
+        while left.size:
+            found, lengths = self._shortest(left, np.maximum(penalty[left], 0.0))
+            better = (self.least[left] - lengths) / (self.gain + found.sum(axis=1))
+            kept = better > penalty[left]
+            left = left[kept]
+            cuts[left], penalty[left] = found[kept], better[kept]
+        return cuts, self.least - self.gain * penalty
+
+    def _shortest(self, chosen: NDArray[np.intp], penalty: Floats) -> tuple[NDArray[np.bool_], Floats]:
+        """Shortest paths under some of the priors, and the sums of ``K`` along them."""
+        k, m, every = len(self.rows), chosen.size, np.arange(chosen.size)
+        whole = m == self.least.size
+        distances, following = np.zeros((m, k + 1)), np.empty((m, k), dtype=np.intp)
+        for a in range(k - 1, -1, -1):
+            lengths = (self.rows[a] if whole else self.rows[a][chosen]) + distances[:, a + 1 :]
+            best = lengths.argmin(axis=1)
+            distances[:, a], following[:, a] = lengths[every, best] + penalty, a + 1 + best
+        cuts, node, on = np.zeros((m, k), dtype=bool), np.zeros(m, dtype=np.intp), every
+        while on.size:
+            cuts[on, node[on]] = True
+            node[on] = following[on, node[on]]
+            on = on[node[on] < k]
+        return cuts, distances[:, 0] - cuts.sum(axis=1) * penalty
+
+
+def _sums(terms: Floats) -> Floats:
+    """Running sums of each row, from 0 on."""
+    return np.concatenate((np.zeros((len(terms), 1)), np.cumsum(terms, axis=1)), axis=1)
+
+
+def _squared(labels: Floats, prior: Floats, gain: float, low: float, high: float) -> tuple[list[Floats], Floats]:
+    means = prior @ (labels - labels[0])
+    places = labels - labels[0] - means[:, np.newaxis]
+    ends = [end - labels[0] - means[:, np.newaxis] for end in (low, high)]
+    shift = np.clip(0.0, *ends)
+    masses, moments, squares = (_sums(prior * places**power) for power in (0, 1, 2))
+    rows = []
+    for a in range(labels.size):
+        mass, moment, square = (sums[:, a + 1 :] - sums[:, a, np.newaxis] for sums in (masses, moments, squares))
+        weight = mass + 1 / gain
+        outputs = np.clip(moment / weight, *ends)
+        rows.append((square + outputs * (weight * outputs - 2 * moment) - shift**2 / gain) / 2)
+    return rows, (squares[:, -1] + shift[:, 0] ** 2) / 2
+
+
+def _poisson(labels: Floats, prior: Floats, gain: float, low: float, high: float) -> tuple[list[Floats], Floats]:
+    means = (prior @ labels)[:, np.newaxis]
+    best = np.clip(means, max(low, SMALLEST_NORMAL), high)
+    masses, moments = _sums(prior), _sums(prior * labels)
+    rows = []
+    for a in range(labels.size):
+        mass, moment = (sums[:, a + 1 :] - sums[:, a, np.newaxis] for sums in (masses, moments))
+        outputs = np.clip((means / gain + moment) / (1 / gain + mass), max(low, SMALLEST_NORMAL), high)
+        beyond = (outputs - best - means * np.log(outputs / best)) / gain
+        rows.append(mass * outputs - moment * np.log(outputs) + beyond)
+    return rows, (best - means * np.log(best))[:, 0]
+
+
+def _absolute(labels: Floats, prior: Floats, gain: float, low: float, high: float) -> tuple[list[Floats], Floats]:
+    m, k = prior.shape
+    candidates, every = np.clip(labels, low, high), np.arange(m)[:, np.newaxis]
+    below = np.searchsorted(labels, candidates, side="right")
+    masses, moments = _sums(prior), _sums(prior * (labels - labels[0]))
+    places = candidates - labels[0]
+    constant = places * (2 * masses[:, below] - 1) + moments[:, -1:] - 2 * moments[:, below]
+    least = constant.min(axis=1)
+    beyond = (constant - least[:, np.newaxis]) / gain
+    # One search for all priors: the running sums of each begin where those of the one before end.
+    line = (masses[:, 1:] + 2 * every).ravel()
+    rows = []
+    for a in range(k):
+        start, end = masses[:, a, np.newaxis], masses[:, a + 1 :]
+        half = (1 + gain * (end - start)) / 2
+        inside = (half + gain * start) / (1 + gain)
+        level = np.where(half <= start, half, np.where(inside <= end, inside, half - gain * (end - start)))
+        medians = np.clip(np.searchsorted(line, level + 2 * every) - k * every, 0, k - 1)
+        middle = np.clip(below[medians], a, np.arange(a + 1, k + 1))
+        cost = places[medians] * (2 * masses[every, middle] - start - end)
+        cost += moments[:, a + 1 :] + moments[:, a, np.newaxis] - 2 * moments[every, middle]
+        rows.append(cost + beyond[every, medians])
+    return rows, least

@@ -1,0 +1,601 @@
+"""Kernel of the solver: the arcs near the path, Newton's equations as a band, and the interior point on them.
+
+Where numba is installed all of it is compiled; :data:`optrand.base.compiled.COMPILED` then chooses loops for the few
+operations that numpy and LAPACK do otherwise. One file, since compiled code is kept as long as its file stays the same.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import lapack
+from scipy.optimize import isotonic_regression
+
+from optrand.base.compiled import COMPILED, compiled
+from optrand.base.validation import Floats
+from optrand.model.arcs import Indices
+
+__all__ = ["Arcs", "all_arcs", "arcs_of", "interior_point", "mended", "path", "phase_order", "strip_around"]
+
+RIDGE = 1e-14
+"""Relative addition to the diagonal."""
+
+
+class Arcs(NamedTuple):
+    """Arcs between nodes, and where their entries go.
+
+    Attributes
+    ----------
+    k : int
+        Number of labels; nodes are 0 to k.
+    first, end : (n,) arrays
+        Nodes of each arc.
+    places : (k + 1,) array
+        Place of each inner node among the unknowns, -1 for the two ends.
+    banded, width : int
+        Number of nodes in the band, and of its diagonals.
+    inside, spots : arrays
+        Arcs between nodes of the band, and where their four entries go in it.
+    beside, borders : arrays
+        Arcs of a star and another inner node, and where their four entries go in the border.
+    nodes, stars : arrays
+        Nodes in the band, and beside it.
+    """
+
+    k: int
+    first: Indices
+    end: Indices
+    places: Indices
+    banded: int
+    width: int
+    inside: Indices
+    spots: Indices
+    beside: Indices
+    borders: Indices
+    nodes: Indices
+    stars: Indices
+
+
+class Factors(NamedTuple):
+    """Cholesky's factor of the band, its inverse times the border, the inverse of what is left; and success."""
+
+    band: Floats
+    beside: Floats
+    inverse: Floats
+    well: bool
+
+
+def _node_sums(first: Indices, end: Indices, amounts: Floats, size: int) -> Floats:
+    """At each node the amounts of the arcs that end there, less those that begin there."""
+    sums = np.bincount(end, amounts, size) - np.bincount(first, amounts, size)
+    return sums.astype(np.float64, copy=False)
+
+
+def _running_maximum(values: Floats) -> Floats:
+    """The largest value so far."""
+    running: Floats = np.maximum.accumulate(values)
+    return running
+
+
+def _isotonic(values: Floats, weights: Floats) -> Floats:
+    """The nearest sequence that does not fall, in weighted squares."""
+    fitted: Floats = isotonic_regression(values, weights=weights).x
+    return fitted
+
+
+def _band_factor(band: Floats) -> bool:
+    """Cholesky's factor of a symmetric matrix in place of its lower band ``band[column, row - column]``; success."""
+    factor, failed = lapack.dpbtrf(band.T, lower=1, overwrite_ab=1)
+    if not np.shares_memory(factor, band):
+        band[:] = factor.T
+    return not failed
+
+
+def _forward(band: Floats, right: Floats) -> Floats:
+    """Solution ``x`` of ``L x = right``, right sides being columns."""
+    solved: Floats = lapack.dtbtrs(band.T, right, uplo="L")[0]
+    return solved
+
+
+def _backward(band: Floats, right: Floats) -> Floats:
+    """Solution ``x`` of ``L' x = right``."""
+    solved: Floats = lapack.dtbtrs(band.T, right, uplo="L", trans="T")[0]
+    return solved
+
+
+def _assembled(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> tuple[Floats, Floats, Floats]:
+    """The band, the rows of the stars beside it, and those between stars, of the matrix of :func:`factored`."""
+    k, banded, width = arcs.k, arcs.banded, arcs.width
+    size, stars = 2 * banded, 2 * (k - 1 - banded)
+    ends = arcs.first, arcs.end
+    sums = [np.bincount(ends[0], x, k + 1) + np.bincount(ends[1], x, k + 1) for x in (slopes, mixed, costs)]
+    i = arcs.inside
+    entries = np.concatenate((slopes[i], mixed[i], mixed[i], costs[i]))
+    band: Floats = -np.bincount(arcs.spots, entries, size * width).astype(np.float64, copy=False)
+    at = 2 * width * arcs.places[arcs.nodes]
+    band[at], band[at + 1], band[at + width] = (x[arcs.nodes] for x in sums)
+    i = arcs.beside
+    entries = np.concatenate((slopes[i], mixed[i], mixed[i], costs[i]))
+    border: Floats = -np.bincount(arcs.borders, entries, stars * (size + stars)).astype(np.float64, copy=False)
+    border = border.reshape(stars, size + stars)
+    corner = np.tril(border[:, size:], -1)
+    corner += corner.T
+    at = 2 * (arcs.places[arcs.stars] - banded)
+    corner[at, at], corner[at + 1, at + 1] = sums[0][arcs.stars], sums[2][arcs.stars]
+    corner[at, at + 1] = corner[at + 1, at] = sums[1][arcs.stars]
+    return band.reshape(size, width), border[:, :size], corner
+
+
+def _node_sums_in_loops(first: Indices, end: Indices, amounts: Floats, size: int) -> Floats:
+    sums = np.zeros(size)
+    for i in range(first.size):
+        sums[end[i]] += amounts[i]
+        sums[first[i]] -= amounts[i]
+    return sums
+
+
+def _running_maximum_in_loops(values: Floats) -> Floats:
+    running = values.copy()
+    for i in range(1, running.size):
+        running[i] = max(running[i], running[i - 1])
+    return running
+
+
+def _isotonic_in_loops(values: Floats, weights: Floats) -> Floats:
+    """Pools of neighbours that would fall."""
+    means, heavy, counts, pools = values.copy(), weights.copy(), np.ones(values.size, np.int64), 0
+    for i in range(values.size):
+        means[pools], heavy[pools], counts[pools] = values[i], weights[i], 1
+        while pools and means[pools - 1] > means[pools]:
+            total = heavy[pools - 1] + heavy[pools]
+            means[pools - 1] = (means[pools - 1] * heavy[pools - 1] + means[pools] * heavy[pools]) / total
+            heavy[pools - 1] = total
+            counts[pools - 1] += counts[pools]
+            pools -= 1
+        pools += 1
+    return np.repeat(means[:pools], counts[:pools])
+
+
+def _band_factor_in_loops(band: Floats) -> bool:
+    """Four columns at a time, each as far down as it or one before it reaches."""
+    size, width = band.shape
+    panel = np.zeros((4, width + 4))
+    bottom = 0
+    for column in range(0, size, 4):
+        count = min(4, size - column)
+        for j in range(count):
+            last = min(width, size - column - j) - 1
+            while column + j + last > bottom and band[column + j, last] == 0:
+                last -= 1
+            bottom = max(bottom, column + j + last)
+        last = bottom - column
+        for j in range(count):
+            reach = min(last, j + width - 1)
+            for row in range(j, reach + 1):
+                panel[j, row] = band[column + j, row - j]
+            for row in range(reach + 1, last + 1):
+                panel[j, row] = 0.0
+            for i in range(j):
+                share = panel[i, j]
+                for row in range(j, reach + 1):
+                    panel[j, row] -= share * panel[i, row]
+            pivot = panel[j, j]
+            if not pivot > 0:
+                return False
+            scale = 1 / np.sqrt(pivot)
+            for row in range(j, reach + 1):
+                panel[j, row] *= scale
+                band[column + j, row - j] = panel[j, row]
+        for row in range(count, last + 1):
+            a, b, c, d = panel[0, row:], panel[1, row:], panel[2, row:], panel[3, row:]
+            target, w, x, y, z = band[column + row], a[0], b[0], c[0], d[0]
+            for i in range(last + 1 - row):
+                target[i] -= w * a[i] + x * b[i] + y * c[i] + z * d[i]
+    return True
+
+
+def _forward_in_loops(band: Floats, right: Floats) -> Floats:
+    size, width = band.shape
+    solved = right.copy()
+    many = solved.shape[1]
+    flat = solved.reshape(-1)
+    for column in range(size):
+        entries, under = band[column], flat[column * many :]
+        rows = min(width, size - column)
+        for j in range(many):
+            under[j] /= entries[0]
+        if many == 1:
+            x = under[0]
+            for row in range(1, rows):
+                under[row] -= x * entries[row]
+            continue
+        for row in range(1, rows):
+            entry = entries[row]
+            if entry != 0:
+                target = under[row * many :]
+                for j in range(many):
+                    target[j] -= entry * under[j]
+    return solved
+
+
+def _backward_in_loops(band: Floats, right: Floats) -> Floats:
+    size, width = band.shape
+    solved = right.copy()
+    flat = solved.reshape(-1)
+    for column in range(size - 1, -1, -1):
+        entries, under = band[column], flat[column:]
+        x = 0.0
+        for row in range(1, min(width, size - column)):
+            x += entries[row] * under[row]
+        under[0] = (under[0] - x) / entries[0]
+    return solved
+
+
+def _assembled_in_loops(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> tuple[Floats, Floats, Floats]:
+    k, banded = arcs.k, arcs.banded
+    size, stars = 2 * banded, 2 * (k - 1 - banded)
+    band, border, corner = np.zeros((size, arcs.width)), np.zeros((stars, size)), np.zeros((stars, stars))
+    for i in range(arcs.first.size):
+        one, other = 2 * arcs.places[arcs.first[i]], 2 * arcs.places[arcs.end[i]]
+        for at in (one, other):
+            if 0 <= at < size:
+                band[at, 0] += slopes[i]
+                band[at, 1] += mixed[i]
+                band[at + 1, 0] += costs[i]
+            elif at >= size:
+                at -= size
+                corner[at, at] += slopes[i]
+                corner[at + 1, at] += mixed[i]
+                corner[at, at + 1] += mixed[i]
+                corner[at + 1, at + 1] += costs[i]
+        if one >= 0 and other >= 0:
+            low, high = min(one, other), max(one, other)
+            if high < size:
+                apart = high - low
+                band[low, apart] -= slopes[i]
+                band[low, apart + 1] -= mixed[i]
+                band[low + 1, apart - 1] -= mixed[i]
+                band[low + 1, apart] -= costs[i]
+            elif low < size:
+                high -= size
+                border[high, low] -= slopes[i]
+                border[high, low + 1] -= mixed[i]
+                border[high + 1, low] -= mixed[i]
+                border[high + 1, low + 1] -= costs[i]
+            else:
+                low, high = low - size, high - size
+                for x, y in ((low, high), (high, low)):
+                    corner[x, y] -= slopes[i]
+                    corner[x, y + 1] -= mixed[i]
+                    corner[x + 1, y] -= mixed[i]
+                    corner[x + 1, y + 1] -= costs[i]
+    return band, border, corner
+
+
+node_sums = compiled(_node_sums_in_loops) if COMPILED else _node_sums
+running_maximum = compiled(_running_maximum_in_loops) if COMPILED else _running_maximum
+isotonic = compiled(_isotonic_in_loops) if COMPILED else _isotonic
+band_factor = compiled(_band_factor_in_loops) if COMPILED else _band_factor
+forward = compiled(_forward_in_loops) if COMPILED else _forward
+backward = compiled(_backward_in_loops) if COMPILED else _backward
+assembled = compiled(_assembled_in_loops) if COMPILED else _assembled
+
+
+FARTHEST = 1e6
+"""Roots, in the unit of outputs, are clipped here."""
+
+MARGIN = 12
+"""Next to the two ends, arcs farther than this from the corners of the path are left out."""
+
+FAINT = 1e-12
+"""Prior that counts in the fit of roots, at least."""
+
+
+@compiled
+def path(before: Floats, slopes: Floats, costs: Floats) -> tuple[Indices, Indices]:
+    """For each first label the nodes at which the cheapest intervals from it end, from a first to a last.
+
+    `before` is the prior before each node, `slopes` and `costs` the other two sums of the labels up to it.
+    """
+    k = before.size - 1
+    mass, slope, cost = np.diff(before), np.diff(slopes), np.diff(costs)
+    square = slope * slope - 2 * mass * cost
+    root = np.sqrt(np.maximum(square, 0.0))
+    far = slope + np.where(slope >= 0, root, -root)
+    one = np.where(mass > 1e-300, far / np.where(mass > 1e-300, mass, 1.0), np.where(far >= 0, FARTHEST, -FARTHEST))
+    other = np.where(far != 0, 2 * cost / np.where(far != 0, far, 1.0), 0.0)
+    one = np.minimum(np.maximum(one, -FARTHEST), FARTHEST)
+    other = np.minimum(np.maximum(other, -FARTHEST), FARTHEST)
+    weights = np.where(square > 0, mass + FAINT, 1e-30)
+    left, right = isotonic(np.minimum(one, other), weights), isotonic(np.maximum(one, other), weights)
+    each = np.arange(k)
+    beyond = np.searchsorted(left, np.maximum(left, right), side="right").astype(np.float64)
+    high = np.maximum(running_maximum(beyond).astype(np.int64), each + 1)
+    low = np.ones(k, np.int64)
+    low[1:] = np.maximum(high[:-1], each[1:] + 1)
+    high = np.maximum(high, low)
+    high[-1] = k
+    return low, high
+
+
+@compiled
+def strip_around(low: Indices, high: Indices, reach: int) -> tuple[Indices, Indices]:
+    """Arcs within so many steps of a path, an end moving by one in each; all but the arc over all labels."""
+    k = low.size
+    wide_low, wide_high = low.copy(), high.copy()
+    for apart in range(-reach, reach + 1):
+        left = reach - abs(apart)
+        near = np.minimum(np.maximum(np.arange(k) + apart, 0), k - 1)
+        wide_low = np.minimum(wide_low, low[near] - left)
+        wide_high = np.maximum(wide_high, high[near] + left)
+    wide_low = np.maximum(wide_low, np.arange(k) + 1)
+    wide_high = np.minimum(wide_high, k)
+    wide_high[0] = min(wide_high[0], k - 1)
+    for a in range(1, min(reach + 1, k)):
+        wide_low[a] = max(wide_low[a], min(low[a], high[0] - MARGIN))
+    last = np.searchsorted(high, k) + MARGIN
+    wide_low[last:] = np.maximum(wide_low[last:], low[last:])
+    return wide_low, wide_high
+
+
+@compiled
+def all_arcs(k: int) -> tuple[Indices, Indices]:
+    """All intervals of ``k`` labels but the whole."""
+    high = np.full(k, k)
+    high[0] = k - 1
+    return np.arange(1, k + 1), high
+
+
+@compiled
+def phase_order(low: Indices, high: Indices, strip_low: Indices, strip_high: Indices, most: int) -> tuple[Indices, int]:
+    """The place of each inner node in the order of phases, -1 for both ends, and the number of stars, which come last.
+
+    Stars have more than `most` arcs on a side.
+    """
+    k = low.size
+    middle = (low + high) / 2
+    middle[0] = high[0]
+    middle = running_maximum(middle) + 1e-9 * np.arange(k)
+    nodes = np.arange(k + 1).astype(np.float64)
+    inverse = np.minimum(np.interp(nodes, middle, nodes[:-1]), nodes - 1)
+    first = max(int(high[0]), 1)
+    phases = nodes / first
+    j = first + 1
+    while j <= k:
+        # Nodes whose partners lie before node j are one turn after them.
+        stop = min(max(int(np.searchsorted(inverse, j - 1.0, side="right")), j + 1), k + 1)
+        partner = inverse[j:stop]
+        whole = np.minimum(partner.astype(np.int64), j - 1)
+        share = partner - whole
+        phases[j:stop] = 1 + phases[whole] * (1 - share) + phases[np.minimum(whole + 1, j - 1)] * share
+        j = stop
+    part = phases[1:k] - np.floor(phases[1:k])
+    counts = np.zeros(k + 2, np.int64)
+    for a in range(k):
+        counts[strip_low[a]] += 1
+        counts[strip_high[a] + 1] -= 1
+    ends = np.cumsum(counts)
+    stars = (ends[1:k] > most) | (strip_high[1:k] - strip_low[1:k] + 1 > most)
+    order = np.argsort(np.minimum(part, 1 - part) + 2.0 * stars, kind="mergesort")
+    places = np.full(k + 1, -1)
+    places[order + 1] = np.arange(k - 1)
+    return places, int(stars.sum())
+
+
+@compiled
+def arcs_of(low: Indices, high: Indices, places: Indices, stars: int) -> Arcs:
+    """The arcs of a strip, with their entries in an order of nodes."""
+    k = low.size
+    counts = high - low + 1
+    first = np.repeat(np.arange(k), counts)
+    end = np.arange(first.size) + np.repeat(low - (np.cumsum(counts) - counts), counts)
+    banded = k - 1 - stars
+    one, other = places[first], places[end]
+    inner = np.flatnonzero((one >= 0) & (other >= 0))
+    upper = np.maximum(one[inner], other[inner])
+    lower = np.minimum(one[inner], other[inner])
+    close = upper < banded
+    inside, beside = inner[close], inner[~close]
+    up, down = upper[close], lower[close]
+    width = 2
+    if inside.size:
+        width = 2 * int(np.max(up - down)) + 2
+    spots = np.concatenate(
+        (
+            2 * down * width + 2 * (up - down),
+            (2 * down + 1) * width + 2 * (up - down) - 1,
+            2 * down * width + 2 * (up - down) + 1,
+            (2 * down + 1) * width + 2 * (up - down),
+        )
+    )
+    up, down = upper[~close] - banded, lower[~close]
+    size = 2 * (k - 1)
+    borders = np.concatenate(
+        (
+            2 * up * size + 2 * down,
+            2 * up * size + 2 * down + 1,
+            (2 * up + 1) * size + 2 * down,
+            (2 * up + 1) * size + 2 * down + 1,
+        )
+    )
+    inner_places = places[1:k]
+    nodes, starred = 1 + np.flatnonzero(inner_places < banded), 1 + np.flatnonzero(inner_places >= banded)
+    return Arcs(k, first, end, places, banded, width, inside, spots, beside, borders, nodes, starred)
+
+
+@compiled
+def factored(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> Factors:
+    """Factors of the sum over arcs of ``dx' [[slopes, mixed], [mixed, costs]] dx`` with ``dx = x[end] - x[first]``."""
+    band, border, corner = assembled(arcs, slopes, mixed, costs)
+    band[:, 0] *= 1 + RIDGE
+    well = True
+    if band.shape[0]:
+        well = band_factor(band)
+    beside = np.ascontiguousarray(border.T)
+    if well and corner.size:
+        if band.shape[0]:
+            beside = np.ascontiguousarray(forward(band, beside))
+            corner = corner - np.ascontiguousarray(beside.T) @ beside
+        corner = np.linalg.inv(corner).astype(np.float64)
+    return Factors(band, beside, corner, well)
+
+
+@compiled
+def solved(arcs: Arcs, factors: Factors, slopes: Floats, costs: Floats) -> tuple[Floats, Floats]:
+    """Unknowns of all nodes, zero at both ends, for right sides of all nodes."""
+    k, size = arcs.k, 2 * arcs.banded
+    at = 2 * arcs.places[1:k]
+    right = np.empty((2 * (k - 1), 1))
+    right[at, 0], right[at + 1, 0] = slopes[1:k], costs[1:k]
+    inverse, beside = np.ascontiguousarray(factors.inverse), np.ascontiguousarray(factors.beside)
+    if size:
+        near = np.ascontiguousarray(forward(factors.band, right[:size]))
+        if size < right.size:
+            left = right[size:] - np.ascontiguousarray(beside.T) @ near
+            right[size:] = inverse @ np.ascontiguousarray(left)
+            near = near - beside @ np.ascontiguousarray(right[size:])
+        right[:size] = backward(factors.band, near)
+    else:
+        right = inverse @ right
+    slope, cost = np.zeros(k + 1), np.zeros(k + 1)
+    slope[1:k], cost[1:k] = right[at, 0], right[at + 1, 0]
+    return slope, cost
+
+
+STEPS = 60
+"""At most so many."""
+
+DAMPING = 0.995
+"""Share of the way to the boundary that a step may go."""
+
+TINY = 1e-300
+"""Least multiplier and slack."""
+
+MENDED = 2
+"""Rounds of each restoration."""
+
+FAINTEST = 1e-40
+"""Mass that counts in a restoration, at least."""
+
+CORRECTIONS = 2
+"""Of the products of multipliers and slacks that stray, where steps are short."""
+
+
+@compiled
+def longest(amounts: Floats, changes: Floats) -> float:
+    """Length of the longest step that leaves all amounts nonnegative."""
+    steepest = np.max(-changes / amounts)
+    return 1 / steepest if steepest > 0 else np.inf
+
+
+@compiled
+def interior_point(
+    arcs: Arcs, before: Floats, gaps: Floats, excess: float, gap: float, tolerance: float
+) -> tuple[Floats, Floats, Floats, Floats, int]:
+    """Sums ``b, c`` of the multipliers, masses, slacks, and the number of steps, negative where floats gave out.
+
+    `before` is the prior before each node, `gaps` the distances of labels beside each, `excess` is ``1 / (E - 1)``;
+    products sum to `gap` at the end, and equations hold to `tolerance`.
+    """
+    k, first, end = arcs.k, arcs.first, arcs.end
+    n = first.size
+    weight = before[end] - before[first] + excess
+    slopes, costs = np.zeros(k + 1), before / 2
+    slack = weight / 2
+    mass = 1 / (n * slack)
+    limit = max(0.02 * gap, tolerance)
+    last_row, last_slack = np.inf, np.inf
+    step = 0
+    for step in range(STEPS + 1):
+        slope = slopes[end] - slopes[first]
+        output = slope / weight
+        off = costs[end] - costs[first] + excess / 2 - slope * output / 2 - slack
+        slope_row = gaps + node_sums(first, end, mass * output, k + 1)
+        cost_row = -node_sums(first, end, mass, k + 1)
+        total = np.sum(mass * slack)
+        slack_error = np.max(np.abs(off))
+        row_error = max(np.max(np.abs(slope_row[1:k])), np.max(np.abs(cost_row[1:k])))
+        if not np.isfinite(total):
+            step = -step - 1
+            break
+        exact = slack_error < limit and row_error < limit
+        stuck = total < 0.01 * gap and row_error > 0.5 * last_row and slack_error > 0.5 * last_slack
+        if step == STEPS or (total < gap and (exact or stuck or total < 1e-6 * gap)):
+            break
+        last_row, last_slack = row_error, slack_error
+        ratio = mass / slack
+        pull = ratio * output
+        factors = factored(arcs, pull * output + mass / weight, -pull, ratio)
+        if not factors.well:
+            step = -step - 1
+            break
+        mean = total / n
+
+        # The predictor, the corrector, and what strays from it.
+        length_slack, length_mass, centring, bent = 0.0, 0.0, 0.0, 0.0
+        products, curve, square = np.zeros(n), np.zeros(n), np.zeros(n)
+        new_slopes, new_costs, new_slack, new_mass = slopes, costs, slack, mass
+        for turn in range(2 + CORRECTIONS):
+            towards = (products - mass * (off - square)) / slack - mass
+            slope_right = slope_row + node_sums(first, end, towards * output + curve, k + 1)
+            cost_right = cost_row - node_sums(first, end, towards, k + 1)
+            slope_step, cost_step = solved(arcs, factors, -slope_right, -cost_right)
+            moved = slope_step[end] - slope_step[first]
+            turned = cost_step[end] - cost_step[first] - output * moved
+            mass_step = towards - ratio * turned
+            slack_step = turned + off - square
+            to_slack, to_mass = longest(slack, slack_step), longest(mass, mass_step)
+            here = min(1.0, to_slack, to_mass)
+            if turn >= 2 and here < bent + 0.01:
+                break
+            new_slopes, new_costs, new_slack, new_mass = slope_step, cost_step, slack_step, mass_step
+            length_slack, length_mass, bent = to_slack, to_mass, here
+            near_slack, near_mass = min(1.0, to_slack), min(1.0, to_mass)
+            if turn == 0:
+                reached = np.sum((mass + near_mass * mass_step) * (slack + near_slack * slack_step))
+                centring = min(max(reached / total, 0.0) ** 3, 1.0)
+                centring = max(centring, 1e-8)
+                both = near_slack * near_mass
+                products = centring * mean - both * mass_step * slack_step
+                curve = both * mass_step * moved / weight
+                square = near_slack * near_slack * moved * moved / (2 * weight)
+                bent = 0.0
+            else:
+                if here > 0.9:
+                    break
+                aim_slack, aim_mass = min(1.0, 1.08 * near_slack + 0.08), min(1.0, 1.08 * near_mass + 0.08)
+                product = (mass + aim_mass * mass_step) * (slack + aim_slack * slack_step)
+                lowest, highest = 0.1 * centring * mean, 10 * centring * mean
+                products = products + np.where(
+                    product < lowest,
+                    lowest - product,
+                    np.where(product > highest, np.maximum(highest - product, -highest), 0.0),
+                )
+        length_slack, length_mass = min(1.0, DAMPING * length_slack), min(1.0, DAMPING * length_mass)
+        slopes, costs = slopes + length_slack * new_slopes, costs + length_slack * new_costs
+        slack = np.maximum(slack + length_slack * new_slack, TINY)
+        mass = np.maximum(mass + length_mass * new_mass, TINY)
+    return slopes, costs, mass, slack, step
+
+
+@compiled
+def mended(
+    arcs: Arcs, before: Floats, gaps: Floats, excess: float, slopes: Floats, mass: Floats
+) -> tuple[Floats, Floats]:
+    """Masses whose flow is right to rounding, and outputs whose means are: the least change in weighted squares."""
+    k, first, end = arcs.k, arcs.first, arcs.end
+    weight = before[end] - before[first] + excess
+    output = (slopes[end] - slopes[first]) / weight
+    faint = np.maximum(mass, FAINTEST)
+    factors = factored(arcs, faint, np.zeros(mass.size), faint / weight)
+    if not factors.well:
+        return mass, output
+    nothing = np.zeros(k + 1)
+    for _ in range(MENDED):
+        potential, _ = solved(arcs, factors, node_sums(first, end, mass, k + 1), nothing)
+        mass = mass * (1 - np.minimum(np.maximum(potential[end] - potential[first], -0.5), 0.5))
+    for _ in range(MENDED):
+        _, potential = solved(arcs, factors, nothing, gaps + node_sums(first, end, mass * output, k + 1))
+        output = output - (potential[end] - potential[first]) / weight
+    return mass, output

@@ -1,0 +1,317 @@
+r"""Unbiased problems with squared loss on the line, by their reduced dual, level by level.
+
+Shifting and stretching the line of outputs maps dual-feasible points to such points, so the total of all labels' terms
+can be fixed (:mod:`optrand.solvers.reduced_dual.kernel`); from a point of value :math:`W` the best stretch gives the
+bound :math:`(W^2 - \operatorname{Var} Y) / 2`. With sums that are piecewise linear in the prior between every second
+node, a problem is one of half as many labels, whose feasible points stay feasible; its path of cheapest intervals
+points at the arcs of the next level.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from optrand.base.validation import Floats
+from optrand.certificates.quick import quick_gap
+from optrand.model import losses
+from optrand.model.arcs import Arcs, Indices
+from optrand.model.outputs import Line
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Dual, Solution, Stats
+from optrand.solvers.closed_form import debiased_rr_within
+from optrand.solvers.dual_repair import relative_gap
+from optrand.solvers.failures import GuardedSolver
+from optrand.solvers.flow.solver import Flow, refuse_close_labels
+from optrand.solvers.reduced_dual import kernel
+
+__all__ = ["ReducedDual"]
+
+MOST = 24
+"""Nodes of more arcs on a side border the band."""
+
+IDLE = 1e-3
+"""Arcs with less mass than this share of their slack are not in use."""
+
+ENOUGH = 1e-9
+"""Relative gap with which the last rung is left."""
+
+UNTOLD = 1e-5
+"""Relative gaps below this, in floats, may be less."""
+
+HEAVY = 4.0
+"""Labels of more than so many times the mean prior, and gaps as wide, are not merged with their neighbours."""
+
+WORK = 1e8, 4e4
+"""Operations of a factor, and those for each label, at most; a path that needs more is none."""
+
+LEAST = 1e-18
+"""Gap of the finest level, at least."""
+
+SHRUNK = 0.9
+"""A coarser level with more than this share of the nodes is none."""
+
+EXACT = 1e-11
+"""Errors of equations at the end of a level, in the unit of the kernel."""
+
+
+class Rung(NamedTuple):
+    """How wide and how firm a descent is.
+
+    Attributes
+    ----------
+    reach : int
+        Steps from the path at which arcs are kept.
+    fewest : int
+        Labels of the coarsest level, at most; there all intervals are arcs.
+    firm : float
+        The gap of a coarse level of ``k`` labels is ``firm / k**2``, and 1e-4 at most.
+    floor : float
+        Share of the prior that coarse levels spread evenly: of labels without any, their answers would tell nothing.
+    gap : float
+        That of the finest level, as a share of what is to be minimised.
+    """
+
+    reach: int = 2
+    fewest: int = 24
+    firm: float = 0.003
+    floor: float = 1e-5
+    gap: float = 1e-15
+
+
+LADDER = (Rung(), Rung(3, 32, 3e-5, 1e-6), Rung(4, 64, 1e-6, 1e-8), Rung(8, 128, 1e-8, 1e-10))
+"""Ever wider and firmer descents."""
+
+
+@dataclass(frozen=True)
+class ReducedDual(GuardedSolver):
+    """Interior point on the arcs near the path of cheapest intervals; behind it `Flow`, where none of a ladder proves.
+
+    Attributes
+    ----------
+    gap : float
+        Relative gap, proven in floats, at which an answer is taken; the best one otherwise.
+    flow : Flow
+        What is asked where the last rung falls short by more.
+
+    Notes
+    -----
+    ``O(k log k)`` time in practice, and ``O(k)`` memory. With numba installed (``pip install optrand[fast]``) the
+    kernel is compiled.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
+    >>> proof = optrand.certify(ReducedDual()(problem))
+    >>> proof.gap < 1e-12, round(proof.upper, 6)
+    (True, 1.945447)
+    """
+
+    gap: float = 1e-10
+    flow: Flow = field(default_factory=Flow)
+
+    refusal = "ReducedDual() takes squared loss without bias, outputs on the line, and at least two labels"
+
+    def accepts(self, problem: Problem) -> bool:
+        """Squared loss, an infinite bias penalty, outputs on the line, and at least two labels."""
+        squared = problem.loss == losses.squared and problem.unbiased
+        return squared and isinstance(problem.outputs, Line) and problem.k > 1
+
+    def _check(self, problem: Problem) -> None:
+        """Refuse as well labels that are too close together."""
+        super()._check(problem)
+        refuse_close_labels(problem)
+
+    def _solution(self, problem: Problem) -> Solution:
+        response = debiased_rr_within(problem)
+        if response:
+            return response
+        reduced = Reduced(problem)
+        best, least, steps = None, math.inf, 0
+        for rung in LADDER:
+            try:
+                found, count = reduced.solution(rung)
+            except np.linalg.LinAlgError:
+                continue
+            steps += count
+            gap = math.inf if found is None else self._gap(found)
+            if gap < least:
+                best, least = found, gap
+            if least <= self.gap:
+                break
+        if best is None or least > ENOUGH:
+            flow = self.flow(problem)
+            if best is None or not least <= self._gap(flow):
+                return flow
+        return Solution(problem, best.randomizer, best.dual, Stats(repr(self), iterations=steps, status="solved"))
+
+    def _gap(self, solution: Solution) -> float:
+        """The proven gap in floats, or, where they do not tell, by the exact bound."""
+        gap = quick_gap(solution)
+        arcs, dual = solution.randomizer.arcs, solution.dual
+        if self.gap < gap < UNTOLD and arcs is not None and dual is not None:
+            gap = relative_gap(solution.problem, arcs, dual)
+        return gap
+
+
+class Level(NamedTuple):
+    """Nodes of a level, and each node of the finer one as a mixture of two of them.
+
+    Attributes
+    ----------
+    before : array
+        Prior before each node.
+    gaps : array
+        Distance of the labels beside each node, in the unit of the kernel; 0 at both ends.
+    left, share : arrays
+        For each node of the finer level the node before it, and the share of the next one.
+    """
+
+    before: Floats
+    gaps: Floats
+    left: Indices
+    share: Floats
+
+    @property
+    def coarser(self) -> Level:
+        """Every second node, the last one, and those beside heavy labels and in wide gaps."""
+        size = self.before.size
+        mass, each = np.diff(self.before), np.arange(size)
+        heavy = mass > HEAVY * mass.mean()
+        forced = self.gaps > HEAVY * self.gaps.mean()
+        forced[0] = True
+        forced[:-1] |= heavy
+        forced[1:] |= heavy
+        kept = np.flatnonzero((each - np.maximum.accumulate(np.where(forced, each, 0))) % 2 == 0)
+        if kept[-1] != size - 1:
+            kept = np.append(kept, size - 1)
+        before = self.before[kept]
+        left = np.minimum(np.searchsorted(kept, each, side="right") - 1, kept.size - 2)
+        step = before[left + 1] - before[left]
+        even = (each - kept[left]) / (kept[left + 1] - kept[left])
+        share = np.where(step > 0, (self.before - before[left]) / np.where(step > 0, step, 1.0), even)
+        gaps: Floats = np.zeros(kept.size)
+        gaps += np.bincount(left, self.gaps * (1 - share), kept.size)
+        gaps += np.bincount(left + 1, self.gaps * share, kept.size)
+        gaps[0] = gaps[-1] = 0.0
+        return Level(before, gaps, left.astype(np.int64), share)
+
+    def prolonged(self, sums: Floats) -> Floats:
+        """Sums of the finer level."""
+        return sums[self.left] * (1 - self.share) + sums[self.left + 1] * self.share
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A problem in the unit of the kernel."""
+
+    problem: Problem
+
+    @cached_property
+    def total(self) -> float:
+        """Sum of the prior."""
+        return float(self.problem.prior.sum())
+
+    @cached_property
+    def mean(self) -> float:
+        """Mean label, measured from the lowest."""
+        apart = self.problem.labels - self.problem.labels[0]
+        return float(self.problem.prior @ apart) / self.total
+
+    @cached_property
+    def offsets(self) -> Floats:
+        """Labels less their mean."""
+        offsets: Floats = (self.problem.labels - self.problem.labels[0]) - self.mean
+        return offsets
+
+    @cached_property
+    def finest(self) -> Level:
+        """All nodes."""
+        return self.level(0.0)
+
+    def level(self, floor: float) -> Level:
+        """All nodes, where a share of the prior is spread evenly."""
+        k, prior = self.problem.k, self.problem.prior / self.total
+        before = np.append(0.0, np.cumsum((1 - floor) * prior + floor / k))
+        before /= before[-1]
+        gaps = np.concatenate(([0.0], np.diff(self.problem.labels) / self.unit, [0.0]))
+        return Level(before, gaps, np.zeros(0, np.int64), np.zeros(0))
+
+    @cached_property
+    def unit(self) -> float:
+        """The root of twice the loss of the gap response and of the variance: from above."""
+        before = np.cumsum(self.problem.prior)[:-1] / self.total
+        excess = math.expm1(self.problem.epsilon)
+        roots = np.sqrt(1 + excess + excess**2 * before * (1 - before))
+        return float(np.diff(self.problem.labels) @ roots) / excess
+
+    @cached_property
+    def share(self) -> float:
+        """Of the square of the unit that is not the variance: about that of the loss in what is minimised."""
+        variance = float(self.problem.prior @ self.offsets**2) / self.total
+        return max(0.0, 1 - variance / self.unit**2)
+
+    def solution(self, rung: Rung) -> tuple[Solution | None, int]:
+        """A claim by one descent, and the number of steps; none where floats gave out, or there is no path."""
+        levels = [self.level(rung.floor)]
+        while levels[-1].before.size - 1 > rung.fewest:
+            coarser = levels[-1].coarser
+            if coarser.before.size > SHRUNK * levels[-1].before.size:
+                break
+            levels.append(coarser)
+        excess = 1 / math.expm1(self.problem.epsilon)
+        steps, slopes, costs = 0, np.zeros(0), np.zeros(0)
+        for number in range(len(levels) - 1, -1, -1):
+            before, gaps, *_ = levels[number]
+            k = before.size - 1
+            if number == len(levels) - 1:
+                low, high = kernel.all_arcs(k)
+                places, stars = np.concatenate(([-1], np.arange(k - 1), [-1])), 0
+            else:
+                slopes, costs = levels[number + 1].prolonged(slopes), levels[number + 1].prolonged(costs)
+                near_low, near_high = kernel.path(before, slopes, costs)
+                low, high = kernel.strip_around(near_low, near_high, rung.reach)
+                places, stars = kernel.phase_order(near_low, near_high, low, high, MOST)
+            arcs = kernel.arcs_of(low, high, places, stars)
+            if arcs.banded * arcs.width**2 > WORK[0] + WORK[1] * k:
+                return None, steps
+            gap = min(1e-4, rung.firm / k**2) if number else max(LEAST, rung.gap * self.share)
+            if not number:
+                before = self.finest.before
+            slopes, costs, mass, slack, count = kernel.interior_point(arcs, before, gaps, excess, gap, EXACT)
+            steps += abs(count)
+        if not (np.isfinite(slopes).all() and np.isfinite(costs).all() and np.isfinite(mass).all()):
+            return None, steps
+        mass = np.where(mass > IDLE * slack, mass, 0.0)
+        mass, outputs = kernel.mended(arcs, before, gaps, excess, slopes, mass)
+        randomizer, dual = self._randomizer(arcs, mass, outputs), self._dual(slopes, costs)
+        return Solution(self.problem, randomizer, dual, Stats(repr(rung))), steps
+
+    def _randomizer(self, arcs: kernel.Arcs, mass: Floats, outputs: Floats) -> Randomizer:
+        """The masses as probabilities, and the outputs in the unit of the labels."""
+        problem, excess = self.problem, math.expm1(self.problem.epsilon)
+        used = mass > 0
+        first, end, mass, outputs = arcs.first[used], arcs.end[used], mass[used], outputs[used]
+        scale = 1 / (mass.sum() + excess * mass[first == 0].sum())
+        mass, outputs = mass * scale, outputs * (self.unit / (excess * scale))
+        below = mass @ outputs + excess * (mass @ np.where(first == 0, outputs, 0.0))
+        outputs += problem.labels[0] - below
+        order = np.lexsort((end, first, outputs))
+        some = Arcs(problem.k, first[order], end[order] - 1, outputs[order], mass[order])
+        return Randomizer.of_arcs(problem.labels, some, problem.epsilon)
+
+    def _dual(self, slopes: Floats, costs: Floats) -> Dual:
+        """The multipliers at their best stretch."""
+        problem, total = self.problem, self.total
+        stretch = -float(self.finest.gaps @ slopes) * self.unit
+        prior = problem.prior / total
+        beta = stretch * np.diff(slopes) - prior * self.offsets
+        alpha = prior * self.offsets**2 / 2 - stretch**2 * np.diff(costs)
+        alpha -= beta * (problem.labels[0] + self.mean)
+        return Dual(total * alpha, total * beta)

@@ -1,0 +1,105 @@
+"""Many problems at once: order, equal ones once, errors by position, and executors."""
+
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+import optrand
+from optrand.errors import InvalidInput, NotCertified, SolverFailed, SomeFailed
+
+
+def problems(count=12, seed=0):
+    rng = np.random.default_rng(seed)
+    return [
+        optrand.unbiased_regression(np.arange(9), rng.dirichlet(np.ones(9)), float(rng.choice([0.5, 1, 3])))
+        for _ in range(count)
+    ]
+
+
+@dataclass(frozen=True)
+class Counting:
+    """A solver that remembers what it was asked, and fails at one epsilon."""
+
+    asked: list = field(default_factory=list, compare=False)
+    fails: float = -1.0
+
+    def __call__(self, problem):
+        self.asked.append(problem)
+        if problem.epsilon == self.fails:
+            raise SolverFailed("no answer")
+        return optrand.solvers.ReducedDual()(problem)
+
+
+def test_answers_are_those_of_solve_in_order():
+    given = problems()
+    for problem, solution in zip(given, optrand.solve_many(iter(given)), strict=True):
+        assert solution.problem == problem
+        assert optrand.certify(solution).gap < 1e-9
+        assert solution.value == optrand.solve(problem).value
+
+
+def test_equal_problems_are_solved_once():
+    given, solver = problems(5), Counting()
+    twice = given + problems(5)
+    found = optrand.solve_many(twice, solver)
+    assert len(solver.asked) == 5
+    assert all(found[i] is found[i + 5] for i in range(5))
+
+
+def test_all_kinds_of_problems():
+    labels, prior = [0, 1, 2], [0.5, 0.3, 0.2]
+    given = [
+        optrand.classification(prior, 1.0),
+        optrand.regression(labels, prior, 1.0),
+        optrand.regression(labels, prior, 1.0, bias_penalty=2.0),
+        optrand.unbiased_regression(labels, prior, 1.0, outputs=[-4, -1, 0, 1, 2, 3, 6]),
+    ]
+    for solution in optrand.solve_many(given):
+        assert optrand.certify(solution).gap < 1e-9
+
+
+@pytest.mark.parametrize("executor", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_executors_give_the_same(executor):
+    given = problems(7)
+    with executor(2) as pool:
+        found = optrand.solve_many(given, executor=pool)
+    assert [solution.value for solution in found] == [solution.value for solution in optrand.solve_many(given)]
+
+
+def test_failures_are_named_by_position_and_lose_nothing():
+    given = problems()
+    lost = [i for i, problem in enumerate(given) if problem.epsilon == 3]
+    found = optrand.solve_many(given, Counting(fails=3.0), on_error="return")
+    assert [i for i, result in enumerate(found) if isinstance(result, NotCertified)] == lost
+    with pytest.raises(SomeFailed, match=rf"^{len(lost)} of 12 problems .* number {lost[0]} \(no solution") as caught:
+        optrand.solve_many(given, Counting(fails=3.0))
+    made, parts = caught.value.__reduce__()
+    kept = made(*parts).results
+    assert len(kept) == 12
+    assert {i for i, result in enumerate(kept) if isinstance(result, optrand.Solution)} == set(range(12)) - set(lost)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (problems(1)[0], "problems is of type Problem, expected a list"),
+        (3, "problems is of type int"),
+        ([problems(1)[0], [0, 1]], "problem number 1 is of type list, expected one of optrand.regression"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_solved(given, words):
+    solver = Counting()
+    with pytest.raises(InvalidInput, match=words):
+        optrand.solve_many(given, solver)
+    assert not solver.asked
+
+
+def test_on_error_is_checked():
+    with pytest.raises(InvalidInput, match="on_error is 'skip', expected 'raise' or 'return'"):
+        optrand.solve_many([], on_error="skip")
+
+
+def test_no_problems_no_solutions():
+    assert optrand.solve_many([]) == []

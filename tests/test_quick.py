@@ -1,0 +1,110 @@
+"""The bound in floats is never above the exact one of the same multipliers, and hardly below it."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import optrand
+from optrand.certificates import quick
+from optrand.certificates.exact import lower_bound
+from optrand.certificates.quick import quick_bound, quick_gap
+from optrand.model.arcs import Arcs
+from optrand.model.outputs import Interval
+
+EPSILONS = [0.05, 0.5, 1.0, 3.0, 6.0, 10.0]
+
+
+def problem_of(rng, penalty=np.inf, kind=None):
+    """A random problem: spread or clustered labels, spiked, thin-tailed or partly zero priors."""
+    k = int(rng.integers(2, 40))
+    labels = np.sort(rng.choice(900, k, replace=False)) * float(rng.choice([1e-3, 1.0, 1e5]))
+    prior = rng.dirichlet(np.full(k, rng.uniform(0.1, 2))) + 1e-15
+    kind = kind or rng.choice(["plain", "zeros", "tails"])
+    if kind == "zeros":
+        prior[rng.random(k) < 0.3] = 0
+        prior[0] += 0.1
+    elif kind == "tails":
+        prior *= 10.0 ** -rng.uniform(0, 30, k)
+    return optrand.regression(labels, prior / prior.sum(), float(rng.choice(EPSILONS)), bias_penalty=penalty)
+
+
+@pytest.mark.parametrize("penalty", [np.inf, 1.0, 100.0])
+@pytest.mark.parametrize("seed", range(25))
+def test_never_above_the_exact_bound(seed, penalty):
+    rng = np.random.default_rng([seed, 1])
+    problem = problem_of(rng, penalty)
+    best = optrand.solve(problem).dual
+    noise = [np.zeros(problem.k), 1e-9, 1e-3, 1.0][seed % 4] * rng.normal(size=problem.k)
+    dual = optrand.Dual(best.alpha * (1 + noise), best.beta * (1 + noise[::-1]), best.origin)
+    assert Fraction(quick_bound(problem, dual)) <= lower_bound(problem, dual)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_hardly_below_it_for_good_multipliers(seed):
+    problem = problem_of(np.random.default_rng([seed, 2]))
+    solution = optrand.solve(replace(problem, epsilon=min(problem.epsilon, 6.0)))
+    exact = lower_bound(solution.problem, solution.dual)
+    assert exact - Fraction(quick_bound(solution.problem, solution.dual)) <= Fraction(1, 10**10) * Fraction(
+        solution.value
+    )
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_holds_with_outputs_in_an_interval(seed):
+    problem = problem_of(np.random.default_rng([seed, 3]), 10.0, "plain")
+    low, high = problem.labels[0], problem.labels[-1]
+    inside = replace(problem, outputs=Interval(low + 0.1 * (high - low), high))
+    dual = optrand.solve(problem).dual
+    narrow, wide = quick_bound(inside, dual), quick_bound(problem, dual)
+    assert Fraction(narrow) <= lower_bound(inside, dual)
+    assert narrow >= wide - 1e-9 * abs(wide)
+
+
+@pytest.mark.parametrize("off", [1e-9, 1e-2, -1e-2, 3.0])
+def test_rests_on_no_root(monkeypatch, off):
+    """With all roots wrong by some share the bound is worse, and still one."""
+    right = np.copysign
+    problem = problem_of(np.random.default_rng(4), kind="plain")
+    dual = optrand.solve(problem).dual
+    good = quick_bound(problem, dual)
+    monkeypatch.setattr(quick.np, "copysign", lambda x, y: right(x, y) * np.longdouble(1 + off))
+    wrong = quick_bound(problem, optrand.Dual(dual.alpha, dual.beta, dual.origin))
+    assert wrong < good
+    assert Fraction(wrong) <= lower_bound(problem, dual)
+
+
+def test_labels_of_prior_zero_may_have_multipliers():
+    problem = optrand.unbiased_regression([0, 1, 2, 3], [0, 0.5, 0.5, 0], 1.0)
+    dual = optrand.solve(problem).dual
+    assert dual.beta[0] != 0 != dual.beta[-1]
+    assert float(lower_bound(problem, dual)) - quick_bound(problem, dual) < 1e-12
+
+
+def test_proves_nothing_elsewhere():
+    labels, prior = [0, 1, 2], [0.5, 0.3, 0.2]
+    nothing = optrand.Dual(np.zeros(3), np.zeros(3))
+    for problem in (
+        optrand.regression(labels, prior, 1.0, loss=optrand.losses.absolute),
+        optrand.regression(labels, prior, 1.0, outputs=[0, 1]),
+    ):
+        assert quick_bound(problem, nothing) == -np.inf
+    biased = optrand.regression(labels, [0.5, 0.5, 0], 1.0, bias_penalty=1.0)
+    assert quick_bound(biased, optrand.Dual(np.zeros(3), [0.0, 0.0, 0.1])) == -np.inf
+
+
+def test_gap_of_a_solution_that_is_off_is_infinite():
+    problem = optrand.unbiased_regression(np.arange(20), np.arange(1.0, 21) / 210, 2.0)
+    solution = optrand.solve(problem)
+    assert quick_gap(solution) < 1e-11
+    assert abs(quick_gap(solution) - optrand.certify(solution).gap) < 1e-11
+    arcs = solution.randomizer.arcs
+    for masses, outputs in (
+        (arcs.masses * (1 + 1e-9 * np.arange(arcs.n)), arcs.outputs),
+        (arcs.masses, arcs.outputs + 1e-9),
+        (np.where(np.arange(arcs.n) == 3, -arcs.masses, arcs.masses), arcs.outputs),
+    ):
+        wrong = optrand.Randomizer.of_arcs(problem.labels, Arcs(arcs.k, arcs.first, arcs.last, outputs, masses), 2.0)
+        assert quick_gap(replace(solution, randomizer=wrong)) == np.inf
+    assert quick_gap(replace(solution, dual=None)) == np.inf

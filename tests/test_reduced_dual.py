@@ -1,0 +1,263 @@
+"""The reduced dual: its kernel piece by piece, its coarse levels, and its answers against the older solver's."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import optrand
+from optrand.base.compiled import COMPILED
+from optrand.certificates.quick import quick_gap
+from optrand.errors import InvalidInput
+from optrand.solvers import Flow, ReducedDual
+from optrand.solvers.reduced_dual import kernel
+from optrand.solvers.reduced_dual import solver as reduced_dual
+from optrand.solvers.reduced_dual.solver import LADDER, Reduced, Rung
+
+PRIORS = ("uniform", "rough", "smooth", "spike", "half zero", "tails")
+
+
+def prior_of(kind, k, rng):
+    """Weights of k labels."""
+    place = np.linspace(-1, 1, k)
+    weights = {
+        "uniform": np.ones(k),
+        "rough": rng.dirichlet(np.full(k, 0.5)) + 1e-6,
+        "smooth": np.exp(-4 * (place - 0.3) ** 2),
+        "spike": np.where(np.arange(k) == k // 3, 0.5 * k, 1.0),
+        "half zero": np.where(np.arange(k) % 2, rng.random(k) + 0.01, 0),
+        "tails": np.exp(-60 * place**2),
+    }[kind]
+    return weights / weights.sum()
+
+
+def problem_of(k, kind, epsilon, seed=0, clustered=False):
+    rng = np.random.default_rng([k, seed])
+    labels = np.cumsum(rng.exponential(size=k) ** 3 + 1e-3) if clustered else np.arange(float(k))
+    return optrand.unbiased_regression(labels, prior_of(kind, k, rng), epsilon)
+
+
+def random_arcs(k, seed, stars=0):
+    rng = np.random.default_rng(seed)
+    low, high = kernel.all_arcs(k)
+    places = np.full(k + 1, -1)
+    places[1:k] = rng.permutation(k - 1)
+    return kernel.arcs_of(low, high, places, stars)
+
+
+@pytest.mark.parametrize(("k", "stars"), [(2, 0), (5, 0), (9, 3), (4, 3), (12, 1)])
+def test_factors_solve_newtons_equations(k, stars):
+    arcs, rng = random_arcs(k, 1, stars), np.random.default_rng(2)
+    slopes, costs = rng.random(arcs.first.size) + 1, rng.random(arcs.first.size) + 1
+    mixed = rng.uniform(-0.5, 0.5, arcs.first.size)
+    dense = np.zeros((2, 2, k + 1, k + 1))
+    for a, b, *entries in zip(arcs.first, arcs.end, slopes, mixed, mixed, costs, strict=True):
+        for place, entry in zip([(0, 0), (0, 1), (1, 0), (1, 1)], entries, strict=True):
+            for i, j, sign in ((a, a, 1), (b, b, 1), (a, b, -1), (b, a, -1)):
+                dense[place][i, j] += sign * entry
+    inner = slice(1, k)
+    matrix = np.block([[dense[i, j][inner, inner] for j in (0, 1)] for i in (0, 1)])
+    right = rng.normal(size=(2, k + 1))
+    factors = kernel.factored(arcs, slopes, mixed, costs)
+    assert factors.well
+    found = kernel.solved(arcs, factors, *right)
+    expected = np.linalg.solve(matrix, right[:, inner].ravel()).reshape(2, -1)
+    np.testing.assert_allclose(np.stack(found)[:, inner], expected, rtol=1e-10, atol=1e-12)
+    if arcs.banded:
+        assert not kernel.factored(arcs, -slopes, mixed, costs).well
+
+
+def test_both_forms_of_the_operations_agree():
+    rng = np.random.default_rng(3)
+    band = rng.normal(size=(40, 8)) / 10
+    band[:, 0] = 3
+    for i in range(40):
+        band[i, 40 - i :] = 0
+    one, other = band.copy(), band.copy()
+    assert kernel._band_factor(one)
+    assert kernel._band_factor_in_loops(other)
+    np.testing.assert_allclose(one, other, atol=1e-14)
+    right = rng.normal(size=(40, 3))
+    np.testing.assert_allclose(kernel._forward(one, right), kernel._forward_in_loops(other, right), atol=1e-13)
+    single = right[:, :1]
+    np.testing.assert_allclose(kernel._backward(one, single), kernel._backward_in_loops(other, single), atol=1e-13)
+    values, weights = rng.normal(size=50), rng.random(50) + 0.1
+    np.testing.assert_allclose(
+        kernel._isotonic(values, weights), kernel._isotonic_in_loops(values, weights), rtol=1e-12
+    )
+    np.testing.assert_array_equal(kernel._running_maximum(values), kernel._running_maximum_in_loops(values))
+    arcs = random_arcs(7, 4, 2)
+    amounts = rng.random((3, arcs.first.size))
+    for got, expected in zip(
+        kernel._assembled(arcs, *amounts), kernel._assembled_in_loops(arcs, *amounts), strict=True
+    ):
+        # Of the square of stars either form fills both halves; of the band what is in it.
+        np.testing.assert_allclose(got, expected, atol=1e-14)
+    sums = [form(arcs.first, arcs.end, amounts[0], 8) for form in (kernel._node_sums, kernel._node_sums_in_loops)]
+    np.testing.assert_allclose(*sums, atol=1e-14)
+
+
+def slacks(before, slopes, costs, excess):
+    """Slack of every interval, shape (k + 1, k + 1)."""
+    weight = before - before[:, np.newaxis] + excess
+    cost = costs - costs[:, np.newaxis] + excess / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = cost - (slopes - slopes[:, np.newaxis]) ** 2 / (2 * weight)
+    return found[np.triu_indices(before.size, 1)]
+
+
+@pytest.mark.parametrize("kind", PRIORS)
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+def test_coarse_points_stay_feasible(kind, epsilon):
+    """Prolonging multipliers keeps all fine intervals priced at least at zero."""
+    fine = Reduced(problem_of(17, kind, epsilon)).finest
+    coarse, excess = fine.coarser, 1 / np.expm1(epsilon)
+    k = coarse.before.size - 1
+    arcs = kernel.arcs_of(*kernel.all_arcs(k), np.concatenate(([-1], np.arange(k - 1), [-1])), 0)
+    slopes, costs, *_ = kernel.interior_point(arcs, coarse.before, coarse.gaps, excess, 1e-12, 1e-13)
+    least = slacks(coarse.before, slopes, costs, excess).min()
+    assert least > -1e-11
+    assert slacks(fine.before, coarse.prolonged(slopes), coarse.prolonged(costs), excess).min() >= least - 1e-12
+
+
+@pytest.mark.parametrize("kind", PRIORS)
+def test_strip_holds_the_path_and_phases_are_an_order(kind):
+    problem = problem_of(60, kind, 2.0)
+    reduced = Reduced(problem)
+    dual = optrand.solve(problem, Flow()).dual
+    finest = reduced.finest
+    low, high = kernel.path(
+        finest.before,
+        np.append(0, np.cumsum(problem.prior * reduced.offsets + dual.beta)),
+        np.append(
+            0,
+            np.cumsum(
+                problem.prior * reduced.offsets**2 / 2 - dual.alpha - dual.beta * (problem.labels[0] + reduced.mean)
+            ),
+        ),
+    )
+    assert (np.diff(low) >= 0).all()
+    assert (np.diff(high) >= 0).all()
+    assert (low <= high).all()
+    assert high[-1] == 60
+    wide = kernel.strip_around(low, high, 2)
+    assert (wide[0] <= low).all()
+    assert (wide[1] >= np.minimum(high, np.where(np.arange(60), 60, 59))).all()
+    places, stars = kernel.phase_order(low, high, *wide, 24)
+    assert sorted(places[1:60]) == list(range(59))
+    assert places[0] == places[60] == -1
+    assert 0 <= stars <= 59
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("kind", PRIORS)
+@pytest.mark.parametrize("k", [2, 11, 53])
+def test_answers_are_proven_best(k, kind, epsilon, clustered):
+    problem = problem_of(k, kind, epsilon, clustered=clustered)
+    solution = optrand.solve(problem, ReducedDual())
+    proof = optrand.certify(solution).require(gap=1e-9)
+    assert proof.bias <= 1e-9 * np.ptp(problem.labels)
+    assert quick_gap(solution) <= 1e-9
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.5, 3.0])
+def test_no_more_outputs_than_there_must_be(epsilon):
+    """Some optimum has 2k - 2 outputs, and hardly an arc that is not in use is left."""
+    for k in (5, 20, 53):
+        assert k <= ReducedDual()(problem_of(k, "rough", epsilon)).randomizer.n <= 2 * k + 2
+
+
+@pytest.mark.parametrize("kind", PRIORS)
+def test_values_are_those_of_the_flow(kind):
+    problem = problem_of(30, kind, 1.5)
+    assert optrand.solve(problem).value == pytest.approx(optrand.solve(problem, Flow()).value, rel=1e-9)
+
+
+def test_the_flow_is_asked_where_the_ladder_ends(monkeypatch):
+    problem = problem_of(12, "rough", 2.0)
+    monkeypatch.setattr(reduced_dual, "LADDER", ())
+    assert ReducedDual()(problem).stats.status != "solved"
+    assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
+
+
+def test_a_rung_without_a_path_is_left(monkeypatch):
+    problem = problem_of(60, "rough", 2.0)
+    monkeypatch.setattr(reduced_dual, "WORK", (0.0, 0.0))
+    assert Reduced(problem).solution(Rung())[0] is None
+    assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
+
+
+def test_every_rung_solves_an_easy_problem():
+    problem = problem_of(101, "smooth", 1.0)
+    for rung in LADDER:
+        found, steps = Reduced(problem).solution(rung)
+        assert quick_gap(found) < 1e-10
+        assert steps > 0
+
+
+def test_priors_need_not_sum_to_one_exactly():
+    problem = problem_of(20, "rough", 1.0)
+    scaled = replace(problem, prior=problem.prior * (1 + 3e-10))
+    assert optrand.certify(ReducedDual()(scaled)).gap < 1e-12
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        optrand.regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, bias_penalty=3),
+        optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0, outputs=optrand.Interval(-5, 5)),
+        optrand.unbiased_regression([3], [1.0], 1.0),
+    ],
+)
+def test_refuses_other_problems(problem):
+    assert not ReducedDual().accepts(problem)
+    with pytest.raises(InvalidInput, match="takes squared loss without bias"):
+        ReducedDual()(problem)
+
+
+def test_refuses_labels_that_floats_do_not_tell_apart():
+    with pytest.raises(InvalidInput, match="number 1 and 2 in increasing order"):
+        ReducedDual()(optrand.unbiased_regression([0, 1, 1 + 1e-14, 2], [0.25] * 4, 3.0))
+
+
+PROGRAM = """
+    import numpy as np, optrand
+    from optrand.base.compiled import COMPILED
+    from optrand.solvers import ReducedDual
+    rng, values = np.random.default_rng(0), []
+    for epsilon in (1.0, 3.0):
+        solution = ReducedDual()(optrand.unbiased_regression(np.arange(40), rng.dirichlet(np.ones(40)), epsilon))
+        values.append(optrand.certify(solution).require(gap=1e-9).upper)
+    print(COMPILED, *values)
+"""
+
+
+def run(**environment):
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(PROGRAM)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+def test_compiled_or_not_the_numbers_are_the_same():
+    plain, usual = run(NUMBA_DISABLE_JIT="1").stdout.split(), run().stdout.split()
+    assert plain[0] == "False"
+    assert usual[0] == str(COMPILED)
+    np.testing.assert_allclose(np.float64(plain[1:]), np.float64(usual[1:]), rtol=1e-9)
+
+
+def test_a_broken_numba_is_named_and_done_without(tmp_path):
+    (tmp_path / "numba.py").write_text("raise RuntimeError('no LLVM')", encoding="utf-8")
+    paths = os.pathsep.join([str(tmp_path), str(Path(optrand.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    found = run(PYTHONPATH=paths)
+    assert found.stdout.split()[0] == "False"
+    assert "numba is installed but broken (no LLVM)" in found.stderr
