@@ -126,6 +126,10 @@ def test_what_is_no_private_table_cannot_be_built():
         UnbiasedVectors(**parts | {"counts": good.counts + 5})
     with pytest.raises(errors.InvalidInput, match="ratio"):
         UnbiasedVectors(**parts | {"ratio": exp_bracket(1.0)[1]})
+    pairs = unbiased_vectors([0.5, 0.25, 0.25], 1.0)
+    lost = {"counts": np.array([[1, 0], [0, 2]]), "masses": np.array([1, 1], dtype=object), "dual": None}
+    with pytest.raises(errors.Infeasible, match="tell all classes apart"):
+        UnbiasedVectors(pairs.prior, 1.0, pairs.groups, ratio=pairs.ratio, **lost)
     # Any covering masses are private and unbiased, and the certificate says what they lose.
     other = UnbiasedVectors(**parts | {"counts": 1 - np.eye(3, dtype=int), "masses": np.array([1, 1, 1], dtype=object)})
     assert other.certificate.findings == ()
@@ -380,6 +384,23 @@ def test_every_budget_is_proven(prior, epsilon):
 @pytest.mark.parametrize("prior", [[0.6, 0.4], [0.6, 0.3, 0.1], [0.25] * 4])
 def test_the_largest_budget_is_proven(prior):
     unbiased_vectors(prior, 700.0).certificate.require(gap=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("prior", "epsilon"),
+    [
+        # Two sizes of subsets that differ by no more than epsilon.
+        ([0.9552309222538858, 0.04284715629277044, 0.0019219214533437695], 2.2218460427722695e-05),
+        # Newton's full step leads far off.
+        (np.array([2, 2, 2, 2, 2, 1, 1, 2]) / 14, 6.7713926347264755),
+        # Floats confuse designs that differ in classes of no prior, or hardly any.
+        ([1 / 3, 1 / 6, 1 / 3, 0, 1 / 6, 0, 0, 0], 29.361562161390964),
+        (np.array([2, 1, 0, 0]) / 3, 30.0),
+        ([1 - 1e-9 - 1e-12, 1e-9, 1e-12], 24.0),
+    ],
+)
+def test_designs_that_are_hard_to_tell_apart_are_proven(prior, epsilon):
+    unbiased_vectors(prior, epsilon).certificate.require(gap=1e-14)
 
 
 def test_twelve_classes_are_proven_over_all_subsets():

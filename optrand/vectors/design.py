@@ -18,6 +18,7 @@ import decimal
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,12 @@ CLOSE = 1e-13
 
 USABLE = 1e-5
 """Largest error of a start for decimals."""
+
+GROWTH = 2.0
+"""Most that a step may multiply the error by, before it is halved."""
+
+HALVINGS = 12
+"""Largest number of times that a step is halved."""
 
 CORRECTIONS = 2
 """Corrections of the solution of a linear system by its residual."""
@@ -173,6 +180,7 @@ def best_design(
     epsilon: float,
     *,
     rough: float | None = None,
+    exchanges: bool = True,
 ) -> Design:
     """Design with the least loss, nearly.
 
@@ -189,6 +197,8 @@ def best_design(
     rough : float, optional
         Budget of the program in floats, `epsilon` if not given. A smaller one is for large budgets, at which floats
         confuse designs; the types in use are kept on the way up, in decimals.
+    exchanges : bool
+        Whether types may join in decimals, until nothing is gained to the last digit.
 
     Raises
     ------
@@ -209,54 +219,103 @@ def best_design(
         def stated(budget: float) -> _Program:
             return _Program.stated(sizes, counts, exact, (-Decimal(budget)).exp()).scaled(Decimal(factor))
 
+        many = EXCHANGES if exchanges else 1
         fine, start = stated(first), _Point(used, _decimals(masses[used]), _decimals(levels))
-        error, point = _settled(fine, start, _Floats(program.scaled(factor)))
+        error, point = _settled(fine, start, _Floats(program.scaled(factor)), many)
         if error > _nothing() and point.used.size <= FEW:
-            error, point = min((error, point), _settled(fine, point, _Decimals(fine)), key=lambda pair: pair[0])
+            error, point = min((error, point), _settled(fine, point, _Decimals(fine), many), key=lambda pair: pair[0])
         while first < epsilon:
             # Masses move by exp(-first); their square is far below the next curvature, exp(-1.5 * first).
             first = min(epsilon, 1.5 * first)
             fine = stated(first)
-            error, point = _settled(fine, point, _Decimals(fine))
-        return _design(counts[point.used], fine.only(point.used), point.masses, point.levels, epsilon)
+            error, point = _settled(fine, point, _Decimals(fine), many)
+        try:
+            return _design(counts[point.used], fine.only(point.used), point.masses, point.levels, epsilon)
+        except ArithmeticError:
+            raise SolverFailed(
+                f"the design of subsets at epsilon {epsilon:g} does not tell all classes apart"
+            ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class _Iterate:
+    """Point of the interior-point method."""
+
+    program: _Program
+    masses: Floats
+    levels: Floats
+    slack: Floats
+
+    @cached_property
+    def inverses(self) -> tuple[Floats, Floats]:
+        return self.program.inverses(self.masses, np.linalg.inv)
+
+    @cached_property
+    def dual(self) -> Floats:
+        """Residual of the multipliers."""
+        residual: Floats = self.program.gains(self.inverses) - self.program.rows @ self.levels + self.slack
+        return residual
+
+    @cached_property
+    def primal(self) -> Floats:
+        """Residual of the rows."""
+        rows = self.program.rows
+        residual: Floats = np.eye(rows.shape[1])[0] - rows.T @ self.masses
+        return residual
+
+    @property
+    def gap(self) -> float:
+        return float(self.masses @ self.slack)
+
+    @cached_property
+    def error(self) -> float:
+        return float(max(self.gap, np.abs(self.dual).max(), np.abs(self.primal).max()))
+
+    def directions(self) -> tuple[Floats, Floats, Floats]:
+        """Changes of masses, multipliers and slack: predicted, then corrected (Mehrotra)."""
+        masses, slack, rows = self.masses, self.slack, self.program.rows
+        step = _step(self.program.curvature(self.inverses), rows, masses / slack, self.primal)
+        forward, _ = step(self.dual - slack)
+        back = -slack - slack * forward / masses
+        reach, room = _reach(masses, forward), _reach(slack, back)
+        shrink = ((masses + reach * forward) @ (slack + room * back) / self.gap) ** 3
+        aim = (shrink * self.gap / masses.size - masses * slack - forward * back) / masses
+        forward, change = step(self.dual + aim)
+        return forward, change, aim - slack * forward / masses
+
+    def moved(self) -> _Iterate:
+        """Next point, nearer where the full step would lead far off: the objective bends."""
+        forward, change, back = self.directions()
+        length = min(1.0, 0.995 * _reach(self.masses, forward, 2.0), 0.995 * _reach(self.slack, back, 2.0))
+        for _ in range(HALVINGS):
+            masses, slack = self.masses + length * forward, self.slack + length * back
+            other = _Iterate(self.program, masses, self.levels + length * change, slack)
+            if other.error < GROWTH * self.error:
+                break
+            length /= 2
+        return other
 
 
 def _interior(program: _Program) -> tuple[float, Floats, Floats, NDArray[np.intp]]:
     """Factor of the weights for which the objective is near 1; masses, multipliers of rows, and types in use."""
-    n, rows = program.means.size, program.rows
-    masses = np.full(n, 1 / n)
+    masses, rows = np.full(program.means.size, 1 / program.means.size), program.rows
     factor = float(program.value(program.inverses(masses, np.linalg.inv)))
     program = program.scaled(factor)
-    right = np.eye(rows.shape[1])[0]
     gains = program.gains(program.inverses(masses, np.linalg.inv))
-    levels = right * 1.5 * gains.max()
-    slack = rows @ levels - gains
-    best = np.inf, masses, levels, slack
+    levels = np.eye(rows.shape[1])[0] * 1.5 * gains.max()
+    best = now = _Iterate(program, masses, levels, rows @ levels - gains)
     for _ in range(ROUNDS):
-        inverses = program.inverses(masses, np.linalg.inv)
-        dual = program.gains(inverses) - rows @ levels + slack
-        primal = right - rows.T @ masses
-        error = float(max(masses @ slack, np.abs(dual).max(), np.abs(primal).max()))
-        if error < best[0]:
-            best = error, masses, levels, slack
-        if not error < 1e3 * best[0] or masses @ slack < CLOSE:
+        if now.error < best.error:
+            best = now
+        if not now.error < 1e3 * best.error or now.gap < CLOSE:
             break
         try:
-            step = _step(program.curvature(inverses), rows, masses / slack, primal)
-            forward, _ = step(dual - slack)
+            now = now.moved()
         except np.linalg.LinAlgError:
             break
-        back = -slack - slack * forward / masses
-        reach, room = _reach(masses, forward), _reach(slack, back)
-        shrink = ((masses + reach * forward) @ (slack + room * back) / (masses @ slack)) ** 3
-        aim = (shrink * (masses @ slack) / n - masses * slack - forward * back) / masses
-        forward, change = step(dual + aim)
-        back = aim - slack * forward / masses
-        length = 0.995 * min(_reach(masses, forward), _reach(slack, back), 1 / 0.995)
-        masses, levels, slack = masses + length * forward, levels + length * change, slack + length * back
-    if not best[0] < USABLE:
+    if not best.error < USABLE:
         raise np.linalg.LinAlgError
-    return factor, best[1], best[2], np.flatnonzero(best[1] > best[3])
+    return factor, best.masses, best.levels, np.flatnonzero(best.masses > best.slack)
 
 
 def _step(factor: Floats, rows: Floats, ratio: Floats, primal: Floats) -> Callable[[Floats], tuple[Floats, Floats]]:
@@ -282,9 +341,9 @@ def _step(factor: Floats, rows: Floats, ratio: Floats, primal: Floats) -> Callab
     return solved
 
 
-def _reach(position: Floats, direction: Floats) -> float:
-    """Longest step, at most 1, that leaves no entry negative."""
-    return 1 / max(1.0, float((-direction / position).max()))
+def _reach(position: Floats, direction: Floats, most: float = 1.0) -> float:
+    """Longest step, up to a limit, that leaves no entry negative."""
+    return 1 / max(1 / most, float((-direction / position).max()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,14 +396,16 @@ def _nothing() -> Decimal:
     return Decimal(10) ** (SPARE_DIGITS - decimal.getcontext().prec)
 
 
-def _settled(program: _Program, point: _Point, newton: Callable[[_Point], Newton]) -> tuple[Decimal, _Point]:
+def _settled(
+    program: _Program, point: _Point, newton: Callable[[_Point], Newton], exchanges: int
+) -> tuple[Decimal, _Point]:
     """Optimum near a point, and its error: types that gain more than they cost join, those of no mass leave."""
     best = Decimal("inf"), point
-    for _ in range(EXCHANGES):
+    for _ in range(exchanges):
         try:
             error, point = _refined(program, point, newton)
             inverses = program.only(point.used).inverses(point.masses, _inverse)
-        except (decimal.DecimalException, np.linalg.LinAlgError):
+        except (ArithmeticError, np.linalg.LinAlgError):
             break
         excess = program.gains(inverses) - program.rows @ point.levels
         other = int(np.argmax(excess))
@@ -384,6 +445,8 @@ def _decimals(numbers: Floats) -> Numbers:
 def _inverse(matrix: Numbers) -> Numbers:
     """Inverse of a matrix of decimals, by elimination."""
     size = len(matrix)
+    if not size:
+        return matrix
     table = np.concatenate((matrix, np.array([[Decimal(i == j) for j in range(size)] for i in range(size)])), axis=1)
     for i in range(size):
         pivot = i + int(np.abs(table[i:, i]).argmax())

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from optrand.base import validation
 from optrand.base.arithmetic import Integers, privacy_ratio
-from optrand.errors import InvalidInput, SolverFailed
-from optrand.vectors.bound import VectorDual, subset_size
+from optrand.errors import Infeasible, InvalidInput, SolverFailed
+from optrand.vectors.bound import subset_size
 from optrand.vectors.design import Design, best_design
 from optrand.vectors.groups import ClassGroups, Counts
 from optrand.vectors.subsets import UnbiasedVectors
@@ -60,7 +60,7 @@ def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
     * *Otherwise* neighbouring priors are put into groups that are treated alike. Privacy and unbiasedness are as exact,
       the certificate's bounds are as true, and its gap says how much may be lost: it does not close.
 
-    Proof: ``docs/mathematics.md``, section 14. Cost ``O(n m**4)`` for `n` types and `m` groups, up to a second.
+    Proof: ``docs/mathematics.md``, section 14. Cost ``O(n m**4)`` for `n` types and `m` groups: up to some seconds.
 
     Examples
     --------
@@ -85,10 +85,10 @@ def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
     for rough in (None, *(rough for rough in ROUGH if rough < budget)):
         try:
             design = _design(groups, budget, rough)
-        except SolverFailed:
+            masses = _covering(groups, design.counts, design.masses)
+            found = UnbiasedVectors(validation.frozen(chances), budget, groups, *masses, ratio, design.dual)
+        except (SolverFailed, Infeasible):
             continue
-        masses = _covering(groups, design.counts, design.masses)
-        found = UnbiasedVectors(validation.frozen(chances), budget, groups, *masses, ratio, design.dual)
         if best is None or found.certificate.gap < best.certificate.gap:
             best = found
         if not groups.alike or best.certificate.gap <= PROVEN:
@@ -102,16 +102,14 @@ def _design(groups: ClassGroups, epsilon: float, rough: float | None) -> Design:
     """Design for the mean priors of groups, with multipliers for the least ones."""
     counts = groups.counts
     means, scale = groups.mean_weights(counts)
-    design = best_design(groups.sizes, counts, means, groups.total * scale, epsilon, rough=rough)
+    design = best_design(
+        groups.sizes, counts, means, groups.total * scale, epsilon, rough=rough, exchanges=groups.alike
+    )
     if groups.alike:
         return design
-    dual = _least_dual(groups, epsilon, rough)
-    return replace(design, dual=dual)
-
-
-def _least_dual(groups: ClassGroups, epsilon: float, rough: float | None) -> VectorDual:
-    counts = groups.counts
-    return best_design(groups.sizes, counts, groups.least_weights(counts), groups.total, epsilon, rough=rough).dual
+    least = groups.least_weights(counts)
+    other = best_design(groups.sizes, counts, least, groups.total, epsilon, rough=rough, exchanges=False)
+    return replace(design, dual=other.dual)
 
 
 def _covering(groups: ClassGroups, counts: Counts, masses: Integers) -> tuple[Counts, Integers]:

@@ -28,7 +28,7 @@ from optrand.base.arithmetic import (
 )
 from optrand.base.validation import Floats, frozen
 from optrand.certificates.certificate import Certificate
-from optrand.errors import InvalidInput
+from optrand.errors import Infeasible, InvalidInput
 from optrand.mechanism.privacy import verified_ratio
 from optrand.model.protocol import Moments
 from optrand.sampling import Sampler
@@ -79,6 +79,8 @@ class UnbiasedVectors:
     ------
     InvalidInput
         Masses that are no positive integers, rows with different totals, or a ratio above ``exp(epsilon)``.
+    Infeasible
+        Subsets that do not tell all classes apart.
 
     Examples
     --------
@@ -116,6 +118,8 @@ class UnbiasedVectors:
             raise InvalidInput("masses must be Python integers above 0: floats are not exact")
         if len(set((self.masses @ self._shares).tolist())) > 1:
             raise InvalidInput("rows have different totals, expected subsets that cover all classes equally")
+        if not all(self._scales):
+            raise Infeasible("the subsets do not tell all classes apart: no decoder of them is unbiased")
 
     @property
     def k(self) -> int:
@@ -492,12 +496,14 @@ def _integers(numbers: Floats, digits: int) -> Integers:
 
 
 def _adjugate(matrix: Integers) -> tuple[Integers, int]:
-    """Adjugate and determinant of a positive definite matrix of integers, without fractions (Bareiss)."""
+    """Adjugate and determinant of a positive semidefinite matrix of integers, without fractions (Bareiss)."""
     size = len(matrix)
     identity = np.array([[int(i == j) for j in range(size)] for i in range(size)], dtype=object)
     table, last = np.concatenate((matrix, identity), axis=1), 1
     for i in range(size):
         pivot, row = table[i, i], table[i].copy()
+        if not pivot:
+            return identity, 0
         table = (pivot * table - np.multiply.outer(table[:, i], row)) // last
         table[i] = row
         last = pivot
