@@ -20,7 +20,14 @@ from optrand.mechanism.privacy import verified_total
 from optrand.model.protocol import ExactRandomizer, LabelRandomizer
 from optrand.sampling.entropy import SeededEntropy
 from optrand.vectors import UnbiasedVectors, best_decoder
-from optrand.vectors.bound import VectorDual, exp_above, lower_bound, subset_selection_loss, subset_size
+from optrand.vectors.bound import (
+    VectorDual,
+    exp_above,
+    lower_bound,
+    response_is_best,
+    subset_selection_loss,
+    subset_size,
+)
 from optrand.vectors.design import best_design
 from optrand.vectors.groups import ClassGroups
 
@@ -112,7 +119,7 @@ def test_privacy_holds_in_integers_and_is_used_up(epsilon):
 
 
 def test_what_is_no_private_table_cannot_be_built():
-    good = unbiased_vectors([0.5, 0.3, 0.2], 1.0)
+    good = unbiased_vectors([0.9, 0.06, 0.04], 1.0)
     parts = {name: getattr(good, name) for name in ("prior", "epsilon", "groups", "counts", "masses", "ratio", "dual")}
     masses = good.masses.copy()
     masses[0] += 1
@@ -126,7 +133,7 @@ def test_what_is_no_private_table_cannot_be_built():
         UnbiasedVectors(**parts | {"counts": good.counts + 5})
     with pytest.raises(errors.InvalidInput, match="ratio"):
         UnbiasedVectors(**parts | {"ratio": exp_bracket(1.0)[1]})
-    pairs = unbiased_vectors([0.5, 0.25, 0.25], 1.0)
+    pairs = unbiased_vectors([0.9, 0.05, 0.05], 1.0)
     lost = {"counts": np.array([[1, 0], [0, 2]]), "masses": np.array([1, 1], dtype=object), "dual": None}
     with pytest.raises(errors.Infeasible, match="tell all classes apart"):
         UnbiasedVectors(pairs.prior, 1.0, pairs.groups, ratio=pairs.ratio, **lost)
@@ -432,6 +439,39 @@ def test_many_classes_with_few_priors_are_proven_and_with_many_priors_are_enclos
     assert proof.lower <= optimum <= proof.upper
 
 
+@settings(deadline=None, max_examples=100)
+@given(st.integers(2, 7), st.floats(0.3, 7.0), st.sampled_from([0.5, 1.0, 5.0, 50.0]), st.integers(0, 2**32 - 1))
+def test_response_is_called_best_just_where_no_enumeration_beats_it(k, epsilon, spread, seed):
+    prior = np.random.default_rng(seed).dirichlet(np.full(k, spread))
+    groups, high = ungrouped(prior), exp_above(epsilon)
+    loss = subset_selection_loss(k, high, 1)
+    weights = np.array(groups.weights, dtype=object)
+    design = best_design(groups.sizes, groups.counts, groups.counts.astype(object) @ weights, groups.total, epsilon)
+    bound = lower_bound(groups, epsilon, design.dual)
+    if response_is_best(groups.weights, high):
+        assert bound <= loss
+        assert float(bound) == pytest.approx(float(loss), rel=1e-12)
+    else:
+        # The criterion is sufficient; on these priors it is necessary, too.
+        assert unbiased_vectors(prior, epsilon).exact_value < subset_selection_loss(k, privacy_ratio(epsilon), 1)
+
+
+@pytest.mark.parametrize("k", [20, 60])
+def test_response_is_proven_for_many_classes_at_a_large_budget(k):
+    prior = np.random.default_rng(k).dirichlet(np.full(k, 5.0))
+    for epsilon in (8.0, 40.0):
+        randomizer = unbiased_vectors(prior, epsilon)
+        randomizer.certificate.require(gap=1e-14)
+        assert randomizer.n == k
+    assert not response_is_best(ungrouped(prior).weights, exp_above(1.0))
+
+
+def test_response_to_unlikely_classes_is_not_best():
+    """Three of prior zero: a set of two of them costs nothing and tells both apart."""
+    zeros = ungrouped([1.0, 0.0, 0.0, 0.0])
+    assert not any(response_is_best(zeros.weights, exp_above(epsilon)) for epsilon in (1.0, 4.0, 40.0))
+
+
 def test_each_class_of_prior_zero_is_unbiased_too():
     randomizer = unbiased_vectors([0.5, 0.5, 0.0], 2.0)
     assert np.abs(randomizer.matrix @ randomizer.vectors - np.eye(3)).max() < 1e-12
@@ -448,7 +488,7 @@ def test_classes_may_come_in_any_order():
 # ---------------------------------------------------------------------------------------------------------------- draws
 
 
-@pytest.mark.parametrize(("prior", "masses"), [([1 / 3] * 3, [1]), ([0.5, 0.25, 0.25], [1, 2])])
+@pytest.mark.parametrize(("prior", "masses"), [([1 / 3] * 3, [1]), ([0.9, 0.05, 0.05], [1, 2])])
 def test_draws_have_exactly_the_probabilities_of_the_table(prior, masses):
     """Every string of bits that a draw may read, for a ratio of 2."""
     good = unbiased_vectors(prior, 1.0)

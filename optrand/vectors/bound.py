@@ -21,7 +21,7 @@ import numpy as np
 from optrand.base.arithmetic import DIGITS, Integers, exp_bracket
 from optrand.vectors.groups import ClassGroups, Counts
 
-__all__ = ["VectorDual", "exp_above", "lower_bound", "subset_selection_loss", "subset_size"]
+__all__ = ["VectorDual", "exp_above", "lower_bound", "response_is_best", "subset_selection_loss", "subset_size"]
 
 RATIO_BITS = 192
 """Binary digits to which the largest price is rounded up, and two more for each nat of epsilon."""
@@ -157,3 +157,50 @@ def subset_size(k: int, ratio: Fraction) -> int:
     """
     below = max(1, int(k / (ratio + 1)))
     return min((below, min(below + 1, k - 1)), key=lambda d: (subset_selection_loss(k, ratio, d), d))
+
+
+def response_is_best(weights: tuple[int, ...], ratio: Fraction) -> bool:
+    r"""Whether randomized response is proven to be the best channel for a prior, for any number of classes.
+
+    With its own multipliers, :math:`P_y = 1 + (E - 1) p_y`, :math:`\sigma = K + E - 1`, :math:`A = \sum_y P_y^2` and
+    the sums `w` and `a` of :math:`P_y` and :math:`P_y^2` over a set of `d` classes, the bound of this module asks for
+
+    .. math:: \big( (\sigma^2 - A)(1 - d) + w (\sigma^2 + A) - 2 a \sigma \big) (w - d + 1)
+              - a (\sigma^2 - 2 w \sigma) - w^2 A \geq 0
+
+    with equality at single classes. While ``d - 1 < sigma / 2`` it falls with `a`. If `y` is the likeliest class of the
+    set and `z` the least likely of all, ``(P - P_z)(P_y - P) >= 0`` for the others bounds `a` from above by a line in
+    `w`, on which the left side is a parabola. Cost ``O(K**2)``; False proves nothing.
+
+    Parameters
+    ----------
+    weights : tuple of int
+        Prior of the classes times any number.
+    ratio : Fraction
+        ``E``, above 1.
+
+    Examples
+    --------
+    >>> response_is_best((5, 3, 2), Fraction(20)), response_is_best((98, 1, 1), Fraction(3))
+    (True, False)
+    """
+    k, total = len(weights), sum(weights)
+    unit, extra = ratio.denominator * total, ratio.numerator - ratio.denominator
+    each = np.array([unit + extra * weight for weight in sorted(weights)], dtype=object)
+    sums = np.concatenate(([0], np.cumsum(each)))
+    sigma, whole, least = sums[-1], (each * each).sum(), each[0]
+    if 2 * (k - 2) * unit >= sigma:
+        return False
+    for d in range(2, k):
+        top, at = each[d - 1 :], np.arange(d - 1, k)
+        w = np.stack((np.full(at.size, sums[d - 1]), sums[at] - sums[at - d + 1]))
+        a = top**2 + w * (least + top) - (d - 1) * least * top
+        w = w + top
+        slack = (sigma**2 - whole) * (1 - d) * unit + w * (sigma**2 + whole) - 2 * a * sigma
+        slack = slack * (w - (d - 1) * unit) - a * (sigma**2 - 2 * w * sigma) - w**2 * whole
+        # Between the ends it is a parabola with the curvature sigma**2.
+        bend, rise = (sigma * (w[1] - w[0])) ** 2, slack[1] - slack[0]
+        inside = (np.abs(rise) < bend) & (4 * bend * slack[0] < (rise - bend) ** 2)
+        if (slack < 0).any() or inside.any():
+            return False
+    return True

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from optrand.base import validation
 from optrand.base.arithmetic import Integers, privacy_ratio
+from optrand.base.validation import Floats
 from optrand.errors import Infeasible, InvalidInput, SolverFailed
 from optrand.vectors.bound import subset_size
 from optrand.vectors.design import Design, best_design
@@ -20,6 +21,9 @@ __all__ = ["unbiased_vectors"]
 
 MIN_EPSILON = 1e-140
 """Below this the variance of a vector leaves the range of floats."""
+
+MOST_CLASSES = 256
+"""Number of classes up to which randomized response is tried first: its proof takes a second."""
 
 PROVEN = 1e-9
 """Gap above which a large budget is approached from smaller ones."""
@@ -55,6 +59,7 @@ def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
     Notes
     -----
     * *Uniform prior*, any K: a random subset of one size, the better integer beside ``K / (exp(epsilon) + 1)``.
+    * *A large budget*, up to 256 classes: randomized response, where its own multipliers prove it best.
     * *Up to 12 classes, or more with few distinct priors* (``prod (K_g + 1) <= 4096``, or at most ``K + 1``, for groups
       of ``K_g`` equal priors): the optimum over all subsets, with a proof that closes to about 1e-15.
     * *Otherwise* neighbouring priors are put into groups that are treated alike. Privacy and unbiasedness are as exact,
@@ -77,16 +82,31 @@ def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
     if budget < MIN_EPSILON:
         raise InvalidInput(f"epsilon is {budget:g}, expected at least {MIN_EPSILON:g}")
     groups = ClassGroups.of_prior(chances)
-    ratio = privacy_ratio(budget)
     if groups.uniform:
-        counts = np.array([[subset_size(groups.k, ratio)]])
-        return UnbiasedVectors(validation.frozen(chances), budget, groups, counts, np.array([1], dtype=object), ratio)
+        return _selection(chances, budget, groups, subset_size(groups.k, privacy_ratio(budget)))
+    if groups.k <= MOST_CLASSES:
+        whole = ClassGroups(groups.weights, (np.argsort(chances, kind="stable"),))
+        response = _selection(chances, budget, whole, 1)
+        if response.certificate.gap <= PROVEN:
+            return response
+    return _enumerated(chances, budget, groups)
+
+
+def _selection(prior: Floats, epsilon: float, whole: ClassGroups, size: int) -> UnbiasedVectors:
+    """Subset selection of one size; randomized response for size 1."""
+    counts, masses = np.array([[size]]), np.array([1], dtype=object)
+    return UnbiasedVectors(validation.frozen(prior), epsilon, whole, counts, masses, privacy_ratio(epsilon))
+
+
+def _enumerated(prior: Floats, epsilon: float, groups: ClassGroups) -> UnbiasedVectors:
+    """Best design over all types of subsets."""
     best: UnbiasedVectors | None = None
-    for rough in (None, *(rough for rough in ROUGH if rough < budget)):
+    for rough in (None, *(rough for rough in ROUGH if rough < epsilon)):
         try:
-            design = _design(groups, budget, rough)
-            masses = _covering(groups, design.counts, design.masses)
-            found = UnbiasedVectors(validation.frozen(chances), budget, groups, *masses, ratio, design.dual)
+            design = _design(groups, epsilon, rough)
+            covering = _covering(groups, design.counts, design.masses)
+            ratio, frozen = privacy_ratio(epsilon), validation.frozen(prior)
+            found = UnbiasedVectors(frozen, epsilon, groups, *covering, ratio, design.dual)
         except (SolverFailed, Infeasible):
             continue
         if best is None or found.certificate.gap < best.certificate.gap:
@@ -94,7 +114,7 @@ def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
         if not groups.alike or best.certificate.gap <= PROVEN:
             break
     if best is None:
-        raise SolverFailed(f"no design of subsets was found in floats at epsilon {budget:g}: take a smaller epsilon")
+        raise SolverFailed(f"no design of subsets was found in floats at epsilon {epsilon:g}: take a smaller epsilon")
     return best
 
 

@@ -34,7 +34,14 @@ from optrand.model.protocol import Moments
 from optrand.sampling import Sampler
 from optrand.sampling.entropy import EntropySource, SystemEntropy
 from optrand.sampling.uniform import integers_below
-from optrand.vectors.bound import VectorDual, exp_above, lower_bound, subset_selection_loss, subset_size
+from optrand.vectors.bound import (
+    VectorDual,
+    exp_above,
+    lower_bound,
+    response_is_best,
+    subset_selection_loss,
+    subset_size,
+)
 from optrand.vectors.groups import ClassGroups, Counts
 
 __all__ = ["MOST_SETS", "UnbiasedVectors"]
@@ -73,7 +80,7 @@ class UnbiasedVectors:
     ratio : Fraction
         ``R``, proven to be at most ``exp(epsilon)``.
     dual : VectorDual or None
-        Multipliers of the bound; none are needed for a uniform prior.
+        Multipliers of the bound; none are needed for a uniform prior, or where randomized response is best.
 
     Raises
     ------
@@ -162,11 +169,14 @@ class UnbiasedVectors:
         (True, True)
         """
         exactly = all(x == 0 for mean in self._biases(self._inside, self._outside, self._scales) for x in mean)
+        high, response = exp_above(self.epsilon), self.groups.m == 1 and self.counts.tolist() == [[1]]
         if self.groups.uniform:
-            high = exp_above(self.epsilon)
             bound = subset_selection_loss(self.k, high, subset_size(self.k, high))
+        elif self.dual is not None:
+            bound = lower_bound(self.groups, self.epsilon, self.dual)
         else:
-            bound = Fraction(0) if self.dual is None else lower_bound(self.groups, self.epsilon, self.dual)
+            proven = response and response_is_best(self.groups.weights, high)
+            bound = subset_selection_loss(self.k, high, 1) if proven else Fraction(0)
         return Certificate(
             lower=float_below(bound),
             upper=self.value if exactly else math.inf,
