@@ -186,10 +186,12 @@ def test_the_flow_is_asked_where_the_ladder_ends(monkeypatch):
     assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
 
 
-def test_a_rung_without_a_path_is_left(monkeypatch):
+def test_a_band_that_is_too_wide_is_left_to_the_flow(monkeypatch):
     problem = problem_of(60, "rough", 2.0)
     monkeypatch.setattr(reduced_dual, "WORK", (0.0, 0.0))
-    assert Reduced(problem).solution(Rung())[0] is None
+    with pytest.raises(reduced_dual._TooWide):
+        Reduced(problem).solution(Rung())
+    assert ReducedDual()(problem).stats.status != "solved"
     assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
 
 
