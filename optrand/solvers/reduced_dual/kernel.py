@@ -469,8 +469,8 @@ STEPS = 60
 ROWS, SLACKS = 1e-8, 1e-3
 """Weights of the errors of rows, which masses are mended of, and of slacks, where the best step is looked for."""
 
-LOST = 1e4
-"""Errors that grow by so much are those of floats."""
+NEAR = 1e-3
+"""Error of rows below which a step may be the best one."""
 
 DAMPING = 0.995
 """Share of the way to the boundary that a step may go."""
@@ -523,12 +523,15 @@ def interior_point(
         total = np.sum(mass * slack)
         slack_error = np.max(np.abs(off))
         row_error = max(np.max(np.abs(slope_row[1:k])), np.max(np.abs(cost_row[1:k])))
-        error = total + ROWS * row_error + SLACKS * slack_error
-        if not np.isfinite(total) or error > LOST * least:
+        if not np.isfinite(total):
             step = -step - 1
             break
-        if error < least:
-            best, least = (slopes, costs, mass, slack), error
+        error = total + ROWS * row_error + SLACKS * slack_error
+        near = row_error < NEAR
+        if error < least and (near or least == np.inf):
+            best = slopes, costs, mass, slack
+            if near:
+                least = error
         exact = slack_error < limit and row_error < limit
         stuck = total < 0.01 * gap and row_error > 0.5 * last_row and slack_error > 0.5 * last_slack
         if step == STEPS or (total < gap and (exact or stuck or total < 1e-6 * gap)):
