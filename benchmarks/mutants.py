@@ -905,7 +905,66 @@ CLUSTERS = (
     ),
 )
 
-MUTATIONS = (*NOISE, *SAMPLERS, *PRIORS, *RESPONSE, *MECHANISMS, *CERTIFICATES, *ESTIMATES, *CLUSTERS)
+SOLVING = (
+    Mutation(
+        "bound in floats that takes roots for exact",
+        "certificates/quick.py",
+        "slack += np.where(rooted, off_zero, 0.0)",
+        "slack += np.where(rooted, 0.0 * off_zero, 0.0)",
+        ("test_quick.py",),
+    ),
+    Mutation(
+        "bound in floats with epsilon for exp(epsilon)",
+        "certificates/quick.py",
+        "excess = np.longdouble(math.expm1(problem.epsilon) * (1 + 8 * FLOAT))",
+        "excess = np.longdouble(problem.epsilon * (1 + 8 * FLOAT))",
+        ("test_quick.py",),
+    ),
+    Mutation(
+        "gap in floats that forgives biased means",
+        "certificates/quick.py",
+        "abs(means - labels).max() <= CLOSE * width",
+        "abs(means - labels).max() <= 1e-6 * width",
+        ("test_quick.py",),
+    ),
+    Mutation(
+        "coarse levels whose nodes get their weights from the wrong side",
+        "solvers/reduced_dual/solver.py",
+        "return sums[self.left] * (1 - self.share) + sums[self.left + 1] * self.share",
+        "return sums[self.left] * self.share + sums[self.left + 1] * (1 - self.share)",
+        ("test_reduced_dual.py",),
+    ),
+    Mutation(
+        "reduced dual stretched by half of its value",
+        "solvers/reduced_dual/solver.py",
+        "stretch = -float(self.finest.gaps @ slopes) * self.unit",
+        "stretch = -float(self.finest.gaps @ slopes) * self.unit / 2",
+        ("test_reduced_dual.py",),
+    ),
+    Mutation(
+        "gaps drawn in proportion to their widths alone",
+        "closed_forms/gap.py",
+        "shares = self.d * (self.rho / self.reach) / (self.gain + 2)",
+        "shares = self.d / self.d.sum() / (self.gain + 2) / self.gain",
+        ("test_gap_response.py",),
+    ),
+    Mutation(
+        "public phase that is uniform",
+        "mechanism/phases.py",
+        "theta = np.where(number < on_path, number // low % self.delay, (number - on_path) // more)",
+        "theta = number % self.delay",
+        ("test_phases.py",),
+    ),
+    Mutation(
+        "many problems in the order in which they are done",
+        "studies/many.py",
+        "results = [answers[problem] for problem in given]",
+        "results = list(answers.values())",
+        ("test_many.py",),
+    ),
+)
+
+MUTATIONS = (*NOISE, *SAMPLERS, *PRIORS, *RESPONSE, *MECHANISMS, *CERTIFICATES, *ESTIMATES, *CLUSTERS, *SOLVING)
 
 SMOKE = tuple(
     each

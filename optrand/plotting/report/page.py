@@ -63,7 +63,7 @@ def report_page(mechanism: Mechanism, certificate: Certificate, *, name: str = "
     >>> mechanism = optrand.tabulate(optrand.solve(problem))
     >>> page = report_page(mechanism, optrand.certify(mechanism))
     >>> page[:15], page.count("<svg"), "<script" in page
-    ('<!DOCTYPE html>', 6, False)
+    ('<!DOCTYPE html>', 7, False)
     """
     title = f"A mechanism for {counted(mechanism.labels.size, 'label')} at ε = {mechanism.epsilon:g}"
     proven, sentence = facts.verdict(certificate)

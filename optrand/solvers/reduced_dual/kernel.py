@@ -466,6 +466,12 @@ def solved(arcs: Arcs, factors: Factors, slopes: Floats, costs: Floats) -> tuple
 STEPS = 60
 """At most so many."""
 
+ROWS, SLACKS = 1e-8, 1e-3
+"""Weights of the errors of rows, which masses are mended of, and of slacks, where the best step is looked for."""
+
+NEAR = 1e-3
+"""Error of rows below which a step may be the best one."""
+
 DAMPING = 0.995
 """Share of the way to the boundary that a step may go."""
 
@@ -505,7 +511,8 @@ def interior_point(
     slack = weight / 2
     mass = 1 / (n * slack)
     limit = max(0.02 * gap, tolerance)
-    last_row, last_slack = np.inf, np.inf
+    last_row, last_slack, least = np.inf, np.inf, np.inf
+    best = slopes, costs, mass, slack
     step = 0
     for step in range(STEPS + 1):
         slope = slopes[end] - slopes[first]
@@ -519,6 +526,12 @@ def interior_point(
         if not np.isfinite(total):
             step = -step - 1
             break
+        error = total + ROWS * row_error + SLACKS * slack_error
+        near = row_error < NEAR
+        if error < least and (near or least == np.inf):
+            best = slopes, costs, mass, slack
+            if near:
+                least = error
         exact = slack_error < limit and row_error < limit
         stuck = total < 0.01 * gap and row_error > 0.5 * last_row and slack_error > 0.5 * last_slack
         if step == STEPS or (total < gap and (exact or stuck or total < 1e-6 * gap)):
@@ -576,6 +589,7 @@ def interior_point(
         slopes, costs = slopes + length_slack * new_slopes, costs + length_slack * new_costs
         slack = np.maximum(slack + length_slack * new_slack, TINY)
         mass = np.maximum(mass + length_mass * new_mass, TINY)
+    slopes, costs, mass, slack = best
     return slopes, costs, mass, slack, step
 
 

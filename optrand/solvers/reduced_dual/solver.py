@@ -38,6 +38,9 @@ MOST = 24
 IDLE = 1e-3
 """Arcs with less mass than this share of their slack are not in use."""
 
+PROVEN = 1e-10
+"""Relative gap with which the fewest arcs are taken."""
+
 ENOUGH = 1e-9
 """Relative gap with which the last rung is left."""
 
@@ -47,7 +50,7 @@ UNTOLD = 1e-5
 HEAVY = 4.0
 """Labels of more than so many times the mean prior, and gaps as wide, are not merged with their neighbours."""
 
-WORK = 1e8, 4e4
+WORK = 2e8, 4e4
 """Operations of a factor, and those for each label, at most; a path that needs more is none."""
 
 LEAST = 1e-18
@@ -139,6 +142,8 @@ class ReducedDual(GuardedSolver):
                 found, count = reduced.solution(rung)
             except np.linalg.LinAlgError:
                 continue
+            except _TooWide:
+                break
             steps += count
             gap = math.inf if found is None else self._gap(found)
             if gap < least:
@@ -158,6 +163,10 @@ class ReducedDual(GuardedSolver):
         if self.gap < gap < UNTOLD and arcs is not None and dual is not None:
             gap = relative_gap(solution.problem, arcs, dual)
         return gap
+
+
+class _TooWide(Exception):
+    """A band that costs more than the flow; wider descents have wider ones."""
 
 
 class Level(NamedTuple):
@@ -258,7 +267,7 @@ class Reduced:
         return max(0.0, 1 - variance / self.unit**2)
 
     def solution(self, rung: Rung) -> tuple[Solution | None, int]:
-        """A claim by one descent, and the number of steps; none where floats gave out, or there is no path."""
+        """A claim by one descent, and the number of steps; none where floats gave out."""
         levels = [self.level(rung.floor)]
         while levels[-1].before.size - 1 > rung.fewest:
             coarser = levels[-1].coarser
@@ -280,7 +289,7 @@ class Reduced:
                 places, stars = kernel.phase_order(near_low, near_high, low, high, MOST)
             arcs = kernel.arcs_of(low, high, places, stars)
             if arcs.banded * arcs.width**2 > WORK[0] + WORK[1] * k:
-                return None, steps
+                raise _TooWide
             gap = min(1e-4, rung.firm / k**2) if number else max(LEAST, rung.gap * self.share)
             if not number:
                 before = self.finest.before
@@ -288,10 +297,16 @@ class Reduced:
             steps += abs(count)
         if not (np.isfinite(slopes).all() and np.isfinite(costs).all() and np.isfinite(mass).all()):
             return None, steps
-        mass = np.where(mass > IDLE * slack, mass, 0.0)
-        mass, outputs = kernel.mended(arcs, before, gaps, excess, slopes, mass)
-        randomizer, dual = self._randomizer(arcs, mass, outputs), self._dual(slopes, costs)
-        return Solution(self.problem, randomizer, dual, Stats(repr(rung))), steps
+        dual, ratios, enough = self._dual(slopes, costs), mass / slack, 2 * self.problem.k - 2
+        used = ratios > IDLE
+        # Some optimum has no more arcs than that; where these are not its arcs, all that look in use are kept.
+        few = used & (ratios >= np.partition(ratios, -enough)[-enough]) if used.sum() > enough else used
+        for some in (few, used):
+            masses, outputs = kernel.mended(arcs, before, gaps, excess, slopes, np.where(some, mass, 0.0))
+            found = Solution(self.problem, self._randomizer(arcs, masses, outputs), dual, Stats(repr(rung)))
+            if some is used or quick_gap(found) <= PROVEN:
+                break
+        return found, steps
 
     def _randomizer(self, arcs: kernel.Arcs, mass: Floats, outputs: Floats) -> Randomizer:
         """The masses as probabilities, and the outputs in the unit of the labels."""
