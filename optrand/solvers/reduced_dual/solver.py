@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,9 @@ from optrand.solvers.closed_form import debiased_rr_within
 from optrand.solvers.dual_repair import relative_gap
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.flow.solver import Flow, refuse_close_labels
-from optrand.solvers.reduced_dual import kernel
+
+if TYPE_CHECKING:
+    from optrand.solvers.reduced_dual import kernel
 
 __all__ = ["ReducedDual"]
 
@@ -268,6 +270,9 @@ class Reduced:
 
     def solution(self, rung: Rung) -> tuple[Solution | None, int]:
         """A claim by one descent, and the number of steps; none where floats gave out."""
+        # Loading the compiler takes longer than solving: it waits for the first problem.
+        from optrand.solvers.reduced_dual import kernel
+
         levels = [self.level(rung.floor)]
         while levels[-1].before.size - 1 > rung.fewest:
             coarser = levels[-1].coarser
