@@ -107,7 +107,7 @@ class ReducedDual(GuardedSolver):
     Notes
     -----
     ``O(k log k)`` time in practice, and ``O(k)`` memory. With numba installed (``pip install optrand[fast]``) the
-    kernel is compiled.
+    kernel is compiled: for half a minute at the first problem ever, then it is kept on disk.
 
     Examples
     --------
