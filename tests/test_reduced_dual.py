@@ -13,7 +13,7 @@ import pytest
 import optrand
 from optrand.base.compiled import COMPILED
 from optrand.certificates.quick import quick_gap
-from optrand.errors import InvalidInput
+from optrand.errors import InvalidInput, SolverFailed
 from optrand.solvers import Flow, ReducedDual
 from optrand.solvers.reduced_dual import kernel
 from optrand.solvers.reduced_dual import solver as reduced_dual
@@ -184,6 +184,20 @@ def test_the_flow_is_asked_where_the_ladder_ends(monkeypatch):
     monkeypatch.setattr(reduced_dual, "LADDER", ())
     assert ReducedDual()(problem).stats.status != "solved"
     assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
+
+
+def test_the_best_of_the_ladder_stands_where_the_flow_fails(monkeypatch):
+    problem = problem_of(12, "rough", 2.0)
+    monkeypatch.setattr(reduced_dual, "ENOUGH", 0.0)
+
+    def fails(*_):
+        raise SolverFailed("no answer")
+
+    monkeypatch.setattr(Flow, "__call__", fails)
+    assert ReducedDual()(problem).stats.status == "solved"
+    monkeypatch.setattr(reduced_dual, "LADDER", ())
+    with pytest.raises(SolverFailed, match="no answer"):
+        ReducedDual()(problem)
 
 
 def test_a_band_that_is_too_wide_is_left_to_the_flow(monkeypatch):

@@ -4,12 +4,13 @@ Shifting and stretching the line of outputs maps dual-feasible points to such po
 can be fixed (:mod:`optrand.solvers.reduced_dual.kernel`); from a point of value :math:`W` the best stretch gives the
 bound :math:`(W^2 - \operatorname{Var} Y) / 2`. With sums that are piecewise linear in the prior between every second
 node, a problem is one of half as many labels, whose feasible points stay feasible; its path of cheapest intervals
-points at the arcs of the next level.
+points at the arcs of the next level. Labels that are heavy, or far from their neighbours, are not merged.
 """
 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +19,7 @@ import numpy as np
 
 from optrand.base.validation import Floats
 from optrand.certificates.quick import quick_gap
+from optrand.errors import SolverFailed
 from optrand.model import losses
 from optrand.model.arcs import Arcs, Indices
 from optrand.model.outputs import Line
@@ -152,10 +154,14 @@ class ReducedDual(GuardedSolver):
                 best, least = found, gap
             if least <= self.gap:
                 break
-        if best is None or least > ENOUGH:
-            flow = self.flow(problem)
-            if best is None or not least <= self._gap(flow):
-                return flow
+        if best is None:
+            return self.flow(problem)
+        if least > ENOUGH:
+            # An answer that is proven less well is better than none.
+            with suppress(SolverFailed):
+                flow = self.flow(problem)
+                if not least <= self._gap(flow):
+                    return flow
         return Solution(problem, best.randomizer, best.dual, Stats(repr(self), iterations=steps, status="solved"))
 
     def _gap(self, solution: Solution) -> float:
