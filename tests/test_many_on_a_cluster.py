@@ -87,11 +87,12 @@ def test_errors_of_problems_come_back_in_their_places(client):
 @pytest.mark.parametrize("study", ["many", "sweep"])
 def test_an_exception_of_a_task_is_raised(client, study):
     broken = operator.attrgetter("no_such_attribute")
+    run = {
+        "many": lambda pool: optrand.solve_many(problems(), broken, executor=pool),
+        "sweep": lambda pool: sweep(problems(1)[0], solver=broken, executor=pool),
+    }
     with pytest.raises(AttributeError, match="no_such_attribute"):
-        if study == "many":
-            optrand.solve_many(problems(), broken, executor=client.get_executor())
-        else:
-            sweep(problems(1)[0], solver=broken, executor=client.get_executor())
+        run[study](client.get_executor())
     idle(client)
 
 

@@ -29,7 +29,7 @@ def bins_loss(problem: Problem, arcs: Arcs, close: float) -> float:
     if arcs.n * problem.k > LARGEST or not _parted(arcs):
         return math.inf
     excess = np.longdouble(math.expm1(problem.epsilon))
-    masses, outputs = arcs.masses.astype(np.longdouble), arcs.outputs + arcs.rests.astype(np.longdouble)
+    masses, outputs = arcs.masses.astype(np.longdouble), arcs.outputs.astype(np.longdouble) + arcs.rests
     low, high = problem.outputs.low, problem.outputs.high
     rows = masses.sum() + excess * masses
     if not (abs(rows - 1).max() <= close and (masses >= 0).all() and low <= outputs.min() and outputs.max() <= high):
@@ -54,13 +54,14 @@ def _parted(arcs: Arcs) -> bool:
 def _costs(problem: Problem, outputs: Extended, labels: Extended) -> tuple[Extended, Extended]:
     """Losses, and the sizes of their terms."""
     if problem.loss == losses.squared:
-        squares = (outputs - labels) ** 2 / 2
+        squares = np.square(outputs - labels) / 2
         return squares, squares
     if problem.loss == losses.absolute:
-        distances = abs(outputs - labels)
+        distances: Extended = abs(outputs - labels)
         return distances, distances
     if problem.loss == losses.poisson_log:
-        logs = np.log(outputs)
-        return outputs - labels * logs, outputs + labels * (abs(logs) + 1)
-    nothing = np.full(np.broadcast_shapes(outputs.shape, labels.shape), np.longdouble(math.inf))
+        logs: Extended = np.log(outputs)
+        values, sizes = outputs - labels * logs, outputs + labels * (abs(logs) + 1)
+        return values.astype(np.longdouble), sizes.astype(np.longdouble)
+    nothing: Extended = np.full(np.broadcast_shapes(outputs.shape, labels.shape), math.inf, np.longdouble)
     return nothing, nothing

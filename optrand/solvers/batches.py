@@ -8,10 +8,13 @@ labels most of the time of one problem goes into calls. Each answer is proven in
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from optrand.base.validation import Floats
 from optrand.certificates.quick import quick_gap
 from optrand.closed_forms.response import many_rr_with_prior
 from optrand.errors import SolverFailed
@@ -93,8 +96,10 @@ def _tried(solver: object, answer: Callable[..., Any], *given: Any) -> Any:
 
 def _classes(problems: list[Problem]) -> list[Solution | None]:
     """RRWithPrior for each of some problems of the same labels."""
-    solutions = _tried(CLASSES, many_rr_with_prior, problems) or [None] * len(problems)
-    return [_proven(solution) for solution in solutions]
+    solutions = _tried(CLASSES, many_rr_with_prior, problems)
+    if solutions is None:
+        return [None] * len(problems)
+    return [_proven(replace(solution, stats=Stats(repr(CLASSES)))) for solution in solutions]
 
 
 def _bins(problems: list[Problem]) -> list[Solution | None]:
@@ -106,12 +111,14 @@ def _bins(problems: list[Problem]) -> list[Solution | None]:
     first = _tried(BINS, first_duals, found) if problems[0].loss == losses.squared else None
     solutions = list[Solution | None]()
     for i, problem in enumerate(problems):
-        solution = None if first is None else _proven(_tried(BINS, _on_bins, problem, found.cuts[i], *(x[i] for x in first)))
+        solution = None
+        if first is not None:
+            solution = _proven(_tried(BINS, _on_bins, problem, found.cuts[i], *(part[i] for part in first)))
         solutions.append(solution or _proven(_tried(BINS, BINS.proven, problem, found.starts(i))))
     return solutions
 
 
-def _on_bins(problem: Problem, cuts: Any, outputs: Any, alpha: Any) -> Solution:
+def _on_bins(problem: Problem, cuts: NDArray[np.bool_], outputs: Floats, alpha: Floats) -> Solution:
     """Solution of bins, the output of each label and its multiplier."""
     first = np.flatnonzero(cuts)
     last = np.append(first[1:] - 1, problem.k - 1)

@@ -27,7 +27,7 @@ from optrand.solvers.flow.interior_point import used
 from optrand.solvers.flow.levels import descended, growing
 from optrand.solvers.flow.program import FlowProgram
 
-__all__ = ["CLOSEST", "OUT_OF_TIME", "ArcSolver", "Flow", "refuse_close_labels", "unsolved"]
+__all__ = ["CLOSEST", "OUT_OF_TIME", "ArcSolver", "Flow", "refuse_close_labels"]
 
 FEWEST = 32
 """Up to so many labels all intervals are arcs."""
@@ -118,7 +118,7 @@ class Flow(ArcSolver):
         try:
             arcs, dual, status, rounds = self.arcs(problem)
         except _OutOfTime:
-            return unsolved(problem, Stats(repr(self), status=OUT_OF_TIME))
+            return _unsolved(problem, Stats(repr(self), status=OUT_OF_TIME))
         dual = repair(problem, arcs, dual, gap=self.gap, seconds=end - time.perf_counter())
         randomizer = randomizer_of(problem, arcs)
         return Solution(problem, randomizer, dual, Stats(repr(self), iterations=rounds, status=status))
@@ -199,7 +199,7 @@ class _Clock:
         raise _OutOfTime
 
 
-def unsolved(problem: Problem, stats: Stats) -> Solution:
+def _unsolved(problem: Problem, stats: Stats) -> Solution:
     """Answer in closed form: a gap and a bit, else the two outputs that an unbiased one needs, or the best constant."""
     found = gap_response_within(problem) if problem.unbiased else None
     plain = Dual(np.zeros(problem.k), np.zeros(problem.k))

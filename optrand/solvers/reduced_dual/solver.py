@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,7 +31,7 @@ from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.closed_form import debiased_rr_within
 from optrand.solvers.dual_repair import relative_gap
 from optrand.solvers.failures import GuardedSolver
-from optrand.solvers.flow.solver import OUT_OF_TIME, Flow, refuse_close_labels, unsolved
+from optrand.solvers.flow.solver import OUT_OF_TIME, Flow, refuse_close_labels
 
 if TYPE_CHECKING:
     from optrand.solvers.reduced_dual import kernel
@@ -146,16 +147,13 @@ class ReducedDual(GuardedSolver):
             return response
         end = time.perf_counter() + self.time_limit
         reduced = Reduced(problem)
-        best, least, steps, status = None, math.inf, 0, "solved"
+        best, least, steps = None, math.inf, 0
         for rung in LADDER:
             try:
                 found, count = reduced.solution(rung, end=end)
             except np.linalg.LinAlgError:
                 continue
-            except _TooWide:
-                break
-            except _OutOfTime:
-                status = OUT_OF_TIME
+            except (_TooWide, _OutOfTime):
                 break
             steps += count
             gap = math.inf if found is None else self._gap(found)
@@ -163,19 +161,18 @@ class ReducedDual(GuardedSolver):
                 best, least = found, gap
             if least <= self.gap:
                 break
-        if least > ENOUGH and status != OUT_OF_TIME:
-            flow = replace(self.flow, time_limit=min(self.flow.time_limit, end - time.perf_counter()))
-            if best is None:
-                return flow(problem)
+        left = end - time.perf_counter()
+        flow = replace(self.flow, time_limit=min(self.flow.time_limit, left))
+        if best is None:
+            return flow(problem)
+        if least > ENOUGH:
             # An answer that is proven less well is better than none.
             with suppress(SolverFailed):
                 other = flow(problem)
                 if not least <= self._gap(other):
                     return other
-        stats = Stats(repr(self), iterations=steps, status=status)
-        if best is None:
-            return unsolved(problem, stats)
-        return Solution(problem, best.randomizer, best.dual, stats)
+        status = OUT_OF_TIME if left <= 0 and least > self.gap else "solved"
+        return Solution(problem, best.randomizer, best.dual, Stats(repr(self), iterations=steps, status=status))
 
     def _gap(self, solution: Solution) -> float:
         """The proven gap in floats, or, where they do not tell, by the exact bound."""
@@ -192,6 +189,14 @@ class _OutOfTime(Exception):
 
 class _TooWide(Exception):
     """A band that costs more than the flow; wider descents have wider ones."""
+
+
+def _before(end: float, numbers: Iterable[int]) -> Iterator[int]:
+    """Some numbers, as long as there is time."""
+    for number in numbers:
+        if time.perf_counter() >= end:
+            raise _OutOfTime
+        yield number
 
 
 class Level(NamedTuple):
@@ -307,9 +312,7 @@ class Reduced:
             levels.append(coarser)
         excess = 1 / math.expm1(self.problem.epsilon)
         steps, slopes, costs = 0, np.zeros(0), np.zeros(0)
-        for number in range(len(levels) - 1, -1, -1):
-            if time.perf_counter() >= end:
-                raise _OutOfTime
+        for number in _before(end, range(len(levels) - 1, -1, -1)):
             before, gaps, *_ = levels[number]
             k = before.size - 1
             if number == len(levels) - 1:
