@@ -1,4 +1,4 @@
-r"""Dual bounds in floats, rounded down: a tenth of a millisecond at 53 labels, a second at a million.
+r"""Dual bounds in floats, rounded down: a tenth of a millisecond at 53 labels, seconds at a million.
 
 Here that of squared loss. Twice the reduced cost of a label is :math:`H_y(x) = p_y x^2 - 2 B_y x + C_y`, with :math:`x`
 the output measured from a middle label. Let :math:`l_y \leq r_y` be *any* numbers, and :math:`S(x)` the labels with
