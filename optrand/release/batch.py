@@ -222,8 +222,8 @@ class BatchRandomizer:
 
     Examples
     --------
-    >>> from optrand import rr, tabulate, classification
-    >>> table = tabulate(rr(3, epsilon=1.0))
+    >>> from optrand import rr, tabulate
+    >>> table = tabulate(rr(range(3), epsilon=1.0))
     >>> replace = BatchRandomizer(column="y", declared=DeclaredNumbers(np.arange(3.0)))
     >>> batch = pa.record_batch({"a": ["p", "q"], "y": [2, 0]})
     >>> noisy = replace(batch, [lambda values, ids: table.sample(values)])

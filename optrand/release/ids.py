@@ -142,17 +142,23 @@ class RowDigest:
     def __init__(self, key: bytes) -> None:
         self._key, self.rows = key, 0
         self._ids = hmac.new(key, b"ids", "sha256")
+        self._halves = hmac.new(key, b"second halves", "sha256")
         self._places = hmac.new(key, b"places", "sha256")
 
     def add(self, ids: Ids, places: NDArray[np.int32]) -> None:
         """Append rows: their ids, and the places of their labels, -1 for one that is missing."""
+        self._ids.update(ids[:, 0].tobytes())
+        # Most ids are integers: only the others have a second half.
+        hashed = np.flatnonzero(ids[:, 1])
+        if hashed.size:
+            rows = (hashed + self.rows).astype(np.uint64)
+            self._halves.update(np.column_stack((rows, ids[hashed, 1])).tobytes())
         self.rows += places.size
-        self._ids.update(np.ascontiguousarray(ids).data)
         self._places.update(np.ascontiguousarray(places, dtype=np.int32).data)
 
     def hexdigest(self) -> str:
         """Digest of all rows so far."""
-        parts = self._ids.digest() + self._places.digest() + self.rows.to_bytes(8, "little")
+        parts = self._ids.digest() + self._halves.digest() + self._places.digest() + self.rows.to_bytes(8, "little")
         return hmac.new(self._key, b"rows" + parts, "sha256").hexdigest()
 
 

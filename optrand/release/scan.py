@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.errors import InputChanged, InvalidInput
-from optrand.release.ahead import ahead
+from optrand.release.ahead import Behind, ahead
 from optrand.release.batch import BatchRandomizer, Draw
 from optrand.release.diagnosis import Diagnosis
 from optrand.release.ids import RowDigest, UniqueIds
@@ -151,12 +151,13 @@ class Pass:
         self.source.check_unchanged(scan.states)
         released = self.randomizer.released
         needed = None if released is None else tuple(dict.fromkeys((*released, *self.randomizer.columns)))
-        for part, batch, first in self._batches(needed):
-            records = self.randomizer.read(batch, first_row=first, id_key=self.id_key)
-            digest.add(records.ids, records.places)
-            if self._trouble(records) is not None:
-                raise self._changed()
-            sink.write(part, self.randomizer(batch, draws, records=records))
+        with Behind(sink.write) as write:
+            for part, batch, first in self._batches(needed):
+                records = self.randomizer.read(batch, first_row=first, id_key=self.id_key)
+                digest.add(records.ids, records.places)
+                if self._trouble(records) is not None:
+                    raise self._changed()
+                write(part, self.randomizer(batch, draws, records=records))
         sink.close()
         self.source.check_unchanged(scan.states)
         if digest.hexdigest() != scan.digest:
