@@ -163,7 +163,7 @@ class RowDigest:
 
 
 PARTITIONS = 256
-BUFFERED = 1 << 19
+BUFFERED = 1 << 18
 """Ids held before they are written out by their partitions."""
 
 
@@ -195,7 +195,7 @@ class UniqueIds:
         self._runs: list[tuple[int, int]] = []
         self._held: list[Ids] = []
         self._count = 0
-        self._segments: list[list[tuple[int, int, bool]]] = [[] for _ in range(PARTITIONS)]
+        self._spills: list[tuple[int, int, NDArray[np.intp]]] = []
         # Secret factors, so that no choice of ids fills one part alone.
         self._factors = [np.uint64(secrets.randbits(64) | 1) for _ in range(3)]
 
@@ -246,10 +246,7 @@ class UniqueIds:
         data = np.ascontiguousarray(ordered).data.cast("B")
         while data:
             data = data[self._file.write(data) :]
-        for part in range(PARTITIONS):
-            low, high = int(bounds[part]), int(bounds[part + 1])
-            if low < high:
-                self._segments[part].append((offset + low * width, high - low, wide))
+        self._spills.append((offset, width, bounds))
 
     def _parts(self, ids: Ids) -> NDArray[np.uint8]:
         mixed = ids[:, 0] * self._factors[0] + ids[:, 1] * self._factors[1]
@@ -282,13 +279,14 @@ class UniqueIds:
 
     def _read(self, part: int) -> Ids:
         pieces = [np.zeros((0, 2), dtype=np.uint64)]
-        for offset, count, wide in self._segments[part]:
-            size = count * (16 if wide else 8)
-            data = os.pread(self._file.fileno(), size, offset)
+        for offset, width, bounds in self._spills:
+            low, high = int(bounds[part]), int(bounds[part + 1])
+            size = (high - low) * width
+            data = os.pread(self._file.fileno(), size, offset + low * width)
             if len(data) != size:
                 raise OSError(f"the temporary file of record ids is {size - len(data)} bytes short")
             read = np.frombuffer(data, dtype=np.uint64)
-            pieces.append(read.reshape(-1, 2) if wide else _integers(read.view(np.int64)))
+            pieces.append(read.reshape(-1, 2) if width == 16 else _integers(read.view(np.int64)))
         return np.concatenate(pieces)
 
 

@@ -252,7 +252,7 @@ def _resolved(folder: Path) -> Recovered:
     if journal is None:
         found = list(folder.iterdir())
         for path in found:
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+            _remove(path)
         return Recovered("withdrawn" if found else "nothing")
     for entry in journal.entries:
         staged = folder / entry.staged
@@ -328,8 +328,13 @@ def _settle(folder: Path) -> None:
     # The journal goes last: with it, what remains is still a release that is finished.
     for path in folder.iterdir():
         if path.name != JOURNAL:
-            shutil.rmtree(path, ignore_errors=True) if path.is_dir() and not path.is_symlink() else path.unlink()
+            with suppress(OSError):
+                _remove(path)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def _open_up(path: Path, mode: int) -> None:

@@ -22,7 +22,7 @@ __all__ = ["ParquetSink", "ParquetSource", "released_schema"]
 
 ENDING = ".parquet"
 
-ROW_GROUP = 1 << 20
+ROW_GROUP = 1 << 18
 """Rows of a row group."""
 
 
