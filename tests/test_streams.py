@@ -177,10 +177,10 @@ def test_a_partitioned_folder_becomes_one_with_the_same_files(tmp_path):
     assert load(mechanism_path(tmp_path / "out")).n == 3
     with pytest.raises(InvalidInput, match="columns in the names of its folders"):
         job_of().run(tmp_path / "in", tmp_path / "out.csv")
+    named = tmp_path / "in" / "y=1"
+    named.mkdir()
+    (tmp_path / "in" / "year=2020" / "0.parquet").rename(named / "0.parquet")
     with pytest.raises(InvalidInput, match="their names disclose labels"):
-        named = tmp_path / "in" / "y=1"
-        named.mkdir()
-        (tmp_path / "in" / "year=2020" / "0.parquet").rename(named / "0.parquet")
         job_of().run(tmp_path / "in", tmp_path / "other")
 
 
@@ -418,7 +418,7 @@ def test_a_private_input_makes_a_private_output(table, tmp_path):
 # Processes that die, and memory
 
 RUN = """
-import os, sys
+import os, sys, tempfile
 import numpy as np
 import pyarrow.compute, pyarrow.csv
 from optrand.release.job import BaselineJob
@@ -430,9 +430,12 @@ baseline = BaselineJob(labels=labels, randomizer=named_randomizer("rr", labels, 
 job = TableJob(job=baseline, column="y", overwrite=True)
 for _ in sys.stdin:
     child = os.fork()
-    while child == 0:
-        job.run(sys.argv[1], sys.argv[2])
-    print(child, flush=True)
+    if child == 0:
+        with tempfile.TemporaryDirectory() as elsewhere:
+            job.run(sys.argv[1], f"{elsewhere}/out.csv")
+        print(os.getpid(), flush=True)
+        while True:
+            job.run(sys.argv[1], sys.argv[2])
     os.waitpid(child, 0)
     print("dead", flush=True)
 """
@@ -447,7 +450,7 @@ def test_a_process_that_is_killed_at_random_moments_leaves_one_whole_release(tab
             table.write_text("id,y,note\n" + "".join(f"{i:03},{i % 3},run {kill}\n" for i in range(2000)))
             print("go", file=process.stdin)
             child = int(process.stdout.readline())
-            time.sleep(rng.uniform(0.0, 0.2))
+            time.sleep(rng.uniform(0.0, 0.1))
             os.kill(child, signal.SIGKILL)
             assert process.stdout.readline() == "dead\n"
             if output.exists():
