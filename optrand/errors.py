@@ -11,6 +11,8 @@ from typing import Any
 
 __all__ = [
     "Infeasible",
+    "InputChanged",
+    "Interrupted",
     "InvalidFile",
     "InvalidInput",
     "MissingExtra",
@@ -33,6 +35,24 @@ class InvalidInput(OptrandError, ValueError):
 
 class Infeasible(InvalidInput):
     """No epsilon-DP randomizer meets the constraints of the problem, whatever the solver."""
+
+
+class InputChanged(InvalidInput):
+    """A table of private labels is not, or no longer, the one that a release is about."""
+
+
+class Interrupted(OptrandError):
+    """A signal, or a disk that failed, ended a release; the message says what was and what was not released.
+
+    Attributes
+    ----------
+    released : bool
+        Whether the release is complete under its final names.
+    """
+
+    def __init__(self, message: str, *, released: bool) -> None:
+        super().__init__(message)
+        self.released = released
 
 
 class InvalidFile(OptrandError, ValueError):

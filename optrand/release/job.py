@@ -42,7 +42,7 @@ from optrand.sampling.priors import BudgetSplit, private_prior, split_at, split_
 from optrand.solvers import Flow, solve
 from optrand.solvers.flow.solver import CLOSEST
 
-__all__ = ["BaselineJob", "Job", "Keep", "LabelJob", "ProgressCallback", "Release", "Summary", "no_progress"]
+__all__ = ["BaselineJob", "Job", "Keep", "LabelJob", "Plan", "ProgressCallback", "Release", "Summary", "no_progress"]
 
 ProgressCallback = Callable[[str], object]
 """Told what a job does next, in a few words."""
@@ -50,7 +50,7 @@ ProgressCallback = Callable[[str], object]
 Keep = Callable[[PaidPrior], object]
 """Given the prior as soon as it is drawn and paid for, before anything else can fail."""
 
-Rows = NDArray[np.intp]
+Counts = NDArray[np.intp]
 
 
 def no_progress(_: str) -> None:
@@ -91,6 +91,8 @@ class Summary:
         frequent as any other*), without any penalty on bias; nothing is said of the true labels.
     private : bool
         False where a seeded source drew the noise: then the table must not be released.
+    copied : tuple of str
+        Other columns of the released table, which were copied as they are.
     """
 
     rows: int
@@ -107,6 +109,24 @@ class Summary:
     realised_epsilon: float
     noisy_label_loss: float
     private: bool
+    copied: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What labels will be drawn with, once all that the prior costs has been spent.
+
+    Attributes
+    ----------
+    randomizer : Mechanism or Additive
+    summary : Summary
+    bought : PaidPrior or None
+        The prior, if this run has paid for one.
+    """
+
+    randomizer: Mechanism | Additive
+    summary: Summary
+    bought: PaidPrior | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,16 +238,39 @@ class Job(ABC):
         each depends on one label only: epsilon_1 + epsilon_2 by composition, at most `epsilon` as exact numbers.
         """
         entropy = SystemEntropy() if source is None else source
+        tell = announce or no_progress
         given = np.asarray(values)
         places = declared_places(checked_values(given.ravel(), "the labels"), self.labels, clip=self.clip)
-        noisy, randomizer, summary = self._released(places, entropy, announce or no_progress, keep)
-        return Release(noisy.reshape(given.shape), self.labels, randomizer, summary)
+        counts = np.bincount(places, minlength=self.labels.size)
+        plan = self.plan(counts, source=entropy, announce=tell, keep=keep)
+        try:
+            tell("drawing labels")
+            noisy = plan.randomizer.sample(self.labels[places], source=entropy)
+        except BaseException as error:
+            # A caller that keeps the prior adds a note of its own, with the place.
+            if plan.bought is not None and keep is None:
+                error.add_note(plan.bought.spent(None))
+            raise
+        return Release(noisy.reshape(given.shape), self.labels, plan.randomizer, plan.summary)
 
     @abstractmethod
-    def _released(
-        self, places: Rows, entropy: EntropySource, tell: ProgressCallback, keep: Keep | None
-    ) -> tuple[Floats, Mechanism | Additive, Summary]:
-        """Noisy labels of the given places in the declared set, what drew them, and its summary."""
+    def plan(
+        self,
+        counts: Counts,
+        *,
+        source: EntropySource,
+        announce: ProgressCallback | None = None,
+        keep: Keep | None = None,
+    ) -> Plan:
+        """Spend on the prior what it costs, and find what the labels are to be drawn with.
+
+        Parameters
+        ----------
+        counts : (k,) array of integers
+            How often each declared label occurs. Private.
+        source, announce, keep
+            As for :meth:`run`.
+        """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -317,13 +360,20 @@ class LabelJob(Job):
         outputs = allowed_outputs(self.outputs, self.labels, epsilon)
         return regression(self.labels, np.full(k, 1 / k), epsilon, bias_penalty=self.bias_penalty, outputs=outputs)
 
-    def _released(
-        self, places: Rows, entropy: EntropySource, tell: ProgressCallback, keep: Keep | None
-    ) -> tuple[Floats, Mechanism, Summary]:
-        split = self._split(places.size)
+    def plan(
+        self,
+        counts: Counts,
+        *,
+        source: EntropySource,
+        announce: ProgressCallback | None = None,
+        keep: Keep | None = None,
+    ) -> Plan:
+        """See :meth:`Job.plan`."""
+        tell, rows = announce or no_progress, int(counts.sum())
+        split = self._split(rows)
         question = self._question(split.labels)
         tell("estimating the prior")
-        bought = self._bought(places, split, entropy)
+        bought = self._bought(counts, split, source)
         try:
             if bought is not None and keep is not None:
                 keep(bought)
@@ -332,17 +382,14 @@ class LabelJob(Job):
             mechanism = tabulate(solve(replace(question, prior=prior)))
             tell("proving")
             proof = certify(mechanism).require(gap=math.inf)
-            tell("drawing labels")
-            noisy = mechanism.sample(self.labels[places], source=entropy)
             loss = certify(replace(mechanism.problem, bias_penalty=0.0), mechanism).upper
             variance = float(mechanism.moments(self.labels).variances.max())
         except BaseException as error:
-            # A caller that keeps the prior adds a note of its own, with the place.
             if bought is not None and keep is None:
                 error.add_note(bought.spent(None))
             raise
         summary = Summary(
-            rows=places.size,
+            rows=rows,
             labels=self.labels.size,
             outputs=mechanism.n,
             allowed=in_words(question.outputs),
@@ -355,9 +402,9 @@ class LabelJob(Job):
             variance=variance,
             realised_epsilon=float_above(Fraction(split.prior) + Fraction(proof.epsilon)),
             noisy_label_loss=loss,
-            private=entropy.private,
+            private=source.private,
         )
-        return noisy, mechanism, summary
+        return Plan(mechanism, summary, bought)
 
     def _split(self, rows: int) -> BudgetSplit:
         """Budgets of the prior and of the labels: both are public, for the number of rows is."""
@@ -374,13 +421,12 @@ class LabelJob(Job):
             return split_at(self.epsilon, self.prior_epsilon)
         return split_budget(self.epsilon, self.labels.size, rows)
 
-    def _bought(self, places: Rows, split: BudgetSplit, entropy: EntropySource) -> PaidPrior | None:
+    def _bought(self, counts: Counts, split: BudgetSplit, entropy: EntropySource) -> PaidPrior | None:
         """A prior drawn from the private labels, if one is needed."""
         if not self.buys_a_prior:
             return None
-        counts = np.bincount(places, minlength=self.labels.size)
         estimate = private_prior(counts, split.prior, source=entropy)
-        return PaidPrior(self.labels, estimate, self.epsilon, places.size)
+        return PaidPrior(self.labels, estimate, self.epsilon, int(counts.sum()))
 
     def _prior(self, bought: PaidPrior | None) -> tuple[Floats, str]:
         """The prior, and where it came from in words."""
@@ -463,18 +509,19 @@ class BaselineJob(Job):
         """A mechanism is saved as one; noise, which has no table, in a file of another kind."""
         return MECHANISM if self.randomizer.n else NOISE
 
-    def _released(
+    def plan(
         self,
-        places: Rows,
-        entropy: EntropySource,
-        tell: ProgressCallback,
-        keep: Keep | None,  # noqa: ARG002
-    ) -> tuple[Floats, Mechanism | Additive, Summary]:
-        tell("drawing labels")
+        counts: Counts,
+        *,
+        source: EntropySource,
+        announce: ProgressCallback | None = None,  # noqa: ARG002
+        keep: Keep | None = None,  # noqa: ARG002
+    ) -> Plan:
+        """See :meth:`Job.plan`; nothing is spent on a prior."""
         drawing, k = self.randomizer, self.labels.size
-        noisy, moments = drawing.sample(self.labels[places], source=entropy), finite_moments(drawing, self.labels)
+        moments = finite_moments(drawing, self.labels)
         summary = Summary(
-            rows=places.size,
+            rows=int(counts.sum()),
             labels=k,
             outputs=drawing.n,
             allowed=drawing.outputs_in_words,
@@ -487,9 +534,9 @@ class BaselineJob(Job):
             variance=float(moments.variances.max()),
             realised_epsilon=drawing.realised_epsilon,
             noisy_label_loss=moments.loss(np.full(k, 1 / k)),
-            private=entropy.private,
+            private=source.private,
         )
-        return noisy, drawing, summary
+        return Plan(drawing, summary)
 
 
 def _check_apart(question: Problem) -> None:
