@@ -86,7 +86,9 @@ def exact_costs(problem: Problem, outputs: Sequence[Fraction]) -> list[list[Frac
     """
     labels = [Fraction(y) for y in problem.labels.tolist()]
     if not isinstance(problem.loss, Loss):
-        return [[Fraction(x) for x in row] for row in problem.loss_table(np.array([float(v) for v in outputs])).tolist()]
+        return [
+            [Fraction(x) for x in row] for row in problem.loss_table(np.array([float(v) for v in outputs])).tolist()
+        ]
     found = [[problem.loss.bracket(v, y) for v in outputs] for y in labels]
     if any(low != high for row in found for low, high in row):
         raise InvalidInput(

@@ -1,8 +1,8 @@
 """Interior-point method of the reduced dual in many digits, for supports that floats cannot identify.
 
 All intervals take part, so that no support has to be known: multipliers of intervals that are not in use fade away.
-Steps solve the normal equations in floating point of as many digits as the numbers have. Cost of an iteration
-``O(k**3)``; one to four hundred thousandths of the distance to the optimum are left by a good one.
+Steps solve the normal equations in floating point of twice as many digits as the numbers have. Cost of an iteration
+``O(k**3)``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from itertools import combinations
 from operator import mul
 
-from optrand.studies.exact.nodes import Interval, Nodes, Point
+from optrand.studies.exact.nodes import Nodes, Point
 from optrand.studies.exact.simplex import flint
 
 __all__ = ["centred"]
@@ -21,7 +21,7 @@ ITERATIONS = 250
 
 
 def centred(nodes: Nodes, digits: int) -> Point:
-    """Point whose gap is about ``10**-digits`` of the squared spread of the labels, from a feasible start."""
+    """Point whose gap is about ``10**-digits`` of the spread of the labels, with the intervals that are then in use."""
     k, one = nodes.k, 1 << nodes.bits
     every = [pair for pair in combinations(range(k + 1), 2) if pair != (0, k)]
     total = nodes.masses[k]
@@ -36,6 +36,8 @@ def centred(nodes: Nodes, digits: int) -> Point:
         target = gap // (len(every) * share)
         moved, slacks = _step(point, slacks, target)
         share = 100 if moved > 0.95 else 10 if moved > 0.7 else 2
+    used = [index for index, slack in enumerate(slacks) if point.masses[index] > slack]
+    point.intervals, point.masses = [every[index] for index in used], [point.masses[index] for index in used]
     return point
 
 

@@ -1,7 +1,7 @@
 r"""Reduced dual of the unbiased problem on the line, in fixed-point integers, and Newton's method on its support.
 
-Nodes lie between labels; node ``j`` has the prior :math:`F_j` of the labels before it and coordinates :math:`b_j, c_j`.
-With :math:`e = 1 / (R - 1)`, :math:`P` the sum of the prior and :math:`d_j` the distance of the labels beside node ``j``
+Nodes lie between labels; node ``j`` has the prior :math:`F_j` of the labels before it, coordinates :math:`b_j, c_j`,
+and the distance :math:`d_j` of the labels beside it. With :math:`e = 1 / (R - 1)` and :math:`P` the sum of the prior
 
 .. math:: \max W = -\sum_j d_j b_j \quad \text{s.t.} \quad C - \frac{B^2}{2A} \geq 0, \quad
           A = F_j - F_i + eP, \; B = b_j - b_i, \; C = c_j - c_i + e/2
@@ -25,6 +25,7 @@ from scipy.optimize import nnls
 
 from optrand.base.validation import Floats
 from optrand.certificates.rational import RationalDual
+from optrand.errors import SolverFailed
 from optrand.mechanism.rational_mechanism import RationalMechanism
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
@@ -86,7 +87,7 @@ class Nodes:
     def masses(self) -> list[int]:
         """Prior before each node, and that of all labels over ``R - 1`` added at the end."""
         before = accumulate(self.prior, initial=Fraction(0))
-        return [*map(self.fixed, before), self.fixed(sum(self.prior) / (self.ratio - 1))]
+        return [*map(self.fixed, before), self.fixed(sum(self.prior, Fraction(0)) / (self.ratio - 1))]
 
     @cached_property
     def half(self) -> int:
@@ -125,7 +126,7 @@ class Point:
             (p, p * (y - origin) + Fraction(beta) / scale, p * (y - origin) ** 2 / 2 - Fraction(alpha) / scale**2)
             for p, y, alpha, beta in rows
         ]
-        shift = sum(step[1] for step in steps) / sum(nodes.prior)
+        shift = sum((step[1] for step in steps), Fraction(0)) / sum(nodes.prior, Fraction(0))
         steps = [(p, b - shift * p, c - shift * b + shift * shift * p / 2) for p, b, c in steps]
         width = Fraction(math.sqrt(max(float(2 * sum(step[2] for step in steps)), 1e-300)))
         b = list(accumulate((nodes.fixed(step[1] / width) for step in steps), initial=0))
@@ -156,8 +157,8 @@ class Point:
     def dual(self) -> RationalDual:
         """Multipliers of the point, at the best scale, dyadic."""
         nodes, one = self.nodes, 1 << self.nodes.bits
-        width, total = self.objective, sum(nodes.prior)
-        origin = sum(map(mul, nodes.prior, nodes.labels)) / total
+        width, total = self.objective, sum(nodes.prior, Fraction(0))
+        origin = sum(map(mul, nodes.prior, nodes.labels), Fraction(0)) / total
         alpha, beta = list[Fraction](), list[Fraction]()
         for j, (p, y) in enumerate(zip(nodes.prior, nodes.labels, strict=True)):
             rise, lift = (Fraction(x[j + 1] - x[j], one) for x in (self.b, self.c))
@@ -180,6 +181,8 @@ class Point:
         flow.sort(key=lambda pair: -pair[1])
         intervals = [interval for interval, _ in flow]
         tree = _spanning(intervals, k)
+        if len(tree) < k:
+            raise SolverFailed("the intervals in use do not connect the labels: report this problem")
         moments = [m * nodes.price(q, self.b, self.c)[1] >> nodes.bits for q, m in flow]
         first = sum(m for (i, _), m in flow if i == 0)
         first_moment = sum(x for (i, _), x in zip(intervals, moments, strict=True) if i == 0)
@@ -245,8 +248,8 @@ def _balanced(intervals: list[Interval], amounts: list[int], tree: list[int], su
     return amounts
 
 
-def supported(point: Point) -> None:
-    """Keep independent intervals with masses that balance, by nonnegative least squares in floats."""
+def supported(point: Point) -> bool:
+    """Keep independent intervals with masses that balance, by nonnegative least squares in floats; whether it ended."""
     nodes, inner = point.nodes, point.nodes.k - 1
     matrix = np.zeros((2 * inner, len(point.intervals)))
     for column, interval in enumerate(point.intervals):
@@ -255,10 +258,14 @@ def supported(point: Point) -> None:
             if 0 < node < nodes.k:
                 matrix[[node - 1, inner + node - 1], column] += sign * output, sign
     target = np.array([*map(nodes.real, nodes.distances), *[0.0] * inner])
-    found, _ = nnls(matrix, target, maxiter=50 * len(point.intervals))
+    try:
+        found, _ = nnls(matrix, target, maxiter=50 * len(point.intervals))
+    except RuntimeError:
+        return False
     used = np.flatnonzero(found > 0).tolist()
     point.intervals = [point.intervals[index] for index in used]
     point.masses = [nodes.fixed(float(found[index])) for index in used]
+    return len(_spanning(point.intervals, nodes.k)) == nodes.k
 
 
 def newton(point: Point) -> bool:
