@@ -118,5 +118,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = [[kind, *row([o for o in outcomes if o.kind == kind])] for kind in KINDS]
     print_table(f"{count} random problems of at most {largest} labels at rational ratios", ("kind", *COLUMNS), rows)
     records = [{**o._asdict(), "gap": None if o.gap is None else float(o.gap)} for o in outcomes]
-    write_json(chosen.results, "exact_optima", records)
+    write_json(chosen.results, "exact-smoke" if chosen.smoke else "exact", records)
     return int(any(o.gap is None or o.gap > Fraction(1, 10**DIGITS) for o in outcomes))

@@ -21,7 +21,7 @@ from optrand.mechanism.rational_mechanism import RationalMechanism
 from optrand.model.problem import Problem
 from optrand.studies import ExactOptimum, exact_optimum
 from optrand.studies.exact.grids import candidates
-from optrand.studies.exact.interior import centred
+from optrand.studies.exact.interior import centred, intervals
 from optrand.studies.exact.nodes import Nodes
 from optrand.studies.exact.simplex import Column, GridProgram, first_basis, minimised
 
@@ -191,7 +191,7 @@ def test_the_interior_point_finds_the_optimum_of_newton() -> None:
     ratio, (labels, prior) = Fraction(8), ladder(9, 6)
     problem = line(labels, prior, ratio)
     best = exact_optimum(problem, ratio=ratio)
-    point = centred(Nodes(problem, ratio, 460), 45)
+    point = centred(Nodes(problem, ratio, 460), 45, intervals(9))
     low, high = enclosure(problem, point.mechanism(), point.dual(), ratio, bits=300)
     assert low <= best.upper
     assert best.lower <= high

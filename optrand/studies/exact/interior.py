@@ -1,6 +1,6 @@
 """Interior-point method of the reduced dual in many digits, for supports that floats cannot identify.
 
-All intervals take part, so that no support has to be known: multipliers of intervals that are not in use fade away.
+Many intervals take part, so that no support has to be known: multipliers of those that are not in use fade away.
 Steps solve the normal equations in floating point of twice as many digits as the numbers have. Cost of an iteration
 ``O(k**3)``.
 """
@@ -11,19 +11,29 @@ from collections.abc import Iterable
 from itertools import combinations
 from operator import mul
 
-from optrand.studies.exact.nodes import Nodes, Point
+from optrand.studies.exact.nodes import Interval, Nodes, Point
 from optrand.studies.exact.simplex import flint
 
-__all__ = ["centred"]
+__all__ = ["centred", "intervals", "tightest"]
 
 ITERATIONS = 250
 """Limit of iterations."""
 
 
-def centred(nodes: Nodes, digits: int) -> Point:
+def tightest(point: Point) -> list[Interval]:
+    """Intervals of least slack at a point, ten for each label."""
+    every = intervals(point.nodes.k)
+    return sorted(every, key=lambda interval: point.nodes.price(interval, point.b, point.c)[2])[: 10 * point.nodes.k]
+
+
+def intervals(k: int) -> list[Interval]:
+    """All intervals of nodes but that of all labels."""
+    return [pair for pair in combinations(range(k + 1), 2) if pair != (0, k)]
+
+
+def centred(nodes: Nodes, digits: int, every: list[Interval]) -> Point:
     """Point whose gap is about ``10**-digits`` of the spread of the labels, with the intervals that are then in use."""
     k, one = nodes.k, 1 << nodes.bits
-    every = [pair for pair in combinations(range(k + 1), 2) if pair != (0, k)]
     total = nodes.masses[k]
     point = Point(nodes, [0] * (k + 1), [(f << (nodes.bits - 1)) // total for f in nodes.masses[: k + 1]], every, [])
     slacks = [nodes.price(interval, point.b, point.c)[2] for interval in every]

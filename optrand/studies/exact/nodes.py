@@ -30,7 +30,7 @@ from optrand.mechanism.rational_mechanism import RationalMechanism
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
 
-__all__ = ["Interval", "Nodes", "Point", "newton", "supported"]
+__all__ = ["Interval", "Nodes", "Point", "connected", "newton", "supported"]
 
 Interval = tuple[int, int]
 """First node and last node."""
@@ -265,7 +265,12 @@ def supported(point: Point) -> bool:
     used = np.flatnonzero(found > 0).tolist()
     point.intervals = [point.intervals[index] for index in used]
     point.masses = [nodes.fixed(float(found[index])) for index in used]
-    return len(_spanning(point.intervals, nodes.k)) == nodes.k
+    return connected(point)
+
+
+def connected(point: Point) -> bool:
+    """Whether the intervals join all nodes."""
+    return len(_spanning(point.intervals, point.nodes.k)) == point.nodes.k
 
 
 def newton(point: Point) -> bool:

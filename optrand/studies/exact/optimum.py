@@ -18,8 +18,8 @@ from optrand.model.outputs import Grid, Line
 from optrand.model.problem import Problem
 from optrand.solvers import solve
 from optrand.studies.exact.grids import optimum_on_grid
-from optrand.studies.exact.interior import centred
-from optrand.studies.exact.nodes import Nodes, Point, newton, supported
+from optrand.studies.exact.interior import centred, intervals, tightest
+from optrand.studies.exact.nodes import Nodes, Point, connected, newton, supported
 
 __all__ = ["ExactOptimum", "exact_optimum"]
 
@@ -154,11 +154,15 @@ def _attempts(problem: Problem, ratio: Fraction, digits: int) -> Iterator[tuple[
     nodes, solution = Nodes(problem, ratio, _bits(problem, digits)), solve(problem)
     arcs = solution.randomizer.arcs
     if arcs is not None and solution.dual is not None:
-        intervals = sorted(set(zip(arcs.first.tolist(), (arcs.last + 1).tolist(), strict=True)))
-        point = Point.of_dual(nodes, solution.dual, intervals)
+        used = sorted(set(zip(arcs.first.tolist(), (arcs.last + 1).tolist(), strict=True)))
+        point = Point.of_dual(nodes, solution.dual, used)
+        near = tightest(point)
         if supported(point) and newton(point):
             yield point.mechanism(), point.dual()
-    point = centred(nodes, digits + digits // 2)
+        point = centred(nodes, digits + digits // 2, near)
+        if connected(point):
+            yield point.mechanism(), point.dual()
+    point = centred(nodes, digits + digits // 2, intervals(problem.k))
     yield point.mechanism(), point.dual()
 
 
