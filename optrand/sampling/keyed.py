@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from optrand.errors import InvalidInput
 from optrand.sampling.entropy import EntropySource, Words
 
-__all__ = ["KEY_BYTES", "KeyedEntropy", "RecordStreams", "checked_ids", "subkey"]
+__all__ = ["KEY_BYTES", "KeyedEntropy", "RecordStreams", "checked_ids", "checked_key", "subkey"]
 
 KEY_BYTES = 32
 """Length of every key: AES-256, and the output of SHA-256."""
@@ -83,10 +83,11 @@ def _derived(key: bytes, *fields: str) -> bytes:
     except UnicodeEncodeError:
         raise InvalidInput("a name that a key is derived for is no valid Unicode text: rename it") from None
     info = b"".join(struct.pack("<Q", len(field)) + field for field in encoded)
-    return HKDF(algorithm=hashes.SHA256(), length=KEY_BYTES, salt=None, info=info).derive(_checked_key(key))
+    return HKDF(algorithm=hashes.SHA256(), length=KEY_BYTES, salt=None, info=info).derive(checked_key(key))
 
 
-def _checked_key(key: object) -> bytes:
+def checked_key(key: object) -> bytes:
+    """Key, refused unless it is 32 bytes."""
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         size = f"{len(key)} bytes" if isinstance(key, bytes) else f"of type {type(key).__name__}"
         raise InvalidInput(f"the key is {size}, expected {KEY_BYTES} bytes, such as os.urandom({KEY_BYTES})")
@@ -122,7 +123,7 @@ class KeyedEntropy:
         self._process = os.getpid()
         self._lock = threading.Lock()
         # A key serves one stream, so that the counter may start anywhere.
-        self._stream = Cipher(algorithms.AES(_checked_key(key)), modes.CTR(bytes(BLOCK_BYTES))).encryptor()
+        self._stream = Cipher(algorithms.AES(checked_key(key)), modes.CTR(bytes(BLOCK_BYTES))).encryptor()
 
     def words(self, count: int) -> Words:
         """Next `count` words of the stream.
