@@ -250,6 +250,21 @@ def test_over_all_words_the_arcs_come_out():
         assert Counter(drawn.tolist()) == {label: 12, 1 - label: 4}
 
 
+def test_two_labels_of_one_id_are_not_private():
+    """An event that has a chance for one table alone; with distinct ids its chances have a ratio of at most 3."""
+    sampler = Sampler([0, 1], [0, 1], [[3, 1], [1, 3]], 4)
+    words = numbered(4)
+    twice, mixed = ([sampler.sample_records([0, z], words[[i, i]], Enumerated(2, 1)) for i in range(4)] for z in (0, 1))
+    assert sum(one != other for one, other in twice) == 0
+    assert sum(one != other for one, other in mixed) == 2
+    pairs = list(product(range(4), range(4)))
+    apart = [
+        sum(len(set(sampler.sample_records([0, z], words[list(pair)], Enumerated(2, 1)))) > 1 for pair in pairs)
+        for z in (0, 1)
+    ]
+    assert apart == [6, 10]
+
+
 @pytest.mark.parametrize("kind", ["table", "arcs"])
 def test_ties_are_settled_by_the_records_own_stream(kind):
     """A threshold in the middle of a first word: the record's second word decides, whichever record it is."""
