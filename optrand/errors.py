@@ -18,6 +18,7 @@ __all__ = [
     "MissingExtra",
     "NotCertified",
     "OptrandError",
+    "OutOfTime",
     "OverBudget",
     "SolverFailed",
     "SomeFailed",
@@ -65,6 +66,10 @@ class InvalidFile(OptrandError, ValueError):
 
 class SolverFailed(OptrandError, RuntimeError):
     """A backend ended without an answer that could be read."""
+
+
+class OutOfTime(OptrandError, TimeoutError):
+    """A time limit has passed before there was a certified answer."""
 
 
 class MissingExtra(OptrandError, ImportError):
