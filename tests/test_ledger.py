@@ -480,6 +480,38 @@ def test_random_damage_is_refused_or_does_no_harm(written, tmp_path):
     assert 150 < refused <= 300
 
 
+def test_a_damaged_log_of_a_killed_process_hides_no_charge(path, tmp_path):
+    """SQLite drops what follows a damaged frame of its log without a word: the marks of the locks tell."""
+    child = os.fork()
+    if not child:
+        entry = Ledger.open(path).begin(asked())
+        entry.key  # noqa: B018
+        entry.keep_prior([1, 2])
+        os._exit(0)
+    os.waitpid(child, 0)
+    log = path.with_name("ledger.sqlite-wal")
+    content = log.read_bytes()
+    random_ = random.Random(7)
+    refused = 0
+    for i in range(60):
+        folder = tmp_path / f"copy-{i}"
+        folder.mkdir()
+        shutil.copy(path, folder)
+        shutil.copytree(path.parent / "keys", folder / "keys")
+        damaged = bytearray(content)
+        if i % 2:
+            del damaged[random_.randrange(len(content)) :]
+        else:
+            damaged[random_.randrange(len(content))] ^= 1 << random_.randrange(8)
+        (folder / log.name).write_bytes(damaged)
+        try:
+            with Ledger.open(folder / "ledger.sqlite") as ledger:
+                assert ledger.spent("census") == Spent(1)
+        except InvalidFile:
+            refused += 1
+    assert 10 < refused < 60
+
+
 @pytest.mark.parametrize(
     "statement",
     [
