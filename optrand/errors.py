@@ -16,6 +16,7 @@ __all__ = [
     "MissingExtra",
     "NotCertified",
     "OptrandError",
+    "OutOfTime",
     "SolverFailed",
     "SomeFailed",
     "SpentNote",
@@ -40,6 +41,10 @@ class InvalidFile(OptrandError, ValueError):
 
 class SolverFailed(OptrandError, RuntimeError):
     """A backend ended without an answer that could be read."""
+
+
+class OutOfTime(OptrandError, TimeoutError):
+    """A time limit has passed before there was a certified answer."""
 
 
 class MissingExtra(OptrandError, ImportError):
