@@ -76,8 +76,9 @@ def opened(given: Any, column: Any = None) -> Opened:
 
     Parameters
     ----------
-    given : array-like of numpy, Series or DataFrame of pandas or polars, Array, ChunkedArray, RecordBatch or Table of Arrow
-        A list counts as an array.
+    given : object
+        An array of numpy or a list; a Series or DataFrame of pandas or polars; an Array, ChunkedArray, RecordBatch or
+        Table of Arrow.
     column : optional
         The name of the labels, where there are several columns.
 
@@ -97,8 +98,8 @@ def opened(given: Any, column: Any = None) -> Opened:
     found = _kind(given)
     if found is None:
         raise InvalidInput(
-            f"labels are of type {type(given).__name__}, expected an array of numpy, a Series or DataFrame of pandas or "
-            "polars, or an array or table of Arrow; a lazy frame draws anew each time it is asked: collect it first"
+            f"labels are of type {type(given).__name__}, expected an array of numpy, a Series or DataFrame of pandas "
+            "or polars, or an array or table of Arrow; a lazy frame draws anew each time it is asked: collect it first"
         )
     kind, framed = found
     if framed and column is None:
@@ -150,9 +151,13 @@ class _Array(Opened):
     @property
     def _cells(self) -> Any:
         try:
-            return np.ma.asarray(self.given) if np.ma.isMaskedArray(self.given) else np.asarray(self.given)
+            if np.ma.isMaskedArray(self.given):
+                return np.ma.asarray(self.given)
+            cells = np.asarray(self.given)
         except ValueError:
             raise InvalidInput("labels are a ragged list: expected as many in each row") from None
+        # Of a list with text numpy makes all cells text.
+        return np.array(self.given, dtype=object) if cells.dtype.kind == "U" and cells is not self.given else cells
 
     def arrow(self, column: Any) -> Any:
         if column is not None:
@@ -160,17 +165,20 @@ class _Array(Opened):
         cells = self._cells
         gaps = np.ma.getmaskarray(cells).ravel() if np.ma.isMaskedArray(cells) else None
         flat = np.ma.getdata(cells).ravel()
-        if flat.dtype.kind not in "biufUO" or flat.dtype.itemsize > np.float64().itemsize and flat.dtype.kind == "f":
+        if flat.dtype.kind not in "biufUO" or flat.dtype == np.longdouble:
             raise InvalidInput(f"labels are of type {flat.dtype}, expected numbers, booleans or text")
         return _as_arrow(flat, mask=gaps)
 
     def replaced(self, labels: Any, kept: Kept | None = None) -> Any:
-        gaps = np.asarray(labels.is_null())
+        given, gaps = self._cells, np.asarray(labels.is_null())
+        masked = np.ma.isMaskedArray(given)
+        if masked and gaps.any() and not gaps.all():
+            # What stands behind a mask is any label that was drawn, so that integers stay such.
+            labels = labels.fill_null(labels.drop_null()[0])
         cells = labels.to_numpy(zero_copy_only=False)
-        given = self._cells
-        if given.dtype.kind in "biuU" and cells.dtype.kind not in "f" and not gaps.any():
-            cells = cells.astype(given.dtype) if given.dtype.kind != "U" else cells.astype(np.str_)
-        if np.ma.isMaskedArray(given):
+        if given.dtype.kind == "U" and not labels.null_count:
+            cells = cells.astype(np.str_)
+        if masked:
             cells = np.ma.array(cells, mask=gaps)
         if kept is None or kept.all():
             cells = cells.reshape(given.shape)
@@ -247,15 +255,13 @@ def _from_pandas(series: Any) -> Any:
 
 def _to_pandas(labels: Any, like: Any) -> Any:
     """A Series with the index and the name of another, and its type where labels are no floats."""
-    import pandas as pd
-
     cells = labels.to_pandas()
     kind = like.dtype
     if str(kind) == "category":
         cells = cells.astype("category")
     elif not pa.types.is_floating(labels.type) and not (labels.null_count and kind.kind in "iub"):
         cells = cells.astype(kind)
-    return pd.Series(cells.array, index=like.index, name=like.name)
+    return type(like)(cells.array, index=like.index, name=like.name)
 
 
 class _PolarsColumn(Opened):
