@@ -7,7 +7,7 @@ and the distance :math:`d_j` of the labels beside it. With :math:`e = 1 / (R - 1
           A = F_j - F_i + eP, \; B = b_j - b_i, \; C = c_j - c_i + e/2
 
 for all intervals from node ``i`` to node ``j``; :math:`b = c = 0` at the first node, :math:`b = 0, c = 1/2` at the
-last. The least loss is :math:`(W^2 - \mathrm{Var}) / 2` (``docs/mathematics.md``, sections 13 and 15).
+last. The least loss is :math:`(W^2 - \mathrm{Var}) / 2` (``docs/mathematics.md``, sections 13 and 16).
 """
 
 from __future__ import annotations

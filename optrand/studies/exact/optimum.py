@@ -98,7 +98,7 @@ def exact_optimum(problem: Problem, *, ratio: Fraction, digits: int = 30) -> Exa
     On a grid: the simplex method in rationals from the basis that a solution in floats suggests. On the line: Newton's
     method on the equations of the intervals in use, and where floats do not identify these an interior-point method in
     as many digits. Neither is trusted: :func:`optrand.certificates.rational.enclosure` proves both ends
-    (``docs/mathematics.md``, section 15).
+    (``docs/mathematics.md``, section 16).
 
     Examples
     --------
