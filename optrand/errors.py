@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
+    "AlreadySpent",
     "Infeasible",
     "InputChanged",
     "Interrupted",
@@ -19,6 +20,7 @@ __all__ = [
     "NotCertified",
     "OptrandError",
     "OutOfTime",
+    "OverBudget",
     "SolverFailed",
     "SomeFailed",
     "SpentNote",
@@ -38,7 +40,7 @@ class Infeasible(InvalidInput):
 
 
 class InputChanged(InvalidInput):
-    """A table of private labels is not, or no longer, the one that a release is about."""
+    """A table, or what was made of it, is not, or no longer, the one that a release is about."""
 
 
 class Interrupted(OptrandError):
@@ -53,6 +55,24 @@ class Interrupted(OptrandError):
     def __init__(self, message: str, *, released: bool) -> None:
         super().__init__(message)
         self.released = released
+
+
+class AlreadySpent(OptrandError):
+    """A release of labels that were released before, and nobody said that they may be again.
+
+    Attributes
+    ----------
+    spent : Spent or None
+        What their releases have cost so far.
+    """
+
+    def __init__(self, message: str, *, spent: Any = None) -> None:
+        super().__init__(message)
+        self.spent = spent
+
+
+class OverBudget(OptrandError):
+    """A release that would cost more than a stated budget has left."""
 
 
 class InvalidFile(OptrandError, ValueError):
