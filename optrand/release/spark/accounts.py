@@ -1,0 +1,129 @@
+"""Who charges a release and holds its key: nobody but the release itself, unless a ledger is given."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Protocol, Self
+
+from optrand.release.job import Job
+from optrand.sampling.keyed import KEY_BYTES, subkey
+
+__all__ = ["Account", "Entry", "NoLedger", "Question"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """Release that is to be charged.
+
+    Attributes
+    ----------
+    job : Job
+    column : str
+    rows : int
+        Of the released table.
+    input_digest : str
+        Keyed digest of ids, labels and missing ones, in hexadecimal.
+    output : str
+    """
+
+    job: Job
+    column: str
+    rows: int
+    input_digest: str = field(repr=False)
+    output: str
+
+
+class Entry(Protocol):
+    """Release that was charged; an :class:`optrand.accounting.entry.Entry` is one."""
+
+    @property
+    def release(self) -> str:
+        """UUID of the release."""
+
+    @property
+    def private(self) -> bool:
+        """Whether nobody else can know its key."""
+
+    def subkey(self, purpose: str, *, group: str = "", mechanism: str = "") -> bytes:
+        """Key for one purpose."""
+
+    def keep_prior(self, counts: Sequence[int]) -> None:
+        """Keep the noisy histogram that was paid for."""
+
+    def keep_mechanism(self, digest: str) -> None:
+        """Keep the SHA-256 of the mechanism, right before it draws."""
+
+    def complete(self) -> None:
+        """End the release and destroy its key."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Account(Protocol):
+    """Charges releases before anything is drawn.
+
+    Attributes
+    ----------
+    digest_key : bytes
+        Secret of digests of inputs.
+    """
+
+    @property
+    def digest_key(self) -> bytes:
+        """32 bytes."""
+
+    def begin(self, question: Question) -> Entry:
+        """Charge a release durably, or go on with an unfinished one."""
+
+
+class NoLedger:
+    """Account of a release that no ledger knows of: a key for it alone, which is gone when it ends.
+
+    Parameters
+    ----------
+    key : bytes, optional
+        32 bytes in place of those of the operating system, for tests: the release is not private.
+    release : str, optional
+        UUID of the release, which its noise depends on.
+    """
+
+    def __init__(self, key: bytes | None = None, release: str | None = None) -> None:
+        self._key, self.release = key, release
+        self.digest_key = os.urandom(KEY_BYTES) if key is None else key
+
+    def begin(self, question: Question) -> Entry:
+        """Key for one release."""
+        key = os.urandom(KEY_BYTES) if self._key is None else self._key
+        return _Alone(key, self.release or str(uuid.uuid4()), question.column, private=self._key is None)
+
+
+class _Alone:
+    def __init__(self, key: bytes, release: str, column: str, *, private: bool) -> None:
+        self._key, self.release, self.column, self.private = key, release, column, private
+
+    def subkey(self, purpose: str, *, group: str = "", mechanism: str = "") -> bytes:
+        names = {"release": self.release, "dataset": "", "column": self.column}
+        return subkey(self._key, **names, purpose=purpose, group=group, mechanism=mechanism)
+
+    def keep_prior(self, counts: Sequence[int]) -> None:
+        """Nothing is kept."""
+
+    def keep_mechanism(self, digest: str) -> None:
+        """Nothing is kept."""
+
+    def complete(self) -> None:
+        self._key = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.complete()
