@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 import uuid
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from optrand.release.job import Job
-from optrand.sampling.keyed import KEY_BYTES, subkey
+from optrand.sampling.keyed import KEY_BYTES, checked_key, subkey
 
 __all__ = ["Account", "Entry", "NoLedger", "Question"]
 
@@ -97,7 +98,8 @@ class NoLedger:
 
     def __init__(self, key: bytes | None = None, release: str | None = None) -> None:
         self._key, self.release = key, release
-        self.digest_key = os.urandom(KEY_BYTES) if key is None else key
+        secret = os.urandom(KEY_BYTES) if key is None else checked_key(key)
+        self.digest_key = hmac.digest(secret, b"digests of inputs", "sha256")
 
     def begin(self, question: Question) -> Entry:
         """Key for one release."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import os
 import uuid
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +38,7 @@ def randomize(
     *,
     account: Account | None = None,
     announce: ProgressCallback | None = None,
+    warn: Callable[[str], object] = warnings.warn,
 ) -> Summary:
     """Release a Spark frame with noisy labels as a folder of Parquet files.
 
@@ -55,6 +57,8 @@ def randomize(
         Charges the release and holds its key; by default no ledger knows of it.
     announce : callable, optional
         Told of each stage as it begins.
+    warn : callable, optional
+        Told that Spark does not encrypt its temporary files, one of which will hold the key of the noise.
 
     Returns
     -------
@@ -77,12 +81,18 @@ def randomize(
     -----
     The master key stays with the driver. Tasks get the key of the labels alone, in a broadcast variable that is
     destroyed at the end: no plan, log or page of Spark shows it. Its bytes cross the network and lie in temporary files
-    of Spark meanwhile, encrypted where ``spark.network.crypto.enabled`` and ``spark.io.encryption.enabled`` are set.
+    of Spark meanwhile, and for longer where a worker is killed; ``spark.network.crypto.enabled`` and
+    ``spark.io.encryption.enabled`` have Spark encrypt both.
 
     Ids are checked by Spark, exactly, before a byte is written. Sums of keyed hashes over all rows tie what is counted,
     checked and written to each other; of a task that ran twice, one file is published, whose rows were summed.
     """
     context = _context(frame)
+    if context.getConf().get("spark.io.encryption.enabled", "false") != "true":
+        warn(
+            "Spark does not encrypt its temporary files: the key of the noise is in one of them until the release "
+            "ends, or for longer where a worker is killed; start the session with spark.io.encryption.enabled=true"
+        )
     source, output = SparkFrame(frame), Path(target)
     _check_options(task)
     randomizer = task.options.randomizer(source, task.column, task.job.labels, clip=task.job.clip)
