@@ -13,7 +13,7 @@ MISSING = [
     name
     for name, there in (
         ("java (`make system-deps` installs it)", shutil.which("java")),
-        ("pyspark (optrand[spark])", importlib.util.find_spec("pyspark")),
+        ("pyspark (`make spark` installs it)", importlib.util.find_spec("pyspark")),
     )
     if not there
 ]

@@ -47,7 +47,7 @@ class SparkFrame(Source):
         """Schema of the batches that tasks see."""
         return self._schema
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:  # noqa: ARG002
         """Refused: rows stay with the workers."""
         raise InvalidInput("rows of a Spark frame are read by its workers alone")
 
