@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
+import json
 import os
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
+from fractions import Fraction
 from types import TracebackType
 from typing import Protocol, Self
 
-from optrand.release.job import Job
+import numpy as np
+
+from optrand.accounting.entry import Entry as LedgerEntry
+from optrand.accounting.ledger import Ledger
+from optrand.accounting.request import Request
+from optrand.accounting.spent import Spent
+from optrand.mechanism.mechanism import Mechanism
+from optrand.release.job import BaselineJob, LabelJob
+from optrand.release.table_job import TableJob
 from optrand.sampling.keyed import KEY_BYTES, checked_key, subkey
 
-__all__ = ["Account", "Entry", "NoLedger", "Question"]
+__all__ = ["Account", "Entry", "LedgerAccount", "NoLedger", "Question"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +33,7 @@ class Question:
 
     Attributes
     ----------
-    job : Job
-    column : str
+    task : TableJob
     rows : int
         Of the released table.
     input_digest : str
@@ -31,11 +41,42 @@ class Question:
     output : str
     """
 
-    job: Job
-    column: str
+    task: TableJob
     rows: int
     input_digest: str = field(repr=False)
     output: str
+
+    @property
+    def parts(self) -> dict[str, Spent]:
+        """What it costs; a prior that an earlier run has paid for costs nothing more."""
+        split, job = self.task.job.split(self.rows), self.task.job
+        bought = isinstance(job, LabelJob) and job.buys_a_prior
+        parts = {"prior": Spent(Fraction(split.prior))} if bought else {}
+        exact = not isinstance(job, BaselineJob) or job.exact
+        return {**parts, "labels": Spent(Fraction(split.labels), exact=exact)}
+
+    @property
+    def configuration(self) -> str:
+        """SHA-256 of all that decides what is drawn and is public."""
+        options = {field.name: getattr(self.task.options, field.name) for field in fields(self.task.options)}
+        stated = ["spark", self.task.column, _stated(self.task.job), _stated(options)]
+        return hashlib.sha256(json.dumps(stated, ensure_ascii=True).encode()).hexdigest()
+
+
+def _stated(value: object) -> object:
+    """Values that JSON has, in place of records and arrays."""
+    if isinstance(value, Mechanism):
+        return value.digest
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {str(name): _stated(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_stated(entry) for entry in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        named = {field.name: _stated(getattr(value, field.name)) for field in fields(value)}
+        return [type(value).__name__, named]
+    return value if isinstance(value, bool | int | float | str | None) else repr(value)
 
 
 class Entry(Protocol):
@@ -85,6 +126,48 @@ class Account(Protocol):
         """Charge a release durably, or go on with an unfinished one."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class LedgerAccount:
+    """Account of a named dataset in a ledger.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    dataset : str
+    again : bool
+        Release a column that was released before: costs add up.
+    budget : Spent, optional
+        What all releases of the dataset may cost together.
+
+    Notes
+    -----
+    A release that broke off goes on with the same key, prior and noise when the same frame is released again in the
+    same way; it costs nothing more.
+    """
+
+    ledger: Ledger
+    dataset: str
+    again: bool = False
+    budget: Spent | None = None
+
+    @property
+    def digest_key(self) -> bytes:
+        """Of the ledger, so that an input is recognised."""
+        return self.ledger.digest_key
+
+    def begin(self, question: Question) -> LedgerEntry:
+        """Charge a release durably, or go on with an unfinished one; errors as of :meth:`.Ledger.begin`."""
+        request = Request(
+            self.dataset,
+            question.task.column,
+            question.parts,
+            configuration=question.configuration,
+            input_digest=question.input_digest,
+            output=question.output,
+        )
+        return self.ledger.begin(request, again=self.again, budget=self.budget)
+
+
 class NoLedger:
     """Account of a release that no ledger knows of: a key for it alone, which is gone when it ends.
 
@@ -104,7 +187,7 @@ class NoLedger:
     def begin(self, question: Question) -> Entry:
         """Key for one release."""
         key = os.urandom(KEY_BYTES) if self._key is None else self._key
-        return _Alone(key, self.release or str(uuid.uuid4()), question.column, private=self._key is None)
+        return _Alone(key, self.release or str(uuid.uuid4()), question.task.column, private=self._key is None)
 
 
 class _Alone:

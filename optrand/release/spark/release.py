@@ -107,9 +107,7 @@ def randomize(
         found = _scanned(source, randomizer, chosen.digest_key, broadcast)
         task.options.check_rows(found.released, source.path.name)
         digest = digest_rows(chosen.digest_key, found.sums)
-        question = Question(
-            job=task.job, column=task.column, rows=found.released, input_digest=digest, output=str(output)
-        )
+        question = Question(task=task, rows=found.released, input_digest=digest, output=str(output))
         with chosen.begin(question) as entry:
             bought: list[PaidPrior] = []
             try:
