@@ -76,9 +76,10 @@ def alternating(k: int) -> Floats:
 
 
 def on_grid(k: int, n: int, epsilon: float, penalty: float) -> Problem:
-    """Even labels, a rough prior, and `n` outputs that span what unbiased answers need."""
+    """Even labels, a rough prior, and `n` outputs that span more than unbiased answers need, by half the labels' range."""
     labels = np.arange(float(k))
-    outputs = Grid(np.linspace(*unbiased_range(labels, epsilon), n))
+    low, high = unbiased_range(labels, epsilon)
+    outputs = Grid(np.linspace(low - (k - 1) / 4, high + (k - 1) / 4, n))
     return regression(labels, rough(k, 1e-4), epsilon, bias_penalty=penalty, outputs=outputs)
 
 
@@ -153,12 +154,12 @@ ROWS = (
     ),
     Edge("minimax", lambda: unbiased_regression(range(53), uniform(53), 4.0), worst_case=True),
     Edge("minimax", lambda: unbiased_regression(range(401), uniform(401), 4.0), small=False, worst_case=True),
-    Edge("absolute loss, penalty 1, 2,001 outputs", lambda: absolute(21, 2_001), small=False),
-    Edge("401 outputs, no bias", lambda: on_grid(401, 401, 1.0, math.inf), small=False),
-    Edge("401 outputs, penalty 10", lambda: on_grid(401, 401, 1.0, 10.0), small=False),
+    Edge("absolute loss, penalty 1, 1,001 outputs", lambda: absolute(41, 1_001), small=False),
+    Edge("1,601 outputs, no bias", lambda: on_grid(401, 1_601, 1.0, math.inf), small=False),
+    Edge("1,601 outputs, penalty 10", lambda: on_grid(401, 1_601, 1.0, 10.0), small=False),
     Edge(
         "alternating 1e-12 and 0.1, penalty 1,000",
-        lambda: regression(range(401), alternating(401), 1.0, bias_penalty=1000),
+        lambda: regression(range(401), alternating(401), 4.0, bias_penalty=1000),
         small=False,
     ),
     Edge("64 outputs, no bias", lambda: on_grid(200, 64, 6.0, math.inf), small=False),

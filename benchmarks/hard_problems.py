@@ -1,7 +1,7 @@
 """Hard problems of few labels: every prior, label set, kind of outputs, penalty and epsilon in turn.
 
 Seven priors of which some have entries next to zero, five sets of labels of which some lie close together or far out,
-outputs on the line, in the narrowest interval and a wider one, and on a grid.
+outputs on the line, in the narrowest interval and a wider one, and on a grid of the width of that.
 """
 
 from __future__ import annotations
@@ -120,6 +120,6 @@ def posed(hard: Hard) -> Problem:
         "line": None,
         "narrowest": Interval(low, high),
         "wider": Interval(low - margin, high + margin),
-        "grid": Grid(np.linspace(low, high, GRID)),
+        "grid": Grid(np.linspace(low - margin, high + margin, GRID)),
     }
     return regression(labels, prior, hard.epsilon, bias_penalty=hard.penalty, outputs=outputs[hard.place])

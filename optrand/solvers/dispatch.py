@@ -17,7 +17,7 @@ from optrand.solvers.closed_form import ClosedForm
 from optrand.solvers.flow.solver import Flow
 from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.grid.linear_program import LinearProgram
-from optrand.solvers.long_numbers import LongNumbers
+from optrand.solvers.long_numbers.solver import LongNumbers
 from optrand.solvers.merging import Merging
 from optrand.solvers.presolve import Reduction
 from optrand.solvers.reduced_dual.solver import ReducedDual
