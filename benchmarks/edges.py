@@ -76,7 +76,7 @@ def alternating(k: int) -> Floats:
 
 
 def on_grid(k: int, n: int, epsilon: float, penalty: float) -> Problem:
-    """Even labels, a rough prior, and `n` outputs that span more than unbiased answers need, by half the labels' range."""
+    """Even labels, a rough prior, and `n` outputs that span more than what unbiased answers need."""
     labels = np.arange(float(k))
     low, high = unbiased_range(labels, epsilon)
     outputs = Grid(np.linspace(low - (k - 1) / 4, high + (k - 1) / 4, n))

@@ -11,16 +11,13 @@ from optrand.errors import SolverFailed
 from optrand.solvers.long_numbers.arithmetic import Long, longest, scaled
 from optrand.solvers.long_numbers.program import LongProgram
 
-__all__ = ["Point", "solved"]
-
-GAP = 100
-"""Bits of the relative gap at the end."""
+__all__ = ["Point", "extended", "solved", "start"]
 
 EXACT = 70
 """Bits of the errors of rows, and of means in the range of the labels, at the end."""
 
 STEPS = 250
-"""At most so many."""
+"""At most so many for each gap."""
 
 DAMPING = 0.99
 """Share of the way to the boundary that a step may go."""
@@ -43,18 +40,17 @@ class Step(NamedTuple):
     moved: Long
 
 
-def solved(program: LongProgram) -> tuple[Point, int]:
-    """The last point, and the number of steps.
+def solved(program: LongProgram, point: Point, gap: int) -> tuple[Point, int]:
+    """Point whose relative gap is below ``2**-gap``, from another one, and the number of steps.
 
     Raises
     ------
     SolverFailed
         Too many steps.
     """
-    point = start(program)
     for step in range(STEPS):
         equations = Equations(program, point)
-        if equations.done:
+        if equations.done(gap):
             return point, step
         point = equations.stepped()
     raise SolverFailed(f"the interior point in long numbers has not converged in {STEPS} steps")
@@ -67,6 +63,15 @@ def start(program: LongProgram) -> Point:
     sums = np.stack((np.cumsum(alpha), np.zeros(k, dtype=object)))
     slacks = program.columns(sums).costs
     return Point(sums, slacks, program.numbers.quotient(one // slacks.size, slacks))
+
+
+def extended(program: LongProgram, point: Point) -> Point:
+    """The point with the last columns of a program, which it lacks, at a product like that of the others."""
+    known, numbers = point.slacks.size, program.numbers
+    total = int(numbers.product(point.masses, point.slacks).sum())
+    slacks = np.maximum(np.abs(program.columns(point.sums).costs[known:]), max(total // known, 1))
+    masses = np.maximum(numbers.quotient(total // known, slacks), 1)
+    return Point(point.sums, np.concatenate((point.slacks, slacks)), np.concatenate((point.masses, masses)))
 
 
 class Equations:
@@ -86,12 +91,11 @@ class Equations:
     def _gathered(self, masses: Long, moments: Long) -> Long:
         return np.stack((self.program.gathered(masses), self.program.gathered(moments)))
 
-    @property
-    def done(self) -> bool:
-        """Whether the gap is closed and equations hold."""
-        value = abs(self.program.value(self.point.sums))
-        closed = self.total <= value >> GAP and np.abs(self.off).max() <= value >> EXACT
-        return bool(closed and np.abs(self.gradient).max() <= self.numbers.one >> EXACT)
+    def done(self, gap: int) -> bool:
+        """Whether the gap is closed to so many bits, and equations hold."""
+        value, exact = abs(self.program.value(self.point.sums)), min(gap, EXACT)
+        closed = self.total <= value >> gap and np.abs(self.off).max() <= value >> exact
+        return bool(closed and np.abs(self.gradient).max() <= self.numbers.one >> exact)
 
     def stepped(self) -> Point:
         """The point after one predictor and corrector step."""

@@ -7,7 +7,7 @@ differences of numbers that are alike in :math:`\epsilon / \ln 2` bits; thin pri
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,14 +21,17 @@ from optrand.model.staircase import Staircase
 from optrand.solvers.closed_form import debiased_rr_within, priced_rr_within
 from optrand.solvers.dual_repair import randomizer_of
 from optrand.solvers.failures import GuardedSolver
-from optrand.solvers.long_numbers.interior_point import Point, solved
+from optrand.solvers.long_numbers.interior_point import Point, extended, solved, start
 from optrand.solvers.long_numbers.pricing import missing
-from optrand.solvers.long_numbers.program import LongProgram, bits_for
+from optrand.solvers.long_numbers.program import LongProgram, Set, bits_for
 
 __all__ = ["LongNumbers"]
 
 WORK = 1e9
 """Columns times the square of bits, at most: some seconds."""
+
+GAPS = 8, 16, 30, 50, 100
+"""Bits of the relative gaps at which sets are looked for; the last is that of the answer."""
 
 VIOLATED = 50
 """Bits of the loss: sets that cost less than nothing by more are missing."""
@@ -43,7 +46,7 @@ class LongNumbers(GuardedSolver):
     most : int
         Number of labels, at most; a step takes operations like the cube of it. Fewer at an epsilon of hundreds.
     rounds : int
-        How often sets may be added.
+        How often sets may be added to an answer.
 
     Notes
     -----
@@ -79,14 +82,17 @@ class LongNumbers(GuardedSolver):
         if response:
             return response
         program = LongProgram(problem)
-        point, steps = solved(program)
-        for _ in range(self.rounds):
-            found = missing(program, point.sums, abs(program.value(point.sums)) >> VIOLATED)
-            if found <= set(program.sets):
-                break
-            program = LongProgram(problem, tuple({*program.sets, *found}))
-            point, more = solved(program)
+        point, steps, known = start(program), 0, set[Set]()
+        for gap in (*GAPS, *GAPS[-1:] * self.rounds):
+            point, more = solved(program, point, gap)
             steps += more
+            found = missing(program, point.sums, abs(program.value(point.sums)) >> min(gap, VIOLATED)) - known
+            if found:
+                known |= found
+                program = replace(program, sets=(*program.sets, *found))
+                point = extended(program, point)
+            elif gap == GAPS[-1]:
+                break
         stats = Stats(repr(self), iterations=steps, status="solved")
         return Solution(problem, _randomizer(program, point), program.dual(point.sums), stats)
 
