@@ -19,6 +19,9 @@ EXACT = 70
 STEPS = 250
 """At most so many for each gap."""
 
+HALVED = 8
+"""How often a step is halved that bends slacks by more than the gap."""
+
 DAMPING = 0.99
 """Share of the way to the boundary that a step may go."""
 
@@ -116,11 +119,19 @@ class Equations:
         products = mean - scaled(numbers.product(step.masses, step.slacks), both)
         step = solve(products, scaled(bent, to_slack**2 / 2), scaled(turned, both))
         to_slack, to_mass = self._lengths(step, DAMPING)
-        return Point(
-            point.sums + scaled(step.sums, to_slack),
-            np.maximum(point.slacks + scaled(step.slacks, to_slack), 1),
-            np.maximum(point.masses + scaled(step.masses, to_mass), 1),
-        )
+        masses = np.maximum(point.masses + scaled(step.masses, to_mass), 1)
+        limit = max(self.total, self._cost_of(self.off, masses))
+        for _ in range(HALVED):
+            sums = point.sums + scaled(step.sums, to_slack)
+            slacks = np.maximum(point.slacks + scaled(step.slacks, to_slack), 1)
+            if not self.free.any() or self._cost_of(self.program.columns(sums).costs - slacks, masses) <= limit:
+                break
+            to_slack /= 2
+        return Point(sums, slacks, masses)
+
+    def _cost_of(self, off: Long, masses: Long) -> int:
+        """What errors of slacks cost."""
+        return int(self.numbers.product(np.abs(off), masses).sum())
 
     def _lengths(self, step: Step, damping: float) -> tuple[float, float]:
         """How far slacks and masses may go."""
