@@ -59,10 +59,11 @@ def choose(problem: Problem) -> Solver:
     1. Classification over the labels, or off a grid one label or :func:`~optrand.closed_forms.gap_response` where it is
        optimal: `ClosedForm`.
     2. Outputs on the line or an interval and no care for bias: `BinPath`.
-    3. Squared loss without bias and outputs on the line: `ReducedDual`.
-    4. Outputs on an interval, or at a finite price of bias: `Flow`.
-    5. A grid without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on HiGHS).
-    6. Any other grid: `ColumnGeneration`.
+    3. Squared loss, a price on bias or none allowed, a few labels, and an epsilon of 20 or more: `LongNumbers`.
+    4. Squared loss without bias and outputs on the line: `ReducedDual`.
+    5. Outputs on an interval, or at a finite price of bias: `Flow`.
+    6. A grid without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on HiGHS).
+    7. Any other grid: `ColumnGeneration`.
 
     Examples
     --------
@@ -70,9 +71,8 @@ def choose(problem: Problem) -> Solver:
     >>> choose(optrand.classification([0.5, 0.5], 1.0))
     ClosedForm()
     """
-    if problem.epsilon >= LARGE and LongNumbers().accepts(problem):
-        return LongNumbers()
-    first: tuple[Solver, ...] = (ClosedForm(), BinPath(), ReducedDual(), Flow())
+    large: tuple[Solver, ...] = (LongNumbers(),) if problem.epsilon >= LARGE else ()
+    first: tuple[Solver, ...] = (ClosedForm(), BinPath(), *large, ReducedDual(), Flow())
     for solver in first:
         if solver.accepts(problem):
             return solver
@@ -91,7 +91,8 @@ def solve(problem: Problem, solver: Solver | None = None) -> Solution:
         One of :mod:`optrand.solvers`; by default :func:`~optrand.solvers.dispatch.choose` picks it. First
         :mod:`optrand.solvers.translation` measures labels far from zero from one of them,
         :mod:`optrand.solvers.merging` makes one label of those beyond an end of the outputs, and
-        :mod:`optrand.solvers.presolve` takes those of no consequence out.
+        :mod:`optrand.solvers.presolve` takes those of no consequence out. Where the default's answer for few labels is
+        not proven to 1e-9, `LongNumbers` is asked as well.
 
     Returns
     -------

@@ -17,18 +17,8 @@ Members = NDArray[np.bool_]
 
 
 def missing(program: LongProgram, sums: Long, tolerance: int) -> set[Set]:
-    """Sets of labels, no intervals, whose columns cost less than ``-tolerance``: at each output the cheapest one.
-
-    On the line ``O(k**2)`` operations, on a grid of ``n`` values ``O(k n)``.
-    """
+    """Sets of labels, no intervals, whose columns cost less than ``-tolerance``: in ``O(k**2)`` operations."""
     alpha, beta = np.diff(sums, prepend=0, axis=1)
-    if program.grid is not None:
-        reduced = program.losses - alpha[:, np.newaxis] - program.numbers.product(beta[:, np.newaxis], program.grid)
-        return {
-            (tuple((column < 0).tolist()), at)
-            for at, column in enumerate(reduced.T)
-            if not _is_interval(column < 0) and _price(program, column, column < 0) < -tolerance
-        }
     found = set[Set]()
     for low, high in pairwise(_breaks(program, alpha, beta)):
         members = _reduced(program, alpha, beta, (low + high) // 2) < 0
@@ -36,7 +26,7 @@ def missing(program: LongProgram, sums: Long, tolerance: int) -> set[Set]:
             continue
         best = np.clip(_best(program, beta, members), low, high)
         if _price(program, _reduced(program, alpha, beta, best), members) < -tolerance:
-            found.add((tuple(members.tolist()), 0))
+            found.add(tuple(members.tolist()))
     return found
 
 
@@ -47,7 +37,7 @@ def _is_interval(members: Members) -> bool:
 
 
 def _reduced(program: LongProgram, alpha: Long, beta: Long, output: int) -> Long:
-    """Reduced cost of each label at an output, for squared loss."""
+    """Reduced cost of each label at an output."""
     product, apart = program.numbers.product, output - program.labels
     reduced: Long = product(program.prior, product(apart, apart)) // 2 - alpha - product(beta, output)
     return reduced
@@ -66,7 +56,7 @@ def _price(program: LongProgram, reduced: Long, members: Members) -> int:
 
 
 def _best(program: LongProgram, beta: Long, members: Members) -> int:
-    """The best output of a column, for squared loss."""
+    """The best output of a column."""
     numbers, weights = program.numbers, _weights(program, members)
     slope = numbers.product(weights, numbers.product(program.prior, program.labels) + beta).sum()
     return int(numbers.quotient(slope, numbers.product(weights, program.prior).sum()))

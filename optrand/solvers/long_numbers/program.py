@@ -1,10 +1,10 @@
 r"""Dual of a problem of few labels over columns, in long numbers.
 
-The columns are all intervals of labels, each at its best output or at every value of a grid, and other sets of labels
-that pricing has found. With :math:`s_y = 1` in the set of a column and :math:`1 / E` elsewhere, its reduced cost is
-:math:`\sum_y s_y (p_y g(v, y) - \alpha_y - \beta_y v)`. An end of the outputs clips the best output, and the cost keeps
-a continuous slope; a price of bias is a square of the multipliers. Unknowns are the sums of the multipliers up to each
-label, of which an interval asks three.
+The columns are all intervals of labels, and other sets of labels that pricing has found, each at its best output. With
+:math:`s_y = 1` in the set of a column and :math:`1 / E` elsewhere, its reduced cost is :math:`\sum_y s_y (p_y g(v, y) -
+\alpha_y - \beta_y v)`. An end of the outputs clips the best output, and the cost keeps a continuous slope; a price of
+bias is a square of the multipliers. Unknowns are the sums of the multipliers up to each label, of which an interval asks
+three.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.arithmetic import exp_bracket
-from optrand.model import losses
-from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
 from optrand.solvers.long_numbers.arithmetic import Arithmetic, Long
@@ -30,8 +28,8 @@ __all__ = ["Columns", "LongProgram", "bits_for"]
 MARGIN = 240
 """Bits beyond those that epsilon, the prior and the gaps between labels take."""
 
-Set = tuple[tuple[bool, ...], int]
-"""Members of a column that is no interval, and the place of its output on the grid, or 0."""
+Set = tuple[bool, ...]
+"""Members of a column that is no interval."""
 
 
 class Columns(NamedTuple):
@@ -56,7 +54,7 @@ class LongProgram:
     Attributes
     ----------
     problem : Problem
-        Squared loss, or on a grid absolute loss as well.
+        Squared loss, a positive bias penalty, and outputs on the line or an interval.
     sets : tuple of Set
         Columns that are no intervals.
     """
@@ -79,11 +77,6 @@ class LongProgram:
         """Unit of labels and outputs."""
         return Fraction(float(self.problem.labels[-1])) - self.lowest
 
-    @property
-    def power(self) -> int:
-        """Losses are measured in this power of the range."""
-        return 2 if self.problem.loss == losses.squared else 1
-
     def placed(self, outputs: list[float]) -> Long:
         """Labels or outputs in this unit."""
         return self.numbers.longs((Fraction(v) - self.lowest) / self.range for v in outputs)
@@ -92,12 +85,6 @@ class LongProgram:
     def labels(self) -> Long:
         """The labels."""
         return self.placed(self.problem.labels.tolist())
-
-    @cached_property
-    def grid(self) -> Long | None:
-        """The allowed outputs, where they are a grid."""
-        outputs = self.problem.outputs
-        return self.placed(outputs.values.tolist()) if isinstance(outputs, Grid) else None
 
     @cached_property
     def box(self) -> tuple[int, int] | None:
@@ -126,15 +113,10 @@ class LongProgram:
         first, end = np.triu_indices(self.problem.k + 1, 1)
         return first, end
 
-    @property
-    def copies(self) -> int:
-        """Columns of each interval."""
-        return 1 if self.grid is None else self.grid.size
-
     @cached_property
     def members(self) -> Long:
         """Members of the sets as 0 and 1, shape ``(sets, k)``."""
-        members = np.array([some for some, _ in self.sets], dtype=np.int64).reshape(-1, self.problem.k)
+        members = np.array(self.sets, dtype=np.int64).reshape(-1, self.problem.k)
         return members.astype(object)
 
     def _over_intervals(self, sums: Long) -> Long:
@@ -152,10 +134,8 @@ class LongProgram:
 
     def weighted(self, sums: Long) -> Long:
         """For each column ``sum_y s_y x_y`` of amounts whose sums up to each label are given."""
-        parts = [np.tile(self._over_intervals(sums), self.copies)]
-        if self.sets:
-            parts.append(self._over_sets(np.diff(sums, prepend=0)))
-        return np.concatenate(parts)
+        within = self._over_intervals(sums)
+        return np.concatenate((within, self._over_sets(np.diff(sums, prepend=0)))) if self.sets else within
 
     def gathered(self, amounts: Long) -> Long:
         """The transpose of :meth:`weighted`: for each sum, from amounts of columns."""
@@ -196,7 +176,7 @@ class LongProgram:
         """Amounts of intervals by first and end node."""
         k = self.problem.k
         table = np.zeros((k + 1, k + 1), dtype=object)
-        table[self.intervals] = amounts[: amounts.size - len(self.sets)].reshape(self.copies, -1).sum(axis=0)
+        table[self.intervals] = amounts[: amounts.size - len(self.sets)]
         return table
 
     @cached_property
@@ -209,30 +189,10 @@ class LongProgram:
         )
         return weights, firsts, squares >> 1
 
-    @cached_property
-    def losses(self) -> Long:
-        """Loss of each label at each value of the grid, times the prior."""
-        product, apart = self.numbers.product, self.grid - self.labels[:, np.newaxis]
-        loss = product(apart, apart) // 2 if self.power == 2 else np.abs(apart)
-        weighted: Long = product(self.prior[:, np.newaxis], loss)
-        return weighted
-
-    @cached_property
-    def _fixed(self) -> tuple[Long, Long]:
-        """Loss and output of each column on a grid."""
-        parts = [self._over_intervals(np.cumsum(losses)) for losses in self.losses.T]
-        parts += [self._over_sets(self.losses[:, at])[[i]] for i, (_, at) in enumerate(self.sets)]
-        values = self.grid if self.grid is not None else np.zeros(0, dtype=object)
-        at = np.array([at for _, at in self.sets], dtype=np.int64)
-        return np.concatenate(parts), np.concatenate((np.repeat(values, self.intervals[0].size), values[at]))
-
     def columns(self, sums: Long) -> Columns:
         """Columns under multipliers whose sums are given, ``(2, k)``."""
         product = self.numbers.product
         alpha, beta = self.weighted(sums[0]), self.weighted(sums[1])
-        if self.grid is not None:
-            costs, outputs = self._fixed
-            return Columns(costs - alpha - product(outputs, beta), outputs, np.zeros(outputs.size, dtype=np.bool_))
         weights, firsts, squares = self.moments
         slopes = firsts + beta
         best = self.numbers.quotient(slopes, weights)
@@ -251,10 +211,10 @@ class LongProgram:
 
     @cached_property
     def charges(self) -> Long | None:
-        """What the squared multiplier of a bias costs, twice; next to infinite where bias is free."""
+        """What the squared multiplier of a bias costs, twice."""
         if self.problem.unbiased:
             return None
-        penalty = self.numbers.long(Fraction(self.problem.bias_penalty) * self.range ** (2 - self.power))
+        penalty = self.numbers.long(Fraction(self.problem.bias_penalty))
         charges: Long = self.numbers.quotient(
             self.numbers.one, np.maximum(self.numbers.product(penalty, self.prior), 1)
         )
@@ -271,14 +231,8 @@ class LongProgram:
     def dual(self, sums: Long) -> Dual:
         """The multipliers in the units of the problem, as floats."""
         total = sum((Fraction(p) for p in self.problem.prior.tolist()), Fraction(0))
-        unit = total * self.range ** (self.power - 1)
+        unit = total * self.range
         alpha, beta = (list(map(self.numbers.rational, np.diff(some, prepend=0).tolist())) for some in sums)
-        slopes = [unit * b if p else Fraction(0) for b, p in zip(beta, self._biased, strict=True)]
+        slopes = [unit * b for b in beta]
         heights = [unit * self.range * a - b * self.lowest for a, b in zip(alpha, slopes, strict=True)]
         return Dual(np.array(list(map(float, heights))), np.array(list(map(float, slopes))))
-
-    @property
-    def _biased(self) -> NDArray[np.bool_]:
-        """Labels whose bias may have a multiplier."""
-        biased: NDArray[np.bool_] = self.problem.bias_weights > 0
-        return biased

@@ -28,7 +28,7 @@ from optrand.solvers.long_numbers.program import LongProgram, Set, bits_for
 __all__ = ["LongNumbers"]
 
 WORK = 1e9
-"""Columns times the square of bits, at most: some seconds."""
+"""Square of labels times bits, at most: some seconds."""
 
 GAPS = 8, 16, 30, 50, 100
 """Bits of the relative gaps at which sets are looked for; the last is that of the answer."""
@@ -64,18 +64,15 @@ class LongNumbers(GuardedSolver):
     rounds: int = 12
 
     refusal = (
-        "LongNumbers() takes a few labels, two or more: squared loss with a bias penalty above 0, or squared or "
-        "absolute loss on a small grid"
+        "LongNumbers() takes squared loss with a bias penalty above 0, outputs on the line or an interval, and a few "
+        "labels, two or more"
     )
 
     def accepts(self, problem: Problem) -> bool:
-        """Squared loss at a positive bias penalty, or squared or absolute loss on a small grid; few labels."""
-        k, outputs = problem.k, problem.outputs
-        if isinstance(outputs, Grid):
-            taken, copies = problem.loss in (losses.squared, losses.absolute), outputs.values.size
-        else:
-            taken, copies = problem.loss == losses.squared and problem.bias_penalty > 0, 1
-        return taken and 1 < k <= self.most and k * (k + 1) / 2 * copies * bits_for(problem) ** 2 <= WORK
+        """Squared loss, a positive bias penalty, outputs that are not a grid, and a few labels."""
+        k, squared = problem.k, problem.loss == losses.squared and problem.bias_penalty > 0
+        few = not isinstance(problem.outputs, Grid) and 1 < k <= self.most
+        return squared and few and (k * bits_for(problem)) ** 2 <= WORK
 
     def _solution(self, problem: Problem) -> Solution:
         response = debiased_rr_within(problem) or priced_rr_within(problem)
@@ -103,12 +100,9 @@ def _randomizer(program: LongProgram, point: Point) -> Randomizer:
     used = np.flatnonzero(numbers.product(point.masses, max(program.value(point.sums), 1)) > point.slacks)
     (first, end), labels = program.intervals, np.arange(k)[:, np.newaxis]
     intervals = (first <= labels) & (labels < end)
-    members = np.concatenate((np.tile(intervals, program.copies), program.members.astype(np.bool_).T), axis=1)[:, used]
+    members = np.concatenate((intervals, program.members.astype(np.bool_).T), axis=1)[:, used]
     places = program.columns(point.sums).outputs[used].tolist()
     outputs = np.array([float(program.lowest + program.range * numbers.rational(v)) for v in places])
-    if isinstance(problem.outputs, Grid):
-        grid = problem.outputs.values
-        outputs = grid[np.abs(grid - outputs[:, np.newaxis]).argmin(axis=1)]
     outputs = np.clip(outputs, problem.outputs.low, problem.outputs.high)
     masses = np.array([float(numbers.rational(m)) for m in point.masses[used].tolist()]) * math.exp(-problem.epsilon)
     columns = Staircase(members, outputs, masses)
