@@ -256,8 +256,9 @@ class _State:
         k = self.numbers.costs.shape[0]
         used = self.columns.at >= 0
         value = abs(int(self._times(self.columns.costs[used], self.amounts[used])) + self.charge)
-        least = max(self.zero, int(CLOSED * value)) if self._is_feasible() else self.zero
-        return -k * price <= least
+        if not self._is_feasible():  # All prices are in the unit of the artificial columns' cost.
+            return price >= -(self.one >> self.digits // 4)
+        return -k * price <= max(self.zero, int(CLOSED * value))
 
     def _is_feasible(self) -> bool:
         """Whether artificial columns have no more than shifts and rounding ask for."""
