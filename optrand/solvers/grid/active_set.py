@@ -69,7 +69,7 @@ def active_set(problem: Problem, start: Staircase) -> ActiveSet | None:
     [[True, False], [False, True]]
     """
     numbers = _Numbers.of(problem)
-    state = _State(numbers)
+    state = _Conditions(numbers) if numbers.charges.size else _Vertex(numbers)
     given = _Columns.of(numbers, start.members, np.searchsorted(numbers.outputs, start.outputs))
     only_given = bool(given.at.size)
     for step in range(STEPS * numbers.rows):
@@ -109,6 +109,11 @@ class _Numbers:
     outputs: Floats
     width: Fraction
     unit: Fraction
+
+    @property
+    def k(self) -> int:
+        """Number of labels."""
+        return int(self.costs.shape[0])
 
     @property
     def rows(self) -> int:
@@ -170,7 +175,7 @@ class _Columns:
     @classmethod
     def artificial(cls, numbers: _Numbers, cost: int) -> _Columns:
         """One column an equation, with nothing in any other."""
-        k, hard = numbers.costs.shape[0], numbers.hard
+        k, hard = numbers.k, numbers.hard
         matrix = np.full((numbers.rows, hard), 0, dtype=object)
         matrix[np.arange(hard), np.arange(hard)] = 1 << numbers.digits
         return cls(np.zeros((k, hard), dtype=bool), np.full(hard, -1), matrix, np.full(hard, cost, dtype=object))
@@ -184,13 +189,20 @@ class _Columns:
             np.append(self.costs, other.costs),
         )
 
+    def exchanged(self, i: int, column: _Columns) -> _Columns:
+        """These with another column in the place of one."""
+        new = _Columns(self.members.copy(), self.at.copy(), self.matrix.copy(), self.costs.copy())
+        new.members[:, i], new.at[i] = column.members[:, 0], column.at[0]
+        new.matrix[:, i], new.costs[i] = column.matrix[:, 0], column.costs[0]
+        return new
+
     def only(self, kept: NDArray[np.intp]) -> _Columns:
         """Some of the columns."""
         return _Columns(self.members[:, kept], self.at[kept], self.matrix[:, kept], self.costs[kept])
 
 
 class _State:
-    """Columns in use, their amounts, and the inverse of the optimality conditions: columns first, then equations."""
+    """Columns in use, their amounts, and the multipliers of equations and of biases that have a price."""
 
     def __init__(self, numbers: _Numbers) -> None:
         self.numbers, digits, hard = numbers, numbers.digits, numbers.hard
@@ -198,35 +210,29 @@ class _State:
         self.zero = 1 << (digits // 2 - 40)
         """Smaller numbers are rounding."""
         self.columns = _Columns.artificial(numbers, 1 << (digits + digits // 4))
-        k = numbers.costs.shape[0]
-        right = [self.one] * k + [0] * (hard - k)
-        self.right = np.array(right, dtype=object)
+        self.right = np.array([self.one] * numbers.k + [0] * (hard - numbers.k), dtype=object)
         # Shifts that are of no consequence keep vertices apart.
         shifts = np.random.default_rng(hard).integers(1 << 20, 1 << 21, hard).astype(object)
         self.shifted = self.right + (shifts << (digits // 2 - 20))
-        self.inverse = np.full((2 * hard, 2 * hard), 0, dtype=object)
-        each = np.arange(hard)
-        self.inverse[each, each + hard] = self.inverse[each + hard, each] = self.one
-        self._read(self.shifted)
+        self.slopes, self.charge = np.full(0, 0, dtype=object), 0
+        self.begin()
 
-    def _times(self, a: Integers, b: Integers) -> Integers:
+    def begin(self) -> None:
+        """Start from the artificial columns."""
+        raise NotImplementedError
+
+    def read(self, right: Integers) -> None:
+        """Take amounts and multipliers from the inverse."""
+        raise NotImplementedError
+
+    def enter(self, column: _Columns) -> bool:
+        """Take in a column and move to the optimum over those in use; False where nothing limits the move."""
+        raise NotImplementedError
+
+    def times(self, a: Integers, b: Integers) -> Integers:
+        """Matrix product."""
         product: Integers = (a @ b) >> self.digits
         return product
-
-    def _read(self, right: Integers) -> None:
-        """Take amounts and multipliers from the inverse."""
-        n = self.columns.at.size
-        answer = self._times(self.inverse, np.append(-self.columns.costs, right))
-        self.amounts = answer[:n]
-        self.alpha = -answer[n:]
-        self._charge()
-
-    def _charge(self) -> None:
-        """Multipliers of the biases that have a price."""
-        numbers = self.numbers
-        biases = self._times(self.columns.matrix[numbers.hard :], self.amounts)
-        self.slopes = -(numbers.charges * biases) >> self.digits
-        self.charge = int((-(self.slopes * biases) >> self.digits).sum()) // 2 if biases.size else 0
 
     @property
     def multipliers(self) -> Integers:
@@ -235,14 +241,13 @@ class _State:
 
     def cheapest_of(self, columns: _Columns) -> tuple[_Columns, int]:
         """Cheapest of some columns, and its price."""
-        prices = columns.costs - self._times(columns.matrix.T, self.multipliers)
+        prices = columns.costs - self.times(self.multipliers, columns.matrix)
         least = int(prices.argmin())
         return columns.only(np.array([least])), int(prices[least])
 
     def cheapest(self) -> tuple[_Columns, int]:
         """Cheapest of all columns, and its price."""
-        numbers, k = self.numbers, self.numbers.costs.shape[0]
-        multipliers = self.multipliers
+        numbers, k, multipliers = self.numbers, self.numbers.k, self.multipliers
         reduced = numbers.costs - multipliers[:k, np.newaxis]
         if multipliers.size > k:
             reduced = reduced - ((multipliers[k:, np.newaxis] * numbers.apart) >> self.digits)
@@ -253,105 +258,27 @@ class _State:
 
     def is_closed(self, price: int) -> bool:
         """Whether nothing can be gained: amounts are optimal but for the price of the cheapest column."""
-        k = self.numbers.costs.shape[0]
-        used = self.columns.at >= 0
-        value = abs(int(self._times(self.columns.costs[used], self.amounts[used])) + self.charge)
-        if not self._is_feasible():  # All prices are in the unit of the artificial columns' cost.
+        if not self.is_feasible():  # All prices are in the unit of the artificial columns' cost.
             return price >= -(self.one >> self.digits // 4)
-        return -k * price <= max(self.zero, int(CLOSED * value))
+        used = self.columns.at >= 0
+        value = abs(int(self.times(self.columns.costs[used], self.amounts[used])) + self.charge)
+        return -self.numbers.k * price <= max(self.zero, int(CLOSED * value))
 
-    def _is_feasible(self) -> bool:
+    def is_feasible(self) -> bool:
         """Whether artificial columns have no more than shifts and rounding ask for."""
         return bool((self.amounts[self.columns.at < 0] <= self.one >> (3 * self.digits // 8)).all())
 
-    def enter(self, column: _Columns) -> bool:
-        """Take in a column and move to the optimum over those in use; False where nothing limits the move."""
-        border, own = self._border(column), self._own(column)
-        w = self._times(self.inverse, border)
-        pivot = own - int(self._times(border, w))
-        if abs(pivot) > self.zero:
-            self._add(column, w, pivot)
-            return self._descend()
-        n = self.columns.at.size
-        falls = np.flatnonzero(w[:n] > self.zero)
-        if not falls.size:
-            return False
-        i = min(falls.tolist(), key=lambda j: Fraction(int(self.amounts[j]), int(w[j])))
-        length = (self.amounts[i] << self.digits) // w[i]
-        self.amounts = self.amounts - ((length * w[:n]) >> self.digits)
-        self.amounts[i] = length
-        self._exchange(i, column, border, own)
-        return self._descend()
-
-    def _own(self, column: _Columns) -> int:
-        """Quadratic term of a column with itself."""
-        biases = column.matrix[self.numbers.hard :, 0]
-        return int((((biases * biases) >> self.digits) * self.numbers.charges).sum()) >> self.digits if biases.size else 0
-
-    def _border(self, column: _Columns) -> Integers:
-        """Row of a new column in the optimality conditions."""
-        hard = self.numbers.hard
-        new = column.matrix[:, 0]
-        priced = (new[hard:] * self.numbers.charges) >> self.digits
-        n = self.columns.at.size
-        quadratic = self._times(self.columns.matrix[hard:].T, priced) if priced.size else np.full(n, 0, dtype=object)
-        return np.append(quadratic, new[:hard])
-
-    def _add(self, column: _Columns, w: Integers, pivot: int) -> None:
-        n, size = self.columns.at.size, self.inverse.shape[0]
-        bigger = np.full((size + 1, size + 1), 0, dtype=object)
-        old = np.delete(np.arange(size + 1), n)
-        bigger[np.ix_(old, old)] = self.inverse + np.multiply.outer(w, w) // pivot
-        bigger[n, old] = bigger[old, n] = -(w << self.digits) // pivot
-        bigger[n, n] = (self.one << self.digits) // pivot
-        self.inverse, self.columns = bigger, self.columns.with_one(column)
-        self.amounts = np.append(self.amounts, 0)
-
-    def _exchange(self, i: int, column: _Columns, border: Integers, own: int) -> None:
-        """Put a column in the place of another."""
-        columns = self.columns
-        leaving = columns.only(np.array([i]))
-        change = border - self._border(leaving)
-        # Row and column i of the conditions change, each by half of what they share.
-        change[i] = (own - self._own(leaving)) // 2
-        rank = np.zeros((self.inverse.shape[0], 2), dtype=object)
-        rank[i, 0], rank[:, 1] = self.one, change
-        moved = self._times(self.inverse, rank)
-        (a, b), (c, d) = self._times(rank.T, moved)
-        b, c = b + self.one, c + self.one
-        determinant = (a * d - b * c) >> self.digits
-        small = np.array([[d, -b], [-c, a]], dtype=object)
-        middle = (small << self.digits) // determinant
-        self.inverse = self.inverse - self._times(self._times(moved, middle), moved.T)
-        matrix, costs = columns.matrix.copy(), columns.costs.copy()
-        members, at = columns.members.copy(), columns.at.copy()
-        matrix[:, i], costs[i], members[:, i], at[i] = column.matrix[:, 0], column.costs[0], column.members[:, 0], column.at[0]
-        self.columns = _Columns(members, at, matrix, costs)
-
-    def _descend(self) -> bool:
-        """Move to the optimum over the columns in use; those that are used up on the way are dropped."""
-        while True:
-            old = self.amounts
-            self._read(self.shifted)
-            change = self.amounts - old
-            falls = np.flatnonzero(self.amounts < -self.zero)
-            if not falls.size:
-                return True
-            i = min(falls.tolist(), key=lambda j: Fraction(max(0, int(old[j])), int(-change[j]) or 1))
-            length = (max(0, int(old[i])) << self.digits) // (int(-change[i]) or 1)
-            self.amounts = old + ((length * change) >> self.digits)
-            pivot = int(self.inverse[i, i])
-            if abs(pivot) <= self.zero:
-                return False
-            kept = np.delete(np.arange(self.inverse.shape[0]), i)
-            row = self.inverse[i, kept]
-            self.inverse = self.inverse[np.ix_(kept, kept)] - np.multiply.outer(row, row) // pivot
-            inside = np.delete(np.arange(self.columns.at.size), i)
-            self.columns, self.amounts = self.columns.only(inside), self.amounts[inside]
+    def first_used_up(self, falls: Integers) -> int:
+        """Column that is used up first where amounts fall at some speeds; -1 where none does."""
+        falling = np.flatnonzero(falls > self.zero)
+        if not falling.size:
+            return -1
+        lengths = (np.maximum(self.amounts[falling], 0) << (2 * self.digits)) // falls[falling]
+        return int(falling[int(lengths.argmin())])
 
     def staircase(self) -> Staircase:
         """Columns in use, with their masses."""
-        self._read(self.right)
+        self.read(self.right)
         used = np.flatnonzero((self.columns.at >= 0) & (self.amounts > 0))
         columns = self.columns.only(used)
         masses = [float(Fraction(int(x) * self.numbers.least, self.one**2)) for x in self.amounts[used]]
@@ -367,6 +294,134 @@ class _State:
             for a, b, y in zip(self.alpha[:k], beta, problem.labels.tolist(), strict=True)
         ]
         return Dual(np.array([float(x) for x in rests]), np.array(beta))
+
+
+class _Vertex(_State):
+    """Basis of a linear program, where no bias has a finite price, and its inverse."""
+
+    def begin(self) -> None:
+        """Start from the artificial columns."""
+        self.inverse = np.full((self.numbers.hard, self.numbers.hard), 0, dtype=object)
+        np.fill_diagonal(self.inverse, self.one)
+        self.read(self.shifted)
+
+    def read(self, right: Integers) -> None:
+        """Take amounts and multipliers from the inverse."""
+        self.amounts = self.times(self.inverse, right)
+        self.alpha = self.times(self.columns.costs, self.inverse)
+
+    def enter(self, column: _Columns) -> bool:
+        """Put a column in the place of the one that it uses up first."""
+        w = self.times(self.inverse, column.matrix[:, 0])
+        i = self.first_used_up(w)
+        if i < 0:
+            return False
+        row = (self.inverse[i] << self.digits) // w[i]
+        price = int(column.costs[0]) - int(self.times(self.alpha, column.matrix[:, 0]))
+        length = (self.amounts[i] << self.digits) // w[i]
+        self.inverse = self.inverse - (np.multiply.outer(w, row) >> self.digits)
+        self.amounts = self.amounts - ((w * length) >> self.digits)
+        self.alpha = self.alpha + ((price * row) >> self.digits)
+        self.inverse[i], self.amounts[i] = row, length
+        self.columns = self.columns.exchanged(i, column)
+        return True
+
+
+class _Conditions(_State):
+    """Optimality conditions of a quadratic program, where biases have a price, and their inverse: columns first."""
+
+    def begin(self) -> None:
+        """Start from the artificial columns."""
+        hard = self.numbers.hard
+        self.inverse = np.full((2 * hard, 2 * hard), 0, dtype=object)
+        each = np.arange(hard)
+        self.inverse[each, each + hard] = self.inverse[each + hard, each] = self.one
+        self.read(self.shifted)
+
+    def read(self, right: Integers) -> None:
+        """Take amounts and multipliers from the inverse."""
+        numbers, n = self.numbers, self.columns.at.size
+        answer = self.times(self.inverse, np.append(-self.columns.costs, right))
+        self.amounts, self.alpha = answer[:n], -answer[n:]
+        biases = self.times(self.columns.matrix[numbers.hard :], self.amounts)
+        self.slopes = -(numbers.charges * biases) >> self.digits
+        self.charge = int((-(self.slopes * biases) >> self.digits).sum()) // 2
+
+    def enter(self, column: _Columns) -> bool:
+        """Take in a column, or put it in the place of one where it is a combination of those in use, and descend."""
+        border, own = self._border(column), self._own(column)
+        w = self.times(self.inverse, border)
+        pivot = own - int(self.times(border, w))
+        if abs(pivot) > self.zero:
+            self._add(column, w, pivot)
+            return self._descend()
+        n = self.columns.at.size
+        i = self.first_used_up(w[:n])
+        if i < 0:
+            return False
+        length = (self.amounts[i] << self.digits) // w[i]
+        self.amounts = self.amounts - ((length * w[:n]) >> self.digits)
+        self.amounts[i] = length
+        self._exchange(i, column, border, own)
+        return self._descend()
+
+    def _own(self, column: _Columns) -> int:
+        """Quadratic term of a column with itself."""
+        biases = column.matrix[self.numbers.hard :, 0]
+        return int((((biases * biases) >> self.digits) * self.numbers.charges).sum()) >> self.digits
+
+    def _border(self, column: _Columns) -> Integers:
+        """Row of a new column in the conditions."""
+        hard, new = self.numbers.hard, column.matrix[:, 0]
+        priced = (new[hard:] * self.numbers.charges) >> self.digits
+        return np.append(self.times(priced, self.columns.matrix[hard:]), new[:hard])
+
+    def _add(self, column: _Columns, w: Integers, pivot: int) -> None:
+        n, size = self.columns.at.size, self.inverse.shape[0]
+        bigger = np.full((size + 1, size + 1), 0, dtype=object)
+        old, share = np.delete(np.arange(size + 1), n), (w << self.digits) // pivot
+        bigger[np.ix_(old, old)] = self.inverse + (np.multiply.outer(w, share) >> self.digits)
+        bigger[n, old] = bigger[old, n] = -share
+        bigger[n, n] = (self.one << self.digits) // pivot
+        self.inverse, self.columns = bigger, self.columns.with_one(column)
+        self.amounts = np.append(self.amounts, 0)
+
+    def _exchange(self, i: int, column: _Columns, border: Integers, own: int) -> None:
+        """Put a column in the place of another: a change of rank two."""
+        leaving = self.columns.only(np.array([i]))
+        change = border - self._border(leaving)
+        # Row and column i of the conditions change, each by half of what they share.
+        change[i] = (own - self._own(leaving)) // 2
+        rank = np.zeros((self.inverse.shape[0], 2), dtype=object)
+        rank[i, 0], rank[:, 1] = self.one, change
+        moved = self.times(self.inverse, rank)
+        (a, b), (c, d) = self.times(rank.T, moved)
+        b, c = b + self.one, c + self.one
+        determinant = (a * d - b * c) >> self.digits
+        middle = (np.array([[d, -b], [-c, a]], dtype=object) << self.digits) // determinant
+        self.inverse = self.inverse - self.times(self.times(moved, middle), moved.T)
+        self.columns = self.columns.exchanged(i, column)
+
+    def _descend(self) -> bool:
+        """Move to the optimum over the columns in use; those that are used up on the way are dropped."""
+        while True:
+            old = self.amounts
+            self.read(self.shifted)
+            if (self.amounts >= -self.zero).all():
+                return True
+            change, self.amounts = self.amounts - old, old
+            i = self.first_used_up(np.where(old + change < -self.zero, -change, 0))
+            pivot = int(self.inverse[i, i])
+            if i < 0 or abs(pivot) <= self.zero:
+                return False
+            length = (max(0, int(old[i])) << self.digits) // -int(change[i])
+            self.amounts = old + ((length * change) >> self.digits)
+            kept = np.delete(np.arange(self.inverse.shape[0]), i)
+            row = self.inverse[i, kept]
+            share = (row << self.digits) // pivot
+            self.inverse = self.inverse[np.ix_(kept, kept)] - (np.multiply.outer(row, share) >> self.digits)
+            inside = np.delete(np.arange(self.columns.at.size), i)
+            self.columns, self.amounts = self.columns.only(inside), self.amounts[inside]
 
 
 def _exponent(number: Fraction) -> int:
