@@ -3,8 +3,7 @@ r"""Dual of a problem of few labels over columns, in long numbers.
 The columns are all intervals of labels, and other sets of labels that pricing has found, each at its best output. With
 :math:`s_y = 1` in the set of a column and :math:`1 / E` elsewhere, its reduced cost is :math:`\sum_y s_y (p_y g(v, y) -
 \alpha_y - \beta_y v)`. An end of the outputs clips the best output, and the cost keeps a continuous slope; a price of
-bias is a square of the multipliers. Unknowns are the sums of the multipliers up to each label, of which an interval asks
-three.
+bias is a square of the multipliers. Unknowns are the sums of the multipliers up to each label: an interval asks three.
 """
 
 from __future__ import annotations
