@@ -56,6 +56,7 @@ bench-smoke: $(STAMP)
 	$(RUN)python -m benchmarks closed_form --smoke
 	$(RUN)python -m benchmarks clusters --smoke
 	$(RUN)python -m benchmarks edges --smoke
+	$(RUN)python -m benchmarks exact --smoke
 	$(RUN)python -m benchmarks exactness --smoke
 	$(RUN)python -m benchmarks figures --smoke
 	$(RUN)python -m benchmarks frontier --smoke
