@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from optrand.model import losses
 from optrand.model.kept import content, kept
-from optrand.model.outputs import Grid, Line
+from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual, Solution
 
@@ -84,14 +84,16 @@ def quick_bound(problem: Problem, dual: Dual) -> float:
 
 
 def quick_gap(solution: Solution) -> float:
-    """Relative gap of a solution whose outputs lie on the line and whose bias is not priced, as floats see it.
+    """Relative gap of a solution whose outputs lie on the line or an interval, as floats see it.
 
-    Infinite where its rows or its means are off by more than rounding, or where floats prove nothing. The bound is
-    proven; the loss is that of the randomizer before the last rounding errors are taken out of it.
+    Infinite where its rows, or means that must be, are off by more than rounding, or where floats prove nothing. The
+    bound is proven; the loss is that of the randomizer before the last rounding errors are taken out of it.
     """
     problem, dual, arcs = solution.problem, solution.dual, solution.randomizer.arcs
-    squared = problem.loss == losses.squared and problem.unbiased and isinstance(problem.outputs, Line)
+    squared = problem.loss == losses.squared and not isinstance(problem.outputs, Grid)
     if dual is None or arcs is None or not squared:
+        return math.inf
+    if not problem.outputs.low <= arcs.outputs.min() <= arcs.outputs.max() <= problem.outputs.high:
         return math.inf
     ratio, middle = np.longdouble(math.exp(problem.epsilon)), problem.labels[problem.k // 2]
     masses, outputs = arcs.masses.astype(np.longdouble), (arcs.outputs.astype(np.longdouble) - middle) + arcs.rests
@@ -107,9 +109,13 @@ def quick_gap(solution: Solution) -> float:
 
     width = max(np.ptp(problem.labels), np.ptp(outputs)) or 1.0
     rows, means = mixed(masses), mixed(masses * outputs)
-    if not (abs(rows - 1).max() <= CLOSE and abs(means - labels).max() <= CLOSE * width and (masses >= 0).all()):
+    if not (abs(rows - 1).max() <= CLOSE and (masses >= 0).all()):
         return math.inf
     value = float(prior @ (mixed(masses * outputs**2) - 2 * labels * means + labels**2 * rows)) / 2
+    if not problem.unbiased:
+        value += problem.bias_penalty * float(prior @ (means - labels) ** 2) / 2
+    elif not abs(means - labels).max() <= CLOSE * width:
+        return math.inf
     return (value - quick_bound(problem, dual)) / value if value > 0 else math.inf
 
 
