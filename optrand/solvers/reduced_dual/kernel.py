@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.optimize import isotonic_regression
 
@@ -737,3 +738,47 @@ def mended(arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats) -> tuple[Floa
             potential, _ = solved(arcs, factors, -terms.gaps - gathered(arcs, excess, mass * output), nothing)
             output = output + seen(arcs, excess, potential) / weight
     return mass, output
+
+
+@compiled
+def required(terms: Terms, slopes: Floats, total: float, first: slice, end: slice) -> Floats:
+    """By how much sums ``c`` must grow over intervals, of which one end is a single node, for them not to be cheap."""
+    weight = terms.before[end] - terms.before[first] + terms.excess
+    slope = slopes[end] - slopes[first] + terms.excess * slopes[-1]
+    output = np.minimum(np.maximum(slope / weight, terms.low), terms.high)
+    growth: Floats = (slope - weight * output / 2) * output - terms.excess * total
+    return growth
+
+
+@compiled
+def raised(terms: Terms, slopes: Floats, costs: Floats, total: float) -> Floats:
+    """The least sums ``c``, none below the given ones, at which no interval is too cheap."""
+    costs = costs.copy()
+    for j in range(1, costs.size):
+        costs[j] = max(costs[j], np.max(costs[:j] + required(terms, slopes, total, slice(0, j), slice(j, j + 1))))
+    return costs
+
+
+@compiled
+def lowered(terms: Terms, slopes: Floats, costs: Floats, total: float) -> Floats:
+    """The largest sums ``c``, none above the given ones, at which no interval is too cheap."""
+    costs = costs.copy()
+    k = costs.size - 1
+    for j in range(k - 1, -1, -1):
+        costs[j] = min(costs[j], np.min(costs[j + 1 :] - required(terms, slopes, total, slice(j, j + 1), slice(j + 1, k + 1))))
+    return costs
+
+
+@compiled
+def potentials(terms: Terms, slopes: Floats, costs: Floats, fixed: NDArray[np.bool_]) -> Floats:
+    """Sums ``c`` near some others, and equal to them at fixed nodes, at which no interval is too cheap; ``O(k**2)``.
+
+    Intervals ask that the sum at a node exceed that at another by some number: lower bounds go up the line, upper bounds
+    come down, and the mean of what is least and what is most changed keeps both.
+    """
+    total = costs[-1]
+    least = raised(terms, slopes, np.where(fixed, costs, -np.inf), total)
+    most = lowered(terms, slopes, np.where(fixed, costs, np.inf), total)
+    near = np.where(fixed, costs, np.minimum(np.maximum(costs, least), most))
+    mean: Floats = (raised(terms, slopes, near, total) + lowered(terms, slopes, near, total)) / 2
+    return mean

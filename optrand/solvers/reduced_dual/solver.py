@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,7 +30,6 @@ from optrand.solvers.closed_form import debiased_rr_within
 from optrand.solvers.dual_repair import relative_gap
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.flow.solver import Flow, refuse_close_labels
-from optrand.solvers.reduced_dual.groups import evened
 from optrand.solvers.scales import attainable_loss
 
 if TYPE_CHECKING:
@@ -317,6 +316,7 @@ class Reduced:
         """A claim by one descent, and the number of steps; none where floats gave out."""
         # Loading the compiler takes longer than solving: it waits for the first problem.
         from optrand.solvers.reduced_dual import kernel
+        from optrand.solvers.reduced_dual.groups import Groups
 
         levels = [self.level(rung.floor)]
         while levels[-1].before.size - 1 > rung.fewest:
@@ -348,15 +348,18 @@ class Reduced:
             steps += abs(count)
         if not (np.isfinite(slopes).all() and np.isfinite(costs).all() and np.isfinite(mass).all()):
             return None, steps
-        dual, ratios, enough = self._dual(slopes, costs), mass / slack, 2 * self.problem.k - 2 * self.stretched
+        ratios, enough = mass / slack, 2 * self.problem.k - 2 * self.stretched
         used = ratios > IDLE
         # Some optimum has no more arcs than that; where these are not its arcs, all that look in use are kept.
         few = used & (ratios >= np.partition(ratios, -enough)[-enough]) if used.sum() > enough else used
         for some in (few, used):
             masses, outputs = kernel.mended(arcs, terms, slopes, np.where(some, mass, 0.0))
             randomizer = self._randomizer(arcs, masses, outputs)
-            claim = dual if randomizer.arcs is None or self.problem.unbiased else evened(self.problem, randomizer.arcs, dual)
-            found = Solution(self.problem, randomizer, claim, Stats(repr(rung)))
+            found = Solution(self.problem, randomizer, self._dual(slopes, costs), Stats(repr(rung)))
+            if not self.stretched:
+                there = np.flatnonzero(masses > 0)
+                there = there[np.argsort(outputs[there], kind="stable")]
+                found = _settled(found, Groups(terms, slopes, costs, arcs.first[there], arcs.end[there], outputs[there]), self)
             if some is used or quick_gap(found) <= PROVEN:
                 break
         return found, steps
@@ -392,3 +395,16 @@ class Reduced:
         alpha = prior * self.offsets**2 / 2 - stretch**2 * np.diff(costs)
         alpha -= beta * (problem.labels[0] + self.mean)
         return Dual(total * alpha, total * beta)
+
+
+def _settled(found: Solution, groups: Groups, reduced: Reduced) -> Solution:
+    """The solution with the multipliers that prove most, of those that leave the columns in use at no cost."""
+    best, least = found, quick_gap(found)
+    for costs in groups.candidates():
+        if least <= PROVEN:
+            break
+        other = replace(found, dual=reduced._dual(groups.slopes, costs))
+        gap = quick_gap(other)
+        if gap < least:
+            best, least = other, gap
+    return best
