@@ -585,6 +585,17 @@ def gathered(arcs: Arcs, excess: float, amounts: Floats) -> Floats:
 
 
 @compiled
+def slope_rows(arcs: Arcs, terms: Terms, slopes: Floats, amounts: Floats) -> Floats:
+    """Derivatives by the sums ``b``, where each arc has some amount of its own."""
+    row = terms.gaps + gathered(arcs, terms.excess, amounts)
+    if terms.charges.size:
+        tension = terms.charges * np.diff(slopes)
+        row[1:] += tension
+        row[:-1] -= tension
+    return row
+
+
+@compiled
 def interior_point(
     arcs: Arcs, terms: Terms, gap: float, tolerance: float
 ) -> tuple[Floats, Floats, Floats, Floats, int]:
@@ -594,7 +605,7 @@ def interior_point(
     """
     k, n, excess, unknown = arcs.k, arcs.count, terms.excess, slice(1, arcs.unknown + 1)
     weight = seen(arcs, excess, terms.before)
-    boxed, charged = terms.low > -np.inf or terms.high < np.inf, terms.charges.size > 0
+    boxed = terms.low > -np.inf or terms.high < np.inf
     slopes, costs = np.zeros(k + 1), terms.before / 2
     slack = weight / 2
     mass = 1 / (n * slack)
@@ -618,11 +629,7 @@ def interior_point(
             output = np.minimum(np.maximum(output, terms.low), terms.high)
             off += weight * (best_output - output) ** 2 / 2
             bend = np.where(best_output == output, 1 / weight, 0.0)
-        slope_row = terms.gaps + gathered(arcs, excess, mass * output)
-        if charged:
-            tension = terms.charges * np.diff(slopes)
-            slope_row[1:] += tension
-            slope_row[:-1] -= tension
+        slope_row = slope_rows(arcs, terms, slopes, mass * output)
         cost_row = total_row - gathered(arcs, excess, mass)
         total = np.sum(mass * slack)
         slack_error = np.max(np.abs(off))
@@ -699,23 +706,21 @@ def interior_point(
 
 @compiled
 def mended(arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats) -> tuple[Floats, Floats]:
-    """Masses whose flow is right to rounding, and without bias outputs whose means are: the least changes.
+    """Masses whose flow is right to rounding, and outputs whose means are, or the best ones: the least changes.
 
-    In squares weighted by masses; on an interval, where outputs on an end stay, both at once.
+    In squares weighted by masses; on an interval, where outputs on an end stay, both at once if there is no bias.
     """
     k, excess = arcs.k, terms.excess
+    boxed, charged = terms.low > -np.inf or terms.high < np.inf, terms.charges.size > 0
     weight = seen(arcs, excess, terms.before)
-    output = seen(arcs, excess, slopes) / weight
-    nothing, none = np.zeros(k + 1), np.zeros(mass.size)
-    target = np.zeros(k + 1)
+    output = np.minimum(np.maximum(seen(arcs, excess, slopes) / weight, terms.low), terms.high)
+    bend = 1 / weight
+    nothing, none, target = np.zeros(k + 1), np.zeros(mass.size), np.zeros(k + 1)
     if arcs.unknown == k:
         target[k] = 1.0
-    boxed = terms.low > -np.inf or terms.high < np.inf
-    if boxed:
-        output = np.minimum(np.maximum(output, terms.low), terms.high)
-    if boxed and not terms.charges.size:
+    faint = np.maximum(mass, FAINTEST)
+    if boxed and not charged:
         for _ in range(JOINTLY):
-            faint = np.maximum(mass, FAINTEST)
             bend = np.where((output > terms.low) & (output < terms.high), 1 / weight, 0.0)
             factors = factored(arcs, terms, faint * (output * output + bend), faint * output, faint)
             if not factors.well:
@@ -725,18 +730,20 @@ def mended(arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats) -> tuple[Floa
             turn = seen(arcs, excess, tilt)
             mass = mass * (1 + np.minimum(np.maximum(seen(arcs, excess, potential) + turn * output, -0.5), 0.5))
             output = np.minimum(np.maximum(output + turn * bend, terms.low), terms.high)
+            faint = np.maximum(mass, FAINTEST)
         return mass, output
-    faint = np.maximum(mass, FAINTEST)
-    factors = factored(arcs, terms, faint / weight, none, faint)
+    if boxed:
+        bend = np.where((output > terms.low) & (output < terms.high), bend, 0.0)
+    factors = factored(arcs, terms, faint * bend, none, faint)
     if not factors.well:
         return mass, output
     for _ in range(MENDED):
         _, potential = solved(arcs, factors, nothing, target - gathered(arcs, excess, mass))
         mass = mass * (1 + np.minimum(np.maximum(seen(arcs, excess, potential), -0.5), 0.5))
-    if not terms.charges.size:
-        for _ in range(MENDED):
-            potential, _ = solved(arcs, factors, -terms.gaps - gathered(arcs, excess, mass * output), nothing)
-            output = output + seen(arcs, excess, potential) / weight
+    for _ in range(MENDED):
+        potential, _ = solved(arcs, factors, -slope_rows(arcs, terms, slopes, mass * output), nothing)
+        slopes = slopes + potential
+        output = np.minimum(np.maximum(output + seen(arcs, excess, potential) * bend, terms.low), terms.high)
     return mass, output
 
 

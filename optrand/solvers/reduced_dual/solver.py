@@ -295,10 +295,15 @@ class Reduced:
         return Level(before, gaps, np.zeros(0, np.int64), np.zeros(0))
 
     @cached_property
+    def variance(self) -> float:
+        """Of the labels."""
+        return float(self.problem.prior @ self.offsets**2) / self.total
+
+    @cached_property
     def unit(self) -> float:
-        """The root of twice a loss that is attained; and of the variance, where outputs may be stretched."""
+        """The root of twice a loss that is attained and of the variance."""
         if not self.stretched:
-            return math.sqrt(2 * attainable_loss(self.problem))
+            return math.sqrt(2 * attainable_loss(self.problem) + self.variance)
         before = np.cumsum(self.problem.prior)[:-1] / self.total
         excess = math.expm1(self.problem.epsilon)
         roots = np.sqrt(1 + excess + excess**2 * before * (1 - before))
@@ -307,10 +312,7 @@ class Reduced:
     @cached_property
     def share(self) -> float:
         """Of the square of the unit that is not the variance: about that of the loss in what is minimised."""
-        if not self.stretched:
-            return 1.0
-        variance = float(self.problem.prior @ self.offsets**2) / self.total
-        return max(0.0, 1 - variance / self.unit**2)
+        return max(0.0, 1 - self.variance / self.unit**2)
 
     def solution(self, rung: Rung) -> tuple[Solution | None, int]:
         """A claim by one descent, and the number of steps; none where floats gave out."""
