@@ -705,6 +705,13 @@ def interior_point(
 
 
 @compiled
+def outputs_of(arcs: Arcs, terms: Terms, slopes: Floats) -> Floats:
+    """The best allowed output of each arc."""
+    output = seen(arcs, terms.excess, slopes) / seen(arcs, terms.excess, terms.before)
+    return np.minimum(np.maximum(output, terms.low), terms.high)
+
+
+@compiled
 def mended(arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats) -> tuple[Floats, Floats]:
     """Masses whose flow is right to rounding, and outputs whose means are, or the best ones: the least changes.
 

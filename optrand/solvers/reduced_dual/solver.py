@@ -348,6 +348,11 @@ class Reduced:
                 terms = self.terms(self.finest.before, gaps)
             slopes, costs, mass, slack, count = kernel.interior_point(arcs, terms, gap, EXACT)
             steps += abs(count)
+            if number and terms.charges.size:
+                used = np.flatnonzero(mass > IDLE * slack)
+                output = kernel.outputs_of(arcs, terms, slopes)[used]
+                used = used[np.argsort(output, kind="stable")]
+                costs = next(Groups(terms, slopes, costs, arcs.first[used], arcs.end[used], np.sort(output)).candidates())
         if not (np.isfinite(slopes).all() and np.isfinite(costs).all() and np.isfinite(mass).all()):
             return None, steps
         ratios, enough = mass / slack, 2 * self.problem.k - 2 * self.stretched
