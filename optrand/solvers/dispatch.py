@@ -12,7 +12,6 @@ from optrand.model.problem import Problem
 from optrand.model.solution import Solution
 from optrand.solvers.bins.path import BinPath
 from optrand.solvers.closed_form import ClosedForm
-from optrand.solvers.flow.solver import Flow
 from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.grid.linear_program import LinearProgram
 from optrand.solvers.merging import Merging
@@ -53,10 +52,10 @@ def choose(problem: Problem) -> Solver:
     1. Classification over the labels, or off a grid one label or :func:`~optrand.closed_forms.gap_response` where it is
        optimal: `ClosedForm`.
     2. Outputs on the line or an interval and no care for bias: `BinPath`.
-    3. Squared loss without bias and outputs on the line: `ReducedDual`.
-    4. Outputs on an interval, or at a finite price of bias: `Flow`.
-    5. A grid without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on HiGHS).
-    6. Any other grid: `ColumnGeneration`.
+    3. Squared loss without bias or at a price of it, and outputs on the line or an interval: `ReducedDual`, and behind
+       it `Flow`.
+    4. A grid without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on HiGHS).
+    5. Any other grid: `ColumnGeneration`.
 
     Examples
     --------
@@ -64,7 +63,7 @@ def choose(problem: Problem) -> Solver:
     >>> choose(optrand.classification([0.5, 0.5], 1.0))
     ClosedForm()
     """
-    first: tuple[Solver, ...] = (ClosedForm(), BinPath(), ReducedDual(), Flow())
+    first: tuple[Solver, ...] = (ClosedForm(), BinPath(), ReducedDual())
     for solver in first:
         if solver.accepts(problem):
             return solver

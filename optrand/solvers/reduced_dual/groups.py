@@ -10,8 +10,9 @@ label that the columns from the output :math:`v_i` to :math:`v_j` favour, and no
 .. math:: \max(s_y v - \tfrac12 p_y v^2 : v = v_{i-1}, v_{j+1}) \leq \gamma_y
           \leq \min(s_y v - \tfrac12 p_y v^2 : v = v_i, v_j).
 
-First all labels of a group are put at one share of the way between these. As for bins (:mod:`optrand.solvers.bins.dual`)
-intervals are mended next, then zeros put in order, by turns: most duals prove their bound at once or soon.
+First all labels of a group are put at one share of the way between these. As for bins
+(:mod:`optrand.solvers.bins.dual`) intervals are mended next, then zeros put in order, by turns: most duals prove their
+bound at once or soon.
 """
 
 from __future__ import annotations
@@ -57,6 +58,21 @@ class Groups:
     end: Indices
     outputs: Floats
 
+    @classmethod
+    def of_used(
+        cls,
+        terms: kernel.Terms,
+        slopes: Floats,
+        costs: Floats,
+        arcs: tuple[Indices, Indices, Floats],
+        used: NDArray[np.bool_],
+    ) -> Groups:
+        """Groups of first nodes, end nodes and outputs of arcs in any order, of which some are in use."""
+        at = np.flatnonzero(used)
+        at = at[np.argsort(arcs[2][at], kind="stable")]
+        first, end, outputs = arcs[0][at], arcs[1][at], arcs[2][at]
+        return cls(terms, slopes, costs, first, end, outputs)
+
     def candidates(self) -> Iterator[Floats]:
         """Sums `c` that agree with the given ones at the nodes of the arcs in use."""
         position = self._balanced(self._spread(np.clip(_quotient(self._above, self._sums(self._room)), 0.0, 1.0)))
@@ -83,12 +99,10 @@ class Groups:
     @cached_property
     def _group(self) -> Indices:
         """Number of each label's group."""
-        group: Indices = np.cumsum(self._fixed[:-1]) - 1
-        return group
+        return np.cumsum(self._fixed[:-1]) - 1
 
     def _sums(self, amounts: Floats) -> Floats:
-        sums: Floats = np.bincount(self._group, amounts)
-        return sums
+        return np.bincount(self._group, amounts).astype(np.float64, copy=False)
 
     def _spread(self, amounts: Floats) -> Floats:
         return amounts[self._group]
@@ -104,7 +118,9 @@ class Groups:
 
         def zero_at(arc: Indices) -> Floats:
             output = self.outputs[np.clip(arc, 0, last)]
-            zero: Floats = np.where((arc >= 0) & (arc <= last), (self._slope - self._mass * output / 2) * output, -np.inf)
+            zero: Floats = np.where(
+                (arc >= 0) & (arc <= last), (self._slope - self._mass * output / 2) * output, -np.inf
+            )
             return zero
 
         most = np.minimum(zero_at(start), zero_at(stop))

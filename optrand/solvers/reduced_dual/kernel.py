@@ -55,9 +55,9 @@ class Arcs(NamedTuple):
     ----------
     k : int
         Number of labels; nodes are 0 to k.
-    count : int
+    n : int
         Number of arcs.
-    first, end : (count,) arrays, or (count + k,)
+    first, end : (n,) arrays, or (n + k,)
         Nodes of each arc; then of each label, where biases are charged.
     unknown : int
         Number of nodes whose sums are unknown: k - 1, or k with the last one.
@@ -74,7 +74,7 @@ class Arcs(NamedTuple):
     """
 
     k: int
-    count: int
+    n: int
     first: Indices
     end: Indices
     unknown: int
@@ -466,7 +466,7 @@ def total_seen(
     arcs: Arcs, excess: float, row: int, column: int, amounts: Floats, border: Floats, corner: Floats
 ) -> None:
     """Add what every arc has by the sums of the last node, the last star, to its rows and columns."""
-    k, n = arcs.k, arcs.count
+    k, n = arcs.k, arcs.n
     size, last = border.shape[1], corner.shape[0] - 2
     sums = excess * node_sums(arcs.first[:n], arcs.end[:n], amounts, k + 1)[1:]
     at = 2 * arcs.places[1:]
@@ -485,7 +485,7 @@ def factored(arcs: Arcs, terms: Terms, slopes: Floats, mixed: Floats, costs: Flo
 
     There ``dx = x[end] - x[first] + excess * x[k]``, the last one zero where the sums of the last node are fixed.
     """
-    if arcs.first.size == arcs.count:
+    if arcs.first.size == arcs.n:
         band, border, corner = assembled(arcs, slopes, mixed, costs)
     else:
         none = np.zeros(arcs.k)
@@ -500,6 +500,8 @@ def factored(arcs: Arcs, terms: Terms, slopes: Floats, mixed: Floats, costs: Flo
         total_seen(arcs, terms.excess, 0, 1, mixed, border, corner)
         total_seen(arcs, terms.excess, 1, 0, mixed, border, corner)
         total_seen(arcs, terms.excess, 1, 1, costs, border, corner)
+        for i in range(corner.shape[0]):
+            corner[i, i] *= 1 + RIDGE
     band[:, 0] *= 1 + RIDGE
     well = True
     if band.shape[0]:
@@ -570,7 +572,7 @@ def longest(amounts: Floats, changes: Floats) -> float:
 @compiled
 def seen(arcs: Arcs, excess: float, sums: Floats) -> Floats:
     """What each arc sees of sums over labels up to each node: over its own, and of the total."""
-    n = arcs.count
+    n = arcs.n
     amounts: Floats = sums[arcs.end[:n]] - sums[arcs.first[:n]] + excess * sums[arcs.k]
     return amounts
 
@@ -578,7 +580,7 @@ def seen(arcs: Arcs, excess: float, sums: Floats) -> Floats:
 @compiled
 def gathered(arcs: Arcs, excess: float, amounts: Floats) -> Floats:
     """Transpose of :func:`seen`."""
-    n = arcs.count
+    n = arcs.n
     sums = node_sums(arcs.first[:n], arcs.end[:n], amounts, arcs.k + 1)
     sums[arcs.k] += excess * np.sum(amounts)
     return sums
@@ -603,7 +605,7 @@ def interior_point(
 
     Products sum to `gap` at the end, and equations hold to `tolerance`.
     """
-    k, n, excess, unknown = arcs.k, arcs.count, terms.excess, slice(1, arcs.unknown + 1)
+    k, n, excess, unknown = arcs.k, arcs.n, terms.excess, slice(1, arcs.unknown + 1)
     weight = seen(arcs, excess, terms.before)
     boxed = terms.low > -np.inf or terms.high < np.inf
     slopes, costs = np.zeros(k + 1), terms.before / 2
@@ -708,7 +710,8 @@ def interior_point(
 def outputs_of(arcs: Arcs, terms: Terms, slopes: Floats) -> Floats:
     """The best allowed output of each arc."""
     output = seen(arcs, terms.excess, slopes) / seen(arcs, terms.excess, terms.before)
-    return np.minimum(np.maximum(output, terms.low), terms.high)
+    best: Floats = np.minimum(np.maximum(output, terms.low), terms.high)
+    return best
 
 
 @compiled
@@ -720,8 +723,7 @@ def mended(arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats) -> tuple[Floa
     k, excess = arcs.k, terms.excess
     boxed, charged = terms.low > -np.inf or terms.high < np.inf, terms.charges.size > 0
     weight = seen(arcs, excess, terms.before)
-    output = np.minimum(np.maximum(seen(arcs, excess, slopes) / weight, terms.low), terms.high)
-    bend = 1 / weight
+    output, bend = outputs_of(arcs, terms, slopes), 1 / weight
     nothing, none, target = np.zeros(k + 1), np.zeros(mass.size), np.zeros(k + 1)
     if arcs.unknown == k:
         target[k] = 1.0
@@ -779,7 +781,9 @@ def lowered(terms: Terms, slopes: Floats, costs: Floats, total: float) -> Floats
     costs = costs.copy()
     k = costs.size - 1
     for j in range(k - 1, -1, -1):
-        costs[j] = min(costs[j], np.min(costs[j + 1 :] - required(terms, slopes, total, slice(j, j + 1), slice(j + 1, k + 1))))
+        costs[j] = min(
+            costs[j], np.min(costs[j + 1 :] - required(terms, slopes, total, slice(j, j + 1), slice(j + 1, k + 1)))
+        )
     return costs
 
 
@@ -787,8 +791,8 @@ def lowered(terms: Terms, slopes: Floats, costs: Floats, total: float) -> Floats
 def potentials(terms: Terms, slopes: Floats, costs: Floats, fixed: NDArray[np.bool_]) -> Floats:
     """Sums ``c`` near some others, and equal to them at fixed nodes, at which no interval is too cheap; ``O(k**2)``.
 
-    Intervals ask that the sum at a node exceed that at another by some number: lower bounds go up the line, upper bounds
-    come down, and the mean of what is least and what is most changed keeps both.
+    Intervals ask that the sum at a node exceed that at another by some number: lower bounds go up the line, upper
+    bounds come down, and the mean of what is raised and what is lowered keeps both.
     """
     total = costs[-1]
     least = raised(terms, slopes, np.where(fixed, costs, -np.inf), total)

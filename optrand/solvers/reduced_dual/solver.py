@@ -34,6 +34,7 @@ from optrand.solvers.scales import attainable_loss
 
 if TYPE_CHECKING:
     from optrand.solvers.reduced_dual import kernel
+    from optrand.solvers.reduced_dual.groups import Groups
 
 __all__ = ["ReducedDual"]
 
@@ -314,18 +315,23 @@ class Reduced:
         """Of the square of the unit that is not the variance: about that of the loss in what is minimised."""
         return max(0.0, 1 - self.variance / self.unit**2)
 
-    def solution(self, rung: Rung) -> tuple[Solution | None, int]:
-        """A claim by one descent, and the number of steps; none where floats gave out."""
-        # Loading the compiler takes longer than solving: it waits for the first problem.
-        from optrand.solvers.reduced_dual import kernel
-        from optrand.solvers.reduced_dual.groups import Groups
-
+    def _levels(self, rung: Rung) -> list[Level]:
+        """All levels, the finest first."""
         levels = [self.level(rung.floor)]
         while levels[-1].before.size - 1 > rung.fewest:
             coarser = levels[-1].coarser
             if coarser.before.size > SHRUNK * levels[-1].before.size:
                 break
             levels.append(coarser)
+        return levels
+
+    def solution(self, rung: Rung) -> tuple[Solution | None, int]:
+        """A claim by one descent, and the number of steps; none where floats gave out."""
+        # Loading the compiler takes longer than solving: it waits for the first problem.
+        from optrand.solvers.reduced_dual import kernel
+        from optrand.solvers.reduced_dual.groups import Groups
+
+        levels = self._levels(rung)
         steps, slopes, costs = 0, np.zeros(0), np.zeros(0)
         for number in range(len(levels) - 1, -1, -1):
             before, gaps, *_ = levels[number]
@@ -341,20 +347,28 @@ class Reduced:
             if not self.stretched:
                 places[k], stars = k - 1, stars + 1
             arcs = kernel.arcs_of(low, high, places, stars, terms.charges.size > 0)
-            if arcs.banded * arcs.width**2 > WORK[0] + WORK[1] * k:
+            border = 0 if self.stretched else 2 * stars
+            if arcs.banded * (arcs.width + border) ** 2 > WORK[0] + WORK[1] * k:
                 raise _TooWide
-            gap = min(1e-4, rung.firm / k**2) if number else max(LEAST, rung.gap * self.share)
             if not number:
-                terms = self.terms(self.finest.before, gaps)
-            slopes, costs, mass, slack, count = kernel.interior_point(arcs, terms, gap, EXACT)
+                break
+            slopes, costs, mass, slack, count = kernel.interior_point(arcs, terms, min(1e-4, rung.firm / k**2), EXACT)
             steps += abs(count)
-            if number and terms.charges.size:
-                used = np.flatnonzero(mass > IDLE * slack)
-                output = kernel.outputs_of(arcs, terms, slopes)[used]
-                used = used[np.argsort(output, kind="stable")]
-                costs = next(Groups(terms, slopes, costs, arcs.first[used], arcs.end[used], np.sort(output)).candidates())
+            if terms.charges.size:
+                outputs = kernel.outputs_of(arcs, terms, slopes)
+                groups = Groups.of_used(terms, slopes, costs, (arcs.first, arcs.end, outputs), mass > IDLE * slack)
+                costs = next(groups.candidates())
+        found, count = self._solved(arcs, self.terms(self.finest.before, gaps), max(LEAST, rung.gap * self.share))
+        return found, steps + count
+
+    def _solved(self, arcs: kernel.Arcs, terms: kernel.Terms, gap: float) -> tuple[Solution | None, int]:
+        """A claim by some arcs, and the number of steps; none where floats gave out."""
+        from optrand.solvers.reduced_dual import kernel
+        from optrand.solvers.reduced_dual.groups import Groups
+
+        slopes, costs, mass, slack, count = kernel.interior_point(arcs, terms, gap, EXACT)
         if not (np.isfinite(slopes).all() and np.isfinite(costs).all() and np.isfinite(mass).all()):
-            return None, steps
+            return None, abs(count)
         ratios, enough = mass / slack, 2 * self.problem.k - 2 * self.stretched
         used = ratios > IDLE
         # Some optimum has no more arcs than that; where these are not its arcs, all that look in use are kept.
@@ -362,14 +376,13 @@ class Reduced:
         for some in (few, used):
             masses, outputs = kernel.mended(arcs, terms, slopes, np.where(some, mass, 0.0))
             randomizer = self._randomizer(arcs, masses, outputs)
-            found = Solution(self.problem, randomizer, self._dual(slopes, costs), Stats(repr(rung)))
+            found = Solution(self.problem, randomizer, self._dual(slopes, costs), Stats(type(self).__name__))
             if not self.stretched:
-                there = np.flatnonzero(masses > 0)
-                there = there[np.argsort(outputs[there], kind="stable")]
-                found = _settled(found, Groups(terms, slopes, costs, arcs.first[there], arcs.end[there], outputs[there]), self)
+                groups = Groups.of_used(terms, slopes, costs, (arcs.first, arcs.end, outputs), masses > 0)
+                found = self._settled(found, groups)
             if some is used or quick_gap(found) <= PROVEN:
                 break
-        return found, steps
+        return found, abs(count)
 
     def _randomizer(self, arcs: kernel.Arcs, mass: Floats, outputs: Floats) -> Randomizer:
         """The masses as probabilities, and the outputs in the unit of the labels."""
@@ -403,15 +416,16 @@ class Reduced:
         alpha -= beta * (problem.labels[0] + self.mean)
         return Dual(total * alpha, total * beta)
 
-
-def _settled(found: Solution, groups: Groups, reduced: Reduced) -> Solution:
-    """The solution with the multipliers that prove most, of those that leave the columns in use at no cost."""
-    best, least = found, quick_gap(found)
-    for costs in groups.candidates():
-        if least <= PROVEN:
-            break
-        other = replace(found, dual=reduced._dual(groups.slopes, costs))
-        gap = quick_gap(other)
-        if gap < least:
-            best, least = other, gap
-    return best
+    def _settled(self, found: Solution, groups: Groups) -> Solution:
+        """The solution with those multipliers of the groups that prove most."""
+        best, least = found, quick_gap(found)
+        if not least < math.inf:
+            return found
+        for costs in groups.candidates():
+            if least <= PROVEN:
+                break
+            other = replace(found, dual=self._dual(groups.slopes, costs))
+            gap = quick_gap(other)
+            if gap < least:
+                best, least = other, gap
+        return best
