@@ -328,7 +328,9 @@ def test_mended_groups_leave_no_interval_too_cheap(low):
 
 
 def test_groups_prove_what_the_middle_of_all_multipliers_does_not():
-    problem = optrand.regression(np.arange(53.0), prior_of("smooth", 53, None), 1.0, bias_penalty=0.1)
+    problem = optrand.regression(
+        np.arange(53.0), prior_of("smooth", 53, np.random.default_rng(0)), 1.0, bias_penalty=0.1
+    )
     solution = ReducedDual()(problem)
     assert solution.stats.status == "solved"
     assert solution.randomizer.n < 20
