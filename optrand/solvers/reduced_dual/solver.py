@@ -1,10 +1,11 @@
 r"""Squared loss on the line or an interval, by a reduced dual, level by level.
 
-Without bias and ends, shifting and stretching the line of outputs maps dual-feasible points to such points, so the total
-of all labels' terms can be fixed (:mod:`optrand.solvers.reduced_dual.kernel`); from a point of value :math:`W` the best
-stretch gives the bound :math:`(W^2 - \operatorname{Var} Y) / 2`. Elsewhere the total is unknown. With sums that are piecewise linear in the prior between every second
-node, a problem is one of half as many labels, whose feasible points stay feasible; its path of cheapest intervals
-points at the arcs of the next level. Labels that are heavy, or far from their neighbours, are not merged.
+Without bias and ends, shifting and stretching the line of outputs maps dual-feasible points to such points, so the
+total of all labels' terms can be fixed (:mod:`optrand.solvers.reduced_dual.kernel`); from a point of value :math:`W`
+the best stretch gives the bound :math:`(W^2 - \operatorname{Var} Y) / 2`. Elsewhere the total is unknown. With sums
+that are piecewise linear in the prior between every second node, a problem is one of half as many labels, whose
+feasible points stay feasible; its path of cheapest intervals points at the arcs of the next level. Labels that are
+heavy, or far from their neighbours, are not merged.
 """
 
 from __future__ import annotations
