@@ -295,6 +295,13 @@ def test_biases_are_those_that_the_multipliers_pay_for():
     np.testing.assert_allclose(solution.dual.beta, -2.0 * problem.prior * solution.randomizer.biases, atol=1e-9)
 
 
+def test_an_end_that_leaves_no_mass_is_left_to_the_flow(monkeypatch):
+    problem = next(kinds(12, "rough", 1.0))
+    monkeypatch.setattr(kernel, "mended", lambda arcs, terms, slopes, mass: (0 * mass, 0 * mass))
+    assert ReducedDual()(problem).stats.status != "solved"
+    assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
+
+
 def test_outputs_on_an_end_are_on_it():
     labels = np.arange(12.0)
     low, high = optrand.unbiased_range(labels, 1.0)

@@ -376,6 +376,8 @@ class Reduced:
         few = used & (ratios >= np.partition(ratios, -enough)[-enough]) if used.sum() > enough else used
         for some in (few, used):
             masses, outputs = kernel.mended(arcs, terms, slopes, np.where(some, mass, 0.0))
+            if not (masses > 0).any():
+                return None, abs(count)
             randomizer = self._randomizer(arcs, masses, outputs)
             found = Solution(self.problem, randomizer, self._dual(slopes, costs), Stats(type(self).__name__))
             if not self.stretched:
