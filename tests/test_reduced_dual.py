@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -297,7 +298,7 @@ def test_biases_are_those_that_the_multipliers_pay_for():
 
 def test_an_end_that_leaves_no_mass_is_left_to_the_flow(monkeypatch):
     problem = next(kinds(12, "rough", 1.0))
-    monkeypatch.setattr(kernel, "mended", lambda arcs, terms, slopes, mass: (0 * mass, 0 * mass))
+    monkeypatch.setattr(kernel, "mended", lambda *given: (0 * given[-1], 0 * given[-1]))
     assert ReducedDual()(problem).stats.status != "solved"
     assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
 
@@ -402,3 +403,33 @@ def test_a_broken_numba_is_named_and_done_without(tmp_path):
     found = run(PYTHONPATH=paths)
     assert found.stdout.split()[0] == "False"
     assert "numba is installed but broken (no LLVM)" in found.stderr
+
+
+def test_a_time_limit_that_has_passed_leaves_a_gap_and_a_bit_with_its_bound():
+    problem = optrand.unbiased_regression(np.arange(40), np.full(40, 1 / 40), 1.5)
+    early = optrand.solve(problem, ReducedDual(time_limit=0.0))
+    proof = optrand.certify(early)
+    assert (early.stats.status, proof.findings) == ("time limit", ())
+    assert early.value == optrand.closed_forms.gap_response(problem.labels, problem.prior, 1.5).value
+    best = optrand.certify(optrand.solve(problem, ReducedDual(time_limit=600.0))).require(1e-9)
+    assert proof.lower <= best.upper < best.lower * 1.1 < proof.upper * 1.1
+    assert optrand.solve(problem, ReducedDual(time_limit=600.0)).stats.status == "solved"
+
+
+def test_a_time_limit_within_the_ladder_leaves_the_best_so_far(monkeypatch):
+    """Time is over after the first rung, whose answer is not yet good enough for a gap that no rung can reach."""
+    problem = optrand.unbiased_regression(np.arange(40), np.full(40, 1 / 40), 1.5)
+    descent, calls = Reduced.solution, []
+
+    def first_only(self, rung, *, end):
+        calls.append(rung)
+        if len(calls) > 1:
+            return descent(self, rung, end=end)
+        found = descent(self, rung)
+        time.sleep(max(0.0, end - time.perf_counter()))
+        return found
+
+    monkeypatch.setattr(Reduced, "solution", first_only)
+    found = ReducedDual(gap=-1.0, time_limit=0.1)(problem)
+    assert (len(calls), found.stats.status) == (2, "time limit")
+    assert optrand.certify(found).gap < 1e-9
