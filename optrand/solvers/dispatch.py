@@ -14,7 +14,6 @@ from optrand.model.problem import Problem
 from optrand.model.solution import Solution
 from optrand.solvers.bins.path import BinPath
 from optrand.solvers.closed_form import ClosedForm
-from optrand.solvers.flow.solver import Flow
 from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.grid.linear_program import LinearProgram
 from optrand.solvers.long_numbers.solver import LongNumbers
@@ -60,10 +59,10 @@ def choose(problem: Problem) -> Solver:
        optimal: `ClosedForm`.
     2. Outputs on the line or an interval and no care for bias: `BinPath`.
     3. Squared loss, a price on bias or none allowed, a few labels, and an epsilon of 20 or more: `LongNumbers`.
-    4. Squared loss without bias and outputs on the line: `ReducedDual`.
-    5. Outputs on an interval, or at a finite price of bias: `Flow`.
-    6. A grid without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on HiGHS).
-    7. Any other grid: `ColumnGeneration`.
+    4. Squared loss without bias or at a price of it, and outputs on the line or an interval: `ReducedDual`, and behind
+       it `Flow`.
+    5. A grid without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on HiGHS).
+    6. Any other grid: `ColumnGeneration`.
 
     Examples
     --------
@@ -72,7 +71,7 @@ def choose(problem: Problem) -> Solver:
     ClosedForm()
     """
     large: tuple[Solver, ...] = (LongNumbers(),) if problem.epsilon >= LARGE else ()
-    first: tuple[Solver, ...] = (ClosedForm(), BinPath(), *large, ReducedDual(), Flow())
+    first: tuple[Solver, ...] = (ClosedForm(), BinPath(), *large, ReducedDual())
     for solver in first:
         if solver.accepts(problem):
             return solver
