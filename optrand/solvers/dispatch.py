@@ -30,6 +30,9 @@ USEFUL_GAP = 1.0
 PROVEN = 1e-9
 """Relative gap, proven in floats, with which an answer needs no exact certificate before it is returned."""
 
+AIM = 1e-10
+"""Relative gap above which an answer for few labels is looked for in long numbers."""
+
 LARGE = 20.0
 """From this epsilon on floats rarely have digits to spare."""
 
@@ -91,7 +94,7 @@ def solve(problem: Problem, solver: Solver | None = None) -> Solution:
         :mod:`optrand.solvers.translation` measures labels far from zero from one of them,
         :mod:`optrand.solvers.merging` makes one label of those beyond an end of the outputs, and
         :mod:`optrand.solvers.presolve` takes those of no consequence out. Where the default's answer for few labels is
-        not proven to 1e-9, `LongNumbers` is asked as well.
+        not proven to 1e-10, `LongNumbers` is asked as well.
 
     Returns
     -------
@@ -158,7 +161,7 @@ def _proven(problem: Problem) -> Solution:
     except SolverFailed:
         return long_numbers(problem)
     least = _gap(found)
-    if least > PROVEN:
+    if least > AIM:
         with suppress(SolverFailed):
             longer = long_numbers(problem)
             if not least <= _gap(longer):
@@ -169,7 +172,7 @@ def _proven(problem: Problem) -> Solution:
 def _gap(solution: Solution) -> float:
     """Proven relative gap; infinite for a solution that is not feasible."""
     gap = quick_gap(solution)
-    if gap <= PROVEN:
+    if gap <= AIM:
         return gap
     proof = certify(solution)
     return math.inf if proof.findings else proof.gap
