@@ -413,7 +413,7 @@ class LabelJob(Job):
         """The prior, and where it came from in words."""
         paid = bought or self.paid_prior
         if paid is not None:
-            words = "estimated privately, smoothed under its known noise"
+            words = "estimated privately"
             if bought is None:
                 words += f" in an earlier run, epsilon {paid.split.prior!r} spent then"
             if paid.estimate.uniform:
