@@ -63,8 +63,9 @@ def mixture(first: Mechanism, second: Mechanism, weight: float) -> Mechanism:
     order = np.argsort(outputs, kind="stable")
     distinct, places = np.unique(outputs[order], return_inverse=True)
     masses = np.array([mass * factor for _, arcs, factor in parts for mass in arcs.masses.tolist()], dtype=object)
-    ends = (np.concatenate([getattr(arcs, name) for _, arcs, _ in parts])[order] for name in ("first", "last"))
-    mixed = IntegerArcs(first.arcs.k, *ends, places, masses[order])
+    starts = np.concatenate([arcs.first for _, arcs, _ in parts])[order]
+    ends = np.concatenate([arcs.last for _, arcs, _ in parts])[order]
+    mixed = IntegerArcs(first.arcs.k, starts, ends, places, masses[order])
     return Mechanism(first.problem, first.dual, distinct, mixed, first.ratio)
 
 
