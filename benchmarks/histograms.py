@@ -49,13 +49,13 @@ def populations(k: int) -> Iterator[tuple[str, Floats]]:
     >>> [name for name, _ in populations(5)]
     ['weeks', 'one label', 'both ends', 'zipf', 'mostly empty', 'uniform', 'geometric']
     """
-    rng, places = np.random.default_rng(SEED), np.arange(k)
+    rng, places = np.random.default_rng(SEED), np.arange(float(k))
     shares: dict[str, Floats] = {
         "weeks": weeks(k),
-        "one label": (places == k // 3) + 0.0,
-        "both ends": np.isin(places, (0, k - 1)) + 0.0,
+        "one label": (places == k // 3).astype(np.float64),
+        "both ends": np.isin(places, (0, k - 1)).astype(np.float64),
         "zipf": rng.permutation((1.0 + places) ** -1.5),
-        "mostly empty": np.where(rng.random(k) < 0.1, rng.random(k), 0.0) + (places == min(3, k - 1)),
+        "mostly empty": np.where(rng.random(k) < 0.1, rng.random(k), 1.0 * (places == min(3, k - 1))),
         "uniform": np.ones(k),
         "geometric": np.exp(-places / 2),
     }
@@ -96,7 +96,7 @@ def released(epsilon: float, releases: int) -> dict[str, Any]:
     true = np.bincount(labels.astype(int), minlength=LABELS) / labels.size
     root, answered, deviations, responses, multiples, errors = np.sqrt(labels.size), 0, [0.0], [0.0], [0.0], [0.0]
     for seed in range(releases):
-        release = LabelJob(labels=np.arange(LABELS), epsilon=epsilon).run(labels, source=SeededEntropy(seed))
+        release = LabelJob(labels=np.arange(float(LABELS)), epsilon=epsilon).run(labels, source=SeededEntropy(seed))
         fit = release.conditioning
         try:
             found = histogram(release.values, release.mechanism)

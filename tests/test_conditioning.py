@@ -147,6 +147,8 @@ def test_what_cannot_be_estimated_is_said_before_anything_is_drawn():
         with pytest.raises(Stop):
             job.run([0, 1, 2, 3] * 20, warn=stop)
     assert all(words.startswith("no histogram, no loss of a label") for words in said)
-    assert LabelJob(labels=np.arange(4), epsilon=1.0).run([0, 3] * 20, warn=stop).summary.histograms.startswith(
-        "histogram and losses"
+    assert (
+        LabelJob(labels=np.arange(4), epsilon=1.0)
+        .run([0, 3] * 20, warn=stop)
+        .summary.histograms.startswith("histogram and losses")
     )

@@ -13,9 +13,10 @@ import optrand
 from optrand.base import strict_json
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.release import job as job_module
+from optrand.release.circumstances import Circumstances, TableFile
 from optrand.release.job import BaselineJob, LabelJob
 from optrand.release.named import named_randomizer
-from optrand.release.record import FORMAT, Circumstances, ReleaseRecord, TableFile, load_release, sha256_of
+from optrand.release.record import FORMAT, ReleaseRecord, load_release, sha256_of
 from optrand.release.table import read_table
 from optrand.release.table_job import TableJob, mechanism_path, record_path
 from optrand.sampling.entropy import SeededEntropy
@@ -75,7 +76,7 @@ def test_a_record_is_written_as_it_is_read(released, tmp_path):
         record.save(copy)
 
 
-def test_neighbouring_tables_with_one_noisy_histogram_have_records_equal_but_for_the_table(tmp_path, monkeypatch):
+def test_neighbouring_tables_with_one_noisy_histogram_have_records_equal_but_for_the_table(monkeypatch):
     """Everything but the digest of the noisy table is a function of what was paid for, and of public numbers."""
     fixed = EstimatedPrior((90, 70, 40), 0.05)
     monkeypatch.setattr(job_module, "private_prior", lambda *_, **__: fixed)

@@ -433,7 +433,12 @@ def test_a_table_is_released_with_its_mechanism_beside_it(table, tmp_path):
     noisy = read_table(output, "y").labels
     assert summary.rows == noisy.size == 200
     assert set(noisy) <= set(mechanism.outputs)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "out.csv", "out.csv.mechanism.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "in.csv",
+        "out.csv",
+        "out.csv.mechanism.json",
+        "out.csv.release.json",
+    ]
     with table.open(newline="") as before, output.open(newline="") as after:
         pairs = list(zip(csv.reader(before), csv.reader(after), strict=True))
     assert pairs[0][0] == pairs[0][1]

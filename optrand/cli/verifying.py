@@ -12,7 +12,7 @@ from optrand.base.numerals import shown_above, shown_below, shown_spent
 from optrand.cli.options import read_gap
 from optrand.cli.questions import holds_record, read_mechanism
 from optrand.cli.reporting import progress, reported, show, told_gap
-from optrand.errors import InvalidInput
+from optrand.errors import InvalidFile, InvalidInput
 
 if TYPE_CHECKING:
     from optrand.certificates.certificate import Certificate
@@ -65,6 +65,7 @@ def verify(
 def _verify_record(path: Path, table: Path | None) -> Path:
     """Check the record of a release and its table, and say what it states; path of its randomizer, verified too."""
     from optrand.release.record import load_release, sha256_of
+    from optrand.release.table import read_column
 
     record = load_release(path)
     _ = record.drawn
@@ -81,6 +82,9 @@ def _verify_record(path: Path, table: Path | None) -> Path:
         if not table.is_file():
             raise InvalidInput(f"{table} is not there: expected the released table")
         record.verify_table(table)
+        column, stated = record.circumstances.column, record.table
+        if column is not None and stated is not None and read_column(table, column).numbers.size != stated.rows:
+            raise InvalidFile(f"{table} has another number of rows than the record states, {stated.rows}")
         facts["table"] = f"{table}, SHA-256 {sha256_of(table)}"
     show(facts)
     return path.parent / record.randomizers[0].name

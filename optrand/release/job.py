@@ -256,6 +256,8 @@ class Job(ABC):
 class LabelJob(Job):
     """The options of a release; :meth:`run` does it.
 
+    A prior that is estimated is smoothed (:func:`~optrand.sampling.smoothing.smoothed_prior`): no label has prior 0.
+
     Parameters
     ----------
     labels : (k,) array

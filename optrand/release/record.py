@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import uuid
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,71 +21,18 @@ from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.mechanism import Mechanism, load
 from optrand.mechanism.released import Released
 from optrand.release import record_format
+from optrand.release.circumstances import Circumstances, RandomizerFile, TableFile
 from optrand.release.estimates import Estimates
 from optrand.release.job import Release
 from optrand.release.randomizer_file import holds_noise, load_randomizer
 from optrand.sampling.priors import BudgetSplit
 
-__all__ = ["RECORD", "Circumstances", "RandomizerFile", "ReleaseRecord", "TableFile", "load_release", "sha256_of"]
+__all__ = ["RECORD", "ReleaseRecord", "load_release", "sha256_of"]
 
 RECORD = ".release.json"
 """Ending of the file beside a table."""
 
 FORMAT = "optrand.release"
-
-
-@dataclass(frozen=True)
-class TableFile:
-    """The released table: its name in the folder of the record, SHA-256 and number of rows."""
-
-    name: str
-    sha256: str
-    rows: int
-
-
-@dataclass(frozen=True)
-class RandomizerFile:
-    """A saved randomizer: its path from the folder of the record, SHA-256, and the group whose labels it drew."""
-
-    name: str
-    sha256: str
-    group: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Circumstances:
-    """What a release knows of itself beyond its labels: all of it public.
-
-    Attributes
-    ----------
-    release : str
-        UUID of the release, in hexadecimal.
-    dataset, column : str, optional
-    task : str
-        ``"regression"`` or ``"classification"``.
-    classes : tuple of str, int or bool, optional
-        Names of the classes that the labels 0, 1, ... stand for.
-    entropy : str
-        ``"system"``, or ``"keyed"``: noise is a keyed pseudo-random function of the record's id.
-    nulls : str
-        What was done with missing labels: ``"refuse"``, ``"drop"``, ``"pass"`` or ``"class"``.
-    id_column : str, optional
-    groups : tuple of str
-        Columns by which the table was partitioned.
-    ledger : bool
-        Whether a ledger holds what was spent.
-    """
-
-    release: str = field(default_factory=lambda: uuid.uuid4().hex)
-    dataset: str | None = None
-    column: str | None = None
-    task: str = "regression"
-    classes: tuple[str | int | bool, ...] | None = None
-    entropy: str = "system"
-    nulls: str = "refuse"
-    id_column: str | None = None
-    groups: tuple[str, ...] = ()
-    ledger: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +103,16 @@ class ReleaseRecord(Released):
 
     def __post_init__(self) -> None:
         """Check that all fields fit together."""
-        record_format.check(self)
+        around = self.circumstances
+        record_format.check_budget(self.epsilon, self.delta, self.parts, paid=self.noisy_counts is not None)
+        record_format.check_labels(
+            self.rows,
+            self.labels,
+            {"noisy counts": self.noisy_counts, "classes": around.classes, "errors of counts": self.estimates.counts},
+        )
+        record_format.check_circumstances(around)
+        record_format.check_estimates(self.estimates)
+        record_format.check_files(self.rows, self.table, self.randomizers, more=around.nulls == "pass")
 
     @classmethod
     def of(
@@ -248,7 +203,7 @@ class ReleaseRecord(Released):
 
     def to_bytes(self) -> bytes:
         """Content of the file, one field a line."""
-        return record_format.written(strict_json.sealed(record_format.document(self), kind=FORMAT))
+        return record_format.written(strict_json.sealed(record_format.document(vars(self)), kind=FORMAT))
 
 
 def load_release(path: str | os.PathLike[str]) -> ReleaseRecord:

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from optrand.base import strict_json
 from optrand.base.strict_json import Document, fields, integer, integers, number, numbers
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.errors import InvalidFile, InvalidInput
+from optrand.release.circumstances import Circumstances, RandomizerFile, TableFile
+from optrand.release.estimates import Estimates
+from optrand.sampling.priors import BudgetSplit
 
-if TYPE_CHECKING:
-    from optrand.release.estimates import Estimates
-    from optrand.release.record import Circumstances, ReleaseRecord
-
-__all__ = ["FIELDS", "check", "document", "read", "written"]
+__all__ = [
+    "FIELDS",
+    "check_budget",
+    "check_circumstances",
+    "check_estimates",
+    "check_files",
+    "check_labels",
+    "document",
+    "read",
+    "written",
+]
 
 FIELDS = (
     "epsilon",
@@ -46,44 +55,32 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _UUID = re.compile(r"[0-9a-f]{32}")
 
 
-def check(record: ReleaseRecord) -> None:
-    """Refuse a record whose fields do not fit together."""
-    _check_budget(record)
-    _check_labels(record)
-    _check_circumstances(record.circumstances)
-    _check_estimates(record.estimates)
-    _check_files(record)
-
-
-def _check_budget(record: ReleaseRecord) -> None:
-    parts = record.parts
+def check_budget(epsilon: float, delta: float, parts: BudgetSplit, *, paid: bool) -> None:
+    """Refuse a total that is not the sum of its parts, or a part for a prior that nobody `paid` for."""
     checked_epsilon(parts.labels, "the labels' part")
     if not 0 <= parts.prior < math.inf:
         raise InvalidInput(f"the prior's part is {parts.prior:g}, expected at least 0")
-    if record.epsilon != parts.total:
-        raise InvalidInput(f"the total is {record.epsilon!r}, which is not the sum of its parts, rounded up")
-    if not 0 <= record.delta < 1:
-        raise InvalidInput(f"delta is {record.delta:g}, expected a probability below 1")
-    if (record.noisy_counts is None) != (parts.prior == 0):
+    if epsilon != parts.total:
+        raise InvalidInput(f"the total is {epsilon!r}, which is not the sum of its parts, rounded up")
+    if not 0 <= delta < 1:
+        raise InvalidInput(f"delta is {delta:g}, expected a probability below 1")
+    if paid != (parts.prior > 0):
         raise InvalidInput("a noisy histogram belongs to a record exactly where a part was spent on the prior")
 
 
-def _check_labels(record: ReleaseRecord) -> None:
-    if record.rows < 1:
-        raise InvalidInput(f"the record counts {record.rows} row(s), expected at least one")
-    k = len(record.labels)
-    if k < 1 or any(not low < high for low, high in pairwise(record.labels)):
+def check_labels(rows: int, labels: Sequence[float], one_each: Mapping[str, Sequence[object] | None]) -> None:
+    """Refuse labels that do not increase, and sequences without one entry for each of them."""
+    if rows < 1:
+        raise InvalidInput(f"the record counts {rows} row(s), expected at least one")
+    if not labels or any(not low < high for low, high in pairwise(labels)):
         raise InvalidInput("the declared labels do not strictly increase")
-    for name, found in (
-        ("noisy counts", record.noisy_counts),
-        ("classes", record.circumstances.classes),
-        ("errors of counts", record.estimates.counts),
-    ):
-        if found is not None and len(found) != k:
-            raise InvalidInput(f"there are {len(found)} {name} for {k} labels")
+    for name, found in one_each.items():
+        if found is not None and len(found) != len(labels):
+            raise InvalidInput(f"there are {len(found)} {name} for {len(labels)} labels")
 
 
-def _check_circumstances(around: Circumstances) -> None:
+def check_circumstances(around: Circumstances) -> None:
+    """Refuse words that mean nothing."""
     for name, value, known in (
         ("task", around.task, TASKS),
         ("entropy", around.entropy, ENTROPY),
@@ -95,7 +92,8 @@ def _check_circumstances(around: Circumstances) -> None:
         raise InvalidInput("the release is no UUID: expected 32 hexadecimal digits")
 
 
-def _check_estimates(found: Estimates) -> None:
+def check_estimates(found: Estimates) -> None:
+    """Refuse errors that are none, or of counts that cannot be estimated."""
     errors = [found.label, found.mean or 0.0, found.multiple or 0.0, *(found.counts or ())]
     if not all(0 <= error < math.inf for error in errors):
         raise InvalidInput("a standard deviation is negative or no number")
@@ -103,34 +101,32 @@ def _check_estimates(found: Estimates) -> None:
         raise InvalidInput("there are errors of counts, and no histogram to be estimated")
 
 
-def _check_files(record: ReleaseRecord) -> None:
-    named = [(one.name, one.sha256) for one in record.randomizers]
-    if record.table is not None:
-        named.append((record.table.name, record.table.sha256))
-        # A label that is missing is passed through as one more row.
-        if record.table.rows != record.rows and not (
-            record.circumstances.nulls == "pass" and record.table.rows > record.rows
-        ):
-            raise InvalidInput(f"the table has {record.table.rows} rows and {record.rows} were drawn")
+def check_files(rows: int, table: TableFile | None, randomizers: Sequence[RandomizerFile], *, more: bool) -> None:
+    """Refuse names that lead out of the folder, and a table of other than `rows` rows; it may have `more` if asked."""
+    named = [(one.name, one.sha256) for one in randomizers]
+    if table is not None:
+        named.append((table.name, table.sha256))
+        if table.rows < rows or (table.rows > rows and not more):
+            raise InvalidInput(f"the table has {table.rows} rows and {rows} were drawn")
     for name, digest in named:
         path = PurePosixPath(name)
-        if not name or path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name or str(path) == ".":
+        if not path.name or path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name:
             raise InvalidInput("the name of a file leads out of the folder of the record")
         if not _SHA256.fullmatch(digest):
             raise InvalidInput(f"the SHA-256 of {name[:80]!r} is not 64 hexadecimal digits")
 
 
-def document(record: ReleaseRecord) -> Document:
-    """Content of a record, ready to be sealed."""
-    found = {name: getattr(record, name) for name in FIELDS}
+def document(values: Mapping[str, Any]) -> Document:
+    """Content of a record, ready to be sealed, from the values of its fields."""
+    found = {name: values[name] for name in FIELDS}
     for name in ("parts", "estimates", "circumstances", "table"):
         found[name] = None if found[name] is None else asdict(found[name])
-    found["randomizers"] = [asdict(one) for one in record.randomizers]
-    found["rows"] = str(record.rows)
+    found["randomizers"] = [asdict(one) for one in found["randomizers"]]
+    found["rows"] = str(found["rows"])
     if found["table"] is not None:
-        found["table"]["rows"] = str(record.table.rows if record.table else 0)
-    if record.noisy_counts is not None:
-        found["noisy_counts"] = [str(count) for count in record.noisy_counts]
+        found["table"]["rows"] = str(found["table"]["rows"])
+    if found["noisy_counts"] is not None:
+        found["noisy_counts"] = [str(count) for count in found["noisy_counts"]]
     return found
 
 

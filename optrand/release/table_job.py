@@ -8,18 +8,12 @@ from pathlib import Path
 
 from optrand.base.files import check_target, new_file
 from optrand.errors import InvalidInput
+from optrand.release.circumstances import Circumstances, RandomizerFile, TableFile
 from optrand.release.diagnosis import Diagnosis
 from optrand.release.job import Job, ProgressCallback, Release, Summary, no_progress
 from optrand.release.paid_prior import PaidPrior
 from optrand.release.randomizer_file import MECHANISM, NOISE
-from optrand.release.record import (
-    RECORD,
-    Circumstances,
-    RandomizerFile,
-    ReleaseRecord,
-    TableFile,
-    sha256_of,
-)
+from optrand.release.record import RECORD, ReleaseRecord, sha256_of
 from optrand.release.table import read_column, read_table, suffix_of
 from optrand.release.table_base import Table
 from optrand.sampling.entropy import EntropySource
@@ -148,11 +142,12 @@ class TableJob:
     def _check_targets(self, path: Path, output: Path) -> None:
         """Refuse what could not be written, or would stand beside files of another release."""
         beside, kept = self.beside(output), paid_prior_path(output)
-        for written in (output, beside, record_path(output)):
+        for written in (output, beside):
             check_target(written, path, overwrite=self.overwrite)
         for stale in {mechanism_path(output), randomizer_path(output)} - {beside}:
             if stale.exists() or stale.is_symlink():
                 raise InvalidInput(f"{stale} exists and would speak for labels that it did not draw: move it away")
+        check_target(record_path(output), path, overwrite=self.overwrite)
         if self.job.buys_a_prior and (kept.exists() or kept.is_symlink()):
             raise InvalidInput(
                 f"{kept} exists, a prior that an earlier run has paid for: go on from it (--paid-prior {kept}), or "
