@@ -155,7 +155,8 @@ def test_the_record_states_the_total_wherever_it_is_read(here):
         assert "is not the table of this release" in result.stderr
 
 
-def test_only_a_record_knows_its_table(here):
+@pytest.mark.usefixtures("here")
+def test_only_a_record_knows_its_table():
     assert randomized().exit_code == 0
     for arguments in (
         ("verify", "out.csv.mechanism.json", "--table", "out.csv"),
@@ -166,7 +167,8 @@ def test_only_a_record_knows_its_table(here):
         assert run(*arguments).exit_code == WRONG_INPUT
 
 
-def test_what_cannot_be_estimated_is_noted_and_its_record_says_so(here):
+@pytest.mark.usefixtures("here")
+def test_what_cannot_be_estimated_is_noted_and_its_record_says_so():
     result = randomized("--randomizer", "discrete-laplace")
     assert result.exit_code == 0, result.stderr
     assert result.stderr.startswith("note: no histogram, no loss of a label: additive noise has no table")

@@ -352,9 +352,9 @@ class LabelJob(Job):
                 keep(bought)
             prior, words = self._prior(bought)
             tell("solving")
-            best = tabulate(solve(replace(question, prior=prior)))
+            mechanism = tabulate(solve(replace(question, prior=prior)))
             # A public prior may have zeros on purpose: its optimum is what was asked for.
-            fit = Conditioning(best) if self.public_prior is not None else conditioned(best)
+            fit = Conditioning(mechanism) if self.public_prior is not None else conditioned(mechanism)
             mechanism = fit.mechanism
             tell("proving")
             proof = certify(mechanism).require(gap=math.inf)

@@ -59,7 +59,7 @@ def smoothed_prior(estimate: EstimatedPrior, rows: int) -> Floats:
     Notes
     -----
     *Clipping loses nothing.* For :math:`x \leq 0` the likelihood of ``c`` is :math:`a^{c - x} = a^{-x} a^c`, that of
-    :math:`x = 0` but for a factor without ``c``; and likewise above ``rows``. ``docs/mathematics.md``, section 15, has
+    :math:`x = 0` but for a factor without ``c``; and likewise above ``rows``. ``docs/mathematics.md``, section 17, has
     the sums over a bin. Cost ``O(k log(rows))`` a round.
 
     Examples
