@@ -19,8 +19,10 @@ import pytest
 
 from benchmarks import (
     closed_form,
+    edges,
     exactness,
     frontier,
+    hard_problems,
     histograms,
     labels,
     libqif,
@@ -337,6 +339,20 @@ def test_priors_that_fade_away_are_proven_at_every_price_of_bias(runs):
         assert row["gap"] <= thin_tails.CLOSED, row
     assert len(thin_tails.classes()) == 4 * 3 * 6 * 4
     assert not thin_tails.closed(thin_tails.unanswered("poisson", "line", 1.0, 1.0))
+
+
+def test_edges_are_proven_or_refused(runs):
+    rows = rows_of("edges", runs)
+    named = [row for row in rows if "edge" in row]
+    assert {row["edge"] for row in named} == {edge.name for edge in edges.ROWS if edge.small}
+    assert [row["edge"] for row in named if row["refused"]] == ["interval too narrow by 1e-6"]
+    assert all(row["gap"] <= edges.CLOSED for row in named if not row["refused"])
+    swept = [row for row in rows if "edge" not in row]
+    assert {row["place"] for row in swept} == set(hard_problems.PLACES)
+    assert {row["epsilon"] for row in swept} == {x for some in hard_problems.EPSILONS.values() for x in some}
+    late = edges.unanswered(0) | {"refused": True, "seconds": 2 * edges.AT_ONCE}
+    assert not edges.passed(late)
+    assert not edges.passed(edges.unanswered(0))
 
 
 def test_a_gap_and_a_bit_are_proven_or_beaten(runs):
