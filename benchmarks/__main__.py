@@ -24,6 +24,7 @@ BENCHMARKS = {
     "exactness": Benchmark("benchmarks.exactness", "1,000 random flow mechanisms: private, unbiased, proven, by class"),
     "figures": Benchmark("benchmarks.figures", "every picture, from certified mechanisms"),
     "frontier": Benchmark("benchmarks.frontier", "bias against variance, from randomized response on bins to no bias"),
+    "histograms": Benchmark("benchmarks.histograms", "default releases: cost of a prior without zeros, and histograms"),
     "labels": Benchmark("benchmarks.labels", "time and peak memory against the number of labels, 11 to 100,001"),
     "libqif": Benchmark("benchmarks.libqif", "the one public library that computes optimal randomizers, certified"),
     "lp1": Benchmark("benchmarks.lp1", "RRWithPrior against the linear programs LP1 and LP2: certified gaps and times"),

@@ -23,6 +23,7 @@ from benchmarks import (
     exactness,
     frontier,
     hard_problems,
+    histograms,
     labels,
     libqif,
     lp1,
@@ -368,6 +369,16 @@ def test_a_gap_and_a_bit_are_proven_or_beaten(runs):
     held = closed_form.judged("any", replace(problem, epsilon=0.5))
     assert held["holds"]
     assert held["right"]
+
+
+def test_smoothing_costs_little_and_every_default_release_answers(runs):
+    rows = rows_of("histograms", runs)
+    made = [row for row in rows if "releases" in row]
+    paid = [row for row in rows if "population" in row]
+    assert {row["population"] for row in paid} == {name for name, _ in histograms.populations(11)}
+    assert all(row["mean cost"] <= histograms.LARGEST_COST for row in paid)
+    assert all(row["answer"] == row["releases"] for row in made)
+    assert all(1 < row["largest multiple"] < 3 for row in made)
 
 
 def test_the_best_vectors_are_proven_and_no_rival_is_below_them(runs):
