@@ -55,6 +55,7 @@ bench-smoke: $(STAMP)
 	$(RUN)python -m benchmarks bins --smoke
 	$(RUN)python -m benchmarks closed_form --smoke
 	$(RUN)python -m benchmarks clusters --smoke
+	$(RUN)python -m benchmarks exact --smoke
 	$(RUN)python -m benchmarks exactness --smoke
 	$(RUN)python -m benchmarks figures --smoke
 	$(RUN)python -m benchmarks frontier --smoke

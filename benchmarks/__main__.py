@@ -19,6 +19,7 @@ BENCHMARKS = {
     "bins": Benchmark("benchmarks.bins", "randomized response on bins against the cubic dynamic program and an LP"),
     "closed_form": Benchmark("benchmarks.closed_form", "a gap and a bit: where it is optimal, and a million labels"),
     "clusters": Benchmark("benchmarks.clusters", "what cluster mechanisms really spend, beside what is printed"),
+    "exact": Benchmark("benchmarks.exact_optima", "optima in rationals: gap 0 on grids, below 1e-30 on the line"),
     "exactness": Benchmark("benchmarks.exactness", "1,000 random flow mechanisms: private, unbiased, proven, by class"),
     "figures": Benchmark("benchmarks.figures", "every picture, from certified mechanisms"),
     "frontier": Benchmark("benchmarks.frontier", "bias against variance, from randomized response on bins to no bias"),

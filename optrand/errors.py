@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
+    "AlreadySpent",
     "Infeasible",
     "InputChanged",
     "Interrupted",
@@ -18,6 +19,8 @@ __all__ = [
     "MissingExtra",
     "NotCertified",
     "OptrandError",
+    "OutOfTime",
+    "OverBudget",
     "SolverFailed",
     "SomeFailed",
     "SpentNote",
@@ -37,7 +40,7 @@ class Infeasible(InvalidInput):
 
 
 class InputChanged(InvalidInput):
-    """A table of private labels is not, or no longer, the one that a release is about."""
+    """A table, or what was made of it, is not what a release began with."""
 
 
 class Interrupted(OptrandError):
@@ -54,12 +57,34 @@ class Interrupted(OptrandError):
         self.released = released
 
 
+class AlreadySpent(OptrandError):
+    """A release of labels that were released before, and nobody said that they may be again.
+
+    Attributes
+    ----------
+    spent : Spent or None
+        What their releases have cost so far.
+    """
+
+    def __init__(self, message: str, *, spent: Any = None) -> None:
+        super().__init__(message)
+        self.spent = spent
+
+
+class OverBudget(OptrandError):
+    """A release that would cost more than a stated budget has left."""
+
+
 class InvalidFile(OptrandError, ValueError):
     """A saved mechanism that is damaged, unknown, or does not keep its promise."""
 
 
 class SolverFailed(OptrandError, RuntimeError):
     """A backend ended without an answer that could be read."""
+
+
+class OutOfTime(OptrandError, TimeoutError):
+    """A time limit has passed before there was a certified answer."""
 
 
 class MissingExtra(OptrandError, ImportError):

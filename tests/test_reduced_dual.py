@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -277,3 +278,33 @@ def test_a_broken_numba_is_named_and_done_without(tmp_path):
     found = run(PYTHONPATH=paths)
     assert found.stdout.split()[0] == "False"
     assert "numba is installed but broken (no LLVM)" in found.stderr
+
+
+def test_a_time_limit_that_has_passed_leaves_a_gap_and_a_bit_with_its_bound():
+    problem = optrand.unbiased_regression(np.arange(40), np.full(40, 1 / 40), 1.5)
+    early = optrand.solve(problem, ReducedDual(time_limit=0.0))
+    proof = optrand.certify(early)
+    assert (early.stats.status, proof.findings) == ("time limit", ())
+    assert early.value == optrand.closed_forms.gap_response(problem.labels, problem.prior, 1.5).value
+    best = optrand.certify(optrand.solve(problem, ReducedDual(time_limit=600.0))).require(1e-9)
+    assert proof.lower <= best.upper < best.lower * 1.1 < proof.upper * 1.1
+    assert optrand.solve(problem, ReducedDual(time_limit=600.0)).stats.status == "solved"
+
+
+def test_a_time_limit_within_the_ladder_leaves_the_best_so_far(monkeypatch):
+    """Time is over after the first rung, whose answer is not yet good enough for a gap that no rung can reach."""
+    problem = optrand.unbiased_regression(np.arange(40), np.full(40, 1 / 40), 1.5)
+    descent, calls = Reduced.solution, []
+
+    def first_only(self, rung, *, end):
+        calls.append(rung)
+        if len(calls) > 1:
+            return descent(self, rung, end=end)
+        found = descent(self, rung)
+        time.sleep(max(0.0, end - time.perf_counter()))
+        return found
+
+    monkeypatch.setattr(Reduced, "solution", first_only)
+    found = ReducedDual(gap=-1.0, time_limit=0.1)(problem)
+    assert (len(calls), found.stats.status) == (2, "time limit")
+    assert optrand.certify(found).gap < 1e-9

@@ -780,9 +780,9 @@ def test_what_is_not_yet_released_is_readable_by_its_owner_alone(tmp_path):
 
 def test_a_request_to_terminate_leaves_the_prior_and_says_so(table, tmp_path):
     script = (
-        "import os, signal, sys\n"
+        "import os, signal, sys, time\n"
         "from optrand.release.streams import csv_files\n"
-        "csv_files.CsvSink.write = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM) or signal.pause()\n"
+        "csv_files.CsvSink.write = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM) or time.sleep(1)\n"
         "from optrand.cli import main\n"
         f"sys.argv = ['optrand', 'randomize', {str(table)!r}, {str(tmp_path / 'out.csv')!r},"
         " '--label', 'y', '--labels', '0:4', '--epsilon', '1']\n"

@@ -1,4 +1,4 @@
-"""The command line: solve, verify, randomize, sweep, plot, gallery, report, theory.
+"""The command line: solve, verify, randomize, sweep, plot, gallery, report, theory, ledger.
 
 What went wrong is one line on the standard error and an exit code; never a traceback, which could show a private label.
 """
@@ -13,6 +13,7 @@ import typer
 
 from optrand.cli import commands, sweeping
 from optrand.cli.gallery import gallery
+from optrand.cli.ledger import ledger
 from optrand.cli.report import report
 from optrand.cli.reporting import EXIT_CODES, FAILED, UNVERIFIED, WRONG_INPUT
 from optrand.cli.theory import theory
@@ -38,7 +39,7 @@ _ABOUT_MECHANISMS = (
     gallery,
     report,
 )
-for _command in (*_ABOUT_MECHANISMS, theory):
+for _command in (*_ABOUT_MECHANISMS, theory, ledger):
     app.command(epilog=EXIT_CODES)(_command)
 
 

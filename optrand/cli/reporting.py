@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from optrand.base.numerals import shown_above
-from optrand.errors import InvalidFile, InvalidInput, NotCertified, OptrandError, SpentNote
+from optrand.errors import AlreadySpent, InvalidFile, InvalidInput, NotCertified, OptrandError, OverBudget, SpentNote
 
 if TYPE_CHECKING:
     from optrand.release.declared import PublicPrior
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EXIT_CODES",
     "FAILED",
+    "SPENT",
     "UNVERIFIED",
     "WRONG_INPUT",
     "progress",
@@ -36,16 +37,17 @@ __all__ = [
     "told_gap",
 ]
 
-FAILED, WRONG_INPUT, UNVERIFIED = 1, 2, 3
+FAILED, WRONG_INPUT, UNVERIFIED, SPENT = 1, 2, 3, 5
 
 EXIT_CODES = """\b
 Exit codes:
   0  done
   1  an error of the run, such as a full disk
   2  wrong usage or input; nothing was written
-  3  verification failed: not private, not unbiased, or no proof good enough"""
+  3  verification failed: not private, not unbiased, or no proof good enough
+  5  the ledger refuses: already released, or over the budget; nothing was drawn"""
 
-CODES = {(InvalidFile, NotCertified): UNVERIFIED, (InvalidInput,): WRONG_INPUT}
+CODES = {(InvalidFile, NotCertified): UNVERIFIED, (InvalidInput,): WRONG_INPUT, (AlreadySpent, OverBudget): SPENT}
 """Exit codes of our own errors; of all others it is :data:`FAILED`."""
 
 Command = TypeVar("Command", bound=Callable[..., None])

@@ -27,7 +27,7 @@ from optrand.solvers.flow.interior_point import used
 from optrand.solvers.flow.levels import descended, growing
 from optrand.solvers.flow.program import FlowProgram
 
-__all__ = ["CLOSEST", "ArcSolver", "Flow", "refuse_close_labels"]
+__all__ = ["CLOSEST", "OUT_OF_TIME", "ArcSolver", "Flow", "refuse_close_labels"]
 
 FEWEST = 32
 """Up to so many labels all intervals are arcs."""

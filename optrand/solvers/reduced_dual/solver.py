@@ -10,8 +10,10 @@ points at the arcs of the next level. Labels that are heavy, or far from their n
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,7 +31,7 @@ from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.closed_form import debiased_rr_within
 from optrand.solvers.dual_repair import relative_gap
 from optrand.solvers.failures import GuardedSolver
-from optrand.solvers.flow.solver import Flow, refuse_close_labels
+from optrand.solvers.flow.solver import OUT_OF_TIME, Flow, refuse_close_labels
 
 if TYPE_CHECKING:
     from optrand.solvers.reduced_dual import kernel
@@ -105,6 +107,9 @@ class ReducedDual(GuardedSolver):
         Relative gap, proven in floats, at which an answer is taken; the best one otherwise.
     flow : Flow
         What is asked where the last rung falls short by more.
+    time_limit : float
+        Seconds, looked at between levels. When they have passed, the answer is the best one so far, or
+        :func:`optrand.closed_forms.gap_response` with its bound, and its status is "time limit".
 
     Notes
     -----
@@ -122,6 +127,7 @@ class ReducedDual(GuardedSolver):
 
     gap: float = 1e-10
     flow: Flow = field(default_factory=Flow)
+    time_limit: float = math.inf
 
     refusal = "ReducedDual() takes squared loss without bias, outputs on the line, and at least two labels"
 
@@ -139,14 +145,15 @@ class ReducedDual(GuardedSolver):
         response = debiased_rr_within(problem)
         if response:
             return response
+        end = time.perf_counter() + self.time_limit
         reduced = Reduced(problem)
         best, least, steps = None, math.inf, 0
         for rung in LADDER:
             try:
-                found, count = reduced.solution(rung)
+                found, count = reduced.solution(rung, end=end)
             except np.linalg.LinAlgError:
                 continue
-            except _TooWide:
+            except (_TooWide, _OutOfTime):
                 break
             steps += count
             gap = math.inf if found is None else self._gap(found)
@@ -154,15 +161,18 @@ class ReducedDual(GuardedSolver):
                 best, least = found, gap
             if least <= self.gap:
                 break
+        left = end - time.perf_counter()
+        flow = replace(self.flow, time_limit=min(self.flow.time_limit, left))
         if best is None:
-            return self.flow(problem)
+            return flow(problem)
         if least > ENOUGH:
             # An answer that is proven less well is better than none.
             with suppress(SolverFailed):
-                flow = self.flow(problem)
-                if not least <= self._gap(flow):
-                    return flow
-        return Solution(problem, best.randomizer, best.dual, Stats(repr(self), iterations=steps, status="solved"))
+                other = flow(problem)
+                if not least <= self._gap(other):
+                    return other
+        status = OUT_OF_TIME if left <= 0 and least > self.gap else "solved"
+        return Solution(problem, best.randomizer, best.dual, Stats(repr(self), iterations=steps, status=status))
 
     def _gap(self, solution: Solution) -> float:
         """The proven gap in floats, or, where they do not tell, by the exact bound."""
@@ -173,8 +183,20 @@ class ReducedDual(GuardedSolver):
         return gap
 
 
+class _OutOfTime(Exception):
+    """The limit has passed within a descent."""
+
+
 class _TooWide(Exception):
     """A band that costs more than the flow; wider descents have wider ones."""
+
+
+def _before(end: float, numbers: Iterable[int]) -> Iterator[int]:
+    """Some numbers, as long as there is time."""
+    for number in numbers:
+        if time.perf_counter() >= end:
+            raise _OutOfTime
+        yield number
 
 
 class Level(NamedTuple):
@@ -274,8 +296,11 @@ class Reduced:
         variance = float(self.problem.prior @ self.offsets**2) / self.total
         return max(0.0, 1 - variance / self.unit**2)
 
-    def solution(self, rung: Rung) -> tuple[Solution | None, int]:
-        """A claim by one descent, and the number of steps; none where floats gave out."""
+    def solution(self, rung: Rung, *, end: float = math.inf) -> tuple[Solution | None, int]:
+        """A claim by one descent, and the number of steps; none where floats gave out.
+
+        No level is begun after the time `end`, as of :func:`time.perf_counter`.
+        """
         # Loading the compiler takes longer than solving: it waits for the first problem.
         from optrand.solvers.reduced_dual import kernel
 
@@ -287,7 +312,7 @@ class Reduced:
             levels.append(coarser)
         excess = 1 / math.expm1(self.problem.epsilon)
         steps, slopes, costs = 0, np.zeros(0), np.zeros(0)
-        for number in range(len(levels) - 1, -1, -1):
+        for number in _before(end, range(len(levels) - 1, -1, -1)):
             before, gaps, *_ = levels[number]
             k = before.size - 1
             if number == len(levels) - 1:
