@@ -40,7 +40,7 @@ class Infeasible(InvalidInput):
 
 
 class InputChanged(InvalidInput):
-    """A table, or what was made of it, is not, or no longer, the one that a release is about."""
+    """A table, or what was made of it, is not what a release began with."""
 
 
 class Interrupted(OptrandError):

@@ -219,3 +219,17 @@ def test_an_output_that_is_no_class_counts():
     alone = lower_bound(own, dual)
     assert 0 <= alone - Fraction(quick_bound(own, dual)) < 1e-12
     assert alone > exact
+
+
+@pytest.mark.parametrize("penalty", [0.3, 30.0, np.inf])
+def test_gaps_at_a_price_of_bias_and_in_an_interval_are_those_of_the_certificate(penalty):
+    labels, prior = np.arange(9.0), np.arange(1.0, 10.0) / 45
+    low, high = optrand.unbiased_range(labels, 1.0)
+    box = optrand.Interval(low - 1, high + 1)
+    solution = optrand.solve(optrand.regression(labels, prior, 1.0, bias_penalty=penalty, outputs=box))
+    assert abs(quick_gap(solution) - optrand.certify(solution).gap) < 1e-11
+    worse = replace(solution, dual=optrand.Dual(solution.dual.alpha - 0.01, solution.dual.beta))
+    assert quick_gap(worse) == pytest.approx(optrand.certify(worse).gap, rel=1e-9)
+    outputs = solution.randomizer.outputs
+    narrow = replace(solution.problem, outputs=optrand.Interval(low - 1, float(outputs.max()) - 1e-9))
+    assert quick_gap(replace(solution, problem=narrow)) == np.inf

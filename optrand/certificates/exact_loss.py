@@ -23,6 +23,7 @@ from optrand.mechanism.completion import Completion
 from optrand.mechanism.exact_means import with_exact_means
 from optrand.mechanism.flow_tabulation import exact_flow
 from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.tabulation import tabulate
 from optrand.model import losses
 from optrand.model.arcs import IntegerArcs
 from optrand.model.exact_columns import ExactColumns, charged, deviations
@@ -31,6 +32,9 @@ from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 
 __all__ = ["of_each_label", "of_mechanism", "of_randomizer"]
+
+NEGLIGIBLE = Fraction(1, 10**11)
+"""Share of the loss that a repair of a table may cost before that of its columns is tried."""
 
 
 def of_mechanism(problem: Problem, mechanism: Mechanism) -> Fraction | None:
@@ -52,7 +56,7 @@ def of_mechanism(problem: Problem, mechanism: Mechanism) -> Fraction | None:
 def of_randomizer(problem: Problem, randomizer: Randomizer) -> Fraction | None:
     """Objective at the repair of a randomizer in floats that is feasible within rounding; None where there is none."""
     if randomizer.arcs is None:
-        return _Table.of_floats(problem, randomizer).completed(problem)
+        return _of_table(problem, randomizer)
     flow = _flow_of(problem, randomizer)
     if flow is None:
         return None
@@ -61,6 +65,20 @@ def of_randomizer(problem: Problem, randomizer: Randomizer) -> Fraction | None:
     outputs, integers = flow.in_floats()
     expected = _expected(problem, outputs, integers, flow.ratio)
     return expected / integers.total(flow.ratio) + _charge(problem, flow.biases)
+
+
+def _of_table(problem: Problem, randomizer: Randomizer) -> Fraction | None:
+    """Objective at the repair of a table in floats: of the whole table, or of its columns where that costs less."""
+    completed = _Table.of_floats(problem, randomizer).completed(problem)
+    claimed = problem.sign * problem.value(randomizer)
+    if completed is not None and completed - Fraction(claimed) <= NEGLIGIBLE * abs(Fraction(claimed)):
+        return completed
+    try:
+        mechanism = tabulate(problem, randomizer)
+    except (Infeasible, NotCertified):
+        return completed
+    expected = of_mechanism(problem, mechanism)
+    return min((loss for loss in (completed, expected) if loss is not None), default=None)
 
 
 def of_each_label(problem: Problem, answer: Randomizer | Mechanism) -> list[Fraction] | None:

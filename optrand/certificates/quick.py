@@ -28,7 +28,7 @@ from optrand.certificates.quick_losses import bins_loss
 from optrand.model import losses
 from optrand.model.arcs import Arcs
 from optrand.model.kept import content, kept
-from optrand.model.outputs import Grid, Line
+from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual, Solution
 
@@ -82,10 +82,11 @@ def quick_bound(problem: Problem, dual: Dual) -> float:
 
 
 def quick_gap(solution: Solution) -> float:
-    """Relative gap of a solution without bias on the line, on bins where bias is free, or of classification, in floats.
+    """Relative gap of squared loss off grids, of bins where bias is free, or of classification, in floats.
 
-    Infinite where its rows, its means or its ratio are off by more than rounding, or where floats prove nothing. The
-    bound is proven; the loss is that of the randomizer before the last rounding errors are taken out of it, rounded up.
+    Infinite where its rows, its means where they must be right, or its ratio are off by more than rounding, or where
+    floats prove nothing. The bound is proven; the loss is that of the randomizer before the last rounding errors are
+    taken out of it, rounded up.
     """
     problem, dual = solution.problem, solution.dual
     if dual is None:
@@ -107,13 +108,15 @@ def _value(solution: Solution) -> float:
         return quick_classes.table_loss(problem, solution.randomizer, CLOSE)
     if arcs is None or isinstance(problem.outputs, Grid):
         return math.inf
-    if problem.loss == losses.squared and problem.unbiased and isinstance(problem.outputs, Line):
-        return _unbiased_loss(problem, arcs)
-    return math.inf if problem.bias_penalty else bins_loss(problem, arcs, CLOSE)
+    if not problem.bias_penalty:
+        return bins_loss(problem, arcs, CLOSE)
+    return _squared_loss(problem, arcs) if problem.loss == losses.squared else math.inf
 
 
-def _unbiased_loss(problem: Problem, arcs: Arcs) -> float:
-    """Squared loss of arcs without bias."""
+def _squared_loss(problem: Problem, arcs: Arcs) -> float:
+    """Squared loss of arcs without bias, or at a price of it."""
+    if not problem.outputs.low <= arcs.outputs.min() <= arcs.outputs.max() <= problem.outputs.high:
+        return math.inf
     ratio, middle = np.longdouble(math.exp(problem.epsilon)), problem.labels[problem.k // 2]
     masses, outputs = arcs.masses.astype(np.longdouble), (arcs.outputs.astype(np.longdouble) - middle) + arcs.rests
     labels, prior = problem.labels.astype(np.longdouble) - middle, problem.prior.astype(np.longdouble)
@@ -128,9 +131,13 @@ def _unbiased_loss(problem: Problem, arcs: Arcs) -> float:
 
     width = max(np.ptp(problem.labels), np.ptp(outputs)) or 1.0
     rows, means = mixed(masses), mixed(masses * outputs)
-    if not (abs(rows - 1).max() <= CLOSE and abs(means - labels).max() <= CLOSE * width and (masses >= 0).all()):
+    if not (abs(rows - 1).max() <= CLOSE and (masses >= 0).all()):
         return math.inf
     value = float(prior @ (mixed(masses * outputs**2) - 2 * labels * means + labels**2 * rows)) / 2
+    if not problem.unbiased:
+        value += problem.bias_penalty * float(prior @ (means - labels) ** 2) / 2
+    elif not abs(means - labels).max() <= CLOSE * width:
+        return math.inf
     return value if value > 0 else math.inf
 
 

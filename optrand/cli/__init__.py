@@ -1,4 +1,4 @@
-"""The command line: solve, verify, randomize, sweep, plot, gallery, report, theory, ledger.
+"""The command line: solve, verify, randomize, estimate, sweep, plot, gallery, report, theory, ledger.
 
 What went wrong is one line on the standard error and an exit code; never a traceback, which could show a private label.
 """
@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from optrand.cli import commands, sweeping
+from optrand.cli.estimating import estimate
 from optrand.cli.gallery import gallery
 from optrand.cli.ledger import ledger
 from optrand.cli.report import report
@@ -34,6 +35,7 @@ _ABOUT_MECHANISMS = (
     commands.solve,
     verify,
     commands.randomize,
+    estimate,
     sweeping.sweep,
     commands.plot,
     gallery,

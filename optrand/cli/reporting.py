@@ -21,6 +21,7 @@ from optrand.errors import AlreadySpent, InvalidFile, InvalidInput, NotCertified
 if TYPE_CHECKING:
     from optrand.release.declared import PublicPrior
     from optrand.release.diagnosis import Diagnosis
+    from optrand.release.record import ReleaseRecord
 
 __all__ = [
     "EXIT_CODES",
@@ -33,6 +34,7 @@ __all__ = [
     "show",
     "tell_diagnosis",
     "tell_prior",
+    "tell_total",
     "tell_warning",
     "told_gap",
 ]
@@ -125,6 +127,12 @@ def tell_prior(path: Path, prior: PublicPrior) -> None:
     typer.echo(f"note: {path} is taken as public; if it was computed from private labels, use `optrand randomize`")
     if prior.absent:
         typer.echo(f"note: {prior.absent} label(s) are not in {path}: their prior is 0")
+
+
+def tell_total(record: ReleaseRecord | None) -> None:
+    """Say what the release of a record has spent in all."""
+    if record is not None:
+        typer.echo(f"total epsilon  {record.epsilon!r}: prior {record.parts.prior!r}, labels {record.parts.labels!r}")
 
 
 def tell_diagnosis(found: Diagnosis, declared: int) -> None:

@@ -33,12 +33,14 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import Line, in_words
 from optrand.model.problem import Problem, regression
+from optrand.release.conditioning import Conditioning, conditioned
 from optrand.release.declared import DeclaredOutputs, PublicPrior, allowed_outputs
 from optrand.release.diagnosis import Diagnosis, Readings, declared_places
 from optrand.release.paid_prior import PaidPrior
 from optrand.release.randomizer_file import KINDS, MECHANISM, NOISE, finite_moments, save_randomizer
 from optrand.sampling.entropy import EntropySource, SystemEntropy
 from optrand.sampling.priors import BudgetSplit, private_prior, split_at, split_budget
+from optrand.sampling.smoothing import smoothed_prior
 from optrand.solvers import Flow, solve
 from optrand.solvers.flow.solver import CLOSEST
 
@@ -91,6 +93,8 @@ class Summary:
         frequent as any other*), without any penalty on bias; nothing is said of the true labels.
     private : bool
         False where a seeded source drew the noise: then the table must not be released.
+    histograms : str
+        Whether the histogram of the labels can be estimated, and how well, in words.
     copied : tuple of str
         Other columns of the released table, which were copied as they are.
     """
@@ -109,6 +113,7 @@ class Summary:
     realised_epsilon: float
     noisy_label_loss: float
     private: bool
+    histograms: str
     copied: tuple[str, ...] = ()
 
 
@@ -118,35 +123,24 @@ class Plan:
 
     Attributes
     ----------
-    randomizer : Mechanism or Additive
-    summary : Summary
-    bought : PaidPrior or None
-        The prior, if this run has paid for one.
-    """
-
-    randomizer: Mechanism | Additive
-    summary: Summary
-    bought: PaidPrior | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Release:
-    """Noisy labels, the randomizer that drew them, and what may be told about both.
-
-    Attributes
-    ----------
-    values : array
-        Of the shape of the labels that went in.
     labels : (k,) array
         The declared set.
     randomizer : Mechanism or Additive
     summary : Summary
+    prior : PaidPrior, optional
+        The noisy histogram of this release, or of the earlier run that paid for it.
+    conditioning : Conditioning, optional
+        How well the histogram of the labels can be estimated; None of additive noise.
+    bought : bool
+        Whether this run has paid for the prior.
     """
 
-    values: Floats = field(repr=False)
-    labels: Floats = field(repr=False)
+    labels: Floats
     randomizer: Mechanism | Additive
     summary: Summary
+    prior: PaidPrior | None = field(default=None, repr=False)
+    conditioning: Conditioning | None = field(default=None, repr=False)
+    bought: bool = False
 
     @property
     def mechanism(self) -> Mechanism:
@@ -164,6 +158,19 @@ class Release:
     def save(self, path: Path, *, overwrite: bool = False) -> None:
         """Write the randomizer, whole or not at all."""
         save_randomizer(self.randomizer, path, labels=self.labels, overwrite=overwrite)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Release(Plan):
+    """Noisy labels, the randomizer that drew them, and what may be told about both.
+
+    Attributes
+    ----------
+    values : array
+        Of the shape of the labels that went in.
+    """
+
+    values: Floats = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -206,6 +213,7 @@ class Job(ABC):
         source: EntropySource | None = None,
         announce: ProgressCallback | None = None,
         keep: Keep | None = None,
+        warn: ProgressCallback | None = None,
     ) -> Release:
         """Replace every label.
 
@@ -220,6 +228,8 @@ class Job(ABC):
         keep : callable, optional
             Given the prior as soon as it is paid for. Should anything fail later, a job with it as `paid_prior` does
             not pay again. Never called by a job that needs no prior.
+        warn : callable, optional
+            Told, before any label is drawn, what cannot be estimated from the release; what it raises stops the job.
 
         Raises
         ------
@@ -242,16 +252,16 @@ class Job(ABC):
         given = np.asarray(values)
         places = declared_places(checked_values(given.ravel(), "the labels"), self.labels, clip=self.clip)
         counts = np.bincount(places, minlength=self.labels.size)
-        plan = self.plan(counts, source=entropy, announce=tell, keep=keep)
+        plan = self.plan(counts, source=entropy, announce=tell, keep=keep, warn=warn)
         try:
             tell("drawing labels")
             noisy = plan.randomizer.sample(self.labels[places], source=entropy)
         except BaseException as error:
             # A caller that keeps the prior adds a note of its own, with the place.
-            if plan.bought is not None and keep is None:
-                error.add_note(plan.bought.spent(None))
+            if plan.bought and plan.prior is not None and keep is None:
+                error.add_note(plan.prior.spent(None))
             raise
-        return Release(noisy.reshape(given.shape), self.labels, plan.randomizer, plan.summary)
+        return Release(**vars(plan), values=noisy.reshape(given.shape))
 
     @abstractmethod
     def split(self, rows: int) -> BudgetSplit:
@@ -265,6 +275,7 @@ class Job(ABC):
         source: EntropySource,
         announce: ProgressCallback | None = None,
         keep: Keep | None = None,
+        warn: ProgressCallback | None = None,
     ) -> Plan:
         """Spend on the prior what it costs, and find what the labels are to be drawn with.
 
@@ -272,7 +283,7 @@ class Job(ABC):
         ----------
         counts : (k,) array of integers
             How often each declared label occurs. Private.
-        source, announce, keep
+        source, announce, keep, warn
             As for :meth:`run`.
         """
 
@@ -280,6 +291,8 @@ class Job(ABC):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelJob(Job):
     """The options of a release; :meth:`run` does it.
+
+    A prior that is estimated is smoothed (:func:`~optrand.sampling.smoothing.smoothed_prior`): no label has prior 0.
 
     Parameters
     ----------
@@ -371,6 +384,7 @@ class LabelJob(Job):
         source: EntropySource,
         announce: ProgressCallback | None = None,
         keep: Keep | None = None,
+        warn: ProgressCallback | None = None,
     ) -> Plan:
         """See :meth:`Job.plan`."""
         tell, rows = announce or no_progress, int(counts.sum())
@@ -384,8 +398,13 @@ class LabelJob(Job):
             prior, words = self._prior(bought)
             tell("solving")
             mechanism = tabulate(solve(replace(question, prior=prior)))
+            # A public prior may have zeros on purpose: its optimum is what was asked for.
+            fit = Conditioning(mechanism) if self.public_prior is not None else conditioned(mechanism)
+            mechanism = fit.mechanism
             tell("proving")
             proof = certify(mechanism).require(gap=math.inf)
+            if not fit.possible:
+                (warn or no_progress)(fit.words)
             loss = certify(replace(mechanism.problem, bias_penalty=0.0), mechanism).upper
             variance = float(mechanism.moments(self.labels).variances.max())
         except BaseException as error:
@@ -407,8 +426,9 @@ class LabelJob(Job):
             realised_epsilon=float_above(Fraction(split.prior) + Fraction(proof.epsilon)),
             noisy_label_loss=loss,
             private=source.private,
+            histograms=fit.words,
         )
-        return Plan(mechanism, summary, bought)
+        return Plan(self.labels, mechanism, summary, bought or self.paid_prior, fit, bought is not None)
 
     def split(self, rows: int) -> BudgetSplit:
         """See :meth:`Job.split`."""
@@ -441,7 +461,7 @@ class LabelJob(Job):
                 words += f" in an earlier run, epsilon {paid.split.prior!r} spent then"
             if paid.estimate.uniform:
                 words += "; the noise left no count above 0, so it is uniform"
-            return paid.estimate.probabilities, words
+            return smoothed_prior(paid.estimate, paid.rows), words
         if self.public_prior is not None:
             words = "public: trusted as given, nothing spent on it"
             if self.public_prior.absent:
@@ -524,9 +544,14 @@ class BaselineJob(Job):
         source: EntropySource,
         announce: ProgressCallback | None = None,  # noqa: ARG002
         keep: Keep | None = None,  # noqa: ARG002
+        warn: ProgressCallback | None = None,
     ) -> Plan:
         """See :meth:`Job.plan`; nothing is spent on a prior."""
         drawing, k = self.randomizer, self.labels.size
+        fit = Conditioning(drawing) if isinstance(drawing, Mechanism) else None
+        words = "no histogram, no loss of a label: additive noise has no table" if fit is None else fit.words
+        if fit is None or not fit.possible:
+            (warn or no_progress)(words)
         moments = finite_moments(drawing, self.labels)
         summary = Summary(
             rows=int(counts.sum()),
@@ -543,8 +568,9 @@ class BaselineJob(Job):
             realised_epsilon=drawing.realised_epsilon,
             noisy_label_loss=moments.loss(np.full(k, 1 / k)),
             private=source.private,
+            histograms=words,
         )
-        return Plan(drawing, summary)
+        return Plan(self.labels, drawing, summary, conditioning=fit)
 
 
 def _check_apart(question: Problem) -> None:

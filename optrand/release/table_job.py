@@ -12,18 +12,20 @@ from pathlib import Path
 
 from optrand.base.files import check_target
 from optrand.errors import InvalidInput
+from optrand.release.circumstances import Circumstances, RandomizerFile, TableFile
 from optrand.release.diagnosis import Diagnosis
 from optrand.release.interruption import Signals
 from optrand.release.job import Job, Plan, ProgressCallback, Summary, no_progress
 from optrand.release.paid_prior import PaidPrior
 from optrand.release.publication import Publication
-from optrand.release.randomizer_file import MECHANISM, NOISE, save_randomizer
+from optrand.release.randomizer_file import MECHANISM, NOISE
+from optrand.release.record import RECORD, ReleaseRecord, sha256_of
 from optrand.release.scan import Pass, Scan
 from optrand.release.table import open_table, suffix_of
 from optrand.release.table_options import TableOptions, open_sink
 from optrand.sampling.entropy import EntropySource, SystemEntropy
 
-__all__ = ["TableJob", "mechanism_path", "paid_prior_path", "randomizer_path"]
+__all__ = ["TableJob", "mechanism_path", "paid_prior_path", "randomizer_path", "record_path"]
 
 
 def mechanism_path(target: str | os.PathLike[str]) -> Path:
@@ -40,6 +42,11 @@ def mechanism_path(target: str | os.PathLike[str]) -> Path:
 def randomizer_path(target: str | os.PathLike[str]) -> Path:
     """Path of the file of additive noise: beside the table, ``.randomizer.json`` added to its name."""
     return _beside(target, NOISE)
+
+
+def record_path(target: str | os.PathLike[str]) -> Path:
+    """Path of the record of a released table: beside the table, ``.release.json`` added to its name."""
+    return _beside(target, RECORD)
 
 
 def paid_prior_path(target: str | os.PathLike[str]) -> Path:
@@ -84,9 +91,9 @@ class TableJob:
         *,
         source: EntropySource | None = None,
         announce: ProgressCallback | None = None,
-        warn: Callable[[str], object] = warnings.warn,
+        warn: ProgressCallback | None = None,
     ) -> Summary:
-        """Read `table`, release it as `target`, and save the mechanism, or what else drew the labels, :meth:`beside`.
+        """Read `table`, release it as `target`, and save what drew the labels :meth:`beside`, and the record.
 
         Parameters
         ----------
@@ -97,7 +104,8 @@ class TableJob:
         announce : callable, optional
             Told of each stage as it begins.
         warn : callable, optional
-            Told, for the owner of the labels alone, what is suspicious about the table.
+            Told, for the owner of the labels alone, what is suspicious about the table and, before anything is drawn,
+            what cannot be estimated from its release. By default the former is a Python warning.
 
         Raises
         ------
@@ -118,7 +126,8 @@ class TableJob:
         The table is read twice, in batches: memory does not grow with its rows. A prior that is estimated from the
         labels is kept beside the output, as :func:`paid_prior_path`, from when it is drawn until all else is done.
         Everything is written to a hidden folder that only its owner can read and flushed to the disk; then all of it
-        appears, the mechanism before the table: see :mod:`~optrand.release.publication`.
+        appears, the mechanism and the record, as :func:`record_path`, before the table: see
+        :mod:`~optrand.release.publication`.
         """
         if source is not None and not source.private:
             raise InvalidInput(
@@ -137,13 +146,14 @@ class TableJob:
 
         with (
             Signals() as signals,
-            Publication(output, release=str(uuid.uuid4()), overwrite=self.overwrite) as publication,
+            Publication(output, release=uuid.uuid4().hex, overwrite=self.overwrite) as publication,
         ):
             try:
                 tell("reading the table")
                 rows = self._pass(path)
-                scan = self._scanned(rows, publication.folder, warn)
-                plan = self.job.plan(scan.counts.sum(axis=0), source=entropy, announce=announce, keep=keep)
+                scan = self._scanned(rows, publication.folder, warn or warnings.warn)
+                counts = scan.counts.sum(axis=0)
+                plan = self.job.plan(counts, source=entropy, announce=announce, keep=keep, warn=warn)
                 tell("drawing labels")
                 self._write(plan, rows, scan, publication, entropy)
                 tell("writing")
@@ -186,10 +196,29 @@ class TableJob:
     def _write(self, plan: Plan, rows: Pass, scan: Scan, publication: Publication, entropy: EntropySource) -> None:
         """Second pass: the mechanism, then the table, under their hidden names."""
         output, randomizer = publication.target, plan.randomizer
-        save_randomizer(randomizer, publication.stage(self.beside(output)), labels=self.job.labels)
+        beside, record = (publication.stage(path) for path in (self.beside(output), record_path(output)))
+        plan.save(beside)
         staged = publication.stage(output, like=rows.source.files[0])
         sink = open_sink(rows.source, rows.randomizer, output, staged, layout=self.options.released_layout)
         rows.replace(scan, [lambda values, _: randomizer.sample(values, source=entropy)], sink)
+        ReleaseRecord.of(
+            plan,
+            Circumstances(
+                release=publication.release,
+                column=self.column,
+                task="regression" if self.options.classes is None else "classification",
+                classes=self._classes,
+                nulls=self.options.nulls,
+                id_column=self.options.id_column,
+            ),
+            table=TableFile(output.name, publication.digest(output), scan.rows),
+            randomizers=(RandomizerFile(self.beside(output).name, sha256_of(beside)),),
+        ).save(record)
+
+    @property
+    def _classes(self) -> tuple[str, ...] | None:
+        classes = self.options.classes
+        return None if classes is None else tuple("" if name is None else name for name in classes)
 
     @staticmethod
     def _copied(rows: Pass) -> tuple[str, ...]:
@@ -201,7 +230,7 @@ class TableJob:
         if not path.is_dir() or output.suffix:
             suffix_of(output)
         beside, kept = self.beside(output), paid_prior_path(output)
-        for written in (output, beside):
+        for written in (output, beside, record_path(output)):
             check_target(written, path, overwrite=self.overwrite)
         for stale in {mechanism_path(output), randomizer_path(output)} - {beside}:
             if stale.exists() or stale.is_symlink():

@@ -27,6 +27,7 @@ from optrand.solvers.backends.highs import Highs
 from optrand.solvers.dual_repair import randomizer_of, repair
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.flow.solver import Flow
+from optrand.solvers.grid.finish import finished
 from optrand.solvers.grid.master import Master, all_intervals
 
 __all__ = ["ColumnGeneration"]
@@ -88,6 +89,9 @@ class ColumnGeneration(GuardedSolver):
         return isinstance(problem.outputs, Grid)
 
     def _solution(self, problem: Problem) -> Solution:
+        return finished(problem, self._in_floats)
+
+    def _in_floats(self, problem: Problem) -> Solution:
         columns, best = _first_columns(problem, problem.outputs.values), _Best(problem)  # type: ignore[union-attr]
         rounds, status = 0, ""
         for simplex, target in self._phases(problem):

@@ -18,6 +18,7 @@ from optrand.solvers.backends.highs import Highs
 from optrand.solvers.backends.linear import LP, LPSolution
 from optrand.solvers.dual_repair import randomizer_of
 from optrand.solvers.failures import GuardedSolver
+from optrand.solvers.grid.finish import finished
 from optrand.solvers.grid.floor import Floor
 from optrand.solvers.grid.lp2 import LP2
 
@@ -70,6 +71,9 @@ class LinearProgram(GuardedSolver):
         return isinstance(problem.outputs, Grid) and (problem.unbiased or not problem.bias_penalty)
 
     def _solution(self, problem: Problem) -> Solution:
+        return finished(problem, self._in_floats)
+
+    def _in_floats(self, problem: Problem) -> Solution:
         answer = self.backend.solve(self.program.build(problem))
         randomizer, dual = self.program.read(problem, answer)
         stats = Stats(repr(self), iterations=answer.iterations, status=answer.status)
