@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import os
 import signal
 import urllib.request
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +18,13 @@ import pytest
 from spark_cluster import MISSING, cluster
 
 import optrand
-from optrand.errors import InputChanged, InvalidInput
+from optrand.accounting.ledger import Ledger
+from optrand.errors import AlreadySpent, InputChanged, InvalidInput
 from optrand.release.batch import BatchRandomizer, DeclaredNumbers
 from optrand.release.job import BaselineJob, LabelJob
+from optrand.release.publication import Publication
 from optrand.release.spark import randomize
-from optrand.release.spark.accounts import NoLedger
+from optrand.release.spark.accounts import LedgerAccount, NoLedger
 from optrand.release.table_job import TableJob
 from optrand.release.table_options import TableOptions
 from optrand.sampling.keyed import RecordStreams, subkey
@@ -108,7 +112,7 @@ def test_a_killed_worker_changes_no_label_and_no_key_is_told(session, folder, tm
     read = frame_of(session, table, tmp_path / "private")
     frame = read.mapInArrow(kill_once, read.schema)
     output = tmp_path / "noisy"
-    summary = randomize(
+    record = randomize(
         frame,
         output,
         task(LabelJob(labels=LABELS, epsilon=1.0)),
@@ -117,10 +121,15 @@ def test_a_killed_worker_changes_no_label_and_no_key_is_told(session, folder, tm
     )
     assert killed.exists()
     released = pq.read_table(output)
-    assert (summary.rows, summary.private, released.num_rows) == (ROWS, False, ROWS)
+    assert (record.epsilon, record.rows, record.private, released.num_rows) == (1.0, ROWS, False, ROWS)
+    assert record.circumstances.entropy == "keyed"
+    assert uuid.UUID(record.circumstances.release) == uuid.UUID(RELEASE)
+    record.verify_table(output)
+    assert optrand.certify(record.mechanism).epsilon <= record.parts.labels
     mechanism_file = tmp_path / "noisy.mechanism.json"
     assert by_id(released) == by_id(on_one_machine(table, mechanism_file))
-    assert {path.name for path in tmp_path.iterdir()} == {"armed", "killed", "noisy", "noisy.mechanism.json", "private"}
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"armed", "killed", "noisy", "noisy.mechanism.json", "noisy.release.json", "private"}
     digest = optrand.release.streams.source.digest_of(mechanism_file)
     names = {"release": RELEASE, "dataset": "", "column": "weeks"}
     keys = (KEY, subkey(KEY, **names, purpose="labels", mechanism=digest), subkey(KEY, **names, purpose="prior"))
@@ -226,14 +235,36 @@ def test_text_ids_missing_labels_and_dropped_columns(session, job, tmp_path):
     names = pa.array([f"person {number}" for number in table["person"].to_pylist()])
     table = table.set_column(0, "person", names)
     frame = frame_of(session, table, tmp_path / "private")
-    summary = randomize(frame, tmp_path / "noisy", task(job, nulls="pass", drop=("person",)))
+    record = randomize(frame, tmp_path / "noisy", task(job, nulls="pass", drop=("person",)))
     released = pq.read_table(tmp_path / "noisy")
     assert (released.schema.names, released["weeks"].null_count) == (["weeks", "of another"], 1)
     assert released.num_rows == ROWS
     assert set(released["weeks"].drop_null().to_pylist()) <= set(
         optrand.load(tmp_path / "noisy.mechanism.json").outputs
     )
-    assert summary.private
+    assert (record.private, record.rows, record.table.rows) == (True, ROWS - 1, ROWS)
+
+
+def test_a_release_that_broke_off_goes_on_with_the_same_noise_and_is_paid_once(session, job, tmp_path, monkeypatch):
+    frame, first = frame_of(session, private(), tmp_path / "private"), []
+
+    def fail(publication, **_):
+        first.append(pq.read_table(next(path for path in publication.folder.iterdir() if list(path.glob("part-*")))))
+        raise OSError(errno.ENOSPC, "the disk is full")
+
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        account = LedgerAccount(ledger=ledger, dataset="census")
+        with monkeypatch.context() as broken:
+            broken.setattr(Publication, "publish", fail)
+            with pytest.raises(OSError, match="disk is full"):
+                randomize(frame, tmp_path / "noisy", task(job), account=account)
+        assert not (tmp_path / "noisy").exists()
+        record = randomize(frame.repartition(3), tmp_path / "noisy", task(job), account=account)
+        with pytest.raises(AlreadySpent, match="for epsilon 1 in total"):
+            randomize(frame, tmp_path / "again", task(job), account=account)
+        assert ledger.spent("census", "weeks").epsilon == 1
+    assert by_id(pq.read_table(tmp_path / "noisy")) == by_id(first[0])
+    assert (record.circumstances.dataset, record.circumstances.ledger, record.private) == ("census", True, True)
 
 
 def test_options_that_frames_do_not_have_are_refused(session, job, tmp_path):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
 from types import TracebackType
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -116,7 +116,13 @@ class Account(Protocol):
     ----------
     digest_key : bytes
         Secret of digests of inputs.
+    dataset : str or None
+        Under which name the release is charged; None if it is charged to nothing.
     """
+
+    @property
+    def dataset(self) -> str | None:
+        """Name, or None."""
 
     @property
     def digest_key(self) -> bytes:
@@ -178,6 +184,8 @@ class NoLedger:
     release : str, optional
         UUID of the release, which its noise depends on.
     """
+
+    dataset: ClassVar[None] = None
 
     def __init__(self, key: bytes | None = None, release: str | None = None) -> None:
         self._key, self.release = key, release

@@ -16,16 +16,17 @@ import numpy as np
 from optrand.base.files import check_target, sync_directory
 from optrand.errors import InputChanged, InvalidInput, MissingExtra
 from optrand.release.batch import BatchRandomizer
+from optrand.release.circumstances import Circumstances, RandomizerFile, TableFile
 from optrand.release.interruption import Signals
-from optrand.release.job import Plan, ProgressCallback, Summary, no_progress
+from optrand.release.job import Plan, ProgressCallback, no_progress
 from optrand.release.paid_prior import PaidPrior
 from optrand.release.publication import Publication
-from optrand.release.randomizer_file import save_randomizer
+from optrand.release.record import ReleaseRecord, load_release
 from optrand.release.spark.accounts import Account, Entry, NoLedger, Question
 from optrand.release.spark.frame import SparkFrame
 from optrand.release.spark.rows import digest_rows
 from optrand.release.spark.tasks import REPORT, Drawing, Held, Report, Secret, Task, checking_ids, counting, writing
-from optrand.release.table_job import TableJob, mechanism_path, randomizer_path
+from optrand.release.table_job import TableJob, mechanism_path, randomizer_path, record_path
 from optrand.sampling.keyed import KeyedEntropy
 
 __all__ = ["randomize"]
@@ -38,8 +39,8 @@ def randomize(
     *,
     account: Account | None = None,
     announce: ProgressCallback | None = None,
-    warn: Callable[[str], object] = warnings.warn,
-) -> Summary:
+    warn: ProgressCallback = warnings.warn,
+) -> ReleaseRecord:
     """Release a Spark frame with noisy labels as a folder of Parquet files.
 
     It writes: a lazy frame of noisy labels would draw again whenever it is computed, and for changed labels under one
@@ -58,11 +59,13 @@ def randomize(
     announce : callable, optional
         Told of each stage as it begins.
     warn : callable, optional
-        Told that Spark does not encrypt its temporary files, one of which will hold the key of the noise.
+        Told, for the owner of the labels alone, that Spark does not encrypt its temporary files, one of which will
+        hold the key of the noise, and, before anything is drawn, what cannot be estimated from the release.
 
     Returns
     -------
-    Summary
+    ReleaseRecord
+        Read from the file beside the table, which is published with it.
 
     Raises
     ------
@@ -111,13 +114,21 @@ def randomize(
         with chosen.begin(question) as entry:
             bought: list[PaidPrior] = []
             try:
-                plan = _planned(task, found, entry, bought, tell)
-                save_randomizer(plan.randomizer, publication.stage(task.beside(output)), labels=task.job.labels)
-                entry.keep_mechanism(publication.digest(task.beside(output)))
+                plan = _planned(task, found, entry, bought, tell, warn)
+                saved = task.beside(output)
+                plan.save(publication.stage(saved))
+                record = publication.stage(record_path(output))
+                entry.keep_mechanism(publication.digest(saved))
                 tell("drawing labels")
-                drawing = _drawing(plan, entry, publication.digest(task.beside(output)), chosen.digest_key)
+                drawing = _drawing(plan, entry, publication.digest(saved), chosen.digest_key)
                 _write(source, randomizer, broadcast(drawing), found, publication)
                 tell("writing")
+                ReleaseRecord.of(
+                    plan,
+                    _circumstances(task, entry, chosen),
+                    table=TableFile(output.name, publication.digest(output), found.released),
+                    randomizers=(RandomizerFile(saved.name, publication.digest(saved)),),
+                ).save(record)
                 with signals.held():
                     publication.publish()
                     entry.complete()
@@ -126,7 +137,7 @@ def randomize(
                 if bought and not publication.published:
                     error.add_note(bought[0].spent(None))
                 raise
-    return plan.summary
+    return load_release(record_path(output))
 
 
 def _context(frame: Any) -> Any:
@@ -159,7 +170,8 @@ def _check_targets(task: TableJob, output: Path) -> None:
     beside = task.beside(output)
     if not output.is_absolute():
         raise InvalidInput(f"{output} is not an absolute path: name a folder on a disk that all machines share")
-    check_target(beside, output, overwrite=task.overwrite)
+    for file in (beside, record_path(output)):
+        check_target(file, output, overwrite=task.overwrite)
     if output.is_symlink() or output.is_file():
         raise InvalidInput(f"{output} is a file or a symbolic link: name a folder, which need not exist")
     if output.exists() and not task.overwrite:
@@ -212,13 +224,32 @@ def _scanned(source: SparkFrame, randomizer: BatchRandomizer, key: bytes, broadc
     return found
 
 
-def _planned(task: TableJob, found: Report, entry: Entry, bought: list[PaidPrior], tell: ProgressCallback) -> Plan:
+def _planned(
+    task: TableJob, found: Report, entry: Entry, bought: list[PaidPrior], tell: ProgressCallback, warn: ProgressCallback
+) -> Plan:
     def keep(prior: PaidPrior) -> None:
         bought.append(prior)
         entry.keep_prior(prior.estimate.counts)
 
     noise = KeyedEntropy(entry.subkey("prior"), private=entry.private)
-    return task.job.plan(np.asarray(found.counts, dtype=np.intp), source=noise, announce=tell, keep=keep)
+    counts = np.asarray(found.counts, dtype=np.intp)
+    return task.job.plan(counts, source=noise, announce=tell, keep=keep, warn=warn)
+
+
+def _circumstances(task: TableJob, entry: Entry, account: Account) -> Circumstances:
+    options = task.options
+    classes = None if options.classes is None else tuple("" if name is None else name for name in options.classes)
+    return Circumstances(
+        release=uuid.UUID(entry.release).hex,
+        dataset=account.dataset,
+        column=task.column,
+        task="regression" if classes is None else "classification",
+        classes=classes,
+        entropy="keyed",
+        nulls=options.nulls,
+        id_column=options.id_column,
+        ledger=account.dataset is not None,
+    )
 
 
 def _drawing(plan: Plan, entry: Entry, digest: str, key: bytes) -> Drawing:
