@@ -49,18 +49,16 @@ class ActiveSet:
 
 
 def active_set(problem: Problem, start: Staircase) -> ActiveSet | None:
-    """Optimum of a problem on a grid, first over the columns of `start`; None where too many steps lead to none.
+    """Optimum of a problem on a grid, first over the columns of `start`; None where it is not found.
 
     Examples
     --------
-    Two labels at the narrowest outputs that are unbiased at epsilon 40:
-
     >>> import optrand
-    >>> grid = optrand.Grid([*optrand.unbiased_range([0, 1], 40.0)])
-    >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 40.0, outputs=grid)
-    >>> found = active_set(problem, Staircase(np.eye(2, dtype=bool), grid.values, np.full(2, 0.5)))
-    >>> found.columns.members.T.tolist()
-    [[True, False], [False, True]]
+    >>> grid = optrand.Grid([-2, -1, 0, 1, 2, 3, 4])
+    >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=grid)
+    >>> nothing = Staircase(np.zeros((3, 0), dtype=bool), np.zeros(0), np.zeros(0))
+    >>> round(optrand.certificates.certificate.lower_bound(problem, active_set(problem, nothing).dual), 6)
+    2.003059
     """
     numbers = Numbers.of(problem)
     state = _Conditions(numbers) if numbers.charges.size else _Vertex(numbers)
@@ -70,7 +68,8 @@ def active_set(problem: Problem, start: Staircase) -> ActiveSet | None:
         chosen, price = state.cheapest_of(given) if only_given else state.cheapest()
         if state.is_closed(price):
             if not only_given:
-                return ActiveSet(state.staircase(), state.dual(problem), step)
+                feasible = state.is_feasible()
+                return ActiveSet(state.staircase(), state.dual(problem), step) if feasible else None
             only_given = False
         elif not state.enter(chosen):
             return None

@@ -103,7 +103,7 @@ class ColumnGeneration(GuardedSolver):
                 if best.gap <= target:
                     break
                 duals = [dual]
-                if problem.bias_penalty and not problem.unbiased:
+                if not problem.unbiased and not simplex:
                     duals.append(repair(problem, arcs, dual, gap=target, rounds=REPAIRS))
                     best.update(arcs, duals[-1])
                 before = columns[1].size
