@@ -27,8 +27,8 @@ setup: $(STAMP)
 demo: $(STAMP)
 	mkdir -p demo
 	$(RUN)optrand randomize optrand/data/weeks_worked.csv.gz demo/weeks.csv --label weeks --labels 0:52 --epsilon 1 --force
-	$(RUN)optrand verify demo/weeks.csv.mechanism.json --gap 1e-12
-	$(RUN)optrand plot demo/weeks.csv.mechanism.json -o demo/weeks.png --force
+	$(RUN)optrand verify demo/weeks.csv.release.json --table demo/weeks.csv --gap 1e-12
+	$(RUN)optrand plot demo/weeks.csv.release.json -o demo/weeks.png --force
 
 test: lint types docs
 	$(RUN)python -m pytest -n 2 --dist worksteal
@@ -55,6 +55,8 @@ bench-smoke: $(STAMP)
 	$(RUN)python -m benchmarks bins --smoke
 	$(RUN)python -m benchmarks closed_form --smoke
 	$(RUN)python -m benchmarks clusters --smoke
+	$(RUN)python -m benchmarks edges --smoke
+	$(RUN)python -m benchmarks exact --smoke
 	$(RUN)python -m benchmarks exactness --smoke
 	$(RUN)python -m benchmarks figures --smoke
 	$(RUN)python -m benchmarks frontier --smoke

@@ -32,6 +32,9 @@ __all__ = ["Verdict", "drawn", "examined", "verified"]
 
 SEED = 271828
 FAMILIES = ("spread", "clustered", "half zero")
+TAILS = (*FAMILIES, "gaussian tails", "spikes")
+"""With priors of which most entries are next to nothing."""
+
 CARES = ("free", "priced", "unbiased")
 PLACES = ("line", "interval")
 LARGEST = 401
@@ -48,7 +51,9 @@ LARGEST_BIAS = 0.0
 COLUMNS = ("prior", "bias", "mechanisms", "private", "totals", "largest bias", "<= 1e-9", "<= 1e-6", "worst")
 
 
-def drawn(number: int, largest: int = LARGEST) -> tuple[tuple[str, str, str], Problem]:
+def drawn(
+    number: int, largest: int = LARGEST, families: Sequence[str] = FAMILIES
+) -> tuple[tuple[str, str, str], Problem]:
     """The class and the problem of a number: every class in turn, all else at random.
 
     Examples
@@ -56,7 +61,8 @@ def drawn(number: int, largest: int = LARGEST) -> tuple[tuple[str, str, str], Pr
     >>> [drawn(number)[0] for number in (0, 1, 17)]
     [('spread', 'free', 'line'), ('clustered', 'free', 'line'), ('half zero', 'unbiased', 'interval')]
     """
-    family, rest = FAMILIES[number % 3], number // 3
+    rest, at = divmod(number, len(families))
+    family = families[at]
     care, place = CARES[rest % 3], PLACES[rest // 3 % 2]
     rng = np.random.default_rng([SEED, number])
     k = round(_log_uniform(rng, 2, largest))
@@ -67,6 +73,10 @@ def drawn(number: int, largest: int = LARGEST) -> tuple[tuple[str, str, str], Pr
         gaps[rng.random(k) < 0.5] = 1e-5 * k
     elif family == "half zero":
         prior[rng.permutation(k)[: k // 2]] = 0.0
+    elif family == "gaussian tails":
+        prior = np.maximum(np.exp(-(((np.arange(k) - rng.uniform(0, k)) * rng.uniform(2, 12) / k) ** 2) / 2), 1e-20)
+    elif family == "spikes":
+        prior = np.where(rng.random(k) < 3 / k, 1.0, 1e-6) * prior
     labels = np.cumsum(gaps) - gaps[0]
     penalty = {"free": 0.0, "priced": _log_uniform(rng, *PENALTIES), "unbiased": math.inf}[care]
     outputs = None
@@ -149,17 +159,17 @@ def _rows(mechanism: Mechanism) -> list[list[int]]:
     return rows
 
 
-def unanswered(number: int, largest: int) -> dict[str, Any]:
+def unanswered(number: int, largest: int, families: Sequence[str] = FAMILIES) -> dict[str, Any]:
     """The record of a problem without a mechanism."""
-    (family, care, place), problem = drawn(number, largest)
+    (family, care, place), problem = drawn(number, largest, families)
     record: dict[str, Any] = {"number": number, "family": family, "care": care, "place": place, "k": problem.k}
     return record | {"epsilon": problem.epsilon, "penalty": problem.bias_penalty, "gap": math.inf, "error": ""}
 
 
-def examined(number: int, largest: int = LARGEST) -> dict[str, Any]:
+def examined(number: int, largest: int = LARGEST, families: Sequence[str] = FAMILIES) -> dict[str, Any]:
     """Solve, tabulate, certify and verify one problem; what went wrong is part of the record."""
-    problem = drawn(number, largest)[1]
-    record = unanswered(number, largest)
+    problem = drawn(number, largest, families)[1]
+    record = unanswered(number, largest, families)
     start = time.perf_counter()
     try:
         solution = solve(problem)
@@ -209,13 +219,15 @@ def summary(name: Sequence[str], records: Sequence[dict[str, Any]]) -> list[str]
     ]
 
 
-def examinations(numbers: Sequence[int], largest: int, limit: float) -> Iterator[dict[str, Any]]:
+def examinations(
+    numbers: Sequence[int], largest: int, limit: float, families: Sequence[str]
+) -> Iterator[dict[str, Any]]:
     """Every problem in a worker that is killed when it takes too long."""
     worker = Worker()
     for number in numbers:
-        record, error = worker.call(examined, number, largest, limit=limit)
+        record, error = worker.call(examined, number, largest, families, limit=limit)
         if record is None:
-            record = unanswered(number, largest) | {"error": error}
+            record = unanswered(number, largest, families) | {"error": error}
         yield record
     worker.close()
 
@@ -226,18 +238,20 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--count", type=int, default=1_000, help="how many mechanisms (default: 1,000)")
     parser.add_argument("--start", type=int, default=0, help="the number of the first one (default: 0)")
     parser.add_argument("--largest", type=int, default=LARGEST, help=f"the most labels (default: {LARGEST})")
+    parser.add_argument("--tails", action="store_true", help="Gaussian tails and spikes as well")
     given = parser.parse_args(arguments)
+    families = TAILS if given.tails else FAMILIES
     use_one_core()
     count, largest = (18, 8) if given.smoke else (given.count, given.largest)
     records = []
-    for record in examinations(range(given.start, given.start + count), largest, given.limit):
+    for record in examinations(range(given.start, given.start + count), largest, given.limit, families):
         records.append(record)
         if not right(record) or not record["gap"] <= CLOSED:
             problem = f"{record['family']}, {record['care']}, {record['place']}, k = {record['k']}"
             print(f"number {record['number']} ({problem}): gap {record['gap']:.1e} {record['error']}", flush=True)
     classes = {
         (family, care): [r for r in records if (r["family"], r["care"]) == (family, care)]
-        for family in FAMILIES
+        for family in families
         for care in CARES
     }
     classes = {name: mine for name, mine in classes.items() if mine}

@@ -2,11 +2,11 @@
 
 Weeks worked (53 labels), epsilon 1, half squared error; grids by Algorithm 2 of [B23]. The paper's program, with a row
 for every pair of labels, goes to cvxpy; the floor form to HiGHS; `ColumnGeneration` makes columns when a certificate
-asks for them; `Flow` needs no grid. Randomized response on bins stands beside them as in the paper's table (Appendix
-G.3): it has less loss, and is biased. Every solve runs in a process of its own that is killed at the time limit:
-building, compiling and reading a program count, the import of libraries does not. A peer that needed more than the
-limit is not asked again on a finer grid. Every answer is certified, in floats and as the exact mechanism that is made
-from it.
+asks for them; `ReducedDual` needs no grid. Randomized response on bins stands beside them as in the paper's table
+(Appendix G.3): it has less loss, and is biased. Every solve runs in a process of its own that is killed at the time
+limit: building, compiling and reading a program count, the import of libraries does not. A peer that needed more than
+the limit is not asked again on a finer grid. Every answer is certified, in floats and as the exact mechanism that is
+made from it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from optrand.certificates.certificate import Certificate
 from optrand.errors import OptrandError
 from optrand.model.problem import Problem
 from optrand.model.solution import Solution
-from optrand.solvers import BinPath, ColumnGeneration, Flow, LinearProgram, Solver
+from optrand.solvers import BinPath, ColumnGeneration, LinearProgram, ReducedDual, Solver
 from optrand.solvers.backends import Cvxpy, Highs
 from optrand.solvers.grid import Floor, Pairwise
 
@@ -50,8 +50,8 @@ ON_GRIDS: dict[str, Solver] = {
     "floor, HiGHS": LinearProgram(Floor(), Highs()),
     "column generation": ColumnGeneration(),
 }
-LINE, BINS = "real line, Flow", "RR-on-Bins, BinPath"
-OFF_GRIDS: dict[str, Solver] = {LINE: Flow(), BINS: BinPath()}
+LINE, BINS = "real line, ReducedDual", "RR-on-Bins, BinPath"
+OFF_GRIDS: dict[str, Solver] = {LINE: ReducedDual(), BINS: BinPath()}
 OURS = ("column generation", LINE, BINS)
 COLUMNS = ("method", "mesh", "time", "runs", "time / line", "value", "verified gap", "exact gap", "said", "verdict")
 

@@ -370,8 +370,8 @@ RESPONSE = (
     Mutation(
         "RRWithPrior keeps a label too few",
         "closed_forms/response.py",
-        "last = (surplus < gain * falling[:, 1:]).sum(axis=1)",
-        "last = np.maximum((surplus < gain * falling[:, 1:]).sum(axis=1) - 1, 0)",
+        "last = (surplus < gain[start : start + step] * falling[:, 1:]).sum(axis=1)",
+        "last = np.maximum((surplus < gain[start : start + step] * falling[:, 1:]).sum(axis=1) - 1, 0)",
         ("test_closed_forms.py",),
         (
             "G21 Corollary 2: integer tables",
@@ -909,9 +909,9 @@ SOLVING = (
     ),
     Mutation(
         "bound in floats with epsilon for exp(epsilon)",
-        "certificates/quick.py",
-        "excess = np.longdouble(math.expm1(problem.epsilon) * (1 + 8 * FLOAT))",
-        "excess = np.longdouble(problem.epsilon * (1 + 8 * FLOAT))",
+        "certificates/extended.py",
+        "return np.longdouble(math.expm1(epsilon) * (1 + 8 * FLOAT))",
+        "return np.longdouble(epsilon * (1 + 8 * FLOAT))",
         ("test_quick.py",),
     ),
     Mutation(

@@ -2,8 +2,8 @@
 
 The first two are drawn of one exact mechanism, the phases of another one, and both are certified first. The times are
 the rows of `mesh`, which is run first if it has left none: the paper's program with a row for every pair of labels, the
-floor form on HiGHS, `ColumnGeneration`, and `Flow`, which needs no mesh. A time whose answer is not proven fails the
-run; a solve that was given up at the limit has an arrow.
+floor form on HiGHS, `ColumnGeneration`, and `ReducedDual`, which needs no mesh. A time whose answer is not proven fails
+the run; a solve that was given up at the limit has an arrow.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PHASED = 4.0
 """Epsilon of the phases: three bins, where epsilon 1 has two."""
 
 CURVES = {
-    mesh.LINE: "flow: outputs anywhere\non the real line",
+    mesh.LINE: "no mesh: outputs anywhere\non the real line",
     "pairwise, cvxpy (HiGHS)": "all pairs of labels [B23],\nin cvxpy, on HiGHS",
     "floor, HiGHS": "floor form, on HiGHS",
     "column generation": "column generation",

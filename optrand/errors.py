@@ -10,12 +10,16 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
+    "AlreadySpent",
     "Infeasible",
+    "InputChanged",
     "InvalidFile",
     "InvalidInput",
     "MissingExtra",
     "NotCertified",
     "OptrandError",
+    "OutOfTime",
+    "OverBudget",
     "SolverFailed",
     "SomeFailed",
     "SpentNote",
@@ -34,12 +38,38 @@ class Infeasible(InvalidInput):
     """No epsilon-DP randomizer meets the constraints of the problem, whatever the solver."""
 
 
+class InputChanged(InvalidInput):
+    """A table, or what was made of it, is not what a release began with."""
+
+
+class AlreadySpent(OptrandError):
+    """A release of labels that were released before, and nobody said that they may be again.
+
+    Attributes
+    ----------
+    spent : Spent or None
+        What their releases have cost so far.
+    """
+
+    def __init__(self, message: str, *, spent: Any = None) -> None:
+        super().__init__(message)
+        self.spent = spent
+
+
+class OverBudget(OptrandError):
+    """A release that would cost more than a stated budget has left."""
+
+
 class InvalidFile(OptrandError, ValueError):
     """A saved mechanism that is damaged, unknown, or does not keep its promise."""
 
 
 class SolverFailed(OptrandError, RuntimeError):
     """A backend ended without an answer that could be read."""
+
+
+class OutOfTime(OptrandError, TimeoutError):
+    """A time limit has passed before there was a certified answer."""
 
 
 class MissingExtra(OptrandError, ImportError):

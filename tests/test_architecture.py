@@ -25,6 +25,7 @@ FLOORS = [
     {"solvers"},
     {"studies"},
     {"baselines", "estimate", "vectors"},
+    {"accounting"},
     {"plotting", "release"},
     {"theory"},
     {"cli"},
@@ -33,7 +34,19 @@ FLOORS = [
 ]
 """From the ground up: a module imports from lower floors, or within its own package."""
 
-HEAVY = ("clarabel", "cvxpy", "highspy", "matplotlib", "pandas", "pyarrow", "pyspark", "rich", "torch", "typer")
+HEAVY = (
+    "clarabel",
+    "cryptography",
+    "cvxpy",
+    "highspy",
+    "matplotlib",
+    "pandas",
+    "pyarrow",
+    "pyspark",
+    "rich",
+    "torch",
+    "typer",
+)
 
 
 def modules() -> dict[str, list[Path]]:

@@ -26,7 +26,7 @@ from optrand.release.job import BaselineJob, LabelJob
 from optrand.release.named import NAMES, lattice_step, named_randomizer, randomized_response
 from optrand.release.randomizer_file import load_randomizer, save_randomizer
 from optrand.release.table import read_table
-from optrand.release.table_job import TableJob, mechanism_path, randomizer_path
+from optrand.release.table_job import TableJob, mechanism_path, randomizer_path, record_path
 from optrand.sampling.entropy import SeededEntropy
 
 HIDDEN = "9173"
@@ -301,7 +301,11 @@ def test_a_table_is_released_with_what_drew_it_beside_it(here, name):
         beside = randomizer_path("out.csv")
         assert load_randomizer(beside) == job.job.randomizer
     assert job.beside("out.csv") == beside
-    assert sorted(path.name for path in here.iterdir()) == ["in.csv", "out.csv", beside.name]
+    assert sorted(path.name for path in here.iterdir()) == [
+        "in.csv",
+        "out.csv",
+        *sorted([beside.name, "out.csv.release.json"]),
+    ]
 
 
 def full_disk(*_, **__):
@@ -348,6 +352,7 @@ def test_a_file_of_the_other_kind_is_never_left_beside_a_new_table(here, overwri
             TableJob(job=other, column="y", overwrite=overwrite).run("in.csv", "out.csv")
     assert listing(here) == before
     randomizer_path("out.csv").unlink()
+    record_path("out.csv").unlink()
     TableJob(job=response, column="y").run("in.csv", "out.csv")
     with pytest.raises(InvalidInput, match=r"out\.csv\.mechanism\.json exists|out\.csv exists"):
         TableJob(job=noise, column="y", overwrite=overwrite).run("in.csv", "out.csv")

@@ -19,8 +19,11 @@ import pytest
 
 from benchmarks import (
     closed_form,
+    edges,
     exactness,
     frontier,
+    hard_problems,
+    histograms,
     labels,
     libqif,
     lp1,
@@ -338,6 +341,20 @@ def test_priors_that_fade_away_are_proven_at_every_price_of_bias(runs):
     assert not thin_tails.closed(thin_tails.unanswered("poisson", "line", 1.0, 1.0))
 
 
+def test_edges_are_proven_or_refused(runs):
+    rows = rows_of("edges", runs)
+    named = [row for row in rows if "edge" in row]
+    assert {row["edge"] for row in named} == {edge.name for edge in edges.ROWS if edge.small}
+    assert [row["edge"] for row in named if row["refused"]] == ["interval too narrow by 1e-6"]
+    assert all(row["gap"] <= edges.CLOSED for row in named if not row["refused"])
+    swept = [row for row in rows if "edge" not in row]
+    assert {row["place"] for row in swept} == set(hard_problems.PLACES)
+    assert {row["epsilon"] for row in swept} == {x for some in hard_problems.EPSILONS.values() for x in some}
+    late = edges.unanswered(0) | {"refused": True, "seconds": 2 * edges.AT_ONCE}
+    assert not edges.passed(late)
+    assert not edges.passed(edges.unanswered(0))
+
+
 def test_a_gap_and_a_bit_are_proven_or_beaten(runs):
     rows = rows_of("closed_form", runs)
     random = [row for row in rows if "kind" in row]
@@ -352,6 +369,16 @@ def test_a_gap_and_a_bit_are_proven_or_beaten(runs):
     held = closed_form.judged("any", replace(problem, epsilon=0.5))
     assert held["holds"]
     assert held["right"]
+
+
+def test_smoothing_costs_little_and_every_default_release_answers(runs):
+    rows = rows_of("histograms", runs)
+    made = [row for row in rows if "releases" in row]
+    paid = [row for row in rows if "population" in row]
+    assert {row["population"] for row in paid} == {name for name, _ in histograms.populations(11)}
+    assert all(row["mean cost"] <= histograms.LARGEST_COST for row in paid)
+    assert all(row["answer"] == row["releases"] for row in made)
+    assert all(1 < row["largest multiple"] < 3 for row in made)
 
 
 def test_the_best_vectors_are_proven_and_no_rival_is_below_them(runs):

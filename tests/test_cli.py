@@ -117,7 +117,64 @@ def test_randomize_prints_its_summary_and_leaves_two_files(here):
     assert set(read_table("out.csv", "y").labels) <= set(mechanism.outputs)
     loss = optrand.certificates.certificate.certify(mechanism).upper
     assert float(told["noisy label loss"].split()[0]) == pytest.approx(loss, rel=1e-5)
-    assert sorted(path.name for path in here.iterdir()) == ["in.csv", "out.csv", "out.csv.mechanism.json", "prior.csv"]
+    assert sorted(path.name for path in here.iterdir()) == [
+        "in.csv",
+        "out.csv",
+        "out.csv.mechanism.json",
+        "out.csv.release.json",
+        "prior.csv",
+    ]
+
+
+def test_the_record_states_the_total_wherever_it_is_read(here):
+    assert randomized().exit_code == 0
+    total = "total epsilon  1.0: prior 0.05, labels 0.95"
+    commands = {
+        "verify": ("verify", "out.csv.release.json", "--table", "out.csv", "--gap", "1e-9"),
+        "estimate": ("estimate", "out.csv.release.json", "out.csv"),
+        "plot": ("plot", "out.csv.release.json", "-o", "m.svg"),
+        "report": ("report", "out.csv.release.json", "-o", "r.html"),
+        "gallery": ("gallery", "out.csv.release.json", "-o", "pictures"),
+    }
+    said = {}
+    for name, arguments in commands.items():
+        result = run(*arguments)
+        assert result.exit_code == 0, result.stderr
+        assert total in result.stdout, name
+        said[name] = result.stdout
+    assert said["verify"].endswith("verified\n")
+    values = read_table("out.csv", "y").labels
+    assert f"mean           {values.mean():.6g} ±" in said["estimate"]
+    shares = [float(line.split(",")[1]) for line in said["estimate"].splitlines()[-3:]]
+    assert sum(shares) == pytest.approx(1.0, abs=1e-4)
+    assert "A release of 3 labels at a total of ε = 1<" in (here / "r.html").read_text(encoding="utf-8")
+    (here / "out.csv").write_text((here / "out.csv").read_text() + "200,1\n")
+    for arguments in (commands["verify"], commands["estimate"]):
+        result = run(*arguments)
+        assert result.exit_code == UNVERIFIED
+        assert "is not the table of this release" in result.stderr
+
+
+@pytest.mark.usefixtures("here")
+def test_only_a_record_knows_its_table():
+    assert randomized().exit_code == 0
+    for arguments in (
+        ("verify", "out.csv.mechanism.json", "--table", "out.csv"),
+        ("estimate", "out.csv.mechanism.json", "out.csv"),
+        ("verify", "out.csv.release.json", "--table", "nowhere.csv"),
+        ("estimate", "out.csv.release.json", "nowhere.csv"),
+    ):
+        assert run(*arguments).exit_code == WRONG_INPUT
+
+
+@pytest.mark.usefixtures("here")
+def test_what_cannot_be_estimated_is_noted_and_its_record_says_so():
+    result = randomized("--randomizer", "discrete-laplace")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.startswith("note: no histogram, no loss of a label: additive noise has no table")
+    verified = run("verify", "out.csv.release.json", "--table", "out.csv")
+    assert verified.exit_code == 0, verified.stderr
+    assert "total epsilon  1.0: prior 0.0, labels 1.0" in verified.stdout
 
 
 def test_randomize_then_verify_then_plot(here):

@@ -1,13 +1,16 @@
 """Many problems at once: order, equal ones once, errors by position, and executors."""
 
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 
 import optrand
-from optrand.errors import InvalidInput, NotCertified, SolverFailed, SomeFailed
+from optrand.errors import InvalidInput, NotCertified, OutOfTime, SolverFailed, SomeFailed
+from optrand.studies.many import _parts
 
 
 def problems(count=12, seed=0):
@@ -103,3 +106,46 @@ def test_on_error_is_checked():
 
 def test_no_problems_no_solutions():
     assert optrand.solve_many([]) == []
+
+
+@dataclass(frozen=True)
+class Sleeping:
+    """A solver that takes its time."""
+
+    def __call__(self, problem):
+        time.sleep(0.2)
+        return optrand.solvers.ReducedDual()(problem)
+
+
+@pytest.mark.parametrize("executor", [None, ThreadPoolExecutor, ProcessPoolExecutor])
+def test_a_time_limit_leaves_what_is_proven_so_far(executor):
+    given = problems(40)
+    with nullcontext() if executor is None else executor(2) as pool:
+        found = optrand.solve_many(given, Sleeping(), executor=pool, on_error="return", time_limit=3.0)
+    solved = [isinstance(one, optrand.Solution) for one in found]
+    assert 0 < sum(solved) < len(given)
+    assert all(optrand.certify(one).gap < 1e-9 for one, right in zip(found, solved, strict=True) if right)
+    late = [one for one, right in zip(found, solved, strict=True) if not right]
+    assert all(isinstance(one, OutOfTime) and isinstance(one, TimeoutError) for one in late)
+    assert "time limit of 3 s" in str(late[0])
+
+
+def test_time_that_is_over_is_raised_with_all_results():
+    given = [*problems(5), optrand.classification([0.5, 0.5], 1.0)]
+    with pytest.raises(SomeFailed, match=r"^6 of 6 problems .*time limit of 0 s") as caught:
+        optrand.solve_many(given, time_limit=0)
+    assert all(isinstance(one, OutOfTime) for one in caught.value.results)
+
+
+@pytest.mark.parametrize("limit", [-1.0, np.nan, "soon", True])
+def test_time_limits_are_checked(limit):
+    with pytest.raises(InvalidInput, match="time_limit is"):
+        optrand.solve_many(problems(1), time_limit=limit)
+
+
+def test_tasks_are_small_for_an_executor_that_does_not_tell_its_size():
+    given = problems(600)
+    assert [part for parts in _parts(given, object()) for part in parts] == given
+    assert max(map(len, _parts(given, object()))) == 3
+    with ThreadPoolExecutor(1) as one:
+        assert max(map(len, _parts(given, one))) == 38

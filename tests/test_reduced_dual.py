@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,34 +43,52 @@ def problem_of(k, kind, epsilon, seed=0, clustered=False):
     return optrand.unbiased_regression(labels, prior_of(kind, k, rng), epsilon)
 
 
-def random_arcs(k, seed, stars=0):
+def random_arcs(k, seed, stars=0, *, bordered=False, charged=False):
     rng = np.random.default_rng(seed)
     low, high = kernel.all_arcs(k)
     places = np.full(k + 1, -1)
     places[1:k] = rng.permutation(k - 1)
-    return kernel.arcs_of(low, high, places, stars)
+    if bordered:
+        places[k] = k - 1
+    return kernel.arcs_of(low, high, places, stars + bordered, charged)
 
 
+@pytest.mark.parametrize(("bordered", "charged"), [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize(("k", "stars"), [(2, 0), (5, 0), (9, 3), (4, 3), (12, 1)])
-def test_factors_solve_newtons_equations(k, stars):
-    arcs, rng = random_arcs(k, 1, stars), np.random.default_rng(2)
-    slopes, costs = rng.random(arcs.first.size) + 1, rng.random(arcs.first.size) + 1
-    mixed = rng.uniform(-0.5, 0.5, arcs.first.size)
-    dense = np.zeros((2, 2, k + 1, k + 1))
-    for a, b, *entries in zip(arcs.first, arcs.end, slopes, mixed, mixed, costs, strict=True):
-        for place, entry in zip([(0, 0), (0, 1), (1, 0), (1, 1)], entries, strict=True):
-            for i, j, sign in ((a, a, 1), (b, b, 1), (a, b, -1), (b, a, -1)):
-                dense[place][i, j] += sign * entry
-    inner = slice(1, k)
-    matrix = np.block([[dense[i, j][inner, inner] for j in (0, 1)] for i in (0, 1)])
+def test_factors_solve_newtons_equations(k, stars, bordered, charged):
+    arcs, rng, excess = random_arcs(k, 1, stars, bordered=bordered, charged=charged), np.random.default_rng(2), 0.3
+    slopes, costs = rng.random(arcs.n) + 1, rng.random(arcs.n) + 1
+    mixed = rng.uniform(-0.5, 0.5, arcs.n)
+    charges = rng.random(k) * charged
+    # What an arc sees of the sums at all nodes, and what a label does.
+    seen, label = np.zeros((arcs.n, k + 1)), np.diff(np.eye(k + 1), axis=0)
+    for row, a, b in zip(seen, arcs.first[: arcs.n], arcs.end[: arcs.n], strict=True):
+        row[b] += 1
+        row[a] -= 1
+        row[k] += excess * bordered
+    free = slice(1, k + bordered)
+    dense = [[(seen.T * entries) @ seen for entries in pair] for pair in ((slopes, mixed), (mixed, costs))]
+    dense[0][0] = dense[0][0] + (label.T * charges) @ label
+    matrix = np.block([[dense[i][j][free, free] for j in (0, 1)] for i in (0, 1)])
     right = rng.normal(size=(2, k + 1))
-    factors = kernel.factored(arcs, slopes, mixed, costs)
+    some = charges if charged else np.zeros(0)
+    terms = kernel.Terms(np.linspace(0, 1, k + 1), np.zeros(k + 1), excess, some, -np.inf, np.inf)
+    factors = kernel.factored(arcs, terms, slopes, mixed, costs)
     assert factors.well
     found = kernel.solved(arcs, factors, *right)
-    expected = np.linalg.solve(matrix, right[:, inner].ravel()).reshape(2, -1)
-    np.testing.assert_allclose(np.stack(found)[:, inner], expected, rtol=1e-10, atol=1e-12)
+    expected = np.linalg.solve(matrix, right[:, free].ravel()).reshape(2, -1)
+    np.testing.assert_allclose(np.stack(found)[:, free], expected, rtol=1e-9, atol=1e-11)
     if arcs.banded:
-        assert not kernel.factored(arcs, -slopes, mixed, costs).well
+        assert not kernel.factored(arcs, terms, -slopes - 2 * charged * k, mixed, costs).well
+
+
+@pytest.mark.parametrize("bordered", [False, True])
+def test_what_arcs_see_and_what_nodes_gather_are_transposed(bordered):
+    arcs, rng = random_arcs(8, 5, 2, bordered=bordered), np.random.default_rng(6)
+    sums, amounts = rng.normal(size=9), rng.normal(size=arcs.n)
+    seen = kernel.seen(arcs, 0.7, sums)
+    assert seen[0] == pytest.approx(sums[arcs.end[0]] - sums[arcs.first[0]] + 0.7 * sums[8])
+    assert seen @ amounts == pytest.approx(sums @ kernel.gathered(arcs, 0.7, amounts))
 
 
 def test_both_forms_of_the_operations_agree():
@@ -118,8 +137,9 @@ def test_coarse_points_stay_feasible(kind, epsilon):
     fine = Reduced(problem_of(17, kind, epsilon)).finest
     coarse, excess = fine.coarser, 1 / np.expm1(epsilon)
     k = coarse.before.size - 1
-    arcs = kernel.arcs_of(*kernel.all_arcs(k), np.concatenate(([-1], np.arange(k - 1), [-1])), 0)
-    slopes, costs, *_ = kernel.interior_point(arcs, coarse.before, coarse.gaps, excess, 1e-12, 1e-13)
+    arcs = kernel.arcs_of(*kernel.all_arcs(k), np.concatenate(([-1], np.arange(k - 1), [-1])), 0, False)
+    terms = kernel.Terms(coarse.before, coarse.gaps, excess, np.zeros(0), -np.inf, np.inf)
+    slopes, costs, *_ = kernel.interior_point(arcs, terms, 1e-12, 1e-13)
     least = slacks(coarse.before, slopes, costs, excess).min()
     assert least > -1e-11
     assert slacks(fine.before, coarse.prolonged(slopes), coarse.prolonged(costs), excess).min() >= least - 1e-12
@@ -132,7 +152,7 @@ def test_strip_holds_the_path_and_phases_are_an_order(kind):
     dual = optrand.solve(problem, Flow()).dual
     finest = reduced.finest
     low, high = kernel.path(
-        finest.before,
+        reduced.terms(finest.before, finest.gaps),
         np.append(0, np.cumsum(problem.prior * reduced.offsets + dual.beta)),
         np.append(
             0,
@@ -223,17 +243,119 @@ def test_priors_need_not_sum_to_one_exactly():
     assert optrand.certify(ReducedDual()(scaled)).gap < 1e-12
 
 
+def kinds(k, kind, epsilon, seed=0):
+    """Priced and boxed problems on one prior."""
+    rng = np.random.default_rng([k, seed])
+    labels, prior = np.cumsum(rng.exponential(size=k) + 0.05), prior_of(kind, k, rng)
+    low, high = optrand.unbiased_range(labels, epsilon)
+    room = high - low
+    for penalty in (1e-3, 0.3, 20.0, 1e4):
+        yield optrand.regression(labels, prior, epsilon, bias_penalty=penalty)
+    for share in (0.02, 0.3, 3.0):
+        box = optrand.Interval(low - share * room, high + share * room)
+        yield optrand.unbiased_regression(labels, prior, epsilon, outputs=box)
+    for penalty, share in ((0.1, 0.0), (5.0, 0.1), (1e3, 0.5)):
+        width = np.ptp(labels)
+        box = optrand.Interval(labels[0] - share * width, labels[-1] + share * width)
+        yield optrand.regression(labels, prior, epsilon, bias_penalty=penalty, outputs=box)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("kind", PRIORS)
+@pytest.mark.parametrize("k", [2, 11, 53])
+def test_prices_of_bias_and_ends_of_outputs_are_proven_best(k, kind, epsilon):
+    for problem in kinds(k, kind, epsilon):
+        solution = optrand.solve(problem)
+        proof = optrand.certify(solution).require(gap=1e-9)
+        assert not proof.findings
+        assert solution.stats.solver.startswith("ClosedForm") or quick_gap(solution) <= 1e-9
+
+
+@pytest.mark.parametrize("kind", PRIORS)
+def test_values_with_a_price_or_ends_are_those_of_the_flow(kind):
+    for problem in kinds(20, kind, 1.5):
+        assert optrand.solve(problem).value == pytest.approx(optrand.solve(problem, Flow()).value, rel=1e-9)
+
+
+@pytest.mark.parametrize("penalty", [0.5, 50.0])
+def test_a_grid_that_holds_the_outputs_does_no_better(penalty):
+    labels, prior = np.arange(6.0), np.array([0.3, 0.1, 0.05, 0.25, 0.1, 0.2])
+    box = optrand.Interval(-2.0, 6.5)
+    free = optrand.solve(optrand.regression(labels, prior, 1.0, bias_penalty=penalty, outputs=box))
+    grid = np.unique(np.concatenate((np.linspace(-2, 6.5, 18), free.randomizer.outputs)))
+    placed = optrand.solve(optrand.regression(labels, prior, 1.0, bias_penalty=penalty, outputs=grid))
+    assert free.stats.status == "solved"
+    assert placed.value == pytest.approx(free.value, rel=1e-8)
+
+
+def test_biases_are_those_that_the_multipliers_pay_for():
+    problem = next(iter(kinds(30, "rough", 1.0, seed=3)))
+    problem = replace(problem, bias_penalty=2.0)
+    solution = ReducedDual()(problem)
+    assert solution.stats.status == "solved"
+    np.testing.assert_allclose(solution.dual.beta, -2.0 * problem.prior * solution.randomizer.biases, atol=1e-9)
+
+
+def test_an_end_that_leaves_no_mass_is_left_to_the_flow(monkeypatch):
+    problem = next(kinds(12, "rough", 1.0))
+    monkeypatch.setattr(kernel, "mended", lambda *given: (0 * given[-1], 0 * given[-1]))
+    assert ReducedDual()(problem).stats.status != "solved"
+    assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
+
+
+def test_outputs_on_an_end_are_on_it():
+    labels = np.arange(12.0)
+    low, high = optrand.unbiased_range(labels, 1.0)
+    box = optrand.Interval(low - 0.05, high + 0.05)
+    solution = optrand.solve(optrand.unbiased_regression(labels, np.full(12, 1 / 12), 1.0, outputs=box))
+    assert solution.stats.status == "solved"
+    assert (solution.randomizer.outputs == box.low).sum() >= 1
+    assert (solution.randomizer.outputs == box.high).sum() >= 1
+    assert optrand.certify(solution).gap < 1e-9
+
+
+@pytest.mark.parametrize("low", [-np.inf, -0.4])
+def test_mended_groups_leave_no_interval_too_cheap(low):
+    """Sums stay at fixed nodes, and every interval is priced at least at zero, whatever the sums in between were."""
+    rng, k, fixed = np.random.default_rng(1), 12, np.zeros(13, dtype=bool)
+    fixed[[0, 4, 8, 12]] = True
+    before = np.append(0.0, np.cumsum(rng.dirichlet(np.ones(k))))
+    terms = kernel.Terms(before, np.zeros(k + 1), 0.5, np.ones(k), low, np.inf)
+    slopes = np.append(0.0, np.cumsum(rng.normal(size=k) / 20))
+    # With these costs no column is too cheap; at the nodes in between they are lost.
+    good = kernel.raised(terms, slopes, before / 2, 0.5)
+    lost = np.where(fixed, good, good + rng.normal(size=k + 1))
+    lost[-1] = good[-1]
+    found = kernel.potentials(terms, slopes, lost, fixed)
+    np.testing.assert_allclose(found[fixed], good[fixed], atol=1e-12)
+    outputs = np.linspace(max(low, -5.0), 5.0, 2001)
+    for a in range(k):
+        for b in range(a + 1, k + 1):
+            weight, slope, cost = (x[b] - x[a] + 0.5 * x[k] for x in (before, slopes, found))
+            assert (weight * outputs**2 / 2 - slope * outputs + cost).min() > -1e-12
+
+
+def test_groups_prove_what_the_middle_of_all_multipliers_does_not():
+    problem = optrand.regression(
+        np.arange(53.0), prior_of("smooth", 53, np.random.default_rng(0)), 1.0, bias_penalty=0.1
+    )
+    solution = ReducedDual()(problem)
+    assert solution.stats.status == "solved"
+    assert solution.randomizer.n < 20
+    assert quick_gap(solution) < 1e-12
+
+
 @pytest.mark.parametrize(
     "problem",
     [
-        optrand.regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, bias_penalty=3),
-        optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0, outputs=optrand.Interval(-5, 5)),
+        optrand.regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, bias_penalty=0),
+        optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0, outputs=[-5.0, 0.0, 5.0]),
         optrand.unbiased_regression([3], [1.0], 1.0),
     ],
 )
 def test_refuses_other_problems(problem):
     assert not ReducedDual().accepts(problem)
-    with pytest.raises(InvalidInput, match="takes squared loss without bias"):
+    with pytest.raises(InvalidInput, match="takes squared loss with a bias penalty above 0"):
         ReducedDual()(problem)
 
 
@@ -249,6 +371,10 @@ PROGRAM = """
     rng, values = np.random.default_rng(0), []
     for epsilon in (1.0, 3.0):
         solution = ReducedDual()(optrand.unbiased_regression(np.arange(40), rng.dirichlet(np.ones(40)), epsilon))
+        values.append(optrand.certify(solution).require(gap=1e-9).upper)
+    for outputs in (None, optrand.Interval(-5, 45)):
+        problem = optrand.regression(np.arange(40), rng.dirichlet(np.ones(40)), 1.0, bias_penalty=3, outputs=outputs)
+        solution = ReducedDual()(problem)
         values.append(optrand.certify(solution).require(gap=1e-9).upper)
     print(COMPILED, *values)
 """
@@ -277,3 +403,33 @@ def test_a_broken_numba_is_named_and_done_without(tmp_path):
     found = run(PYTHONPATH=paths)
     assert found.stdout.split()[0] == "False"
     assert "numba is installed but broken (no LLVM)" in found.stderr
+
+
+def test_a_time_limit_that_has_passed_leaves_a_gap_and_a_bit_with_its_bound():
+    problem = optrand.unbiased_regression(np.arange(40), np.full(40, 1 / 40), 1.5)
+    early = optrand.solve(problem, ReducedDual(time_limit=0.0))
+    proof = optrand.certify(early)
+    assert (early.stats.status, proof.findings) == ("time limit", ())
+    assert early.value == optrand.closed_forms.gap_response(problem.labels, problem.prior, 1.5).value
+    best = optrand.certify(optrand.solve(problem, ReducedDual(time_limit=600.0))).require(1e-9)
+    assert proof.lower <= best.upper < best.lower * 1.1 < proof.upper * 1.1
+    assert optrand.solve(problem, ReducedDual(time_limit=600.0)).stats.status == "solved"
+
+
+def test_a_time_limit_within_the_ladder_leaves_the_best_so_far(monkeypatch):
+    """Time is over after the first rung, whose answer is not yet good enough for a gap that no rung can reach."""
+    problem = optrand.unbiased_regression(np.arange(40), np.full(40, 1 / 40), 1.5)
+    descent, calls = Reduced.solution, []
+
+    def first_only(self, rung, *, end):
+        calls.append(rung)
+        if len(calls) > 1:
+            return descent(self, rung, end=end)
+        found = descent(self, rung)
+        time.sleep(max(0.0, end - time.perf_counter()))
+        return found
+
+    monkeypatch.setattr(Reduced, "solution", first_only)
+    found = ReducedDual(gap=-1.0, time_limit=0.1)(problem)
+    assert (len(calls), found.stats.status) == (2, "time limit")
+    assert optrand.certify(found).gap < 1e-9

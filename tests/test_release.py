@@ -38,6 +38,7 @@ from optrand.release.table import read_table
 from optrand.release.table_job import TableJob, mechanism_path, paid_prior_path
 from optrand.sampling.entropy import SeededEntropy
 from optrand.sampling.priors import PRIOR_SHARE, EstimatedPrior, private_prior, split_at
+from optrand.sampling.smoothing import smoothed_prior
 
 GAP = 1e-9
 """What every job inside the solved range must verify."""
@@ -236,7 +237,7 @@ def test_the_prior_is_the_private_one_and_the_labels_are_drawn_from_the_mechanis
     release = LabelJob(labels=np.arange(3), epsilon=1.0).run(values, source=SeededEntropy(8))
     again = SeededEntropy(8)
     estimate = private_prior([60, 20, 20], release.summary.split.prior, source=again)
-    assert release.mechanism.problem.prior.tolist() == estimate.probabilities.tolist()
+    assert release.mechanism.problem.prior.tolist() == smoothed_prior(estimate, 100).tolist()
     assert release.values.tolist() == release.mechanism.sample(np.array(values, dtype=float), source=again).tolist()
 
 
@@ -432,7 +433,12 @@ def test_a_table_is_released_with_its_mechanism_beside_it(table, tmp_path):
     noisy = read_table(output, "y").labels
     assert summary.rows == noisy.size == 200
     assert set(noisy) <= set(mechanism.outputs)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "out.csv", "out.csv.mechanism.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "in.csv",
+        "out.csv",
+        "out.csv.mechanism.json",
+        "out.csv.release.json",
+    ]
     with table.open(newline="") as before, output.open(newline="") as after:
         pairs = list(zip(csv.reader(before), csv.reader(after), strict=True))
     assert pairs[0][0] == pairs[0][1]
@@ -570,7 +576,7 @@ def test_what_breaks_off_leaves_the_prior_alone_and_a_retry_does_not_pay_again(t
     assert summary.prior == "estimated privately in an earlier run, epsilon 0.05 spent then"
     assert (summary.split.prior, summary.split.labels) == (0.05, 0.95)
     assert 0.99 < summary.realised_epsilon <= 1.0
-    assert load(mechanism_path(output)).problem.prior.tolist() == paid.estimate.probabilities.tolist()
+    assert load(mechanism_path(output)).problem.prior.tolist() == smoothed_prior(paid.estimate, paid.rows).tolist()
     assert read_table(output, "y").labels.size == 200
 
 
@@ -634,7 +640,7 @@ def test_on_arrays_the_prior_is_handed_over_as_soon_as_it_is_paid_for(monkeypatc
             job.run(values, keep=kept.append)
     (paid,) = kept
     release = replace(job, paid_prior=paid).run(values)
-    assert release.mechanism.problem.prior.tolist() == paid.estimate.probabilities.tolist()
+    assert release.mechanism.problem.prior.tolist() == smoothed_prior(paid.estimate, paid.rows).tolist()
     with pytest.raises(InvalidInput, match="paid for with 200 labels and there are 4"):
         replace(job, paid_prior=paid).run([0, 1, 2, 0])
 

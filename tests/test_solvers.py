@@ -119,7 +119,7 @@ def test_the_dispatch_is_as_documented() -> None:
     assert name(KINDS["classification"](1.0)) == "ClosedForm"
     assert name(KINDS["line unbiased"](EPSILON)) == "ReducedDual"
     assert name(KINDS["line unbiased"](0.5)) == "ClosedForm"
-    assert name(KINDS["interval penalised"](1.0)) == "Flow"
+    assert name(KINDS["interval penalised"](1.0)) == "ReducedDual"
     assert name(KINDS["interval free"](1.0)) == name(KINDS["line poisson"](1.0)) == "BinPath"
     assert name(KINDS["grid unbiased"](1.0)) == "LinearProgram"
     assert name(KINDS["grid penalised"](1.0)) == "ColumnGeneration"

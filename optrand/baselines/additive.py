@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import quotient
 from optrand.base.validation import MAX_INTEGER, Floats, frozen, integer, real
@@ -28,7 +29,8 @@ from optrand.model.outputs import Interval, Line, in_words
 from optrand.model.protocol import Moments
 from optrand.model.randomizer import Randomizer
 from optrand.sampling.discrete_noise import discrete_laplace, discrete_staircase
-from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
+from optrand.sampling.drawing import checked_numbers, checked_records
+from optrand.sampling.entropy import EntropySource, RecordEntropy, SystemEntropy, checked_width, checked_words
 
 __all__ = [
     "Additive",
@@ -173,17 +175,40 @@ class Additive(ABC):
         -------
         array of floats, of the shape of `values`
         """
-        array = np.asarray(values)
-        if array.size and (array.dtype.kind not in "iuf" or array.dtype.itemsize > np.float64().itemsize):
-            raise InvalidInput(
-                f"values are of type {array.dtype.type.__name__}, expected integers or floats of at most 64 bits"
-            )
+        array = checked_numbers(values)
         private = self._within(array.astype(np.float64)).reshape(-1)
-        return self._noisy(private, SystemEntropy() if source is None else source).reshape(array.shape)
+        noise = self._noise(private.size, SystemEntropy() if source is None else source)
+        return self._noisy(private, noise).reshape(array.shape)
+
+    def sample_records(self, values: ArrayLike, ids: NDArray[np.uint64], streams: RecordEntropy) -> Floats:
+        """One noisy label for every label, the same for the same record whatever the batch, order or partition.
+
+        Noise is drawn by rejection, from the further words of each record; some ten microseconds more a draw.
+
+        Parameters
+        ----------
+        values : (n,) array of integers or floats
+            As in :meth:`sample`.
+        ids : (n, 2) array of uint64
+            Ids of the records, distinct over the whole release.
+        streams : RecordEntropy
+            Such as :class:`~optrand.sampling.keyed.RecordStreams`.
+
+        Returns
+        -------
+        (n,) array of floats
+        """
+        array, ids = checked_records(values, ids)
+        noise = [self._noise(1, streams.substream(record))[0] for record in ids]
+        return self._noisy(self._within(array.astype(np.float64)), noise)
 
     @abstractmethod
-    def _noisy(self, values: Floats, source: EntropySource) -> Floats:
-        """Releases of labels, shape ``(count,)``."""
+    def _noise(self, count: int, source: EntropySource) -> Sequence[float] | Floats:
+        """Noise in its own unit: integers of any size where :attr:`exact`, else floats."""
+
+    @abstractmethod
+    def _noisy(self, values: Floats, noise: Sequence[float] | Floats) -> Floats:
+        """Releases of labels, shape ``(count,)``, for as much noise."""
 
     def positions(self, values: Floats, name: str) -> Floats:  # noqa: ARG002
         """Numbers in units of the noise; `name` says what they are where some are refused."""
@@ -274,9 +299,13 @@ class ContinuousAdditive(Additive):
     def _sizes(self, count: int, source: EntropySource) -> Floats:
         """Noise without its sign, shape ``(count,)``."""
 
-    def _noisy(self, values: Floats, source: EntropySource) -> Floats:
-        sign = np.where(uniforms(source, values.size) < 0.5, -1.0, 1.0)
-        noisy: Floats = values + sign * self._sizes(values.size, source)
+    def _noise(self, count: int, source: EntropySource) -> Floats:
+        sign = np.where(uniforms(source, count) < 0.5, -1.0, 1.0)
+        noise: Floats = sign * self._sizes(count, source)
+        return noise
+
+    def _noisy(self, values: Floats, noise: Sequence[float] | Floats) -> Floats:
+        noisy: Floats = values + np.asarray(noise, dtype=np.float64)
         return noisy if self.clip is None else np.clip(noisy, self.clip.low, self.clip.high)
 
 
@@ -341,12 +370,12 @@ class LatticeAdditive(Additive):
         return int(as_written(self.sensitivity) / as_written(self.step))
 
     @abstractmethod
-    def _draw(self, count: int, source: EntropySource) -> tuple[int, ...]:
+    def _noise(self, count: int, source: EntropySource) -> tuple[int, ...]:
         """Exact noise, in steps."""
 
-    def _noisy(self, values: Floats, source: EntropySource) -> Floats:
+    def _noisy(self, values: Floats, noise: Sequence[float] | Floats) -> Floats:
         places = self.positions(values, "value").astype(np.int64).tolist()
-        noisy = [place + shift for place, shift in zip(places, self._draw(values.size, source), strict=True)]
+        noisy = [place + int(shift) for place, shift in zip(places, noise, strict=True)]
         if self.clip is not None:
             low, high = (int(end) for end in self._ends(self.clip))
             noisy = [min(max(place, low), high) for place in noisy]
@@ -478,7 +507,7 @@ class DiscreteLaplace(LatticeAdditive):
         """Noise of rate epsilon over sensitivity, in steps."""
         return DiscreteLaplaceNoise(self.epsilon / self.steps)
 
-    def _draw(self, count: int, source: EntropySource) -> tuple[int, ...]:
+    def _noise(self, count: int, source: EntropySource) -> tuple[int, ...]:
         return discrete_laplace(self.steps / Fraction(self.epsilon), count, source=source)
 
 
@@ -592,7 +621,7 @@ class DiscreteStaircase(LatticeAdditive):
         """Stairs as long as the sensitivity, in steps."""
         return LatticeStaircase(self.epsilon, self.steps, self.rise)
 
-    def _draw(self, count: int, source: EntropySource) -> tuple[int, ...]:
+    def _noise(self, count: int, source: EntropySource) -> tuple[int, ...]:
         return discrete_staircase(Fraction(self.epsilon), count, sensitivity=self.steps, rise=self.rise, source=source)
 
 

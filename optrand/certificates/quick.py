@@ -1,7 +1,8 @@
-r"""Dual bound for squared loss in floats, rounded down: a tenth of a millisecond at 53 labels, a second at a million.
+r"""Dual bounds in floats, rounded down: a tenth of a millisecond at 53 labels, seconds at a million.
 
-Twice the reduced cost of a label is :math:`H_y(x) = p_y x^2 - 2 B_y x + C_y`, with :math:`x` the output measured from
-a middle label. Let :math:`l_y \leq r_y` be *any* numbers, and :math:`S(x)` the labels with :math:`l_y < x < r_y`. Then
+Here that of squared loss. Twice the reduced cost of a label is :math:`H_y(x) = p_y x^2 - 2 B_y x + C_y`, with :math:`x`
+the output measured from a middle label. Let :math:`l_y \leq r_y` be *any* numbers, and :math:`S(x)` the labels with
+:math:`l_y < x < r_y`. Then
 
 .. math:: 2 f(x) \geq \sum_y H_y(x) + (E - 1) \sum_{y \in S(x)} H_y(x)
           - (E - 1) \sum_y \max(|H_y(l_y)|, |H_y(r_y)|, H_y^-),
@@ -10,7 +11,8 @@ where :math:`H_y^-` is how far :math:`H_y` falls below zero outside of :math:`[l
 With the roots as floats find them the last sum is rounding. Far from all labels no column is cheap, whatever the roots.
 Between neighbouring ends the right side is one quadratic, whose coefficients are running sums in extended precision.
 Every operation is charged its rounding error, twice over (``docs/mathematics.md``, section 3): nothing rests on how
-well the roots, or the multipliers, were found.
+well the roots, or the multipliers, were found. Absolute and Poisson log loss where bias is free are those of
+:mod:`optrand.certificates.quick_convex`, classification that of :mod:`optrand.certificates.quick_classes`.
 """
 
 from __future__ import annotations
@@ -19,22 +21,18 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optrand.certificates import quick_classes, quick_convex
+from optrand.certificates.extended import UNIT, Extended, assembled_below, excess_above, running, sum_below
+from optrand.certificates.quick_losses import bins_loss
 from optrand.model import losses
+from optrand.model.arcs import Arcs
 from optrand.model.kept import content, kept
-from optrand.model.outputs import Grid, Line
+from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual, Solution
 
 __all__ = ["quick_bound", "quick_gap"]
-
-Extended = NDArray[np.longdouble]
-
-UNIT = float(np.finfo(np.longdouble).eps)
-"""Twice the largest relative error of an operation."""
-
-FLOAT = float(np.finfo(np.float64).eps)
 
 
 class _Quadratics(NamedTuple):
@@ -70,7 +68,7 @@ def quick_bound(problem: Problem, dual: Dual) -> float:
     """Lower bound of the loss of every epsilon-DP randomizer that the problem allows, as `optrand.certify` proves it.
 
     Never above the exact bound of the same multipliers (:func:`optrand.certificates.certificate.lower_bound`); ``-inf``
-    where floats prove nothing: other losses, and grids.
+    where floats prove nothing: tables, on grids all but classification, and absolute loss of a thousand labels or more.
 
     Examples
     --------
@@ -84,14 +82,40 @@ def quick_bound(problem: Problem, dual: Dual) -> float:
 
 
 def quick_gap(solution: Solution) -> float:
-    """Relative gap of a solution whose outputs lie on the line and whose bias is not priced, as floats see it.
+    """Relative gap of squared loss off grids, of bins where bias is free, or of classification, in floats.
 
-    Infinite where its rows or its means are off by more than rounding, or where floats prove nothing. The bound is
-    proven; the loss is that of the randomizer before the last rounding errors are taken out of it.
+    Infinite where its rows, its means where they must be right, or its ratio are off by more than rounding, or where
+    floats prove nothing. The bound is proven; the loss is that of the randomizer before the last rounding errors are
+    taken out of it, rounded up.
     """
-    problem, dual, arcs = solution.problem, solution.dual, solution.randomizer.arcs
-    squared = problem.loss == losses.squared and problem.unbiased and isinstance(problem.outputs, Line)
-    if dual is None or arcs is None or not squared:
+    problem, dual = solution.problem, solution.dual
+    if dual is None:
+        return math.inf
+    value = _value(solution)
+    if not (math.isfinite(value) and value):
+        return math.inf
+    return (value - quick_bound(problem, dual)) / abs(value)
+
+
+CLOSE = 1e-12
+"""Errors of rows and ratios, and of means as a share of the spread of outputs, that count as rounding."""
+
+
+def _value(solution: Solution) -> float:
+    """Upper bound of the loss, in floats; infinite for randomizers that are off, and for other problems."""
+    problem, arcs = solution.problem, solution.randomizer.arcs
+    if problem.loss == losses.zero_one:
+        return quick_classes.table_loss(problem, solution.randomizer, CLOSE)
+    if arcs is None or isinstance(problem.outputs, Grid):
+        return math.inf
+    if not problem.bias_penalty:
+        return bins_loss(problem, arcs, CLOSE)
+    return _squared_loss(problem, arcs) if problem.loss == losses.squared else math.inf
+
+
+def _squared_loss(problem: Problem, arcs: Arcs) -> float:
+    """Squared loss of arcs without bias, or at a price of it."""
+    if not problem.outputs.low <= arcs.outputs.min() <= arcs.outputs.max() <= problem.outputs.high:
         return math.inf
     ratio, middle = np.longdouble(math.exp(problem.epsilon)), problem.labels[problem.k // 2]
     masses, outputs = arcs.masses.astype(np.longdouble), (arcs.outputs.astype(np.longdouble) - middle) + arcs.rests
@@ -107,23 +131,26 @@ def quick_gap(solution: Solution) -> float:
 
     width = max(np.ptp(problem.labels), np.ptp(outputs)) or 1.0
     rows, means = mixed(masses), mixed(masses * outputs)
-    if not (abs(rows - 1).max() <= CLOSE and abs(means - labels).max() <= CLOSE * width and (masses >= 0).all()):
+    if not (abs(rows - 1).max() <= CLOSE and (masses >= 0).all()):
         return math.inf
     value = float(prior @ (mixed(masses * outputs**2) - 2 * labels * means + labels**2 * rows)) / 2
-    return (value - quick_bound(problem, dual)) / value if value > 0 else math.inf
-
-
-CLOSE = 1e-12
-"""Errors of rows, and of means as a share of the spread of outputs, that count as rounding."""
+    if not problem.unbiased:
+        value += problem.bias_penalty * float(prior @ (means - labels) ** 2) / 2
+    elif not abs(means - labels).max() <= CLOSE * width:
+        return math.inf
+    return value if value > 0 else math.inf
 
 
 def _bound(problem: Problem, dual: Dual) -> float:
-    if problem.loss != losses.squared or isinstance(problem.outputs, Grid):
-        return -math.inf
     if (dual.beta[problem.bias_weights == 0] != 0).any():
         return -math.inf
     with np.errstate(all="ignore"):
-        bound = _bound_of_squares(problem, dual)
+        if problem.loss == losses.squared and not isinstance(problem.outputs, Grid):
+            bound = _bound_of_squares(problem, dual)
+        elif problem.loss == losses.zero_one:
+            bound = quick_classes.lower_bound(problem, dual)
+        else:
+            bound = quick_convex.lower_bound(problem, dual)
     return bound if math.isfinite(bound) else -math.inf
 
 
@@ -146,7 +173,7 @@ def _bound_of_squares(problem: Problem, dual: Dual) -> float:
         + 2 * abs(pull) * off_place
         + 2 * abs(beta) * UNIT * abs(shift),
     )
-    excess = np.longdouble(math.expm1(problem.epsilon) * (1 + 8 * FLOAT))
+    excess = excess_above(problem.epsilon)
     lowest = _lowest(problem, each, excess, np.longdouble(middle)) / 2
     # The bound of its parts, as in optrand.certificates.bound.
     terms = [alpha, beta * (labels - dual.origin)]
@@ -155,12 +182,9 @@ def _bound_of_squares(problem: Problem, dual: Dual) -> float:
         terms.append(-np.where(weights > 0, beta**2 / np.where(weights > 0, weights, 1), 0))
     base = np.longdouble(0)
     for term in terms:
-        running, count = _running(term)
-        base += running[-1] - 2 * count * UNIT * abs(term).sum()
+        base += sum_below(term)
     base -= 2 * UNIT * (abs(beta) * (abs(labels) + abs(dual.origin))).sum()
-    share = problem.k / (excess + problem.k) if lowest < 0 else 1 / (excess + 1)
-    bound = base + share * lowest - 8 * UNIT * (abs(base) + abs(lowest))
-    return math.nextafter(math.nextafter(float(bound), -math.inf), -math.inf)
+    return assembled_below(base, lowest, problem.k, excess)
 
 
 def _lowest(problem: Problem, each: _Quadratics, excess: np.longdouble, middle: np.longdouble) -> np.longdouble:
@@ -197,8 +221,8 @@ def _lowest(problem: Problem, each: _Quadratics, excess: np.longdouble, middle: 
     order = np.argsort(events, kind="stable")
     sums, errors = list[Extended](), list[Extended]()
     for start, step, start_off, step_off in zip(each[:3], more[:3], each[3:], more[3:], strict=True):
-        total, (running, count) = _running(start)[0][-1:], _running(np.concatenate((step, -step))[order])
-        sums.append(total + np.append(np.longdouble(0), running))
+        total, (steps, count) = running(start)[0][-1:], running(np.concatenate((step, -step))[order])
+        sums.append(total + np.append(np.longdouble(0), steps))
         rounding = 2 * count * UNIT * (abs(start).sum() + 2 * abs(step).sum())
         errors.append(np.full(events.size + 1, start_off.sum() + 2 * step_off.sum() + rounding))
     pieces = _Quadratics(*sums, *errors)
@@ -210,13 +234,3 @@ def _lowest(problem: Problem, each: _Quadratics, excess: np.longdouble, middle: 
     within = below.min() - excess * (1 + 2 * slack.size * UNIT) * slack.sum()
     lowest: np.longdouble = min(within, beyond)
     return lowest
-
-
-def _running(terms: Extended) -> tuple[Extended, int]:
-    """Running sums, block by block, and the largest number of additions that a term goes through."""
-    width = math.isqrt(terms.size) + 1
-    blocks = np.zeros((-(-terms.size // width) or 1, width), np.longdouble)
-    blocks.ravel()[: terms.size] = terms
-    inside = np.cumsum(blocks, axis=1)
-    inside[1:] += np.cumsum(inside[:-1, -1])[:, np.newaxis]
-    return inside.ravel()[: terms.size], width + blocks.shape[0] + 8

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,11 +20,12 @@ import numpy as np
 from optrand.base.arithmetic import places, quotient, scaled
 from optrand.base.validation import Floats
 from optrand.certificates.bound import assembled, excess_above, measured, multipliers_below
+from optrand.errors import InvalidInput
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
 
-__all__ = ["local_minima", "lower_bound"]
+__all__ = ["least_price", "local_minima", "lower_bound"]
 
 BITS = 128
 """Binary digits by which roots are finer than the labels' spread over E."""
@@ -197,6 +198,54 @@ def lower_bound(problem: Problem, dual: Dual) -> Fraction:
     digits = case.mass + 2 * case.line + 1
     base = multipliers_below(problem, dual, digits)
     return assembled(base, least, problem.k, excess=(case.excess, case.shift), digits=digits)
+
+
+def least_price(
+    problem: Problem, alpha: Sequence[Fraction], beta: Sequence[Fraction], ratio: Fraction, *, bits: int
+) -> Fraction:
+    """Lower bound of the minimum of :math:`f` on the line at a rational ratio, for dyadic multipliers.
+
+    Roots are finer than the labels' spread over the ratio by `bits` binary digits.
+
+    Examples
+    --------
+    >>> from optrand.model.problem import unbiased_regression
+    >>> problem = unbiased_regression([0, 1], [0.5, 0.5], math.log(3))
+    >>> dual = [Fraction(3, 16), Fraction(-9, 16)], [Fraction(-3, 4), Fraction(3, 4)]
+    >>> -Fraction(1, 1 << 90) < least_price(problem, *dual, Fraction(3), bits=100) <= 0
+    True
+    >>> least_price(problem, [Fraction(1, 4), Fraction(-1, 2)], dual[1], Fraction(3), bits=100) < -1 / 10
+    True
+    """
+    spread = float(np.ptp(problem.labels)) or abs(float(problem.labels[0])) or 1.0
+    finer = bits + math.ceil(ratio).bit_length() - math.frexp(spread)[1]
+    line = max(finer, places(problem.labels))
+    mass = max(places(problem.prior), _digits(beta) - line, _digits(alpha) - 2 * line)
+    shift = bits
+    case = _Scaled(
+        labels=scaled(problem.labels, line),
+        prior=scaled(problem.prior, mass),
+        alpha=[int(x * (1 << (mass + 2 * line))) for x in alpha],
+        beta=[int(x * (1 << (mass + line))) for x in beta],
+        origin=0,
+        low=-math.inf,
+        high=math.inf,
+        grid=[],
+        excess=math.ceil((ratio - 1) * (1 << shift)),
+        shift=shift,
+        line=line,
+        mass=mass,
+    )
+    sweep = _Sweep.of(case)
+    least = min(value for _, value in sweep.minima()) - sweep.slack
+    return Fraction(least, 1 << (mass + 2 * line + shift + 1))
+
+
+def _digits(numbers: Sequence[Fraction]) -> int:
+    """Binary digits after the point of dyadic numbers."""
+    if any(x.denominator & (x.denominator - 1) for x in numbers):
+        raise InvalidInput("multipliers off a grid must be integers over powers of two")
+    return max(x.denominator.bit_length() - 1 for x in numbers)
 
 
 def local_minima(problem: Problem, dual: Dual) -> tuple[Floats, Floats, float]:

@@ -1,4 +1,4 @@
-"""The command line: solve, verify, randomize, sweep, plot, gallery, report, theory.
+"""The command line: solve, verify, randomize, estimate, sweep, plot, gallery, report, theory, ledger.
 
 What went wrong is one line on the standard error and an exit code; never a traceback, which could show a private label.
 """
@@ -12,7 +12,9 @@ from typing import Annotated
 import typer
 
 from optrand.cli import commands, sweeping
+from optrand.cli.estimating import estimate
 from optrand.cli.gallery import gallery
+from optrand.cli.ledger import ledger
 from optrand.cli.report import report
 from optrand.cli.reporting import EXIT_CODES, FAILED, UNVERIFIED, WRONG_INPUT
 from optrand.cli.theory import theory
@@ -33,12 +35,13 @@ _ABOUT_MECHANISMS = (
     commands.solve,
     verify,
     commands.randomize,
+    estimate,
     sweeping.sweep,
     commands.plot,
     gallery,
     report,
 )
-for _command in (*_ABOUT_MECHANISMS, theory):
+for _command in (*_ABOUT_MECHANISMS, theory, ledger):
     app.command(epilog=EXIT_CODES)(_command)
 
 

@@ -19,8 +19,8 @@ from optrand.cli.options import (
     read_epsilon,
     read_penalty,
 )
-from optrand.cli.questions import answered, read_mechanism, read_problem
-from optrand.cli.reporting import progress, reported, show, tell_diagnosis, told_gap
+from optrand.cli.questions import answered, read_problem, read_released
+from optrand.cli.reporting import progress, reported, show, tell_diagnosis, tell_total, told_gap
 from optrand.cli.verifying import proven
 from optrand.errors import InvalidInput
 
@@ -128,18 +128,19 @@ def randomize(
 ) -> None:
     """Replace every label of a table by a private one.
 
-    The mechanism is saved beside OUT, as OUT.mechanism.json; additive noise, as OUT.randomizer.json. Every other column
-    is copied as it is: drop columns that were computed from the labels. Nothing that is printed or saved, whether the
-    run ends well or not, is computed from the true labels, but for the prior, which is paid for, the number of rows,
-    which is public, and whether all labels are declared; --diagnose alone tells more. Every run spends the budget
-    again: a second release of the same labels, or what a killed run left behind, adds to the first. A prior that was
-    paid for before a run broke off is kept as OUT.prior.csv, from which --paid-prior goes on.
+    The mechanism is saved beside OUT, as OUT.mechanism.json; additive noise, as OUT.randomizer.json; what was spent in
+    total and what can be estimated, as OUT.release.json, which verify, plot, report and estimate read. Every other
+    column is copied as it is: drop columns that were computed from the labels. Nothing that is printed or saved,
+    whether the run ends well or not, is computed from the true labels, but for the prior, which is paid for, the number
+    of rows, which is public, and whether all labels are declared; --diagnose alone tells more. Every run spends the
+    budget again: a second release of the same labels, or what a killed run left behind, adds to the first. A prior that
+    was paid for before a run broke off is kept as OUT.prior.csv, from which --paid-prior goes on.
     """
     from optrand.release.declared import parse_clip, parse_labels, parse_outputs, read_prior
     from optrand.release.job import BaselineJob, Job, LabelJob
     from optrand.release.named import named_randomizer
     from optrand.release.paid_prior import load_paid_prior
-    from optrand.release.table_job import TableJob
+    from optrand.release.table_job import TableJob, record_path
 
     names, budget = parse_labels(labels), read_epsilon(epsilon)
     job: Job
@@ -174,12 +175,15 @@ def randomize(
         tell_diagnosis(on_file.diagnose(source), names.size)
         return
     with progress() as announce:
-        summary = on_file.run(source, target, announce=announce)
-    beside = on_file.beside(target)
+        summary = on_file.run(
+            source, target, announce=announce, warn=lambda words: typer.echo(f"note: {words}", err=True)
+        )
+    beside, record = on_file.beside(target), record_path(target)
     if randomizer is None:
-        show({**_told(summary), "table": target, "mechanism": beside})
+        show({**_told(summary), "table": target, "mechanism": beside, "record": record})
     else:
-        show({"randomizer": randomizer, **_told_without_prior(summary), "table": target, "saved": beside})
+        told = _told_without_prior(summary)
+        show({"randomizer": randomizer, **told, "table": target, "saved": beside, "record": record})
 
 
 def _told(summary: Summary) -> dict[str, object]:
@@ -195,6 +199,7 @@ def _told(summary: Summary) -> dict[str, object]:
         "realised epsilon": f"{shown_spent(summary.realised_epsilon, summary.epsilon)} "
         "(prior and labels together, rounded up)",
         "noisy label loss": f"{shown_above(summary.noisy_label_loss, 6)} (expected, under the prior above)",
+        "estimates": summary.histograms,
     }
 
 
@@ -218,6 +223,7 @@ def _told_without_prior(summary: Summary) -> dict[str, object]:
         f"(at most{'' if summary.exact else ', for real numbers'})",
         "noisy label loss": f"{shown_above(summary.noisy_label_loss, 6)} "
         "(expected, were all declared labels equally frequent)",
+        "estimates": summary.histograms,
     }
 
 
@@ -227,15 +233,17 @@ def plot(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The picture: .png, .svg or .pdf.")],
     force: Force = False,
 ) -> None:
-    """Draw a saved mechanism.
+    """Draw a saved mechanism, or that of a release.
 
     One probability mass function per label, and the table with its staircase signature.
     """
     from optrand.certificates.certificate import certify
     from optrand.plotting import mechanism_figure, save_figure
 
-    loaded = read_mechanism(mechanism)
+    loaded, record = read_released(mechanism)
+    total = None if record is None else record.epsilon
     with progress() as announce:
         announce("drawing")
-        save_figure(mechanism_figure(loaded, certify(loaded)), output, overwrite=force)
+        save_figure(mechanism_figure(loaded, certify(loaded), total=total), output, overwrite=force)
+    tell_total(record)
     typer.echo(f"picture  {output}")

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from optrand.cli.options import LABEL_FORMS, BiasPenalty, Force, Outputs
-from optrand.cli.questions import answered, read_mechanism, read_problem
-from optrand.cli.reporting import progress, reported, show
+from optrand.cli.questions import answered, read_problem, read_released
+from optrand.cli.reporting import progress, reported, show, tell_total
 from optrand.errors import InvalidInput
 
 __all__ = ["gallery"]
@@ -20,7 +20,9 @@ def gallery(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The folder of the pictures.")],
     mechanism: Annotated[
         Path | None,
-        typer.Argument(metavar="MECHANISM", help="A saved mechanism; or --labels, --prior and --epsilon."),
+        typer.Argument(
+            metavar="FILE", help="A saved mechanism, or a release's record; or --labels, --prior and --epsilon."
+        ),
     ] = None,
     labels: Annotated[
         str | None, typer.Option("--labels", metavar="SET", help=f"The declared set of labels: {LABEL_FORMS}")
@@ -47,7 +49,8 @@ def gallery(
         raise InvalidInput("a gallery is of a saved mechanism, or else of --labels, --prior and --epsilon, all three")
     if mechanism is not None:
         refuse_gallery(output, overwrite=force)
-        loaded = read_mechanism(mechanism)
+        loaded, record = read_released(mechanism)
+        tell_total(record)
         with progress() as announce:
             made = drawn(loaded, output, overwrite=force, announce=announce)
     else:

@@ -55,7 +55,9 @@ BiasPenalty = Annotated[
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
-Saved = Annotated[Path, typer.Argument(metavar="MECHANISM", help="A saved mechanism.")]
+Saved = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A saved mechanism, or the record of a release, OUT.release.json.")
+]
 
 
 def read_epsilon(text: str, name: str = "--epsilon") -> float:

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from optrand.certificates.certificate import Certificate
     from optrand.mechanism.mechanism import Mechanism
     from optrand.model.problem import Problem
+    from optrand.release.record import ReleaseRecord
 
-__all__ = ["answered", "read_mechanism", "read_problem"]
+__all__ = ["answered", "holds_record", "read_mechanism", "read_problem", "read_released"]
 
 
 def read_mechanism(path: Path) -> Mechanism:
@@ -26,6 +27,24 @@ def read_mechanism(path: Path) -> Mechanism:
     if not path.is_file():
         raise InvalidInput(f"{path} is {'not a regular file' if path.exists() else 'not there'}: expected a mechanism")
     return load(path)
+
+
+def holds_record(path: Path) -> bool:
+    """Whether a file says that it is the record of a release."""
+    from optrand.base.strict_json import stated_format
+    from optrand.release.record import FORMAT
+
+    return path.is_file() and stated_format(path.read_bytes()) == FORMAT
+
+
+def read_released(path: Path) -> tuple[Mechanism, ReleaseRecord | None]:
+    """A saved mechanism, or the one that the record of a release names, and that record."""
+    from optrand.release.record import load_release
+
+    if not holds_record(path):
+        return read_mechanism(path), None
+    record = load_release(path)
+    return record.mechanism, record
 
 
 def read_problem(

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from optrand.cli.options import Force, Saved
-from optrand.cli.questions import read_mechanism
-from optrand.cli.reporting import progress, reported, told_gap
+from optrand.cli.questions import read_released
+from optrand.cli.reporting import progress, reported, tell_total, told_gap
 
 __all__ = ["report"]
 
@@ -21,7 +21,7 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page: .html.")],
     force: Force = False,
 ) -> None:
-    """Describe a saved mechanism on one page of HTML.
+    """Describe a saved mechanism, or that of a release, on one page of HTML.
 
     The page needs no network and no script. It holds what `verify` proves, what the budget means, and every picture.
     Where the proof fails the page says so, and the command ends with exit code 3.
@@ -33,14 +33,15 @@ def report(
 
     if output.suffix.lower() not in (".html", ".htm"):
         raise InvalidInput(f"{output.name} is not the name of a page, expected one that ends in .html")
-    loaded = read_mechanism(mechanism)
+    loaded, record = read_released(mechanism)
     refuse_target(output, overwrite=force)
     with progress() as announce:
         announce("proving")
         proof = certify(loaded)
         announce("drawing")
-        page = report_page(loaded, proof, name=mechanism.name)
+        page = report_page(loaded, proof, name=mechanism.name, parts=None if record is None else record.parts)
     write_atomically(output, page.encode(), overwrite=force)
+    tell_total(record)
     typer.echo(f"page  {output}")
     proof.require(gap=math.inf)
     typer.echo(f"verified, gap {told_gap(proof.gap)}")

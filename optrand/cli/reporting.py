@@ -16,15 +16,17 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from optrand.base.numerals import shown_above
-from optrand.errors import InvalidFile, InvalidInput, NotCertified, OptrandError, SpentNote
+from optrand.errors import AlreadySpent, InvalidFile, InvalidInput, NotCertified, OptrandError, OverBudget, SpentNote
 
 if TYPE_CHECKING:
     from optrand.release.declared import PublicPrior
     from optrand.release.diagnosis import Diagnosis
+    from optrand.release.record import ReleaseRecord
 
 __all__ = [
     "EXIT_CODES",
     "FAILED",
+    "SPENT",
     "UNVERIFIED",
     "WRONG_INPUT",
     "progress",
@@ -32,19 +34,21 @@ __all__ = [
     "show",
     "tell_diagnosis",
     "tell_prior",
+    "tell_total",
     "told_gap",
 ]
 
-FAILED, WRONG_INPUT, UNVERIFIED = 1, 2, 3
+FAILED, WRONG_INPUT, UNVERIFIED, SPENT = 1, 2, 3, 5
 
 EXIT_CODES = """\b
 Exit codes:
   0  done
   1  an error of the run, such as a full disk
   2  wrong usage or input; nothing was written
-  3  verification failed: not private, not unbiased, or no proof good enough"""
+  3  verification failed: not private, not unbiased, or no proof good enough
+  5  the ledger refuses: already released, or over the budget; nothing was drawn"""
 
-CODES = {(InvalidFile, NotCertified): UNVERIFIED, (InvalidInput,): WRONG_INPUT}
+CODES = {(InvalidFile, NotCertified): UNVERIFIED, (InvalidInput,): WRONG_INPUT, (AlreadySpent, OverBudget): SPENT}
 """Exit codes of our own errors; of all others it is :data:`FAILED`."""
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -122,6 +126,12 @@ def tell_prior(path: Path, prior: PublicPrior) -> None:
     typer.echo(f"note: {path} is taken as public; if it was computed from private labels, use `optrand randomize`")
     if prior.absent:
         typer.echo(f"note: {prior.absent} label(s) are not in {path}: their prior is 0")
+
+
+def tell_total(record: ReleaseRecord | None) -> None:
+    """Say what the release of a record has spent in all."""
+    if record is not None:
+        typer.echo(f"total epsilon  {record.epsilon!r}: prior {record.parts.prior!r}, labels {record.parts.labels!r}")
 
 
 def tell_diagnosis(found: Diagnosis, declared: int) -> None:

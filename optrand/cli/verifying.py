@@ -10,9 +10,9 @@ import typer
 
 from optrand.base.numerals import shown_above, shown_below, shown_spent
 from optrand.cli.options import read_gap
-from optrand.cli.questions import read_mechanism
+from optrand.cli.questions import holds_record, read_mechanism
 from optrand.cli.reporting import progress, reported, show, told_gap
-from optrand.errors import InvalidInput
+from optrand.errors import InvalidFile, InvalidInput
 
 if TYPE_CHECKING:
     from optrand.certificates.certificate import Certificate
@@ -23,20 +23,31 @@ __all__ = ["proven", "verify"]
 
 @reported
 def verify(
-    saved: Annotated[Path, typer.Argument(metavar="FILE", help="A saved mechanism, or saved additive noise.")],
+    saved: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A saved mechanism, saved additive noise, or a release's record.")
+    ],
     gap: Annotated[
         str | None, typer.Option("--gap", metavar="SHARE", help="Fail unless the verified gap is at most this.")
     ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option("--table", metavar="FILE", help="Fail unless this is, byte by byte, the table of the release."),
+    ] = None,
 ) -> None:
-    """Prove a saved mechanism private and near optimal, or saved noise private.
+    """Prove a saved mechanism private and near optimal, or saved noise private, or a release to be what it says.
 
     Nothing but the file is trusted. A mechanism is checked in exact arithmetic, and `python -m optrand.checker` does
-    the same with none of this code. Of noise the parameters are checked; nobody claims that it is optimal.
+    the same with none of this code. Of noise the parameters are checked; nobody claims that it is optimal. The record
+    of a release, OUT.release.json, states the total epsilon, and its randomizer is verified too.
     """
     from optrand.certificates.certificate import certify
     from optrand.release.randomizer_file import holds_noise
 
     required = math.inf if gap is None else read_gap(gap)
+    if holds_record(saved):
+        saved = _verify_record(saved, table)
+    elif table is not None:
+        raise InvalidInput(f"{saved} is no record of a release, which alone knows its table: give OUT.release.json")
     if saved.is_file() and holds_noise(saved):
         if gap is not None:
             raise InvalidInput(f"{saved} holds additive noise, which nobody claims to be optimal: leave out --gap")
@@ -49,6 +60,34 @@ def verify(
     show({**proven(loaded, proof), "digest": loaded.digest})
     proof.require(gap=required)
     typer.echo("verified")
+
+
+def _verify_record(path: Path, table: Path | None) -> Path:
+    """Check the record of a release and its table, and say what it states; path of its randomizer, verified too."""
+    from optrand.release.record import load_release, sha256_of
+    from optrand.release.table import read_column
+
+    record = load_release(path)
+    _ = record.drawn
+    facts: dict[str, object] = {
+        "total epsilon": f"{record.epsilon!r}: prior {record.parts.prior!r}, labels {record.parts.labels!r}",
+        "rows": record.rows,
+        "prior": record.prior,
+        "estimates": record.estimates.words,
+        "table": "not compared: name it with --table",
+    }
+    if not record.private:
+        facts["private"] = "NO: the noise came from a source that others can repeat"
+    if table is not None:
+        if not table.is_file():
+            raise InvalidInput(f"{table} is not there: expected the released table")
+        record.verify_table(table)
+        column, stated = record.circumstances.column, record.table
+        if column is not None and stated is not None and read_column(table, column).numbers.size != stated.rows:
+            raise InvalidFile(f"{table} has another number of rows than the record states, {stated.rows}")
+        facts["table"] = f"{table}, SHA-256 {sha256_of(table)}"
+    show(facts)
+    return path.parent / record.randomizers[0].name
 
 
 def _verify_noise(path: Path) -> None:

@@ -10,6 +10,7 @@ from optrand.errors import InvalidInput
 from optrand.estimate.debiasing import Debiasing
 from optrand.estimate.intervals import Estimate
 from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.released import Released, mechanism_of
 
 __all__ = ["average", "mean", "output_numbers", "tallied"]
 
@@ -17,7 +18,7 @@ UNBIASED = 1e-9
 """Largest share of the labels' range that counts as a rounded zero bias, as for certificates."""
 
 
-def output_numbers(released: ArrayLike, mechanism: Mechanism) -> NDArray[np.intp]:
+def output_numbers(released: ArrayLike, mechanism: Mechanism | Released) -> NDArray[np.intp]:
     """Indices of released values among the mechanism's outputs, in an array of the same shape.
 
     They are rows of :func:`optrand.estimate.loss_weights`, for instance.
@@ -34,8 +35,7 @@ def output_numbers(released: ArrayLike, mechanism: Mechanism) -> NDArray[np.intp
     >>> output_numbers([7, 3, 3], coin)
     array([1, 0, 0])
     """
-    if not isinstance(mechanism, Mechanism):
-        raise InvalidInput(f"mechanism is of type {type(mechanism).__name__}, expected a Mechanism")
+    mechanism = mechanism_of(mechanism)
     given = np.asarray(released)
     if given.dtype.kind not in "iuf":
         raise InvalidInput(f"released values are of type {given.dtype}, expected numbers: outputs of the mechanism")
@@ -50,8 +50,9 @@ def output_numbers(released: ArrayLike, mechanism: Mechanism) -> NDArray[np.intp
     return numbers
 
 
-def tallied(released: ArrayLike, mechanism: Mechanism) -> NDArray[np.intp]:
+def tallied(released: ArrayLike, mechanism: Mechanism | Released) -> NDArray[np.intp]:
     """Counts of the mechanism's outputs in a release of at least two values."""
+    mechanism = mechanism_of(mechanism)
     numbers = output_numbers(released, mechanism)
     if numbers.size < 2:
         raise InvalidInput(
@@ -60,14 +61,14 @@ def tallied(released: ArrayLike, mechanism: Mechanism) -> NDArray[np.intp]:
     return np.bincount(numbers.ravel(), minlength=mechanism.outputs.size)
 
 
-def mean(released: ArrayLike, mechanism: Mechanism) -> Estimate:
+def mean(released: ArrayLike, mechanism: Mechanism | Released) -> Estimate:
     r"""Mean of the labels behind a release of an unbiased mechanism: the mean of the released values.
 
     Parameters
     ----------
     released : array of outputs, any shape
         At least two.
-    mechanism : Mechanism
+    mechanism : Mechanism or ReleaseRecord
         Of a :class:`~optrand.studies.ContinuousMechanism` its ``mechanism``, for which only
         :meth:`~optrand.estimate.Estimate.interval` is right: `noise_variance` leaves out the rounding to knots.
 
@@ -99,6 +100,7 @@ def mean(released: ArrayLike, mechanism: Mechanism) -> Estimate:
     >>> bool(low < weeks.mean() < high), round(found.noise_error, 3), round(found.standard_error, 3)
     (True, 0.02, 0.021)
     """
+    mechanism = mechanism_of(mechanism)
     tallies = tallied(released, mechanism)
     bias, reach = mechanism.bias, float(np.ptp(mechanism.labels))
     if bias > UNBIASED * (reach or 1.0):
@@ -117,7 +119,7 @@ def mean(released: ArrayLike, mechanism: Mechanism) -> Estimate:
 
 
 def average(
-    released: ArrayLike, mechanism: Mechanism, function: ArrayLike, *, prior: ArrayLike | None = None
+    released: ArrayLike, mechanism: Mechanism | Released, function: ArrayLike, *, prior: ArrayLike | None = None
 ) -> Estimate:
     """Average of any function of the labels behind a release, whether its mechanism is unbiased or not.
 
@@ -125,7 +127,7 @@ def average(
     ----------
     released : array of outputs, any shape
         At least two.
-    mechanism : Mechanism
+    mechanism : Mechanism or ReleaseRecord
         Its table must not be singular.
     function : (k,) array
         One number for each label: the labels' squares, say, or 1 for those in a class and 0 for the others.
@@ -157,6 +159,7 @@ def average(
     >>> low < 0.3 < high, round(found.noise_error, 4)
     (True, 0.012)
     """
+    mechanism = mechanism_of(mechanism)
     tallies = tallied(released, mechanism)
     debiasing = Debiasing.of(mechanism, prior)
     given = np.asarray(function, dtype=np.float64)

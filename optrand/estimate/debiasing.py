@@ -41,6 +41,7 @@ from optrand.base.validation import prior as checked_prior
 from optrand.errors import InvalidInput
 from optrand.estimate.factors import ADVICE, DEPENDENT, LARGEST, Factor, factored, row_lengths
 from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.released import Released, mechanism_of
 from optrand.model.arcs import IntegerArcs
 
 __all__ = ["DENSE", "Debiasing"]
@@ -85,12 +86,12 @@ class Debiasing:
     factor: Factor | None
 
     @classmethod
-    def of(cls, mechanism: Mechanism, prior: ArrayLike | None = None) -> Debiasing:
+    def of(cls, mechanism: Mechanism | Released, prior: ArrayLike | None = None) -> Debiasing:
         """Factor the table of a mechanism.
 
         Parameters
         ----------
-        mechanism : Mechanism
+        mechanism : Mechanism or ReleaseRecord
         prior : (k,) array, optional
             By default that of the mechanism's problem. For unbiased estimates it must not depend on the release.
 
@@ -103,8 +104,7 @@ class Debiasing:
         -----
         Of arcs ``O(k + n)`` integers and a sparse factorisation; of a table a QR factorisation, ``O(k**2 n)``.
         """
-        if not isinstance(mechanism, Mechanism):
-            raise InvalidInput(f"mechanism is of type {type(mechanism).__name__}, expected a Mechanism")
+        mechanism = mechanism_of(mechanism)
         k, n = mechanism.labels.size, mechanism.outputs.size
         given = mechanism.problem.prior if prior is None else checked_prior(prior, k)
         weights = frozen(given / math.fsum(given))

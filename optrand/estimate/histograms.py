@@ -21,6 +21,7 @@ from optrand.base.validation import values as checked_values
 from optrand.estimate.averages import tallied
 from optrand.estimate.debiasing import Debiasing
 from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.released import Released, mechanism_of
 
 __all__ = ["Histogram", "histogram", "project_to_simplex"]
 
@@ -100,14 +101,14 @@ class Histogram:
         return found[0], np.maximum(found[1], 0.0), np.maximum(found[2], 0.0)
 
 
-def histogram(released: ArrayLike, mechanism: Mechanism, *, prior: ArrayLike | None = None) -> Histogram:
+def histogram(released: ArrayLike, mechanism: Mechanism | Released, *, prior: ArrayLike | None = None) -> Histogram:
     """Histogram of the labels behind a release.
 
     Parameters
     ----------
     released : array of outputs, any shape
         At least two.
-    mechanism : Mechanism
+    mechanism : Mechanism or ReleaseRecord
         Its table must not be singular.
     prior : (k,) array, optional
         Under which the variances are least; by default that of the mechanism's problem. It matters only where outputs
@@ -130,6 +131,7 @@ def histogram(released: ArrayLike, mechanism: Mechanism, *, prior: ArrayLike | N
     >>> found.shares.round(3).tolist(), found.noise_errors.round(3).tolist(), found.projected.round(3).tolist()
     ([0.501, 0.5, -0.001], [0.012, 0.012, 0.011], [0.5, 0.5, 0.0])
     """
+    mechanism = mechanism_of(mechanism)
     tallies = frozen(tallied(released, mechanism))
     return Histogram(Debiasing.of(mechanism, prior), tallies)
 

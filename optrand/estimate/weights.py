@@ -20,6 +20,7 @@ from optrand.base.validation import epsilon as checked_epsilon
 from optrand.errors import InvalidInput
 from optrand.estimate.debiasing import Debiasing
 from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.released import Released, mechanism_of
 
 __all__ = ["loss_weights", "resampling_loss_weights", "top_k_loss_weights", "unbiased_values"]
 
@@ -29,12 +30,12 @@ LARGEST = 1 << 24
 SUM_TOLERANCE = 1e-9
 
 
-def unbiased_values(mechanism: Mechanism, functions: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
+def unbiased_values(mechanism: Mechanism | Released, functions: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
     """Unbiased values of the outputs, one row each, shape (n,) or (n, m): their expectation is a function of the label.
 
     Parameters
     ----------
-    mechanism : Mechanism
+    mechanism : Mechanism or ReleaseRecord
         Its table must not be singular.
     functions : (k,) or (k, m) array
         One function of the label, or one a column.
@@ -60,15 +61,15 @@ def unbiased_values(mechanism: Mechanism, functions: ArrayLike, *, prior: ArrayL
     >>> unbiased_values(mechanism, [[0, 0], [1, 1]]).round(12).tolist()
     [[-0.5, -0.5], [1.5, 1.5]]
     """
-    return Debiasing.of(mechanism, prior).values(functions)
+    return Debiasing.of(mechanism_of(mechanism), prior).values(functions)
 
 
-def loss_weights(mechanism: Mechanism, *, prior: ArrayLike | None = None) -> Floats:
+def loss_weights(mechanism: Mechanism | Released, *, prior: ArrayLike | None = None) -> Floats:
     """Table of weights that makes any loss unbiased under a mechanism's noise.
 
     Parameters
     ----------
-    mechanism : Mechanism
+    mechanism : Mechanism or ReleaseRecord
         Its table must not be singular.
     prior : (k,) array, optional
         Under which the variance is least; by default that of the mechanism's problem.
@@ -95,6 +96,7 @@ def loss_weights(mechanism: Mechanism, *, prior: ArrayLike | None = None) -> Flo
     >>> loss_weights(mechanism).round(12).tolist()
     [[2.0, -0.5, -0.5], [-0.5, 2.0, -0.5], [-0.5, -0.5, 2.0]]
     """
+    mechanism = mechanism_of(mechanism)
     debiasing = Debiasing.of(mechanism, prior)
     k, n = mechanism.labels.size, mechanism.outputs.size
     if k * n > LARGEST:

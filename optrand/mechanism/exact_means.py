@@ -20,7 +20,7 @@ from optrand.base.arithmetic import float_above, float_below, places, scaled
 from optrand.base.validation import Floats
 from optrand.mechanism.completion import Completion
 from optrand.model.exact_columns import ExactColumns, twos
-from optrand.model.outputs import Grid, Line
+from optrand.model.outputs import Grid, Interval, Line
 from optrand.model.problem import Problem
 
 __all__ = ["along_a_tree", "columns_near", "completed", "spanning_tree", "widest_path", "with_exact_means"]
@@ -95,7 +95,11 @@ def with_exact_means(problem: Problem, flow: ExactColumns) -> ExactColumns | Non
     mixed = completed(problem, flow)
     if mixed is not None and mixed.squared_error(problem.prior) <= NEARLY * flow.squared_error(problem.prior):
         return mixed
-    return along_a_tree(problem, flow, inside) or mixed
+    moved = along_a_tree(problem, flow, inside)
+    if moved is None and isinstance(problem.outputs, Interval):
+        # What rounding moved onto an end of the interval may belong just within it.
+        moved = along_a_tree(problem, flow, [True] * len(inside))
+    return moved or mixed
 
 
 def along_a_tree(problem: Problem, flow: ExactColumns, movable: list[bool]) -> ExactColumns | None:

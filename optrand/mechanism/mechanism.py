@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from optrand.base import strict_json
 from optrand.base.arithmetic import Integers, float_above, log_above, quotient
@@ -35,7 +35,7 @@ from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual
 from optrand.sampling import ArcSampler, Sampler
 from optrand.sampling.drawing import LabelIndex
-from optrand.sampling.entropy import EntropySource
+from optrand.sampling.entropy import EntropySource, RecordEntropy
 
 __all__ = ["Mechanism", "load"]
 
@@ -270,6 +270,28 @@ class Mechanism:
             Values that are no labels; the message tells neither which nor how many.
         """
         return self.sampler.sample(values, source=source)
+
+    def sample_records(self, values: ArrayLike, ids: NDArray[np.uint64], streams: RecordEntropy) -> Floats:
+        """One output for every label, the same for the same record whatever the batch, the order or the partition.
+
+        Parameters
+        ----------
+        values : (n,) array of labels
+        ids : (n, 2) array of uint64
+            Ids of the records, distinct over the whole release.
+        streams : RecordEntropy
+            Such as :class:`~optrand.sampling.keyed.RecordStreams`.
+
+        Returns
+        -------
+        (n,) array of outputs
+
+        Raises
+        ------
+        InvalidInput
+            As from :meth:`sample`, or ids of another type or number.
+        """
+        return self.sampler.sample_records(values, ids, streams)
 
     exact: ClassVar[Literal[True]] = True
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import matplotlib
 from matplotlib.figure import Figure
 
+from optrand.base.numerals import shown_above
 from optrand.mechanism.paths import decompose_paths
 from optrand.model.randomizer import Randomizer
 from optrand.plotting.paths import draw_paths
@@ -74,7 +75,9 @@ def matrix_figure(subject: Randomizer | HasRandomizer) -> Figure:
     return figure
 
 
-def mechanism_figure(subject: Randomizer | HasRandomizer, certificate: Certificate | None = None) -> Figure:
+def mechanism_figure(
+    subject: Randomizer | HasRandomizer, certificate: Certificate | None = None, *, total: float | None = None
+) -> Figure:
     """Overview of a mechanism: its probability mass functions, its table, its signature, and a caption.
 
     Parameters
@@ -82,6 +85,8 @@ def mechanism_figure(subject: Randomizer | HasRandomizer, certificate: Certifica
     subject : Mechanism, Solution or Randomizer
     certificate : Certificate, optional
         Adds the certified gap and the verified privacy loss to the caption.
+    total : float, optional
+        Budget of the whole release, of a prior too, in nats; the caption then begins with it.
 
     Examples
     --------
@@ -95,7 +100,8 @@ def mechanism_figure(subject: Randomizer | HasRandomizer, certificate: Certifica
     with matplotlib.rc_context(STYLE):
         heights = [1.0 + 0.85 * shown_labels(table).size, 3.6]
         figure = Figure(figsize=(7.2, 0.4 + sum(heights)), layout="constrained")
-        figure.suptitle(_caption(table, certificate), fontsize=10)
+        whole = "" if total is None else f"total ε = {shown_above(total, 6)}, of which the mechanism's "
+        figure.suptitle(f"{whole}{_caption(table, certificate)}", fontsize=10 if total is None else 8)
         grid = figure.add_gridspec(2, 1, height_ratios=heights)
         upper, lower = figure.add_subfigure(grid[0]), figure.add_subfigure(grid[1])
         upper.suptitle(draw_pmfs(upper, table, means=has_means(subject)), fontsize=9)

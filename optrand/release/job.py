@@ -33,12 +33,14 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import Line, in_words
 from optrand.model.problem import Problem, regression
+from optrand.release.conditioning import Conditioning, conditioned
 from optrand.release.declared import DeclaredOutputs, PublicPrior, allowed_outputs
 from optrand.release.diagnosis import Diagnosis, Readings, declared_places
 from optrand.release.paid_prior import PaidPrior
 from optrand.release.randomizer_file import KINDS, MECHANISM, NOISE, finite_moments, save_randomizer
 from optrand.sampling.entropy import EntropySource, SystemEntropy
 from optrand.sampling.priors import BudgetSplit, private_prior, split_at, split_budget
+from optrand.sampling.smoothing import smoothed_prior
 from optrand.solvers import Flow, solve
 from optrand.solvers.flow.solver import CLOSEST
 
@@ -55,6 +57,15 @@ Rows = NDArray[np.intp]
 
 def no_progress(_: str) -> None:
     """ProgressCallback nothing."""
+
+
+@dataclass(frozen=True)
+class _Listeners:
+    """Callbacks of a run."""
+
+    tell: ProgressCallback
+    warn: ProgressCallback
+    keep: Keep | None
 
 
 @dataclass(frozen=True)
@@ -91,6 +102,8 @@ class Summary:
         frequent as any other*), without any penalty on bias; nothing is said of the true labels.
     private : bool
         False where a seeded source drew the noise: then the table must not be released.
+    histograms : str
+        Whether the histogram of the labels can be estimated, and how well, in words.
     """
 
     rows: int
@@ -107,6 +120,7 @@ class Summary:
     realised_epsilon: float
     noisy_label_loss: float
     private: bool
+    histograms: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,12 +135,18 @@ class Release:
         The declared set.
     randomizer : Mechanism or Additive
     summary : Summary
+    prior : PaidPrior, optional
+        What the prior was learned from, paid for by this release or an earlier run.
+    conditioning : Conditioning, optional
+        What histograms the mechanism admits; None of additive noise.
     """
 
     values: Floats = field(repr=False)
     labels: Floats = field(repr=False)
     randomizer: Mechanism | Additive
     summary: Summary
+    prior: PaidPrior | None = field(default=None, repr=False)
+    conditioning: Conditioning | None = field(default=None, repr=False)
 
     @property
     def mechanism(self) -> Mechanism:
@@ -186,6 +206,7 @@ class Job(ABC):
         source: EntropySource | None = None,
         announce: ProgressCallback | None = None,
         keep: Keep | None = None,
+        warn: ProgressCallback | None = None,
     ) -> Release:
         """Replace every label.
 
@@ -200,6 +221,8 @@ class Job(ABC):
         keep : callable, optional
             Given the prior as soon as it is paid for. Should anything fail later, a job with it as `paid_prior` does
             not pay again. Never called by a job that needs no prior.
+        warn : callable, optional
+            Told, before any label is drawn, what cannot be estimated from the release; what it raises stops the job.
 
         Raises
         ------
@@ -220,19 +243,20 @@ class Job(ABC):
         entropy = SystemEntropy() if source is None else source
         given = np.asarray(values)
         places = declared_places(checked_values(given.ravel(), "the labels"), self.labels, clip=self.clip)
-        noisy, randomizer, summary = self._released(places, entropy, announce or no_progress, keep)
-        return Release(noisy.reshape(given.shape), self.labels, randomizer, summary)
+        listeners = _Listeners(announce or no_progress, warn or no_progress, keep)
+        release = self._released(places, entropy, listeners)
+        return replace(release, values=release.values.reshape(given.shape))
 
     @abstractmethod
-    def _released(
-        self, places: Rows, entropy: EntropySource, tell: ProgressCallback, keep: Keep | None
-    ) -> tuple[Floats, Mechanism | Additive, Summary]:
-        """Noisy labels of the given places in the declared set, what drew them, and its summary."""
+    def _released(self, places: Rows, entropy: EntropySource, to: _Listeners) -> Release:
+        """Release of the labels at the given places in the declared set."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelJob(Job):
     """The options of a release; :meth:`run` does it.
+
+    A prior that is estimated is smoothed (:func:`~optrand.sampling.smoothing.smoothed_prior`): no label has prior 0.
 
     Parameters
     ----------
@@ -317,9 +341,8 @@ class LabelJob(Job):
         outputs = allowed_outputs(self.outputs, self.labels, epsilon)
         return regression(self.labels, np.full(k, 1 / k), epsilon, bias_penalty=self.bias_penalty, outputs=outputs)
 
-    def _released(
-        self, places: Rows, entropy: EntropySource, tell: ProgressCallback, keep: Keep | None
-    ) -> tuple[Floats, Mechanism, Summary]:
+    def _released(self, places: Rows, entropy: EntropySource, to: _Listeners) -> Release:
+        tell, keep = to.tell, to.keep
         split = self._split(places.size)
         question = self._question(split.labels)
         tell("estimating the prior")
@@ -330,8 +353,13 @@ class LabelJob(Job):
             prior, words = self._prior(bought)
             tell("solving")
             mechanism = tabulate(solve(replace(question, prior=prior)))
+            # A public prior may have zeros on purpose: its optimum is what was asked for.
+            fit = Conditioning(mechanism) if self.public_prior is not None else conditioned(mechanism)
+            mechanism = fit.mechanism
             tell("proving")
             proof = certify(mechanism).require(gap=math.inf)
+            if not fit.possible:
+                to.warn(fit.words)
             tell("drawing labels")
             noisy = mechanism.sample(self.labels[places], source=entropy)
             loss = certify(replace(mechanism.problem, bias_penalty=0.0), mechanism).upper
@@ -356,8 +384,9 @@ class LabelJob(Job):
             realised_epsilon=float_above(Fraction(split.prior) + Fraction(proof.epsilon)),
             noisy_label_loss=loss,
             private=entropy.private,
+            histograms=fit.words,
         )
-        return noisy, mechanism, summary
+        return Release(noisy, self.labels, mechanism, summary, bought or self.paid_prior, fit)
 
     def _split(self, rows: int) -> BudgetSplit:
         """Budgets of the prior and of the labels: both are public, for the number of rows is."""
@@ -391,7 +420,7 @@ class LabelJob(Job):
                 words += f" in an earlier run, epsilon {paid.split.prior!r} spent then"
             if paid.estimate.uniform:
                 words += "; the noise left no count above 0, so it is uniform"
-            return paid.estimate.probabilities, words
+            return smoothed_prior(paid.estimate, paid.rows), words
         if self.public_prior is not None:
             words = "public: trusted as given, nothing spent on it"
             if self.public_prior.absent:
@@ -463,15 +492,13 @@ class BaselineJob(Job):
         """A mechanism is saved as one; noise, which has no table, in a file of another kind."""
         return MECHANISM if self.randomizer.n else NOISE
 
-    def _released(
-        self,
-        places: Rows,
-        entropy: EntropySource,
-        tell: ProgressCallback,
-        keep: Keep | None,  # noqa: ARG002
-    ) -> tuple[Floats, Mechanism | Additive, Summary]:
-        tell("drawing labels")
+    def _released(self, places: Rows, entropy: EntropySource, to: _Listeners) -> Release:
         drawing, k = self.randomizer, self.labels.size
+        fit = Conditioning(drawing) if isinstance(drawing, Mechanism) else None
+        words = "no histogram, no loss of a label: additive noise has no table" if fit is None else fit.words
+        if fit is None or not fit.possible:
+            to.warn(words)
+        to.tell("drawing labels")
         noisy, moments = drawing.sample(self.labels[places], source=entropy), finite_moments(drawing, self.labels)
         summary = Summary(
             rows=places.size,
@@ -488,8 +515,9 @@ class BaselineJob(Job):
             realised_epsilon=drawing.realised_epsilon,
             noisy_label_loss=moments.loss(np.full(k, 1 / k)),
             private=entropy.private,
+            histograms=words,
         )
-        return noisy, drawing, summary
+        return Release(noisy, self.labels, drawing, summary, conditioning=fit)
 
 
 def _check_apart(question: Problem) -> None:

@@ -8,15 +8,17 @@ from pathlib import Path
 
 from optrand.base.files import check_target, new_file
 from optrand.errors import InvalidInput
+from optrand.release.circumstances import Circumstances, RandomizerFile, TableFile
 from optrand.release.diagnosis import Diagnosis
 from optrand.release.job import Job, ProgressCallback, Release, Summary, no_progress
 from optrand.release.paid_prior import PaidPrior
 from optrand.release.randomizer_file import MECHANISM, NOISE
+from optrand.release.record import RECORD, ReleaseRecord, sha256_of
 from optrand.release.table import read_column, read_table, suffix_of
 from optrand.release.table_base import Table
 from optrand.sampling.entropy import EntropySource
 
-__all__ = ["TableJob", "mechanism_path", "paid_prior_path", "randomizer_path"]
+__all__ = ["TableJob", "mechanism_path", "paid_prior_path", "randomizer_path", "record_path"]
 
 
 def mechanism_path(target: str | os.PathLike[str]) -> Path:
@@ -33,6 +35,11 @@ def mechanism_path(target: str | os.PathLike[str]) -> Path:
 def randomizer_path(target: str | os.PathLike[str]) -> Path:
     """Path of the file of additive noise: beside the table, ``.randomizer.json`` added to its name."""
     return _beside(target, NOISE)
+
+
+def record_path(target: str | os.PathLike[str]) -> Path:
+    """Path of the record of a released table: beside the table, ``.release.json`` added to its name."""
+    return _beside(target, RECORD)
 
 
 def paid_prior_path(target: str | os.PathLike[str]) -> Path:
@@ -75,8 +82,9 @@ class TableJob:
         *,
         source: EntropySource | None = None,
         announce: ProgressCallback | None = None,
+        warn: ProgressCallback | None = None,
     ) -> Summary:
-        """Read `table`, release it as `target`, and save the mechanism, or what else drew the labels, :meth:`beside`.
+        """Read `table`, release it as `target`, and save what drew the labels :meth:`beside`, and the record.
 
         Raises
         ------
@@ -91,7 +99,8 @@ class TableJob:
         -----
         A prior that is estimated from the labels is kept beside the output, as :func:`paid_prior_path`, from when it is
         drawn until all else is done. The table is written to a temporary file and flushed to the disk; then the
-        mechanism appears under its name, then the table under its own. Whatever fails before, neither appears. A
+        mechanism appears under its name, then the table under its own, then the record, as :func:`record_path`, that
+        ties them. Whatever fails before, neither appears. A
         process that is killed between the two leaves the mechanism alone, which tells no more than the prior does.
         """
         if source is not None and not source.private:
@@ -115,7 +124,7 @@ class TableJob:
             prior.save(kept)
 
         try:
-            release = self.job.run(rows.labels, source=source, announce=announce, keep=keep)
+            release = self.job.run(rows.labels, source=source, announce=announce, keep=keep, warn=warn)
             tell("writing")
             self._write(release, rows, output, compress=packed == ".csv.gz")
         except BaseException as error:
@@ -138,6 +147,7 @@ class TableJob:
         for stale in {mechanism_path(output), randomizer_path(output)} - {beside}:
             if stale.exists() or stale.is_symlink():
                 raise InvalidInput(f"{stale} exists and would speak for labels that it did not draw: move it away")
+        check_target(record_path(output), path, overwrite=self.overwrite)
         if self.job.buys_a_prior and (kept.exists() or kept.is_symlink()):
             raise InvalidInput(
                 f"{kept} exists, a prior that an earlier run has paid for: go on from it (--paid-prior {kept}), or "
@@ -158,3 +168,10 @@ class TableJob:
             if saved and not replaced:
                 beside.unlink(missing_ok=True)
             raise
+        record = ReleaseRecord.of(
+            release,
+            Circumstances(column=self.column),
+            table=TableFile(output.name, sha256_of(output), release.summary.rows),
+            randomizers=(RandomizerFile(beside.name, sha256_of(beside)),),
+        )
+        record.save(record_path(output), overwrite=self.overwrite)

@@ -2,7 +2,8 @@
 
 from optrand.sampling.drawing import LabelSampler
 from optrand.sampling.intervals import ArcSampler
+from optrand.sampling.keyed import KeyedEntropy, RecordStreams
 from optrand.sampling.rounding import unbiased_rounding
 from optrand.sampling.tables import Sampler
 
-__all__ = ["ArcSampler", "LabelSampler", "Sampler", "unbiased_rounding"]
+__all__ = ["ArcSampler", "KeyedEntropy", "LabelSampler", "RecordStreams", "Sampler", "unbiased_rounding"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar, overload
 
@@ -19,9 +20,31 @@ from numpy.typing import ArrayLike, NDArray
 from optrand.base.validation import MAX_INTEGER, Floats, frozen
 from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
-from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
+from optrand.sampling.entropy import (
+    EntropySource,
+    RecordEntropy,
+    SystemEntropy,
+    Words,
+    checked_first_words,
+    checked_width,
+    checked_words,
+)
+from optrand.sampling.keyed import checked_ids
 
-__all__ = ["BLOCK", "LabelIndex", "LabelSampler", "Rows", "bisected", "blocks", "increasing", "settled", "thresholds"]
+__all__ = [
+    "BLOCK",
+    "Draws",
+    "LabelIndex",
+    "LabelSampler",
+    "Rows",
+    "bisected",
+    "blocks",
+    "checked_numbers",
+    "checked_records",
+    "increasing",
+    "settled",
+    "thresholds",
+]
 
 Rows = NDArray[np.intp]
 
@@ -87,6 +110,24 @@ def settled(sums: Sequence[int], total: int, start: tuple[int, int], source: Ent
             return surely
         bits = bits << width | int(checked_words(source, 1)[0])
         length += width
+
+
+@dataclass(frozen=True)
+class Draws:
+    """First words of many draws, and where a draw takes further words from if its first is a tie."""
+
+    words: Words
+    further: Callable[[int], EntropySource]
+
+    @classmethod
+    def of_source(cls, count: int, source: EntropySource) -> Draws:
+        """Draws whose words all come from one source, those of ties after the first words."""
+        return cls(checked_words(source, count), lambda _: source)
+
+    @classmethod
+    def of_records(cls, ids: NDArray[np.uint64], streams: RecordEntropy) -> Draws:
+        """Draws that belong to records: no word depends on which others are drawn with them."""
+        return cls(checked_first_words(streams, ids), lambda place: streams.substream(ids[place]))
 
 
 class LabelIndex:
@@ -167,19 +208,50 @@ class LabelSampler(ABC, Generic[Tables]):
         number = values.item() if isinstance(values, np.number) else values
         if isinstance(number, (int, float)) and not isinstance(number, bool):
             return self._sample_number(number, tables, source)
-        array = np.asarray(values)
-        if array.size and (array.dtype.kind not in "iuf" or array.dtype.itemsize > np.float64().itemsize):
-            raise InvalidInput(
-                f"values are of type {array.dtype.type.__name__}, expected integers or floats of at most 64 bits"
-            )
+        array = checked_numbers(values)
         flat = array.reshape(-1)
         drawn = np.empty(flat.size)
         for block in blocks(flat.size):
-            rows = self._index.find(flat[block])
-            if rows.min() < 0:
-                raise self._unknown()
-            self._draw(rows, tables, source, drawn[block])
+            rows = self._rows(flat[block])
+            self._draw(rows, tables, Draws.of_source(rows.size, source), drawn[block])
         return drawn.reshape(array.shape)
+
+    def sample_records(self, values: ArrayLike, ids: NDArray[np.uint64], streams: RecordEntropy) -> Floats:
+        """One output for every label in `values`, which the key of the streams, the id and the label determine.
+
+        Neither the order of records nor what else is drawn with them makes a difference.
+
+        Parameters
+        ----------
+        values : (n,) array of integers or floats
+            Each equal to one of the labels.
+        ids : (n, 2) array of uint64
+            Ids of the records, distinct over the whole release: see :class:`~optrand.sampling.keyed.RecordStreams`.
+        streams : RecordEntropy
+            Such as :class:`~optrand.sampling.keyed.RecordStreams`.
+
+        Returns
+        -------
+        (n,) array of outputs
+
+        Raises
+        ------
+        InvalidInput
+            Values that are no numbers, or no labels; the message tells neither which nor how many. Ids of another
+            type or number.
+        """
+        tables = self._prepared(checked_width(streams))
+        flat, ids = checked_records(values, ids)
+        drawn = np.empty(flat.size)
+        for block in blocks(flat.size):
+            self._draw(self._rows(flat[block]), tables, Draws.of_records(ids[block], streams), drawn[block])
+        return drawn
+
+    def _rows(self, values: NDArray[Any]) -> Rows:
+        rows = self._index.find(values)
+        if rows.min() < 0:
+            raise self._unknown()
+        return rows
 
     @cached_property
     def _tables(self) -> dict[int, Tables]:
@@ -214,7 +286,7 @@ class LabelSampler(ABC, Generic[Tables]):
         """Tables that decide a draw from one word of `width` bits."""
 
     @abstractmethod
-    def _draw(self, rows: Rows, tables: Tables, source: EntropySource, drawn: Floats) -> None:
+    def _draw(self, rows: Rows, tables: Tables, draws: Draws, drawn: Floats) -> None:
         """Write an output for every row into `drawn`."""
 
     @abstractmethod
@@ -225,3 +297,23 @@ class LabelSampler(ABC, Generic[Tables]):
 def blocks(size: int) -> Iterator[slice]:
     """Slices of at most :data:`BLOCK` that cover `size` values."""
     return (slice(start, min(start + BLOCK, size)) for start in range(0, size, BLOCK))
+
+
+def checked_numbers(values: ArrayLike) -> NDArray[Any]:
+    """Private values as an array of any shape, refused unless they are integers or floats of at most 64 bits."""
+    array = np.asarray(values)
+    if array.size and (array.dtype.kind not in "iuf" or array.dtype.itemsize > np.float64().itemsize):
+        raise InvalidInput(
+            f"values are of type {array.dtype.type.__name__}, expected integers or floats of at most 64 bits"
+        )
+    return array
+
+
+def checked_records(values: ArrayLike, ids: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[np.uint64]]:
+    """Private values of records, one-dimensional, and as many ids."""
+    array = checked_numbers(values)
+    if array.ndim != 1 or array.shape != checked_ids(ids).shape[:1]:
+        raise InvalidInput(
+            f"values have shape {array.shape} and ids {ids.shape}, expected (n,) and (n, 2): an id for each record"
+        )
+    return array, ids

@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 from optrand.base.validation import integer
 from optrand.errors import InvalidInput
 
-__all__ = ["MAX_WIDTH", "EntropySource", "SeededEntropy", "SystemEntropy", "Words", "checked_width", "checked_words"]
+__all__ = [
+    "MAX_WIDTH",
+    "EntropySource",
+    "RecordEntropy",
+    "SeededEntropy",
+    "SystemEntropy",
+    "Words",
+    "checked_first_words",
+    "checked_width",
+    "checked_words",
+]
 
 Words = NDArray[np.uint64]
 
@@ -42,6 +52,23 @@ class EntropySource(Protocol):
 
     def words(self, count: int) -> Words:
         """Independent words, each uniform on ``[0, 2**width)``, shape ``(count,)``."""
+        ...
+
+
+class RecordEntropy(Protocol):
+    """Random words that belong to records: the same for one id whenever they are asked for, independent over ids."""
+
+    @property
+    def width(self) -> int:
+        """Number of bits in a word, from 1 to 64."""
+        ...
+
+    def first_words(self, ids: NDArray[np.uint64]) -> Words:
+        """First word of each of the ``(n, 2)`` ids, shape ``(n,)``."""
+        ...
+
+    def substream(self, record: NDArray[np.uint64]) -> EntropySource:
+        """Further words of one id of shape ``(2,)``, independent of its first and always from the beginning."""
         ...
 
 
@@ -107,7 +134,7 @@ class SeededEntropy:
         return f"SeededEntropy(seed={self._seed}, private=False: not for a release)"
 
 
-def checked_width(source: EntropySource) -> int:
+def checked_width(source: EntropySource | RecordEntropy) -> int:
     """Width of `source`, refused unless it is an integer from 1 to 64.
 
     Examples
@@ -128,10 +155,18 @@ def checked_words(source: EntropySource, count: int) -> Words:
     >>> checked_words(SeededEntropy(1), 2).dtype
     dtype('uint64')
     """
-    words = source.words(count)
+    return _checked(source.words(count), count, source.width)
+
+
+def checked_first_words(streams: RecordEntropy, ids: NDArray[np.uint64]) -> Words:
+    """First words of records, refused as those of :func:`checked_words` are."""
+    return _checked(streams.first_words(ids), len(ids), streams.width)
+
+
+def _checked(words: Words, count: int, width: int) -> Words:
     given: object = words
     if not isinstance(given, np.ndarray) or given.dtype != np.uint64 or given.shape != (count,):
         raise InvalidInput(f"the entropy source did not return {count} words as a one-dimensional array of uint64")
-    if source.width < MAX_WIDTH and count and int(words.max()) >> source.width:
-        raise InvalidInput(f"the entropy source returned a word of more than its {source.width} bits")
+    if width < MAX_WIDTH and count and int(words.max()) >> width:
+        raise InvalidInput(f"the entropy source returned a word of more than its {width} bits")
     return words

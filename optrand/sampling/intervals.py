@@ -27,7 +27,7 @@ from optrand.base.arithmetic import Integers
 from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
 from optrand.model.arcs import IntegerArcs
-from optrand.sampling.drawing import LabelSampler, Rows, bisected, increasing, settled, thresholds
+from optrand.sampling.drawing import Draws, LabelSampler, Rows, bisected, increasing, settled, thresholds
 from optrand.sampling.entropy import EntropySource, Words, checked_words
 
 __all__ = ["ArcSampler"]
@@ -190,8 +190,8 @@ class ArcSampler(LabelSampler[_Tables]):
     def _build(self, width: int) -> _Tables:
         return _Tables.build(self._tree, self._tree.sums(*self._weights), self.total, width)
 
-    def _draw(self, rows: Rows, tables: _Tables, source: EntropySource, drawn: Floats) -> None:
-        words = checked_words(source, rows.size)
+    def _draw(self, rows: Rows, tables: _Tables, draws: Draws, drawn: Floats) -> None:
+        words = draws.words
         leaves, top = rows + self._tree.leaves, self._tree.levels - 1
         nothing, everything = np.zeros_like(rows), np.full_like(rows, top)
         level = bisected(nothing, everything, lambda at: tables.nodes[leaves >> (top - at)] <= words)
@@ -205,7 +205,7 @@ class ArcSampler(LabelSampler[_Tables]):
         # The sum before an entry is that of the entry before it, or that of the list before; nothing is before node 0.
         before = np.where(found > start, tables.entries[found - 1], tables.nodes[leaves >> (top - level + 1)])
         for i in np.flatnonzero((before == words) & (level + found > 0)).tolist():
-            drawn[i] = self.outputs[self._settle(int(rows[i]), int(words[i]), tables.width, source)]
+            drawn[i] = self.outputs[self._settle(int(rows[i]), int(words[i]), tables.width, draws.further(i))]
 
     def _draw_one(self, row: int, tables: _Tables, source: EntropySource) -> int:
         word: int = checked_words(source, 1).item()

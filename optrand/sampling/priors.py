@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.arithmetic import float_below
+from optrand.base.arithmetic import float_above, float_below
 from optrand.base.validation import SMALLEST_NORMAL, Floats, frozen
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.errors import InvalidInput
@@ -55,6 +55,17 @@ class BudgetSplit:
 
     prior: float
     labels: float
+
+    @property
+    def total(self) -> float:
+        """Exact sum of the two, rounded up.
+
+        Examples
+        --------
+        >>> split_at(1.0, 0.05).total
+        1.0
+        """
+        return float_above(Fraction(self.prior) + Fraction(self.labels))
 
 
 def split_at(epsilon: float, prior_epsilon: float) -> BudgetSplit:

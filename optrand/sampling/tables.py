@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
-from optrand.sampling.drawing import LabelSampler, Rows, bisected, increasing, settled, thresholds
+from optrand.sampling.drawing import Draws, LabelSampler, Rows, bisected, increasing, settled, thresholds
 from optrand.sampling.entropy import EntropySource, Words, checked_words
 
 __all__ = ["Sampler"]
@@ -150,9 +150,9 @@ class Sampler(LabelSampler[_Tables]):
         output = int(tables.guide[row * tables.stride + (word >> tables.shift)])
         return output if output >= 0 else self._settle(row, word, tables.width, source)
 
-    def _draw(self, rows: Rows, tables: _Tables, source: EntropySource, drawn: Floats) -> None:
+    def _draw(self, rows: Rows, tables: _Tables, draws: Draws, drawn: Floats) -> None:
         """Write an output for every row into `drawn`."""
-        words = checked_words(source, rows.size)
+        words = draws.words
         places = tables.guess(rows, words)
         guess = tables.guide.take(places)
         # The complements of undecided cells wrap to some output, which is overwritten below.
@@ -162,7 +162,7 @@ class Sampler(LabelSampler[_Tables]):
             rows, words = rows[open_], words[open_]
             found, equal = tables.search(rows, places[open_], words)
             for at in np.flatnonzero(equal).tolist():
-                found[at] = self._settle(int(rows[at]), int(words[at]), tables.width, source)
+                found[at] = self._settle(int(rows[at]), int(words[at]), tables.width, draws.further(int(open_[at])))
             drawn[open_] = self.outputs[found]
 
     def _settle(self, row: int, word: int, width: int, source: EntropySource) -> int:

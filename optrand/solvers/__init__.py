@@ -1,6 +1,6 @@
 """Algorithms and their options: frozen records, called on a problem.
 
-`ClosedForm`, `BinPath`, `ReducedDual`, `Flow`, `LinearProgram` and `ColumnGeneration`;
+`ClosedForm`, `BinPath`, `LongNumbers`, `ReducedDual`, `Flow`, `LinearProgram` and `ColumnGeneration`;
 :func:`~optrand.solvers.dispatch.solve` picks one by the rule that :func:`~optrand.solvers.dispatch.choose` documents.
 :func:`~optrand.solvers.bins.path.rr_on_bins` states a problem without care for bias and solves it; `MinimaxFlow` looks
 for a worst prior as well.
@@ -14,6 +14,7 @@ from optrand.solvers.flow.minimax_solver import MinimaxFlow
 from optrand.solvers.flow.solver import Flow
 from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.grid.linear_program import LinearProgram
+from optrand.solvers.long_numbers.solver import LongNumbers
 from optrand.solvers.reduced_dual.solver import ReducedDual
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "ColumnGeneration",
     "Flow",
     "LinearProgram",
+    "LongNumbers",
     "MinimaxFlow",
     "ReducedDual",
     "Solver",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from optrand.base.numerals import shown_above
@@ -12,9 +14,9 @@ from optrand.model.problem import Problem
 from optrand.model.solution import Solution
 from optrand.solvers.bins.path import BinPath
 from optrand.solvers.closed_form import ClosedForm
-from optrand.solvers.flow.solver import Flow
 from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.grid.linear_program import LinearProgram
+from optrand.solvers.long_numbers.solver import LongNumbers
 from optrand.solvers.merging import Merging
 from optrand.solvers.presolve import Reduction
 from optrand.solvers.reduced_dual.solver import ReducedDual
@@ -27,6 +29,12 @@ USEFUL_GAP = 1.0
 
 PROVEN = 1e-9
 """Relative gap, proven in floats, with which an answer needs no exact certificate before it is returned."""
+
+AIM = 1e-10
+"""Relative gap above which an answer for few labels is looked for in long numbers."""
+
+LARGE = 20.0
+"""From this epsilon on floats rarely have digits to spare."""
 
 SMALL = 2_000
 """Up to so many entries of the table one linear program is quicker than columns."""
@@ -53,8 +61,9 @@ def choose(problem: Problem) -> Solver:
     1. Classification over the labels, or off a grid one label or :func:`~optrand.closed_forms.gap_response` where it is
        optimal: `ClosedForm`.
     2. Outputs on the line or an interval and no care for bias: `BinPath`.
-    3. Squared loss without bias and outputs on the line: `ReducedDual`.
-    4. Outputs on an interval, or at a finite price of bias: `Flow`.
+    3. Squared loss, a price on bias or none allowed, a few labels, and an epsilon of 20 or more: `LongNumbers`.
+    4. Squared loss without bias or at a price of it, and outputs on the line or an interval: `ReducedDual`, and behind
+       it `Flow`.
     5. A grid without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on HiGHS).
     6. Any other grid: `ColumnGeneration`.
 
@@ -64,7 +73,8 @@ def choose(problem: Problem) -> Solver:
     >>> choose(optrand.classification([0.5, 0.5], 1.0))
     ClosedForm()
     """
-    first: tuple[Solver, ...] = (ClosedForm(), BinPath(), ReducedDual(), Flow())
+    large: tuple[Solver, ...] = (LongNumbers(),) if problem.epsilon >= LARGE else ()
+    first: tuple[Solver, ...] = (ClosedForm(), BinPath(), *large, ReducedDual())
     for solver in first:
         if solver.accepts(problem):
             return solver
@@ -83,7 +93,8 @@ def solve(problem: Problem, solver: Solver | None = None) -> Solution:
         One of :mod:`optrand.solvers`; by default :func:`~optrand.solvers.dispatch.choose` picks it. First
         :mod:`optrand.solvers.translation` measures labels far from zero from one of them,
         :mod:`optrand.solvers.merging` makes one label of those beyond an end of the outputs, and
-        :mod:`optrand.solvers.presolve` takes those of no consequence out.
+        :mod:`optrand.solvers.presolve` takes those of no consequence out. Where the default's answer for few labels is
+        not proven to 1e-10, `LongNumbers` is asked as well.
 
     Returns
     -------
@@ -134,7 +145,34 @@ def _reduced_and_solved(problem: Problem, solver: Solver | None) -> Solution:
     reduction: Reduction | None = Reduction(merging.merged)
     # Once more with some of the latter where they turn out to be of some.
     while reduction is not None:
-        found = (solver or choose(reduction.reduced))(reduction.reduced)
+        found = solver(reduction.reduced) if solver else _proven(reduction.reduced)
         solution = reduction.extend(found)
         reduction = reduction.closer(found, solution)
     return merging.extend(solution)
+
+
+def _proven(problem: Problem) -> Solution:
+    """Solution by default; where few labels are not proven in floats, the better one of that and of long numbers."""
+    solver, long_numbers = choose(problem), LongNumbers()
+    if solver == long_numbers or not long_numbers.accepts(problem):
+        return solver(problem)
+    try:
+        found = solver(problem)
+    except SolverFailed:
+        return long_numbers(problem)
+    least = _gap(found)
+    if least > AIM:
+        with suppress(SolverFailed):
+            longer = long_numbers(problem)
+            if not least <= _gap(longer):
+                return longer
+    return found
+
+
+def _gap(solution: Solution) -> float:
+    """Proven relative gap; infinite for a solution that is not feasible."""
+    gap = quick_gap(solution)
+    if gap <= AIM:
+        return gap
+    proof = certify(solution)
+    return math.inf if proof.findings else proof.gap

@@ -27,12 +27,15 @@ from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution
 from optrand.solvers.merging import without_deficit
-from optrand.solvers.scales import attainable_loss
+from optrand.solvers.scales import attainable_loss, reach
 
 __all__ = ["Reduction"]
 
 NEGLIGIBLE = 0.0
 """Labels that together add no more than about this share to the loss are of no consequence."""
+
+NEGLIGIBLE_MIXED = 1e-14
+"""The same share where no bias is allowed, and rows between kept labels are mixtures of theirs."""
 
 SPENT = 1e-10
 """A larger share of the loss is of some."""
@@ -71,15 +74,18 @@ class Reduction:
     def _negligible(self) -> NDArray[np.bool_]:
         """The labels that hardly cost anything even at the output that suits all others."""
         problem = self.problem
-        if problem.loss != losses.squared or problem.unbiased or not problem.bias_penalty:
+        if problem.loss != losses.squared or not problem.bias_penalty:
             return np.zeros(problem.k, dtype=bool)
         unit = attainable_loss(problem) if self.value is None else self.value
-        apart = problem.labels - problem.labels[0]
-        squares = (apart - problem.prior @ apart) ** 2
-        costs = problem.prior * ((1 + problem.bias_penalty) * squares / 2 + unit)
+        if problem.unbiased:
+            share, costs = NEGLIGIBLE_MIXED, problem.prior * reach(problem) ** 2
+        else:
+            apart = problem.labels - problem.labels[0]
+            squares = (apart - problem.prior @ apart) ** 2
+            share, costs = NEGLIGIBLE, problem.prior * ((1 + problem.bias_penalty) * squares / 2 + unit)
         order = np.argsort(costs)
         negligible = np.zeros(problem.k, dtype=bool)
-        negligible[order] = np.cumsum(costs[order]) <= NEGLIGIBLE * unit
+        negligible[order] = np.cumsum(costs[order]) <= share * unit
         return negligible
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Many problems at once or in a row: sweeps, inverse problems, worst cases, continuous priors and adaptive outputs.
+"""Many problems, inverse problems, worst cases, continuous priors, adaptive outputs and optima in rationals.
 
 ============================  ====================================================================
 :func:`solve_many`            many problems at once
@@ -8,12 +8,14 @@
 :func:`adaptive_outputs`      few outputs, placed for the problem, that lose at most a given share
 :func:`place_knots`           labels that stand for a continuum of labels, placed for its prior
 :func:`continuous_mechanism`  labels that are a continuum, by way of knots and unbiased rounding
+:func:`exact_optimum`         optimum in rationals at a rational privacy ratio, of up to 64 labels
 ============================  ====================================================================
 """
 
 from optrand.model.outputs import feasible_output_set
 from optrand.studies.adaptive import AdaptiveOutputs, adaptive_outputs
 from optrand.studies.continuous import ContinuousMechanism, KnotCount, continuous_mechanism, knot_sweep
+from optrand.studies.exact import ExactOptimum, exact_optimum
 from optrand.studies.inverse import EpsilonBracket, smallest_epsilon
 from optrand.studies.knots import ContinuousPrior, Knots, place_knots
 from optrand.studies.many import solve_many
@@ -25,6 +27,7 @@ __all__ = [
     "ContinuousMechanism",
     "ContinuousPrior",
     "EpsilonBracket",
+    "ExactOptimum",
     "KnotCount",
     "Knots",
     "Minimax",
@@ -32,6 +35,7 @@ __all__ = [
     "SweepRow",
     "adaptive_outputs",
     "continuous_mechanism",
+    "exact_optimum",
     "feasible_output_set",
     "knot_sweep",
     "minimax",

@@ -1,16 +1,24 @@
-"""Many problems at once: each different one is solved once, on as many workers as an executor has."""
+"""Many problems at once: each different one is solved once, on as many workers as an executor has.
+
+Problems that differ in prior and epsilon only are answered together where that is known how
+(:mod:`optrand.solvers.batches`), the others one by one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+import math
+import time
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
 from contextlib import closing
-from typing import Literal, TypeVar, overload
+from typing import Literal, NamedTuple, TypeVar, overload
 
-from optrand.errors import InvalidInput, OptrandError, SomeFailed
+from optrand.base.validation import real
+from optrand.errors import InvalidInput, OptrandError, OutOfTime, SomeFailed
 from optrand.model.problem import Problem
 from optrand.model.solution import Solution
 from optrand.solvers import Solver, solve
+from optrand.solvers.batches import batch_key, solved_at_once
 
 __all__ = ["completed", "solve_many"]
 
@@ -19,6 +27,9 @@ TASKS = 16
 
 LARGEST_TASK = 64
 """Problems in one task, at most."""
+
+WORKERS = 16
+"""Workers that an executor is taken to have that does not tell, as that of a cluster."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -31,6 +42,7 @@ def solve_many(
     *,
     executor: Executor | None = ...,
     on_error: Literal["raise"] = ...,
+    time_limit: float = ...,
 ) -> list[Solution]: ...
 @overload
 def solve_many(
@@ -39,6 +51,7 @@ def solve_many(
     *,
     executor: Executor | None = ...,
     on_error: Literal["return"],
+    time_limit: float = ...,
 ) -> list[Solution | OptrandError]: ...
 def solve_many(
     problems: Iterable[Problem],
@@ -46,6 +59,7 @@ def solve_many(
     *,
     executor: Executor | None = None,
     on_error: Literal["raise", "return"] = "raise",
+    time_limit: float = math.inf,
 ) -> list[Solution] | list[Solution | OptrandError]:
     """Best randomizers for many problems: priors of groups, users or rows, epsilons, penalties.
 
@@ -56,10 +70,14 @@ def solve_many(
     solver : Solver, optional
         As for :func:`optrand.solve`.
     executor : concurrent.futures.Executor, optional
-        Solves in threads, processes or on a cluster; by default here, in turn. Of threads the kernels that numba
-        compiles make use.
+        Solves in threads, processes or on a cluster, such as Dask's ``client.get_executor()``; by default here, in
+        turn. Of threads the kernels that numba compiles make use.
     on_error : {"raise", "return"}
         Whether to raise, once all others are solved, or to return an error in the place of its solution.
+    time_limit : float
+        Seconds, looked at between problems. When they have passed, no other is begun, and each without an answer has
+        the error :class:`~optrand.errors.OutOfTime`. Of an executor running tasks are not waited for; workers look at
+        their own clocks.
 
     Returns
     -------
@@ -69,7 +87,8 @@ def solve_many(
     Raises
     ------
     InvalidInput
-        Something that is no problem, named by its position, before anything is solved.
+        Something that is no problem, named by its position, or a time limit without meaning, before anything is
+        solved.
     SomeFailed
         Problems without a certified answer, by their positions; all other solutions are attached as ``results``.
 
@@ -83,13 +102,15 @@ def solve_many(
     """
     if on_error not in ("raise", "return"):
         raise InvalidInput(f"on_error is {on_error!r}, expected 'raise' or 'return'")
+    end = time.time() + _checked_limit(time_limit)
     given = _checked(problems)
-    different = list(dict.fromkeys(given))
-    tasks = [(part, solver) for part in _parts(different, executor)]
-    answers = dict[Problem, Solution | OptrandError]()
-    with closing(completed(_solved, tasks, executor)) as done:
+    late = OutOfTime(f"no answer within the time limit of {time_limit:g} s: pass a larger time_limit, or an executor")
+    answers = dict[Problem, Solution | OptrandError](dict.fromkeys(given, late))
+    parts = _parts(_ordered(list(answers), solver), executor)
+    tasks = [_Task(part, solver, end, late) for part in parts]
+    with closing(completed(_solved, tasks, executor, end=end)) as done:
         for i, found in done:
-            answers.update(zip(tasks[i][0], found, strict=True))
+            answers.update(zip(tasks[i].problems, found, strict=True))
     results = [answers[problem] for problem in given]
     failed = {i: result for i, result in enumerate(results) if isinstance(result, OptrandError)}
     if failed and on_error == "raise":
@@ -103,11 +124,12 @@ def solve_many(
 
 
 def completed(
-    function: Callable[[T], R], items: Sequence[T], executor: Executor | None
+    function: Callable[[T], R], items: Sequence[T], executor: Executor | None, *, end: float = math.inf
 ) -> Generator[tuple[int, R], None, None]:
     """Place and result of each item, in the order in which they are done.
 
-    Closing the generator, or an exception of a task, cancels what has not begun.
+    Closing the generator, an exception of a task, or the time `end` of an executor's, as of :func:`time.time`, cancels
+    what has not begun. Without an executor functions look at the clock themselves.
     """
     if executor is None:
         for i, item in enumerate(items):
@@ -117,11 +139,31 @@ def completed(
     try:
         for i, item in enumerate(items):
             places[executor.submit(function, item)] = i
-        for future in as_completed(places):
+        left = None if end == math.inf else max(0.0, end - time.time())
+        for future in as_completed(places, timeout=left):
             yield places[future], future.result()
+    except TimeoutError:
+        if time.time() < end:
+            raise
     finally:
         for future in places:
             future.cancel()
+
+
+class _Task(NamedTuple):
+    """Problems for one worker, and the error of those that it has no time for after `end`."""
+
+    problems: list[Problem]
+    solver: Solver | None
+    end: float
+    late: OutOfTime
+
+
+def _checked_limit(time_limit: float) -> float:
+    limit = time_limit if time_limit == math.inf else real(time_limit, "time_limit")
+    if limit < 0:
+        raise InvalidInput(f"time_limit is {limit:g}, expected seconds from 0 to math.inf")
+    return limit
 
 
 def _checked(problems: Iterable[Problem]) -> list[Problem]:
@@ -137,23 +179,42 @@ def _checked(problems: Iterable[Problem]) -> list[Problem]:
     return given
 
 
+def _ordered(problems: list[Problem], solver: Solver | None) -> list[Problem]:
+    """Problems that are answered at once side by side, so that they meet in one task."""
+    if solver is not None:
+        return problems
+    groups = dict[Hashable, list[Problem]]()
+    for problem in problems:
+        groups.setdefault(batch_key(problem), []).append(problem)
+    return [problem for group in groups.values() for problem in group]
+
+
 def _parts(problems: list[Problem], executor: Executor | None) -> Iterator[list[Problem]]:
     """Problems in tasks."""
-    workers = getattr(executor, "_max_workers", 0)
-    size = max(1, min(LARGEST_TASK, -(-len(problems) // (TASKS * workers)) if workers else 1))
+    workers = getattr(executor, "_max_workers", WORKERS)
+    size = max(1, min(LARGEST_TASK, -(-len(problems) // (TASKS * workers))))
     if executor is None:
         size = len(problems) or 1
     for start in range(0, len(problems), size):
         yield problems[start : start + size]
 
 
-def _solved(task: tuple[list[Problem], Solver | None]) -> list[Solution | OptrandError]:
+def _solved(task: _Task) -> list[Solution | OptrandError]:
     """A solution, or why there is none, for each problem of a task."""
-    problems, solver = task
     found = list[Solution | OptrandError]()
-    for problem in problems:
-        try:
-            found.append(solve(problem, solver))
-        except OptrandError as error:
-            found.append(error)
+    for start in range(0, len(task.problems), LARGEST_TASK):
+        some = task.problems[start : start + LARGEST_TASK]
+        late = time.time() >= task.end
+        known = solved_at_once(some) if task.solver is None and not late else [None] * len(some)
+        found += [answer or _answer(problem, task) for problem, answer in zip(some, known, strict=True)]
     return found
+
+
+def _answer(problem: Problem, task: _Task) -> Solution | OptrandError:
+    """A solution, or why there is none."""
+    if time.time() >= task.end:
+        return task.late
+    try:
+        return solve(problem, task.solver)
+    except OptrandError as error:
+        return error

@@ -16,6 +16,7 @@ from optrand.model import losses
 from optrand.model.outputs import in_words
 from optrand.model.problem import Problem
 from optrand.plotting.style import above, number_texts, spread
+from optrand.sampling.priors import BudgetSplit
 
 __all__ = ["budget_facts", "budget_sentences", "certificate_facts", "label_rows", "verdict"]
 
@@ -82,11 +83,15 @@ def _objective(problem: Problem) -> str:
     return loss
 
 
-def budget_facts(mechanism: Mechanism) -> Facts:
-    """Facts of the budget: the stated one, and the verified one."""
+def budget_facts(mechanism: Mechanism, parts: BudgetSplit | None = None) -> Facts:
+    """Facts of the budget: of the whole release if its parts are known, and of the mechanism, stated and verified."""
     ratio = mechanism.realised_ratio
     digits = Context(prec=20, rounding=ROUND_CEILING).divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
+    whole = (
+        [] if parts is None else [("Total ε", f"{parts.total!r} nats: prior {parts.prior!r}, labels {parts.labels!r}")]
+    )
     return [
+        *whole,
         ("ε asked for", f"{mechanism.epsilon!r} nats"),
         (
             "ε realised",
@@ -97,7 +102,7 @@ def budget_facts(mechanism: Mechanism) -> Facts:
     ]
 
 
-def budget_sentences(mechanism: Mechanism) -> Sequence[str]:
+def budget_sentences(mechanism: Mechanism, parts: BudgetSplit | None = None) -> Sequence[str]:
     """Meaning of the budget for somebody whose label is released, and for whoever releases it."""
     ratio = mechanism.realised_ratio
     likely = math.ceil(1000 * ratio / (1 + ratio)) / 1000
@@ -107,7 +112,9 @@ def budget_sentences(mechanism: Mechanism) -> Sequence[str]:
         f"likely, and no less than {1 - likely:.1%}.",
         "Every further release of the same label spends the budget again: the factors multiply, the epsilons add up.",
         "This is the budget of the mechanism alone. If its prior was computed from the private labels themselves, what "
-        "that spent is to be added; the file does not say where its prior came from.",
+        "that spent is to be added; the file does not say where its prior came from."
+        if parts is None
+        else f"These factors are the mechanism's. With the prior the release has spent {parts.total!r} nats in all.",
         "Privacy is that of the label. Whatever else is known or released about a person is outside this promise.",
     )
 

@@ -6,12 +6,14 @@ import shlex
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from optrand.base.numerals import shown_above
 from optrand.certificates.certificate import Certificate
 from optrand.mechanism.mechanism import Mechanism
 from optrand.plotting.report import facts
 from optrand.plotting.report.pictures import Shown, shown
 from optrand.plotting.report.svg import STROKES, inline_svg
 from optrand.plotting.subject import counted
+from optrand.sampling.priors import BudgetSplit
 
 __all__ = ["report_page"]
 
@@ -42,7 +44,13 @@ pre {{ background: #f4f4f4; padding: .75rem 1rem; white-space: pre-wrap; overflo
 """
 
 
-def report_page(mechanism: Mechanism, certificate: Certificate, *, name: str = "mechanism.json") -> str:
+def report_page(
+    mechanism: Mechanism,
+    certificate: Certificate,
+    *,
+    name: str = "mechanism.json",
+    parts: BudgetSplit | None = None,
+) -> str:
     """Page of one mechanism, a whole HTML document: certificate, budget, labels and pictures.
 
     It has no scripts and no references to anything outside it, and equal mechanisms give equal pages. A picture that a
@@ -55,6 +63,8 @@ def report_page(mechanism: Mechanism, certificate: Certificate, *, name: str = "
         Of this mechanism: :func:`optrand.certify`.
     name : str
         File that readers are to verify.
+    parts : BudgetSplit, optional
+        Budgets of the prior and of the labels of the release that the mechanism drew; the page then states their total.
 
     Examples
     --------
@@ -65,13 +75,16 @@ def report_page(mechanism: Mechanism, certificate: Certificate, *, name: str = "
     >>> page[:15], page.count("<svg"), "<script" in page
     ('<!DOCTYPE html>', 7, False)
     """
-    title = f"A mechanism for {counted(mechanism.labels.size, 'label')} at ε = {mechanism.epsilon:g}"
+    labels = counted(mechanism.labels.size, "label")
+    title = f"A mechanism for {labels} at ε = {mechanism.epsilon:g}"
+    if parts is not None:
+        title = f"A release of {labels} at a total of ε = {shown_above(parts.total, 6)}"
     proven, sentence = facts.verdict(certificate)
-    parts = [
+    sections = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="verdict{"" if proven else " doubt"}">{escape(sentence)}</p>',
         _section("certificate", "Certificate", _certificate(mechanism, certificate, name)),
-        _section("budget", "Budget", _budget(mechanism)),
+        _section("budget", "Budget", _budget(mechanism, parts)),
         _section("labels", "Labels", _labels(mechanism)),
         _section("pictures", "Pictures", "\n".join(_picture(entry, mechanism) for entry in shown(mechanism))),
     ]
@@ -80,7 +93,7 @@ def report_page(mechanism: Mechanism, certificate: Certificate, *, name: str = "
         f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{LOOK}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(parts)
+        + "\n".join(sections)
         + "\n</main>\n</body>\n</html>\n"
     )
 
@@ -102,9 +115,9 @@ def _certificate(mechanism: Mechanism, certificate: Certificate, name: str) -> s
     )
 
 
-def _budget(mechanism: Mechanism) -> str:
-    return _facts("What was to be spent, and what is", facts.budget_facts(mechanism)) + _paragraphs(
-        facts.budget_sentences(mechanism)
+def _budget(mechanism: Mechanism, parts: BudgetSplit | None) -> str:
+    return _facts("What was to be spent, and what is", facts.budget_facts(mechanism, parts)) + _paragraphs(
+        facts.budget_sentences(mechanism, parts)
     )
 
 

@@ -7,7 +7,6 @@ asked for.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -38,8 +37,10 @@ class ManyBins:
     Attributes
     ----------
     problem : Problem
-        Its prior has no say.
+        Its prior and epsilon have no say.
     priors : (m, k) array
+    epsilons : (m,) array
+        Privacy budgets, in nats.
     cuts : (m, k) array of bool
         Whether a bin begins at a label, for each prior.
     values : (m,) array
@@ -48,6 +49,7 @@ class ManyBins:
 
     problem: Problem
     priors: Floats
+    epsilons: Floats
     cuts: NDArray[np.bool_]
     values: Floats
 
@@ -57,7 +59,8 @@ class ManyBins:
 
     def __getitem__(self, i: int) -> Solution:
         """Solution under one of the priors, with multipliers."""
-        return BinPath().proven(replace(self.problem, prior=self.priors[i]), self.starts(i))
+        problem = replace(self.problem, prior=self.priors[i], epsilon=float(self.epsilons[i]))
+        return BinPath().proven(problem, self.starts(i))
 
     def __iter__(self) -> Iterator[Solution]:
         """All solutions, one after the other."""
@@ -68,7 +71,7 @@ class ManyBins:
         return np.flatnonzero(self.cuts[i])
 
 
-def many_bins(problem: Problem, priors: Floats) -> ManyBins:
+def many_bins(problem: Problem, priors: Floats, epsilons: Floats | None = None) -> ManyBins:
     """Randomized response on bins for a problem under each of some priors in the place of its own.
 
     Parameters
@@ -77,6 +80,8 @@ def many_bins(problem: Problem, priors: Floats) -> ManyBins:
         As :class:`~optrand.solvers.bins.path.BinPath` takes it.
     priors : (m, k) array
         A probability distribution a row; zeros are welcome.
+    epsilons : (m,) array, optional
+        Privacy budgets, in nats; by default that of the problem for all.
 
     Examples
     --------
@@ -88,15 +93,19 @@ def many_bins(problem: Problem, priors: Floats) -> ManyBins:
     """
     if not BinPath().accepts(problem):
         raise InvalidInput(BinPath.refusal)
-    if problem.epsilon > LARGEST_EPSILON:
-        alone = [BinPath()(replace(problem, prior=prior)) for prior in priors]
-        firsts = [one.randomizer.arcs.first for one in alone if one.randomizer.arcs is not None]
-        cuts = np.array([np.isin(np.arange(problem.k), first) for first in firsts])
-        return ManyBins(problem, priors, cuts, np.array([one.value for one in alone]))
+    budgets = np.full(len(priors), problem.epsilon) if epsilons is None else epsilons
+    cuts, values = np.zeros(priors.shape, dtype=bool), np.zeros(len(priors))
+    for i in np.flatnonzero(budgets > LARGEST_EPSILON):
+        one = BinPath()(replace(problem, prior=priors[i], epsilon=float(budgets[i])))
+        values[i] = one.value
+        if one.randomizer.arcs is not None:
+            cuts[i, one.randomizer.arcs.first] = True
+    others = np.flatnonzero(budgets <= LARGEST_EPSILON)
     step = max(1, CHUNK // problem.k**2)
-    parts = [_Batch.of(problem, priors[i : i + step]).best() for i in range(0, len(priors), step)]
-    cuts, values = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return ManyBins(problem, priors, cuts, values)
+    for start in range(0, others.size, step):
+        some = others[start : start + step]
+        cuts[some], values[some] = _Batch.of(problem, priors[some], budgets[some]).best()
+    return ManyBins(problem, priors, budgets, cuts, values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,20 +118,21 @@ class _Batch:
         ``K`` of the bins that begin at label ``a``.
     least : (m,) array
         Least loss of a constant output.
-    gain : float
+    gain : (m,) array
+        ``exp(epsilon) - 1``.
     """
 
     rows: list[Floats]
     least: Floats
-    gain: float
+    gain: Floats
 
     @classmethod
-    def of(cls, problem: Problem, priors: Floats) -> _Batch:
+    def of(cls, problem: Problem, priors: Floats, epsilons: Floats) -> _Batch:
         """Costs under some priors."""
         prior = priors / priors.sum(axis=1, keepdims=True)
-        gain, low, high = math.expm1(problem.epsilon), problem.outputs.low, problem.outputs.high
+        gain, low, high = np.expm1(epsilons), problem.outputs.low, problem.outputs.high
         kinds = {losses.squared.name: _squared, losses.absolute.name: _absolute, losses.poisson_log.name: _poisson}
-        return cls(*kinds[problem.loss.name](problem.labels, prior, gain, low, high), gain)
+        return cls(*kinds[problem.loss.name](problem.labels, prior, gain[:, np.newaxis], low, high), gain)
 
     def best(self) -> tuple[NDArray[np.bool_], Floats]:
         """Where bins begin, and the losses: Dinkelbach's method, for all priors until none gets better."""
@@ -132,7 +142,7 @@ class _Batch:
         left = np.arange(m)
         while left.size:
             found, lengths = self._shortest(left, np.maximum(penalty[left], 0.0))
-            better = (self.least[left] - lengths) / (self.gain + found.sum(axis=1))
+            better = (self.least[left] - lengths) / (self.gain[left] + found.sum(axis=1))
             kept = better > penalty[left]
             left = left[kept]
             cuts[left], penalty[left] = found[kept], better[kept]
@@ -160,7 +170,7 @@ def _sums(terms: Floats) -> Floats:
     return np.concatenate((np.zeros((len(terms), 1)), np.cumsum(terms, axis=1)), axis=1)
 
 
-def _squared(labels: Floats, prior: Floats, gain: float, low: float, high: float) -> tuple[list[Floats], Floats]:
+def _squared(labels: Floats, prior: Floats, gain: Floats, low: float, high: float) -> tuple[list[Floats], Floats]:
     means = prior @ (labels - labels[0])
     places = labels - labels[0] - means[:, np.newaxis]
     ends = [end - labels[0] - means[:, np.newaxis] for end in (low, high)]
@@ -175,7 +185,7 @@ def _squared(labels: Floats, prior: Floats, gain: float, low: float, high: float
     return rows, (squares[:, -1] + shift[:, 0] ** 2) / 2
 
 
-def _poisson(labels: Floats, prior: Floats, gain: float, low: float, high: float) -> tuple[list[Floats], Floats]:
+def _poisson(labels: Floats, prior: Floats, gain: Floats, low: float, high: float) -> tuple[list[Floats], Floats]:
     means = (prior @ labels)[:, np.newaxis]
     best = np.clip(means, max(low, SMALLEST_NORMAL), high)
     masses, moments = _sums(prior), _sums(prior * labels)
@@ -188,7 +198,7 @@ def _poisson(labels: Floats, prior: Floats, gain: float, low: float, high: float
     return rows, (best - means * np.log(best))[:, 0]
 
 
-def _absolute(labels: Floats, prior: Floats, gain: float, low: float, high: float) -> tuple[list[Floats], Floats]:
+def _absolute(labels: Floats, prior: Floats, gain: Floats, low: float, high: float) -> tuple[list[Floats], Floats]:
     m, k = prior.shape
     candidates, every = np.clip(labels, low, high), np.arange(m)[:, np.newaxis]
     below = np.searchsorted(labels, candidates, side="right")

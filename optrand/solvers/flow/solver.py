@@ -20,14 +20,14 @@ from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.conic import ConicProgram, ConicSolution
-from optrand.solvers.closed_form import debiased_rr_within, gap_response_within
+from optrand.solvers.closed_form import debiased_rr_within, gap_response_within, priced_rr_within
 from optrand.solvers.dual_repair import randomizer_of, relative_gap, repair
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.flow.interior_point import used
 from optrand.solvers.flow.levels import descended, growing
 from optrand.solvers.flow.program import FlowProgram
 
-__all__ = ["CLOSEST", "ArcSolver", "Flow", "refuse_close_labels"]
+__all__ = ["CLOSEST", "OUT_OF_TIME", "ArcSolver", "Flow", "refuse_close_labels"]
 
 FEWEST = 32
 """Up to so many labels all intervals are arcs."""
@@ -112,7 +112,7 @@ class Flow(ArcSolver):
 
     def _solution(self, problem: Problem) -> Solution:
         end = time.perf_counter() + self.time_limit
-        response = debiased_rr_within(problem)
+        response = debiased_rr_within(problem) or priced_rr_within(problem)
         if response:
             return replace(response, problem=problem)
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.optimize import isotonic_regression
 
@@ -16,10 +17,35 @@ from optrand.base.compiled import COMPILED, compiled
 from optrand.base.validation import Floats
 from optrand.model.arcs import Indices
 
-__all__ = ["Arcs", "all_arcs", "arcs_of", "interior_point", "mended", "path", "phase_order", "strip_around"]
+__all__ = ["Arcs", "Terms", "all_arcs", "arcs_of", "interior_point", "mended", "path", "phase_order", "strip_around"]
 
 RIDGE = 1e-14
 """Relative addition to the diagonal."""
+
+
+class Terms(NamedTuple):
+    """Numbers of a problem in the unit of the kernel.
+
+    Attributes
+    ----------
+    before : (k + 1,) array
+        Prior before each node.
+    gaps : (k + 1,) array
+        Distance of the labels beside each node; 0 at the first, and at the last minus the last label.
+    excess : float
+        ``1 / (E - 1)``.
+    charges : (k,) array
+        What the squared difference of the sums ``b`` beside each label is charged, twice over; empty without bias.
+    low, high : float
+        Ends of the outputs.
+    """
+
+    before: Floats
+    gaps: Floats
+    excess: float
+    charges: Floats
+    low: float
+    high: float
 
 
 class Arcs(NamedTuple):
@@ -29,23 +55,29 @@ class Arcs(NamedTuple):
     ----------
     k : int
         Number of labels; nodes are 0 to k.
-    first, end : (n,) arrays
-        Nodes of each arc.
+    n : int
+        Number of arcs.
+    first, end : (n,) arrays, or (n + k,)
+        Nodes of each arc; then of each label, where biases are charged.
+    unknown : int
+        Number of nodes whose sums are unknown: k - 1, or k with the last one.
     places : (k + 1,) array
-        Place of each inner node among the unknowns, -1 for the two ends.
+        Place of each node among the unknowns, -1 for the first and, where its sums are fixed, the last one.
     banded, width : int
         Number of nodes in the band, and of its diagonals.
     inside, spots : arrays
         Arcs between nodes of the band, and where their four entries go in it.
     beside, borders : arrays
-        Arcs of a star and another inner node, and where their four entries go in the border.
+        Arcs of a star and another unknown node, and where their four entries go in the border.
     nodes, stars : arrays
         Nodes in the band, and beside it.
     """
 
     k: int
+    n: int
     first: Indices
     end: Indices
+    unknown: int
     places: Indices
     banded: int
     width: int
@@ -107,7 +139,7 @@ def _backward(band: Floats, right: Floats) -> Floats:
 def _assembled(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> tuple[Floats, Floats, Floats]:
     """The band, the rows of the stars beside it, and those between stars, of the matrix of :func:`factored`."""
     k, banded, width = arcs.k, arcs.banded, arcs.width
-    size, stars = 2 * banded, 2 * (k - 1 - banded)
+    size, stars = 2 * banded, 2 * (arcs.unknown - banded)
     ends = arcs.first, arcs.end
     sums = [np.bincount(ends[0], x, k + 1) + np.bincount(ends[1], x, k + 1) for x in (slopes, mixed, costs)]
     i = arcs.inside
@@ -233,8 +265,8 @@ def _backward_in_loops(band: Floats, right: Floats) -> Floats:
 
 
 def _assembled_in_loops(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> tuple[Floats, Floats, Floats]:
-    k, banded = arcs.k, arcs.banded
-    size, stars = 2 * banded, 2 * (k - 1 - banded)
+    banded = arcs.banded
+    size, stars = 2 * banded, 2 * (arcs.unknown - banded)
     band, border, corner = np.zeros((size, arcs.width)), np.zeros((stars, size)), np.zeros((stars, stars))
     for i in range(arcs.first.size):
         one, other = 2 * arcs.places[arcs.first[i]], 2 * arcs.places[arcs.end[i]]
@@ -293,11 +325,12 @@ FAINT = 1e-12
 
 
 @compiled
-def path(before: Floats, slopes: Floats, costs: Floats) -> tuple[Indices, Indices]:
+def path(terms: Terms, slopes: Floats, costs: Floats) -> tuple[Indices, Indices]:
     """For each first label the nodes at which the cheapest intervals from it end, from a first to a last.
 
-    `before` is the prior before each node, `slopes` and `costs` the other two sums of the labels up to it.
+    `slopes` and `costs` are the other two sums of the labels up to each node.
     """
+    before, low_end, high_end = terms.before, max(terms.low, -FARTHEST), min(terms.high, FARTHEST)
     k = before.size - 1
     mass, slope, cost = np.diff(before), np.diff(slopes), np.diff(costs)
     square = slope * slope - 2 * mass * cost
@@ -305,8 +338,8 @@ def path(before: Floats, slopes: Floats, costs: Floats) -> tuple[Indices, Indice
     far = slope + np.where(slope >= 0, root, -root)
     one = np.where(mass > 1e-300, far / np.where(mass > 1e-300, mass, 1.0), np.where(far >= 0, FARTHEST, -FARTHEST))
     other = np.where(far != 0, 2 * cost / np.where(far != 0, far, 1.0), 0.0)
-    one = np.minimum(np.maximum(one, -FARTHEST), FARTHEST)
-    other = np.minimum(np.maximum(other, -FARTHEST), FARTHEST)
+    one = np.minimum(np.maximum(one, low_end), high_end)
+    other = np.minimum(np.maximum(other, low_end), high_end)
     weights = np.where(square > 0, mass + FAINT, 1e-30)
     left, right = isotonic(np.minimum(one, other), weights), isotonic(np.maximum(one, other), weights)
     each = np.arange(k)
@@ -384,13 +417,17 @@ def phase_order(low: Indices, high: Indices, strip_low: Indices, strip_high: Ind
 
 
 @compiled
-def arcs_of(low: Indices, high: Indices, places: Indices, stars: int) -> Arcs:
-    """The arcs of a strip, with their entries in an order of nodes."""
+def arcs_of(low: Indices, high: Indices, places: Indices, stars: int, charged: bool) -> Arcs:
+    """The arcs of a strip, with their entries in an order of nodes; then the labels, where biases are charged."""
     k = low.size
     counts = high - low + 1
     first = np.repeat(np.arange(k), counts)
-    end = np.arange(first.size) + np.repeat(low - (np.cumsum(counts) - counts), counts)
-    banded = k - 1 - stars
+    count = first.size
+    end = np.arange(count) + np.repeat(low - (np.cumsum(counts) - counts), counts)
+    if charged:
+        first, end = np.concatenate((first, np.arange(k))), np.concatenate((end, np.arange(1, k + 1)))
+    unknown = k if places[k] >= 0 else k - 1
+    banded = unknown - stars
     one, other = places[first], places[end]
     inner = np.flatnonzero((one >= 0) & (other >= 0))
     upper = np.maximum(one[inner], other[inner])
@@ -410,7 +447,7 @@ def arcs_of(low: Indices, high: Indices, places: Indices, stars: int) -> Arcs:
         )
     )
     up, down = upper[~close] - banded, lower[~close]
-    size = 2 * (k - 1)
+    size = 2 * unknown
     borders = np.concatenate(
         (
             2 * up * size + 2 * down,
@@ -419,15 +456,52 @@ def arcs_of(low: Indices, high: Indices, places: Indices, stars: int) -> Arcs:
             (2 * up + 1) * size + 2 * down + 1,
         )
     )
-    inner_places = places[1:k]
+    inner_places = places[1 : unknown + 1]
     nodes, starred = 1 + np.flatnonzero(inner_places < banded), 1 + np.flatnonzero(inner_places >= banded)
-    return Arcs(k, first, end, places, banded, width, inside, spots, beside, borders, nodes, starred)
+    return Arcs(k, count, first, end, unknown, places, banded, width, inside, spots, beside, borders, nodes, starred)
 
 
 @compiled
-def factored(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> Factors:
-    """Factors of the sum over arcs of ``dx' [[slopes, mixed], [mixed, costs]] dx`` with ``dx = x[end] - x[first]``."""
-    band, border, corner = assembled(arcs, slopes, mixed, costs)
+def total_seen(
+    arcs: Arcs, excess: float, row: int, column: int, amounts: Floats, border: Floats, corner: Floats
+) -> None:
+    """Add what every arc has by the sums of the last node, the last star, to its rows and columns."""
+    k, n = arcs.k, arcs.n
+    size, last = border.shape[1], corner.shape[0] - 2
+    sums = excess * node_sums(arcs.first[:n], arcs.end[:n], amounts, k + 1)[1:]
+    at = 2 * arcs.places[1:]
+    near = at < size
+    beside = border[last + row]
+    beside[at[near] + column] += sums[near]
+    below, above = corner[last + row], corner[:, last + row]
+    below[at[~near] - size + column] += sums[~near]
+    above[at[~near] - size + column] += sums[~near]
+    below[last + column] += excess * excess * np.sum(amounts)
+
+
+@compiled
+def factored(arcs: Arcs, terms: Terms, slopes: Floats, mixed: Floats, costs: Floats) -> Factors:
+    """Factors of the sum over arcs of ``dx' [[slopes, mixed], [mixed, costs]] dx``, and of the charges.
+
+    There ``dx = x[end] - x[first] + excess * x[k]``, the last one zero where the sums of the last node are fixed.
+    """
+    if arcs.first.size == arcs.n:
+        band, border, corner = assembled(arcs, slopes, mixed, costs)
+    else:
+        none = np.zeros(arcs.k)
+        band, border, corner = assembled(
+            arcs,
+            np.concatenate((slopes, terms.charges)),
+            np.concatenate((mixed, none)),
+            np.concatenate((costs, none)),
+        )
+    if arcs.unknown == arcs.k:
+        total_seen(arcs, terms.excess, 0, 0, slopes, border, corner)
+        total_seen(arcs, terms.excess, 0, 1, mixed, border, corner)
+        total_seen(arcs, terms.excess, 1, 0, mixed, border, corner)
+        total_seen(arcs, terms.excess, 1, 1, costs, border, corner)
+        for i in range(corner.shape[0]):
+            corner[i, i] *= 1 + RIDGE
     band[:, 0] *= 1 + RIDGE
     well = True
     if band.shape[0]:
@@ -443,11 +517,11 @@ def factored(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> Factor
 
 @compiled
 def solved(arcs: Arcs, factors: Factors, slopes: Floats, costs: Floats) -> tuple[Floats, Floats]:
-    """Unknowns of all nodes, zero at both ends, for right sides of all nodes."""
-    k, size = arcs.k, 2 * arcs.banded
-    at = 2 * arcs.places[1:k]
-    right = np.empty((2 * (k - 1), 1))
-    right[at, 0], right[at + 1, 0] = slopes[1:k], costs[1:k]
+    """Unknowns of all nodes, zero where they are fixed, for right sides of all nodes."""
+    k, size, last = arcs.k, 2 * arcs.banded, arcs.unknown + 1
+    at = 2 * arcs.places[1:last]
+    right = np.empty((2 * arcs.unknown, 1))
+    right[at, 0], right[at + 1, 0] = slopes[1:last], costs[1:last]
     inverse, beside = np.ascontiguousarray(factors.inverse), np.ascontiguousarray(factors.beside)
     if size:
         near = np.ascontiguousarray(forward(factors.band, right[:size]))
@@ -459,7 +533,7 @@ def solved(arcs: Arcs, factors: Factors, slopes: Floats, costs: Floats) -> tuple
     else:
         right = inverse @ right
     slope, cost = np.zeros(k + 1), np.zeros(k + 1)
-    slope[1:k], cost[1:k] = right[at, 0], right[at + 1, 0]
+    slope[1:last], cost[1:last] = right[at, 0], right[at + 1, 0]
     return slope, cost
 
 
@@ -478,8 +552,8 @@ DAMPING = 0.995
 TINY = 1e-300
 """Least multiplier and slack."""
 
-MENDED = 2
-"""Rounds of each restoration."""
+MENDED, JOINTLY = 2, 4
+"""Rounds of each restoration, and of both at once."""
 
 FAINTEST = 1e-40
 """Mass that counts in a restoration, at least."""
@@ -496,33 +570,72 @@ def longest(amounts: Floats, changes: Floats) -> float:
 
 
 @compiled
+def seen(arcs: Arcs, excess: float, sums: Floats) -> Floats:
+    """What each arc sees of sums over labels up to each node: over its own, and of the total."""
+    n = arcs.n
+    amounts: Floats = sums[arcs.end[:n]] - sums[arcs.first[:n]] + excess * sums[arcs.k]
+    return amounts
+
+
+@compiled
+def gathered(arcs: Arcs, excess: float, amounts: Floats) -> Floats:
+    """Transpose of :func:`seen`."""
+    n = arcs.n
+    sums = node_sums(arcs.first[:n], arcs.end[:n], amounts, arcs.k + 1)
+    sums[arcs.k] += excess * np.sum(amounts)
+    return sums
+
+
+@compiled
+def slope_rows(arcs: Arcs, terms: Terms, slopes: Floats, amounts: Floats) -> Floats:
+    """Derivatives by the sums ``b``, where each arc has some amount of its own."""
+    row = terms.gaps + gathered(arcs, terms.excess, amounts)
+    if terms.charges.size:
+        tension = terms.charges * np.diff(slopes)
+        row[1:] += tension
+        row[:-1] -= tension
+    return row
+
+
+@compiled
 def interior_point(
-    arcs: Arcs, before: Floats, gaps: Floats, excess: float, gap: float, tolerance: float
+    arcs: Arcs, terms: Terms, gap: float, tolerance: float
 ) -> tuple[Floats, Floats, Floats, Floats, int]:
     """Sums ``b, c`` of the multipliers, masses, slacks, and the number of steps, negative where floats gave out.
 
-    `before` is the prior before each node, `gaps` the distances of labels beside each, `excess` is ``1 / (E - 1)``;
-    products sum to `gap` at the end, and equations hold to `tolerance`.
+    Products sum to `gap` at the end, and equations hold to `tolerance`.
     """
-    k, first, end = arcs.k, arcs.first, arcs.end
-    n = first.size
-    weight = before[end] - before[first] + excess
-    slopes, costs = np.zeros(k + 1), before / 2
+    k, n, excess, unknown = arcs.k, arcs.n, terms.excess, slice(1, arcs.unknown + 1)
+    weight = seen(arcs, excess, terms.before)
+    boxed = terms.low > -np.inf or terms.high < np.inf
+    slopes, costs = np.zeros(k + 1), terms.before / 2
     slack = weight / 2
     mass = 1 / (n * slack)
+    bend = 1 / weight
+    # Rows sum to one; where the total is fixed their scale is free.
+    total_row = np.zeros(k + 1)
+    if arcs.unknown == k:
+        total_row[k] = 1.0
+        mass /= gathered(arcs, excess, mass)[k]
     limit = max(0.02 * gap, tolerance)
     last_row, last_slack, least = np.inf, np.inf, np.inf
     best = slopes, costs, mass, slack
     step = 0
     for step in range(STEPS + 1):
-        slope = slopes[end] - slopes[first]
+        slope = seen(arcs, excess, slopes)
         output = slope / weight
-        off = costs[end] - costs[first] + excess / 2 - slope * output / 2 - slack
-        slope_row = gaps + node_sums(first, end, mass * output, k + 1)
-        cost_row = -node_sums(first, end, mass, k + 1)
+        off = seen(arcs, excess, costs) - slope * output / 2 - slack
+        if boxed:
+            # Beyond an end a price is linear in the sums.
+            best_output = output
+            output = np.minimum(np.maximum(output, terms.low), terms.high)
+            off += weight * (best_output - output) ** 2 / 2
+            bend = np.where(best_output == output, 1 / weight, 0.0)
+        slope_row = slope_rows(arcs, terms, slopes, mass * output)
+        cost_row = total_row - gathered(arcs, excess, mass)
         total = np.sum(mass * slack)
         slack_error = np.max(np.abs(off))
-        row_error = max(np.max(np.abs(slope_row[1:k])), np.max(np.abs(cost_row[1:k])))
+        row_error = max(np.max(np.abs(slope_row[unknown])), np.max(np.abs(cost_row[unknown])))
         if not np.isfinite(total):
             step = -step - 1
             break
@@ -539,7 +652,7 @@ def interior_point(
         last_row, last_slack = row_error, slack_error
         ratio = mass / slack
         pull = ratio * output
-        factors = factored(arcs, pull * output + mass / weight, -pull, ratio)
+        factors = factored(arcs, terms, pull * output + mass * bend, -pull, ratio)
         if not factors.well:
             step = -step - 1
             break
@@ -551,11 +664,11 @@ def interior_point(
         new_slopes, new_costs, new_slack, new_mass = slopes, costs, slack, mass
         for turn in range(2 + CORRECTIONS):
             towards = (products - mass * (off - square)) / slack - mass
-            slope_right = slope_row + node_sums(first, end, towards * output + curve, k + 1)
-            cost_right = cost_row - node_sums(first, end, towards, k + 1)
+            slope_right = slope_row + gathered(arcs, excess, towards * output + curve)
+            cost_right = cost_row - gathered(arcs, excess, towards)
             slope_step, cost_step = solved(arcs, factors, -slope_right, -cost_right)
-            moved = slope_step[end] - slope_step[first]
-            turned = cost_step[end] - cost_step[first] - output * moved
+            moved = seen(arcs, excess, slope_step)
+            turned = seen(arcs, excess, cost_step) - output * moved
             mass_step = towards - ratio * turned
             slack_step = turned + off - square
             to_slack, to_mass = longest(slack, slack_step), longest(mass, mass_step)
@@ -571,8 +684,8 @@ def interior_point(
                 centring = max(centring, 1e-8)
                 both = near_slack * near_mass
                 products = centring * mean - both * mass_step * slack_step
-                curve = both * mass_step * moved / weight
-                square = near_slack * near_slack * moved * moved / (2 * weight)
+                curve = both * mass_step * moved * bend
+                square = near_slack * near_slack * moved * moved * bend / 2
                 bent = 0.0
             else:
                 if here > 0.9:
@@ -594,22 +707,96 @@ def interior_point(
 
 
 @compiled
-def mended(
-    arcs: Arcs, before: Floats, gaps: Floats, excess: float, slopes: Floats, mass: Floats
-) -> tuple[Floats, Floats]:
-    """Masses whose flow is right to rounding, and outputs whose means are: the least change in weighted squares."""
-    k, first, end = arcs.k, arcs.first, arcs.end
-    weight = before[end] - before[first] + excess
-    output = (slopes[end] - slopes[first]) / weight
+def outputs_of(arcs: Arcs, terms: Terms, slopes: Floats) -> Floats:
+    """The best allowed output of each arc."""
+    output = seen(arcs, terms.excess, slopes) / seen(arcs, terms.excess, terms.before)
+    best: Floats = np.minimum(np.maximum(output, terms.low), terms.high)
+    return best
+
+
+@compiled
+def mended(arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats) -> tuple[Floats, Floats]:
+    """Masses whose flow is right to rounding, and outputs whose means are, or the best ones: the least changes.
+
+    In squares weighted by masses; on an interval, where outputs on an end stay, both at once if there is no bias.
+    """
+    k, excess = arcs.k, terms.excess
+    boxed, charged = terms.low > -np.inf or terms.high < np.inf, terms.charges.size > 0
+    weight = seen(arcs, excess, terms.before)
+    output, bend = outputs_of(arcs, terms, slopes), 1 / weight
+    nothing, none, target = np.zeros(k + 1), np.zeros(mass.size), np.zeros(k + 1)
+    if arcs.unknown == k:
+        target[k] = 1.0
     faint = np.maximum(mass, FAINTEST)
-    factors = factored(arcs, faint, np.zeros(mass.size), faint / weight)
+    if boxed and not charged:
+        for _ in range(JOINTLY):
+            bend = np.where((output > terms.low) & (output < terms.high), 1 / weight, 0.0)
+            factors = factored(arcs, terms, faint * (output * output + bend), faint * output, faint)
+            if not factors.well:
+                break
+            means = -terms.gaps - gathered(arcs, excess, mass * output)
+            tilt, potential = solved(arcs, factors, means, target - gathered(arcs, excess, mass))
+            turn = seen(arcs, excess, tilt)
+            mass = mass * (1 + np.minimum(np.maximum(seen(arcs, excess, potential) + turn * output, -0.5), 0.5))
+            output = np.minimum(np.maximum(output + turn * bend, terms.low), terms.high)
+            faint = np.maximum(mass, FAINTEST)
+        return mass, output
+    if boxed:
+        bend = np.where((output > terms.low) & (output < terms.high), bend, 0.0)
+    factors = factored(arcs, terms, faint * bend, none, faint)
     if not factors.well:
         return mass, output
-    nothing = np.zeros(k + 1)
     for _ in range(MENDED):
-        potential, _ = solved(arcs, factors, node_sums(first, end, mass, k + 1), nothing)
-        mass = mass * (1 - np.minimum(np.maximum(potential[end] - potential[first], -0.5), 0.5))
+        _, potential = solved(arcs, factors, nothing, target - gathered(arcs, excess, mass))
+        mass = mass * (1 + np.minimum(np.maximum(seen(arcs, excess, potential), -0.5), 0.5))
     for _ in range(MENDED):
-        _, potential = solved(arcs, factors, nothing, gaps + node_sums(first, end, mass * output, k + 1))
-        output = output - (potential[end] - potential[first]) / weight
+        potential, _ = solved(arcs, factors, -slope_rows(arcs, terms, slopes, mass * output), nothing)
+        slopes = slopes + potential
+        output = np.minimum(np.maximum(output + seen(arcs, excess, potential) * bend, terms.low), terms.high)
     return mass, output
+
+
+@compiled
+def required(terms: Terms, slopes: Floats, total: float, first: slice, end: slice) -> Floats:
+    """By how much sums ``c`` must grow over intervals, of which one end is a single node, for them not to be cheap."""
+    weight = terms.before[end] - terms.before[first] + terms.excess
+    slope = slopes[end] - slopes[first] + terms.excess * slopes[-1]
+    output = np.minimum(np.maximum(slope / weight, terms.low), terms.high)
+    growth: Floats = (slope - weight * output / 2) * output - terms.excess * total
+    return growth
+
+
+@compiled
+def raised(terms: Terms, slopes: Floats, costs: Floats, total: float) -> Floats:
+    """The least sums ``c``, none below the given ones, at which no interval is too cheap."""
+    costs = costs.copy()
+    for j in range(1, costs.size):
+        costs[j] = max(costs[j], np.max(costs[:j] + required(terms, slopes, total, slice(0, j), slice(j, j + 1))))
+    return costs
+
+
+@compiled
+def lowered(terms: Terms, slopes: Floats, costs: Floats, total: float) -> Floats:
+    """The largest sums ``c``, none above the given ones, at which no interval is too cheap."""
+    costs = costs.copy()
+    k = costs.size - 1
+    for j in range(k - 1, -1, -1):
+        costs[j] = min(
+            costs[j], np.min(costs[j + 1 :] - required(terms, slopes, total, slice(j, j + 1), slice(j + 1, k + 1)))
+        )
+    return costs
+
+
+@compiled
+def potentials(terms: Terms, slopes: Floats, costs: Floats, fixed: NDArray[np.bool_]) -> Floats:
+    """Sums ``c`` near some others, and equal to them at fixed nodes, at which no interval is too cheap; ``O(k**2)``.
+
+    Intervals ask that the sum at a node exceed that at another by some number: lower bounds go up the line, upper
+    bounds come down, and the mean of what is raised and what is lowered keeps both.
+    """
+    total = costs[-1]
+    least = raised(terms, slopes, np.where(fixed, costs, -np.inf), total)
+    most = lowered(terms, slopes, np.where(fixed, costs, np.inf), total)
+    near = np.where(fixed, costs, np.minimum(np.maximum(costs, least), most))
+    mean: Floats = (raised(terms, slopes, near, total) + lowered(terms, slopes, near, total)) / 2
+    return mean

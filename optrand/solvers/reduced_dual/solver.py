@@ -1,17 +1,20 @@
-r"""Unbiased problems with squared loss on the line, by their reduced dual, level by level.
+r"""Squared loss on the line or an interval, by a reduced dual, level by level.
 
-Shifting and stretching the line of outputs maps dual-feasible points to such points, so the total of all labels' terms
-can be fixed (:mod:`optrand.solvers.reduced_dual.kernel`); from a point of value :math:`W` the best stretch gives the
-bound :math:`(W^2 - \operatorname{Var} Y) / 2`. With sums that are piecewise linear in the prior between every second
-node, a problem is one of half as many labels, whose feasible points stay feasible; its path of cheapest intervals
-points at the arcs of the next level. Labels that are heavy, or far from their neighbours, are not merged.
+Without bias and ends, shifting and stretching the line of outputs maps dual-feasible points to such points, so the
+total of all labels' terms can be fixed (:mod:`optrand.solvers.reduced_dual.kernel`); from a point of value :math:`W`
+the best stretch gives the bound :math:`(W^2 - \operatorname{Var} Y) / 2`. Elsewhere the total is unknown. With sums
+that are piecewise linear in the prior between every second node, a problem is one of half as many labels, whose
+feasible points stay feasible; its path of cheapest intervals points at the arcs of the next level. Labels that are
+heavy, or far from their neighbours, are not merged.
 """
 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,17 +25,19 @@ from optrand.certificates.quick import quick_gap
 from optrand.errors import SolverFailed
 from optrand.model import losses
 from optrand.model.arcs import Arcs, Indices
-from optrand.model.outputs import Line
+from optrand.model.outputs import Grid, Line
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.closed_form import debiased_rr_within
 from optrand.solvers.dual_repair import relative_gap
 from optrand.solvers.failures import GuardedSolver
-from optrand.solvers.flow.solver import Flow, refuse_close_labels
+from optrand.solvers.flow.solver import OUT_OF_TIME, Flow, refuse_close_labels
+from optrand.solvers.scales import attainable_loss
 
 if TYPE_CHECKING:
     from optrand.solvers.reduced_dual import kernel
+    from optrand.solvers.reduced_dual.groups import Groups
 
 __all__ = ["ReducedDual"]
 
@@ -62,6 +67,9 @@ LEAST = 1e-18
 
 SHRUNK = 0.9
 """A coarser level with more than this share of the nodes is none."""
+
+FAINT = 1e-20
+"""Biases are charged as if no weight of one were smaller."""
 
 EXACT = 1e-11
 """Errors of equations at the end of a level, in the unit of the kernel."""
@@ -105,6 +113,9 @@ class ReducedDual(GuardedSolver):
         Relative gap, proven in floats, at which an answer is taken; the best one otherwise.
     flow : Flow
         What is asked where the last rung falls short by more.
+    time_limit : float
+        Seconds, looked at between levels. When they have passed, the answer is the best one so far, or
+        what `Flow` has without time, and its status is "time limit".
 
     Notes
     -----
@@ -122,13 +133,17 @@ class ReducedDual(GuardedSolver):
 
     gap: float = 1e-10
     flow: Flow = field(default_factory=Flow)
+    time_limit: float = math.inf
 
-    refusal = "ReducedDual() takes squared loss without bias, outputs on the line, and at least two labels"
+    refusal = (
+        "ReducedDual() takes squared loss with a bias penalty above 0, outputs on the line or an interval, and at "
+        "least two labels: use ColumnGeneration() for a grid and BinPath() where bias is free"
+    )
 
     def accepts(self, problem: Problem) -> bool:
-        """Squared loss, an infinite bias penalty, outputs on the line, and at least two labels."""
-        squared = problem.loss == losses.squared and problem.unbiased
-        return squared and isinstance(problem.outputs, Line) and problem.k > 1
+        """Squared loss, a positive bias penalty, outputs that are not a grid, and at least two labels."""
+        squared = problem.loss == losses.squared and problem.bias_penalty > 0
+        return squared and not isinstance(problem.outputs, Grid) and problem.k > 1
 
     def _check(self, problem: Problem) -> None:
         """Refuse as well labels that are too close together."""
@@ -139,14 +154,15 @@ class ReducedDual(GuardedSolver):
         response = debiased_rr_within(problem)
         if response:
             return response
+        end = time.perf_counter() + self.time_limit
         reduced = Reduced(problem)
         best, least, steps = None, math.inf, 0
         for rung in LADDER:
             try:
-                found, count = reduced.solution(rung)
+                found, count = reduced.solution(rung, end=end)
             except np.linalg.LinAlgError:
                 continue
-            except _TooWide:
+            except (_TooWide, _OutOfTime):
                 break
             steps += count
             gap = math.inf if found is None else self._gap(found)
@@ -154,15 +170,18 @@ class ReducedDual(GuardedSolver):
                 best, least = found, gap
             if least <= self.gap:
                 break
+        left = end - time.perf_counter()
+        flow = replace(self.flow, time_limit=min(self.flow.time_limit, left))
         if best is None:
-            return self.flow(problem)
+            return flow(problem)
         if least > ENOUGH:
             # An answer that is proven less well is better than none.
             with suppress(SolverFailed):
-                flow = self.flow(problem)
-                if not least <= self._gap(flow):
-                    return flow
-        return Solution(problem, best.randomizer, best.dual, Stats(repr(self), iterations=steps, status="solved"))
+                other = flow(problem)
+                if not least <= self._gap(other):
+                    return other
+        status = OUT_OF_TIME if left <= 0 and least > self.gap else "solved"
+        return Solution(problem, best.randomizer, best.dual, Stats(repr(self), iterations=steps, status=status))
 
     def _gap(self, solution: Solution) -> float:
         """The proven gap in floats, or, where they do not tell, by the exact bound."""
@@ -173,8 +192,20 @@ class ReducedDual(GuardedSolver):
         return gap
 
 
+class _OutOfTime(Exception):
+    """The limit has passed within a descent."""
+
+
 class _TooWide(Exception):
     """A band that costs more than the flow; wider descents have wider ones."""
+
+
+def _before(end: float, numbers: Iterable[int]) -> Iterator[int]:
+    """Some numbers, as long as there is time."""
+    for number in numbers:
+        if time.perf_counter() >= end:
+            raise _OutOfTime
+        yield number
 
 
 class Level(NamedTuple):
@@ -185,7 +216,7 @@ class Level(NamedTuple):
     before : array
         Prior before each node.
     gaps : array
-        Distance of the labels beside each node, in the unit of the kernel; 0 at both ends.
+        Distance of the labels beside each node, in the unit of the kernel; of the last node, minus the last label.
     left, share : arrays
         For each node of the finer level the node before it, and the share of the next one.
     """
@@ -201,7 +232,9 @@ class Level(NamedTuple):
         size = self.before.size
         mass, each = np.diff(self.before), np.arange(size)
         heavy = mass > HEAVY * mass.mean()
-        forced = self.gaps > HEAVY * self.gaps.mean()
+        gaps = self.gaps.copy()
+        gaps[0] = gaps[-1] = 0.0
+        forced = gaps > HEAVY * gaps.mean()
         forced[0] = True
         forced[:-1] |= heavy
         forced[1:] |= heavy
@@ -213,11 +246,10 @@ class Level(NamedTuple):
         step = before[left + 1] - before[left]
         even = (each - kept[left]) / (kept[left + 1] - kept[left])
         share = np.where(step > 0, (self.before - before[left]) / np.where(step > 0, step, 1.0), even)
-        gaps: Floats = np.zeros(kept.size)
-        gaps += np.bincount(left, self.gaps * (1 - share), kept.size)
-        gaps += np.bincount(left + 1, self.gaps * share, kept.size)
-        gaps[0] = gaps[-1] = 0.0
-        return Level(before, gaps, left.astype(np.int64), share)
+        coarse: Floats = np.zeros(kept.size)
+        coarse += np.bincount(left, self.gaps * (1 - share), kept.size)
+        coarse += np.bincount(left + 1, self.gaps * share, kept.size)
+        return Level(before, coarse, left.astype(np.int64), share)
 
     def prolonged(self, sums: Floats) -> Floats:
         """Sums of the finer level."""
@@ -236,16 +268,40 @@ class Reduced:
         return float(self.problem.prior.sum())
 
     @cached_property
+    def stretched(self) -> bool:
+        """Whether outputs may be shifted and stretched, so that the sums of the last node are fixed."""
+        return self.problem.unbiased and isinstance(self.problem.outputs, Line)
+
+    @cached_property
     def mean(self) -> float:
-        """Mean label, measured from the lowest."""
-        apart = self.problem.labels - self.problem.labels[0]
-        return float(self.problem.prior @ apart) / self.total
+        """Mean label, or the allowed output next to it, measured from the lowest label."""
+        lowest, outputs = self.problem.labels[0], self.problem.outputs
+        mean = float(self.problem.prior @ (self.problem.labels - lowest)) / self.total
+        return float(np.clip(mean, outputs.low - lowest, outputs.high - lowest))
 
     @cached_property
     def offsets(self) -> Floats:
-        """Labels less their mean."""
+        """Labels less :attr:`mean`."""
         offsets: Floats = (self.problem.labels - self.problem.labels[0]) - self.mean
         return offsets
+
+    @cached_property
+    def box(self) -> tuple[float, float]:
+        """Ends of the outputs, measured from :attr:`mean` in the unit of the kernel."""
+        low, high = (
+            (end - self.problem.labels[0] - self.mean) / self.unit
+            for end in (self.problem.outputs.low, self.problem.outputs.high)
+        )
+        return float(low), float(high)
+
+    def terms(self, before: Floats, gaps: Floats) -> kernel.Terms:
+        """A level for the kernel."""
+        from optrand.solvers.reduced_dual.kernel import Terms
+
+        penalty, charges = self.problem.bias_penalty, np.zeros(0)
+        if not self.problem.unbiased:
+            charges = 1 / np.maximum(penalty * np.diff(before), FAINT)
+        return Terms(before, gaps, 1 / math.expm1(self.problem.epsilon), charges, *self.box)
 
     @cached_property
     def finest(self) -> Level:
@@ -257,12 +313,21 @@ class Reduced:
         k, prior = self.problem.k, self.problem.prior / self.total
         before = np.append(0.0, np.cumsum((1 - floor) * prior + floor / k))
         before /= before[-1]
-        gaps = np.concatenate(([0.0], np.diff(self.problem.labels) / self.unit, [0.0]))
+        gaps = np.concatenate(([0.0], np.diff(self.problem.labels), [-self.offsets[-1]])) / self.unit
+        if not self.problem.unbiased:
+            gaps *= 1 + 1 / self.problem.bias_penalty
         return Level(before, gaps, np.zeros(0, np.int64), np.zeros(0))
 
     @cached_property
+    def variance(self) -> float:
+        """Of the labels."""
+        return float(self.problem.prior @ self.offsets**2) / self.total
+
+    @cached_property
     def unit(self) -> float:
-        """The root of twice the loss of the gap response and of the variance: from above."""
+        """The root of twice a loss that is attained and of the variance."""
+        if not self.stretched:
+            return math.sqrt(2 * attainable_loss(self.problem) + self.variance)
         before = np.cumsum(self.problem.prior)[:-1] / self.total
         excess = math.expm1(self.problem.epsilon)
         roots = np.sqrt(1 + excess + excess**2 * before * (1 - before))
@@ -271,73 +336,124 @@ class Reduced:
     @cached_property
     def share(self) -> float:
         """Of the square of the unit that is not the variance: about that of the loss in what is minimised."""
-        variance = float(self.problem.prior @ self.offsets**2) / self.total
-        return max(0.0, 1 - variance / self.unit**2)
+        return max(0.0, 1 - self.variance / self.unit**2)
 
-    def solution(self, rung: Rung) -> tuple[Solution | None, int]:
-        """A claim by one descent, and the number of steps; none where floats gave out."""
-        # Loading the compiler takes longer than solving: it waits for the first problem.
-        from optrand.solvers.reduced_dual import kernel
-
+    def _levels(self, rung: Rung) -> list[Level]:
+        """All levels, the finest first."""
         levels = [self.level(rung.floor)]
         while levels[-1].before.size - 1 > rung.fewest:
             coarser = levels[-1].coarser
             if coarser.before.size > SHRUNK * levels[-1].before.size:
                 break
             levels.append(coarser)
-        excess = 1 / math.expm1(self.problem.epsilon)
+        return levels
+
+    def solution(self, rung: Rung, *, end: float = math.inf) -> tuple[Solution | None, int]:
+        """A claim by one descent, and the number of steps; none where floats gave out.
+
+        No level is begun after the time `end`, as of :func:`time.perf_counter`.
+        """
+        # Loading the compiler takes longer than solving: it waits for the first problem.
+        from optrand.solvers.reduced_dual import kernel
+        from optrand.solvers.reduced_dual.groups import Groups
+
+        levels = self._levels(rung)
         steps, slopes, costs = 0, np.zeros(0), np.zeros(0)
-        for number in range(len(levels) - 1, -1, -1):
+        for number in _before(end, range(len(levels) - 1, -1, -1)):
             before, gaps, *_ = levels[number]
-            k = before.size - 1
+            terms, k = self.terms(before, gaps), before.size - 1
             if number == len(levels) - 1:
                 low, high = kernel.all_arcs(k)
                 places, stars = np.concatenate(([-1], np.arange(k - 1), [-1])), 0
             else:
                 slopes, costs = levels[number + 1].prolonged(slopes), levels[number + 1].prolonged(costs)
-                near_low, near_high = kernel.path(before, slopes, costs)
+                near_low, near_high = kernel.path(terms, slopes, costs)
                 low, high = kernel.strip_around(near_low, near_high, rung.reach)
                 places, stars = kernel.phase_order(near_low, near_high, low, high, MOST)
-            arcs = kernel.arcs_of(low, high, places, stars)
-            if arcs.banded * arcs.width**2 > WORK[0] + WORK[1] * k:
+            if not self.stretched:
+                places[k], stars = k - 1, stars + 1
+            arcs = kernel.arcs_of(low, high, places, stars, terms.charges.size > 0)
+            border = 0 if self.stretched else 2 * stars
+            if arcs.banded * (arcs.width + border) ** 2 > WORK[0] + WORK[1] * k:
                 raise _TooWide
-            gap = min(1e-4, rung.firm / k**2) if number else max(LEAST, rung.gap * self.share)
             if not number:
-                before = self.finest.before
-            slopes, costs, mass, slack, count = kernel.interior_point(arcs, before, gaps, excess, gap, EXACT)
+                break
+            slopes, costs, mass, slack, count = kernel.interior_point(arcs, terms, min(1e-4, rung.firm / k**2), EXACT)
             steps += abs(count)
+            if terms.charges.size:
+                outputs = kernel.outputs_of(arcs, terms, slopes)
+                groups = Groups.of_used(terms, slopes, costs, (arcs.first, arcs.end, outputs), mass > IDLE * slack)
+                costs = next(groups.candidates())
+        found, count = self._solved(arcs, self.terms(self.finest.before, gaps), max(LEAST, rung.gap * self.share))
+        return found, steps + count
+
+    def _solved(self, arcs: kernel.Arcs, terms: kernel.Terms, gap: float) -> tuple[Solution | None, int]:
+        """A claim by some arcs, and the number of steps; none where floats gave out."""
+        from optrand.solvers.reduced_dual import kernel
+        from optrand.solvers.reduced_dual.groups import Groups
+
+        slopes, costs, mass, slack, count = kernel.interior_point(arcs, terms, gap, EXACT)
         if not (np.isfinite(slopes).all() and np.isfinite(costs).all() and np.isfinite(mass).all()):
-            return None, steps
-        dual, ratios, enough = self._dual(slopes, costs), mass / slack, 2 * self.problem.k - 2
+            return None, abs(count)
+        ratios, enough = mass / slack, 2 * self.problem.k - 2 * self.stretched
         used = ratios > IDLE
         # Some optimum has no more arcs than that; where these are not its arcs, all that look in use are kept.
         few = used & (ratios >= np.partition(ratios, -enough)[-enough]) if used.sum() > enough else used
         for some in (few, used):
-            masses, outputs = kernel.mended(arcs, before, gaps, excess, slopes, np.where(some, mass, 0.0))
-            found = Solution(self.problem, self._randomizer(arcs, masses, outputs), dual, Stats(repr(rung)))
+            masses, outputs = kernel.mended(arcs, terms, slopes, np.where(some, mass, 0.0))
+            if not (masses > 0).any():
+                return None, abs(count)
+            randomizer = self._randomizer(arcs, masses, outputs)
+            found = Solution(self.problem, randomizer, self._dual(slopes, costs), Stats(type(self).__name__))
+            if not self.stretched:
+                groups = Groups.of_used(terms, slopes, costs, (arcs.first, arcs.end, outputs), masses > 0)
+                found = self._settled(found, groups)
             if some is used or quick_gap(found) <= PROVEN:
                 break
-        return found, steps
+        return found, abs(count)
 
     def _randomizer(self, arcs: kernel.Arcs, mass: Floats, outputs: Floats) -> Randomizer:
         """The masses as probabilities, and the outputs in the unit of the labels."""
         problem, excess = self.problem, math.expm1(self.problem.epsilon)
-        used = mass > 0
+        used = np.flatnonzero(mass > 0)
         first, end, mass, outputs = arcs.first[used], arcs.end[used], mass[used], outputs[used]
         scale = 1 / (mass.sum() + excess * mass[first == 0].sum())
-        mass, outputs = mass * scale, outputs * (self.unit / (excess * scale))
-        below = mass @ outputs + excess * (mass @ np.where(first == 0, outputs, 0.0))
-        outputs += problem.labels[0] - below
+        mass = mass * scale
+        if self.stretched:
+            outputs = outputs * (self.unit / (excess * scale))
+            below = mass @ outputs + excess * (mass @ np.where(first == 0, outputs, 0.0))
+            outputs += problem.labels[0] - below
+        else:
+            low, high = problem.outputs.low, problem.outputs.high
+            there = problem.labels[0] + (self.mean + self.unit * outputs)
+            there = np.where(outputs <= self.box[0], low, np.where(outputs >= self.box[1], high, there))
+            outputs = np.clip(there, low, high)
         order = np.lexsort((end, first, outputs))
         some = Arcs(problem.k, first[order], end[order] - 1, outputs[order], mass[order])
         return Randomizer.of_arcs(problem.labels, some, problem.epsilon)
 
     def _dual(self, slopes: Floats, costs: Floats) -> Dual:
-        """The multipliers at their best stretch."""
+        """The multipliers; at their best stretch, where that is free."""
         problem, total = self.problem, self.total
-        stretch = -float(self.finest.gaps @ slopes) * self.unit
+        stretch = -float(self.finest.gaps @ slopes) * self.unit if self.stretched else self.unit
         prior = problem.prior / total
         beta = stretch * np.diff(slopes) - prior * self.offsets
+        if not problem.unbiased:
+            beta = np.where(prior * problem.bias_penalty >= FAINT, beta, 0.0)
         alpha = prior * self.offsets**2 / 2 - stretch**2 * np.diff(costs)
         alpha -= beta * (problem.labels[0] + self.mean)
         return Dual(total * alpha, total * beta)
+
+    def _settled(self, found: Solution, groups: Groups) -> Solution:
+        """The solution with those multipliers of the groups that prove most."""
+        best, least = found, quick_gap(found)
+        if not least < math.inf:
+            return found
+        for costs in groups.candidates():
+            if least <= PROVEN:
+                break
+            other = replace(found, dual=self._dual(groups.slopes, costs))
+            gap = quick_gap(other)
+            if gap < least:
+                best, least = other, gap
+        return best

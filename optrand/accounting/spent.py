@@ -1,0 +1,137 @@
+"""Privacy that was spent, in rationals."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from optrand.base import strict_json
+from optrand.errors import InvalidFile, InvalidInput
+
+__all__ = ["Spent"]
+
+Amount = Fraction | float
+
+
+@dataclass(frozen=True)
+class Spent:
+    """An (epsilon, delta) guarantee, kept exactly, that composes by addition.
+
+    Parameters
+    ----------
+    epsilon : Fraction or float
+        In nats, at least 0. A float stands for the rational number that it is, not for its decimal.
+    delta : Fraction or float
+        From 0 to 1; sums may exceed it and then promise nothing.
+    exact : bool
+        Whether the noise had exactly the probabilities that were proven private, rather than those of floats.
+
+    Raises
+    ------
+    InvalidInput
+        An amount that is negative or no number.
+
+    Examples
+    --------
+    >>> total = Spent(Fraction(1, 20)) + Spent(Fraction(19, 20))
+    >>> total.epsilon, str(total)
+    (Fraction(1, 1), 'epsilon 1')
+    >>> (Spent(0.1) + Spent(0.2)).epsilon > Fraction(3, 10)
+    True
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    exact: bool
+
+    def __init__(self, epsilon: Amount = Fraction(0), delta: Amount = Fraction(0), *, exact: bool = True) -> None:
+        object.__setattr__(self, "epsilon", _amount(epsilon, "epsilon"))
+        object.__setattr__(self, "delta", _amount(delta, "delta"))
+        if not isinstance(exact, bool):
+            raise InvalidInput(f"exact is of type {type(exact).__name__}, expected True or False")
+        object.__setattr__(self, "exact", exact)
+
+    def __add__(self, other: Spent) -> Spent:
+        """Basic composition: both were spent on the same labels."""
+        if not isinstance(other, Spent):
+            return NotImplemented
+        return Spent(self.epsilon + other.epsilon, self.delta + other.delta, exact=self.exact and other.exact)
+
+    @classmethod
+    def total(cls, parts: Iterable[Spent]) -> Spent:
+        """Basic composition of many."""
+        return sum(parts, cls())
+
+    @classmethod
+    def most(cls, parts: Iterable[Spent]) -> Spent:
+        """Parallel composition: each was spent on other records, so that a record pays at most the maximum.
+
+        Examples
+        --------
+        >>> Spent.most([Spent(Fraction(1, 2)), Spent(Fraction(2)), Spent()]).epsilon
+        Fraction(2, 1)
+        """
+        every = [cls(), *parts]
+        exact = all(part.exact for part in every)
+        return cls(max(part.epsilon for part in every), max(part.delta for part in every), exact=exact)
+
+    def within(self, budget: Spent) -> bool:
+        """Whether neither epsilon nor delta exceeds a budget's, exactly."""
+        return self.epsilon <= budget.epsilon and self.delta <= budget.delta
+
+    def __str__(self) -> str:
+        """Amounts rounded up, delta only where there is one."""
+        words = f"epsilon {_shown(self.epsilon)}"
+        if self.delta:
+            words += f", delta {_shown(self.delta)}"
+        return words if self.exact else f"{words} (for real numbers only)"
+
+    def document(self) -> dict[str, Any]:
+        """JSON document, exact."""
+        return {"epsilon": _written(self.epsilon), "delta": _written(self.delta), "exact": self.exact}
+
+    @classmethod
+    def of_document(cls, document: object, where: str) -> Spent:
+        """Read what :meth:`document` wrote.
+
+        Raises
+        ------
+        InvalidFile
+            Anything else.
+        """
+        found = strict_json.fields(document, where, ["epsilon", "delta", "exact"])
+        if type(found["exact"]) is not bool:
+            raise InvalidFile(f"{where}: exact is neither true nor false")
+        amounts = (_read(found[name], f"{where}: {name}") for name in ("epsilon", "delta"))
+        return cls(*amounts, exact=found["exact"])
+
+
+def _amount(value: object, name: str) -> Fraction:
+    if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
+        raise InvalidInput(f"{name} is of type {type(value).__name__}, expected a Fraction or a float")
+    if not (math.isfinite(value) and value >= 0):
+        raise InvalidInput(f"{name} is {value}, expected a finite amount of at least 0")
+    return Fraction(value)
+
+
+def _shown(amount: Fraction) -> str:
+    """Decimal of at most 17 digits that is equal to an amount, or the next above it."""
+    context = decimal.Context(prec=17, rounding=decimal.ROUND_CEILING, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+    numeral = context.divide(decimal.Decimal(amount.numerator), decimal.Decimal(amount.denominator)).normalize(context)
+    return f"{numeral:f}" if -7 < numeral.adjusted() < 17 else f"{numeral:e}"
+
+
+def _written(amount: Fraction) -> dict[str, str]:
+    return {"numerator": str(amount.numerator), "denominator": str(amount.denominator)}
+
+
+def _read(document: object, where: str) -> Fraction:
+    found = strict_json.fields(document, where, ["numerator", "denominator"])
+    numerator, denominator = (strict_json.integer(found[name], where) for name in ("numerator", "denominator"))
+    if denominator == 0:
+        raise InvalidFile(f"{where} has the denominator 0")
+    return Fraction(numerator, denominator)

@@ -1,0 +1,69 @@
+"""``optrand estimate``: mean and histogram of the labels behind a released table, with standard errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from optrand.base.numerals import shown_above
+from optrand.cli.questions import holds_record
+from optrand.cli.reporting import progress, reported, show, tell_total
+from optrand.errors import InvalidInput
+
+__all__ = ["estimate"]
+
+
+@reported
+def estimate(
+    saved: Annotated[Path, typer.Argument(metavar="RECORD", help="The record of the release, OUT.release.json.")],
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="The released table, as it was released.")],
+) -> None:
+    """Estimate the mean and the histogram of the labels behind a released table.
+
+    Errors are those of the noise, about the table that was released: the spread of people is not in them. What the
+    mechanism does not admit is said in its place.
+    """
+    from optrand.estimate import histogram, mean
+    from optrand.release.record import load_release
+    from optrand.release.table import read_table
+
+    if not holds_record(saved):
+        raise InvalidInput(f"{saved} is no record of a release: expected OUT.release.json, which stands beside OUT")
+    if not table.is_file():
+        raise InvalidInput(f"{table} is not there: expected the released table")
+    record = load_release(saved)
+    record.verify_table(table)
+    column = record.circumstances.column
+    if column is None:
+        raise InvalidInput(f"{saved} names no column of labels")
+    mechanism = record.mechanism
+    with progress() as announce:
+        announce("reading the table")
+        released = read_table(table, column).labels
+        announce("estimating")
+        facts: dict[str, object] = {"rows": record.rows}
+        try:
+            found = mean(released, mechanism)
+            facts["mean"] = f"{found.value:.6g} ± {shown_above(found.noise_error, 3)}"
+        except InvalidInput as error:
+            facts["mean"] = f"not estimated: {error}"
+        counts: list[tuple[str, float, float]] = []
+        try:
+            shares = histogram(released, mechanism)
+            names = record.circumstances.classes or tuple(f"{label:g}" for label in record.labels)
+            errors = shares.noise_errors
+            counts = [
+                (str(name), share, error) for name, share, error in zip(names, shares.shares, errors, strict=True)
+            ]
+            facts["largest error"] = f"{shown_above(float(np.max(errors)), 3)} of a share"
+        except InvalidInput as error:
+            facts["histogram"] = f"not estimated: {error}"
+    tell_total(record)
+    show(facts)
+    if counts:
+        typer.echo("label,share,standard error")
+        for name, share, deviation in counts:
+            typer.echo(f"{name},{share:.6g},{shown_above(float(deviation), 3)}")

@@ -1,0 +1,68 @@
+"""Precision of what can be estimated from a release, by its randomizer, its prior and the number of rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from optrand.estimate.averages import UNBIASED
+from optrand.mechanism.mechanism import Mechanism
+from optrand.release.job import Release
+from optrand.release.randomizer_file import finite_moments
+
+__all__ = ["Estimates"]
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Standard deviations of the noise that a release leaves on its estimates, in units of the labels.
+
+    All are expected under the prior; without one, were all declared labels equally frequent.
+
+    Attributes
+    ----------
+    label : float
+        Of one label.
+    mean : float or None
+        Of the mean of all rows; None where the randomizer is biased.
+    histogram, losses : bool
+        Whether the labels' histogram, and losses without the noise's bias, can be estimated.
+    counts : tuple of float, optional
+        Of each label's count among all rows; None where there is no histogram, or labels are too many to tell.
+    multiple : float, optional
+        Largest of them in those of debiased randomized response at the same epsilon.
+    words : str
+        The same in a line.
+    """
+
+    label: float
+    mean: float | None
+    histogram: bool
+    losses: bool
+    counts: tuple[float, ...] | None
+    multiple: float | None
+    words: str
+
+    @classmethod
+    def of(cls, release: Release) -> Estimates:
+        """Estimates that a release admits."""
+        rows, drawn = release.summary.rows, release.randomizer
+        k = release.labels.size
+        prior = drawn.problem.prior if isinstance(drawn, Mechanism) else np.full(k, 1 / k)
+        moments = finite_moments(drawn, release.labels)
+        one = math.sqrt(float(prior @ moments.variances))
+        unbiased = moments.bias <= UNBIASED * (float(np.ptp(release.labels)) or 1.0)
+        fit = release.conditioning
+        possible = fit is not None and fit.possible
+        errors = fit.count_errors if fit is not None and possible else None
+        return cls(
+            label=one,
+            mean=one / math.sqrt(rows) if unbiased else None,
+            histogram=possible,
+            losses=possible,
+            counts=None if errors is None else tuple((errors * math.sqrt(rows)).tolist()),
+            multiple=None if fit is None or not math.isfinite(fit.multiple) else fit.multiple,
+            words=release.summary.histograms,
+        )

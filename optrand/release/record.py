@@ -1,0 +1,248 @@
+"""Record of a release: what it spent in total and on what, and what can be estimated from its table.
+
+It stands beside the table as ``OUTPUT.release.json``, JSON with a digest, one field a line, and ties the table and its
+randomizer together by their SHA-256. Of the private labels it holds nothing but the noisy histogram, paid for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from optrand.base import strict_json
+from optrand.base.files import write_atomically
+from optrand.baselines.additive import Additive
+from optrand.errors import InvalidFile, InvalidInput
+from optrand.mechanism.mechanism import Mechanism, load
+from optrand.mechanism.released import Released
+from optrand.release import record_format
+from optrand.release.circumstances import Circumstances, RandomizerFile, TableFile
+from optrand.release.estimates import Estimates
+from optrand.release.job import Release
+from optrand.release.randomizer_file import holds_noise, load_randomizer
+from optrand.sampling.priors import BudgetSplit
+
+__all__ = ["RECORD", "ReleaseRecord", "load_release", "sha256_of"]
+
+RECORD = ".release.json"
+"""Ending of the file beside a table."""
+
+FORMAT = "optrand.release"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseRecord(Released):
+    """Record of one release.
+
+    Attributes
+    ----------
+    epsilon : float
+        Total in nats: the exact sum of `parts`, rounded up.
+    delta : float
+    parts : BudgetSplit
+        Of the prior and of the labels.
+    exact : bool
+        Whether labels were drawn with exactly the probabilities that are proven private.
+    private : bool
+        False where the noise came from a source that others can repeat.
+    rows : int
+        How many labels were drawn.
+    labels : tuple of float
+        The declared set, increasing.
+    prior : str
+        Where the prior came from, in words.
+    noisy_counts : tuple of int, optional
+        The histogram that the prior's part has paid for, clipped at 0.
+    randomizer : str
+        What drew the labels, in words.
+    estimates : Estimates
+    circumstances : Circumstances
+    table : TableFile, optional
+        None where the release is no file.
+    randomizers : tuple of RandomizerFile
+    folder : Path, optional
+        From which the record was read; not a part of it.
+
+    Raises
+    ------
+    InvalidInput
+        Parts that do not add up to the total, names that lead out of the folder, or fields that do not fit together.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> from optrand.release.job import LabelJob
+    >>> release = LabelJob(labels=np.arange(4), epsilon=1.0).run([0, 3, 3, 1, 0, 0] * 500)
+    >>> record = ReleaseRecord.of(release, Circumstances(column="weeks"))
+    >>> record.epsilon, record.parts.prior, record.estimates.histogram
+    (1.0, 0.03651483716701107, True)
+    >>> optrand.certify(record.mechanism).epsilon <= record.parts.labels
+    True
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    parts: BudgetSplit
+    exact: bool
+    private: bool
+    rows: int
+    labels: tuple[float, ...]
+    prior: str
+    noisy_counts: tuple[int, ...] | None
+    randomizer: str
+    estimates: Estimates
+    circumstances: Circumstances
+    table: TableFile | None = None
+    randomizers: tuple[RandomizerFile, ...] = ()
+    folder: Path | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check that all fields fit together."""
+        around = self.circumstances
+        record_format.check_budget(self.epsilon, self.delta, self.parts, paid=self.noisy_counts is not None)
+        record_format.check_labels(
+            self.rows,
+            self.labels,
+            {"noisy counts": self.noisy_counts, "classes": around.classes, "errors of counts": self.estimates.counts},
+        )
+        record_format.check_circumstances(around)
+        record_format.check_estimates(self.estimates)
+        record_format.check_files(self.rows, self.table, self.randomizers, more=around.nulls == "pass")
+
+    @classmethod
+    def of(
+        cls,
+        release: Release,
+        circumstances: Circumstances,
+        *,
+        table: TableFile | None = None,
+        randomizers: tuple[RandomizerFile, ...] = (),
+    ) -> ReleaseRecord:
+        """Record of a finished release on arrays; of one on files once its table and randomizer are named."""
+        summary, paid = release.summary, release.prior
+        outputs = "noise" if summary.outputs is None else f"{summary.outputs} outputs"
+        record = cls(
+            epsilon=summary.split.total,
+            parts=summary.split,
+            exact=summary.exact,
+            private=summary.private,
+            rows=summary.rows,
+            labels=tuple(release.labels.tolist()),
+            prior=summary.prior,
+            noisy_counts=None if paid is None else paid.estimate.counts,
+            randomizer=f"{type(release.randomizer).__name__}, {outputs}, {summary.allowed}",
+            estimates=Estimates.of(release),
+            circumstances=circumstances,
+            table=table,
+            randomizers=randomizers,
+        )
+        # Kept so that a record in memory answers as a saved one does.
+        record.__dict__["drawn"] = release.randomizer
+        return record
+
+    @cached_property
+    def drawn(self) -> Mechanism | Additive:
+        """Randomizer that drew the labels, read from its file and verified to be the recorded one.
+
+        Raises
+        ------
+        InvalidInput
+            Several groups, or no such file.
+        InvalidFile
+            Another file than the recorded one, or one for other labels or another epsilon.
+        """
+        if len(self.randomizers) != 1 or self.folder is None:
+            raise InvalidInput(f"the record names {len(self.randomizers)} randomizers in files, expected one to read")
+        return self.read(self.randomizers[0])
+
+    def read(self, one: RandomizerFile) -> Mechanism | Additive:
+        """One of :attr:`randomizers`, verified; see :attr:`drawn`."""
+        path = (self.folder or Path()) / one.name
+        if not path.is_file():
+            raise InvalidInput(f"{path}, the randomizer of this release, is not there: keep it beside the record")
+        if sha256_of(path) != one.sha256:
+            raise InvalidFile(f"{path} is not the randomizer of this release: its SHA-256 is another one")
+        found = load_randomizer(path) if holds_noise(path) else load(path)
+        if isinstance(found, Mechanism):
+            same = np.array_equal(found.labels, np.array(self.labels))
+        else:
+            same = found.labels.low <= self.labels[0] and self.labels[-1] <= found.labels.high
+        if not same or found.epsilon != self.parts.labels:
+            raise InvalidFile(f"{path} is for other labels or another epsilon than the record states")
+        return found
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """Mechanism that drew the labels; see :attr:`drawn`."""
+        found = self.drawn
+        if not isinstance(found, Mechanism):
+            raise InvalidInput("the labels were drawn by additive noise: there is no table to estimate with")
+        return found
+
+    def verify_table(self, path: str | os.PathLike[str]) -> None:
+        """Refuse a table that is not the released one, byte by byte.
+
+        Raises
+        ------
+        InvalidFile
+            Another SHA-256; :class:`InvalidInput` where the record knows of no table.
+        """
+        if self.table is None:
+            raise InvalidInput("the record is of a release that was no file: it knows no table to compare with")
+        if sha256_of(path) != self.table.sha256:
+            raise InvalidFile(f"{path} is not the table of this release: its SHA-256 is another one")
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the record, whole or not at all; errors as of :func:`~optrand.base.files.write_atomically`."""
+        write_atomically(path, self.to_bytes(), overwrite=overwrite)
+
+    def to_bytes(self) -> bytes:
+        """Content of the file, one field a line."""
+        return record_format.written(strict_json.sealed(record_format.document(vars(self)), kind=FORMAT))
+
+
+def load_release(path: str | os.PathLike[str]) -> ReleaseRecord:
+    """Read the record of a release and verify it.
+
+    Its randomizers, where they are there, are those that it names; :attr:`ReleaseRecord.drawn` verifies what they hold.
+
+    Raises
+    ------
+    InvalidFile
+        Damaged, edited, of a newer optrand, parts that do not add up, or a randomizer that is another file.
+    OSError
+        The file cannot be read.
+    """
+    place = Path(path)
+    content = strict_json.unsealed(place.read_bytes(), record_format.FIELDS, kind=FORMAT)
+    values = record_format.read(content)
+    try:
+        record = ReleaseRecord(
+            **{
+                **values,
+                "parts": BudgetSplit(**values["parts"]),
+                "estimates": Estimates(**values["estimates"]),
+                "circumstances": Circumstances(**values["circumstances"]),
+                "table": None if values["table"] is None else TableFile(**values["table"]),
+                "randomizers": tuple(RandomizerFile(**one) for one in values["randomizers"]),
+                "folder": place.parent,
+            }
+        )
+    except InvalidInput as error:
+        raise InvalidFile(f"the file is no record of a release: {error}") from error
+    for one in record.randomizers:
+        beside = place.parent / one.name
+        if beside.is_file() and sha256_of(beside) != one.sha256:
+            raise InvalidFile(f"{beside} is not the randomizer of this release: its SHA-256 is another one")
+    return record
+
+
+def sha256_of(path: str | os.PathLike[str]) -> str:
+    """Hexadecimal SHA-256 of a file."""
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,417 @@
+"""Draws that belong to records: known answers of the ciphers, exact distributions, no words that two records share."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import pickle
+import struct
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from words import GivenWords
+
+import optrand
+from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
+from optrand.errors import InvalidInput
+from optrand.model.arcs import IntegerArcs
+from optrand.sampling import ArcSampler, KeyedEntropy, RecordStreams, Sampler
+from optrand.sampling import keyed as module
+from optrand.sampling.drawing import BLOCK
+from optrand.sampling.keyed import checked_ids, subkey
+
+NAMES = {"release": "r", "dataset": "d", "column": "c", "purpose": "labels"}
+LABELS = np.arange(5.0)
+WEIGHTS = [[9 if i == y else 2 for i in range(5)] for y in range(5)]
+
+
+def numbered(low, high=None):
+    """Ids of integers."""
+    ids = np.zeros(((high or low) - (low if high else 0), 2), dtype=np.uint64)
+    ids[:, 0] = np.arange(low if high else 0, high or low)
+    return ids
+
+
+def nested_arcs():
+    """Intervals of five labels, each in three of them, at three outputs."""
+    masses = np.array([1, 1, 1, 1, 1], dtype=object)
+    return IntegerArcs(5, [0, 2, 0, 0, 1], [1, 4, 4, 0, 4], [0, 0, 1, 2, 2], masses)
+
+
+SAMPLERS = [
+    Sampler(LABELS, LABELS, WEIGHTS, 17),
+    optrand.tabulate(optrand.solve(optrand.unbiased_regression(LABELS, np.full(5, 0.2), 1.0))),
+    DiscreteLaplace(LABELS, 1.0),
+    DiscreteStaircase(LABELS, 2.0, clip=optrand.Interval(0, 4)),
+    Laplace(LABELS, 1.0),
+    Staircase(LABELS, 2.0, clip=optrand.Interval(0, 4)),
+]
+each_sampler = pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: type(sampler).__name__)
+
+
+# -------------------------------------------------------------------------------------------------------- known answers
+
+
+@pytest.mark.parametrize(
+    ("secret", "salt", "info", "length", "answer"),
+    [
+        # RFC 5869, Appendix A.1 and A.3.
+        (
+            b"\x0b" * 22,
+            bytes(range(13)),
+            bytes(range(0xF0, 0xFA)),
+            42,
+            "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5b887185865",
+        ),
+        (
+            b"\x0b" * 22,
+            b"",
+            b"",
+            42,
+            "8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d9d201395faa4b61a96c8",
+        ),
+    ],
+)
+def test_hkdf_is_that_of_rfc_5869(secret, salt, info, length, answer):
+    derived = HKDF(algorithm=hashes.SHA256(), length=length, salt=salt, info=info).derive(secret)
+    assert derived.hex() == answer
+
+
+def reference_subkey(master, *fields):
+    """RFC 5869 in the standard library: extract without salt, one block of expand."""
+    encoded = [b"optrand keyed 1", *(field.encode() for field in fields)]
+    info = b"".join(struct.pack("<Q", len(field)) + field for field in encoded)
+    return hmac.digest(hmac.digest(bytes(32), master, "sha256"), info + b"\x01", "sha256")
+
+
+def test_a_subkey_is_hkdf_of_fields_with_their_lengths():
+    master = bytes(range(32))
+    expected = reference_subkey(master, "r", "d", "c", "labels", "g", "sha256:0")
+    assert subkey(master, **NAMES, group="g", mechanism="sha256:0") == expected
+
+
+def test_words_are_those_of_aes(monkeypatch):
+    # FIPS 197, Appendix C.3: AES-256 of 0011...ff under the key 000102...1f.
+    monkeypatch.setattr(module, "_derived", lambda *_: bytes(range(32)))
+    ids = np.frombuffer(bytes.fromhex("00112233445566778899aabbccddeeff"), dtype="<u8").astype(np.uint64)
+    words = RecordStreams(bytes(32)).first_words(np.array([ids]))
+    assert words.tolist() == [int.from_bytes(bytes.fromhex("8ea2b7ca516745bf"), "little")]
+    # NIST SP 800-38A, F.1.5 and the definition of counter mode: block 0 of the stream is AES of the counter 0.
+    zero = RecordStreams(bytes(32)).first_words(np.zeros((1, 2), dtype=np.uint64))
+    assert KeyedEntropy(bytes(range(32))).words(1).tolist() == zero.tolist()
+    # Under the key 0, published with the algorithm: AES-256(0) = dc95c078a2408989ad48a21492842087.
+    assert KeyedEntropy(bytes(32)).words(2).tobytes().hex() == "dc95c078a2408989ad48a21492842087"
+
+
+def test_what_a_key_draws_never_changes():
+    """Literals: a release that was killed under one version must go on under the next."""
+    streams = RecordStreams(subkey(bytes(range(32)), **NAMES))
+    assert streams.first_words(numbered(3)).tolist() == [
+        9326807279211272766,
+        11343391769555125147,
+        17919471522714611020,
+    ]
+    assert streams.substream(numbered(3)[2]).words(2).tolist() == [17812349768900724980, 2559056746011883742]
+
+
+# -------------------------------------------------------------------------------------------------------------- subkeys
+
+
+def test_subkeys_differ_wherever_a_field_does():
+    fields = ["release", "dataset", "column", "purpose", "group", "mechanism"]
+    given_ = {**NAMES, "group": "", "mechanism": ""}
+    keys = [subkey(bytes(32), **{**given_, name: "other"}) for name in fields]
+    keys += [subkey(bytes(32), **{**given_, name: ""}) for name in fields[:4]]
+    keys += [subkey(bytes(32), **given_), subkey(bytes(31) + b"1", **given_)]
+    assert len(set(keys)) == len(keys)
+
+
+@given(st.lists(st.text(max_size=4), min_size=6, max_size=6), st.lists(st.text(max_size=4), min_size=6, max_size=6))
+def test_fields_cannot_run_into_one_another(one, other):
+    keys = [
+        subkey(bytes(32), release=a, dataset=b, column=c, purpose=d, group=e, mechanism=f)
+        for a, b, c, d, e, f in (one, other)
+    ]
+    assert (keys[0] == keys[1]) == (one == other)
+
+
+@pytest.mark.parametrize("key", [b"", bytes(31), bytes(33), bytearray(32), "0" * 32, None])
+def test_keys_are_32_bytes(key):
+    for use in (RecordStreams, KeyedEntropy, lambda key: subkey(key, **NAMES)):
+        with pytest.raises(InvalidInput, match="the key is"):
+            use(key)
+
+
+def test_names_are_unicode():
+    with pytest.raises(InvalidInput, match="no valid Unicode"):
+        subkey(bytes(32), **{**NAMES, "dataset": "\ud800"})
+
+
+# ----------------------------------------------------------------------------- one record, one draw, whatever the batch
+
+
+def labels_and_ids(count):
+    values = np.random.default_rng(3).integers(0, 5, count)
+    ids = np.random.default_rng(4).integers(0, 2**64, (count, 2), dtype=np.uint64)
+    return values, ids
+
+
+@each_sampler
+def test_order_batches_and_partitions_make_no_difference(sampler):
+    values, ids = labels_and_ids(400)
+    streams = RecordStreams(bytes(32))
+    drawn = sampler.sample_records(values, ids, streams)
+    order = np.random.default_rng(5).permutation(400)
+    np.testing.assert_array_equal(sampler.sample_records(values[order], ids[order], streams), drawn[order])
+    for cuts in ([1], [7, 200], range(0, 400, 13)):
+        parts = zip(np.split(values, cuts), np.split(ids, cuts), strict=True)
+        joined = [sampler.sample_records(*part, RecordStreams(bytes(32))) for part in parts]
+        np.testing.assert_array_equal(np.concatenate(joined), drawn)
+    assert (sampler.sample_records(values, ids, RecordStreams(bytes(31) + b"1")) != drawn).any()
+
+
+def test_blocks_of_the_sampler_make_no_difference():
+    values, ids = labels_and_ids(2 * BLOCK + 5)
+    streams = RecordStreams(bytes(32))
+    drawn = SAMPLERS[0].sample_records(values, ids, streams)
+    tail = slice(BLOCK - 3, BLOCK + 3)
+    np.testing.assert_array_equal(SAMPLERS[0].sample_records(values[tail], ids[tail], streams), drawn[tail])
+
+
+def test_arcs_and_their_table_draw_alike():
+    arcs, ratio = nested_arcs(), Fraction(3, 2)
+    total = arcs.total(ratio)
+    streams = RecordStreams(bytes(32))
+    values, ids = labels_and_ids(20_000)
+    by_arcs = ArcSampler(LABELS, np.arange(3.0), arcs, ratio).sample_records(values, ids, streams)
+    table = arcs.table(ratio)
+    for label, output in product(range(5), range(3)):
+        drawn, expected = by_arcs[values == label] == output, Fraction(int(table[label, output]), total)
+        # Six standard deviations, once in 10^8 runs for any of fifteen; the key is fixed besides.
+        assert abs(drawn.mean() - float(expected)) < 6 * np.sqrt(0.25 / drawn.size)
+
+
+# -------------------------------------------------------------------------------------------- exactly the probabilities
+
+
+class Enumerated:
+    """Records whose ids spell their words: a function that takes each value equally often over all ids."""
+
+    def __init__(self, width, depth):
+        self.width, self.depth = width, depth
+
+    def _digits(self, number):
+        return [number >> self.width * place & (1 << self.width) - 1 for place in reversed(range(self.depth))]
+
+    def first_words(self, ids):
+        return np.array([self._digits(number)[0] for number in ids[:, 0].tolist()], dtype=np.uint64)
+
+    def substream(self, record):
+        return GivenWords(self.width, self._digits(int(record[0]))[1:])
+
+
+@pytest.mark.parametrize(
+    ("width", "depth", "weights"),
+    [
+        (1, 6, [[1, 13, 31, 19], [16, 16, 16, 16]]),
+        (2, 4, [[101, 3, 0, 152], [0, 0, 256, 0]]),
+        (4, 2, [[101, 3, 0, 152], [0, 1, 255, 0]]),
+        (5, 2, [[1000, 1, 22, 1], [0, 0, 1, 1023]]),
+    ],
+)
+def test_over_all_words_the_table_comes_out(width, depth, weights):
+    total = sum(weights[0])
+    sampler = Sampler([0, 1], np.arange(len(weights[0])), weights, total)
+    ids = numbered(2 ** (width * depth))
+    for label, row in enumerate(weights):
+        drawn = Counter(sampler.sample_records(np.full(len(ids), label), ids, Enumerated(width, depth)).tolist())
+        assert {i: Fraction(count, len(ids)) for i, count in drawn.items()} == {
+            i: Fraction(weight, total) for i, weight in enumerate(row) if weight
+        }
+
+
+def test_over_all_words_the_arcs_come_out():
+    # Two intervals at two outputs, each label favoured once: weights 1 and 3 of 4.
+    sampler = ArcSampler([0, 1], [0, 1], IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 1]), Fraction(3))
+    ids = numbered(2**4)
+    for label in (0, 1):
+        drawn = sampler.sample_records(np.full(16, label), ids, Enumerated(1, 4))
+        assert Counter(drawn.tolist()) == {label: 12, 1 - label: 4}
+
+
+def test_two_labels_of_one_id_are_not_private():
+    """An event that has a chance for one table alone; with distinct ids its chances have a ratio of at most 3."""
+    sampler = Sampler([0, 1], [0, 1], [[3, 1], [1, 3]], 4)
+    words = numbered(4)
+    twice, mixed = ([sampler.sample_records([0, z], words[[i, i]], Enumerated(2, 1)) for i in range(4)] for z in (0, 1))
+    assert sum(one != other for one, other in twice) == 0
+    assert sum(one != other for one, other in mixed) == 2
+    pairs = list(product(range(4), range(4)))
+    apart = [
+        sum(len(set(sampler.sample_records([0, z], words[list(pair)], Enumerated(2, 1)))) > 1 for pair in pairs)
+        for z in (0, 1)
+    ]
+    assert apart == [6, 10]
+
+
+@pytest.mark.parametrize("kind", ["table", "arcs"])
+def test_ties_are_settled_by_the_records_own_stream(kind):
+    """A threshold in the middle of a first word: the record's second word decides, whichever record it is."""
+    if kind == "table":
+        sampler, tie = Sampler([0], [0, 1], [[1, 2]], 3), 2**64 // 3
+    else:
+        # The common part of the weights comes first: 1 and 2 of 6.
+        arcs = IntegerArcs(1, [0, 0], [0, 0], [0, 1], np.array([1, 2], dtype=object))
+        sampler, tie = ArcSampler([0], [0, 1], arcs, Fraction(2)), 2**64 // 6
+
+    class Tied:
+        width = 64
+
+        def first_words(self, ids):
+            return np.where(ids[:, 0] % 2, np.uint64(tie), np.uint64(0))
+
+        def substream(self, record):
+            assert record[0] % 2 == 1
+            return GivenWords(64, [2**64 - 1 if record[1] else 0])
+
+    ids = np.array([[1, 0], [2, 0], [1, 1], [2, 1], [3, 1], [3, 0]], dtype=np.uint64)
+    # Neither 1/3 nor 1/6 goes on with all zeros or all ones after 64 binary digits.
+    assert sampler.sample_records(np.zeros(6), ids, Tied()).tolist() == [0, 0, 1, 0, 1, 0]
+
+
+def test_first_words_of_neighbouring_ids_are_uniform_under_many_keys():
+    grid = np.array(list(product(range(64), range(64))), dtype=np.uint64)
+    chances = []
+    for i in range(200):
+        words = RecordStreams(i.to_bytes(32)).first_words(grid)
+        for part in (words >> np.uint64(60), words & np.uint64(15)):
+            chances.append(stats.chisquare(np.bincount(part.astype(int), minlength=16)).pvalue)
+    # 400 p-values, themselves uniform; the keys are fixed, so that this passes for ever or never.
+    assert stats.kstest(chances, "uniform").pvalue > 1e-3
+
+
+def test_one_id_is_uniform_over_keys():
+    words = np.array([RecordStreams(i.to_bytes(32)).first_words(numbered(1))[0] for i in range(4096)])
+    assert stats.chisquare(np.bincount((words >> np.uint64(60)).astype(int), minlength=16)).pvalue > 1e-3
+
+
+def test_no_two_records_share_words():
+    ids = np.concatenate((numbered(3000), numbered(3000)[:, ::-1], ~numbered(3000)))
+    ids = np.unique(ids, axis=0)
+    streams = RecordStreams(bytes(32))
+    words = [*streams.first_words(ids).tolist()]
+    for record in ids:
+        words += streams.substream(record).words(4).tolist()
+    assert len(set(words)) == 5 * len(ids)
+
+
+def test_a_stream_begins_anew_and_no_chunk_shows():
+    streams = RecordStreams(bytes(32))
+    assert streams.substream(numbered(1)[0]).words(3).tolist() == streams.substream(numbered(1)[0]).words(3).tolist()
+    whole, parts = KeyedEntropy(bytes(32)), KeyedEntropy(bytes(32))
+    count = module.CHUNK + 7
+    assert whole.words(count).tolist() == [*parts.words(5).tolist(), *parts.words(count - 5).tolist()]
+    ids = numbered(count)
+    assert streams.first_words(ids)[-3:].tolist() == streams.first_words(ids[-3:]).tolist()
+
+
+# --------------------------------------------------------------------------------------------------- threads and forks
+
+
+def test_64_threads_share_no_word():
+    source = KeyedEntropy(bytes(32))
+    with ThreadPoolExecutor(64) as pool:
+        taken = np.concatenate(list(pool.map(lambda _: source.words(257), range(64))))
+    assert np.unique(taken).size == 64 * 257
+    assert sorted(taken.tolist()) == sorted(KeyedEntropy(bytes(32)).words(64 * 257).tolist())
+
+
+FORKS = """
+import os, sys
+import numpy as np
+from optrand.errors import InvalidInput
+from optrand.sampling import KeyedEntropy, RecordStreams
+streams, source = RecordStreams(bytes(32)), KeyedEntropy(bytes(32))
+source.words(3)
+for worker in range(64):
+    if not os.fork():
+        ids = np.zeros((50, 2), dtype=np.uint64)
+        ids[:, 0] = np.arange(50 * worker, 50 * worker + 50)
+        try:
+            source.words(1)
+        except InvalidInput:
+            os.write(1, f"{worker} {' '.join(map(str, streams.first_words(ids).tolist()))}\\n".encode())
+        os._exit(0)
+    os.wait()
+"""
+
+
+def test_64_forked_workers_share_no_word_and_carry_no_counter():
+    run = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, check=True)
+    lines = sorted((list(map(int, line.split())) for line in run.stdout.splitlines()), key=lambda line: line[0])
+    words = [word for line in lines for word in line[1:]]
+    assert len(lines) == 64
+    assert len(set(words)) == 64 * 50
+    assert words == RecordStreams(bytes(32)).first_words(numbered(3200)).tolist()
+
+
+def test_no_key_is_pickled_or_printed():
+    key = os.urandom(32)
+    for holder in (RecordStreams(key), KeyedEntropy(key)):
+        with pytest.raises(InvalidInput, match="not copied or pickled"):
+            pickle.dumps(holder)
+        assert "private=False" in repr(holder)
+        assert key.hex() not in repr(holder)
+    assert RecordStreams(key, private=True).substream(numbered(1)[0]).private
+
+
+# ------------------------------------------------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [[1, 0]],
+        np.zeros((2, 2)),
+        np.zeros((2, 2), dtype=np.int64),
+        np.zeros(2, dtype=np.uint64),
+        np.zeros((2, 3), dtype=np.uint64),
+        np.ma.masked_array(np.zeros((2, 2), dtype=np.uint64), mask=[[True, False], [False, False]]),
+    ],
+)
+def test_ids_of_another_form_are_refused(ids):
+    with pytest.raises(InvalidInput, match="ids of records"):
+        checked_ids(ids)
+
+
+@each_sampler
+def test_as_many_ids_as_labels_and_no_label_in_a_message(sampler):
+    streams = RecordStreams(bytes(32))
+    for values, count in (([0, 1], 3), ([[0], [1]], 2), (0, 1)):
+        with pytest.raises(InvalidInput, match="an id for each record"):
+            sampler.sample_records(values, numbered(count), streams)
+    for wrong in ([77.25, 0], ["77.25", "0"], [np.nan, 0]):
+        with pytest.raises(InvalidInput) as told:
+            sampler.sample_records(wrong, numbered(2), streams)
+        assert "77" not in str(told.value)
+    assert sampler.sample_records([], numbered(0), streams).shape == (0,)
+
+
+def test_a_function_with_too_wide_words_is_refused():
+    class Wide(Enumerated):
+        def first_words(self, ids):
+            return np.full(len(ids), 16, dtype=np.uint64)
+
+    with pytest.raises(InvalidInput, match="more than its 4 bits"):
+        Sampler([0], [0, 1], [[1, 1]], 2).sample_records([0], numbered(1), Wide(4, 2))

@@ -1,0 +1,126 @@
+"""Many problems and sweeps on a cluster of Dask's, here two processes: answers, errors, cancelling, time limits."""
+
+import operator
+import sys
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import optrand
+from optrand.errors import NotCertified, OutOfTime
+from optrand.solvers import Flow, ReducedDual
+from optrand.studies import sweep
+
+distributed = pytest.importorskip("distributed", reason="Dask's distributed is not installed: optrand[dask]")
+
+PATIENCE = 60.0
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A solver that leaves a trace in a folder and takes its time."""
+
+    folder: str
+
+    def __call__(self, problem):
+        (Path(self.folder) / uuid.uuid4().hex).touch()
+        time.sleep(0.3)
+        return ReducedDual()(problem)
+
+
+@pytest.fixture(scope="module")
+def client():
+    import cloudpickle
+
+    # Workers cannot import this module.
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+def problems(count=8, state=optrand.unbiased_regression):
+    rng = np.random.default_rng(3)
+    return [state(np.arange(7), rng.dirichlet(np.ones(7)), 1.0 + 0.1 * i) for i in range(count)]
+
+
+def idle(client):
+    """Wait until the cluster has nothing left to do."""
+    end = time.monotonic() + PATIENCE
+    while any(client.processing().values()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("state", [optrand.unbiased_regression, optrand.regression])
+def test_many_problems_have_the_answers_of_one_machine(client, state):
+    given = problems(state=state)
+    found = optrand.solve_many(given, executor=client.get_executor())
+    assert [one.value for one in found] == pytest.approx([optrand.solve(one).value for one in given], rel=1e-9)
+    assert all(optrand.certify(one).gap < 1e-9 for one in found)
+    assert [one.problem for one in found] == given
+
+
+def test_a_sweep_has_the_rows_of_one_machine(client):
+    given = {"epsilons": [0.5, 1.0], "bias_penalties": [0.0, 1.0]}
+    there = sweep(problems(1)[0], executor=client.get_executor(), **given)
+    here = sweep(problems(1)[0], **given)
+    assert [row.upper for row in there] == [row.upper for row in here]
+    assert {row.status for row in there} == {"certified"}
+
+
+def test_errors_of_problems_come_back_in_their_places(client):
+    given = [*problems(3), optrand.classification([0.5, 0.5], 1.0)]
+    found = optrand.solve_many(given, Flow(), executor=client.get_executor(), on_error="return")
+    assert [isinstance(one, optrand.Solution) for one in found] == [True, True, True, False]
+    assert isinstance(found[3], optrand.errors.OptrandError)
+    assert not isinstance(found[3], NotCertified)
+
+
+@pytest.mark.parametrize("study", ["many", "sweep"])
+def test_an_exception_of_a_task_is_raised(client, study):
+    broken = operator.attrgetter("no_such_attribute")
+    run = {
+        "many": lambda pool: optrand.solve_many(problems(), broken, executor=pool),
+        "sweep": lambda pool: sweep(problems(1)[0], solver=broken, executor=pool),
+    }
+    with pytest.raises(AttributeError, match="no_such_attribute"):
+        run[study](client.get_executor())
+    idle(client)
+
+
+def test_a_sweep_that_is_interrupted_cancels_what_has_not_begun(client, tmp_path):
+    def interrupted(done, _):
+        if done:
+            raise KeyboardInterrupt
+
+    epsilons = np.linspace(0.5, 2.0, 40)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(
+            problems(1)[0],
+            epsilons=epsilons,
+            solver=Slow(str(tmp_path)),
+            executor=client.get_executor(),
+            progress=interrupted,
+        )
+    idle(client)
+    assert 1 <= len(list(tmp_path.iterdir())) < epsilons.size
+
+
+def test_a_time_limit_cancels_what_has_not_begun(client, tmp_path):
+    given = problems(40)
+    found = optrand.solve_many(
+        given, Slow(str(tmp_path)), executor=client.get_executor(), on_error="return", time_limit=2.0
+    )
+    idle(client)
+    solved = [isinstance(one, optrand.Solution) for one in found]
+    assert 0 < sum(solved) < len(given)
+    assert all(isinstance(one, OutOfTime) for one, right in zip(found, solved, strict=True) if not right)
+    assert len(list(tmp_path.iterdir())) < len(given)

@@ -1,0 +1,108 @@
+"""A prior without zeros is the posterior mean under the noise that was added, and a function of what was paid for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optrand.base.validation import prior as checked_prior
+from optrand.errors import InvalidInput
+from optrand.sampling import smoothing
+from optrand.sampling.priors import EstimatedPrior, private_prior
+from optrand.sampling.smoothing import FLOOR, smoothed_prior
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 100, 1000])
+@pytest.mark.parametrize("rate", [1e-9, 1e-7, 1e-3, 0.1, 3.0, 300.0])
+def test_sums_over_a_bin_are_the_sums(rows, rate):
+    """Against the sums themselves, term by term."""
+    low, high = smoothing._bins(rows)
+    covered = np.concatenate([np.arange(a, b + 1) for a, b in zip(low, high, strict=True)])
+    assert covered.tolist() == list(range(rows + 1))
+    for noisy in {0, 1, rows // 2, rows}:
+        weights, means = smoothing._over_bins(np.array([[float(noisy)]]), low, high, rate)
+        for j, (first, last) in enumerate(zip(low, high, strict=True)):
+            counts = np.arange(first, last + 1)
+            likelihood = np.exp(-rate * np.abs(noisy - counts))
+            assert weights[0, j] == pytest.approx(likelihood.mean(), rel=1e-9, abs=1e-300)
+            if likelihood.sum() > 0:
+                assert means[0, j] == pytest.approx(likelihood @ counts / likelihood.sum(), rel=1e-6, abs=1e-6)
+
+
+def by_enumeration(noisy, rows, epsilon):
+    """The same fit with every count written out, and the likelihood of counts that are not clipped."""
+    counts = np.arange(rows + 1)
+    bins = np.array([count.bit_length() for count in range(rows + 1)])
+    sizes = np.bincount(bins)
+    likelihood = np.exp(-epsilon / 2 * np.abs(np.array(noisy)[:, np.newaxis] - counts))
+    likelihood /= likelihood.max(axis=1, keepdims=True)
+    masses = np.full(sizes.size, 1 / sizes.size)
+    for step in range(smoothing.ROUNDS + 1):
+        posterior = likelihood * (masses / sizes)[bins]
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        if step < smoothing.ROUNDS:
+            held = np.array([posterior[:, bins == b].sum() for b in range(sizes.size)])
+            masses = (held + 1 / sizes.size) / (len(noisy) + 1)
+    means = posterior @ counts
+    return (1 - FLOOR) * means / means.sum() + FLOOR / len(noisy)
+
+
+@given(
+    st.lists(st.integers(-40, 120), min_size=2, max_size=6),
+    st.integers(1, 80),
+    st.floats(0.05, 3.0),
+)
+def test_clipping_loses_nothing_and_bins_are_summed_in_closed_form(noisy, rows, epsilon):
+    clipped = EstimatedPrior(tuple(max(count, 0) for count in noisy), epsilon)
+    expected = by_enumeration(noisy, rows, epsilon)
+    assert smoothed_prior(clipped, rows) == pytest.approx(expected, rel=1e-6)
+
+
+@given(
+    st.lists(st.integers(0, 10**12), min_size=1, max_size=8),
+    st.integers(1, 10**12),
+    st.one_of(st.floats(1e-12, 700.0), st.sampled_from([5e-324, 1e-300])),
+)
+def test_every_label_has_a_probability_and_equal_counts_have_equal_ones(counts, rows, epsilon):
+    prior = smoothed_prior(EstimatedPrior(tuple(counts), epsilon), rows)
+    checked_prior(prior)
+    assert (prior >= FLOOR / len(counts) * 0.999).all()
+    assert math.fsum(prior) == pytest.approx(1.0, abs=1e-12)
+    order = np.argsort(counts)
+    clipped = np.minimum(np.array(counts, dtype=object), rows)[order]
+    steps = np.diff(prior[order])
+    assert (steps[np.diff(clipped) == 0] == 0).all()
+    assert (steps >= -1e-9).all()
+
+
+def test_where_noise_is_small_it_is_the_table_and_where_all_is_noise_it_is_uniform():
+    counts = np.array([600_000, 399_000, 1_000, 0])
+    exact = smoothed_prior(EstimatedPrior(tuple(counts.tolist()), 100.0), 1_000_000)
+    assert exact == pytest.approx(counts / counts.sum(), abs=2e-6)
+    assert smoothed_prior(EstimatedPrior((0, 0, 0), 0.1), 10) == pytest.approx(1 / 3, rel=1e-12)
+
+
+def test_it_is_nearer_to_the_truth_than_clipping_where_most_labels_are_empty():
+    """Mean squared distance of 200 seeded estimates; a flat posterior mean is further off than either."""
+    counts = np.zeros(53, dtype=int)
+    counts[[0, 52]] = 700, 300
+    shares = counts / counts.sum()
+    estimates = [private_prior(counts, 0.05, source=seeded(seed)) for seed in range(200)]
+    clipped = np.mean([((one.probabilities - shares) ** 2).sum() for one in estimates])
+    smoothed = np.mean([((smoothed_prior(one, 1_000) - shares) ** 2).sum() for one in estimates])
+    assert smoothed < 0.5 * clipped
+
+
+def seeded(seed):
+    from optrand.sampling.entropy import SeededEntropy
+
+    return SeededEntropy(seed)
+
+
+def test_a_table_without_rows_is_refused():
+    with pytest.raises(InvalidInput, match=r"0 row\(s\)"):
+        smoothed_prior(EstimatedPrior((1, 2), 1.0), 0)
