@@ -24,7 +24,7 @@ from optrand.data import WEEKS_LABEL, weeks_worked_path
 from optrand.errors import InvalidInput
 from optrand.estimate import histogram
 from optrand.release.job import LabelJob
-from optrand.release.table import read_table
+from optrand.release.table import read_labels
 from optrand.sampling.entropy import SeededEntropy
 from optrand.sampling.priors import private_prior, split_budget
 from optrand.sampling.smoothing import smoothed_prior
@@ -92,7 +92,7 @@ def costs(name: str, population: Floats, rows: int, epsilon: float, repeats: int
 
 def released(epsilon: float, releases: int) -> dict[str, Any]:
     """Releases of the bundled table, and what their histograms are worth."""
-    labels = read_table(weeks_worked_path(), WEEKS_LABEL).labels
+    labels = read_labels(weeks_worked_path(), WEEKS_LABEL)
     true = np.bincount(labels.astype(int), minlength=LABELS) / labels.size
     root, answered, deviations, responses, multiples, errors = np.sqrt(labels.size), 0, [0.0], [0.0], [0.0], [0.0]
     for seed in range(releases):

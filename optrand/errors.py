@@ -13,6 +13,7 @@ __all__ = [
     "AlreadySpent",
     "Infeasible",
     "InputChanged",
+    "Interrupted",
     "InvalidFile",
     "InvalidInput",
     "MissingExtra",
@@ -40,6 +41,20 @@ class Infeasible(InvalidInput):
 
 class InputChanged(InvalidInput):
     """A table, or what was made of it, is not what a release began with."""
+
+
+class Interrupted(OptrandError):
+    """A signal, or a disk that failed, ended a release; the message says what was and what was not released.
+
+    Attributes
+    ----------
+    released : bool
+        Whether the release is complete under its final names.
+    """
+
+    def __init__(self, message: str, *, released: bool) -> None:
+        super().__init__(message)
+        self.released = released
 
 
 class AlreadySpent(OptrandError):

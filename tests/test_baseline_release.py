@@ -25,7 +25,7 @@ from optrand.release.declared import parse_clip
 from optrand.release.job import BaselineJob, LabelJob
 from optrand.release.named import NAMES, lattice_step, named_randomizer, randomized_response
 from optrand.release.randomizer_file import load_randomizer, save_randomizer
-from optrand.release.table import read_table
+from optrand.release.table import read_labels
 from optrand.release.table_job import TableJob, mechanism_path, randomizer_path, record_path
 from optrand.sampling.entropy import SeededEntropy
 
@@ -290,7 +290,7 @@ def test_ten_thousand_labels_are_randomized_as_arcs():
 def test_a_table_is_released_with_what_drew_it_beside_it(here, name):
     job = TableJob(job=job_of(name, labels=np.arange(3.0)), column="y")
     summary = job.run("in.csv", "out.csv")
-    noisy = read_table("out.csv", "y").labels
+    noisy = read_labels("out.csv", "y")
     assert summary.rows == noisy.size == 200
     if name in FINITE:
         beside = mechanism_path("out.csv")
@@ -314,7 +314,7 @@ def full_disk(*_, **__):
 
 @pytest.mark.parametrize(
     "target",
-    ["optrand.release.job.save_randomizer", "optrand.base.files.publish", "os.fsync", "os.link"],
+    ["optrand.release.table_job.save_randomizer", "optrand.base.files.publish", "os.fsync", "os.link"],
     ids=["while saving", "while renaming the table", "while flushing", "while renaming"],
 )
 def test_a_full_disk_leaves_nothing_behind(here, monkeypatch, target):
@@ -335,7 +335,7 @@ def test_a_randomizer_is_on_the_disk_before_the_table_has_its_name(here, monkeyp
         seen.append(sorted(path.name for path in here.iterdir() if not path.name.startswith(".")))
         save_randomizer(*arguments, **options)
 
-    monkeypatch.setattr("optrand.release.job.save_randomizer", saved)
+    monkeypatch.setattr("optrand.release.table_job.save_randomizer", saved)
     TableJob(job=job_of("discrete-staircase", labels=np.arange(3.0)), column="y").run("in.csv", "out.csv")
     assert seen == [["in.csv"]]
 
@@ -457,7 +457,7 @@ def test_the_command_with_a_finite_mechanism(name):
     assert told["saved"] == "out.csv.mechanism.json"
     assert told["realised epsilon"] == f"{shown_spent(mechanism.realised_epsilon, mechanism.epsilon)} (at most)"
     assert float(told["largest bias"]) == pytest.approx(mechanism.bias, rel=1e-2, abs=1e-12)
-    assert set(read_table("out.csv", "y").labels) <= set(mechanism.outputs)
+    assert set(read_labels("out.csv", "y")) <= set(mechanism.outputs)
     verified = CliRunner().invoke(app, ["verify", "out.csv.mechanism.json"])
     assert verified.exit_code == 0, verified.stderr
 
@@ -475,7 +475,7 @@ def test_the_command_with_exact_noise_clipped(name):
     assert told["outputs"] == "anywhere from -1.0 to 3.0, in steps of 1.0"
     assert told["privacy"].startswith("exact")
     assert told["saved"] == "out.csv.randomizer.json"
-    assert set(read_table("out.csv", "y").labels) <= {-1.0, 0.0, 1.0, 2.0, 3.0}
+    assert set(read_labels("out.csv", "y")) <= {-1.0, 0.0, 1.0, 2.0, 3.0}
     assert float(told["noisy label loss"].split()[0]) == pytest.approx(
         noise.moments([0, 1, 2]).loss([1 / 3] * 3), rel=1e-5
     )
@@ -552,7 +552,7 @@ def test_no_message_repeats_a_label(here, monkeypatch, name):
     def broken(*_, **__):
         raise ValueError(f"could not draw for {HIDDEN}")
 
-    monkeypatch.setattr("optrand.release.job.declared_places", broken)
+    monkeypatch.setattr("optrand.release.batch.distinct_cells", broken)
     result = randomized(name, "--allow-inexact")
     assert result.exit_code == FAILED
     assert "ValueError" in one_line(result)

@@ -16,7 +16,7 @@ from optrand.mechanism.mixture import mixture
 from optrand.release.conditioning import COST, MULTIPLE, Conditioning, conditioned
 from optrand.release.job import BaselineJob, LabelJob
 from optrand.release.named import named_randomizer
-from optrand.release.table import read_table
+from optrand.release.table import read_labels
 from optrand.sampling.entropy import SeededEntropy
 
 LABELS = np.arange(53.0)
@@ -119,7 +119,7 @@ def test_what_was_asked_for_is_left_as_it_is(options):
 
 
 def test_one_hundred_default_releases_all_answer_histograms():
-    labels = read_table(weeks_worked_path(), "weeks").labels
+    labels = read_labels(weeks_worked_path(), "weeks")
     true = np.bincount(labels.astype(int), minlength=53) / labels.size
     for number in range(100):
         epsilon = 0.5 * 16 ** (number / 99)

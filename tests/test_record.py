@@ -17,7 +17,7 @@ from optrand.release.circumstances import Circumstances, TableFile
 from optrand.release.job import BaselineJob, LabelJob
 from optrand.release.named import named_randomizer
 from optrand.release.record import FORMAT, ReleaseRecord, load_release, sha256_of
-from optrand.release.table import read_table
+from optrand.release.table import read_labels
 from optrand.release.table_job import TableJob, mechanism_path, record_path
 from optrand.sampling.entropy import SeededEntropy
 from optrand.sampling.priors import BudgetSplit, EstimatedPrior
@@ -48,9 +48,9 @@ def test_the_record_states_the_total_and_ties_the_files(released):
     assert record.mechanism == optrand.load(mechanism_path(released))
     assert len(record.noisy_counts) == 3
     record.verify_table(released)
-    found = optrand.estimate.histogram(read_table(released, "y").labels, record)
+    found = optrand.estimate.histogram(read_labels(released, "y"), record)
     assert found.shares.sum() == pytest.approx(1.0)
-    assert optrand.estimate.mean(read_table(released, "y").labels, record).size == ROWS
+    assert optrand.estimate.mean(read_labels(released, "y"), record).size == ROWS
 
 
 def test_stated_errors_are_those_of_the_mechanism(released):

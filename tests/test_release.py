@@ -29,12 +29,12 @@ from optrand.data import WEEKS_LABEL, weeks_worked_counts_path, weeks_worked_pat
 from optrand.errors import Infeasible, InvalidInput, SolverFailed, SpentNote
 from optrand.mechanism.mechanism import Mechanism, load
 from optrand.model.outputs import in_words
-from optrand.release.csv_table import CsvTable
 from optrand.release.declared import EvenGrid, PublicPrior, parse_labels, parse_outputs, read_prior
 from optrand.release.diagnosis import Diagnosis
 from optrand.release.job import LabelJob
 from optrand.release.paid_prior import PaidPrior, load_paid_prior
-from optrand.release.table import read_table
+from optrand.release.streams.csv_files import CsvSink
+from optrand.release.table import read_labels
 from optrand.release.table_job import TableJob, mechanism_path, paid_prior_path
 from optrand.sampling.entropy import SeededEntropy
 from optrand.sampling.priors import PRIOR_SHARE, EstimatedPrior, private_prior, split_at
@@ -180,7 +180,7 @@ def test_a_prior_file_without_meaning_is_refused(tmp_path, content, message):
 
 
 def test_the_mean_of_the_noisy_labels_is_that_of_the_true_ones():
-    weeks = read_table(weeks_worked_path(), WEEKS_LABEL).labels
+    weeks = read_labels(weeks_worked_path(), WEEKS_LABEL)
     job = LabelJob(labels=np.arange(53), epsilon=1.0)
     release = job.run(weeks, source=SeededEntropy(20))
     summary = release.summary
@@ -430,7 +430,7 @@ def test_a_table_is_released_with_its_mechanism_beside_it(table, tmp_path):
     output = tmp_path / "out.csv"
     summary = table_job().run(table, output)
     mechanism = load(mechanism_path(output))
-    noisy = read_table(output, "y").labels
+    noisy = read_labels(output, "y")
     assert summary.rows == noisy.size == 200
     assert set(noisy) <= set(mechanism.outputs)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -461,8 +461,8 @@ def test_a_parquet_table_is_released_as_parquet(tmp_path):
     released = pa.parquet.read_table(tmp_path / "out.parquet")
     assert released.column("a").to_pylist() == ["x", None]
     assert released.schema.field("y").type == pa.float64()
-    with pytest.raises(InvalidInput, match="copied, not converted"):
-        table_job().run(tmp_path / "in.parquet", tmp_path / "out.csv")
+    table_job().run(tmp_path / "in.parquet", tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text().startswith("a,y\nx,")
 
 
 def test_what_exists_is_kept_unless_it_was_offered(table, tmp_path):
@@ -504,7 +504,7 @@ def test_links_folders_and_missing_folders_are_no_output(table, tmp_path):
         (folder, "not a regular file"),
         (tmp_path / "pipe.csv", "not a regular file"),
         (tmp_path / "nowhere" / "out.csv", "not a folder"),
-        (tmp_path / "out.tsv", "of no known kind"),
+        (tmp_path / "out.xlsx", "of no known kind"),
     ):
         with pytest.raises(InvalidInput, match=message):
             table_job(overwrite=True).run(table, target)
@@ -536,13 +536,13 @@ def no_answer(_):
     raise SolverFailed("no answer that could be read")
 
 
-def full_after_a_while(_, stream, __):
-    stream.write(b"id,y,note\n000,")
+def full_after_a_while(sink, *_):
+    sink.stream.write(b"000,")
     full_disk()
 
 
 SOLVING = (optrand.release.job, "solve", no_answer)
-WRITING = (CsvTable, "_write", full_after_a_while)
+WRITING = (CsvSink, "write", full_after_a_while)
 SAVING = (Mechanism, "save", full_disk)
 RENAMING = (optrand.base.files, "publish", full_disk_for_tables)
 
@@ -577,7 +577,7 @@ def test_what_breaks_off_leaves_the_prior_alone_and_a_retry_does_not_pay_again(t
     assert (summary.split.prior, summary.split.labels) == (0.05, 0.95)
     assert 0.99 < summary.realised_epsilon <= 1.0
     assert load(mechanism_path(output)).problem.prior.tolist() == smoothed_prior(paid.estimate, paid.rows).tolist()
-    assert read_table(output, "y").labels.size == 200
+    assert read_labels(output, "y").size == 200
 
 
 def test_a_prior_that_was_paid_for_is_a_file_of_labels_and_counts(table, tmp_path, monkeypatch):
@@ -734,17 +734,17 @@ HALF_WAY = """
 import sys, time
 import numpy as np
 from pathlib import Path
-from optrand.release.csv_table import CsvTable
 from optrand.release.job import LabelJob
+from optrand.release.streams.csv_files import CsvSink
 from optrand.release.table_job import TableJob
 
-def stuck(table, stream, values):
-    stream.write(b"id,y,note\\n000,")
-    stream.flush()
+def stuck(sink, part, batch):
+    sink.stream.write(b"000,")
+    sink.stream.flush()
     print("half way", flush=True)
     time.sleep(60)
 
-CsvTable._write = stuck
+CsvSink.write = stuck
 job = TableJob(job=LabelJob(labels=np.arange(3.0), epsilon=1.0), column="y")
 job.run(Path(sys.argv[1]), Path(sys.argv[2]))
 """
@@ -760,7 +760,7 @@ def test_a_killed_process_leaves_the_prior_and_nothing_under_the_final_names(tab
     assert len(left) == 1
     assert left.pop().startswith(".out.csv.")
     table_job(paid_prior=load_paid_prior(paid_prior_path(output))).run(table, output)
-    assert read_table(output, "y").labels.size == 200
+    assert read_labels(output, "y").size == 200
 
 
 def test_the_bundled_counts_are_a_public_prior():
@@ -786,9 +786,9 @@ def test_what_is_not_yet_released_is_readable_by_its_owner_alone(tmp_path):
 
 def test_a_request_to_terminate_leaves_the_prior_and_says_so(table, tmp_path):
     script = (
-        "import os, signal, sys\n"
-        "from optrand.release import csv_table\n"
-        "csv_table.CsvTable.write = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM) or signal.pause()\n"
+        "import os, signal, sys, time\n"
+        "from optrand.release.streams import csv_files\n"
+        "csv_files.CsvSink.write = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM) or time.sleep(1)\n"
         "from optrand.cli import main\n"
         f"sys.argv = ['optrand', 'randomize', {str(table)!r}, {str(tmp_path / 'out.csv')!r},"
         " '--label', 'y', '--labels', '0:4', '--epsilon', '1']\n"
@@ -796,5 +796,6 @@ def test_a_request_to_terminate_leaves_the_prior_and_says_so(table, tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1, done.stderr
-    assert done.stderr.startswith("note: the prior was drawn before this and has spent 0.05 of the budget of 1.0;")
+    assert done.stderr.startswith("error: stopped by SIGTERM: nothing was released; the prior was drawn before this")
+    assert "has spent 0.05 of the budget of 1.0;" in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "out.csv.prior.csv"]

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import functools
 import os
 import secrets
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from optrand.errors import InvalidInput
 
-__all__ = ["check_target", "new_file", "publish", "refuse_target", "write_atomically"]
+__all__ = [
+    "check_target",
+    "new_file",
+    "public_mode",
+    "publish",
+    "refuse_target",
+    "sync_directory",
+    "take_name",
+    "temporary_file",
+    "write_atomically",
+]
 
 _NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
+_NO_RENAMEAT2 = {errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP}
+_AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 _NO_DIRECTORY_SYNC = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP}
 
 
@@ -55,7 +70,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, *, overwrite: bo
     A temporary file beside the target is flushed to the disk and renamed, and the directory flushed. A process that is
     killed leaves at most that file, whose name begins with a dot.
     """
-    with new_file(Path(path), overwrite=overwrite, readable=True) as stream:
+    with new_file(Path(path), overwrite=overwrite) as stream:
         stream.write(data)
 
 
@@ -76,30 +91,59 @@ def publish(temporary: Path, target: Path, *, overwrite: bool = False) -> None:
         temporary.replace(target)
     else:
         try:
-            _take_name(temporary, target)
+            take_name(temporary, target)
         except FileExistsError:
             refuse_target(target)
             raise
-    _sync_directory(target.parent)
+    sync_directory(target.parent)
 
 
-def _take_name(temporary: Path, target: Path) -> None:
-    """Rename without ever replacing: a hard link fails where the name is taken."""
-    try:
-        os.link(temporary, target)
-    except OSError as error:
-        if error.errno not in _NO_HARD_LINKS:
-            raise
-        # No hard links here (FAT, some network disks): reserve the name first, then rename over our own empty file.
-        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+def take_name(source: Path, target: Path) -> None:
+    """Give a file or a folder a name that is free, in one step and without ever replacing.
+
+    A file may keep its old name as well; a hard link, or ``renameat2``, fails where the new one is taken. Where a file
+    system has neither (FAT, some network disks) the name is looked up before the rename: only a lock of the caller's
+    then keeps others out. No empty file ever stands under the new name.
+
+    Raises
+    ------
+    FileExistsError
+        The name is taken.
+    OSError
+        The rename was refused.
+    """
+    if not source.is_dir():
         try:
-            temporary.replace(target)
-        except BaseException:
-            target.unlink()
-            raise
+            os.link(source, target)
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise
+        else:
+            return
+    rename = _renameat2()
+    if rename is not None:
+        if rename(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), _RENAME_NOREPLACE) == 0:
+            return
+        code = ctypes.get_errno()
+        if code not in _NO_RENAMEAT2:
+            raise OSError(code, os.strerror(code), str(target))
+    if os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+    source.replace(target)
 
 
-def _sync_directory(directory: Path) -> None:
+@functools.cache
+def _renameat2() -> Callable[..., Any] | None:
+    try:
+        function = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):
+        return None
+    function.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
+    return function
+
+
+def sync_directory(directory: Path) -> None:
+    """Flush the names in a folder to the disk, where the system can."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -129,7 +173,7 @@ def check_target(path: Path, read: Path, *, overwrite: bool = False) -> None:
 
 
 @contextmanager
-def new_file(path: Path, *, overwrite: bool = False, readable: bool = False) -> Iterator[BinaryIO]:
+def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """Stream to a file that appears under `path`, atomically, when the block ends without an error.
 
     Raises
@@ -142,27 +186,40 @@ def new_file(path: Path, *, overwrite: bool = False, readable: bool = False) -> 
     Notes
     -----
     For content that does not fit in memory twice; else :func:`optrand.base.files.write_atomically`. A process that is
-    killed leaves at most a temporary file, whose name begins with a dot and which, unless it is `readable`, only its
-    owner can read: half a release must not add to a whole one.
+    killed leaves at most a temporary file, whose name begins with a dot and which only its owner can read.
     """
     refuse_target(path, overwrite=overwrite)
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
-    # Created here rather than by tempfile, whose files only their owner can read: a mechanism is public.
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if readable else 0o600)
     try:
-        with os.fdopen(descriptor, "wb") as stream:
+        with temporary_file(temporary) as stream:
             yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        if not readable:
-            temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(public_mode())
         publish(temporary, path, overwrite=overwrite)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _umask() -> int:
-    """Permissions withheld from new files, which can be read only by setting them."""
+@contextmanager
+def temporary_file(path: Path) -> Iterator[BinaryIO]:
+    """Stream to a new file that only its owner can read, flushed to the disk when the block ends without an error.
+
+    Raises
+    ------
+    FileExistsError
+        Something has that name.
+    OSError
+        The disk is full, ...: the file is left behind.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as stream:
+        yield stream
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def public_mode(like: Path | None = None) -> int:
+    """Permissions of a new file: what the umask leaves, and no more than those of another file, if one is named."""
     mask = os.umask(0o077)
     os.umask(mask)
-    return mask
+    allowed = 0o666 if like is None else stat.S_IMODE(like.stat().st_mode) & 0o666 | 0o600
+    return allowed & ~mask | 0o600

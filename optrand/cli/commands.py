@@ -20,7 +20,7 @@ from optrand.cli.options import (
     read_penalty,
 )
 from optrand.cli.questions import answered, read_problem, read_released
-from optrand.cli.reporting import progress, reported, show, tell_diagnosis, tell_total, told_gap
+from optrand.cli.reporting import progress, reported, show, tell_diagnosis, tell_total, tell_warning, told_gap
 from optrand.cli.verifying import proven
 from optrand.errors import InvalidInput
 
@@ -59,8 +59,13 @@ def solve(
 
 @reported
 def randomize(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="The table: .csv, .csv.gz or .parquet.")],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="The released table, of the same kind.")],
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="IN", help="The table: .csv, .tsv, either with .gz, .parquet, or a folder of Parquet files."
+        ),
+    ],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="The released table, of any of these kinds.")],
     label: Annotated[str, typer.Option("--label", metavar="COLUMN", help="The column of private labels.")],
     labels: Labels,
     epsilon: Epsilon,
@@ -175,9 +180,7 @@ def randomize(
         tell_diagnosis(on_file.diagnose(source), names.size)
         return
     with progress() as announce:
-        summary = on_file.run(
-            source, target, announce=announce, warn=lambda words: typer.echo(f"note: {words}", err=True)
-        )
+        summary = on_file.run(source, target, announce=announce, warn=tell_warning)
     beside, record = on_file.beside(target), record_path(target)
     if randomizer is None:
         show({**_told(summary), "table": target, "mechanism": beside, "record": record})

@@ -28,7 +28,7 @@ def estimate(
     """
     from optrand.estimate import histogram, mean
     from optrand.release.record import load_release
-    from optrand.release.table import read_table
+    from optrand.release.table import read_labels
 
     if not holds_record(saved):
         raise InvalidInput(f"{saved} is no record of a release: expected OUT.release.json, which stands beside OUT")
@@ -42,7 +42,7 @@ def estimate(
     mechanism = record.mechanism
     with progress() as announce:
         announce("reading the table")
-        released = read_table(table, column).labels
+        released = read_labels(table, column)
         announce("estimating")
         facts: dict[str, object] = {"rows": record.rows}
         try:

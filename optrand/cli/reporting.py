@@ -35,6 +35,7 @@ __all__ = [
     "tell_diagnosis",
     "tell_prior",
     "tell_total",
+    "tell_warning",
     "told_gap",
 ]
 
@@ -149,6 +150,11 @@ def tell_diagnosis(found: Diagnosis, declared: int) -> None:
     typer.echo("nothing was released and nothing spent", err=True)
     if not found.fine:
         raise typer.Exit(WRONG_INPUT)
+
+
+def tell_warning(message: str) -> None:
+    """Tell the owner of the labels, on the standard error, what is suspicious about a table."""
+    typer.echo(f"warning: {message}", err=True)
 
 
 def told_gap(gap: float) -> str:

@@ -5,7 +5,7 @@ How many labels are missing or undeclared is an exact figure of the true labels:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from numbers import Real
 from typing import Any
 
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from optrand.base.validation import MAX_INTEGER, Floats
 from optrand.errors import InvalidInput
 
-__all__ = ["WARNING", "Diagnosis", "Readings", "declared_places"]
+__all__ = ["REMEDY", "WARNING", "Diagnosis", "Readings", "declared_index", "declared_places", "undeclared"]
 
 WARNING = (
     "these counts are facts about the TRUE labels: no noise is on them, and no budget pays for them. Do not share them."
@@ -106,8 +106,14 @@ class Diagnosis:
         >>> Diagnosis.of(Readings.of_array([0, 0.5, 9, None]), np.arange(3.0), clip=True)
         Diagnosis(rows=4, missing=1, not_numbers=0, undeclared=1)
         """
-        undeclared = int((_places(readings.numbers, labels, clip=clip) < 0).sum()) if readings.numbers.size else 0
+        undeclared = (
+            int((declared_index(readings.numbers, labels, clip=clip) < 0).sum()) if readings.numbers.size else 0
+        )
         return cls(readings.rows, readings.missing, readings.not_numbers, undeclared)
+
+    def __add__(self, other: Diagnosis) -> Diagnosis:
+        """Counts of two parts of a table together."""
+        return Diagnosis(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def fine(self) -> bool:
@@ -137,18 +143,23 @@ def declared_places(values: Floats, labels: Floats, *, clip: bool) -> NDArray[np
     >>> declared_places(np.array([7.0, -1.0, 2.0]), np.array([0.0, 2.0, 5.0]), clip=True).tolist()
     [2, 0, 1]
     """
-    places = _places(values, labels, clip=clip)
+    places = declared_index(values, labels, clip=clip)
     if (places < 0).any():
-        remedy = "round them first" if clip else "declare all that may occur, or clip those beyond its ends"
-        raise InvalidInput(
-            f"at least one label is not among the {labels.size} declared ones; nothing was written and nothing spent: "
-            f"{remedy}; {REMEDY}"
-        )
+        raise undeclared(labels.size, clip=clip)
     return places
 
 
-def _places(values: Floats, labels: Floats, *, clip: bool) -> NDArray[np.intp]:
-    """The place of each value in the declared set, -1 where it is none of them."""
+def undeclared(count: int, *, clip: bool) -> InvalidInput:
+    """Error for labels that are not among so many declared ones."""
+    remedy = "round them first" if clip else "declare all that may occur, or clip those beyond its ends"
+    return InvalidInput(
+        f"at least one label is not among the {count} declared ones; nothing was written and nothing spent: "
+        f"{remedy}; {REMEDY}"
+    )
+
+
+def declared_index(values: Floats, labels: Floats, *, clip: bool) -> NDArray[np.intp]:
+    """Index in the declared set of each value, -1 where it is none of them."""
     if clip:
         values = np.clip(values, labels[0], labels[-1])
     places = np.minimum(np.searchsorted(labels, values), labels.size - 1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from optrand.estimate.averages import UNBIASED
 from optrand.mechanism.mechanism import Mechanism
-from optrand.release.job import Release
+from optrand.release.job import Plan
 from optrand.release.randomizer_file import finite_moments
 
 __all__ = ["Estimates"]
@@ -46,7 +46,7 @@ class Estimates:
     words: str
 
     @classmethod
-    def of(cls, release: Release) -> Estimates:
+    def of(cls, release: Plan) -> Estimates:
         """Estimates that a release admits."""
         rows, drawn = release.summary.rows, release.randomizer
         k = release.labels.size

@@ -44,7 +44,7 @@ from optrand.sampling.smoothing import smoothed_prior
 from optrand.solvers import Flow, solve
 from optrand.solvers.flow.solver import CLOSEST
 
-__all__ = ["BaselineJob", "Job", "Keep", "LabelJob", "ProgressCallback", "Release", "Summary", "no_progress"]
+__all__ = ["BaselineJob", "Job", "Keep", "LabelJob", "Plan", "ProgressCallback", "Release", "Summary", "no_progress"]
 
 ProgressCallback = Callable[[str], object]
 """Told what a job does next, in a few words."""
@@ -52,20 +52,11 @@ ProgressCallback = Callable[[str], object]
 Keep = Callable[[PaidPrior], object]
 """Given the prior as soon as it is drawn and paid for, before anything else can fail."""
 
-Rows = NDArray[np.intp]
+Counts = NDArray[np.intp]
 
 
 def no_progress(_: str) -> None:
     """ProgressCallback nothing."""
-
-
-@dataclass(frozen=True)
-class _Listeners:
-    """Callbacks of a run."""
-
-    tell: ProgressCallback
-    warn: ProgressCallback
-    keep: Keep | None
 
 
 @dataclass(frozen=True)
@@ -104,6 +95,8 @@ class Summary:
         False where a seeded source drew the noise: then the table must not be released.
     histograms : str
         Whether the histogram of the labels can be estimated, and how well, in words.
+    copied : tuple of str
+        Other columns of the released table, which were copied as they are.
     """
 
     rows: int
@@ -121,32 +114,33 @@ class Summary:
     noisy_label_loss: float
     private: bool
     histograms: str
+    copied: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
-    """Noisy labels, the randomizer that drew them, and what may be told about both.
+class Plan:
+    """What labels will be drawn with, once all that the prior costs has been spent.
 
     Attributes
     ----------
-    values : array
-        Of the shape of the labels that went in.
     labels : (k,) array
         The declared set.
     randomizer : Mechanism or Additive
     summary : Summary
     prior : PaidPrior, optional
-        What the prior was learned from, paid for by this release or an earlier run.
+        The noisy histogram of this release, or of the earlier run that paid for it.
     conditioning : Conditioning, optional
-        What histograms the mechanism admits; None of additive noise.
+        How well the histogram of the labels can be estimated; None of additive noise.
+    bought : bool
+        Whether this run has paid for the prior.
     """
 
-    values: Floats = field(repr=False)
-    labels: Floats = field(repr=False)
+    labels: Floats
     randomizer: Mechanism | Additive
     summary: Summary
     prior: PaidPrior | None = field(default=None, repr=False)
     conditioning: Conditioning | None = field(default=None, repr=False)
+    bought: bool = False
 
     @property
     def mechanism(self) -> Mechanism:
@@ -164,6 +158,19 @@ class Release:
     def save(self, path: Path, *, overwrite: bool = False) -> None:
         """Write the randomizer, whole or not at all."""
         save_randomizer(self.randomizer, path, labels=self.labels, overwrite=overwrite)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Release(Plan):
+    """Noisy labels, the randomizer that drew them, and what may be told about both.
+
+    Attributes
+    ----------
+    values : array
+        Of the shape of the labels that went in.
+    """
+
+    values: Floats = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -241,15 +248,40 @@ class Job(ABC):
         each depends on one label only: epsilon_1 + epsilon_2 by composition, at most `epsilon` as exact numbers.
         """
         entropy = SystemEntropy() if source is None else source
+        tell = announce or no_progress
         given = np.asarray(values)
         places = declared_places(checked_values(given.ravel(), "the labels"), self.labels, clip=self.clip)
-        listeners = _Listeners(announce or no_progress, warn or no_progress, keep)
-        release = self._released(places, entropy, listeners)
-        return replace(release, values=release.values.reshape(given.shape))
+        counts = np.bincount(places, minlength=self.labels.size)
+        plan = self.plan(counts, source=entropy, announce=tell, keep=keep, warn=warn)
+        try:
+            tell("drawing labels")
+            noisy = plan.randomizer.sample(self.labels[places], source=entropy)
+        except BaseException as error:
+            # A caller that keeps the prior adds a note of its own, with the place.
+            if plan.bought and plan.prior is not None and keep is None:
+                error.add_note(plan.prior.spent(None))
+            raise
+        return Release(**vars(plan), values=noisy.reshape(given.shape))
 
     @abstractmethod
-    def _released(self, places: Rows, entropy: EntropySource, to: _Listeners) -> Release:
-        """Release of the labels at the given places in the declared set."""
+    def plan(
+        self,
+        counts: Counts,
+        *,
+        source: EntropySource,
+        announce: ProgressCallback | None = None,
+        keep: Keep | None = None,
+        warn: ProgressCallback | None = None,
+    ) -> Plan:
+        """Spend on the prior what it costs, and find what the labels are to be drawn with.
+
+        Parameters
+        ----------
+        counts : (k,) array of integers
+            How often each declared label occurs. Private.
+        source, announce, keep, warn
+            As for :meth:`run`.
+        """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -341,12 +373,21 @@ class LabelJob(Job):
         outputs = allowed_outputs(self.outputs, self.labels, epsilon)
         return regression(self.labels, np.full(k, 1 / k), epsilon, bias_penalty=self.bias_penalty, outputs=outputs)
 
-    def _released(self, places: Rows, entropy: EntropySource, to: _Listeners) -> Release:
-        tell, keep = to.tell, to.keep
-        split = self._split(places.size)
+    def plan(
+        self,
+        counts: Counts,
+        *,
+        source: EntropySource,
+        announce: ProgressCallback | None = None,
+        keep: Keep | None = None,
+        warn: ProgressCallback | None = None,
+    ) -> Plan:
+        """See :meth:`Job.plan`."""
+        tell, rows = announce or no_progress, int(counts.sum())
+        split = self._split(rows)
         question = self._question(split.labels)
         tell("estimating the prior")
-        bought = self._bought(places, split, entropy)
+        bought = self._bought(counts, split, source)
         try:
             if bought is not None and keep is not None:
                 keep(bought)
@@ -359,18 +400,15 @@ class LabelJob(Job):
             tell("proving")
             proof = certify(mechanism).require(gap=math.inf)
             if not fit.possible:
-                to.warn(fit.words)
-            tell("drawing labels")
-            noisy = mechanism.sample(self.labels[places], source=entropy)
+                (warn or no_progress)(fit.words)
             loss = certify(replace(mechanism.problem, bias_penalty=0.0), mechanism).upper
             variance = float(mechanism.moments(self.labels).variances.max())
         except BaseException as error:
-            # A caller that keeps the prior adds a note of its own, with the place.
             if bought is not None and keep is None:
                 error.add_note(bought.spent(None))
             raise
         summary = Summary(
-            rows=places.size,
+            rows=rows,
             labels=self.labels.size,
             outputs=mechanism.n,
             allowed=in_words(question.outputs),
@@ -383,10 +421,10 @@ class LabelJob(Job):
             variance=variance,
             realised_epsilon=float_above(Fraction(split.prior) + Fraction(proof.epsilon)),
             noisy_label_loss=loss,
-            private=entropy.private,
+            private=source.private,
             histograms=fit.words,
         )
-        return Release(noisy, self.labels, mechanism, summary, bought or self.paid_prior, fit)
+        return Plan(self.labels, mechanism, summary, bought or self.paid_prior, fit, bought is not None)
 
     def _split(self, rows: int) -> BudgetSplit:
         """Budgets of the prior and of the labels: both are public, for the number of rows is."""
@@ -403,13 +441,12 @@ class LabelJob(Job):
             return split_at(self.epsilon, self.prior_epsilon)
         return split_budget(self.epsilon, self.labels.size, rows)
 
-    def _bought(self, places: Rows, split: BudgetSplit, entropy: EntropySource) -> PaidPrior | None:
+    def _bought(self, counts: Counts, split: BudgetSplit, entropy: EntropySource) -> PaidPrior | None:
         """A prior drawn from the private labels, if one is needed."""
         if not self.buys_a_prior:
             return None
-        counts = np.bincount(places, minlength=self.labels.size)
         estimate = private_prior(counts, split.prior, source=entropy)
-        return PaidPrior(self.labels, estimate, self.epsilon, places.size)
+        return PaidPrior(self.labels, estimate, self.epsilon, int(counts.sum()))
 
     def _prior(self, bought: PaidPrior | None) -> tuple[Floats, str]:
         """The prior, and where it came from in words."""
@@ -492,16 +529,24 @@ class BaselineJob(Job):
         """A mechanism is saved as one; noise, which has no table, in a file of another kind."""
         return MECHANISM if self.randomizer.n else NOISE
 
-    def _released(self, places: Rows, entropy: EntropySource, to: _Listeners) -> Release:
+    def plan(
+        self,
+        counts: Counts,
+        *,
+        source: EntropySource,
+        announce: ProgressCallback | None = None,  # noqa: ARG002
+        keep: Keep | None = None,  # noqa: ARG002
+        warn: ProgressCallback | None = None,
+    ) -> Plan:
+        """See :meth:`Job.plan`; nothing is spent on a prior."""
         drawing, k = self.randomizer, self.labels.size
         fit = Conditioning(drawing) if isinstance(drawing, Mechanism) else None
         words = "no histogram, no loss of a label: additive noise has no table" if fit is None else fit.words
         if fit is None or not fit.possible:
-            to.warn(words)
-        to.tell("drawing labels")
-        noisy, moments = drawing.sample(self.labels[places], source=entropy), finite_moments(drawing, self.labels)
+            (warn or no_progress)(words)
+        moments = finite_moments(drawing, self.labels)
         summary = Summary(
-            rows=places.size,
+            rows=int(counts.sum()),
             labels=k,
             outputs=drawing.n,
             allowed=drawing.outputs_in_words,
@@ -514,10 +559,10 @@ class BaselineJob(Job):
             variance=float(moments.variances.max()),
             realised_epsilon=drawing.realised_epsilon,
             noisy_label_loss=moments.loss(np.full(k, 1 / k)),
-            private=entropy.private,
+            private=source.private,
             histograms=words,
         )
-        return Release(noisy, self.labels, drawing, summary, conditioning=fit)
+        return Plan(self.labels, drawing, summary, conditioning=fit)
 
 
 def _check_apart(question: Problem) -> None:

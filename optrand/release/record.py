@@ -23,7 +23,7 @@ from optrand.mechanism.released import Released
 from optrand.release import record_format
 from optrand.release.circumstances import Circumstances, RandomizerFile, TableFile
 from optrand.release.estimates import Estimates
-from optrand.release.job import Release
+from optrand.release.job import Plan
 from optrand.release.randomizer_file import holds_noise, load_randomizer
 from optrand.sampling.priors import BudgetSplit
 
@@ -117,7 +117,7 @@ class ReleaseRecord(Released):
     @classmethod
     def of(
         cls,
-        release: Release,
+        release: Plan,
         circumstances: Circumstances,
         *,
         table: TableFile | None = None,

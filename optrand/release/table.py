@@ -1,4 +1,4 @@
-"""Tables of private labels on disk, CSV or Parquet: the label column as numbers, every other column as it is.
+"""Tables of private labels on disk, CSV or Parquet: opened as streams, and their label column as numbers.
 
 No error message repeats what a cell holds: a table without a header, or with a stray quote, may have a label anywhere.
 """
@@ -8,13 +8,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
+
+from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
 from optrand.release.diagnosis import Readings
-from optrand.release.table_base import Table
+from optrand.release.streams.records import CsvFormat
+from optrand.release.streams.source import Source
 
-__all__ = ["SUFFIXES", "read_column", "read_table", "suffix_of"]
+__all__ = ["SUFFIXES", "column_named", "format_of", "open_table", "read_column", "read_labels", "suffix_of"]
 
-SUFFIXES = (".csv", ".csv.gz", ".parquet")
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 """The kinds of file, by the end of their names."""
 
 
@@ -38,58 +42,128 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
     raise InvalidInput(f"{path} is of no known kind: expected a name that ends in {', '.join(SUFFIXES)}")
 
 
-def read_table(path: str | os.PathLike[str], label: str) -> Table:
-    """Read a table whose column `label` holds the private labels.
+def format_of(path: str | os.PathLike[str]) -> CsvFormat:
+    r"""Format of a file of separated values, by the end of its name.
+
+    Examples
+    --------
+    >>> format_of("a.csv").separator, format_of("a.tsv.gz").separator
+    (',', '\t')
+    """
+    return CsvFormat(separator="\t" if ".tsv" in suffix_of(path) else ",")
+
+
+def open_table(path: str | os.PathLike[str], *, layout: CsvFormat | None = None) -> Source:
+    """A table, to be read in batches.
 
     Parameters
     ----------
     path : path
-        A CSV file with a header (``.csv``, ``.csv.gz``) or a Parquet file (``.parquet``).
+        A CSV file with a header (``.csv``, ``.tsv``, ``.gz`` added to either), a Parquet file (``.parquet``), or a
+        folder of Parquet files.
+    layout : CsvFormat, optional
+        By default :func:`format_of` the path.
+
+    Raises
+    ------
+    InvalidInput
+        No such file, another kind of file, or a damaged one.
+
+    Examples
+    --------
+    >>> from optrand.data import weeks_worked_path
+    >>> table = open_table(weeks_worked_path())
+    >>> sum(batch.num_rows for _, batch in table.batches(["weeks"])), table.names[-1]
+    (20000, 'weeks')
+    """
+    file = Path(path)
+    suffix = ".parquet" if file.is_dir() and not _names_text(file) else suffix_of(file)
+    if suffix == ".parquet" and (file.is_dir() or file.is_file()):
+        from optrand.release.streams.parquet_files import ParquetSource
+
+        return ParquetSource(file)
+    if not file.is_file():
+        raise InvalidInput(f"{file} is {'not a regular file' if file.exists() else 'not there'}: expected a table")
+    from optrand.release.streams.csv_files import CsvSource
+
+    return CsvSource(file, layout or format_of(file))
+
+
+def _names_text(path: Path) -> bool:
+    return path.name.lower().endswith(SUFFIXES[:-1])
+
+
+def column_named(table: Source, name: str) -> str:
+    """Name by which batches of a table have a column.
+
+    Parameters
+    ----------
+    table : Source
+    name : str
+        Exactly as the file spells it. In another encoding than UTF-8 it reaches Python with its bytes escaped.
+
+    Raises
+    ------
+    InvalidInput
+        The table has no column of that name, or more than one.
+    """
+    wanted = os.fsencode(name).decode("utf-8", "backslashreplace")
+    found = table.names.count(wanted)
+    if found == 0:
+        first = "the first line must name the columns, and it names" if table.text else "it has"
+        raise InvalidInput(f"{table.path.name} has no column {name!r}: {first} {len(table.names)} others")
+    if found > 1:
+        raise InvalidInput(f"{table.path.name} has {found} columns named {name!r}, expected one: rename the others")
+    return wanted
+
+
+def read_column(path: str | os.PathLike[str], label: str, *, layout: CsvFormat | None = None) -> Readings:
+    """Readings of the column of private labels, numbers or not; for the owner of the labels alone.
+
+    Parameters
+    ----------
+    path, layout
+        As in :func:`open_table`.
     label : str
         The name of the column, exactly as the file spells it.
 
     Raises
     ------
     InvalidInput
-        No such file, another kind of file, a damaged one, one without rows, or one whose label column is missing,
-        repeated, or not made of finite numbers throughout: then neither how many are not is said nor which.
-
-    Examples
-    --------
-    >>> from optrand.data import weeks_worked_path
-    >>> table = read_table(weeks_worked_path(), "weeks")
-    >>> table.labels.size, table.labels.max()
-    (20000, np.float64(52.0))
+        As :func:`open_table`, or a column that is missing, repeated or of no numeric type.
     """
-    table = _read(Path(path), label)
-    table.readings.whole(label)
-    return table
+    from optrand.release.cells import distinct_cells, numbers_of
+
+    table = open_table(path, layout=layout)
+    column, rows, missing, parts = column_named(table, label), 0, 0, []
+    for _, batch in table.batches([column]):
+        cells, places = distinct_cells(batch.column(0), text=table.text)
+        numbers = numbers_of(cells, column=label, text=table.text)
+        found = numbers[places[places >= 0]]
+        rows, missing = rows + places.size, missing + int((places < 0).sum())
+        parts.append(found[~np.isnan(found)])
+    return Readings(np.concatenate(parts), rows, missing)
 
 
-def read_column(path: str | os.PathLike[str], label: str) -> Readings:
-    """Readings of the column of private labels, numbers or not; for the owner of the labels alone.
+def read_labels(path: str | os.PathLike[str], label: str, *, layout: CsvFormat | None = None) -> Floats:
+    """The labels of a table, as numbers in memory.
 
     Parameters
     ----------
-    path, label
-        As in :func:`read_table`.
+    path, label, layout
+        As in :func:`read_column`.
 
     Raises
     ------
     InvalidInput
-        As :func:`read_table`, but for what the cells of the column hold.
+        As :func:`read_column`, or a column that is not made of finite numbers throughout: then neither how many are
+        not is said nor which.
+
+    Examples
+    --------
+    >>> from optrand.data import weeks_worked_path
+    >>> labels = read_labels(weeks_worked_path(), "weeks")
+    >>> labels.size, labels.max()
+    (20000, np.float64(52.0))
     """
-    return _read(Path(path), label).readings
-
-
-def _read(path: Path, label: str) -> Table:
-    suffix = suffix_of(path)
-    if not path.is_file():
-        raise InvalidInput(f"{path} is {'not a regular file' if path.exists() else 'not there'}: expected a table")
-    if suffix == ".parquet":
-        from optrand.release.parquet_table import ParquetTable
-
-        return ParquetTable.read(path, label)
-    from optrand.release.csv_table import CsvTable
-
-    return CsvTable.read(path, label)
+    return read_column(path, label, layout=layout).whole(label)

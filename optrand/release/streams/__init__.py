@@ -1,0 +1,1 @@
+"""Tables of any size as streams of record batches, from CSV and Parquet and back."""
