@@ -33,7 +33,6 @@ BENCHMARKS = {
     "mutations": Benchmark("benchmarks.mutations", "the package broken on purpose: which claims and tests notice"),
     "randomizers": Benchmark("benchmarks.randomizers", "every randomizer at equal epsilon, beside the proven optimum"),
     "readme": Benchmark("benchmarks.readme", "the four pictures of the README: a shape, a proof, phases, solve times"),
-    "release_spark": Benchmark("benchmarks.release_spark", "releases on Spark: rows a second on this machine"),
     "sampling": Benchmark("benchmarks.sampling", "labels a second on one core, against other libraries"),
     "speed": Benchmark("benchmarks.speed", "solving and proving against written-down limits, on named priors"),
     "structure": Benchmark("benchmarks.structure", "what the best unbiased randomizers look like, on proven optima"),
@@ -47,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print("usage: python -m benchmarks NAME [--smoke] [options]\n")
         for name, benchmark in BENCHMARKS.items():
-            print(f"  {name:15}{benchmark.summary}")
+            print(f"  {name:12}{benchmark.summary}")
         return 0
     name, *rest = arguments
     if name not in BENCHMARKS:

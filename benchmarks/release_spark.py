@@ -1,7 +1,8 @@
 """Releases on Spark, on the cores of this machine: rows a second, by the stages of a release.
 
 The table has ids and labels drawn from the histogram of weeks worked, and a column that is copied. Two passes and the
-check of ids are of Spark; the noise is randomized response's, so that solving takes no part in it.
+check of ids are of Spark; the noise is randomized response's, so that solving takes no part in it. Run it as
+``python -m benchmarks.release_spark``: it needs pyspark and Java.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from benchmarks.harness import circumstances, duration, options, print_table, rate, write_json
+from benchmarks.harness import duration, options, print_table, rate, write_json
 from optrand import rr, tabulate
 from optrand.data import weeks_worked_counts_path
 from optrand.release.job import BaselineJob
@@ -91,6 +92,7 @@ def reading(session: Any, rows: int, *, text: bool) -> dict[str, Any]:
 def main(arguments: Sequence[str]) -> int:
     """Print and leave the rows; 0 where Spark is not installed, and it says so."""
     chosen = options("release_spark", __doc__).parse_args(arguments)
+    name = "release_spark-smoke" if chosen.smoke else "release_spark"
     lacking = missing()
     if lacking is not None:
         print(lacking)
@@ -99,7 +101,7 @@ def main(arguments: Sequence[str]) -> int:
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[*]").appName("optrand")
-    for name, value in {
+    for option, value in {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "4g",
@@ -107,7 +109,7 @@ def main(arguments: Sequence[str]) -> int:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }.items():
-        builder = builder.config(name, value)
+        builder = builder.config(option, value)
     session = builder.getOrCreate()
     try:
         # Virtual machine and Python processes are started before anything is timed.
@@ -115,9 +117,7 @@ def main(arguments: Sequence[str]) -> int:
         rows = [reading(session, SMOKE if chosen.smoke else ROWS, text=text) for text in (False, True)]
     finally:
         session.stop()
-    for row in rows:
-        row["circumstances"] = circumstances()
-    write_json(chosen.results, "release_spark", rows)
+    write_json(chosen.results, name, rows)
     print_table("Releases on Spark, local[*]", COLUMNS, [_cells(row) for row in rows])
     return 0
 
@@ -125,3 +125,7 @@ def main(arguments: Sequence[str]) -> int:
 def _cells(row: dict[str, Any]) -> list[str]:
     seconds = [duration(row[name]) for name in ("reading", "drawing", "seconds")]
     return [row["ids"], f"{row['rows']:,}", *seconds, rate(row["rate"])]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -10,6 +10,7 @@ import signal
 import urllib.request
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -25,15 +26,16 @@ from optrand.release.job import BaselineJob, LabelJob
 from optrand.release.publication import Publication
 from optrand.release.spark import randomize
 from optrand.release.spark.accounts import LedgerAccount, NoLedger
+from optrand.release.spark.tasks import Drawing, Secret, writing
 from optrand.release.table_job import TableJob
 from optrand.release.table_options import TableOptions
 from optrand.sampling.keyed import RecordStreams, subkey
 
-pytestmark = [
+if MISSING and "CI" not in os.environ:
     # CI never skips: there, what is missing is an error.
-    pytest.mark.skipif(
-        bool(MISSING) and "CI" not in os.environ, reason=f"no tests on Spark without {' and '.join(MISSING)}"
-    ),
+    pytest.skip(f"no tests on Spark without {' and '.join(MISSING)}", allow_module_level=True)
+
+pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
@@ -265,6 +267,30 @@ def test_a_release_that_broke_off_goes_on_with_the_same_noise_and_is_paid_once(s
         assert ledger.spent("census", "weeks").epsilon == 1
     assert by_id(pq.read_table(tmp_path / "noisy")) == by_id(first[0])
     assert (record.circumstances.dataset, record.circumstances.ledger, record.private) == ("census", True, True)
+
+
+def test_attempts_of_a_task_write_files_of_their_own_with_equal_labels(job, tmp_path):
+    replace = BatchRandomizer(column="weeks", declared=DeclaredNumbers(LABELS), id_column="person")
+    drawing = Drawing(Secret(KEY), Secret(KEY), Secret(KEY), job.randomizer)
+    write = writing(replace, SimpleNamespace(value=drawing), str(tmp_path / "attempts"))
+    batches = private().to_batches(max_chunksize=700)
+    with pytest.raises(OSError, match="a disk that all machines share"):
+        list(write(batches))
+    (tmp_path / "attempts").mkdir()
+    reports = [next(iter(write(each))).to_pylist()[0] for each in (batches, batches[::-1])]
+    assert reports[0]["sums"] == reports[1]["sums"]
+    first, second = (tmp_path / "attempts" / report["file"] for report in reports)
+    assert first != second
+    assert by_id(pq.read_table(first)) == by_id(pq.read_table(second))
+    assert first.stat().st_mode & 0o777 == 0o600
+
+    def breaking():
+        yield batches[0]
+        raise OSError(errno.EIO, "the input is gone")
+
+    with pytest.raises(OSError, match="the input is gone"):
+        list(write(breaking()))
+    assert {path.name for path in (tmp_path / "attempts").iterdir()} == {first.name, second.name}
 
 
 def test_options_that_frames_do_not_have_are_refused(session, job, tmp_path):

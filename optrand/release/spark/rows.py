@@ -29,9 +29,9 @@ class RowSums:
 
     Notes
     -----
-    A row's hash is AES-256 in CBC-MAC of its id, and of its id and place: two lengths under two keys, so that both are
-    pseudorandom functions. Where tables differ and ids occur once in each, the difference of sums contains a hash with
-    factor 1 or -1, which is uniform for whoever does not have the key.
+    An id is hashed by AES-256, which is a pseudorandom permutation, and a row by its CBC-MAC of two blocks, the id and
+    the place, under another key. Where tables differ and ids occur once in each, the difference of sums contains a hash
+    with factor 1 or -1, which is uniform for whoever does not have the key.
     """
 
     rows: int
