@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import errno
 import json
 import os
@@ -20,7 +21,7 @@ from spark_cluster import MISSING, cluster
 
 import optrand
 from optrand.accounting.ledger import Ledger
-from optrand.errors import AlreadySpent, InputChanged, InvalidInput
+from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput
 from optrand.release.batch import BatchRandomizer, DeclaredNumbers
 from optrand.release.job import BaselineJob, LabelJob
 from optrand.release.publication import Publication
@@ -245,6 +246,21 @@ def test_text_ids_missing_labels_and_dropped_columns(session, job, tmp_path):
         optrand.load(tmp_path / "noisy.mechanism.json").outputs
     )
     assert (record.private, record.rows, record.table.rows) == (True, ROWS - 1, ROWS)
+
+
+def test_a_release_replaces_an_earlier_one_as_a_whole(session, job, tmp_path):
+    frame, output = frame_of(session, private(), tmp_path / "private"), tmp_path / "noisy"
+    first = randomize(frame, output, task(job))
+    with pytest.raises(InvalidInput, match="exists"):
+        randomize(frame, output, task(job))
+    first.verify_table(output)
+    second = randomize(frame.coalesce(1), output, dataclasses.replace(task(job), overwrite=True))
+    second.verify_table(output)
+    with pytest.raises(InvalidFile, match="not the table of this release"):
+        first.verify_table(output)
+    assert len(list(output.iterdir())) == 1
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"noisy", "noisy.mechanism.json", "noisy.release.json", "private"}
 
 
 def test_a_release_that_broke_off_goes_on_with_the_same_noise_and_is_paid_once(session, job, tmp_path, monkeypatch):
