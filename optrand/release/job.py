@@ -264,6 +264,10 @@ class Job(ABC):
         return Release(**vars(plan), values=noisy.reshape(given.shape))
 
     @abstractmethod
+    def split(self, rows: int) -> BudgetSplit:
+        """Budgets of the prior and of the labels for a number of rows: public, as that is."""
+
+    @abstractmethod
     def plan(
         self,
         counts: Counts,
@@ -384,7 +388,7 @@ class LabelJob(Job):
     ) -> Plan:
         """See :meth:`Job.plan`."""
         tell, rows = announce or no_progress, int(counts.sum())
-        split = self._split(rows)
+        split = self.split(rows)
         question = self._question(split.labels)
         tell("estimating the prior")
         bought = self._bought(counts, split, source)
@@ -426,8 +430,8 @@ class LabelJob(Job):
         )
         return Plan(self.labels, mechanism, summary, bought or self.paid_prior, fit, bought is not None)
 
-    def _split(self, rows: int) -> BudgetSplit:
-        """Budgets of the prior and of the labels: both are public, for the number of rows is."""
+    def split(self, rows: int) -> BudgetSplit:
+        """See :meth:`Job.split`."""
         if self.paid_prior is not None:
             if rows != self.paid_prior.rows:
                 raise InvalidInput(
@@ -529,6 +533,10 @@ class BaselineJob(Job):
         """A mechanism is saved as one; noise, which has no table, in a file of another kind."""
         return MECHANISM if self.randomizer.n else NOISE
 
+    def split(self, rows: int) -> BudgetSplit:  # noqa: ARG002
+        """See :meth:`Job.split`; all goes to the labels."""
+        return BudgetSplit(0.0, self.randomizer.epsilon)
+
     def plan(
         self,
         counts: Counts,
@@ -551,7 +559,7 @@ class BaselineJob(Job):
             outputs=drawing.n,
             allowed=drawing.outputs_in_words,
             epsilon=drawing.epsilon,
-            split=BudgetSplit(0.0, drawing.epsilon),
+            split=self.split(int(counts.sum())),
             prior="none: the randomizer needs none",
             exact=drawing.exact,
             gap=math.inf,
