@@ -10,7 +10,7 @@ import typer
 
 from optrand.base.numerals import shown_above
 from optrand.cli.questions import holds_record
-from optrand.cli.reporting import progress, reported, show, tell_total
+from optrand.cli.reporting import also, lines, progress, reported, show, tell_total
 from optrand.errors import InvalidInput
 
 __all__ = ["estimate"]
@@ -64,6 +64,5 @@ def estimate(
     tell_total(record)
     show(facts)
     if counts:
-        typer.echo("label,share,standard error")
-        for name, share, deviation in counts:
-            typer.echo(f"{name},{share:.6g},{shown_above(float(deviation), 3)}")
+        also(histogram=[{"label": name, "share": share, "error": float(error)} for name, share, error in counts])
+        lines("label,share,standard error", *[f"{n},{s:.6g},{shown_above(float(e), 3)}" for n, s, e in counts])

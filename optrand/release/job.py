@@ -31,6 +31,8 @@ from optrand.certificates.certificate import certify
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
+from optrand.model import losses
+from optrand.model.losses import Loss
 from optrand.model.outputs import Line, in_words
 from optrand.model.problem import Problem, regression
 from optrand.release.conditioning import Conditioning, conditioned
@@ -310,6 +312,8 @@ class LabelJob(Job):
         Where noisy labels may lie; the real line by default.
     bias_penalty : float
         From 0 to ``math.inf``, which is the default: no noisy label is biased.
+    loss : Loss
+        Squared by default; zero-one, with the labels as outputs and no penalty on bias, is classification.
     clip : bool
         Whether labels beyond the ends of the declared set are moved to the nearest end. Without it they stop the job.
 
@@ -337,6 +341,7 @@ class LabelJob(Job):
     paid_prior: PaidPrior | None = None
     outputs: DeclaredOutputs = field(default_factory=Line)
     bias_penalty: float = math.inf
+    loss: Loss = losses.squared
 
     @property
     def buys_a_prior(self) -> bool:
@@ -375,7 +380,9 @@ class LabelJob(Job):
         """The problem whose answer the labels are drawn from, but for its prior."""
         k = self.labels.size
         outputs = allowed_outputs(self.outputs, self.labels, epsilon)
-        return regression(self.labels, np.full(k, 1 / k), epsilon, bias_penalty=self.bias_penalty, outputs=outputs)
+        return regression(
+            self.labels, np.full(k, 1 / k), epsilon, loss=self.loss, bias_penalty=self.bias_penalty, outputs=outputs
+        )
 
     def plan(
         self,
