@@ -230,11 +230,11 @@ class TableJob:
         if not path.is_dir() or output.suffix:
             suffix_of(output)
         beside, kept = self.beside(output), paid_prior_path(output)
-        for written in (output, beside, record_path(output)):
-            check_target(written, path, overwrite=self.overwrite)
         for stale in {mechanism_path(output), randomizer_path(output)} - {beside}:
             if stale.exists() or stale.is_symlink():
                 raise InvalidInput(f"{stale} exists and would speak for labels that it did not draw: move it away")
+        for written in (output, beside, record_path(output)):
+            check_target(written, path, overwrite=self.overwrite)
         if self.job.buys_a_prior and (kept.exists() or kept.is_symlink()):
             raise InvalidInput(
                 f"{kept} exists, a prior that an earlier run has paid for: go on from it (--paid-prior {kept}), or "
