@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -239,7 +240,8 @@ def randomize(
         if not no_ledger:
             accounted["ledger"] = stack.enter_context(Ledger.open(ledger))
         with progress(quiet=no_progress) as announce:
-            summary = on_file.run(source, target, entropy=entropy, announce=announce, warn=tell_warning, **accounted)
+            told = replace(on_file, rows_done=announce.rows)
+            summary = told.run(source, target, entropy=entropy, announce=announce, warn=tell_warning, **accounted)
         released(target)
         signals.outcome, signals.released = f"the release was complete by then: {target}", True
         facts = _told(summary) if isinstance(job, LabelJob) else _told_without_prior(summary)
