@@ -112,7 +112,7 @@ class Asked:
             )
         classes = loss == "zero-one"
         biased = classes or loss != "squared" or self.randomizer is not None
-        penalty = self.bias_penalty or ("0" if biased else "inf")
+        penalty = self.bias_penalty if self.bias_penalty is not None else "0" if biased else "inf"
         gap = {} if self.allow_gap is None else {"max_gap": read_gap(self.allow_gap, "--allow-gap")}
         return LabelJob(
             labels=labels,
@@ -120,7 +120,7 @@ class Asked:
             prior_epsilon=None if self.prior_epsilon is None else read_epsilon(self.prior_epsilon, "--prior-epsilon"),
             public_prior=public,
             paid_prior=None if self.paid_prior is None else load_paid_prior(self.paid_prior),
-            outputs=Grid(labels) if classes else parse_outputs(self.outputs or "line"),
+            outputs=Grid(labels) if classes else parse_outputs("line" if self.outputs is None else self.outputs),
             bias_penalty=read_penalty(penalty),
             loss=losses.by_name[LOSSES[loss]],
             clip=self.clip,
@@ -134,7 +134,7 @@ class Asked:
             loss = WITH_PRIOR[self.randomizer]
         else:
             classes = self.classes is not None or self.task == "classification"
-            loss = self.loss or ("zero-one" if classes else "squared")
+            loss = self.loss if self.loss is not None else "zero-one" if classes else "squared"
         if loss not in LOSSES:
             raise InvalidInput(f"--loss is {loss!r}, expected one of {', '.join(LOSSES)}")
         if loss == "zero-one":

@@ -235,13 +235,15 @@ def randomize(
                 "spend_again": spend_again,
                 "budget": None if budget is None else read_epsilon(budget, "--budget"),
             }
-        if entropy not in (None, "keyed", "system"):
-            raise InvalidInput(f"--entropy is {entropy!r}, expected keyed or system")
+        if entropy is not None:
+            if entropy not in ("keyed", "system"):
+                raise InvalidInput(f"--entropy is {entropy!r}, expected keyed or system")
+            accounted["entropy"] = entropy
         if not no_ledger:
             accounted["ledger"] = stack.enter_context(Ledger.open(ledger))
         with progress(quiet=no_progress) as announce:
             told = replace(on_file, rows_done=announce.rows)
-            summary = told.run(source, target, entropy=entropy, announce=announce, warn=tell_warning, **accounted)
+            summary = told.run(source, target, announce=announce, warn=tell_warning, **accounted)
         released(target)
         signals.outcome, signals.released = f"the release was complete by then: {target}", True
         facts = _told(summary) if isinstance(job, LabelJob) else _told_without_prior(summary)

@@ -433,7 +433,8 @@ class LabelJob(Job):
             proof = self.proven(best, fit)
             if not fit.possible:
                 (warn or no_progress)(fit.words)
-            loss = certify(replace(mechanism.problem, bias_penalty=0.0), mechanism).upper
+            free = mechanism.problem.bias_penalty == 0
+            loss = proof.upper if free else certify(replace(mechanism.problem, bias_penalty=0.0), mechanism).upper
             variance = float(mechanism.moments(self.labels).variances.max())
         except BaseException as error:
             if bought is not None and keep is None:
@@ -566,10 +567,6 @@ class BaselineJob(Job):
     def exact(self) -> bool:
         """Whether draws have exactly the probabilities that were proven private."""
         return self.randomizer.exact
-
-    def split(self, rows: int) -> BudgetSplit:  # noqa: ARG002
-        """All of it goes to the labels."""
-        return BudgetSplit(0.0, self.randomizer.epsilon)
 
     @property
     def ending(self) -> str:
