@@ -137,7 +137,8 @@ def test_options_without_meaning_are_refused(here, options):
     refused(here, "randomize", "in.csv", "out.csv", *NUMBERS, *REST, *options)
 
 
-def test_the_command_that_the_options_spoil_succeeds(here):
+@pytest.mark.usefixtures("here")
+def test_the_command_that_the_options_spoil_succeeds():
     result = invoked("randomize", "in.csv", "out.csv", *NUMBERS, *REST)
     assert result.exit_code == 0, result.stderr
     again = invoked("randomize", "in.csv", "again.csv", *NUMBERS, *REST)

@@ -289,7 +289,10 @@ def _options(source: Path, **given: Any) -> TableOptions:
         if source.is_dir() or suffix_of(source) == ".parquet":
             raise InvalidInput("--separator and --decimal are for separated text, not for Parquet: leave them out")
         separator = {"\\t": "\t", "tab": "\t"}.get(separator, separator)
-        layout = CsvFormat(separator=separator or format_of(source).separator, decimal=decimal or ".")
+        layout = CsvFormat(
+            separator=format_of(source).separator if separator is None else separator,
+            decimal="." if decimal is None else decimal,
+        )
     return TableOptions(
         **{
             **given,
