@@ -100,6 +100,8 @@ class Summary:
         Whether the histogram of the labels can be estimated, and how well, in words.
     copied : tuple of str
         Other columns of the released table, which were copied as they are.
+    relative_loss : float, optional
+        Of a release by groups: its objective under the priors, as a share of that of one randomizer for all rows.
     """
 
     rows: int
@@ -118,6 +120,7 @@ class Summary:
     private: bool
     histograms: str
     copied: tuple[str, ...] = ()
+    relative_loss: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +160,11 @@ class Plan:
         if not isinstance(self.randomizer, Mechanism):
             raise InvalidInput("the labels were drawn by additive noise: there is no table, see randomizer")
         return self.randomizer
+
+    @property
+    def noisy_counts(self) -> tuple[int, ...] | None:
+        """The histogram that was paid for, clipped at 0."""
+        return None if self.prior is None else self.prior.estimate.counts
 
     def save(self, path: Path, *, overwrite: bool = False) -> None:
         """Write the randomizer, whole or not at all."""
