@@ -13,7 +13,7 @@ from pathlib import Path
 from optrand.accounting import Ledger, Spent
 from optrand.accounting.request import checked_name
 from optrand.base.files import check_target
-from optrand.errors import InvalidInput
+from optrand.errors import Interrupted, InvalidInput
 from optrand.release.account import Account, Entropy, LedgerAccount, NoAccount, Terms
 from optrand.release.batch import Draw
 from optrand.release.circumstances import Circumstances, RandomizerFile, TableFile
@@ -232,7 +232,8 @@ class TableJob:
                     signals.outcome, signals.released = f"the release was complete by then: {output}", True
                     account.complete()
             except BaseException as error:
-                if not publication.published and (note := account.broken_off()) is not None:
+                done = publication.published or (isinstance(error, Interrupted) and error.released)
+                if not done and (note := account.broken_off()) is not None:
                     error.add_note(note)
                 raise
         return replace(plan.summary, copied=self._copied(rows))
