@@ -281,7 +281,7 @@ class Job(ABC):
 
     @abstractmethod
     def split(self, rows: int) -> BudgetSplit:
-        """Split of the budget for a public number of rows."""
+        """Budgets of the prior and of the labels for a number of rows: public, as that is."""
 
     @abstractmethod
     def plan(
@@ -471,7 +471,7 @@ class LabelJob(Job):
         return proof if fit.mechanism is best else certify(fit.mechanism).require(gap=math.inf)
 
     def split(self, rows: int) -> BudgetSplit:
-        """Budgets of the prior and of the labels: both are public, for the number of rows is."""
+        """See :meth:`Job.split`."""
         if self.paid_prior is not None:
             if rows != self.paid_prior.rows:
                 raise InvalidInput(
