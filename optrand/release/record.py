@@ -21,17 +21,15 @@ from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.mechanism import Mechanism, load
 from optrand.mechanism.released import Released
 from optrand.release import record_format
-from optrand.release.circumstances import Circumstances, RandomizerFile, TableFile
+from optrand.release.circumstances import RECORD, Circumstances, RandomizerFile, TableFile
 from optrand.release.estimates import Estimates
+from optrand.release.group_plan import GroupPlan
 from optrand.release.job import Plan
 from optrand.release.randomizer_file import holds_noise, load_randomizer
 from optrand.release.streams.source import digest_of
 from optrand.sampling.priors import BudgetSplit
 
 __all__ = ["RECORD", "ReleaseRecord", "load_release", "sha256_of"]
-
-RECORD = ".release.json"
-"""Ending of the file beside a table."""
 
 FORMAT = "optrand.release"
 
@@ -66,6 +64,9 @@ class ReleaseRecord(Released):
     table : TableFile, optional
         None where the release is no file.
     randomizers : tuple of RandomizerFile
+        One for each group; some may share a file.
+    relative_loss : float, optional
+        Of a release by groups: its objective under the noisy histograms, as a share of that of one randomizer for all.
     folder : Path, optional
         From which the record was read; not a part of it.
 
@@ -100,6 +101,7 @@ class ReleaseRecord(Released):
     circumstances: Circumstances
     table: TableFile | None = None
     randomizers: tuple[RandomizerFile, ...] = ()
+    relative_loss: float | None = None
     folder: Path | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -118,15 +120,19 @@ class ReleaseRecord(Released):
     @classmethod
     def of(
         cls,
-        release: Plan,
+        release: Plan | GroupPlan,
         circumstances: Circumstances,
         *,
         table: TableFile | None = None,
         randomizers: tuple[RandomizerFile, ...] = (),
     ) -> ReleaseRecord:
         """Record of a finished release on arrays; of one on files once its table and randomizer are named."""
-        summary, paid = release.summary, release.prior
+        summary = release.summary
         outputs = "noise" if summary.outputs is None else f"{summary.outputs} outputs"
+        if isinstance(release, GroupPlan):
+            kind, estimates = f"{len(release.mechanisms)} Mechanisms", Estimates.of_groups(release)
+        else:
+            kind, estimates = type(release.randomizer).__name__, Estimates.of(release)
         record = cls(
             epsilon=summary.split.total,
             parts=summary.split,
@@ -135,15 +141,17 @@ class ReleaseRecord(Released):
             rows=summary.rows,
             labels=tuple(release.labels.tolist()),
             prior=summary.prior,
-            noisy_counts=None if paid is None else paid.estimate.counts,
-            randomizer=f"{type(release.randomizer).__name__}, {outputs}, {summary.allowed}",
-            estimates=Estimates.of(release),
+            noisy_counts=release.noisy_counts,
+            randomizer=f"{kind}, {outputs}, {summary.allowed}",
+            estimates=estimates,
             circumstances=circumstances,
             table=table,
             randomizers=randomizers,
+            relative_loss=summary.relative_loss,
         )
-        # Kept so that a record in memory answers as a saved one does.
-        record.__dict__["drawn"] = release.randomizer
+        if not isinstance(release, GroupPlan):
+            # Kept so that a record in memory answers as a saved one does.
+            record.__dict__["drawn"] = release.randomizer
         return record
 
     @cached_property
