@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from optrand.errors import InvalidInput
 
-__all__ = ["Opened", "opened"]
+__all__ = ["Opened", "has_columns", "opened"]
 
 Kept = NDArray[np.bool_]
 
@@ -109,6 +109,18 @@ def opened(given: Any, column: Any = None) -> Opened:
     return kind(given, column)
 
 
+def has_columns(given: object) -> bool:
+    """Whether an object is a frame or a table, rather than one column.
+
+    Examples
+    --------
+    >>> has_columns(pa.table({"y": [1]})), has_columns([1])
+    (True, False)
+    """
+    found = _kind(given)
+    return found is not None and found[1]
+
+
 def _kind(given: Any) -> tuple[type[Opened], bool] | None:
     """The adapter of an object, and whether it has columns."""
     if isinstance(given, (pa.Table, pa.RecordBatch)):
@@ -156,8 +168,8 @@ class _Array(Opened):
             cells = np.asarray(self.given)
         except ValueError:
             raise InvalidInput("labels are a ragged list: expected as many in each row") from None
-        # Of a list with text numpy makes all cells text.
-        return np.array(self.given, dtype=object) if cells.dtype.kind == "U" and cells is not self.given else cells
+        # Of cells of several types in a list numpy would make one, as True and 7 to 1 and 7.
+        return cells if isinstance(self.given, np.ndarray) else np.array(self.given, dtype=object)
 
     def arrow(self, column: Any) -> Any:
         if column is not None:

@@ -31,6 +31,8 @@ from optrand.certificates.certificate import certify
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
+from optrand.model import losses
+from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Line, in_words
 from optrand.model.problem import Problem, regression
 from optrand.release.conditioning import Conditioning, conditioned
@@ -42,6 +44,7 @@ from optrand.sampling.entropy import EntropySource, SystemEntropy
 from optrand.sampling.priors import BudgetSplit, private_prior, split_at, split_budget
 from optrand.sampling.smoothing import smoothed_prior
 from optrand.solvers import Flow, solve
+from optrand.solvers.dispatch import choose
 from optrand.solvers.flow.solver import CLOSEST
 
 __all__ = ["BaselineJob", "Job", "Keep", "LabelJob", "Plan", "ProgressCallback", "Release", "Summary", "no_progress"]
@@ -264,6 +267,10 @@ class Job(ABC):
         return Release(**vars(plan), values=noisy.reshape(given.shape))
 
     @abstractmethod
+    def split(self, rows: int) -> BudgetSplit:
+        """Budgets of the prior and of the labels for a number of rows: public, as that is."""
+
+    @abstractmethod
     def plan(
         self,
         counts: Counts,
@@ -306,6 +313,8 @@ class LabelJob(Job):
         Where noisy labels may lie; the real line by default.
     bias_penalty : float
         From 0 to ``math.inf``, which is the default: no noisy label is biased.
+    loss : Loss or Tabulated
+        Squared by default; a table has its rows and columns in increasing order of labels and outputs.
     clip : bool
         Whether labels beyond the ends of the declared set are moved to the nearest end. Without it they stop the job.
 
@@ -333,6 +342,7 @@ class LabelJob(Job):
     paid_prior: PaidPrior | None = None
     outputs: DeclaredOutputs = field(default_factory=Line)
     bias_penalty: float = math.inf
+    loss: Loss | Tabulated = losses.squared
 
     @property
     def buys_a_prior(self) -> bool:
@@ -352,6 +362,7 @@ class LabelJob(Job):
             most = self.paid_prior.split.labels
         question = self._question(most)
         _check_apart(question)
+        _check_solvable(question)
         if self.public_prior is not None:
             replace(question, prior=self.public_prior.probabilities)
 
@@ -371,7 +382,14 @@ class LabelJob(Job):
         """The problem whose answer the labels are drawn from, but for its prior."""
         k = self.labels.size
         outputs = allowed_outputs(self.outputs, self.labels, epsilon)
-        return regression(self.labels, np.full(k, 1 / k), epsilon, bias_penalty=self.bias_penalty, outputs=outputs)
+        return regression(
+            self.labels,
+            np.full(k, 1 / k),
+            epsilon,
+            loss=self.loss,
+            bias_penalty=self.bias_penalty,
+            outputs=outputs,
+        )
 
     def plan(
         self,
@@ -384,7 +402,7 @@ class LabelJob(Job):
     ) -> Plan:
         """See :meth:`Job.plan`."""
         tell, rows = announce or no_progress, int(counts.sum())
-        split = self._split(rows)
+        split = self.split(rows)
         question = self._question(split.labels)
         tell("estimating the prior")
         bought = self._bought(counts, split, source)
@@ -426,8 +444,8 @@ class LabelJob(Job):
         )
         return Plan(self.labels, mechanism, summary, bought or self.paid_prior, fit, bought is not None)
 
-    def _split(self, rows: int) -> BudgetSplit:
-        """Budgets of the prior and of the labels: both are public, for the number of rows is."""
+    def split(self, rows: int) -> BudgetSplit:
+        """See :meth:`Job.split`."""
         if self.paid_prior is not None:
             if rows != self.paid_prior.rows:
                 raise InvalidInput(
@@ -529,6 +547,10 @@ class BaselineJob(Job):
         """A mechanism is saved as one; noise, which has no table, in a file of another kind."""
         return MECHANISM if self.randomizer.n else NOISE
 
+    def split(self, rows: int) -> BudgetSplit:  # noqa: ARG002
+        """See :meth:`Job.split`; all goes to the labels."""
+        return BudgetSplit(0.0, self.randomizer.epsilon)
+
     def plan(
         self,
         counts: Counts,
@@ -551,7 +573,7 @@ class BaselineJob(Job):
             outputs=drawing.n,
             allowed=drawing.outputs_in_words,
             epsilon=drawing.epsilon,
-            split=BudgetSplit(0.0, drawing.epsilon),
+            split=self.split(int(counts.sum())),
             prior="none: the randomizer needs none",
             exact=drawing.exact,
             gap=math.inf,
@@ -571,4 +593,18 @@ def _check_apart(question: Problem) -> None:
         raise InvalidInput(
             f"two labels are less than {CLOSEST:g} of the labels' range apart, too close for floats to tell apart in a "
             "solution: merge them"
+        )
+
+
+def _check_solvable(question: Problem) -> None:
+    """Refuse what no solver answers and no file can name, before anything is paid."""
+    loss = question.loss
+    if not isinstance(loss, Tabulated) and losses.by_name.get(loss.name) != loss:
+        raise InvalidInput(
+            f"the loss {loss.name!r} is not one of optrand.losses, so no release can name it: use losses.Tabulated"
+        )
+    if not choose(question).accepts(question):
+        raise InvalidInput(
+            f"no solver takes the loss {loss.name!r} with this price of bias where outputs may lie on "
+            f"{in_words(question.outputs)}: allow a grid of outputs"
         )
