@@ -260,18 +260,22 @@ class _PandasFrame(Opened):
 def _from_pandas(series: Any) -> Any:
     if str(series.dtype) == "category":
         # Categories are what occurred: they are never taken as declared, nor is their order.
-        series = series.astype(series.cat.categories.dtype)
+        categories = series.cat.categories
+        # Integers have no gaps.
+        series = series.astype(object if series.hasnans and categories.dtype.kind in "iub" else categories.dtype)
     found = _as_arrow(series, from_pandas=True)
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
 def _to_pandas(labels: Any, like: Any) -> Any:
     """A Series with the index and the name of another, and its type where labels are no floats."""
-    cells = labels.to_pandas()
+    cells = labels.to_pandas(integer_object_nulls=True)
     kind = like.dtype
     if str(kind) == "category":
         cells = cells.astype("category")
-    elif not pa.types.is_floating(labels.type) and not (labels.null_count and kind.kind in "iub"):
+    elif not pa.types.is_floating(labels.type) and not (
+        labels.null_count and isinstance(kind, np.dtype) and kind.kind in "iub"
+    ):
         cells = cells.astype(kind)
     return type(like)(cells.array, index=like.index, name=like.name)
 
