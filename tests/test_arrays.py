@@ -355,6 +355,7 @@ class TestLedger:
             {"dataset": 7},
             {"spend_again": "no"},
             {"budget": -1.0},
+            {"ledger": 7},
         ],
         ids=str,
     )
@@ -395,6 +396,8 @@ REFUSED: dict[str, tuple[Any, dict[str, Any]]] = {
     "column twice": (pd.DataFrame([[0, 1]], columns=["y", "y"]), {"domain": range(4), "column": "y"}),
     "columns of an array": (NUMBERS, {"domain": range(4), "column": ["a", "b"]}),
     "no columns": (pd.DataFrame({"y": NUMBERS}), {"domain": range(4), "column": []}),
+    "a set of columns": (pd.DataFrame({"y": NUMBERS}), {"domain": range(4), "column": {"y"}}),
+    "a list in a list": (pd.DataFrame({"y": NUMBERS}), {"domain": range(4), "column": [["y"]]}),
     "the same column twice": (pd.DataFrame({"y": NUMBERS}), {"domain": range(4), "column": ["y", "y"]}),
     "flag as text": (NUMBERS, {"domain": range(4), "clip": "no"}),
     "flag as number": (NUMBERS, {"domain": range(4), "clip": 1}),

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
-import json
 import os
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
-
-import numpy as np
 
 from optrand.accounting.entry import Entry as LedgerEntry
 from optrand.accounting.ledger import Ledger
 from optrand.accounting.request import Request
 from optrand.accounting.spent import Spent
-from optrand.mechanism.mechanism import Mechanism
-from optrand.model.losses import Loss
 from optrand.sampling.keyed import KEY_BYTES, checked_key, subkey
 
-__all__ = ["Account", "Entry", "LedgerAccount", "NoLedger", "Question", "configuration_of"]
+__all__ = ["Account", "Entry", "LedgerAccount", "NoLedger", "Question"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +29,7 @@ class Question:
     parts : mapping of str to Spent
         Of the prior and of the labels.
     configuration : str
-        See :func:`configuration_of`.
+        See :func:`~optrand.release.configuration.configuration_digest`.
     input_digest : str
         Keyed digest of ids, labels and missing ones, in hexadecimal.
     """
@@ -44,32 +38,6 @@ class Question:
     parts: Mapping[str, Spent]
     configuration: str
     input_digest: str = field(repr=False)
-
-
-def configuration_of(*stated: object) -> str:
-    """SHA-256 of all that decides what is drawn and is public: records, arrays, text and numbers.
-
-    Examples
-    --------
-    >>> configuration_of("weeks", np.arange(3.0)) == configuration_of("weeks", [0.0, 1.0, 2.0])
-    True
-    """
-    return hashlib.sha256(json.dumps(_stated(stated)).encode()).hexdigest()
-
-
-def _stated(value: object) -> object:
-    """Values that JSON has, in place of records and arrays."""
-    if isinstance(value, Mechanism):
-        return value.digest
-    if isinstance(value, Loss):
-        return value.name
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, list | tuple):
-        return [_stated(entry) for entry in value]
-    if is_dataclass(value) and not isinstance(value, type):
-        return [type(value).__name__, [[one.name, _stated(getattr(value, one.name))] for one in fields(value)]]
-    return value
 
 
 class Entry(Protocol):

@@ -19,7 +19,6 @@ from optrand.accounting.ledger import Ledger
 from optrand.accounting.request import checked_name
 from optrand.accounting.spent import Spent
 from optrand.base.arithmetic import float_above
-from optrand.base.validation import real
 from optrand.baselines.additive import Additive
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
@@ -33,9 +32,6 @@ from optrand.release.record import ReleaseRecord
 from optrand.sampling.entropy import EntropySource
 
 __all__ = ["FrameRecord", "Randomized", "randomize"]
-
-MAX_GAP = 1e-6
-"""Verified gap above which a release is refused unless told."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +104,7 @@ def randomize(
     budget: float | Spent | None = None,
     entropy: Literal["keyed", "system"] | None = None,
     source: EntropySource | bytes | None = None,
-    gap: float = MAX_GAP,
+    gap: float = 1e-6,
 ) -> Randomized:
     """Replace private labels by epsilon-label-DP ones, drawn by the best randomizer for a private prior.
 
@@ -191,6 +187,8 @@ def randomize(
     """
     several = isinstance(column, list)
     chosen = column if several else [column]
+    if not all(isinstance(name, Hashable) for name in chosen):
+        raise InvalidInput("a column is named by a text or a number, several by a list of such names")
     if not chosen or len({str(name) for name in chosen}) < len(chosen):
         raise InvalidInput(f"there are {len(chosen)} columns named, expected at least one and no name twice")
     by_column = {"epsilon": epsilon, "domain": domain, "classes": classes, "public_prior": public_prior}
@@ -201,6 +199,7 @@ def randomize(
         "loss": loss,
         "randomizer": randomizer,
         "clip": clip,
+        "gap": gap,
     }
     asked = [
         Asked(**shared, **{option: _of(value, name, several=several) for option, value in by_column.items()})
@@ -209,7 +208,7 @@ def randomize(
     noise = Noise.of(entropy, source, keyed=_charges(dataset, ledger))
     with _opened(dataset, ledger, noise, again=flag(spend_again, "spend_again"), budget=budget) as account:
         private = Columns.read(labels, dict(zip(chosen, asked, strict=True)), nulls=nulls, ids=ids, account=account)
-        table, records = private.released(account, noise, gap=real(gap, "gap"))
+        table, records = private.released(account, noise)
     return Randomized(table, FrameRecord(records) if several else records[column])
 
 
@@ -220,6 +219,8 @@ def _of(value: Any, column: Hashable, *, several: bool) -> Any:
 
 def _charges(dataset: str | None, ledger: object) -> bool:
     """Whether a ledger is to be charged."""
+    if ledger is not None and not isinstance(ledger, Ledger | str | os.PathLike):
+        raise InvalidInput(f"the ledger is of type {type(ledger).__name__}, expected a Ledger, a path or None")
     if dataset is None and ledger not in (None, "default"):
         raise InvalidInput("a ledger charges named datasets: name the one that the labels belong to, dataset=...")
     return dataset is not None and ledger is not None

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import Floats
+from optrand.base.validation import Floats, real
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import prior as checked_prior
@@ -52,11 +52,13 @@ class Asked:
     loss: Loss | Tabulated | None = None
     randomizer: str | Mechanism | Additive | None = None
     clip: bool = False
+    gap: float = 1e-6
 
     def __post_init__(self) -> None:
         """Check what goes together."""
         checked_epsilon(self.epsilon)
         flag(self.clip, "clip")
+        real(self.gap, "gap")
         if (self.domain is None) == (self.classes is None):
             raise InvalidInput(
                 "the labels that may occur are public and never found in the labels: declare either numbers, such as "
@@ -101,6 +103,7 @@ class Asked:
             outputs=Grid(labels) if classes else _outputs(self.outputs),
             bias_penalty=0.0 if classes else self.bias_penalty,
             loss=self.loss or (losses.zero_one if classes else losses.squared),
+            max_gap=self.gap,
             clip=self.clip,
         )
 

@@ -16,15 +16,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from optrand.accounting.spent import Spent
-from optrand.base.numerals import shown_above
-from optrand.errors import InvalidInput, NotCertified, SpentNote
-from optrand.release.accounts import Account, Entry, LedgerAccount, Question, configuration_of
+from optrand.errors import InvalidInput, SpentNote
+from optrand.release.accounts import Account, Entry, LedgerAccount, Question
 from optrand.release.asked import Asked
 from optrand.release.batch import BatchRandomizer, Nulls, Records
 from optrand.release.circumstances import Circumstances
+from optrand.release.configuration import configuration_digest
 from optrand.release.frames import has_columns, opened
 from optrand.release.ids import Ids, RowDigest, UniqueIds, column_ids, row_ids
-from optrand.release.job import BaselineJob, Plan
+from optrand.release.job import Plan
 from optrand.release.paid_prior import PaidPrior
 from optrand.release.randomizer_file import randomizer_digest
 from optrand.release.record import ReleaseRecord
@@ -132,17 +132,22 @@ class PrivateColumn:
         digest = RowDigest(key)
         digest.add(self.records.ids, self.records.places)
         split = job.split(int(self.counts.sum()))
-        exact = not isinstance(job, BaselineJob) or job.exact
         parts = {"prior": Spent(Fraction(split.prior))} if split.prior else {}
         return Question(
             column=self.name,
-            parts={**parts, "labels": Spent(Fraction(split.labels), exact=exact)},
-            configuration=configuration_of("memory", self.name, job, self.asked.names, self.randomizer.nulls),
+            parts={**parts, "labels": Spent(Fraction(split.labels), exact=job.exact)},
+            configuration=configuration_digest(
+                kind="memory",
+                column=self.name,
+                job=job,
+                classes=self.asked.names,
+                nulls=self.randomizer.nulls,
+            ),
             input_digest=digest.hexdigest(),
         )
 
-    def planned(self, entry: Entry, noise: Noise, *, gap: float) -> Plan:
-        """Prior and randomizer; what cannot be estimated is said, and a gap that is too large refused."""
+    def planned(self, entry: Entry, noise: Noise) -> Plan:
+        """Prior and randomizer; what cannot be estimated is said."""
         bought: list[PaidPrior] = []
 
         def keep(prior: PaidPrior) -> None:
@@ -151,11 +156,6 @@ class PrivateColumn:
 
         try:
             plan = self.asked.job.plan(self.counts, source=noise.of_prior(entry), keep=keep, warn=_warn)
-            if gap < plan.summary.gap and not isinstance(self.asked.job, BaselineJob):
-                raise NotCertified(
-                    f"the verified gap to the optimum is {shown_above(plan.summary.gap, 3)}, expected at most {gap:g}: "
-                    "ask for a less extreme problem, or allow it (gap=...)"
-                )
             entry.keep_mechanism(randomizer_digest(plan.randomizer, plan.labels))
         except BaseException as error:
             if bought:
@@ -224,14 +224,14 @@ class Columns:
         named = str(ids) if framed and isinstance(ids, str | int) else None
         return cls(given=given, columns=columns, kept=kept, id_column=named)
 
-    def released(self, account: Account, noise: Noise, *, gap: float) -> tuple[Any, dict[Hashable, ReleaseRecord]]:
+    def released(self, account: Account, noise: Noise) -> tuple[Any, dict[Hashable, ReleaseRecord]]:
         """Charge all columns, then draw them: the object with noisy labels, and the record of each."""
         with ExitStack() as stack:
             entries: dict[Hashable, Entry] = {}
             try:
                 for name in self._in_order(account):
                     entries[name] = stack.enter_context(account.begin(self.columns[name].question(account.digest_key)))
-                plans = {name: column.planned(entries[name], noise, gap=gap) for name, column in self.columns.items()}
+                plans = {name: column.planned(entries[name], noise) for name, column in self.columns.items()}
                 drawn = {name: column.drawn(plans[name], entries[name], noise) for name, column in self.columns.items()}
                 table, records = self._replaced(drawn), self._records(plans, entries, account, noise)
                 for entry in entries.values():
