@@ -46,6 +46,7 @@ NAMED: dict[str, Any] = {
     "pandas": pd.Series(NAMES),
     "pandas category": pd.Series(NAMES, dtype="category"),
     "polars": pl.Series("a", NAMES),
+    "polars enum": pl.Series("a", NAMES, dtype=pl.Enum(["no", "maybe", "yes"])),
     "polars category": pl.Series("a", NAMES, dtype=pl.Categorical),
     "arrow": pa.array(NAMES),
     "arrow dictionary": pa.array(NAMES).dictionary_encode(),
@@ -225,6 +226,11 @@ def test_missing_labels():
     passed, record = randomized(given, domain=range(4), nulls="pass")
     assert np.ma.getmaskarray(passed).tolist() == np.ma.getmaskarray(given).tolist()
     assert record.rows == 6
+    for dtype, cells, classes in (("boolean", [True, None, False], [True, False]), ("Int64", [1, None, 2], [1, 2])):
+        series = pd.Series(cells, dtype=dtype)
+        assert randomized(series, classes=classes, nulls="pass").table.dtype == series.dtype
+    category = pd.Series([1, None, 2], dtype="category")
+    assert len(randomized(category, domain=[1, 2], nulls="drop").table) == 2
     names = ["no", None, "yes", "no", None, "no"]
     noisy, record = randomized(names, classes=["yes", "no", None], nulls="class")
     assert (len(noisy), record.rows) == (6, 6)
@@ -418,6 +424,7 @@ REFUSED: dict[str, tuple[Any, dict[str, Any]]] = {
     "repeated classes": (NAMES, {"classes": [*CLASSES, "no"]}),
     "no classes": (NAMES, {"classes": []}),
     "float classes": ([1.5], {"classes": [1.5]}),
+    "class that an Enum lacks": (pl.Series(["no"], dtype=pl.Enum(["no", "maybe"])), {"classes": CLASSES}),
     "undecodable class": (NAMES, {"classes": [*CLASSES, "\ud800"]}),
     "prior of another length": (NUMBERS, {"domain": range(4), "public_prior": [0.5, 0.5]}),
     "ragged prior": (NUMBERS, {"domain": range(4), "public_prior": [[0.5], [0.25, 0.25]]}),

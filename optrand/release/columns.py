@@ -19,7 +19,7 @@ from optrand.accounting.spent import Spent
 from optrand.errors import InvalidInput, SpentNote
 from optrand.release.accounts import Account, Entry, LedgerAccount, Question
 from optrand.release.asked import Asked
-from optrand.release.batch import BatchRandomizer, Nulls, Records
+from optrand.release.batch import BatchRandomizer, DeclaredClasses, Nulls, Records
 from optrand.release.circumstances import Circumstances
 from optrand.release.configuration import configuration_digest
 from optrand.release.frames import has_columns, opened
@@ -206,7 +206,12 @@ class Columns:
         framed = has_columns(given)
         if framed and ids is not None and isinstance(ids, Hashable) and ids in asked:
             raise InvalidInput("the column of ids is one of labels, expected another one")
-        arrays = {name: opened(given, name if framed else None).labels for name in asked}
+        arrays = {}
+        for name, wanted in asked.items():
+            column = opened(given, name if framed else None)
+            if isinstance(wanted.declared, DeclaredClasses):
+                column.check_holds(pa.array(wanted.declared.names, pa.string()))
+            arrays[name] = column.labels
         if not framed and len(arrays) > 1:
             raise InvalidInput(f"labels are of type {type(given).__name__}, which has no columns: give a frame")
         rows = len(next(iter(arrays.values())))

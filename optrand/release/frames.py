@@ -58,6 +58,9 @@ class Opened(ABC):
         """The private labels as an Arrow array."""
         return self.arrow(self.column)
 
+    def check_holds(self, classes: Any) -> None:  # noqa: B027
+        """Refuse classes, an Arrow array, that the column's own type does not know, :class:`InvalidInput`."""
+
     @abstractmethod
     def replaced(self, labels: Any, kept: Kept | None = None) -> Any:
         """A new object of the kind that was given, with other labels.
@@ -290,6 +293,9 @@ class _PolarsColumn(Opened):
             raise InvalidInput(f"a Series has no column named {column!r}: give a DataFrame")
         return _from_polars(self.given)
 
+    def check_holds(self, classes: Any) -> None:
+        _check_known(classes, self.given)
+
     def replaced(self, labels: Any, kept: Kept | None = None) -> Any:  # noqa: ARG002
         return _to_polars(labels, self.given)
 
@@ -301,6 +307,9 @@ class _PolarsFrame(Opened):
 
     def arrow(self, column: Any) -> Any:
         return _from_polars(self.given.to_series(_single(self.given.columns, column)))
+
+    def check_holds(self, classes: Any) -> None:
+        _check_known(classes, self.given.to_series(_single(self.given.columns, self.column)))
 
     def replaced(self, labels: Any, kept: Kept | None = None) -> Any:
         place = _single(self.given.columns, self.column)
@@ -318,3 +327,12 @@ def _to_polars(labels: Any, like: Any) -> Any:
     """A Series with the name of another, and its type where labels are no floats."""
     noisy = type(like)(like.name, labels)
     return noisy if pa.types.is_floating(labels.type) else noisy.cast(like.dtype)
+
+
+def _check_known(classes: Any, like: Any) -> None:
+    """Refuse classes that an Enum of polars does not list."""
+    known = getattr(like.dtype, "categories", None)
+    if known is not None and type(like.dtype).__name__ == "Enum":
+        unknown = set(classes.drop_null().to_pylist()) - set(known.to_list())
+        if unknown:
+            raise InvalidInput(f"{len(unknown)} declared classes are not in the column's Enum: cast it to text first")
