@@ -216,6 +216,18 @@ def test_estimates_from_the_record(tmp_path):
     assert load_release(tmp_path / "weeks.release.json") == record
 
 
+@pytest.mark.parametrize("classes", [["yes", "no", "maybe"], [7, 5, 9]], ids=str)
+def test_a_histogram_of_classes_by_their_names(classes):
+    labels = pd.Series(np.repeat(classes, [6_000, 3_000, 1_000]))
+    noisy, record = optrand.randomize(labels, 2.0, classes=classes, randomizer="rr", source=SeededEntropy(5))
+    found = optrand.estimate.histogram(noisy, record)
+    assert (np.abs(found.shares * 10_000 - [6_000, 3_000, 1_000]) <= 6 * np.array(record.estimates.counts)).all()
+    share = optrand.estimate.average(noisy, record, [0.0, 1.0, 0.0])
+    assert share.value == pytest.approx(found.shares[1], abs=1e-9)
+    with pytest.raises(InvalidInput, match="1 of 2 released values"):
+        optrand.estimate.histogram([classes[0], "other"], record)
+
+
 def test_missing_labels():
     given = np.ma.array(NUMBERS, mask=[0, 1, 0, 0, 0, 0, 1, 0])
     with pytest.raises(InvalidInput, match="missing"):
