@@ -1,4 +1,4 @@
-"""A release under a ledger: charged first, resumed wherever it was killed, with the same bytes, and never drawn twice."""
+"""A release under a ledger: charged first, resumed wherever it was killed, with equal bytes, and never drawn twice."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ from optrand.release.circumstances import Circumstances, RandomizerFile, TableFi
 from optrand.release.estimates import Estimates
 from optrand.release.job import Plan
 from optrand.release.randomizer_file import holds_noise, load_randomizer
+from optrand.release.streams.source import digest_of
 from optrand.sampling.priors import BudgetSplit
 
 __all__ = ["RECORD", "ReleaseRecord", "load_release", "sha256_of"]
@@ -206,7 +207,7 @@ class ReleaseRecord(Released):
         return np.array([places[name] for name in names], dtype=np.float64).reshape(np.shape(released))
 
     def verify_table(self, path: str | os.PathLike[str]) -> None:
-        """Refuse a table that is not the released one, byte by byte.
+        """Refuse a table, a file or a folder, that is not the released one, byte by byte.
 
         Raises
         ------
@@ -215,7 +216,7 @@ class ReleaseRecord(Released):
         """
         if self.table is None:
             raise InvalidInput("the record is of a release that was no file: it knows no table to compare with")
-        if sha256_of(path) != self.table.sha256:
+        if digest_of(path) != self.table.sha256:
             raise InvalidFile(f"{path} is not the table of this release: its SHA-256 is another one")
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
