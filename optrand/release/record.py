@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optrand.base import strict_json
 from optrand.base.files import write_atomically
@@ -192,6 +193,26 @@ class ReleaseRecord(Released):
         if not isinstance(found, Mechanism):
             raise InvalidInput("the labels were drawn by additive noise: there is no table to estimate with")
         return found
+
+    def numbers(self, released: ArrayLike) -> ArrayLike:
+        """Released classes by the places of their names; numbers as they are.
+
+        Raises
+        ------
+        InvalidInput
+            A name that is no class.
+        """
+        classes = self.circumstances.classes
+        if classes is None:
+            return released
+        places = {name: place for place, name in enumerate(classes)}
+        names = ["" if name is None else name for name in np.asarray(released, dtype=object).ravel().tolist()]
+        strangers = sum(name not in places for name in names)
+        if strangers:
+            raise InvalidInput(
+                f"{strangers} of {len(names)} released values are no classes of the record: pass what was released"
+            )
+        return np.array([places[name] for name in names], dtype=np.float64).reshape(np.shape(released))
 
     def verify_table(self, path: str | os.PathLike[str]) -> None:
         """Refuse a table, a file or a folder, that is not the released one, byte by byte.
