@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
-import json
 import os
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from types import TracebackType
 from typing import ClassVar, Protocol, Self
-
-import numpy as np
 
 from optrand.accounting.entry import Entry as LedgerEntry
 from optrand.accounting.ledger import Ledger
 from optrand.accounting.request import Request
 from optrand.accounting.spent import Spent
-from optrand.mechanism.mechanism import Mechanism
+from optrand.release.configuration import configuration_digest
 from optrand.release.job import BaselineJob, LabelJob
 from optrand.release.table_job import TableJob
 from optrand.sampling.keyed import KEY_BYTES, checked_key, subkey
@@ -58,25 +54,8 @@ class Question:
     @property
     def configuration(self) -> str:
         """SHA-256 of all that decides what is drawn and is public."""
-        options = {field.name: getattr(self.task.options, field.name) for field in fields(self.task.options)}
-        stated = ["spark", self.task.column, _stated(self.task.job), _stated(options)]
-        return hashlib.sha256(json.dumps(stated, ensure_ascii=True).encode()).hexdigest()
-
-
-def _stated(value: object) -> object:
-    """Values that JSON has, in place of records and arrays."""
-    if isinstance(value, Mechanism):
-        return value.digest
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, dict):
-        return {str(name): _stated(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_stated(entry) for entry in value]
-    if is_dataclass(value) and not isinstance(value, type):
-        named = {field.name: _stated(getattr(value, field.name)) for field in fields(value)}
-        return [type(value).__name__, named]
-    return value if isinstance(value, bool | int | float | str | None) else repr(value)
+        task = self.task
+        return configuration_digest(engine="spark", column=task.column, job=task.job, options=task.options)
 
 
 class Entry(Protocol):
