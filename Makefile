@@ -8,7 +8,8 @@ STAMP := $(VENV)/.installed
 .PHONY: help setup demo test lint format types docs notebooks bench-smoke spark system-deps clean
 
 help:
-	@echo "make demo         release the bundled table of weeks worked, with its proof, into demo/"
+	@echo "make demo         release the bundled table of weeks worked, with its proof, into demo/: once, for the ledger"
+	@echo "                  refuses to spend on the same labels again; make demo AGAIN=--spend-again does, and says so"
 	@echo "make test         format, lint, types, the documentation and all tests"
 	@echo "make setup        what all of these need, in $(VENV)/"
 	@echo "make lint         look at format and lint only; make format mends them"
@@ -27,7 +28,7 @@ setup: $(STAMP)
 
 demo: $(STAMP)
 	mkdir -p demo
-	$(RUN)optrand randomize optrand/data/weeks_worked.csv.gz demo/weeks.csv --label weeks --labels 0:52 --epsilon 1 --force
+	$(RUN)optrand randomize optrand/data/weeks_worked.csv.gz demo/weeks.csv --label weeks --labels 0:52 --epsilon 1 --dataset demo --force $(AGAIN)
 	$(RUN)optrand verify demo/weeks.csv.release.json --table demo/weeks.csv --gap 1e-12
 	$(RUN)optrand plot demo/weeks.csv.release.json -o demo/weeks.png --force
 

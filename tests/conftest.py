@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
@@ -12,6 +14,18 @@ from optrand import Dual, Grid, Interval, classification, losses, regression, un
 
 settings.register_profile("optrand", derandomize=True, deadline=None)
 settings.load_profile("optrand")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_folder(tmp_path_factory):
+    """Folder of ledgers, in place of that of the person who runs the tests."""
+    before = os.environ.get("XDG_STATE_HOME")
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+    yield
+    os.environ.pop("XDG_STATE_HOME")
+    if before is not None:
+        os.environ["XDG_STATE_HOME"] = before
+
 
 EPSILONS = (1e-6, 1e-3, 0.1, 0.5, 1.0, 2.5, 8.0, 17.0, 40.0, 700.0)
 

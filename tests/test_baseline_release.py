@@ -62,7 +62,7 @@ def here(tmp_path, monkeypatch):
 
 def randomized(name, *more, source="in.csv", labels="0:2", epsilon="1"):
     arguments = ["randomize", source, "out.csv", "--label", "y", "--labels", labels, "--epsilon", epsilon]
-    return CliRunner().invoke(app, [*arguments, "--randomizer", name, *more])
+    return CliRunner().invoke(app, [*arguments, "--no-ledger", "--randomizer", name, *more])
 
 
 def facts(result):

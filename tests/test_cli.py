@@ -79,7 +79,8 @@ def saved(here):
 
 
 def randomized(*more, source="in.csv", target="out.csv", labels="0:2", epsilon="1", column="y"):
-    return run("randomize", source, target, "--label", column, "--labels", labels, "--epsilon", epsilon, *more)
+    declared = ["--label", column, "--labels", labels, "--epsilon", epsilon, "--no-ledger"]
+    return run("randomize", source, target, *declared, *more)
 
 
 def solved(*more, epsilon="1", output="m.json"):
@@ -869,13 +870,16 @@ def test_a_full_disk_ends_with_one(here, monkeypatch):
 # The command itself
 
 
+SHORT = ["--label", "y", "--labels", "0:2", "--epsilon", "1"]
+
+
 def module(*arguments, **options):
     command = [sys.executable, "-m", "optrand", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
 def test_the_module_runs_and_reports_without_a_traceback(here):
-    result = module("randomize", "in.csv", "in.csv", "--label", "y", "--labels", "0:2", "--epsilon", "1", cwd=here)
+    result = module("randomize", "in.csv", "in.csv", *SHORT, "--dataset", "d", cwd=here)
     assert result.returncode == WRONG_INPUT
     assert result.stderr == "error: in.csv is the input itself: choose another name for the output\n"
     assert result.stdout == ""
@@ -889,7 +893,7 @@ def test_a_disk_that_is_really_full_leaves_nothing_but_the_prior(here):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
-    arguments = ["in.csv", "out.csv", "--label", "y", "--labels", "0:2", "--epsilon", "1"]
+    arguments = ["in.csv", "out.csv", *SHORT, "--no-ledger"]
     result = module("randomize", *arguments, cwd=here, preexec_fn=limit)
     assert result.returncode == FAILED
     assert result.stderr.startswith("error: File too large; the prior was drawn before this and has spent 0.024")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.errors import InvalidInput
 
-__all__ = ["Floats", "classes", "epsilon", "frozen", "integer", "labels", "prior", "real", "values"]
+__all__ = ["Floats", "classes", "epsilon", "frozen", "integer", "labels", "prior", "real", "rectangular", "values"]
 
 Floats = NDArray[np.float64]
 
@@ -73,9 +74,17 @@ def epsilon(value: object, name: str = "epsilon") -> float:
     return number
 
 
+def rectangular(given: ArrayLike | Sequence[object], name: str) -> NDArray[Any]:
+    """Return an array; ragged lists are refused."""
+    try:
+        return np.asarray(given)
+    except (ValueError, TypeError, OverflowError):
+        raise InvalidInput(f"{name} is no array: expected numbers in rows of one length") from None
+
+
 def values(given: ArrayLike | Sequence[object], name: str) -> Floats:
     """Return a non-empty, one-dimensional array of finite floats, ``-0.0`` turned into ``0.0``."""
-    array = np.asarray(given)
+    array = rectangular(given, name)
     if array.ndim != 1:
         raise InvalidInput(f"{name} has {array.ndim} dimensions, expected one")
     if array.size == 0:

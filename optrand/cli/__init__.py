@@ -1,4 +1,4 @@
-"""The command line: solve, verify, randomize, estimate, sweep, plot, gallery, report, theory, ledger.
+"""The command line: solve, verify, randomize, estimate, sweep, plot, gallery, report, theory, ledger, recover.
 
 What went wrong is one line on the standard error and an exit code; never a traceback, which could show a private label.
 """
@@ -15,6 +15,8 @@ from optrand.cli import commands, sweeping
 from optrand.cli.estimating import estimate
 from optrand.cli.gallery import gallery
 from optrand.cli.ledger import ledger
+from optrand.cli.randomizing import randomize
+from optrand.cli.recovering import recover
 from optrand.cli.report import report
 from optrand.cli.reporting import EXIT_CODES, FAILED, UNVERIFIED, WRONG_INPUT
 from optrand.cli.theory import theory
@@ -34,20 +36,23 @@ app = typer.Typer(
 _ABOUT_MECHANISMS = (
     commands.solve,
     verify,
-    commands.randomize,
+    randomize,
     estimate,
     sweeping.sweep,
     commands.plot,
     gallery,
     report,
 )
-for _command in (*_ABOUT_MECHANISMS, theory, ledger):
+for _command in (*_ABOUT_MECHANISMS, theory, ledger, recover):
     app.command(epilog=EXIT_CODES)(_command)
 
 
 def main() -> None:
     """Run the command line; a request to terminate ends it in good order, temporary files removed."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(FAILED))
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda *_: sys.exit(FAILED))
     app()
 
 

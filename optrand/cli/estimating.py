@@ -7,10 +7,11 @@ from typing import Annotated
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from optrand.base.numerals import shown_above
 from optrand.cli.questions import holds_record
-from optrand.cli.reporting import progress, reported, show, tell_total
+from optrand.cli.reporting import also, lines, progress, reported, show, tell_total
 from optrand.errors import InvalidInput
 
 __all__ = ["estimate"]
@@ -42,10 +43,13 @@ def estimate(
     mechanism = record.mechanism
     with progress() as announce:
         announce("reading the table")
-        released = read_labels(table, column)
+        classes = record.circumstances.classes
+        released = read_labels(table, column) if classes is None else _places(table, column, classes)
         announce("estimating")
         facts: dict[str, object] = {"rows": record.rows}
         try:
+            if classes is not None:
+                raise InvalidInput("classes are no numbers")
             found = mean(released, mechanism)
             facts["mean"] = f"{found.value:.6g} ± {shown_above(found.noise_error, 3)}"
         except InvalidInput as error:
@@ -64,6 +68,19 @@ def estimate(
     tell_total(record)
     show(facts)
     if counts:
-        typer.echo("label,share,standard error")
-        for name, share, deviation in counts:
-            typer.echo(f"{name},{share:.6g},{shown_above(float(deviation), 3)}")
+        also(histogram=[{"label": name, "share": share, "error": float(error)} for name, share, error in counts])
+        lines("label,share,standard error", *[f"{n},{s:.6g},{shown_above(float(e), 3)}" for n, s, e in counts])
+
+
+def _places(path: Path, column: str, classes: tuple[str | int | bool, ...]) -> NDArray[np.float64]:
+    """Places of released classes among the declared ones; a missing label is the class without a name."""
+    from optrand.release.batch import DeclaredClasses
+    from optrand.release.table import column_named, open_table
+
+    table, declared = open_table(path), DeclaredClasses(tuple(str(name) or None for name in classes))
+    name = column_named(table, column)
+    parts = [declared.places(batch.column(0), column=column, text=table.text) for _, batch in table.batches([name])]
+    places = np.concatenate(parts).astype(np.float64)
+    if (places < 0).any():
+        raise InvalidInput(f"{path} has labels that are missing or of no declared class")
+    return places

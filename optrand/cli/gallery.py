@@ -9,7 +9,7 @@ import typer
 
 from optrand.cli.options import LABEL_FORMS, BiasPenalty, Force, Outputs
 from optrand.cli.questions import answered, read_problem, read_released
-from optrand.cli.reporting import progress, reported, show, tell_total
+from optrand.cli.reporting import progress, reported, say, show, tell_total
 from optrand.errors import InvalidInput
 
 __all__ = ["gallery"]
@@ -65,5 +65,5 @@ def gallery(
         with progress() as announce:
             made = drawn(answered(problem, announce)[0], output, overwrite=force, announce=announce)
     for name, reason in made.left_out:
-        typer.echo(f"note: no picture of the {name}: {reason}")
+        say(f"note: no picture of the {name}: {reason}")
     show({"pictures": len(made.pictures), "folder": output})

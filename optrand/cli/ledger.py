@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optrand.cli.reporting import reported
+from optrand.cli.reporting import also, lines, reported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +25,6 @@ def ledger(
         typer.Option("--ledger", metavar="FILE", help="By default $XDG_STATE_HOME/optrand/ledger.sqlite."),
     ] = None,
     dataset: Annotated[str | None, typer.Option("--dataset", metavar="NAME", help="Only releases of one.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document, amounts exact.")] = False,
 ) -> None:
     """List every release that was charged, with what it cost, and the totals of each dataset and column.
 
@@ -41,19 +39,17 @@ def ledger(
     if chosen.exists() or chosen.is_symlink():
         with Ledger.open(chosen) as opened:
             charges = [charge for charge in opened.entries() if name in (None, charge.dataset)]
-    if as_json:
-        typer.echo(json.dumps(_document(charges, chosen), indent=1))
-        return
+    also(**_document(charges, chosen))
     if not charges:
-        typer.echo(f"nothing was spent{'' if name is None else f' on dataset {name!r}'}, says {chosen}")
+        lines(f"nothing was spent{'' if name is None else f' on dataset {name!r}'}, says {chosen}")
         return
     for charge in charges:
         parts = ", ".join(f"{part} {spent}" for part, spent in charge.parts.items())
         note = "" if charge.private else ", NOT private: its key was given"
-        typer.echo(f"{charge.begun}  {charge.dataset}, column {charge.column!r}: {charge.total} ({parts}); ", nl=False)
-        typer.echo(f"{charge.state}{note}; to {charge.output}; release {charge.release}")
+        told = f"{charge.begun}  {charge.dataset}, column {charge.column!r}: {charge.total} ({parts}); "
+        lines(f"{told}{charge.state}{note}; to {charge.output}; release {charge.release}")
     for (table, column), total in _totals(charges).items():
-        typer.echo(f"total of {table}, {f'column {column!r}' if column is not None else 'all columns'}: {total}")
+        lines(f"total of {table}, {f'column {column!r}' if column is not None else 'all columns'}: {total}")
 
 
 def _totals(charges: Sequence[Charge]) -> dict[tuple[str, str | None], Spent]:

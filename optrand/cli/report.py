@@ -10,7 +10,7 @@ import typer
 
 from optrand.cli.options import Force, Saved
 from optrand.cli.questions import read_released
-from optrand.cli.reporting import progress, reported, tell_total, told_gap
+from optrand.cli.reporting import progress, reported, say, tell_total, told_gap
 
 __all__ = ["report"]
 
@@ -42,6 +42,6 @@ def report(
         page = report_page(loaded, proof, name=mechanism.name, parts=None if record is None else record.parts)
     write_atomically(output, page.encode(), overwrite=force)
     tell_total(record)
-    typer.echo(f"page  {output}")
+    say(f"page  {output}")
     proof.require(gap=math.inf)
-    typer.echo(f"verified, gap {told_gap(proof.gap)}")
+    say(f"verified, gap {told_gap(proof.gap)}")

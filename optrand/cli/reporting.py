@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import json
 import math
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from optrand.base.numerals import shown_above
-from optrand.errors import AlreadySpent, InvalidFile, InvalidInput, NotCertified, OptrandError, OverBudget, SpentNote
+from optrand.errors import (
+    AlreadySpent,
+    Interrupted,
+    InvalidFile,
+    InvalidInput,
+    NotCertified,
+    OptrandError,
+    OverBudget,
+    SpentNote,
+)
 
 if TYPE_CHECKING:
     from optrand.release.declared import PublicPrior
@@ -26,11 +39,17 @@ if TYPE_CHECKING:
 __all__ = [
     "EXIT_CODES",
     "FAILED",
+    "RELEASED",
     "SPENT",
     "UNVERIFIED",
     "WRONG_INPUT",
+    "Announce",
+    "also",
+    "lines",
     "progress",
+    "released",
     "reported",
+    "say",
     "show",
     "tell_diagnosis",
     "tell_prior",
@@ -39,7 +58,7 @@ __all__ = [
     "told_gap",
 ]
 
-FAILED, WRONG_INPUT, UNVERIFIED, SPENT = 1, 2, 3, 5
+FAILED, WRONG_INPUT, UNVERIFIED, RELEASED, SPENT = 1, 2, 3, 4, 5
 
 EXIT_CODES = """\b
 Exit codes:
@@ -47,6 +66,7 @@ Exit codes:
   1  an error of the run, such as a full disk
   2  wrong usage or input; nothing was written
   3  verification failed: not private, not unbiased, or no proof good enough
+  4  released, completely; but then a signal came or the output could not be written
   5  the ledger refuses: already released, or over the budget; nothing was drawn"""
 
 CODES = {(InvalidFile, NotCertified): UNVERIFIED, (InvalidInput,): WRONG_INPUT, (AlreadySpent, OverBudget): SPENT}
@@ -54,34 +74,86 @@ CODES = {(InvalidFile, NotCertified): UNVERIFIED, (InvalidInput,): WRONG_INPUT, 
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on the standard output, in place of lines.")]
+
+_answer: ContextVar[dict[str, Any] | None] = ContextVar("answer", default=None)
+"""What is printed as JSON at the end of a command; None where lines are printed."""
+
+_released: ContextVar[list[str]] = ContextVar("released")
+"""Names of tables that a command has released."""
+
 
 def reported(command: Command) -> Command:
-    """Turn what a command raises into one line on the standard error and an exit code."""
+    """Turn what a command raises into one line on the standard error and an exit code, and give it ``--json``."""
 
     @functools.wraps(command)
-    def wrapper(*args: Any, **options: Any) -> None:
+    def wrapper(*args: Any, as_json: bool, **options: Any) -> None:
+        _answer.set({} if as_json else None)
+        _released.set([])
         try:
-            command(*args, **options)
-        except (typer.Exit, typer.Abort):
-            raise
-        except BrokenPipeError:
+            _run(functools.partial(command, *args, **options))
+        except (BrokenPipeError, OSError) as error:
+            code = RELEASED if _released.get() else FAILED
+            if not isinstance(error, BrokenPipeError):
+                typer.echo(f"error: {_after(_judged(error)[0])}", err=True)
             # The reader, such as `head`, has closed the pipe: the rest of the buffer is dropped.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(FAILED) from None
-        except Exception as error:
-            message, code = _judged(error)
-            typer.echo(f"error: {' '.join('; '.join((message, *_spent(error))).split())}", err=True)
             raise typer.Exit(code) from None
-        except BaseException as error:
-            for note in _spent(error):
-                typer.echo(f"note: {note}", err=True)
-            raise
 
+    signature = inspect.signature(command, eval_str=True)
+    flag = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)
+    wrapper.__signature__ = signature.replace(parameters=[*signature.parameters.values(), flag])  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {**command.__annotations__, "as_json": AsJson}
     return wrapper  # type: ignore[return-value]
+
+
+def _run(command: Callable[[], None]) -> None:
+    """Run a command; errors of the standard output pass."""
+    try:
+        command()
+    except typer.Exit as ended:
+        _finish(ended.exit_code)
+        raise
+    except (typer.Abort, BrokenPipeError):
+        raise
+    except Exception as error:
+        message, code = _judged(error)
+        message = " ".join("; ".join((message, *_spent(error))).split())
+        if _released.get():
+            message, code = _after(message), RELEASED
+        typer.echo(f"error: {message}", err=True)
+        _finish(code, message)
+        raise typer.Exit(code) from None
+    except BaseException as error:
+        for note in _spent(error):
+            typer.echo(f"note: {note}", err=True)
+        raise
+    _finish(0)
+
+
+def _after(message: str) -> str:
+    """Message of an error after a release."""
+    tables = ", ".join(_released.get())
+    return f"{message}; {tables} had been released completely by then" if tables else message
+
+
+def _finish(code: int, error: str | None = None) -> None:
+    """Print the answer, where it is JSON."""
+    answer = _answer.get()
+    if answer is not None:
+        document = {**answer, "exit": code, **({} if error is None else {"error": error})}
+        typer.echo(json.dumps(document, allow_nan=False))
+
+
+def released(target: Path) -> None:
+    """Note that a table is released: whatever happens from now on, the exit code says so."""
+    _released.get().append(str(target))
 
 
 def _judged(error: Exception) -> tuple[str, int]:
     """Message of an error, and the exit code."""
+    if isinstance(error, Interrupted):
+        return str(error), RELEASED if error.released else FAILED
     if isinstance(error, OptrandError):
         return str(error), next((code for kinds, code in CODES.items() if isinstance(error, kinds)), FAILED)
     if isinstance(error, MemoryError):
@@ -105,34 +177,115 @@ def _origin(error: Exception) -> str:
     return "?" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
 
 
+EVERY = 10.0
+"""Seconds between lines of progress, where nobody is looking at a terminal."""
+
+
+class Announce:
+    """Progress of a command, told stage by stage and in rows.
+
+    Parameters
+    ----------
+    update : callable
+        Given a stage, or a stage with rows and their rate.
+    """
+
+    def __init__(self, update: Callable[[str], object]) -> None:
+        self._update, self._stage, self._begun = update, "starting", time.monotonic()
+
+    def __call__(self, stage: str) -> None:
+        """Tell what comes next."""
+        self._stage, self._begun = stage, time.monotonic()
+        self._update(stage)
+
+    def rows(self, done: int) -> None:
+        """Tell how many rows of this stage are done."""
+        rate = done / max(time.monotonic() - self._begun, 1e-3)
+        self._update(f"{self._stage}: {done:,} rows, {rate:,.0f} a second")
+
+
 @contextmanager
-def progress() -> Iterator[Callable[[str], None]]:
-    """Progress and elapsed time on the standard error, if a person is looking; gone when it is over."""
+def progress(*, quiet: bool = False) -> Iterator[Announce]:
+    """Progress and elapsed time on the standard error: gone when it is over on a terminal, else a line at times."""
     console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("starting", total=None)
-        yield lambda stage: bar.update(task, description=stage)
+    if quiet:
+        yield Announce(lambda _: None)
+    elif not console.is_terminal:
+        yield Announce(_Lines())
+    else:
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task("starting", total=None)
+            yield Announce(lambda stage: bar.update(task, description=stage))
+
+
+class _Lines:
+    """Lines on the standard error, one every :data:`EVERY` seconds at most; none of a short command."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, stage: str) -> None:
+        now = time.monotonic()
+        if now - self._last >= EVERY:
+            self._last = now
+            typer.echo(stage, err=True)
+
+
+def say(line: str) -> None:
+    """Print a line, or keep it among the notes of a JSON answer."""
+    answer = _answer.get()
+    if answer is None:
+        typer.echo(line)
+    else:
+        answer.setdefault("notes", []).append(line)
+
+
+def lines(*rows: str) -> None:
+    """Print a table, which a JSON answer has in other members."""
+    if _answer.get() is None:
+        for row in rows:
+            typer.echo(row)
 
 
 def show(facts: Mapping[str, object], *, err: bool = False) -> None:
     """Print facts, one a line, under one another; on the standard error if asked."""
+    if not err and _answer.get() is not None:
+        also(**{name.replace(" ", "_"): fact for name, fact in facts.items()})
+        return
     width = max(len(name) for name in facts)
     for name, fact in facts.items():
         typer.echo(f"{name:<{width}}  {fact}", err=err)
 
 
+def also(**members: object) -> None:
+    """Add members to a JSON answer, in place of those in words; nothing where lines are printed."""
+    answer = _answer.get()
+    if answer is not None:
+        answer.update({name: _plain(fact) for name, fact in members.items()})
+
+
+def _plain(fact: object) -> object:
+    """Fact as JSON has it; infinities are text."""
+    if isinstance(fact, Mapping):
+        return {str(name): _plain(one) for name, one in fact.items()}
+    if isinstance(fact, list | tuple):
+        return [_plain(one) for one in fact]
+    known = fact is None or isinstance(fact, str | int) or (isinstance(fact, float) and math.isfinite(fact))
+    return fact if known else str(fact)
+
+
 def tell_prior(path: Path, prior: PublicPrior) -> None:
     """Say that a prior is taken as public, and which labels it leaves out."""
-    typer.echo(f"note: {path} is taken as public; if it was computed from private labels, use `optrand randomize`")
+    say(f"note: {path} is taken as public; if it was computed from private labels, use `optrand randomize`")
     if prior.absent:
-        typer.echo(f"note: {prior.absent} label(s) are not in {path}: their prior is 0")
+        say(f"note: {prior.absent} label(s) are not in {path}: their prior is 0")
 
 
 def tell_total(record: ReleaseRecord | None) -> None:
     """Say what the release of a record has spent in all."""
     if record is not None:
-        typer.echo(f"total epsilon  {record.epsilon!r}: prior {record.parts.prior!r}, labels {record.parts.labels!r}")
+        say(f"total epsilon  {record.epsilon!r}: prior {record.parts.prior!r}, labels {record.parts.labels!r}")
 
 
 def tell_diagnosis(found: Diagnosis, declared: int) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from optrand.base.numerals import shown_above
 from optrand.cli.options import Force, Labels, Outputs, Prior, read_epsilon, read_penalty, read_several
-from optrand.cli.reporting import reported, tell_prior
+from optrand.cli.reporting import also, lines, reported, say, tell_prior
 from optrand.errors import NotCertified
 
 if TYPE_CHECKING:
@@ -73,14 +73,15 @@ def sweep(
 
 
 def _print(table: Sweep) -> None:
+    also(rows=list(table.records()))
     rows = [[name.replace("_", " ") for name in COLUMNS]]
     rows += [[_cell(name, getattr(row, name)) for name in COLUMNS] for row in table]
     widths = [max(len(cells[i]) for cells in rows) for i in range(len(COLUMNS))]
     for cells in rows:
-        typer.echo("  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)))
+        lines("  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)))
     for row in table:
         if row.reason:
-            typer.echo(f"note: epsilon {row.epsilon:g}, bias penalty {row.bias_penalty:g}: {row.reason}")
+            say(f"note: epsilon {row.epsilon:g}, bias penalty {row.bias_penalty:g}: {row.reason}")
 
 
 def _cell(name: str, fact: object) -> str:

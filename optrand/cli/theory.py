@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optrand.cli.options import Force
-from optrand.cli.reporting import FAILED, UNVERIFIED, progress, reported
+from optrand.cli.reporting import FAILED, UNVERIFIED, progress, reported, say
 from optrand.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def theory(
         raise InvalidInput(f"the budget is {budget!r}, expected quick or full")
     chosen = find(paper=paper, number=claim)
     if listed:
-        typer.echo("\n".join(f"{each.name}: {each.statement}" for each in chosen))
+        say("\n".join(f"{each.name}: {each.statement}" for each in chosen))
         return
     amount = Budget(budget.lower())
     kept = KEPT if keep is None and amount is Budget.FULL else keep
@@ -92,13 +92,13 @@ def theory(
             outcome = next(made)
             outcomes.append(outcome)
             if isinstance(outcome, Finding) and claim is None:
-                typer.echo(one_line(outcome))
+                say(one_line(outcome))
             elif isinstance(outcome, Finding):
-                typer.echo(details(each, outcome) + "\n")
+                say(details(each, outcome) + "\n")
             else:
-                typer.echo(f"{each.name:<42} not tried: {outcome.reason}")
+                say(f"{each.name:<42} not tried: {outcome.reason}")
     findings = [outcome for outcome in outcomes if isinstance(outcome, Finding)]
-    typer.echo(tally(findings))
+    say(tally(findings))
     # Of a run in which a check failed nothing is published: a page would leave out the claim.
     _judge(outcomes, asked_for_one=claim is not None)
     _publish(chosen, findings, page, pictures, overwrite=force)

@@ -11,7 +11,7 @@ import typer
 from optrand.base.numerals import shown_above, shown_below, shown_spent
 from optrand.cli.options import read_gap
 from optrand.cli.questions import holds_record, read_mechanism
-from optrand.cli.reporting import progress, reported, show, told_gap
+from optrand.cli.reporting import progress, reported, say, show, told_gap
 from optrand.errors import InvalidFile, InvalidInput
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def verify(
         _verify_noise(saved)
         return
     _verify_mechanism(saved, required)
-    typer.echo("verified")
+    say("verified")
 
 
 def _verify_mechanism(path: Path, required: float) -> None:
@@ -118,7 +118,7 @@ def _verify_noise(path: Path) -> None:
         else "holds for real numbers ONLY: the noise is drawn in floats, so that epsilon is not guaranteed",
     }
     show(facts)
-    typer.echo("verified" if noise.exact else "verified, for real numbers only")
+    say("verified" if noise.exact else "verified, for real numbers only")
 
 
 def proven(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import float_above
-from optrand.base.validation import Floats, frozen
+from optrand.base.validation import Floats, frozen, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import values as checked_values
@@ -268,7 +268,7 @@ class Job(ABC):
         """
         entropy = SystemEntropy() if source is None else source
         tell = announce or no_progress
-        given = np.asarray(values)
+        given = rectangular(values, "the labels")
         places = declared_places(checked_values(given.ravel(), "the labels"), self.labels, clip=self.clip)
         counts = np.bincount(places, minlength=self.labels.size)
         plan = self.plan(counts, source=entropy, announce=tell, keep=keep, warn=warn)
@@ -448,7 +448,8 @@ class LabelJob(Job):
             proof = self.proven(best, fit)
             if not fit.possible:
                 (warn or no_progress)(fit.words)
-            loss = certify(replace(mechanism.problem, bias_penalty=0.0), mechanism).upper
+            free = mechanism.problem.bias_penalty == 0
+            loss = proof.upper if free else certify(replace(mechanism.problem, bias_penalty=0.0), mechanism).upper
             variance = float(mechanism.moments(self.labels).variances.max())
         except BaseException as error:
             if bought is not None and keep is None:

@@ -86,12 +86,15 @@ class TableJob:
     overwrite : bool
         Whether the output and what is saved beside it may replace files that exist.
     options : TableOptions
+    rows_done : callable, optional
+        Told how many rows of a pass over the table are done.
     """
 
     job: Job
     column: str
     overwrite: bool = False
     options: TableOptions = field(default_factory=TableOptions)
+    rows_done: Callable[[int], object] | None = None
 
     def beside(self, target: str | os.PathLike[str]) -> Path:
         """Path of what drew the labels: :func:`mechanism_path` or :func:`randomizer_path`."""
@@ -281,6 +284,7 @@ class TableJob:
             randomizer=randomizer,
             digest_key=account.digest_key,
             id_key=account.id_key,
+            rows_done=self.rows_done,
             groups=len(randomizer.grouping) if isinstance(randomizer.grouping, ColumnGroups) else 1,
         )
 

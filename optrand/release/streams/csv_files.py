@@ -86,11 +86,13 @@ class CsvSource(Source):
             ragged = True
             return "skip"
 
+        # Of rows in another encoding pyarrow would print a traceback before it called this.
+        handler = skip if _is_utf8(block) else None
         known = wanted is not None
         names = [f"f{i}" for i in range(len(self.names))] if known else None
         try:
             if names is None:
-                names = self._open(block, 2, skip).schema.names
+                names = self._open(block, 2, handler).schema.names
                 ragged = False
             read = pa.csv.ReadOptions(column_names=names, block_size=len(block) + 1, use_threads=False)
             convert = pa.csv.ConvertOptions(
@@ -101,7 +103,7 @@ class CsvSource(Source):
                 quoted_strings_can_be_null=False,
                 check_utf8=False,
             )
-            table = pa.csv.read_csv(pa.BufferReader(block), read, self._layout(len(names), skip), convert)
+            table = pa.csv.read_csv(pa.BufferReader(block), read, self._layout(len(names), handler), convert)
         except (pa.ArrowInvalid, UnicodeDecodeError):
             # pyarrow's own message quotes the row.
             raise InvalidInput(
@@ -224,3 +226,10 @@ def _distinct(column: Any, text: Any) -> Any:
     """Texts of few distinct numbers in many rows."""
     encoded = column.dictionary_encode()
     return pa.array([text(number) for number in encoded.dictionary.to_pylist()], pa.binary()).take(encoded.indices)
+
+
+def _is_utf8(block: bytes) -> bool:
+    try:
+        return block.isascii() or bool(block.decode())
+    except UnicodeDecodeError:
+        return False

@@ -1,0 +1,151 @@
+"""Job of ``optrand randomize``: what labels are, and what they are to become, from the options as they are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from optrand.cli.options import read_epsilon, read_gap, read_penalty
+from optrand.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from optrand.base.validation import Floats
+    from optrand.release.job import Job
+
+__all__ = ["Asked"]
+
+LOSSES = {"squared": "squared", "absolute": "absolute", "poisson": "poisson_log", "zero-one": "zero_one"}
+
+WITH_PRIOR = {"rr-with-prior": "zero-one", "rr-on-bins": "squared"}
+"""Randomizers of the papers that are the optimum of a loss under a prior, without any care for bias."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Options about labels, None where they were not given."""
+
+    labels: str | None
+    classes: str | None
+    task: str | None
+    loss: str | None
+    randomizer: str | None
+    epsilon: str
+    prior_epsilon: str | None
+    public_prior: Path | None
+    paid_prior: Path | None
+    outputs: str | None
+    bias_penalty: str | None
+    clip: bool
+    clip_outputs: str | None
+    allow_inexact: bool
+    allow_gap: str | None
+    nulls: str
+
+    def named(self) -> tuple[str | None, ...] | None:
+        """Names of the classes, None among them for missing labels.
+
+        Raises
+        ------
+        InvalidInput
+            Neither numbers nor classes are declared, or both; or a task that is not theirs.
+        """
+        from optrand.release.class_names import parse_classes
+
+        if (self.labels is None) == (self.classes is None):
+            raise InvalidInput("labels are either numbers (--labels) or classes (--classes): give one of the two")
+        if self.task not in (None, "classification", "regression"):
+            raise InvalidInput(f"--task is {self.task!r}, expected classification or regression")
+        if self.classes is None:
+            if self.nulls == "class":
+                raise InvalidInput("a missing label is a class of its own only among --classes")
+            return None
+        if self.task == "regression":
+            raise InvalidInput("classes are no numbers: leave out --task regression, or declare --labels")
+        if self.clip:
+            raise InvalidInput("classes have no ends to clip to: leave out --clip")
+        names = parse_classes(self.classes)
+        return (*names, None) if self.nulls == "class" else names
+
+    def job(self) -> tuple[Job, tuple[str | None, ...] | None]:
+        """The job, and the names of its classes."""
+        import numpy as np
+
+        from optrand.release.declared import parse_labels
+
+        names = self.named()
+        labels = parse_labels(self.labels or "") if names is None else np.arange(len(names), dtype=np.float64)
+        budget = read_epsilon(self.epsilon)
+        if self.randomizer is not None and self.randomizer not in WITH_PRIOR:
+            return self._without_prior(labels, budget), names
+        return self._with_prior(labels, names, budget), names
+
+    def _without_prior(self, labels: Floats, budget: float) -> Job:
+        from optrand.release.declared import parse_clip
+        from optrand.release.job import BaselineJob
+        from optrand.release.named import named_randomizer
+
+        name = self.randomizer or ""
+        self._refuse(
+            name, "prior_epsilon", "public_prior", "paid_prior", "outputs", "bias_penalty", "loss", "allow_gap"
+        )
+        if (self.classes is not None or self.task == "classification") and name != "rr":
+            raise InvalidInput(f"{name!r} makes numbers that are no classes: use rr, rr-with-prior or no --randomizer")
+        interval = None if self.clip_outputs is None else parse_clip(self.clip_outputs)
+        drawing = named_randomizer(name, labels, epsilon=budget, clip_outputs=interval)
+        return BaselineJob(labels=labels, randomizer=drawing, clip=self.clip, allow_inexact=self.allow_inexact)
+
+    def _with_prior(self, labels: Floats, names: tuple[str | None, ...] | None, budget: float) -> Job:
+        from optrand.model import losses
+        from optrand.model.outputs import Grid
+        from optrand.release.class_names import read_class_prior
+        from optrand.release.declared import parse_outputs, read_prior
+        from optrand.release.job import LabelJob
+        from optrand.release.paid_prior import load_paid_prior
+
+        if self.clip_outputs is not None:
+            raise InvalidInput("--clip-outputs is for an additive --randomizer: use --outputs interval:LOW:HIGH")
+        loss, public = self._loss(), None
+        if self.public_prior is not None:
+            public = (
+                read_prior(self.public_prior, labels) if names is None else read_class_prior(self.public_prior, names)
+            )
+        classes = loss == "zero-one"
+        biased = classes or loss != "squared" or self.randomizer is not None
+        penalty = self.bias_penalty if self.bias_penalty is not None else "0" if biased else "inf"
+        gap = {} if self.allow_gap is None else {"max_gap": read_gap(self.allow_gap, "--allow-gap")}
+        return LabelJob(
+            labels=labels,
+            epsilon=budget,
+            prior_epsilon=None if self.prior_epsilon is None else read_epsilon(self.prior_epsilon, "--prior-epsilon"),
+            public_prior=public,
+            paid_prior=None if self.paid_prior is None else load_paid_prior(self.paid_prior),
+            outputs=Grid(labels) if classes else parse_outputs("line" if self.outputs is None else self.outputs),
+            bias_penalty=read_penalty(penalty),
+            loss=losses.by_name[LOSSES[loss]],
+            clip=self.clip,
+            **gap,
+        )
+
+    def _loss(self) -> str:
+        """Name of the loss, among those of :data:`LOSSES`."""
+        if self.randomizer is not None:
+            self._refuse(self.randomizer, "loss", "bias_penalty", "outputs")
+            loss = WITH_PRIOR[self.randomizer]
+        else:
+            classes = self.classes is not None or self.task == "classification"
+            loss = self.loss if self.loss is not None else "zero-one" if classes else "squared"
+        if loss not in LOSSES:
+            raise InvalidInput(f"--loss is {loss!r}, expected one of {', '.join(LOSSES)}")
+        if loss == "zero-one":
+            if self.task == "regression":
+                raise InvalidInput("zero-one is the loss of classification: leave out --task regression")
+            self._refuse("classification", "bias_penalty", "outputs")
+        elif self.classes is not None or self.task == "classification":
+            raise InvalidInput(f"{loss} is no loss of classes, which are right or wrong: leave it out")
+        return loss
+
+    def _refuse(self, subject: str, *names: str) -> None:
+        given = [f"--{name.replace('_', '-')}" for name in names if getattr(self, name) is not None]
+        if given:
+            raise InvalidInput(f"{', '.join(given)} means nothing to {subject!r}, only to the optimal randomizer")

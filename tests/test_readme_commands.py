@@ -1,0 +1,107 @@
+"""Each command line of the README runs as it is printed, in the clone."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from optrand.cli import app
+
+ROOT = Path(__file__).parent.parent
+
+LINES = re.findall(r"^    optrand (.*)$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+LONG = ("theory",)
+"""All claims: half a minute, which their own tests try."""
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    """A folder that has what the commands read, and a ledger of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "optrand").mkdir()
+    (tmp_path / "optrand" / "data").symlink_to(ROOT / "optrand" / "data")
+    return tmp_path
+
+
+def test_each_command_line_of_the_readme_runs(clone):
+    own = [line for line in LINES if line not in LONG and not line.startswith("theory --claim")]
+    assert len(own) >= 10
+    for line in own:
+        result = CliRunner().invoke(app, shlex.split(line))
+        assert result.exit_code == 0, f"{line}: {result.stderr}"
+    spent = json.loads((clone / "noisy.csv.release.json").read_text())
+    assert spent["epsilon"] == 1.0
+    assert (clone / "report.html").is_file()
+
+
+def test_the_demo_is_refused_the_second_time_and_says_why(clone):
+    (line,) = re.findall(r"optrand (randomize .*) \$\(AGAIN\)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    (clone / "demo").mkdir()
+    assert CliRunner().invoke(app, shlex.split(line)).exit_code == 0
+    before = (clone / "demo" / "weeks.csv").read_bytes()
+    second = CliRunner().invoke(app, shlex.split(line))
+    assert second.exit_code == 5
+    assert "was released before, for epsilon" in second.stderr
+    assert "--spend-again" in second.stderr
+    assert (clone / "demo" / "weeks.csv").read_bytes() == before
+    assert CliRunner().invoke(app, [*shlex.split(line), "--spend-again"]).exit_code == 0
+    totals = json.loads(CliRunner().invoke(app, ["ledger", "--json"]).stdout)["totals"]
+    assert [total["dataset"] for total in totals] == ["demo"]
+
+
+SHORT = ["--label", "y", "--labels", "0:2", "--epsilon", "1"]
+
+
+@pytest.mark.parametrize("flag", [["--no-ledger"], ["--dataset", "d"]])
+def test_a_release_whose_output_nobody_reads_is_complete_and_says_so(clone, flag):
+    (clone / "in.csv").write_text("y\n" + "1\n2\n" * 30)
+    command = [sys.executable, "-m", "optrand", "randomize", "in.csv", "out.csv", *SHORT, *flag]
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == 4, result.stderr
+    assert "out.csv had been released completely by then" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert (clone / "out.csv.release.json").is_file()
+
+
+def test_classes_keep_their_type_and_missing_ones_are_a_class(clone):
+    (clone / "in.csv").write_text("x,y\n" + "1,true\n2,false\n3,\n" * 40)
+    declared = ["--label", "y", "--classes", "true,false", "--nulls", "class", "--epsilon", "4", "--dataset", "d"]
+    result = CliRunner().invoke(app, ["randomize", "in.csv", "out.csv", *declared, "--json"])
+    assert result.exit_code == 0, result.stderr
+    answer = json.loads(result.stdout)
+    assert answer["labels"] == 3
+    assert answer["copied"] == ["x"]
+    assert answer["exit"] == 0
+    assert {row.split(",")[1] for row in (clone / "out.csv").read_text().splitlines()[1:]} <= {"true", "false", ""}
+    estimated = CliRunner().invoke(app, ["estimate", "out.csv.release.json", "out.csv", "--json"])
+    assert estimated.exit_code == 0, estimated.stderr
+
+
+@pytest.mark.parametrize("name", ["rr", "rr-with-prior", "rr-on-bins", "debiased-rr", "discrete-laplace"])
+def test_every_randomizer_runs_by_its_name(clone, name):
+    (clone / "in.csv").write_text("y\n" + "1\n2\n" * 30)
+    given = ["in.csv", "out.parquet", *SHORT, "--dataset", "d", "--randomizer", name]
+    result = CliRunner().invoke(app, ["randomize", *given])
+    assert result.exit_code == 0, result.stderr
+    assert f"randomizer        {name}" in result.stdout
+
+
+@pytest.mark.parametrize("more", [["--loss", "absolute", "--outputs", "interval:0:2"], ["--task", "classification"]])
+def test_other_losses_are_released_with_a_proof(clone, more):
+    (clone / "in.csv").write_text("y\n" + "1\n2\n" * 30)
+    result = CliRunner().invoke(app, ["randomize", "in.csv", "out.csv", *SHORT, "--dataset", "d", *more, "--json"])
+    assert result.exit_code == 0, result.stderr
+    answer = json.loads(result.stdout)
+    assert float(answer["noisy_label_loss"]) < 10
+    assert answer["verified_gap"] < 1e-6
+    assert CliRunner().invoke(app, ["verify", "out.csv.release.json", "--table", "out.csv"]).exit_code == 0
