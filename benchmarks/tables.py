@@ -1,4 +1,4 @@
-"""Tables of any size with the histogram of weeks worked: written batch by batch, in another process if memory counts."""
+"""Tables of any size with the histogram of weeks worked, written batch by batch."""
 
 from __future__ import annotations
 
