@@ -314,7 +314,7 @@ def full_disk(*_, **__):
 
 @pytest.mark.parametrize(
     "target",
-    ["optrand.release.table_job.save_randomizer", "optrand.base.files.publish", "os.fsync", "os.link"],
+    ["optrand.release.job.save_randomizer", "optrand.base.files.publish", "os.fsync", "os.link"],
     ids=["while saving", "while renaming the table", "while flushing", "while renaming"],
 )
 def test_a_full_disk_leaves_nothing_behind(here, monkeypatch, target):
@@ -335,7 +335,7 @@ def test_a_randomizer_is_on_the_disk_before_the_table_has_its_name(here, monkeyp
         seen.append(sorted(path.name for path in here.iterdir() if not path.name.startswith(".")))
         save_randomizer(*arguments, **options)
 
-    monkeypatch.setattr("optrand.release.table_job.save_randomizer", saved)
+    monkeypatch.setattr("optrand.release.job.save_randomizer", saved)
     TableJob(job=job_of("discrete-staircase", labels=np.arange(3.0)), column="y").run("in.csv", "out.csv")
     assert seen == [["in.csv"]]
 

@@ -98,6 +98,11 @@ class Ledger:
         """Key for digests of inputs: a plain digest would tell one label to whoever knows all others."""
         return hmac.digest(self._vault.secret, b"digests of inputs", "sha256")
 
+    @property
+    def id_key(self) -> bytes:
+        """Key for the hash of record ids that are text: the same for every retry."""
+        return hmac.digest(self._vault.secret, b"ids of records", "sha256")
+
     def begin(
         self, request: Request, *, again: bool = False, budget: Spent | None = None, key: bytes | None = None
     ) -> Entry:

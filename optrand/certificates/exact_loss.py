@@ -8,6 +8,7 @@ rows have one total; they and tables in integers get their means from two output
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -70,7 +71,10 @@ def of_randomizer(problem: Problem, randomizer: Randomizer) -> Fraction | None:
 def _of_table(problem: Problem, randomizer: Randomizer) -> Fraction | None:
     """Objective at the repair of a table in floats: of the whole table, or of its columns where that costs less."""
     completed = _Table.of_floats(problem, randomizer).completed(problem)
-    claimed = problem.sign * problem.value(randomizer)
+    with np.errstate(over="ignore", invalid="ignore"):
+        claimed = problem.sign * problem.value(randomizer)
+    if not math.isfinite(claimed):
+        return completed
     if completed is not None and completed - Fraction(claimed) <= NEGLIGIBLE * abs(Fraction(claimed)):
         return completed
     try:

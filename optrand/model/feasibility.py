@@ -117,7 +117,9 @@ def balanced(problem: Problem, arcs: Arcs) -> Arcs:
     [-0.5, 1.5]
     """
     best, least = arcs, np.inf
-    for _ in range(ROUNDS + 1 if arcs.n else 0):
+    for _ in range(ROUNDS + 1):
+        if not arcs.n:
+            break
         error = imbalance(problem, arcs)
         if error < least:
             best, least = arcs, error
@@ -205,6 +207,8 @@ def _changed(problem: Problem, arcs: Arcs) -> Arcs:
     All at once where some outputs must stay: on an end of their interval, or on a grid.
     """
     arcs = arcs.only(math.exp(problem.epsilon) * arcs.masses > NOTHING)
+    if not arcs.n:
+        return arcs
     low, high = problem.outputs.low, problem.outputs.high
     free = (arcs.outputs > low) & (arcs.outputs < high) & (not isinstance(problem.outputs, Grid))
     ends, each, favoured = (arcs.first, arcs.last), np.arange(arcs.n), math.exp(problem.epsilon) * arcs.masses

@@ -27,7 +27,7 @@ from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import values as checked_values
 from optrand.baselines.additive import Additive
-from optrand.certificates.certificate import certify
+from optrand.certificates.certificate import Certificate, certify
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
@@ -53,6 +53,9 @@ Keep = Callable[[PaidPrior], object]
 """Given the prior as soon as it is drawn and paid for, before anything else can fail."""
 
 Counts = NDArray[np.intp]
+
+AFTER_THE_PRIOR = {"draws": False}
+"""Metadata of options that decide whether labels are drawn, not which: a retry may change them."""
 
 
 def no_progress(_: str) -> None:
@@ -202,6 +205,11 @@ class Job(ABC):
         """Whether a part of the budget goes to a prior that is estimated from the labels."""
         return False
 
+    @property
+    def exact(self) -> bool:
+        """Whether draws have exactly the probabilities that were proven private."""
+        return True
+
     def diagnose(self, values: ArrayLike) -> Diagnosis:
         """Exact counts of labels that :meth:`run` would refuse: for the owner of the labels alone, not to be shared."""
         return Diagnosis.of(Readings.of_array(values), self.labels, clip=self.clip)
@@ -264,6 +272,10 @@ class Job(ABC):
         return Release(**vars(plan), values=noisy.reshape(given.shape))
 
     @abstractmethod
+    def split(self, rows: int) -> BudgetSplit:
+        """Split of the budget for a public number of rows."""
+
+    @abstractmethod
     def plan(
         self,
         counts: Counts,
@@ -272,6 +284,7 @@ class Job(ABC):
         announce: ProgressCallback | None = None,
         keep: Keep | None = None,
         warn: ProgressCallback | None = None,
+        drawn: PaidPrior | None = None,
     ) -> Plan:
         """Spend on the prior what it costs, and find what the labels are to be drawn with.
 
@@ -281,6 +294,8 @@ class Job(ABC):
             How often each declared label occurs. Private.
         source, announce, keep, warn
             As for :meth:`run`.
+        drawn : PaidPrior, optional
+            The prior of this very release, drawn before it was interrupted; ignored by a job that buys none.
         """
 
 
@@ -306,6 +321,8 @@ class LabelJob(Job):
         Where noisy labels may lie; the real line by default.
     bias_penalty : float
         From 0 to ``math.inf``, which is the default: no noisy label is biased.
+    max_gap : float
+        The largest verified gap of an optimum that draws, 0 or more.
     clip : bool
         Whether labels beyond the ends of the declared set are moved to the nearest end. Without it they stop the job.
 
@@ -333,6 +350,7 @@ class LabelJob(Job):
     paid_prior: PaidPrior | None = None
     outputs: DeclaredOutputs = field(default_factory=Line)
     bias_penalty: float = math.inf
+    max_gap: float = field(default=1e-6, metadata=AFTER_THE_PRIOR)
 
     @property
     def buys_a_prior(self) -> bool:
@@ -343,6 +361,8 @@ class LabelJob(Job):
         """Check every option before a private label is read."""
         super().__post_init__()
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+        if not self.max_gap >= 0:
+            raise InvalidInput(f"the largest gap is {self.max_gap!r}, expected a number of at least 0")
         if self.prior_epsilon is not None and self.public_prior is not None:
             raise InvalidInput("a public prior spends nothing: give either it or a budget for the prior, not both")
         # Whatever the number of rows, the labels get no more than this.
@@ -373,6 +393,10 @@ class LabelJob(Job):
         outputs = allowed_outputs(self.outputs, self.labels, epsilon)
         return regression(self.labels, np.full(k, 1 / k), epsilon, bias_penalty=self.bias_penalty, outputs=outputs)
 
+    def question(self, rows: int) -> Problem:
+        """The problem that is solved for a table of so many rows, with a uniform prior in place of its own."""
+        return self._question(self.split(rows).labels)
+
     def plan(
         self,
         counts: Counts,
@@ -381,24 +405,25 @@ class LabelJob(Job):
         announce: ProgressCallback | None = None,
         keep: Keep | None = None,
         warn: ProgressCallback | None = None,
+        drawn: PaidPrior | None = None,
     ) -> Plan:
         """See :meth:`Job.plan`."""
         tell, rows = announce or no_progress, int(counts.sum())
-        split = self._split(rows)
+        split = self.split(rows)
         question = self._question(split.labels)
         tell("estimating the prior")
-        bought = self._bought(counts, split, source)
+        bought = drawn if drawn is not None and self.buys_a_prior else self._bought(counts, split, source)
         try:
             if bought is not None and keep is not None:
                 keep(bought)
             prior, words = self._prior(bought)
             tell("solving")
-            mechanism = tabulate(solve(replace(question, prior=prior)))
+            best = tabulate(solve(replace(question, prior=prior)))
             # A public prior may have zeros on purpose: its optimum is what was asked for.
-            fit = Conditioning(mechanism) if self.public_prior is not None else conditioned(mechanism)
+            fit = Conditioning(best) if self.public_prior is not None else conditioned(best)
             mechanism = fit.mechanism
             tell("proving")
-            proof = certify(mechanism).require(gap=math.inf)
+            proof = self.proven(best, fit)
             if not fit.possible:
                 (warn or no_progress)(fit.words)
             loss = certify(replace(mechanism.problem, bias_penalty=0.0), mechanism).upper
@@ -426,7 +451,18 @@ class LabelJob(Job):
         )
         return Plan(self.labels, mechanism, summary, bought or self.paid_prior, fit, bought is not None)
 
-    def _split(self, rows: int) -> BudgetSplit:
+    def proven(self, best: Mechanism, fit: Conditioning) -> Certificate:
+        """Proof of the mechanism that draws; the optimum is judged before anything was mixed into it.
+
+        Raises
+        ------
+        NotCertified
+            It is not private, or the gap of the optimum is above :attr:`max_gap`.
+        """
+        proof = certify(best).require(gap=self.max_gap)
+        return proof if fit.mechanism is best else certify(fit.mechanism).require(gap=math.inf)
+
+    def split(self, rows: int) -> BudgetSplit:
         """Budgets of the prior and of the labels: both are public, for the number of rows is."""
         if self.paid_prior is not None:
             if rows != self.paid_prior.rows:
@@ -524,6 +560,10 @@ class BaselineJob(Job):
         """Whether draws have exactly the probabilities that were proven private."""
         return self.randomizer.exact
 
+    def split(self, rows: int) -> BudgetSplit:  # noqa: ARG002
+        """All of it goes to the labels."""
+        return BudgetSplit(0.0, self.randomizer.epsilon)
+
     @property
     def ending(self) -> str:
         """A mechanism is saved as one; noise, which has no table, in a file of another kind."""
@@ -537,6 +577,7 @@ class BaselineJob(Job):
         announce: ProgressCallback | None = None,  # noqa: ARG002
         keep: Keep | None = None,  # noqa: ARG002
         warn: ProgressCallback | None = None,
+        drawn: PaidPrior | None = None,  # noqa: ARG002
     ) -> Plan:
         """See :meth:`Job.plan`; nothing is spent on a prior."""
         drawing, k = self.randomizer, self.labels.size
@@ -551,7 +592,7 @@ class BaselineJob(Job):
             outputs=drawing.n,
             allowed=drawing.outputs_in_words,
             epsilon=drawing.epsilon,
-            split=BudgetSplit(0.0, drawing.epsilon),
+            split=self.split(int(counts.sum())),
             prior="none: the randomizer needs none",
             exact=drawing.exact,
             gap=math.inf,

@@ -41,11 +41,14 @@ class Recovered:
         Its uuid, if it was finished.
     files : tuple of str
         Names of what was published, the table last.
+    unfinished : tuple of str
+        UUIDs of releases of the same output that the ledger holds as begun and neither published nor given up.
     """
 
     state: Literal["nothing", "withdrawn", "finished"]
     release: str | None = None
     files: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

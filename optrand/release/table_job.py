@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
-import secrets
 import uuid
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from optrand.accounting import Ledger, Spent
+from optrand.accounting.request import checked_name
 from optrand.base.files import check_target
 from optrand.errors import InvalidInput
+from optrand.release.account import Account, Entropy, LedgerAccount, NoAccount, Terms
 from optrand.release.circumstances import Circumstances, RandomizerFile, TableFile
+from optrand.release.configuration import configuration_digest
 from optrand.release.diagnosis import Diagnosis
 from optrand.release.interruption import Signals
-from optrand.release.job import Job, Plan, ProgressCallback, Summary, no_progress
+from optrand.release.job import Job, LabelJob, Plan, ProgressCallback, Summary, no_progress
 from optrand.release.paid_prior import PaidPrior
 from optrand.release.publication import Publication
 from optrand.release.randomizer_file import MECHANISM, NOISE
@@ -24,6 +28,7 @@ from optrand.release.scan import Pass, Scan
 from optrand.release.table import open_table, suffix_of
 from optrand.release.table_options import TableOptions, open_sink
 from optrand.sampling.entropy import EntropySource, SystemEntropy
+from optrand.sampling.priors import EstimatedPrior
 
 __all__ = ["TableJob", "mechanism_path", "paid_prior_path", "randomizer_path", "record_path"]
 
@@ -89,6 +94,13 @@ class TableJob:
         table: str | os.PathLike[str],
         target: str | os.PathLike[str],
         *,
+        dataset: str | None = None,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        spend_again: bool = False,
+        budget: Spent | float | None = None,
+        entropy: Entropy | None = None,
+        keep_key: bool = False,
+        key: bytes | None = None,
         source: EntropySource | None = None,
         announce: ProgressCallback | None = None,
         warn: ProgressCallback | None = None,
@@ -99,8 +111,23 @@ class TableJob:
         ----------
         table, target : path
             CSV or Parquet, by the ends of their names, each of any kind; a folder of Parquet files becomes a folder.
+        dataset : str, optional
+            The name under which a ledger charges the release.
+        ledger : Ledger or path, optional
+            Charges the release before anything is drawn, and refuses to release a column twice. By default none does.
+        spend_again : bool
+            Release a column that was released before: costs add up.
+        budget : Spent or float, optional
+            What all releases of the dataset, over all its columns, may cost together.
+        entropy : {"keyed", "system"}, optional
+            Noise that a key and the record's id determine, so that a release that broke off goes on where it was, by
+            default with a ledger; or that of the operating system, the default and the only choice without one.
+        keep_key : bool
+            Whether the key outlives the release; by default it is destroyed.
+        key : bytes, optional
+            32 bytes in place of those of the operating system, for tests: the record says that it is not private.
         source : EntropySource, optional
-            The operating system by default, the only choice for a release.
+            Without a ledger: the operating system by default, the only choice for a release.
         announce : callable, optional
             Told of each stage as it begins.
         warn : callable, optional
@@ -114,71 +141,129 @@ class TableJob:
             targets are checked before the table is read. Nor is a file of another kind of randomizer replaced, or a
             prior beside the output that was paid for and not used. Or an earlier release of `target` that was
             interrupted as it was published: it is finished, and nothing else done.
+        AlreadySpent, OverBudget
+            As from :meth:`.Ledger.begin`.
         InputChanged
-            The table was written to meanwhile, or is not the expected one.
+            The table was written to meanwhile, or since the release began, or is not the expected one.
+        NotCertified
+            The gap of the optimum is above that of the job.
         Interrupted
             A signal; the message says what was released.
         OSError
-            The disk is full, the folder is read-only, ... If the prior had been paid for by then, a note says so.
+            The disk is full, the folder is read-only, ... If anything had been spent by then, a note says so.
 
         Notes
         -----
-        The table is read twice, in batches: memory does not grow with its rows. A prior that is estimated from the
-        labels is kept beside the output, as :func:`paid_prior_path`, from when it is drawn until all else is done.
+        The table is read twice, in batches: memory does not grow with its rows. All of epsilon is charged before the
+        prior is drawn. With a ledger and keyed noise a run that was killed, wherever it was, is resumed by the same
+        call, at no further cost and with the same bytes: the prior and the digest of the mechanism are in the ledger,
+        and the key is destroyed once all is published. Without a ledger a prior that is estimated from the labels is
+        kept beside the output, as :func:`paid_prior_path`, until all else is done.
+
         Everything is written to a hidden folder that only its owner can read and flushed to the disk; then all of it
         appears, the mechanism and the record, as :func:`record_path`, before the table: see
         :mod:`~optrand.release.publication`.
         """
+        path, output = Path(table), Path(target)
+        with ExitStack() as stack:
+            if ledger is None:
+                if dataset is not None or spend_again or budget is not None or keep_key or key is not None:
+                    raise InvalidInput("a dataset, a budget and a key belong to a ledger: give it as ledger=")
+                account: Account = self._unaccounted(output, source, entropy)
+            else:
+                if source is not None:
+                    raise InvalidInput("a release with a ledger draws keyed noise, or entropy='system': give no source")
+                opened = ledger if isinstance(ledger, Ledger) else stack.enter_context(Ledger.open(ledger))
+                account = LedgerAccount(
+                    opened,
+                    checked_name(dataset, "the dataset's name"),
+                    again=spend_again,
+                    budget=Spent(budget) if isinstance(budget, int | float) else budget,
+                    entropy=entropy or "keyed",
+                    keep_key=keep_key,
+                    key=key,
+                )
+            stack.callback(account.close)
+            account.settle(output)
+            self._check_targets(path, output, paid=account.dataset is not None)
+            return self._released(path, output, account, announce or no_progress, warn)
+
+    def _unaccounted(self, output: Path, source: EntropySource | None, entropy: Entropy | None) -> NoAccount:
+        if entropy not in (None, "system"):
+            raise InvalidInput(f"entropy is {entropy!r} without a ledger, which would keep the key: give a ledger")
         if source is not None and not source.private:
             raise InvalidInput(
                 f"{type(source).__name__} draws words that others can draw again, and a table on disk looks released: "
                 "leave the entropy to the operating system, or use LabelJob on arrays"
             )
-        tell, entropy = announce or no_progress, source or SystemEntropy()
-        path, output = Path(table), Path(target)
-        self._check_targets(path, output)
-        kept, bought = paid_prior_path(output), None
+        return NoAccount(source or SystemEntropy(), paid_prior_path(output))
 
-        def keep(prior: PaidPrior) -> None:
-            nonlocal bought
-            bought = prior
-            prior.save(kept)
-
+    def _released(
+        self, path: Path, output: Path, account: Account, tell: ProgressCallback, warn: ProgressCallback | None
+    ) -> Summary:
         with (
             Signals() as signals,
             Publication(output, release=uuid.uuid4().hex, overwrite=self.overwrite) as publication,
         ):
             try:
                 tell("reading the table")
-                rows = self._pass(path)
+                rows = self._pass(path, account)
                 scan = self._scanned(rows, publication.folder, warn or warnings.warn)
-                counts = scan.counts.sum(axis=0)
-                plan = self.job.plan(counts, source=entropy, announce=announce, keep=keep, warn=warn)
+                publication.release = account.begin(self._terms(scan, output))
+                plan = self._planned(scan, account, tell, warn)
                 tell("drawing labels")
-                self._write(plan, rows, scan, publication, entropy)
+                self._write(plan, rows, scan, publication, account)
                 tell("writing")
                 with signals.held():
+                    account.publishing(publication.digest(record_path(output)))
                     publication.publish()
-                    kept.unlink(missing_ok=True) if bought is not None else None
                     signals.outcome, signals.released = f"the release was complete by then: {output}", True
+                    account.complete()
             except BaseException as error:
-                if bought is not None and not publication.published:
-                    error.add_note(bought.spent(kept if kept.exists() else None))
+                if not publication.published and (note := account.broken_off()) is not None:
+                    error.add_note(note)
                 raise
         return replace(plan.summary, copied=self._copied(rows))
 
+    def _terms(self, scan: Scan, output: Path) -> Terms:
+        counted = int(scan.counts.sum())
+        options = self.options
+        return Terms(
+            column=self.column,
+            split=self.job.split(counted),
+            exact=self.job.exact,
+            configuration=configuration_digest(
+                job=self.job, nulls=options.nulls, classes=options.classes, id_column=options.id_column
+            ),
+            input_digest=scan.digest,
+            output=output,
+        )
+
+    def _planned(self, scan: Scan, account: Account, tell: ProgressCallback, warn: ProgressCallback | None) -> Plan:
+        """What the labels are drawn with; a prior that was drawn before an interruption is not drawn again."""
+        counts = scan.counts.sum(axis=0)
+        rows = int(counts.sum())
+        drawn = None
+        if isinstance(self.job, LabelJob) and (noisy := account.priors.get("")) is not None:
+            split = self.job.split(rows)
+            drawn = PaidPrior(self.job.labels, EstimatedPrior(noisy, split.prior), self.job.epsilon, rows)
+        return self.job.plan(
+            counts, source=account.prior_source, announce=tell, keep=account.keep, warn=warn, drawn=drawn
+        )
+
     def diagnose(self, table: str | os.PathLike[str]) -> Diagnosis:
         """Exact counts of labels that :meth:`run` would refuse: for the owner of the labels alone, not to be shared."""
-        return self._pass(Path(table)).diagnose()
+        found = self._pass(Path(table), NoAccount(SystemEntropy(), paid_prior_path(table)))
+        return found.diagnose()
 
-    def _pass(self, path: Path) -> Pass:
+    def _pass(self, path: Path, account: Account) -> Pass:
         table = open_table(path, layout=self.options.layout)
         randomizer = self.options.randomizer(table, self.column, self.job.labels, clip=self.job.clip)
         return Pass(
             source=table,
             randomizer=randomizer,
-            digest_key=secrets.token_bytes(32),
-            id_key=secrets.token_bytes(32),
+            digest_key=account.digest_key,
+            id_key=account.id_key,
         )
 
     def _scanned(self, rows: Pass, temporary: Path, warn: Callable[[str], object]) -> Scan:
@@ -193,27 +278,35 @@ class TableJob:
             )
         return scan
 
-    def _write(self, plan: Plan, rows: Pass, scan: Scan, publication: Publication, entropy: EntropySource) -> None:
+    def _write(self, plan: Plan, rows: Pass, scan: Scan, publication: Publication, account: Account) -> None:
         """Second pass: the mechanism, then the table, under their hidden names."""
-        output, randomizer = publication.target, plan.randomizer
+        output = publication.target
         beside, record = (publication.stage(path) for path in (self.beside(output), record_path(output)))
         plan.save(beside)
+        digest = sha256_of(beside)
+        draws = account.draws({"": (plan.randomizer, digest)})
         staged = publication.stage(output, like=rows.source.files[0])
         sink = open_sink(rows.source, rows.randomizer, output, staged, layout=self.options.released_layout)
-        rows.replace(scan, [lambda values, _: randomizer.sample(values, source=entropy)], sink)
+        rows.replace(scan, draws, sink)
         ReleaseRecord.of(
             plan,
-            Circumstances(
-                release=publication.release,
-                column=self.column,
-                task="regression" if self.options.classes is None else "classification",
-                classes=self._classes,
-                nulls=self.options.nulls,
-                id_column=self.options.id_column,
-            ),
+            self._circumstances(publication.release, account),
             table=TableFile(output.name, publication.digest(output), scan.rows),
-            randomizers=(RandomizerFile(self.beside(output).name, sha256_of(beside)),),
+            randomizers=(RandomizerFile(self.beside(output).name, digest),),
         ).save(record)
+
+    def _circumstances(self, release: str, account: Account) -> Circumstances:
+        return Circumstances(
+            release=release,
+            dataset=account.dataset,
+            column=self.column,
+            task="regression" if self.options.classes is None else "classification",
+            classes=self._classes,
+            entropy=account.entropy,
+            nulls=self.options.nulls,
+            id_column=self.options.id_column,
+            ledger=account.dataset is not None,
+        )
 
     @property
     def _classes(self) -> tuple[str, ...] | None:
@@ -225,17 +318,19 @@ class TableJob:
         released = rows.randomizer.released or rows.source.names
         return tuple(name for name in released if name != rows.randomizer.column)
 
-    def _check_targets(self, path: Path, output: Path) -> None:
+    def _check_targets(self, path: Path, output: Path, *, paid: bool) -> None:
         """Refuse what could not be written, or would stand beside files of another release."""
         if not path.is_dir() or output.suffix:
             suffix_of(output)
         beside, kept = self.beside(output), paid_prior_path(output)
-        for written in (output, beside, record_path(output)):
-            check_target(written, path, overwrite=self.overwrite)
         for stale in {mechanism_path(output), randomizer_path(output)} - {beside}:
             if stale.exists() or stale.is_symlink():
                 raise InvalidInput(f"{stale} exists and would speak for labels that it did not draw: move it away")
-        if self.job.buys_a_prior and (kept.exists() or kept.is_symlink()):
+        for written in (output, beside, record_path(output)):
+            check_target(written, path, overwrite=self.overwrite)
+        if paid and isinstance(self.job, LabelJob) and self.job.paid_prior is not None:
+            raise InvalidInput("a ledger keeps the priors that it has charged: leave out the paid prior")
+        if not paid and self.job.buys_a_prior and (kept.exists() or kept.is_symlink()):
             raise InvalidInput(
                 f"{kept} exists, a prior that an earlier run has paid for: go on from it (--paid-prior {kept}), or "
                 "move it away and pay again"

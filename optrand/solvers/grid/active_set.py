@@ -19,24 +19,18 @@ costs ``O(k**2 + k n)``. Numbers are integers in units of ``2**-digits``, with d
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from optrand.base.arithmetic import Integers, exp_bracket, places
-from optrand.base.validation import Floats
-from optrand.model.outputs import Grid
+from optrand.base.arithmetic import Integers
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
 from optrand.model.staircase import Staircase
+from optrand.solvers.grid.integers import Columns, Numbers
 
 __all__ = ["ActiveSet", "active_set"]
-
-SPARE = 384
-"""Binary digits beyond those that the problem's own numbers take."""
 
 STEPS = 60
 """As many times the number of equations it steps at most."""
@@ -55,161 +49,45 @@ class ActiveSet:
 
 
 def active_set(problem: Problem, start: Staircase) -> ActiveSet | None:
-    """Optimum of a problem on a grid, first over the columns of `start`; None where too many steps lead to none.
+    """Optimum of a problem on a grid, first over the columns of `start`; None where it is not found.
 
     Examples
     --------
-    Two labels at the narrowest outputs that are unbiased at epsilon 40:
-
     >>> import optrand
-    >>> grid = optrand.Grid([*optrand.unbiased_range([0, 1], 40.0)])
-    >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 40.0, outputs=grid)
-    >>> found = active_set(problem, Staircase(np.eye(2, dtype=bool), grid.values, np.full(2, 0.5)))
-    >>> found.columns.members.T.tolist()
-    [[True, False], [False, True]]
+    >>> grid = optrand.Grid([-2, -1, 0, 1, 2, 3, 4])
+    >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=grid)
+    >>> nothing = Staircase(np.zeros((3, 0), dtype=bool), np.zeros(0), np.zeros(0))
+    >>> round(optrand.certificates.certificate.lower_bound(problem, active_set(problem, nothing).dual), 6)
+    2.003059
     """
-    numbers = _Numbers.of(problem)
+    numbers = Numbers.of(problem)
     state = _Conditions(numbers) if numbers.charges.size else _Vertex(numbers)
-    given = _Columns.of(numbers, start.members, np.searchsorted(numbers.outputs, start.outputs))
+    given = Columns.of(numbers, start.members, np.searchsorted(numbers.outputs, start.outputs))
     only_given = bool(given.at.size)
     for step in range(STEPS * numbers.rows):
         chosen, price = state.cheapest_of(given) if only_given else state.cheapest()
         if state.is_closed(price):
             if not only_given:
-                return ActiveSet(state.staircase(), state.dual(problem), step)
+                feasible = state.is_feasible()
+                return ActiveSet(state.staircase(), state.dual(problem), step) if feasible else None
             only_given = False
         elif not state.enter(chosen):
             return None
     return None
 
 
-@dataclass(frozen=True, eq=False)
-class _Numbers:
-    """Numbers of a problem as integers in units of ``2**-digits``.
-
-    Attributes
-    ----------
-    costs, apart : (k, n) arrays of int
-        Losses times the prior, over `unit`; outputs less labels, over `width`.
-    charges : (k,) array of int
-        ``penalty * prior * width**2 / unit``; empty unless the penalty is positive and finite.
-    least : int
-        ``exp(-epsilon)``.
-    hard : int
-        Number of equations: of rows, and of means where no bias is allowed.
-    """
-
-    costs: Integers
-    apart: Integers
-    charges: Integers
-    least: int
-    hard: int
-    digits: int
-    labels: Floats
-    outputs: Floats
-    width: Fraction
-    unit: Fraction
-
-    @property
-    def k(self) -> int:
-        """Number of labels."""
-        return int(self.costs.shape[0])
-
-    @property
-    def rows(self) -> int:
-        """Number of equations and of biases that have a price."""
-        return self.hard + self.charges.size
-
-    @classmethod
-    def of(cls, problem: Problem) -> _Numbers:
-        """Scale a problem on a grid."""
-        grid = problem.outputs.values if isinstance(problem.outputs, Grid) else problem.labels
-        table = problem.prior[:, np.newaxis] * problem.loss_table(grid)
-        sizes = np.abs(table[table != 0])
-        unit, smallest = (Fraction(float(x)) for x in (sizes.max(), sizes.min())) if sizes.size else (Fraction(1),) * 2
-        width = Fraction(float(np.abs(grid - problem.labels[:, np.newaxis]).max())) or Fraction(1)
-        line = max(places(grid), places(problem.labels)) + _exponent(width)
-        digits = (
-            SPARE
-            + 6 * math.ceil(problem.epsilon * math.log2(math.e))
-            + 2 * max(line, 0)
-            + 2 * (_exponent(unit) - _exponent(smallest))
-        )
-        one = 1 << digits
-        labels, values = ([Fraction(x) / width for x in some.tolist()] for some in (problem.labels, grid))
-        priced = bool(problem.bias_penalty) and not problem.unbiased
-        factor = Fraction(problem.bias_penalty) * width**2 / unit if priced else Fraction(0)
-        return cls(
-            costs=np.array([[int(Fraction(x) / unit * one) for x in row] for row in table.tolist()], dtype=object),
-            apart=np.array([[int((v - y) * one) for v in values] for y in labels], dtype=object),
-            charges=np.array([int(factor * Fraction(p) * one) for p in problem.prior.tolist() if priced], dtype=object),
-            least=int(one / exp_bracket(problem.epsilon, 60 + digits // 3)[0]),
-            hard=2 * problem.k if problem.unbiased else problem.k,
-            digits=digits,
-            labels=problem.labels,
-            outputs=grid,
-            width=width,
-            unit=unit,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _Columns:
-    """Columns with a row for each equation and each bias that has a price; artificial ones have no output (-1)."""
-
-    members: NDArray[np.bool_]
-    at: NDArray[np.intp]
-    matrix: Integers
-    costs: Integers
-
-    @classmethod
-    def of(cls, numbers: _Numbers, members: NDArray[np.bool_], at: NDArray[np.intp]) -> _Columns:
-        """Columns of some sets at some outputs."""
-        steep = np.array([numbers.least, 1 << numbers.digits], dtype=object)[members.astype(np.intp)]
-        costs = ((steep * numbers.costs[:, at]) >> numbers.digits).sum(axis=0)
-        parts = [steep]
-        if numbers.rows > members.shape[0]:
-            parts.append((steep * numbers.apart[:, at]) >> numbers.digits)
-        return cls(members, at, np.vstack(parts), np.asarray(costs, dtype=object).reshape(at.size))
-
-    @classmethod
-    def artificial(cls, numbers: _Numbers, cost: int) -> _Columns:
-        """One column an equation, with nothing in any other."""
-        k, hard = numbers.k, numbers.hard
-        matrix = np.full((numbers.rows, hard), 0, dtype=object)
-        matrix[np.arange(hard), np.arange(hard)] = 1 << numbers.digits
-        return cls(np.zeros((k, hard), dtype=bool), np.full(hard, -1), matrix, np.full(hard, cost, dtype=object))
-
-    def with_one(self, other: _Columns) -> _Columns:
-        """These and other columns."""
-        return _Columns(
-            np.hstack((self.members, other.members)),
-            np.append(self.at, other.at),
-            np.hstack((self.matrix, other.matrix)),
-            np.append(self.costs, other.costs),
-        )
-
-    def exchanged(self, i: int, column: _Columns) -> _Columns:
-        """These with another column in the place of one."""
-        new = _Columns(self.members.copy(), self.at.copy(), self.matrix.copy(), self.costs.copy())
-        new.members[:, i], new.at[i] = column.members[:, 0], column.at[0]
-        new.matrix[:, i], new.costs[i] = column.matrix[:, 0], column.costs[0]
-        return new
-
-    def only(self, kept: NDArray[np.intp]) -> _Columns:
-        """Some of the columns."""
-        return _Columns(self.members[:, kept], self.at[kept], self.matrix[:, kept], self.costs[kept])
-
-
 class _State:
     """Columns in use, their amounts, and the multipliers of equations and of biases that have a price."""
 
-    def __init__(self, numbers: _Numbers) -> None:
+    amounts: Integers
+    alpha: Integers
+
+    def __init__(self, numbers: Numbers) -> None:
         self.numbers, digits, hard = numbers, numbers.digits, numbers.hard
         self.digits, self.one = digits, 1 << digits
         self.zero = 1 << (digits // 2 - 40)
         """Smaller numbers are rounding."""
-        self.columns = _Columns.artificial(numbers, 1 << (digits + digits // 4))
+        self.columns = Columns.artificial(numbers, 1 << (digits + digits // 4))
         self.right = np.array([self.one] * numbers.k + [0] * (hard - numbers.k), dtype=object)
         # Shifts that are of no consequence keep vertices apart.
         shifts = np.random.default_rng(hard).integers(1 << 20, 1 << 21, hard).astype(object)
@@ -225,7 +103,7 @@ class _State:
         """Take amounts and multipliers from the inverse."""
         raise NotImplementedError
 
-    def enter(self, column: _Columns) -> bool:
+    def enter(self, column: Columns) -> bool:
         """Take in a column and move to the optimum over those in use; False where nothing limits the move."""
         raise NotImplementedError
 
@@ -239,13 +117,13 @@ class _State:
         """Of all rows."""
         return np.append(self.alpha, self.slopes)
 
-    def cheapest_of(self, columns: _Columns) -> tuple[_Columns, int]:
+    def cheapest_of(self, columns: Columns) -> tuple[Columns, int]:
         """Cheapest of some columns, and its price."""
         prices = columns.costs - self.times(self.multipliers, columns.matrix)
         least = int(prices.argmin())
         return columns.only(np.array([least])), int(prices[least])
 
-    def cheapest(self) -> tuple[_Columns, int]:
+    def cheapest(self) -> tuple[Columns, int]:
         """Cheapest of all columns, and its price."""
         numbers, k, multipliers = self.numbers, self.numbers.k, self.multipliers
         reduced = numbers.costs - multipliers[:k, np.newaxis]
@@ -254,7 +132,7 @@ class _State:
         members = reduced < 0
         prices = np.where(members, reduced, (reduced * numbers.least) >> self.digits).sum(axis=0)
         least = np.array([int(prices.argmin())])
-        return _Columns.of(numbers, members[:, least].astype(bool), least), int(prices[least[0]])
+        return Columns.of(numbers, members[:, least].astype(bool), least), int(prices[least[0]])
 
     def is_closed(self, price: int) -> bool:
         """Whether nothing can be gained: amounts are optimal but for the price of the cheapest column."""
@@ -310,7 +188,7 @@ class _Vertex(_State):
         self.amounts = self.times(self.inverse, right)
         self.alpha = self.times(self.columns.costs, self.inverse)
 
-    def enter(self, column: _Columns) -> bool:
+    def enter(self, column: Columns) -> bool:
         """Put a column in the place of the one that it uses up first."""
         w = self.times(self.inverse, column.matrix[:, 0])
         i = self.first_used_up(w)
@@ -347,7 +225,7 @@ class _Conditions(_State):
         self.slopes = -(numbers.charges * biases) >> self.digits
         self.charge = int((-(self.slopes * biases) >> self.digits).sum()) // 2
 
-    def enter(self, column: _Columns) -> bool:
+    def enter(self, column: Columns) -> bool:
         """Take in a column, or put it in the place of one where it is a combination of those in use, and descend."""
         border, own = self._border(column), self._own(column)
         w = self.times(self.inverse, border)
@@ -365,18 +243,18 @@ class _Conditions(_State):
         self._exchange(i, column, border, own)
         return self._descend()
 
-    def _own(self, column: _Columns) -> int:
+    def _own(self, column: Columns) -> int:
         """Quadratic term of a column with itself."""
         biases = column.matrix[self.numbers.hard :, 0]
         return int((((biases * biases) >> self.digits) * self.numbers.charges).sum()) >> self.digits
 
-    def _border(self, column: _Columns) -> Integers:
+    def _border(self, column: Columns) -> Integers:
         """Row of a new column in the conditions."""
         hard, new = self.numbers.hard, column.matrix[:, 0]
         priced = (new[hard:] * self.numbers.charges) >> self.digits
         return np.append(self.times(priced, self.columns.matrix[hard:]), new[:hard])
 
-    def _add(self, column: _Columns, w: Integers, pivot: int) -> None:
+    def _add(self, column: Columns, w: Integers, pivot: int) -> None:
         n, size = self.columns.at.size, self.inverse.shape[0]
         bigger = np.full((size + 1, size + 1), 0, dtype=object)
         old, share = np.delete(np.arange(size + 1), n), (w << self.digits) // pivot
@@ -386,7 +264,7 @@ class _Conditions(_State):
         self.inverse, self.columns = bigger, self.columns.with_one(column)
         self.amounts = np.append(self.amounts, 0)
 
-    def _exchange(self, i: int, column: _Columns, border: Integers, own: int) -> None:
+    def _exchange(self, i: int, column: Columns, border: Integers, own: int) -> None:
         """Put a column in the place of another: a change of rank two."""
         leaving = self.columns.only(np.array([i]))
         change = border - self._border(leaving)
@@ -422,8 +300,3 @@ class _Conditions(_State):
             self.inverse = self.inverse[np.ix_(kept, kept)] - (np.multiply.outer(row, share) >> self.digits)
             inside = np.delete(np.arange(self.columns.at.size), i)
             self.columns, self.amounts = self.columns.only(inside), self.amounts[inside]
-
-
-def _exponent(number: Fraction) -> int:
-    """About the binary logarithm of a positive number."""
-    return number.numerator.bit_length() - number.denominator.bit_length()

@@ -24,6 +24,7 @@ from optrand.model.staircase import Staircase
 from optrand.solvers.backends.base import Backend
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.highs import Highs
+from optrand.solvers.bins.path import BinPath
 from optrand.solvers.dual_repair import randomizer_of, repair
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.flow.solver import Flow
@@ -102,7 +103,7 @@ class ColumnGeneration(GuardedSolver):
                 if best.gap <= target:
                     break
                 duals = [dual]
-                if not problem.unbiased:
+                if not problem.unbiased and not simplex:
                     duals.append(repair(problem, arcs, dual, gap=target, rounds=REPAIRS))
                     best.update(arcs, duals[-1])
                 before = columns[1].size
@@ -120,9 +121,9 @@ class ColumnGeneration(GuardedSolver):
 
     def _phases(self, problem: Problem) -> list[tuple[bool, float]]:
         """Phases: whether the simplex method solves the masters, and the gap at which to go on or to stop."""
-        if problem.unbiased:
+        if problem.unbiased or not problem.bias_penalty:
             return [(False, CENTRAL_UNTIL), (True, self.gap)]
-        return [(False, max(self.gap, QUADRATIC_GAP))] if problem.bias_penalty else [(True, self.gap)]
+        return [(False, max(self.gap, QUADRATIC_GAP))]
 
     def _solve(self, master: Master, simplex: bool) -> tuple[Staircase, Dual, str]:
         if simplex:
@@ -178,10 +179,15 @@ def _first_columns(problem: Problem, grid: Floats) -> Columns:
     outputs = np.concatenate((np.full(k, grid[-1]), np.full(k, grid[0]), grid if grid.size <= 64 else grid[:0]))
     columns = _merged((members, outputs), *_best_intervals(problem, grid))
     unordered = isinstance(problem.loss, Tabulated) or problem.loss == losses.zero_one
-    if grid.size == 1 or unordered or problem.k == 1 or not problem.bias_penalty:
+    if grid.size == 1 or unordered or problem.k == 1:
         return columns
     between = replace(problem, outputs=Interval(grid[0], grid[-1]), loss=losses.squared)
-    arcs = Flow().arcs(between)[0]
+    if problem.bias_penalty:
+        arcs = Flow().arcs(between)[0]
+    elif problem.k > MAX_ALL_INTERVALS:
+        arcs = BinPath()(between).randomizer.arcs or Arcs(problem.k, *np.zeros((2, 0), int), *np.zeros((2, 0)))
+    else:
+        return columns
     if not problem.unbiased:
         arcs = _widened(arcs, next(by for by, most in WIDENED if arcs.n <= most))
     staircase = Staircase.of_arcs(arcs)

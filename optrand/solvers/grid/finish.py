@@ -14,7 +14,6 @@ from optrand.model.problem import Problem
 from optrand.model.solution import Solution, Stats
 from optrand.model.staircase import Staircase, decompose, rounding_noise
 from optrand.solvers.dual_repair import randomizer_of
-from optrand.solvers.failures import solver_failures
 from optrand.solvers.grid.active_set import active_set
 
 __all__ = ["finished"]
@@ -36,8 +35,7 @@ def finished(problem: Problem, in_floats: Callable[[Problem], Solution]) -> Solu
     """
     small = _work(problem) <= MOST
     try:
-        with solver_failures("the solver in floats"):
-            solution = in_floats(problem)
+        solution = in_floats(problem)
         gap = _gap(solution) if small else 0.0
         if gap <= PROVEN:
             return solution
