@@ -7,6 +7,7 @@ an uninterrupted one publishes, byte by byte, and nothing may stand under the fi
 
 from __future__ import annotations
 
+import hashlib
 import os
 import resource
 import shutil
@@ -19,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +28,23 @@ import numpy as np
 
 from benchmarks.damage import ACCEPTABLE, damaged_keys, damaged_ledgers, damaged_mechanisms, forged_files
 from benchmarks.harness import circumstances, options, print_table, write_json
-from benchmarks.keyed_release import ALREADY_SPENT, CHANGED, DATASET, DONE, REFUSED
+from benchmarks.keyed_release import (
+    ALREADY_SPENT,
+    CHANGED,
+    CHARGED,
+    DATASET,
+    DONE,
+    DRAWING,
+    REFUSED,
+    STARTED,
+    WRITTEN,
+)
 from benchmarks.shared_blocks import forked_blocks, threaded_blocks
 from benchmarks.tables import write_table
 from optrand.accounting import Ledger
 from optrand.accounting.charge import State
 from optrand.release.publication import staging_folder
+from optrand.release.table_job import mechanism_path, record_path
 
 __all__ = ["Scene", "kills", "main"]
 
@@ -42,6 +55,7 @@ FORGERIES = 100
 TARGETED = 4
 """Of so many kills one is aimed at the moment of publication."""
 
+LEDGER = "ledger.sqlite"
 PATIENCE = 600.0
 COLUMNS = ("fault", "tried", "wrong", "what was seen")
 
@@ -71,14 +85,14 @@ class Scene:
         self.folder.mkdir()
         write_table(self.table, self.rows)
         self.fresh("charged")
-        with self.begin("charged", stop="charged") as run:
-            run.wait_for("charged")
+        with self.begin("charged", stop=CHARGED) as run:
+            run.wait_for(CHARGED)
             run.kill()
         with suppress(FileNotFoundError):
             shutil.rmtree(staging_folder(self.output("charged")))
         self.fresh("whole", of="charged")
         with self.begin("whole") as run:
-            run.wait_for("started")
+            run.wait_for(STARTED)
             start = time.perf_counter()
             if run.code() != DONE:
                 raise RuntimeError(f"an uninterrupted run ended with {run.errors()}")
@@ -108,13 +122,13 @@ class Scene:
 
     def begin(self, name: str, *, stop: str | None = None, output: Path | None = None, limit: int | None = None) -> Run:
         """Begin a run, or go on with one."""
-        words = [str(self.table), str(output or self.output(name)), str(self.state(name) / "ledger.sqlite")]
+        words = [str(self.table), str(output or self.output(name)), str(self.state(name) / LEDGER)]
         waits = ["--stop-at", stop, str(self.state(name) / "go")] if stop else []
         return Run([*words, *waits], limit=limit)
 
     def ledger(self, name: str) -> Ledger:
         """Ledger of a run that has ended."""
-        return Ledger.open(self.state(name) / "ledger.sqlite")
+        return Ledger.open(self.state(name) / LEDGER)
 
 
 class Run:
@@ -151,7 +165,7 @@ class Run:
     def code(self) -> int:
         """Exit code, once the process has ended."""
         out, self._errors = self._process.communicate(timeout=PATIENCE)
-        self.seen += out.split()
+        self.seen += out.splitlines()
         return self._process.returncode
 
     def errors(self) -> str:
@@ -187,7 +201,7 @@ def kills(scene: Scene, count: int, *, seed: int = 0) -> Iterator[dict[str, Any]
     scene.fresh("killed", of="charged")
     for number in range(count):
         with scene.begin("killed") as run:
-            run.wait_for("publishing" if number % TARGETED == 0 else "started")
+            run.wait_for(WRITTEN if number % TARGETED == 0 else STARTED)
             time.sleep(rng.uniform(0, 0.02 if number % TARGETED == 0 else 1.05 * scene.seconds))
             run.kill()
         begun += 1
@@ -195,17 +209,17 @@ def kills(scene: Scene, count: int, *, seed: int = 0) -> Iterator[dict[str, Any]
         output = scene.output("killed")
         if output.exists():
             partial += output.read_bytes() != whole
-            partial += not output.with_name(f"{output.name}.mechanism.json").exists()
-        for staged in staging_folder(output).glob("keyed.*") if staging_folder(output).is_dir() else ():
+            partial += not (mechanism_path(output).exists() and record_path(output).exists())
+        for staged in staging_folder(output).glob("*.*") if staging_folder(output).is_dir() else ():
             content = staged.read_bytes()
             if content.startswith(whole[:4]):
                 compared += len(content)
                 other += not whole.startswith(content)
         if output.exists():
-            different += _ended(scene, whole)
+            different += _ended(scene)
             finished += 1
             scene.fresh("killed", of="charged")
-    different += _ended(scene, whole)
+    different += _ended(scene)
     finished += 1
     where = ", ".join(f"{stage} {times}" for stage, times in last.most_common())
     kind = f"{scene.suffix[1:]}, {scene.rows:,} rows"
@@ -214,29 +228,46 @@ def kills(scene: Scene, count: int, *, seed: int = 0) -> Iterator[dict[str, Any]
     yield row(f"killed: lost or other records at the end ({kind})", finished, different, "final files, byte for byte")
 
 
-def _ended(scene: Scene, whole: bytes) -> int:
-    """Let the last run end; 1 if that does not give the uninterrupted one's file for one epsilon."""
+def _ended(scene: Scene) -> int:
+    """Let the last run end; 1 if that does not give the uninterrupted one's files for one epsilon."""
     with scene.begin("killed") as run:
-        # A release that ended before it was killed is not begun again.
-        ended = run.code() in (DONE, ALREADY_SPENT)
+        # A release that was published before it was killed is finished, or not begun again.
+        code = run.code()
     with scene.ledger("killed") as ledger:
-        complete = [charge.state for charge in ledger.entries()] == [State.COMPLETE] and ledger.spent(DATASET).epsilon == 1
-    left = staging_folder(scene.output("killed")).exists()
-    return int(not ended or not complete or left or scene.output("killed").read_bytes() != whole)
+        complete = [charge.state for charge in ledger.entries()] == [State.COMPLETE]
+        spent = ledger.spent(DATASET).epsilon
+    ended = complete and _one(spent) and code in (DONE, REFUSED, ALREADY_SPENT)
+    pairs = zip(_files(scene.output("killed")), _files(scene.reference), strict=True)
+    same = all(found.is_file() and _digest(found) == _digest(right) for found, right in pairs)
+    return int(not ended or not same or staging_folder(scene.output("killed")).exists())
+
+
+def _files(output: Path) -> tuple[Path, ...]:
+    return output, mechanism_path(output), record_path(output)
+
+
+def _one(epsilon: Fraction) -> bool:
+    """Whether one release of epsilon 1 was paid for; its parts are floats."""
+    return 1 - Fraction(1, 10**9) < epsilon <= 1
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def race(scene: Scene, racers: int) -> dict[str, Any]:
     """Begin one release in many processes at once."""
     scene.fresh("race")
-    runs = [scene.begin("race", stop="started") for _ in range(racers)]
+    runs = [scene.begin("race", stop=STARTED) for _ in range(racers)]
     for run in runs:
-        run.wait_for("started")
+        run.wait_for(STARTED)
     (scene.state("race") / "go").touch()
     codes = Counter(run.code() for run in runs)
     with scene.ledger("race") as ledger:
         states, spent = [charge.state for charge in ledger.entries()], ledger.spent(DATASET)
     right = codes[DONE] == 1 and codes[DONE] + codes[ALREADY_SPENT] + codes[REFUSED] == racers
-    right = right and states == [State.COMPLETE] and spent.epsilon == 1
+    right = right and states == [State.COMPLETE] and _one(spent.epsilon)
     told = f"{codes[DONE]} released, {racers - codes[DONE]} told; {spent} spent"
     return row("processes racing for one release", racers, int(not right), told)
 
@@ -279,8 +310,8 @@ def changed(scene: Scene, times: int) -> Iterator[dict[str, Any]]:
     for _ in range(times):
         other = _with_another_label(right, rng)
         scene.fresh("changed", of="charged")
-        with scene.begin("changed", stop="solved") as run:
-            run.wait_for("solved")
+        with scene.begin("changed", stop=DRAWING) as run:
+            run.wait_for(DRAWING)
             scene.table.write_bytes(other)
             (scene.state("changed") / "go").touch()
             between += run.code() != CHANGED or scene.output("changed").exists()
