@@ -34,7 +34,24 @@ __all__ = ["ACCEPTABLE", "damaged", "damaged_keys", "damaged_ledgers", "damaged_
 
 REFUSED, RIGHT, PROVEN, WRONG = "refused", "as saved", "proven private", "ACCEPTED"
 ACCEPTABLE = (REFUSED, RIGHT, PROVEN)
-NUMBERS = (0.0, -1.0, 0.5, 1.0, 2.0, 5e-324, 1e300, 700.0, True, None, "0", "1", "9" * 50, "1/0", [], {})
+NUMBERS: tuple[object, ...] = (
+    0.0,
+    -1.0,
+    0.5,
+    1.0,
+    2.0,
+    5e-324,
+    1e300,
+    700.0,
+    True,
+    None,
+    "0",
+    "1",
+    "9" * 50,
+    "1/0",
+    [],
+    {},
+)
 EPSILON = 0.75
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from optrand.base.compiling import leave_uncompiled
+from optrand.base.lean import lean_process
 from optrand.errors import AlreadySpent, InputChanged, OptrandError
 from optrand.release.job import LabelJob
 from optrand.release.table_job import TableJob
@@ -39,14 +39,14 @@ def main(arguments: Sequence[str]) -> int:
         parser.add_argument(name, type=Path)
     parser.add_argument("--stop-at", nargs=2, metavar=("STAGE", "FILE"), help="wait at a stage until a file is there")
     given = parser.parse_args(arguments)
-    stage, go = given.stop_at or (None, None)
+    stage, go = given.stop_at or (None, "")
 
     def tell(reached: str) -> None:
         print(reached, flush=True)
         while reached == stage and not Path(go).exists():
             time.sleep(0.005)
 
-    leave_uncompiled(LABELS)
+    lean_process(LABELS)
     tell(STARTED)
     job = TableJob(
         job=LabelJob(labels=np.arange(float(LABELS)), epsilon=1.0),

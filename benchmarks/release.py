@@ -49,8 +49,8 @@ COLUMNS = (
 
 PROGRAM = """
 import sys
-from optrand.base.compiling import leave_uncompiled
-leave_uncompiled(53)
+from optrand.base.lean import lean_process
+lean_process(53)
 import numpy as np
 from optrand.release.job import LabelJob
 from optrand.release.table_job import TableJob

@@ -13,7 +13,7 @@ import pytest
 
 import optrand
 from optrand.base.compiled import COMPILED
-from optrand.base.compiling import SWITCH
+from optrand.base.lean import SWITCH
 from optrand.certificates.quick import quick_gap
 from optrand.errors import InvalidInput, SolverFailed
 from optrand.solvers import Flow, ReducedDual
@@ -401,8 +401,8 @@ def test_compiled_or_not_the_numbers_are_the_same():
 def test_a_process_of_one_small_problem_does_not_load_numba():
     told = textwrap.dedent("""
         import sys
-        from optrand.base.compiling import SMALL, leave_uncompiled
-        leave_uncompiled({labels})
+        from optrand.base.lean import SMALL, lean_process
+        lean_process({labels})
         import numpy as np, optrand
         optrand.solve(optrand.unbiased_regression(np.arange(20), np.full(20, 0.05), 1.0))
         from optrand.base.compiled import COMPILED

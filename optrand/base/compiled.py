@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from optrand.base.compiling import SWITCH
+from optrand.base.lean import SWITCH
 
 __all__ = ["COMPILED", "compiled"]
 

@@ -141,7 +141,7 @@ def randomize(
     budget again: a second release of the same labels, or what a killed run left behind, adds to the first. A prior that
     was paid for before a run broke off is kept as OUT.prior.csv, from which --paid-prior goes on.
     """
-    from optrand.base.compiling import leave_uncompiled
+    from optrand.base.lean import lean_process
     from optrand.release.declared import parse_clip, parse_labels, parse_outputs, read_prior
     from optrand.release.job import BaselineJob, Job, LabelJob
     from optrand.release.named import named_randomizer
@@ -149,7 +149,7 @@ def randomize(
     from optrand.release.table_job import TableJob, record_path
 
     names, budget = parse_labels(labels), read_epsilon(epsilon)
-    leave_uncompiled(names.size)
+    lean_process(names.size)
     job: Job
     if randomizer is not None:
         for_the_optimal_one = {
