@@ -5,7 +5,7 @@ VENV ?= .venv
 RUN := $(VENV)/bin/
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test lint format types docs notebooks bench-smoke system-deps clean
+.PHONY: help setup demo test lint format types docs notebooks bench-smoke spark system-deps clean
 
 help:
 	@echo "make demo         release the bundled table of weeks worked, with its proof, into demo/"
@@ -15,7 +15,8 @@ help:
 	@echo "make docs         build the documentation into docs/_build, warnings are errors"
 	@echo "make notebooks    open the first notebook"
 	@echo "make bench-smoke  every benchmark, small"
-	@echo "make system-deps  chromium, in which a test opens a report: as root, or with sudo"
+	@echo "make spark        pyspark (500 MB), without which make test leaves the releases on Spark out"
+	@echo "make system-deps  chromium, in which a test opens a report, and Java 17 for Spark: as root, or with sudo"
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -74,14 +75,20 @@ bench-smoke: $(STAMP)
 	$(RUN)python -m benchmarks thin_tails --smoke
 	$(RUN)python -m benchmarks vectors --smoke
 
+spark: $(STAMP)
+	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[dev,spark]'
+
 system-deps:
-	@if command -v chromium >/dev/null; then echo "chromium is installed"; exit; fi; \
+	@lacking=; \
+	command -v chromium >/dev/null || lacking="$$lacking chromium"; \
+	command -v java >/dev/null || lacking="$$lacking openjdk-17-jre-headless"; \
+	if [ -z "$$lacking" ]; then echo "chromium and Java are installed"; exit; fi; \
 	if ! command -v apt-get >/dev/null; then \
-		echo "there is no apt-get here: install chromium in this system's own way" >&2; exit 1; fi; \
+		echo "there is no apt-get here: install$$lacking in this system's own way" >&2; exit 1; fi; \
 	root=; [ "$$(id -u)" = 0 ] || root="sudo -n"; \
 	$$root apt-get update -qq && \
-	$$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null || { \
-		echo "chromium could not be installed: run make system-deps as root, or with sudo" >&2; exit 1; }
+	$$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$lacking >/dev/null || { \
+		echo "$$lacking could not be installed: run make system-deps as root, or with sudo" >&2; exit 1; }
 
 clean:
 	rm -rf $(VENV) demo docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -15,7 +15,7 @@ State a problem, solve it, certify the answer, turn it into an exact mechanism, 
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from optrand import _moved, baselines, closed_forms, errors, estimate, solvers, studies, vectors
 from optrand.certificates.certificate import Certificate, certify, lower_bound
@@ -31,6 +31,9 @@ from optrand.model.solution import Dual, Solution
 from optrand.solvers import rr_on_bins, solve
 from optrand.studies import solve_many
 from optrand.vectors import unbiased_vectors
+
+if TYPE_CHECKING:
+    from optrand.release.arrays import randomize as randomize
 
 __all__ = [
     "Certificate",
@@ -53,6 +56,7 @@ __all__ = [
     "losses",
     "lower_bound",
     "plotting",
+    "randomize",
     "regression",
     "rr",
     "rr_on_bins",
@@ -75,5 +79,12 @@ _moved.install()
 
 
 def __getattr__(name: str) -> Any:
-    """Import plotting, which loads matplotlib, when it is first asked for; find what version 0.1 had here."""
-    return importlib.import_module("optrand.plotting") if name == "plotting" else _moved.moved_name(name)
+    """Import plotting and randomize, which load matplotlib and pyarrow, when they are first asked for.
+
+    What version 0.1 had here is found, too.
+    """
+    if name == "plotting":
+        return importlib.import_module("optrand.plotting")
+    if name == "randomize":
+        return importlib.import_module("optrand.release.arrays").randomize
+    return _moved.moved_name(name)

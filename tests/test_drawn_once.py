@@ -1,4 +1,4 @@
-"""A release under a ledger: charged first, resumed wherever it was killed, with the same bytes, and never drawn twice."""
+"""A release under a ledger: charged first, and resumed wherever it was killed, with the same bytes."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ from optrand.release.table_job import TableJob, paid_prior_path, record_path
 
 KEY = bytes(range(32))
 ROWS = 600
-POINTS = 14
+POINTS = 10
 """Kills, spread over all calls of a release that reach the disk."""
 
 CHILD = """
-import os, signal, sys, uuid
+import os, signal, sys
 from dataclasses import replace
 import optrand.accounting.ledger as ledgers
 from optrand.accounting import entry, secrets
 from optrand.release import publication
+from optrand.release.column_groups import ColumnGroups
 from optrand.release.job import LabelJob
 from optrand.release.table_job import TableJob, TableOptions
 
-stop, how, output, columns = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:]
+stop, how, columns = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
 calls = 0
 
 def counted(module, name):
@@ -63,9 +64,9 @@ counted(secrets.Vault, "new_key")
 counted(secrets.Vault, "destroy")
 counted(publication, "take_name")
 job = LabelJob(labels=range(5), epsilon=1.0)
-options = TableOptions(id_column="id") if not columns else TableOptions(id_column="id", GROUPED)
+options = TableOptions(id_column="id", grouping=ColumnGroups(tuple(columns)) if columns else None)
 TableJob(job=job, column="y", options=options).run(
-    "in.csv", output, dataset="census", ledger="state/ledger.sqlite", key=bytes(range(32))
+    "in.csv", "out.csv", dataset="census", ledger="state/ledger.sqlite", key=bytes(range(32))
 )
 print("calls", calls)
 """
@@ -100,9 +101,9 @@ def charges():
         return ledger.entries()
 
 
-def child(folder: Path, stop: int = 0, how: str = "exit") -> subprocess.CompletedProcess[str]:
+def child(folder: Path, columns: list[str], stop: int = 0, how: str = "exit") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", CHILD.replace(", GROUPED", ""), str(stop), how, "out.csv"],
+        [sys.executable, "-c", CHILD, str(stop), how, *columns],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -112,7 +113,9 @@ def child(folder: Path, stop: int = 0, how: str = "exit") -> subprocess.Complete
 
 
 def released(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file() and path.name != "in.csv"}
+    """All files of a release, hidden ones that were left over among them."""
+    found = (path for path in folder.rglob("*") if path.is_file() and "state" not in path.parts)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found if path.name != "in.csv"}
 
 
 def test_a_release_is_charged_exactly_and_its_key_destroyed(here):
@@ -240,7 +243,8 @@ def test_a_neighbouring_column_draws_the_same_noise_elsewhere():
     assert set(np.flatnonzero(one != two)) <= {7}
 
 
-def test_a_job_that_is_killed_anywhere_goes_on_with_the_same_bytes(tmp_path_factory):
+@pytest.mark.parametrize("columns", [[], ["a"]], ids=["whole", "groups"])
+def test_a_job_that_is_killed_anywhere_goes_on_with_the_same_bytes(columns, tmp_path_factory):
     def fresh() -> Path:
         folder = tmp_path_factory.mktemp("run")
         (folder / "state").mkdir(mode=0o700)
@@ -248,19 +252,21 @@ def test_a_job_that_is_killed_anywhere_goes_on_with_the_same_bytes(tmp_path_fact
         return folder
 
     whole = fresh()
-    done = child(whole)
+    done = child(whole, columns)
     assert done.returncode == 0, done.stderr
     expected, calls = released(whole), int(done.stdout.split()[-1])
-    assert sorted(expected) == ["out.csv", "out.csv.mechanism.json", "out.csv.release.json"]
+    beside = ["out.csv.mechanisms/0.json", "out.csv.mechanisms/1.json"] if columns else ["out.csv.mechanism.json"]
+    assert sorted(expected) == ["out.csv", *beside, "out.csv.release.json"]
     assert json.loads(expected["out.csv.release.json"])["private"] is False
     assert calls > 40
     for stop in range(1, calls + 1, max(1, calls // POINTS)):
         folder = fresh()
-        killed = child(folder, stop, "exit" if stop % 2 else "kill")
+        killed = child(folder, columns, stop, "exit" if stop % 2 else "kill")
         assert killed.returncode in (9, -signal.SIGKILL), killed.stderr
         if (folder / "out.csv").exists():
-            assert released(folder) == expected, killed.stdout
-        again = child(folder)
+            there = {name: found for name, found in released(folder).items() if not name.startswith(".")}
+            assert there == expected, killed.stdout
+        again = child(folder, columns)
         if again.returncode:
             # Everything was there, or its publication is finished now: no label was drawn again.
             assert "finished now" in again.stderr or "AlreadySpent" in again.stderr or "exists" in again.stderr

@@ -223,7 +223,7 @@ def test_the_best_of_the_ladder_stands_where_the_flow_fails(monkeypatch):
 
 def test_a_band_that_is_too_wide_is_left_to_the_flow(monkeypatch):
     problem = problem_of(60, "rough", 2.0)
-    monkeypatch.setattr(reduced_dual, "WORK", (0.0, 0.0))
+    monkeypatch.setattr(reduced_dual, "WORK", (0.0, 0.0, 0.0))
     with pytest.raises(reduced_dual._TooWide):
         Reduced(problem).solution(Rung())
     assert ReducedDual()(problem).stats.status != "solved"

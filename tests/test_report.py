@@ -182,7 +182,10 @@ def test_every_picture_of_the_gallery_has_words():
 def test_the_certificate_is_the_one_that_is_proven(five):
     proof = optrand.certify(five, exact=True)
     facts = dict(certificate_facts(five, proof))
-    assert facts["Optimal value"] == f"between {proof.lower!r} and {proof.upper!r}"
+    _, low, _, high = facts["Optimal value"].split()
+    assert (float(low), float(high)) == (proof.lower, proof.upper)
+    assert Fraction(low) <= Fraction(proof.lower)
+    assert Fraction(high) >= Fraction(proof.upper)
     assert float(facts["Gap"].split()[2]) >= proof.gap
     assert float(facts["Largest bias"].removeprefix("at most ").split(",")[0]) >= proof.bias
     assert facts["Objective"] == "half the mean squared error, of all mechanisms without bias"

@@ -21,7 +21,7 @@ __all__ = ["Entry"]
 class Entry:
     """Release that was charged and may draw, locked against other processes until it is closed.
 
-    Made by :meth:`Ledger.begin`. Steps are taken in order: :meth:`keep_priors`, :meth:`keep_mechanisms` right before
+    Made by :meth:`.Ledger.begin`. Steps are taken in order: :meth:`keep_priors`, :meth:`keep_mechanisms` right before
     the first label is drawn, :meth:`publishing`, :meth:`complete`. A step that was taken before an interruption may be
     taken again, with the same content.
 

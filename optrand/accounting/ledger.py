@@ -101,7 +101,7 @@ class Ledger:
     @property
     def id_key(self) -> bytes:
         """Key for the hash of record ids that are text: the same for every retry."""
-        return hmac.digest(self._vault.secret, b"ids of records", "sha256")
+        return hmac.digest(self.digest_key, b"ids", "sha256")
 
     def begin(
         self, request: Request, *, again: bool = False, budget: Spent | None = None, key: bytes | None = None

@@ -29,7 +29,7 @@ class Request:
     configuration : str
         SHA-256, in hexadecimal, of all that decides what is drawn and is public: a resumed release has the same.
     input_digest : str
-        Digest of ids, labels and missing labels in their order, keyed with :attr:`Ledger.digest_key`.
+        Digest of ids, labels and missing labels in their order, keyed with :attr:`.Ledger.digest_key`.
     output : str
         Where the release will be.
     resumable : bool

@@ -28,8 +28,8 @@ from optrand.certificates.quick_losses import bins_loss
 from optrand.model import losses
 from optrand.model.arcs import Arcs
 from optrand.model.kept import content, kept
-from optrand.model.outputs import Grid
-from optrand.model.problem import Problem
+from optrand.model.outputs import Grid, Line
+from optrand.model.problem import Problem, unbiased_range
 from optrand.model.solution import Dual, Solution
 
 __all__ = ["quick_bound", "quick_gap"]
@@ -113,6 +113,14 @@ def _value(solution: Solution) -> float:
     return _squared_loss(problem, arcs) if problem.loss == losses.squared else math.inf
 
 
+def _has_room(problem: Problem, error: float) -> bool:
+    """Whether outputs may lie further out than some unbiased randomizer needs, by more than an error of its means."""
+    if isinstance(problem.outputs, Line):
+        return True
+    low, high = unbiased_range(problem.labels, problem.epsilon)
+    return problem.outputs.low < low - error and high + error < problem.outputs.high
+
+
 def _squared_loss(problem: Problem, arcs: Arcs) -> float:
     """Squared loss of arcs without bias, or at a price of it."""
     if not problem.outputs.low <= arcs.outputs.min() <= arcs.outputs.max() <= problem.outputs.high:
@@ -136,7 +144,7 @@ def _squared_loss(problem: Problem, arcs: Arcs) -> float:
     value = float(prior @ (mixed(masses * outputs**2) - 2 * labels * means + labels**2 * rows)) / 2
     if not problem.unbiased:
         value += problem.bias_penalty * float(prior @ (means - labels) ** 2) / 2
-    elif not abs(means - labels).max() <= CLOSE * width:
+    elif not (abs(means - labels).max() <= CLOSE * width and _has_room(problem, CLOSE * width)):
         return math.inf
     return value if value > 0 else math.inf
 

@@ -40,12 +40,13 @@ def verify(
     the same with none of this code. Of noise the parameters are checked; nobody claims that it is optimal. The record
     of a release, OUT.release.json, states the total epsilon, and its randomizer is verified too.
     """
-    from optrand.certificates.certificate import certify
     from optrand.release.randomizer_file import holds_noise
 
     required = math.inf if gap is None else read_gap(gap)
     if holds_record(saved):
-        saved = _verify_record(saved, table)
+        *others, saved = _verify_record(saved, table)
+        for other in others:
+            _verify_mechanism(other, required)
     elif table is not None:
         raise InvalidInput(f"{saved} is no record of a release, which alone knows its table: give OUT.release.json")
     if saved.is_file() and holds_noise(saved):
@@ -53,22 +54,32 @@ def verify(
             raise InvalidInput(f"{saved} holds additive noise, which nobody claims to be optimal: leave out --gap")
         _verify_noise(saved)
         return
-    loaded = read_mechanism(saved)
+    _verify_mechanism(saved, required)
+    typer.echo("verified")
+
+
+def _verify_mechanism(path: Path, required: float) -> None:
+    from optrand.certificates.certificate import certify
+
+    loaded = read_mechanism(path)
     with progress() as announce:
         announce("proving")
         proof = certify(loaded)
     show({**proven(loaded, proof), "digest": loaded.digest})
     proof.require(gap=required)
-    typer.echo("verified")
 
 
-def _verify_record(path: Path, table: Path | None) -> Path:
-    """Check the record of a release and its table, and say what it states; path of its randomizer, verified too."""
+def _verify_record(path: Path, table: Path | None) -> list[Path]:
+    """Check the record of a release and its table, and say what it states; paths of its randomizers, verified too."""
     from optrand.release.record import load_release, sha256_of
     from optrand.release.table import read_column
 
     record = load_release(path)
-    _ = record.drawn
+    distinct = list({one.name: one for one in record.randomizers}.values())
+    if not distinct:
+        raise InvalidInput(f"{path} names no randomizer: there is nothing to verify")
+    for one in distinct:
+        record.read(one)
     facts: dict[str, object] = {
         "total epsilon": f"{record.epsilon!r}: prior {record.parts.prior!r}, labels {record.parts.labels!r}",
         "rows": record.rows,
@@ -76,6 +87,10 @@ def _verify_record(path: Path, table: Path | None) -> Path:
         "estimates": record.estimates.words,
         "table": "not compared: name it with --table",
     }
+    if record.circumstances.groups:
+        facts["groups"] = f"{len(record.randomizers)} by {', '.join(record.circumstances.groups)}"
+    if record.relative_loss is not None:
+        facts["objective"] = f"{shown_above(record.relative_loss, 4)} of that of one randomizer for all rows"
     if not record.private:
         facts["private"] = "NO: the noise came from a source that others can repeat"
     if table is not None:
@@ -87,7 +102,7 @@ def _verify_record(path: Path, table: Path | None) -> Path:
             raise InvalidFile(f"{table} has another number of rows than the record states, {stated.rows}")
         facts["table"] = f"{table}, SHA-256 {sha256_of(table)}"
     show(facts)
-    return path.parent / record.randomizers[0].name
+    return [path.parent / one.name for one in distinct]
 
 
 def _verify_noise(path: Path) -> None:

@@ -35,8 +35,8 @@ def output_numbers(released: ArrayLike, mechanism: Mechanism | Released) -> NDAr
     >>> output_numbers([7, 3, 3], coin)
     array([1, 0, 0])
     """
+    given = np.asarray(mechanism.numbers(released) if isinstance(mechanism, Released) else released)
     mechanism = mechanism_of(mechanism)
-    given = np.asarray(released)
     if given.dtype.kind not in "iuf":
         raise InvalidInput(f"released values are of type {given.dtype}, expected numbers: outputs of the mechanism")
     values = given.astype(np.float64)
@@ -52,8 +52,8 @@ def output_numbers(released: ArrayLike, mechanism: Mechanism | Released) -> NDAr
 
 def tallied(released: ArrayLike, mechanism: Mechanism | Released) -> NDArray[np.intp]:
     """Counts of the mechanism's outputs in a release of at least two values."""
-    mechanism = mechanism_of(mechanism)
     numbers = output_numbers(released, mechanism)
+    mechanism = mechanism_of(mechanism)
     if numbers.size < 2:
         raise InvalidInput(
             f"the release has {numbers.size} value(s), expected at least two: one says nothing of errors"
@@ -100,8 +100,8 @@ def mean(released: ArrayLike, mechanism: Mechanism | Released) -> Estimate:
     >>> bool(low < weeks.mean() < high), round(found.noise_error, 3), round(found.standard_error, 3)
     (True, 0.02, 0.021)
     """
-    mechanism = mechanism_of(mechanism)
     tallies = tallied(released, mechanism)
+    mechanism = mechanism_of(mechanism)
     bias, reach = mechanism.bias, float(np.ptp(mechanism.labels))
     if bias > UNBIASED * (reach or 1.0):
         raise InvalidInput(
@@ -159,8 +159,8 @@ def average(
     >>> low < 0.3 < high, round(found.noise_error, 4)
     (True, 0.012)
     """
-    mechanism = mechanism_of(mechanism)
     tallies = tallied(released, mechanism)
+    mechanism = mechanism_of(mechanism)
     debiasing = Debiasing.of(mechanism, prior)
     given = np.asarray(function, dtype=np.float64)
     if given.shape != mechanism.labels.shape:

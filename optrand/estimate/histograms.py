@@ -131,8 +131,8 @@ def histogram(released: ArrayLike, mechanism: Mechanism | Released, *, prior: Ar
     >>> found.shares.round(3).tolist(), found.noise_errors.round(3).tolist(), found.projected.round(3).tolist()
     ([0.501, 0.5, -0.001], [0.012, 0.012, 0.011], [0.5, 0.5, 0.0])
     """
-    mechanism = mechanism_of(mechanism)
     tallies = frozen(tallied(released, mechanism))
+    mechanism = mechanism_of(mechanism)
     return Histogram(Debiasing.of(mechanism, prior), tallies)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from numpy.typing import ArrayLike
+
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 
@@ -17,6 +19,10 @@ class Released(ABC):
     @abstractmethod
     def mechanism(self) -> Mechanism:
         """Mechanism that drew the labels, verified."""
+
+    def numbers(self, released: ArrayLike) -> ArrayLike:
+        """Released labels as outputs of the mechanism; by default they are."""
+        return released
 
 
 def mechanism_of(given: Mechanism | Released) -> Mechanism:

@@ -92,6 +92,11 @@ class Account(ABC):
 
     @property
     @abstractmethod
+    def private(self) -> bool:
+        """Whether nobody else can draw the same noise."""
+
+    @property
+    @abstractmethod
     def prior_source(self) -> EntropySource:
         """Words for the noise of the prior."""
 
@@ -151,6 +156,11 @@ class NoAccount(Account):
     def begin(self, terms: Terms) -> str:  # noqa: ARG002
         """Charge nobody."""
         return uuid.uuid4().hex
+
+    @property
+    def private(self) -> bool:
+        """That of the source."""
+        return self._source.private
 
     @property
     def prior_source(self) -> EntropySource:
@@ -264,6 +274,11 @@ class LedgerAccount(Account):
         )
         self._held = self._ledger.begin(request, again=self._again, budget=self._budget, key=self._key)
         return uuid.UUID(self._entry.release).hex
+
+    @property
+    def private(self) -> bool:
+        """See :attr:`Account.private`."""
+        return self._entry.private
 
     @property
     def prior_source(self) -> EntropySource:

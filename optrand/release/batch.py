@@ -54,7 +54,9 @@ class Draw(Protocol):
 class Grouping(Protocol):
     """A partition of rows by public columns."""
 
-    columns: tuple[str, ...]
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Their names."""
 
     def codes(self, batch: Any) -> NDArray[np.intp]:
         """Index of the group of each row."""
@@ -369,9 +371,13 @@ class BatchRandomizer:
             noisy[present] = draws[0](labels[records.places[present]], records.ids[present])
             return noisy
         noisy = np.zeros(missing.size)
-        for group in np.unique(records.groups):
-            rows = np.flatnonzero((records.groups == group) & ~missing)
-            noisy[rows] = draws[group](labels[records.places[rows]], records.ids[rows])
+        # Groups that share what draws are drawn together.
+        distinct = list({id(draw): draw for draw in draws}.values())
+        place = {id(draw): i for i, draw in enumerate(distinct)}
+        drawing = np.array([place[id(draw)] for draw in draws], dtype=np.intp)[records.groups]
+        for i in np.unique(drawing):
+            rows = np.flatnonzero((drawing == i) & ~missing)
+            noisy[rows] = distinct[i](labels[records.places[rows]], records.ids[rows])
         return noisy
 
 

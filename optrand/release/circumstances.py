@@ -5,7 +5,10 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass, field
 
-__all__ = ["Circumstances", "RandomizerFile", "TableFile"]
+__all__ = ["RECORD", "Circumstances", "RandomizerFile", "TableFile"]
+
+RECORD = ".release.json"
+"""Ending of the file of a record beside a table."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from optrand.estimate.averages import UNBIASED
 from optrand.mechanism.mechanism import Mechanism
+from optrand.release.group_plan import GroupPlan
 from optrand.release.job import Plan
 from optrand.release.randomizer_file import finite_moments
 
@@ -44,6 +45,30 @@ class Estimates:
     counts: tuple[float, ...] | None
     multiple: float | None
     words: str
+
+    @classmethod
+    def of_groups(cls, release: GroupPlan) -> Estimates:
+        """Estimates of the whole table that a release by groups admits: their noise is independent."""
+        rows, sizes = release.summary.rows, release.priors.rows
+        moments = [one.moments(release.labels) for one in release.mechanisms]
+        shares = (
+            float(m.problem.prior @ found.variances) for m, found in zip(release.mechanisms, moments, strict=True)
+        )
+        one = math.sqrt(float(sizes @ np.fromiter(shares, dtype=np.float64)) / rows)
+        bias = max(found.bias for found in moments)
+        errors = [fit.count_errors if fit.possible else None for fit in release.fits]
+        squares = [size * found**2 for size, found in zip(sizes, errors, strict=True) if found is not None]
+        multiples = [fit.multiple for fit in release.fits]
+        possible = all(fit.possible for fit in release.fits)
+        return cls(
+            label=one,
+            mean=one / math.sqrt(rows) if bias <= UNBIASED * (float(np.ptp(release.labels)) or 1.0) else None,
+            histogram=possible,
+            losses=possible,
+            counts=tuple(np.sqrt(sum(squares)).tolist()) if len(squares) == len(errors) else None,
+            multiple=max(multiples) if np.isfinite(multiples).all() else None,
+            words=release.summary.histograms,
+        )
 
     @classmethod
     def of(cls, release: Plan) -> Estimates:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from optrand.errors import InvalidInput
 
-__all__ = ["Opened", "opened"]
+__all__ = ["Opened", "has_columns", "opened"]
 
 Kept = NDArray[np.bool_]
 
@@ -57,6 +57,9 @@ class Opened(ABC):
     def labels(self) -> Any:
         """The private labels as an Arrow array."""
         return self.arrow(self.column)
+
+    def check_holds(self, classes: Any) -> None:  # noqa: B027
+        """Refuse classes, an Arrow array, that the column's own type does not know, :class:`InvalidInput`."""
 
     @abstractmethod
     def replaced(self, labels: Any, kept: Kept | None = None) -> Any:
@@ -109,6 +112,18 @@ def opened(given: Any, column: Any = None) -> Opened:
     return kind(given, column)
 
 
+def has_columns(given: object) -> bool:
+    """Whether an object is a frame or a table, rather than one column.
+
+    Examples
+    --------
+    >>> has_columns(pa.table({"y": [1]})), has_columns([1])
+    (True, False)
+    """
+    found = _kind(given)
+    return found is not None and found[1]
+
+
 def _kind(given: Any) -> tuple[type[Opened], bool] | None:
     """The adapter of an object, and whether it has columns."""
     if isinstance(given, (pa.Table, pa.RecordBatch)):
@@ -156,8 +171,8 @@ class _Array(Opened):
             cells = np.asarray(self.given)
         except ValueError:
             raise InvalidInput("labels are a ragged list: expected as many in each row") from None
-        # Of a list with text numpy makes all cells text.
-        return np.array(self.given, dtype=object) if cells.dtype.kind == "U" and cells is not self.given else cells
+        # Of cells of several types in a list numpy would make one, as True and 7 to 1 and 7.
+        return cells if isinstance(self.given, np.ndarray) else np.array(self.given, dtype=object)
 
     def arrow(self, column: Any) -> Any:
         if column is not None:
@@ -248,18 +263,22 @@ class _PandasFrame(Opened):
 def _from_pandas(series: Any) -> Any:
     if str(series.dtype) == "category":
         # Categories are what occurred: they are never taken as declared, nor is their order.
-        series = series.astype(series.cat.categories.dtype)
+        categories = series.cat.categories
+        # Integers have no gaps.
+        series = series.astype(object if series.hasnans and categories.dtype.kind in "iub" else categories.dtype)
     found = _as_arrow(series, from_pandas=True)
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
 def _to_pandas(labels: Any, like: Any) -> Any:
     """A Series with the index and the name of another, and its type where labels are no floats."""
-    cells = labels.to_pandas()
+    cells = labels.to_pandas(integer_object_nulls=True)
     kind = like.dtype
     if str(kind) == "category":
         cells = cells.astype("category")
-    elif not pa.types.is_floating(labels.type) and not (labels.null_count and kind.kind in "iub"):
+    elif not pa.types.is_floating(labels.type) and not (
+        labels.null_count and isinstance(kind, np.dtype) and kind.kind in "iub"
+    ):
         cells = cells.astype(kind)
     return type(like)(cells.array, index=like.index, name=like.name)
 
@@ -274,6 +293,9 @@ class _PolarsColumn(Opened):
             raise InvalidInput(f"a Series has no column named {column!r}: give a DataFrame")
         return _from_polars(self.given)
 
+    def check_holds(self, classes: Any) -> None:
+        _check_known(classes, self.given)
+
     def replaced(self, labels: Any, kept: Kept | None = None) -> Any:  # noqa: ARG002
         return _to_polars(labels, self.given)
 
@@ -285,6 +307,9 @@ class _PolarsFrame(Opened):
 
     def arrow(self, column: Any) -> Any:
         return _from_polars(self.given.to_series(_single(self.given.columns, column)))
+
+    def check_holds(self, classes: Any) -> None:
+        _check_known(classes, self.given.to_series(_single(self.given.columns, self.column)))
 
     def replaced(self, labels: Any, kept: Kept | None = None) -> Any:
         place = _single(self.given.columns, self.column)
@@ -302,3 +327,12 @@ def _to_polars(labels: Any, like: Any) -> Any:
     """A Series with the name of another, and its type where labels are no floats."""
     noisy = type(like)(like.name, labels)
     return noisy if pa.types.is_floating(labels.type) else noisy.cast(like.dtype)
+
+
+def _check_known(classes: Any, like: Any) -> None:
+    """Refuse classes that an Enum of polars does not list."""
+    known = getattr(like.dtype, "categories", None)
+    if known is not None and type(like.dtype).__name__ == "Enum":
+        unknown = set(classes.drop_null().to_pylist()) - set(known.to_list())
+        if unknown:
+            raise InvalidInput(f"{len(unknown)} declared classes are not in the column's Enum: cast it to text first")

@@ -144,9 +144,13 @@ class RowDigest:
         self._ids = hmac.new(key, b"ids", "sha256")
         self._halves = hmac.new(key, b"second halves", "sha256")
         self._places = hmac.new(key, b"places", "sha256")
+        self._groups: hmac.HMAC | None = None
 
-    def add(self, ids: Ids, places: NDArray[np.int32]) -> None:
-        """Append rows: their ids, and the places of their labels, -1 for one that is missing."""
+    def add(self, ids: Ids, places: NDArray[np.int32], groups: NDArray[np.intp] | None = None) -> None:
+        """Append rows: their ids, the places of their labels, -1 for one that is missing, and their groups, if any."""
+        if groups is not None:
+            self._groups = self._groups or hmac.new(self._key, b"groups", "sha256")
+            self._groups.update(np.ascontiguousarray(groups, dtype=np.int64).data)
         self._ids.update(ids[:, 0].tobytes())
         # Most ids are integers: only the others have a second half.
         hashed = np.flatnonzero(ids[:, 1])
@@ -159,6 +163,8 @@ class RowDigest:
     def hexdigest(self) -> str:
         """Digest of all rows so far."""
         parts = self._ids.digest() + self._halves.digest() + self._places.digest() + self.rows.to_bytes(8, "little")
+        if self._groups is not None:
+            parts += self._groups.digest()
         return hmac.new(self._key, b"rows" + parts, "sha256").hexdigest()
 
 

@@ -31,6 +31,8 @@ from optrand.certificates.certificate import Certificate, certify
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
+from optrand.model import losses
+from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Line, in_words
 from optrand.model.problem import Problem, regression
 from optrand.release.conditioning import Conditioning, conditioned
@@ -42,6 +44,7 @@ from optrand.sampling.entropy import EntropySource, SystemEntropy
 from optrand.sampling.priors import BudgetSplit, private_prior, split_at, split_budget
 from optrand.sampling.smoothing import smoothed_prior
 from optrand.solvers import Flow, solve
+from optrand.solvers.dispatch import choose
 from optrand.solvers.flow.solver import CLOSEST
 
 __all__ = ["BaselineJob", "Job", "Keep", "LabelJob", "Plan", "ProgressCallback", "Release", "Summary", "no_progress"]
@@ -100,6 +103,8 @@ class Summary:
         Whether the histogram of the labels can be estimated, and how well, in words.
     copied : tuple of str
         Other columns of the released table, which were copied as they are.
+    relative_loss : float, optional
+        Of a release by groups: its objective under the priors, as a share of that of one randomizer for all rows.
     """
 
     rows: int
@@ -118,6 +123,7 @@ class Summary:
     private: bool
     histograms: str
     copied: tuple[str, ...] = ()
+    relative_loss: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +163,11 @@ class Plan:
         if not isinstance(self.randomizer, Mechanism):
             raise InvalidInput("the labels were drawn by additive noise: there is no table, see randomizer")
         return self.randomizer
+
+    @property
+    def noisy_counts(self) -> tuple[int, ...] | None:
+        """The histogram that was paid for, clipped at 0."""
+        return None if self.prior is None else self.prior.estimate.counts
 
     def save(self, path: Path, *, overwrite: bool = False) -> None:
         """Write the randomizer, whole or not at all."""
@@ -273,7 +284,7 @@ class Job(ABC):
 
     @abstractmethod
     def split(self, rows: int) -> BudgetSplit:
-        """Split of the budget for a public number of rows."""
+        """Budgets of the prior and of the labels for a number of rows: public, as that is."""
 
     @abstractmethod
     def plan(
@@ -321,6 +332,8 @@ class LabelJob(Job):
         Where noisy labels may lie; the real line by default.
     bias_penalty : float
         From 0 to ``math.inf``, which is the default: no noisy label is biased.
+    loss : Loss or Tabulated
+        Squared by default; a table has its rows and columns in increasing order of labels and outputs.
     max_gap : float
         The largest verified gap of an optimum that draws, 0 or more.
     clip : bool
@@ -350,6 +363,7 @@ class LabelJob(Job):
     paid_prior: PaidPrior | None = None
     outputs: DeclaredOutputs = field(default_factory=Line)
     bias_penalty: float = math.inf
+    loss: Loss | Tabulated = losses.squared
     max_gap: float = field(default=1e-6, metadata=AFTER_THE_PRIOR)
 
     @property
@@ -372,6 +386,7 @@ class LabelJob(Job):
             most = self.paid_prior.split.labels
         question = self._question(most)
         _check_apart(question)
+        _check_solvable(question)
         if self.public_prior is not None:
             replace(question, prior=self.public_prior.probabilities)
 
@@ -391,7 +406,14 @@ class LabelJob(Job):
         """The problem whose answer the labels are drawn from, but for its prior."""
         k = self.labels.size
         outputs = allowed_outputs(self.outputs, self.labels, epsilon)
-        return regression(self.labels, np.full(k, 1 / k), epsilon, bias_penalty=self.bias_penalty, outputs=outputs)
+        return regression(
+            self.labels,
+            np.full(k, 1 / k),
+            epsilon,
+            loss=self.loss,
+            bias_penalty=self.bias_penalty,
+            outputs=outputs,
+        )
 
     def question(self, rows: int) -> Problem:
         """The problem that is solved for a table of so many rows, with a uniform prior in place of its own."""
@@ -463,7 +485,7 @@ class LabelJob(Job):
         return proof if fit.mechanism is best else certify(fit.mechanism).require(gap=math.inf)
 
     def split(self, rows: int) -> BudgetSplit:
-        """Budgets of the prior and of the labels: both are public, for the number of rows is."""
+        """See :meth:`Job.split`."""
         if self.paid_prior is not None:
             if rows != self.paid_prior.rows:
                 raise InvalidInput(
@@ -612,4 +634,18 @@ def _check_apart(question: Problem) -> None:
         raise InvalidInput(
             f"two labels are less than {CLOSEST:g} of the labels' range apart, too close for floats to tell apart in a "
             "solution: merge them"
+        )
+
+
+def _check_solvable(question: Problem) -> None:
+    """Refuse what no solver answers and no file can name, before anything is paid."""
+    loss = question.loss
+    if not isinstance(loss, Tabulated) and losses.by_name.get(loss.name) != loss:
+        raise InvalidInput(
+            f"the loss {loss.name!r} is not one of optrand.losses, so no release can name it: use losses.Tabulated"
+        )
+    if not choose(question).accepts(question):
+        raise InvalidInput(
+            f"no solver takes the loss {loss.name!r} with this price of bias where outputs may lie on "
+            f"{in_words(question.outputs)}: allow a grid of outputs"
         )

@@ -27,6 +27,7 @@ __all__ = [
     "holds_noise",
     "kind_of",
     "load_randomizer",
+    "randomizer_digest",
     "save_randomizer",
 ]
 
@@ -95,6 +96,13 @@ def save_randomizer(
         return
     document = strict_json.sealed(_document(randomizer, labels), kind=FORMAT)
     write_atomically(path, strict_json.canonical(document), overwrite=overwrite)
+
+
+def randomizer_digest(randomizer: Additive | Mechanism, labels: Floats) -> str:
+    """Digest ``sha256:...`` of the content of the file that :func:`save_randomizer` writes."""
+    if isinstance(randomizer, Mechanism):
+        return randomizer.digest
+    return str(strict_json.sealed(_document(randomizer, labels), kind=FORMAT)["digest"])
 
 
 def kind_of(noise: Additive) -> str:

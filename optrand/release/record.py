@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optrand.base import strict_json
 from optrand.base.files import write_atomically
@@ -21,16 +22,15 @@ from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.mechanism import Mechanism, load
 from optrand.mechanism.released import Released
 from optrand.release import record_format
-from optrand.release.circumstances import Circumstances, RandomizerFile, TableFile
+from optrand.release.circumstances import RECORD, Circumstances, RandomizerFile, TableFile
 from optrand.release.estimates import Estimates
+from optrand.release.group_plan import GroupPlan
 from optrand.release.job import Plan
 from optrand.release.randomizer_file import holds_noise, load_randomizer
+from optrand.release.streams.source import digest_of
 from optrand.sampling.priors import BudgetSplit
 
 __all__ = ["RECORD", "ReleaseRecord", "load_release", "sha256_of"]
-
-RECORD = ".release.json"
-"""Ending of the file beside a table."""
 
 FORMAT = "optrand.release"
 
@@ -65,6 +65,9 @@ class ReleaseRecord(Released):
     table : TableFile, optional
         None where the release is no file.
     randomizers : tuple of RandomizerFile
+        One for each group; some may share a file.
+    relative_loss : float, optional
+        Of a release by groups: its objective under the noisy histograms, as a share of that of one randomizer for all.
     folder : Path, optional
         From which the record was read; not a part of it.
 
@@ -99,6 +102,7 @@ class ReleaseRecord(Released):
     circumstances: Circumstances
     table: TableFile | None = None
     randomizers: tuple[RandomizerFile, ...] = ()
+    relative_loss: float | None = None
     folder: Path | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -117,15 +121,19 @@ class ReleaseRecord(Released):
     @classmethod
     def of(
         cls,
-        release: Plan,
+        release: Plan | GroupPlan,
         circumstances: Circumstances,
         *,
         table: TableFile | None = None,
         randomizers: tuple[RandomizerFile, ...] = (),
     ) -> ReleaseRecord:
         """Record of a finished release on arrays; of one on files once its table and randomizer are named."""
-        summary, paid = release.summary, release.prior
+        summary = release.summary
         outputs = "noise" if summary.outputs is None else f"{summary.outputs} outputs"
+        if isinstance(release, GroupPlan):
+            kind, estimates = f"{len(release.mechanisms)} Mechanisms", Estimates.of_groups(release)
+        else:
+            kind, estimates = type(release.randomizer).__name__, Estimates.of(release)
         record = cls(
             epsilon=summary.split.total,
             parts=summary.split,
@@ -134,15 +142,17 @@ class ReleaseRecord(Released):
             rows=summary.rows,
             labels=tuple(release.labels.tolist()),
             prior=summary.prior,
-            noisy_counts=None if paid is None else paid.estimate.counts,
-            randomizer=f"{type(release.randomizer).__name__}, {outputs}, {summary.allowed}",
-            estimates=Estimates.of(release),
+            noisy_counts=release.noisy_counts,
+            randomizer=f"{kind}, {outputs}, {summary.allowed}",
+            estimates=estimates,
             circumstances=circumstances,
             table=table,
             randomizers=randomizers,
+            relative_loss=summary.relative_loss,
         )
-        # Kept so that a record in memory answers as a saved one does.
-        record.__dict__["drawn"] = release.randomizer
+        if not isinstance(release, GroupPlan):
+            # Kept so that a record in memory answers as a saved one does.
+            record.__dict__["drawn"] = release.randomizer
         return record
 
     @cached_property
@@ -184,8 +194,28 @@ class ReleaseRecord(Released):
             raise InvalidInput("the labels were drawn by additive noise: there is no table to estimate with")
         return found
 
+    def numbers(self, released: ArrayLike) -> ArrayLike:
+        """Released classes by the places of their names; numbers as they are.
+
+        Raises
+        ------
+        InvalidInput
+            A name that is no class.
+        """
+        classes = self.circumstances.classes
+        if classes is None:
+            return released
+        places = {name: place for place, name in enumerate(classes)}
+        names = ["" if name is None else name for name in np.asarray(released, dtype=object).ravel().tolist()]
+        strangers = sum(name not in places for name in names)
+        if strangers:
+            raise InvalidInput(
+                f"{strangers} of {len(names)} released values are no classes of the record: pass what was released"
+            )
+        return np.array([places[name] for name in names], dtype=np.float64).reshape(np.shape(released))
+
     def verify_table(self, path: str | os.PathLike[str]) -> None:
-        """Refuse a table that is not the released one, byte by byte.
+        """Refuse a table, a file or a folder, that is not the released one, byte by byte.
 
         Raises
         ------
@@ -194,7 +224,7 @@ class ReleaseRecord(Released):
         """
         if self.table is None:
             raise InvalidInput("the record is of a release that was no file: it knows no table to compare with")
-        if sha256_of(path) != self.table.sha256:
+        if digest_of(path) != self.table.sha256:
             raise InvalidFile(f"{path} is not the table of this release: its SHA-256 is another one")
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

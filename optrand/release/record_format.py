@@ -45,6 +45,7 @@ FIELDS = (
     "circumstances",
     "table",
     "randomizers",
+    "relative_loss",
 )
 
 TASKS = ("regression", "classification")
@@ -148,6 +149,7 @@ def read(content: Document) -> dict[str, Any]:
         "rows": integer(content["rows"], "rows"),
         "labels": tuple(numbers(content["labels"], "labels")),
         "prior": _text(content["prior"], "prior"),
+        "relative_loss": _optional(number)(content["relative_loss"], "relative_loss"),
         "noisy_counts": _optional(_counts)(content["noisy_counts"], "noisy_counts"),
         "randomizer": _text(content["randomizer"], "randomizer"),
         "estimates": _object(

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from optrand.accounting import Ledger
 from optrand.accounting.charge import Charge, State
+from optrand.release.circumstances import RECORD
 from optrand.release.publication import Recovered
 from optrand.release.publication import recover as recover_files
-from optrand.release.record import RECORD, sha256_of
+from optrand.release.streams.source import digest_of
 
 __all__ = ["recover"]
 
@@ -62,4 +63,4 @@ def recover(target: str | os.PathLike[str], ledger: Ledger | None = None, *, wit
 def _published(charge: Charge, output: Path) -> bool:
     """Whether the record beside the output, which names its release, is that which the ledger was told of."""
     record = output.with_name(output.name + RECORD)
-    return record.is_file() and sha256_of(record) == charge.journal
+    return record.is_file() and digest_of(record) == charge.journal

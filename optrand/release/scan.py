@@ -98,7 +98,7 @@ class Pass:
                 places = records.places[present].astype(np.intp)
                 cells = places if records.groups is None else records.groups[present] * k + places
                 counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
-                digest.add(records.ids, records.places)
+                digest.add(records.ids, records.places, records.groups)
                 if self.randomizer.id_column is not None:
                     unique.add(records.ids)
             # The whole table is read in any case: how soon an error comes would tell where the first such label is.
@@ -154,7 +154,7 @@ class Pass:
         with Behind(sink.write) as write:
             for part, batch, first in self._batches(needed):
                 records = self.randomizer.read(batch, first_row=first, id_key=self.id_key)
-                digest.add(records.ids, records.places)
+                digest.add(records.ids, records.places, records.groups)
                 if self._trouble(records) is not None:
                     raise self._changed()
                 write(part, self.randomizer(batch, draws, records=records))

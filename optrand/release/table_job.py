@@ -13,11 +13,14 @@ from pathlib import Path
 from optrand.accounting import Ledger, Spent
 from optrand.accounting.request import checked_name
 from optrand.base.files import check_target
-from optrand.errors import InvalidInput
+from optrand.errors import Interrupted, InvalidInput
 from optrand.release.account import Account, Entropy, LedgerAccount, NoAccount, Terms
+from optrand.release.batch import Draw
 from optrand.release.circumstances import Circumstances, RandomizerFile, TableFile
+from optrand.release.column_groups import ColumnGroups
 from optrand.release.configuration import configuration_digest
 from optrand.release.diagnosis import Diagnosis
+from optrand.release.group_plan import GroupPlan, checked_job, plan_groups
 from optrand.release.interruption import Signals
 from optrand.release.job import Job, LabelJob, Plan, ProgressCallback, Summary, no_progress
 from optrand.release.paid_prior import PaidPrior
@@ -30,7 +33,7 @@ from optrand.release.table_options import TableOptions, open_sink
 from optrand.sampling.entropy import EntropySource, SystemEntropy
 from optrand.sampling.priors import EstimatedPrior
 
-__all__ = ["TableJob", "mechanism_path", "paid_prior_path", "randomizer_path", "record_path"]
+__all__ = ["TableJob", "mechanism_path", "mechanisms_path", "paid_prior_path", "randomizer_path", "record_path"]
 
 
 def mechanism_path(target: str | os.PathLike[str]) -> Path:
@@ -52,6 +55,11 @@ def randomizer_path(target: str | os.PathLike[str]) -> Path:
 def record_path(target: str | os.PathLike[str]) -> Path:
     """Path of the record of a released table: beside the table, ``.release.json`` added to its name."""
     return _beside(target, RECORD)
+
+
+def mechanisms_path(target: str | os.PathLike[str]) -> Path:
+    """Path of the folder of mechanisms of a table released by groups: ``.mechanisms`` added to the table's name."""
+    return _beside(target, ".mechanisms")
 
 
 def paid_prior_path(target: str | os.PathLike[str]) -> Path:
@@ -87,7 +95,7 @@ class TableJob:
 
     def beside(self, target: str | os.PathLike[str]) -> Path:
         """Path of what drew the labels: :func:`mechanism_path` or :func:`randomizer_path`."""
-        return _beside(target, self.job.ending)
+        return _beside(target, self.job.ending) if self.options.grouping is None else mechanisms_path(target)
 
     def run(
         self,
@@ -210,7 +218,11 @@ class TableJob:
                 rows = self._pass(path, account)
                 scan = self._scanned(rows, publication.folder, warn or warnings.warn)
                 publication.release = account.begin(self._terms(scan, output))
-                plan = self._planned(scan, account, tell, warn)
+                plan = (
+                    self._planned(scan, account, tell, warn)
+                    if self.options.grouping is None
+                    else plan_groups(self.job, scan.counts, account, tell=tell, warn=warn)
+                )
                 tell("drawing labels")
                 self._write(plan, rows, scan, publication, account)
                 tell("writing")
@@ -220,7 +232,8 @@ class TableJob:
                     signals.outcome, signals.released = f"the release was complete by then: {output}", True
                     account.complete()
             except BaseException as error:
-                if not publication.published and (note := account.broken_off()) is not None:
+                done = publication.published or (isinstance(error, Interrupted) and error.released)
+                if not done and (note := account.broken_off()) is not None:
                     error.add_note(note)
                 raise
         return replace(plan.summary, copied=self._copied(rows))
@@ -233,7 +246,11 @@ class TableJob:
             split=self.job.split(counted),
             exact=self.job.exact,
             configuration=configuration_digest(
-                job=self.job, nulls=options.nulls, classes=options.classes, id_column=options.id_column
+                job=self.job,
+                nulls=options.nulls,
+                classes=options.classes,
+                id_column=options.id_column,
+                groups=None if options.grouping is None else options.grouping.columns,
             ),
             input_digest=scan.digest,
             output=output,
@@ -264,6 +281,7 @@ class TableJob:
             randomizer=randomizer,
             digest_key=account.digest_key,
             id_key=account.id_key,
+            groups=len(randomizer.grouping) if isinstance(randomizer.grouping, ColumnGroups) else 1,
         )
 
     def _scanned(self, rows: Pass, temporary: Path, warn: Callable[[str], object]) -> Scan:
@@ -278,13 +296,18 @@ class TableJob:
             )
         return scan
 
-    def _write(self, plan: Plan, rows: Pass, scan: Scan, publication: Publication, account: Account) -> None:
+    def _write(
+        self, plan: Plan | GroupPlan, rows: Pass, scan: Scan, publication: Publication, account: Account
+    ) -> None:
         """Second pass: the mechanism, then the table, under their hidden names."""
         output = publication.target
         beside, record = (publication.stage(path) for path in (self.beside(output), record_path(output)))
-        plan.save(beside)
-        digest = sha256_of(beside)
-        draws = account.draws({"": (plan.randomizer, digest)})
+        if isinstance(plan, Plan):
+            plan.save(beside)
+            files: tuple[RandomizerFile, ...] = (RandomizerFile(self.beside(output).name, sha256_of(beside)),)
+            draws = account.draws({"": (plan.randomizer, files[0].sha256)})
+        else:
+            files, draws = self._save_groups(plan, rows, (beside, self.beside(output).name), account)
         staged = publication.stage(output, like=rows.source.files[0])
         sink = open_sink(rows.source, rows.randomizer, output, staged, layout=self.options.released_layout)
         rows.replace(scan, draws, sink)
@@ -292,8 +315,27 @@ class TableJob:
             plan,
             self._circumstances(publication.release, account),
             table=TableFile(output.name, publication.digest(output), scan.rows),
-            randomizers=(RandomizerFile(self.beside(output).name, digest),),
+            randomizers=files,
         ).save(record)
+
+    def _save_groups(
+        self, plan: GroupPlan, rows: Pass, place: tuple[Path, str], account: Account
+    ) -> tuple[tuple[RandomizerFile, ...], list[Draw]]:
+        """A file for each pool of groups; the file and the draws of each group."""
+        folder, name = place
+        folder.mkdir(mode=0o700)
+        paths = [folder / f"{pool}.json" for pool in range(len(plan.mechanisms))]
+        for mechanism, path in zip(plan.mechanisms, paths, strict=True):
+            mechanism.save(path)
+        digests = [sha256_of(path) for path in paths]
+        drawing = {str(i): pair for i, pair in enumerate(zip(plan.mechanisms, digests, strict=True))}
+        of_pools = account.draws(drawing)
+        grouping, pools = rows.randomizer.grouping, plan.pools.pool.tolist()
+        named: tuple[str, ...] = grouping.names if isinstance(grouping, ColumnGroups) else ()
+        return tuple(
+            RandomizerFile(f"{name}/{paths[pool].name}", digests[pool], group)
+            for group, pool in zip(named, pools, strict=True)
+        ), [of_pools[pool] for pool in pools]
 
     def _circumstances(self, release: str, account: Account) -> Circumstances:
         return Circumstances(
@@ -305,6 +347,7 @@ class TableJob:
             entropy=account.entropy,
             nulls=self.options.nulls,
             id_column=self.options.id_column,
+            groups=() if self.options.grouping is None else self.options.grouping.columns,
             ledger=account.dataset is not None,
         )
 
@@ -322,12 +365,15 @@ class TableJob:
         """Refuse what could not be written, or would stand beside files of another release."""
         if not path.is_dir() or output.suffix:
             suffix_of(output)
+        if self.options.grouping is not None:
+            checked_job(self.job)
         beside, kept = self.beside(output), paid_prior_path(output)
-        for stale in {mechanism_path(output), randomizer_path(output)} - {beside}:
+        for stale in {mechanism_path(output), randomizer_path(output), mechanisms_path(output)} - {beside}:
             if stale.exists() or stale.is_symlink():
                 raise InvalidInput(f"{stale} exists and would speak for labels that it did not draw: move it away")
         for written in (output, beside, record_path(output)):
-            check_target(written, path, overwrite=self.overwrite)
+            if not (self.overwrite and written == mechanisms_path(output) and written.is_dir()):
+                check_target(written, path, overwrite=self.overwrite)
         if paid and isinstance(self.job, LabelJob) and self.job.paid_prior is not None:
             raise InvalidInput("a ledger keeps the priors that it has charged: leave out the paid prior")
         if not paid and self.job.buys_a_prior and (kept.exists() or kept.is_symlink()):

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from optrand.base.validation import Floats, integer
 from optrand.errors import InputChanged, InvalidInput
-from optrand.release.batch import BatchRandomizer, DeclaredClasses, DeclaredNumbers, Grouping, Nulls
+from optrand.release.batch import BatchRandomizer, DeclaredClasses, DeclaredNumbers, Nulls
+from optrand.release.column_groups import ColumnGroups
 from optrand.release.streams.records import CsvFormat
 from optrand.release.streams.source import Sink, Source, digest_of
 from optrand.release.table import SUFFIXES, column_named, format_of, suffix_of
@@ -39,8 +40,8 @@ class TableOptions:
         Other columns to release, or not to release; all are released by default.
     layout, released_layout : CsvFormat, optional
         Of the private and of the released table, where they are CSV; by default that of their names.
-    grouping : Grouping, optional
-        Of rows into groups with a randomizer each.
+    grouping : ColumnGroups, optional
+        Of rows into groups with a prior of their own; small ones are pooled.
     expect_rows : int, optional
     expect_sha256 : str, optional
         Refuse a table of another number of rows, or another SHA-256 (of a folder, see
@@ -59,7 +60,7 @@ class TableOptions:
     drop: tuple[str, ...] = ()
     layout: CsvFormat | None = None
     released_layout: CsvFormat | None = None
-    grouping: Grouping | None = None
+    grouping: ColumnGroups | None = None
     expect_rows: int | None = None
     expect_sha256: str | None = None
 
@@ -107,10 +108,18 @@ class TableOptions:
             declared=declared,
             nulls=self.nulls,
             id_column=None if self.id_column is None else column_named(source, self.id_column),
-            grouping=self.grouping,
+            grouping=self._groups(source, label),
             text=source.text,
             released=self._released(source, label),
         )
+
+    def _groups(self, source: Source, label: str) -> ColumnGroups | None:
+        if self.grouping is None:
+            return None
+        columns = tuple(column_named(source, name) for name in self.grouping.columns)
+        if label in columns:
+            raise InvalidInput(f"column {label!r} holds the labels, which are private: group by public columns")
+        return ColumnGroups(columns).of(source)
 
     def _released(self, source: Source, label: str) -> tuple[str, ...] | None:
         if self.keep is None and not self.drop:

@@ -59,8 +59,8 @@ UNTOLD = 1e-5
 HEAVY = 4.0
 """Labels of more than so many times the mean prior, and gaps as wide, are not merged with their neighbours."""
 
-WORK = 2e8, 4e4
-"""Operations of a factor, and those for each label, at most; a path that needs more is none."""
+WORK = 2e8, 4e4, 150.0
+"""Operations of a factor, those for each label and for each pair of them, at most; a path that needs more is none."""
 
 LEAST = 1e-18
 """Gap of the finest level, at least."""
@@ -374,7 +374,7 @@ class Reduced:
                 places[k], stars = k - 1, stars + 1
             arcs = kernel.arcs_of(low, high, places, stars, terms.charges.size > 0)
             border = 0 if self.stretched else 2 * stars
-            if arcs.banded * (arcs.width + border) ** 2 > WORK[0] + WORK[1] * k:
+            if arcs.banded * (arcs.width + border) ** 2 > WORK[0] + k * (WORK[1] + k * WORK[2]):
                 raise _TooWide
             if not number:
                 break

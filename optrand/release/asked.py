@@ -1,0 +1,199 @@
+"""Declared sets, jobs and options of a release in memory, as a user passes them to :func:`optrand.randomize`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike
+
+from optrand.base.validation import Floats, real
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import labels as checked_labels
+from optrand.base.validation import prior as checked_prior
+from optrand.baselines.additive import Additive
+from optrand.errors import InvalidInput
+from optrand.mechanism.mechanism import Mechanism
+from optrand.model import losses
+from optrand.model.losses import Loss, Tabulated
+from optrand.model.outputs import Grid, Interval, Line
+from optrand.release.batch import DeclaredClasses, DeclaredNumbers
+from optrand.release.declared import DeclaredOutputs, EvenGrid, PublicPrior
+from optrand.release.job import BaselineJob, Job, LabelJob
+from optrand.release.named import named_randomizer
+
+__all__ = ["Asked", "ClassName", "flag"]
+
+ClassName = str | int | bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is asked for one column: see :func:`optrand.randomize` for the parameters.
+
+    Raises
+    ------
+    InvalidInput
+        Options without meaning, or that exclude each other.
+    """
+
+    epsilon: float
+    domain: Any = None
+    classes: Any = None
+    public_prior: Any = None
+    prior_epsilon: float | None = None
+    bias_penalty: float = math.inf
+    outputs: Any = None
+    loss: Loss | Tabulated | None = None
+    randomizer: str | Mechanism | Additive | None = None
+    clip: bool = False
+    gap: float = 1e-6
+
+    def __post_init__(self) -> None:
+        """Check what goes together."""
+        checked_epsilon(self.epsilon)
+        flag(self.clip, "clip")
+        real(self.gap, "gap")
+        if (self.domain is None) == (self.classes is None):
+            raise InvalidInput(
+                "the labels that may occur are public and never found in the labels: declare either numbers, such as "
+                "domain=range(53), or names, such as classes=['yes', 'no']"
+            )
+        if self.classes is not None and (self.clip or self.outputs is not None or self.bias_penalty != math.inf):
+            raise InvalidInput("classes are no numbers: leave out clip, outputs and bias_penalty")
+        if self.loss is not None and not isinstance(self.loss, Loss | Tabulated):
+            raise InvalidInput(f"the loss is of type {type(self.loss).__name__}, expected one of optrand.losses")
+        if self.randomizer is not None:
+            options = (self.public_prior, self.prior_epsilon, self.outputs, self.loss)
+            if any(option is not None for option in options) or self.bias_penalty != math.inf:
+                raise InvalidInput(
+                    "a randomizer is given, so that none is solved for: leave out public_prior, prior_epsilon, "
+                    "outputs, loss and bias_penalty"
+                )
+
+    @cached_property
+    def names(self) -> tuple[ClassName, ...] | None:
+        """Declared classes, of their type."""
+        return None if self.classes is None else _class_names(self.classes)
+
+    @cached_property
+    def declared(self) -> DeclaredNumbers | DeclaredClasses:
+        """Declared set."""
+        if self.names is None:
+            return DeclaredNumbers(np.sort(self._numbers), clip=self.clip)
+        return DeclaredClasses(tuple(_as_text(name) for name in self.names))
+
+    @cached_property
+    def job(self) -> Job:
+        """What finds the randomizer."""
+        labels = self.declared.labels
+        if self.randomizer is not None:
+            return BaselineJob(labels=labels, randomizer=self._randomizer(self.randomizer, labels), clip=self.clip)
+        classes = self.names is not None
+        return LabelJob(
+            labels=labels,
+            epsilon=self.epsilon,
+            prior_epsilon=self.prior_epsilon,
+            public_prior=self._prior(labels),
+            outputs=Grid(labels) if classes else _outputs(self.outputs),
+            bias_penalty=0.0 if classes else self.bias_penalty,
+            loss=self.loss or (losses.zero_one if classes else losses.squared),
+            max_gap=self.gap,
+            clip=self.clip,
+        )
+
+    def check_type(self, kind: Any, column: str) -> None:
+        """Refuse a column whose type is not that of the declared set, :class:`InvalidInput`."""
+        self.declared.released_type(kind, column, text=False)
+        if self.names is None:
+            return
+        value = kind.value_type if pa.types.is_dictionary(kind) else kind
+        for name, known in (("booleans", pa.types.is_boolean), ("integers", pa.types.is_integer)):
+            if known(value) != (_type_of(self.names) == name):
+                raise InvalidInput(
+                    f"column {column!r} is of type {value} and the declared classes are {_type_of(self.names)}: "
+                    "declare them as the column has them"
+                )
+
+    @property
+    def _numbers(self) -> Floats:
+        return checked_labels(_array(self.domain, "domain"))
+
+    def _prior(self, labels: Floats) -> PublicPrior | None:
+        if self.public_prior is None:
+            return None
+        shares = checked_prior(_array(self.public_prior, "public_prior"), labels.size)
+        return PublicPrior(shares if self.names is not None else shares[np.argsort(self._numbers)])
+
+    def _randomizer(self, given: object, labels: Floats) -> Mechanism | Additive:
+        if isinstance(given, str):
+            given = named_randomizer(given, labels, epsilon=self.epsilon)
+        if not isinstance(given, Mechanism | Additive):
+            raise InvalidInput(
+                f"the randomizer is of type {type(given).__name__}, expected a Mechanism, additive noise or a name"
+            )
+        if given.epsilon > self.epsilon:
+            raise InvalidInput(f"the randomizer spends {given.epsilon:g} and epsilon is {self.epsilon:g}: raise it")
+        if self.names is not None and not (isinstance(given, Mechanism) and np.isin(given.outputs, labels).all()):
+            raise InvalidInput("the randomizer has outputs that are no classes: take 'rr', or a mechanism of them")
+        return given
+
+
+def flag(value: object, name: str) -> bool:
+    """Truth value, refused unless it is one: text such as "no" would count as true."""
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{name} is of type {type(value).__name__}, expected True or False")
+    return value
+
+
+def _array(given: Any, name: str) -> Any:
+    """Numbers that are declared, as an array or a list."""
+    if isinstance(given, str | bytes | Mapping | set | frozenset) or np.ma.isMaskedArray(given):
+        raise InvalidInput(f"{name} is of type {type(given).__name__}, expected a list of numbers, such as range(53)")
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        raise InvalidInput(f"{name} is a ragged list, expected one of numbers") from None
+    # The cells of a list are checked themselves: numpy makes numbers of booleans.
+    return list(given) if isinstance(given, list | tuple) else array
+
+
+def _class_names(given: Any) -> tuple[ClassName, ...]:
+    if isinstance(given, str | bytes | Mapping | set | frozenset) or np.ma.isMaskedArray(given):
+        raise InvalidInput(f"classes are of type {type(given).__name__}, expected a list such as ['yes', 'no']")
+    try:
+        names = [name.item() if isinstance(name, np.generic) else name for name in given]
+    except TypeError:
+        raise InvalidInput(
+            f"classes are of type {type(given).__name__}, expected a list such as ['yes', 'no']"
+        ) from None
+    named = [name for name in names if name is not None]
+    if not named or len({type(name) for name in named}) > 1 or not isinstance(named[0], str | int):
+        raise InvalidInput(
+            "classes are of several types or none, expected all text, all integers or all True and False"
+        )
+    if isinstance(named[0], str) and any("\ud800" <= character <= "\udfff" for name in named for character in name):
+        raise InvalidInput("a class is no valid Unicode text: rename it")
+    return tuple(names)
+
+
+def _type_of(names: tuple[ClassName, ...]) -> str:
+    first = next(name for name in names if name is not None)
+    return "booleans" if isinstance(first, bool) else "integers" if isinstance(first, int) else "text"
+
+
+def _as_text(name: ClassName) -> str | None:
+    return str(name).lower() if isinstance(name, bool) else None if name is None else str(name)
+
+
+def _outputs(given: DeclaredOutputs | ArrayLike | None) -> DeclaredOutputs:
+    if given is None:
+        return Line()
+    if isinstance(given, Line | Interval | Grid | EvenGrid):
+        return given
+    return Grid(checked_labels(_array(given, "outputs")))

@@ -1,0 +1,324 @@
+"""Private columns in memory on their way to a release: read and checked, charged, and only then drawn."""
+
+from __future__ import annotations
+
+import hmac
+import uuid
+import warnings
+from collections.abc import Hashable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from optrand.accounting.spent import Spent
+from optrand.errors import InvalidInput, SpentNote
+from optrand.release.accounts import Account, Entry, LedgerAccount, Question
+from optrand.release.asked import Asked
+from optrand.release.batch import BatchRandomizer, DeclaredClasses, Nulls, Records
+from optrand.release.circumstances import Circumstances
+from optrand.release.configuration import configuration_digest
+from optrand.release.frames import has_columns, opened
+from optrand.release.ids import Ids, RowDigest, UniqueIds, column_ids, row_ids
+from optrand.release.job import Plan
+from optrand.release.paid_prior import PaidPrior
+from optrand.release.randomizer_file import randomizer_digest
+from optrand.release.record import ReleaseRecord
+from optrand.sampling.entropy import EntropySource, SystemEntropy
+from optrand.sampling.keyed import KeyedEntropy, RecordStreams, checked_key
+
+__all__ = ["Columns", "Noise"]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Where the noise of a release comes from.
+
+    Attributes
+    ----------
+    source : EntropySource or None
+        None: from the release's key and the ids.
+    key : bytes, optional
+        In place of that of the operating system.
+    """
+
+    source: EntropySource | None
+    key: bytes | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, entropy: str | None, source: EntropySource | bytes | None, *, keyed: bool) -> Noise:
+        """Noise as a user asks for it, by default `keyed` or of the operating system.
+
+        Raises
+        ------
+        InvalidInput
+            Words without meaning, or a source that is no keyed noise where that is asked for.
+        """
+        if entropy not in (None, "keyed", "system"):
+            raise InvalidInput("entropy is another word than expected: 'keyed' or 'system'")
+        if source is None:
+            return cls(None if entropy == "keyed" or (keyed and entropy is None) else SystemEntropy())
+        if isinstance(source, bytes):
+            if entropy == "system":
+                raise InvalidInput("a key makes noise keyed: leave it out, or entropy='system'")
+            return cls(None, checked_key(source))
+        if not isinstance(source, EntropySource):
+            raise InvalidInput(f"the source is of type {type(source).__name__}, expected an EntropySource or a key")
+        if entropy == "keyed":
+            raise InvalidInput("keyed noise comes from a key, not from a source: pass 32 bytes, or leave it out")
+        return cls(source)
+
+    def of_prior(self, entry: Entry) -> EntropySource:
+        """Words for the noise of the prior."""
+        return self.source or KeyedEntropy(entry.subkey("prior"), private=entry.private)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateColumn:
+    """Labels of one column, read and checked. Private.
+
+    Attributes
+    ----------
+    name : str
+        Empty where it has none.
+    asked : Asked
+    randomizer : BatchRandomizer
+    batch : pyarrow.RecordBatch
+        Of the labels alone.
+    records : Records
+    """
+
+    name: str
+    asked: Asked
+    randomizer: BatchRandomizer
+    batch: Any = field(repr=False)
+    records: Records = field(repr=False)
+
+    @classmethod
+    def read(cls, labels: Any, name: str, asked: Asked, *, nulls: Nulls, ids: Ids) -> PrivateColumn:
+        """Read an Arrow array of labels, and refuse what cannot be released; errors name neither which nor how many."""
+        shown = name or "labels"
+        asked.check_type(labels.type, shown)
+        randomizer = BatchRandomizer(column=shown, declared=asked.declared, nulls=nulls)
+        batch = pa.RecordBatch.from_arrays([labels], names=[shown])
+        places = randomizer.read(batch).places
+        column = cls(name=name, asked=asked, randomizer=randomizer, batch=batch, records=Records(places, ids))
+        randomizer.check(column.records)
+        return column
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """Rows whose label is not missing."""
+        return self.records.places >= 0
+
+    @property
+    def counts(self) -> NDArray[np.intp]:
+        """How often each declared label occurs."""
+        found = np.bincount(self.records.places[self.present], minlength=self.randomizer.declared.labels.size)
+        return found.astype(np.intp)
+
+    def only(self, kept: NDArray[np.bool_]) -> PrivateColumn:
+        """Some of the rows."""
+        records = Records(self.records.places[kept], self.records.ids[kept])
+        return replace(self, batch=self.batch.filter(pa.array(kept)), records=records)
+
+    def question(self, key: bytes) -> Question:
+        """What the ledger is asked; the key is that of digests of inputs."""
+        job = self.asked.job
+        digest = RowDigest(key)
+        digest.add(self.records.ids, self.records.places)
+        split = job.split(int(self.counts.sum()))
+        parts = {"prior": Spent(Fraction(split.prior))} if split.prior else {}
+        return Question(
+            column=self.name,
+            parts={**parts, "labels": Spent(Fraction(split.labels), exact=job.exact)},
+            configuration=configuration_digest(
+                kind="memory",
+                column=self.name,
+                job=job,
+                classes=self.asked.names,
+                nulls=self.randomizer.nulls,
+            ),
+            input_digest=digest.hexdigest(),
+        )
+
+    def planned(self, entry: Entry, noise: Noise) -> Plan:
+        """Prior and randomizer; what cannot be estimated is said."""
+        bought: list[PaidPrior] = []
+
+        def keep(prior: PaidPrior) -> None:
+            bought.append(prior)
+            entry.keep_prior(prior.estimate.counts)
+
+        try:
+            plan = self.asked.job.plan(self.counts, source=noise.of_prior(entry), keep=keep, warn=_warn)
+            entry.keep_mechanism(randomizer_digest(plan.randomizer, plan.labels))
+        except BaseException as error:
+            if bought:
+                error.add_note(bought[0].spent(None))
+            raise
+        return plan
+
+    def drawn(self, plan: Plan, entry: Entry, noise: Noise) -> Any:
+        """Noisy labels as an Arrow array, null where one is missing."""
+        randomizer, source = plan.randomizer, noise.source
+        if source is not None:
+            noisy = self.randomizer(
+                self.batch, [lambda values, _: randomizer.sample(values, source=source)], records=self.records
+            )
+        else:
+            key = entry.subkey("labels", mechanism=randomizer_digest(randomizer, plan.labels))
+            streams = RecordStreams(key, private=entry.private)
+            noisy = self.randomizer(
+                self.batch,
+                [lambda values, ids: randomizer.sample_records(values, ids, streams)],
+                records=self.records,
+            )
+        return noisy.column(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Columns of one object that are released together. Private.
+
+    Attributes
+    ----------
+    given : object
+    columns : mapping of name to PrivateColumn
+        Of the rows that are kept.
+    kept : (rows,) array of bool, optional
+        Which of the rows of `given` those are; all by default.
+    id_column : str, optional
+    """
+
+    given: Any = field(repr=False)
+    columns: Mapping[Hashable, PrivateColumn] = field(repr=False)
+    kept: NDArray[np.bool_] | None = field(default=None, repr=False)
+    id_column: str | None = None
+
+    @classmethod
+    def read(cls, given: Any, asked: Mapping[Hashable, Asked], *, nulls: Nulls, ids: Any, account: Account) -> Columns:
+        """Read and check labels and ids; nothing is drawn or charged."""
+        framed = has_columns(given)
+        if framed and ids is not None and isinstance(ids, Hashable) and ids in asked:
+            raise InvalidInput("the column of ids is one of labels, expected another one")
+        arrays = {}
+        for name, wanted in asked.items():
+            column = opened(given, name if framed else None)
+            if isinstance(wanted.declared, DeclaredClasses):
+                column.check_holds(pa.array(wanted.declared.names, pa.string()))
+            arrays[name] = column.labels
+        if not framed and len(arrays) > 1:
+            raise InvalidInput(f"labels are of type {type(given).__name__}, which has no columns: give a frame")
+        rows = len(next(iter(arrays.values())))
+        record_ids = _ids(given, ids, rows, key=hmac.digest(account.digest_key, b"ids", "sha256"))
+        columns = {
+            name: PrivateColumn.read(array, _name(given, name, framed=framed), asked[name], nulls=nulls, ids=record_ids)
+            for name, array in arrays.items()
+        }
+        kept = None
+        if nulls == "drop":
+            kept = np.logical_and.reduce([column.present for column in columns.values()])
+            columns = {name: column.only(kept) for name, column in columns.items()}
+        if not all(column.present.any() for column in columns.values()):
+            raise InvalidInput("there are no rows with a label: there is nothing to randomize")
+        named = str(ids) if framed and isinstance(ids, str | int) else None
+        return cls(given=given, columns=columns, kept=kept, id_column=named)
+
+    def released(self, account: Account, noise: Noise) -> tuple[Any, dict[Hashable, ReleaseRecord]]:
+        """Charge all columns, then draw them: the object with noisy labels, and the record of each."""
+        with ExitStack() as stack:
+            entries: dict[Hashable, Entry] = {}
+            try:
+                for name in self._in_order(account):
+                    entries[name] = stack.enter_context(account.begin(self.columns[name].question(account.digest_key)))
+                plans = {name: column.planned(entries[name], noise) for name, column in self.columns.items()}
+                drawn = {name: column.drawn(plans[name], entries[name], noise) for name, column in self.columns.items()}
+                table, records = self._replaced(drawn), self._records(plans, entries, account, noise)
+                for entry in entries.values():
+                    entry.complete()
+            except BaseException as error:
+                if entries and account.in_ledger:
+                    error.add_note(_charged(noise))
+                raise
+        return table, records
+
+    def _in_order(self, account: Account) -> list[Hashable]:
+        """Columns that the ledger knows first: where one is refused, none has been charged."""
+        if not isinstance(account, LedgerAccount):
+            return list(self.columns)
+        spent = {
+            name: account.ledger.spent(account.dataset, column.name).epsilon for name, column in self.columns.items()
+        }
+        return sorted(self.columns, key=lambda name: spent[name] == 0)
+
+    def _replaced(self, drawn: Mapping[Hashable, Any]) -> Any:
+        table, kept = self.given, self.kept
+        framed = has_columns(table)
+        for name, labels in drawn.items():
+            table = opened(table, name if framed else None).replaced(labels, kept)
+            # Rows without a label are gone from now on.
+            kept = None
+        return table
+
+    def _records(
+        self, plans: Mapping[Hashable, Plan], entries: Mapping[Hashable, Entry], account: Account, noise: Noise
+    ) -> dict[Hashable, ReleaseRecord]:
+        records = {}
+        for name, column in self.columns.items():
+            classes = column.asked.names
+            around = Circumstances(
+                release=uuid.UUID(entries[name].release).hex,
+                dataset=account.dataset,
+                column=column.name or None,
+                task="regression" if classes is None else "classification",
+                classes=None if classes is None else tuple("" if each is None else each for each in classes),
+                entropy="keyed" if noise.source is None else "system",
+                nulls=column.randomizer.nulls,
+                id_column=self.id_column,
+                ledger=account.in_ledger,
+            )
+            records[name] = ReleaseRecord.of(plans[name], around)
+        return records
+
+
+def _ids(given: Any, ids: Any, rows: int, *, key: bytes) -> Ids:
+    """Ids of the records, unique; row numbers where none are given."""
+    if ids is None:
+        return row_ids(0, rows)
+    if isinstance(ids, str | int):
+        if not has_columns(given):
+            raise InvalidInput("labels have no columns that could hold ids: pass the ids themselves")
+        column, name = opened(given, ids).labels, str(ids)
+    else:
+        column, name = opened(ids).labels, "ids"
+    if len(column) != rows:
+        raise InvalidInput(f"there are {len(column)} ids for {rows} labels, expected one for each")
+    found = column_ids(column, name=name, key=key)
+    with UniqueIds() as unique:
+        unique.add(found)
+        unique.check()
+    return found
+
+
+def _name(given: Any, column: Hashable, *, framed: bool) -> str:
+    """Name of a column in records and in the ledger: of a Series its own, unless another is given."""
+    if framed or column is not None:
+        return str(column)
+    own = getattr(given, "name", None)
+    return own if isinstance(own, str) else ""
+
+
+def _warn(words: str) -> None:
+    warnings.warn(words, stacklevel=6)
+
+
+def _charged(noise: Noise) -> SpentNote:
+    words = "the release was charged to the ledger before this"
+    if noise.source is None:
+        words += "; the same call again goes on with it and costs nothing more"
+    return SpentNote(words)
