@@ -13,6 +13,7 @@ import pytest
 
 import optrand
 from optrand.base.compiled import COMPILED
+from optrand.base.lean import SWITCH
 from optrand.certificates.quick import quick_gap
 from optrand.errors import InvalidInput, SolverFailed
 from optrand.solvers import Flow, ReducedDual
@@ -395,6 +396,23 @@ def test_compiled_or_not_the_numbers_are_the_same():
     assert plain[0] == "False"
     assert usual[0] == str(COMPILED)
     np.testing.assert_allclose(np.float64(plain[1:]), np.float64(usual[1:]), rtol=1e-9)
+
+
+def test_a_process_of_one_small_problem_does_not_load_numba():
+    told = textwrap.dedent("""
+        import sys
+        from optrand.base.lean import SMALL, lean_process
+        lean_process({labels})
+        import numpy as np, optrand
+        optrand.solve(optrand.unbiased_regression(np.arange(20), np.full(20, 0.05), 1.0))
+        from optrand.base.compiled import COMPILED
+        print(COMPILED, "numba" in sys.modules)
+    """)
+    for labels, expected in (("20", ["False", "False"]), ("SMALL + 1", [str(COMPILED), str(COMPILED)])):
+        script = [sys.executable, "-c", told.format(labels=labels)]
+        environment = {name: value for name, value in os.environ.items() if name != SWITCH}
+        run = subprocess.run(script, env=environment, capture_output=True, text=True, check=True)
+        assert run.stdout.split() == expected
 
 
 def test_a_broken_numba_is_named_and_done_without(tmp_path):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+from optrand.base.lean import SWITCH
 
 __all__ = ["COMPILED", "compiled"]
 
@@ -12,7 +15,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _decorator() -> Callable[..., Any] | None:
-    """The decorator of numba; none without it, or where its own switch NUMBA_DISABLE_JIT turns it off."""
+    """The decorator of numba; none without it, or where :data:`SWITCH` or its own NUMBA_DISABLE_JIT turns it off."""
+    if os.environ.get(SWITCH) == "0":
+        return None
     try:
         import numba
     except ModuleNotFoundError as error:

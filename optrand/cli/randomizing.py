@@ -26,6 +26,7 @@ from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
     from optrand.release.job import Summary
+    from optrand.release.table_job import TableJob
     from optrand.release.table_options import TableOptions
 
 __all__ = ["DEMO", "randomize"]
@@ -127,6 +128,14 @@ def randomize(
             "a class of its own and reveals nothing.",
         ),
     ] = "refuse",
+    group: Annotated[
+        str | None,
+        _text(
+            "--group",
+            "COLUMNS",
+            "Public columns, a,b: one prior and one optimal randomizer for each of their groups, all for one epsilon.",
+        ),
+    ] = None,
     id_column: Annotated[
         str | None, _text("--id", "COLUMN", "Record ids, one of a kind; by default the numbers of the rows.")
     ] = None,
@@ -183,6 +192,7 @@ def randomize(
     further cost and with the same noise.
     """
     from optrand.accounting import Ledger
+    from optrand.base.lean import lean_process
     from optrand.release.interruption import Signals
     from optrand.release.job import LabelJob
     from optrand.release.table_job import TableJob, record_path
@@ -206,9 +216,12 @@ def randomize(
         nulls=nulls,
     )
     job, names = asked.job()
+    if group is None:
+        lean_process(job.labels.size)
     options = _options(
         source,
         id_column=id_column,
+        group=group,
         nulls=nulls,
         classes=names,
         keep=keep,
@@ -253,7 +266,7 @@ def randomize(
                 **facts,
                 "copied": ", ".join(summary.copied) or "no other column",
                 "table": target,
-                "mechanism" if isinstance(job, LabelJob) else "saved": on_file.beside(target),
+                **_drawn_with(on_file, target, summary),
                 "record": record_path(target),
             }
         )
@@ -277,11 +290,12 @@ def _dataset(name: str | None, source: Path) -> str:
 def _options(source: Path, **given: Any) -> TableOptions:
     """Options of the table from texts, None where they were not given."""
     from optrand.release.batch import Nulls
+    from optrand.release.column_groups import ColumnGroups
     from optrand.release.streams.records import CsvFormat
     from optrand.release.table import format_of, suffix_of
     from optrand.release.table_options import TableOptions
 
-    separator, decimal = given.pop("separator"), given.pop("decimal")
+    separator, decimal, group = given.pop("separator"), given.pop("decimal"), given.pop("group")
     if given["nulls"] not in get_args(Nulls):
         raise InvalidInput(f"--nulls is {given['nulls']!r}, expected one of {', '.join(get_args(Nulls))}")
     layout = None
@@ -297,11 +311,22 @@ def _options(source: Path, **given: Any) -> TableOptions:
         **{
             **given,
             "layout": layout,
+            "grouping": None if group is None else ColumnGroups(_columns(group, "--group")),
             "keep": None if given["keep"] is None else _columns(given["keep"], "--keep"),
             "drop": () if given["drop"] is None else _columns(given["drop"], "--drop"),
             "expect_rows": None if given["expect_rows"] is None else _rows(given["expect_rows"]),
         }
     )
+
+
+def _drawn_with(on_file: TableJob, target: Path, summary: Summary) -> dict[str, object]:
+    """Paths of the randomizers, and what they gained over one for all."""
+    from optrand.release.job import LabelJob
+
+    if summary.relative_loss is None:
+        return {"mechanism" if isinstance(on_file.job, LabelJob) else "saved": on_file.beside(target)}
+    share = f"{shown_above(summary.relative_loss, 3)} of that of one randomizer for all groups"
+    return {"expected loss": share, "mechanisms": on_file.beside(target)}
 
 
 def _columns(text: str, name: str) -> tuple[str, ...]:
