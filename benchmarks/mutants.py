@@ -290,8 +290,8 @@ PRIORS = (
     Mutation(
         "release job: the prior is not used",
         "release/job.py",
-        "mechanism = tabulate(solve(replace(question, prior=prior)))",
-        "mechanism = tabulate(solve(question))",
+        "best = tabulate(solve(replace(question, prior=prior)))",
+        "best = tabulate(solve(question))",
         ("test_release.py",),
     ),
     Mutation(

@@ -791,7 +791,7 @@ def test_a_request_to_terminate_leaves_the_prior_and_says_so(table, tmp_path):
         "csv_files.CsvSink.write = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM) or time.sleep(1)\n"
         "from optrand.cli import main\n"
         f"sys.argv = ['optrand', 'randomize', {str(table)!r}, {str(tmp_path / 'out.csv')!r},"
-        " '--label', 'y', '--labels', '0:4', '--epsilon', '1']\n"
+        " '--label', 'y', '--labels', '0:4', '--epsilon', '1', '--no-ledger']\n"
         "main()\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)

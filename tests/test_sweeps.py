@@ -197,7 +197,12 @@ PROCESSES = functools.partial(ProcessPoolExecutor, mp_context=multiprocessing.ge
 def test_every_executor_finds_the_same_rows_in_the_same_order(problem, rows, pool):
     with pool(2) as executor:
         there = sweep(problem, epsilons=EPSILONS, bias_penalties=PENALTIES, executor=executor)
-    assert [proven(row) for row in there] == [proven(row) for row in rows]
+    # Sums of floats in another process may differ in their last bits, with the place of arrays in memory.
+    for found, row in zip(there, rows, strict=True):
+        assert (found.epsilon, found.bias_penalty, found.status) == (row.epsilon, row.bias_penalty, row.status)
+        assert found.lower <= row.upper
+        assert row.lower <= found.upper
+        assert max(found.gap, row.gap) < 1e-12
 
 
 class Backwards(Executor):
