@@ -19,6 +19,7 @@ costs ``O(k**2 + k n)``. Numbers are integers in units of ``2**-digits``, with d
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -76,7 +77,7 @@ def active_set(problem: Problem, start: Staircase) -> ActiveSet | None:
     return None
 
 
-class _State:
+class _State(ABC):
     """Columns in use, their amounts, and the multipliers of equations and of biases that have a price."""
 
     amounts: Integers
@@ -95,17 +96,17 @@ class _State:
         self.slopes, self.charge = np.full(0, 0, dtype=object), 0
         self.begin()
 
+    @abstractmethod
     def begin(self) -> None:
         """Start from the artificial columns."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, right: Integers) -> None:
         """Take amounts and multipliers from the inverse."""
-        raise NotImplementedError
 
+    @abstractmethod
     def enter(self, column: Columns) -> bool:
         """Take in a column and move to the optimum over those in use; False where nothing limits the move."""
-        raise NotImplementedError
 
     def times(self, a: Integers, b: Integers) -> Integers:
         """Matrix product."""
