@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from optrand.base.validation import Floats, frozen
 from optrand.errors import InvalidInput
-from optrand.release.cells import check_numeric, distinct_cells, names_of, numbers_of
+from optrand.release.cells import as_arrow, check_numeric, distinct_cells, names_of, numbers_of
 from optrand.release.diagnosis import REMEDY, Diagnosis, declared_index, undeclared
 from optrand.release.ids import Ids, column_ids, row_ids
 
@@ -107,7 +107,7 @@ class DeclaredNumbers:
 
     def written(self, noisy: Floats, missing: NDArray[np.bool_], kind: Any) -> Any:  # noqa: ARG002
         """Column of noisy labels, null where one is missing."""
-        return pa.array(noisy, pa.float64(), mask=missing if missing.any() else None)
+        return as_arrow(noisy, missing if missing.any() else None)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class DeclaredClasses:
             classes = pa.array(names, kind)
         else:
             classes = pa.array(self.names, pa.string()).cast(kind)
-        return classes.take(pa.array(noisy.astype(np.int64), mask=missing if missing.any() else None))
+        return classes.take(as_arrow(noisy.astype(np.int64), missing if missing.any() else None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,6 +195,15 @@ class Records:
     places: Places = field(repr=False)
     ids: Ids = field(repr=False)
     groups: NDArray[np.intp] | None = field(default=None, repr=False)
+
+    def counts(self, groups: int, k: int) -> NDArray[np.intp]:
+        """How often each of `k` declared labels occurs in each group, shape ``(groups, k)``."""
+        present = slice(None) if self.places.min(initial=0) >= 0 else self.places >= 0
+        cells = self.places[present]
+        if self.groups is not None:
+            cells = self.groups[present] * k + cells
+        found: NDArray[np.intp] = np.bincount(cells, minlength=groups * k).reshape(groups, k)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -194,7 +194,7 @@ def open_sink(
         raise InvalidInput(
             f"{source.path.name} is a folder of files: name a folder, or a CSV file, for the released table"
         )
-    sink = ParquetSink(schema, paths)
+    sink = ParquetSink(schema, paths, distinct=randomizer.id_column)
     return _Converted(sink, lambda batch: _as_text(batch, schema)) if source.text is not None else sink
 
 
