@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.accounting import Spent
 from optrand.base.arithmetic import float_above
 from optrand.base.validation import Floats, frozen, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
@@ -285,6 +286,12 @@ class Job(ABC):
     @abstractmethod
     def split(self, rows: int) -> BudgetSplit:
         """Budgets of the prior and of the labels for a number of rows: public, as that is."""
+
+    def parts(self, rows: int) -> dict[str, Spent]:
+        """What prior and labels of a number of rows cost; a prior that an earlier run has paid for costs no more."""
+        split = self.split(rows)
+        prior = {"prior": Spent(Fraction(split.prior))} if self.buys_a_prior else {}
+        return {**prior, "labels": Spent(Fraction(split.labels), exact=self.exact)}
 
     @abstractmethod
     def plan(
