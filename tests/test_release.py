@@ -33,9 +33,10 @@ from optrand.release.declared import EvenGrid, PublicPrior, parse_labels, parse_
 from optrand.release.diagnosis import Diagnosis
 from optrand.release.job import LabelJob
 from optrand.release.paid_prior import PaidPrior, load_paid_prior
+from optrand.release.paths import mechanism_path, paid_prior_path
 from optrand.release.streams.csv_files import CsvSink
 from optrand.release.table import read_labels
-from optrand.release.table_job import TableJob, mechanism_path, paid_prior_path
+from optrand.release.table_job import TableJob
 from optrand.sampling.entropy import SeededEntropy
 from optrand.sampling.priors import PRIOR_SHARE, EstimatedPrior, private_prior, split_at
 from optrand.sampling.smoothing import smoothed_prior

@@ -23,8 +23,10 @@ import optrand
 from optrand.accounting.ledger import Ledger
 from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput
 from optrand.release.account import LedgerAccount, NoLedger
-from optrand.release.batch import BatchRandomizer, DeclaredNumbers
-from optrand.release.job import BaselineJob, LabelJob
+from optrand.release.baseline_job import BaselineJob
+from optrand.release.batch import BatchRandomizer
+from optrand.release.declared_sets import DeclaredNumbers
+from optrand.release.job import LabelJob
 from optrand.release.publication import Publication
 from optrand.release.spark import randomize
 from optrand.release.spark.tasks import Drawing, Secret, writing

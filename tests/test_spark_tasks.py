@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 import optrand
 from optrand.errors import InvalidInput
 from optrand.release.account import NoLedger
-from optrand.release.batch import BatchRandomizer, DeclaredNumbers
-from optrand.release.job import BaselineJob, LabelJob
+from optrand.release.baseline_job import BaselineJob
+from optrand.release.batch import BatchRandomizer
+from optrand.release.declared_sets import DeclaredNumbers
+from optrand.release.job import LabelJob
 from optrand.release.spark.release import terms_of
 from optrand.release.spark.rows import RowSums, digest_rows
 from optrand.release.spark.tasks import Drawing, Report, Secret, checking_ids, counting

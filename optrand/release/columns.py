@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from optrand.errors import InvalidInput
 from optrand.release.account import Account, Terms
 from optrand.release.asked import Asked
-from optrand.release.batch import BatchRandomizer, DeclaredClasses, Nulls, Records
+from optrand.release.batch import BatchRandomizer, Nulls, Records
 from optrand.release.charged import ChargedRelease
 from optrand.release.circumstances import Circumstances
 from optrand.release.configuration import configuration_digest
+from optrand.release.declared_sets import DeclaredClasses
 from optrand.release.frames import has_columns, opened
 from optrand.release.ids import Ids, RowDigest, UniqueIds, column_ids, row_ids
-from optrand.release.job import Plan
+from optrand.release.plan import Plan
 from optrand.release.randomizer_file import randomizer_digest
 from optrand.release.record import ReleaseRecord
 from optrand.sampling.entropy import EntropySource, SystemEntropy

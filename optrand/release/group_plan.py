@@ -17,10 +17,12 @@ from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import in_words
+from optrand.release.base_job import Job
 from optrand.release.charged import ChargedRelease
 from optrand.release.conditioning import Conditioning, conditioned
 from optrand.release.groups import GroupPriors, Pools, group_mechanisms, relative_loss
-from optrand.release.job import Job, LabelJob, ProgressCallback, Summary
+from optrand.release.job import LabelJob
+from optrand.release.plan import ProgressCallback, Summary
 from optrand.solvers import solve
 
 __all__ = ["GroupPlan", "checked_job", "plan_groups"]

@@ -15,6 +15,7 @@ from optrand.accounting.request import checked_name
 from optrand.base.files import check_target
 from optrand.errors import Interrupted, InvalidInput
 from optrand.release.account import Account, LedgerAccount, NoLedger, Terms
+from optrand.release.base_job import Job
 from optrand.release.batch import Draw
 from optrand.release.charged import ChargedRelease, Entropy
 from optrand.release.circumstances import Circumstances, RandomizerFile, TableFile
@@ -23,54 +24,19 @@ from optrand.release.configuration import configuration_digest
 from optrand.release.diagnosis import Diagnosis
 from optrand.release.group_plan import GroupPlan, checked_job, plan_groups
 from optrand.release.interruption import Signals
-from optrand.release.job import Job, LabelJob, Plan, ProgressCallback, Summary, no_progress
+from optrand.release.job import LabelJob
 from optrand.release.paid_prior import PaidPrior
+from optrand.release.paths import beside, mechanism_path, mechanisms_path, paid_prior_path, randomizer_path, record_path
+from optrand.release.plan import Plan, ProgressCallback, Summary, no_progress
 from optrand.release.publication import Publication
-from optrand.release.randomizer_file import MECHANISM, NOISE
-from optrand.release.record import RECORD, ReleaseRecord, sha256_of
+from optrand.release.record import ReleaseRecord, sha256_of
 from optrand.release.scan import Pass, Scan
 from optrand.release.table import open_table, suffix_of
 from optrand.release.table_options import TableOptions, open_sink
 from optrand.sampling.entropy import EntropySource, SystemEntropy
 from optrand.sampling.priors import EstimatedPrior
 
-__all__ = ["TableJob", "mechanism_path", "mechanisms_path", "paid_prior_path", "randomizer_path", "record_path"]
-
-
-def mechanism_path(target: str | os.PathLike[str]) -> Path:
-    """Path of the mechanism of a released table: beside it, under its name with ``.mechanism.json`` added.
-
-    Examples
-    --------
-    >>> mechanism_path("out/census.noisy.csv").name
-    'census.noisy.csv.mechanism.json'
-    """
-    return _beside(target, MECHANISM)
-
-
-def randomizer_path(target: str | os.PathLike[str]) -> Path:
-    """Path of the file of additive noise: beside the table, ``.randomizer.json`` added to its name."""
-    return _beside(target, NOISE)
-
-
-def record_path(target: str | os.PathLike[str]) -> Path:
-    """Path of the record of a released table: beside the table, ``.release.json`` added to its name."""
-    return _beside(target, RECORD)
-
-
-def mechanisms_path(target: str | os.PathLike[str]) -> Path:
-    """Path of the folder of mechanisms of a table released by groups: ``.mechanisms`` added to the table's name."""
-    return _beside(target, ".mechanisms")
-
-
-def paid_prior_path(target: str | os.PathLike[str]) -> Path:
-    """Path of a prior that was paid for, kept until the release is complete: beside the table, ``.prior.csv`` added."""
-    return _beside(target, ".prior.csv")
-
-
-def _beside(target: str | os.PathLike[str], ending: str) -> Path:
-    path = Path(target)
-    return path.with_name(path.name + ending)
+__all__ = ["TableJob"]
 
 
 @dataclass(frozen=True)
@@ -108,7 +74,7 @@ class TableJob:
 
     def beside(self, target: str | os.PathLike[str]) -> Path:
         """Path of what drew the labels: :func:`mechanism_path` or :func:`randomizer_path`."""
-        return _beside(target, self.job.ending) if self.options.grouping is None else mechanisms_path(target)
+        return beside(target, self.job.ending) if self.options.grouping is None else mechanisms_path(target)
 
     def run(
         self,

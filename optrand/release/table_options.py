@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 
 from optrand.base.validation import Floats, integer
 from optrand.errors import InputChanged, InvalidInput
-from optrand.release.batch import BatchRandomizer, DeclaredClasses, DeclaredNumbers, Nulls
+from optrand.release.batch import BatchRandomizer, Nulls
 from optrand.release.column_groups import ColumnGroups
+from optrand.release.declared_sets import DeclaredClasses, DeclaredNumbers
 from optrand.release.streams.records import CsvFormat
 from optrand.release.streams.source import Sink, Source, digest_of
 from optrand.release.table import SUFFIXES, column_named, format_of, suffix_of

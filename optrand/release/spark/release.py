@@ -20,13 +20,14 @@ from optrand.release.charged import ChargedRelease
 from optrand.release.circumstances import Circumstances, RandomizerFile, TableFile
 from optrand.release.configuration import configuration_digest
 from optrand.release.interruption import Signals
-from optrand.release.job import ProgressCallback, no_progress
+from optrand.release.paths import mechanism_path, randomizer_path, record_path
+from optrand.release.plan import ProgressCallback, no_progress
 from optrand.release.publication import Publication
 from optrand.release.record import ReleaseRecord, load_release
 from optrand.release.spark.frame import SparkFrame
 from optrand.release.spark.rows import digest_rows
 from optrand.release.spark.tasks import REPORT, Drawing, Held, Report, Secret, Task, checking_ids, counting, writing
-from optrand.release.table_job import TableJob, mechanism_path, randomizer_path, record_path
+from optrand.release.table_job import TableJob
 
 __all__ = ["randomize", "terms_of"]
 
