@@ -444,11 +444,11 @@ for _ in sys.stdin:
 
 
 def test_a_process_that_is_killed_at_random_moments_leaves_one_whole_release(table, tmp_path):
-    """Thirty kills of a process that releases a table over and over, each time in place of the release before."""
+    """Twelve kills of a process that releases a table over and over, each time in place of the release before."""
     output, rng, published = tmp_path / "out.csv", random.Random(7), 0
     command = [sys.executable, "-c", RUN, table, output]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
-        for kill in range(30):
+        for kill in range(12):
             table.write_text("id,y,note\n" + "".join(f"{i:03},{i % 3},run {kill}\n" for i in range(2000)))
             print("go", file=process.stdin)
             child = int(process.stdout.readline())
@@ -488,7 +488,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_memory_does_not_grow_with_the_rows(tmp_path, suffix):
     peaks = []
-    for rows in (200_000, 2_000_000):
+    for rows in (100_000, 1_000_000):
         ids = (np.arange(rows) * 6364136223846793005) & (2**62 - 1)
         made = pa.table({"id": ids, "y": np.arange(rows) % 3, "x": np.arange(rows) / 7})
         path = tmp_path / f"{rows}.{suffix}"
@@ -497,5 +497,5 @@ def test_memory_does_not_grow_with_the_rows(tmp_path, suffix):
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         peaks.append(float(done.stdout))
         assert (tmp_path / f"out{rows}.{suffix}").stat().st_size > 10 * rows
-    # 2 million rows are 48 MB in memory as columns, and 16 MB of ids more.
-    assert peaks[1] < peaks[0] + 48
+    # A million rows are 24 MB in memory as columns, and 8 MB of ids more.
+    assert peaks[1] < peaks[0] + 24
