@@ -476,6 +476,7 @@ def test_a_process_that_is_killed_at_random_moments_leaves_one_whole_release(tab
 MEMORY = """
 import resource, sys
 import numpy as np
+import pandas
 from optrand.release.scan import Pass
 from optrand.release.table import open_table
 from optrand.release.table_options import TableOptions, open_sink
