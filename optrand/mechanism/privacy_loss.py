@@ -61,7 +61,7 @@ class DominatingPair:
     >>> [round(bit.delta(epsilon), 9) for epsilon in (0, math.log(2), 2)]
     [0.5, 0.25, 0.0]
     >>> round(bit.epsilon(1e-6, releases=100), 3), round(bit.epsilon(0, releases=100), 3)
-    (89.874, 109.861)
+    (94.29, 109.861)
     """
 
     ratio: Fraction
@@ -205,7 +205,7 @@ def _total_variation(weights: Integers, total: int) -> Fraction:
 def _composed(pair: DominatingPair, releases: int) -> list[int]:
     """Masses of the composed losses ``-n rho ... n rho`` in units of ``2**-BITS``, too low by less than ``2 n`` units.
 
-    As masses sum to at most 1, the product of some that are low by ``a`` and ``b`` units is low by less than ``a + b + 1``.
+    Masses sum to at most 1, so products of some that are low by ``a`` and ``b`` units are low by less than ``a + b + 1``.
     """
     chances = pair.mass, 1 - (pair.ratio + 1) * pair.mass, pair.ratio * pair.mass
     single = [math.floor(chance * (1 << BITS)) for chance in chances]
