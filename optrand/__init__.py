@@ -67,6 +67,7 @@ __all__ = [
     "solve",
     "solve_many",
     "solvers",
+    "states",
     "studies",
     "tabulate",
     "unbiased_range",
@@ -81,12 +82,12 @@ _moved.install()
 
 
 def __getattr__(name: str) -> Any:
-    """Import audit, plotting and randomize, which load much, when they are first asked for.
+    """Import audit, plotting, randomize and states, which load much, when they are first asked for.
 
     What version 0.1 had here is found, too.
     """
-    if name == "plotting":
-        return importlib.import_module("optrand.plotting")
+    if name in ("plotting", "states"):
+        return importlib.import_module(f"optrand.{name}")
     if name == "audit":
         return importlib.import_module("optrand.audits").audit
     if name == "randomize":

@@ -24,7 +24,7 @@ FLOORS = [
     {"closed_forms"},
     {"solvers"},
     {"studies"},
-    {"baselines", "estimate", "vectors"},
+    {"baselines", "estimate", "states", "vectors"},
     {"accounting"},
     {"plotting", "release"},
     {"audits", "theory"},

@@ -205,7 +205,7 @@ def _total_variation(weights: Integers, total: int) -> Fraction:
 def _composed(pair: DominatingPair, releases: int) -> list[int]:
     """Masses of the composed losses ``-n rho ... n rho`` in units of ``2**-BITS``, too low by less than ``2 n`` units.
 
-    Masses sum to at most 1, so products of some that are low by ``a`` and ``b`` units are low by less than ``a + b + 1``.
+    Masses sum to at most 1: products of some that are low by ``a`` and ``b`` units are low by less than ``a + b + 1``.
     """
     chances = pair.mass, 1 - (pair.ratio + 1) * pair.mass, pair.ratio * pair.mass
     single = [math.floor(chance * (1 << BITS)) for chance in chances]
