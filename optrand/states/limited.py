@@ -159,7 +159,9 @@ class Limited:
         loss = Tabulated(-k * (self.worth - multiplier * cut + noise))
         share = np.full(k, 1 / k)
         proof = certify(solve(regression(labels, share, self.problem.epsilon, loss=loss, outputs=Grid(self.outputs))))
-        return float_above(Fraction(multiplier) * Fraction(self.capacity) - Fraction(proof.lower))
+        # Inputs sum to 1 but for rounding.
+        allowed = Fraction(self.capacity) * (1 + Fraction(NOISE))
+        return float_above(Fraction(multiplier) * allowed - Fraction(proof.lower))
 
 
 def _placed(size: int, *blocks: tuple[tuple[int, int], Any]) -> sparse.csr_array:
@@ -174,8 +176,9 @@ def _placed(size: int, *blocks: tuple[tuple[int, int], Any]) -> sparse.csr_array
 def _private(table: Floats, ratio: float) -> Floats:
     """Table whose entries are lifted to the largest of their column over the ratio, rows normalised."""
     used = np.where(table.max(axis=0) > 1e-9, np.maximum(table, 0.0), 0.0)
-    lifted: Floats = np.maximum(used, used.max(axis=0) / ratio)
-    return lifted / lifted.sum(axis=1, keepdims=True)
+    lifted = np.maximum(used, used.max(axis=0) / ratio)
+    private: Floats = lifted / lifted.sum(axis=1, keepdims=True)
+    return private
 
 
 def _supporting(table: Floats, inputs: Floats) -> Floats:
