@@ -100,7 +100,7 @@ class DominatingPair:
         epsilon : float
             At least 0.
         releases : int
-            At least 1; mechanisms may be chosen after outputs of earlier ones were seen.
+            At least 1; mechanisms may be chosen after outputs of earlier ones were seen ([ZDW22]_, Theorem 10).
         """
         budget = _budget(epsilon)
         count = integer(releases, "releases", 1)
