@@ -102,6 +102,12 @@ def test_negative_probabilities_are_no_privacy() -> None:
     assert "2 probabilities are negative" in found.findings
 
 
+def test_outputs_that_do_not_depend_on_the_label_are_called_so() -> None:
+    found = audit([["0.3", "0.7"], ["0.3", "0.7"]], 1.0)
+    assert found.epsilon == 0
+    assert str(found) == "private: the output does not depend on the label"
+
+
 def test_columns_that_nobody_uses_give_nothing_away() -> None:
     assert audit([["0.6", 0, "0.4"], ["0.4", 0, "0.6"]], 0.5).epsilon == pytest.approx(math.log(1.5))
 
@@ -131,6 +137,8 @@ def test_classes_by_name_are_compared_by_their_hits() -> None:
         ([[1, 0]], {"labels": [0, 1]}, "2 labels for a matrix with 1"),
         ([[0.5, 0.5]], {"outputs": [1, 1]}, "outputs are not distinct"),
         ([[0.5, 0.5]], {"prior": [0.5, 0.5]}, "prior has 2 entries"),
+        ([[0.5, 0.5]], {"labels": 3}, "labels are of type int"),
+        ([[0.5, 0.5]], {"outputs": "ab"}, "outputs are of type str"),
     ],
 )
 def test_what_is_no_table_is_refused(matrix: list, options: dict, words: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -167,7 +167,9 @@ class Audit:
 
     def __str__(self) -> str:
         """Verdict in a few lines."""
-        if self.private:
+        if self.private and not self.epsilon and not self.normalised_epsilon:
+            lines = ["private: the output does not depend on the label"]
+        elif self.private:
             lines = [f"private as stated: {self._told_epsilon}, stated {self.stated_epsilon:g}; {self.worst}"]
         elif self.private_but_for_rounding:
             over = max(self.epsilon, self.normalised_epsilon) - self.stated_epsilon
@@ -279,7 +281,9 @@ def _compared(found: Audit, prior: Floats) -> Comparison | None:
 def _names(given: Names | None, size: int, name: str) -> tuple[object, ...] | None:
     if given is None:
         return None
-    names = tuple(given.tolist() if isinstance(given, np.ndarray) else given)  # type: ignore[arg-type]
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        raise InvalidInput(f"{name} are of type {type(given).__name__}, expected a sequence of {size}")
+    names = tuple(given.tolist() if isinstance(given, np.ndarray) else given)
     if len(names) != size:
         raise InvalidInput(f"there are {len(names)} {name} for a matrix with {size}, expected one each")
     if len(set(names)) != size:

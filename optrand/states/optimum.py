@@ -193,7 +193,7 @@ def _utilities(proof: Certificate) -> tuple[float, float]:
 def _bits(mechanism: Mechanism, limit: float, inputs: Floats | None = None) -> float:
     """Capacity of a mechanism, rounded up: to a billionth of a bit, or as soon as it is on one side of a limit."""
     table = (mechanism.weights / mechanism.total).astype(np.float64)
-    found = balanced(table, GAP, limit=limit if limit < math.inf else None, inputs=inputs)
+    found = balanced(table, GAP * min(1.0, limit), limit=limit if limit < math.inf else None, inputs=inputs)
     return found.upper
 
 
