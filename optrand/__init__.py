@@ -52,6 +52,7 @@ __all__ = [
     "errors",
     "estimate",
     "feasible_output_set",
+    "learning",
     "load",
     "losses",
     "lower_bound",
@@ -79,12 +80,12 @@ _moved.install()
 
 
 def __getattr__(name: str) -> Any:
-    """Import plotting and randomize, which load matplotlib and pyarrow, when they are first asked for.
+    """Import learning, and plotting and randomize, which load matplotlib and pyarrow, when they are first asked for.
 
     What version 0.1 had here is found, too.
     """
-    if name == "plotting":
-        return importlib.import_module("optrand.plotting")
+    if name in ("learning", "plotting"):
+        return importlib.import_module(f"optrand.{name}")
     if name == "randomize":
         return importlib.import_module("optrand.release.arrays").randomize
     return _moved.moved_name(name)

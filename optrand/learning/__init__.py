@@ -1,0 +1,61 @@
+"""Learning from private labels: their holder, what is released of them, and estimators that train on it.
+
+:class:`PrivateLabels`, its releases and the plans need numpy alone; the estimators and their targets need scikit-learn
+(``pip install 'optrand[learning]'``). ``import optrand`` does not import this package.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from optrand.errors import MissingExtra
+from optrand.learning.domain import Domain
+from optrand.learning.holder import PrivateLabels
+from optrand.learning.plans import Alibi, Bits, Clusters, DomainPrior, NearestNeighbour, Stages
+from optrand.learning.release import CentralRelease, LabelRelease, PriorRelease
+
+if TYPE_CHECKING:
+    from optrand.learning.classifier import LabelDPClassifier
+    from optrand.learning.likelihood import BinaryBits, Debiased, Likelihood, NoisyLabels, SoftLabels
+
+__all__ = [
+    "Alibi",
+    "BinaryBits",
+    "Bits",
+    "CentralRelease",
+    "Clusters",
+    "Debiased",
+    "Domain",
+    "DomainPrior",
+    "LabelDPClassifier",
+    "LabelRelease",
+    "Likelihood",
+    "NearestNeighbour",
+    "NoisyLabels",
+    "PriorRelease",
+    "PrivateLabels",
+    "SoftLabels",
+    "Stages",
+]
+
+LAZY = {
+    "BinaryBits": "likelihood",
+    "Debiased": "likelihood",
+    "LabelDPClassifier": "classifier",
+    "Likelihood": "likelihood",
+    "NoisyLabels": "likelihood",
+    "SoftLabels": "likelihood",
+}
+"""Modules of the names that need scikit-learn."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs scikit-learn when it is first asked for."""
+    if name not in LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        import sklearn  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra(f"{name} needs scikit-learn: pip install 'optrand[learning]'") from error
+    return getattr(importlib.import_module(f"optrand.learning.{LAZY[name]}"), name)
