@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from optrand.errors import MissingExtra
 from optrand.learning.domain import Domain
 from optrand.learning.holder import PrivateLabels
-from optrand.learning.plans import Alibi, Bits, Clusters, DomainPrior, NearestNeighbour, Stages
-from optrand.learning.release import CentralRelease, LabelRelease, PriorRelease
+from optrand.learning.plans import Alibi, Bits, Clusters, DomainPrior, NearestNeighbour, Peers, Stages
+from optrand.learning.release import CentralRelease, LabelRelease, PeerLabelRelease, PriorRelease
 
 if TYPE_CHECKING:
     from optrand.learning.classifier import LabelDPClassifier
@@ -33,6 +33,8 @@ __all__ = [
     "Likelihood",
     "NearestNeighbour",
     "NoisyLabels",
+    "PeerLabelRelease",
+    "Peers",
     "PriorRelease",
     "PrivateLabels",
     "SoftLabels",
