@@ -68,7 +68,8 @@ class LabelDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     estimator : classifier
         With `fit`, `predict_proba` and, but for ``target="labels"`` and ``"bits"``, `sample_weight`; or with
-        ``fit_likelihood(X, table)``. It is cloned. None for :class:`~optrand.learning.NearestNeighbour`.
+        ``fit_likelihood(X, table)``, and ``check_input(X, k)`` to refuse features before anything is drawn. It is
+        cloned. None for :class:`~optrand.learning.NearestNeighbour`.
     epsilon : float
         What one fit charges each row, in nats.
     classes : sequence
@@ -171,8 +172,8 @@ class LabelDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Probabilities of the classes, shape ``(n, K)``."""
         check_is_fitted(self)
         X = indexable(X)[0]
-        if getattr(X, "ndim", 2) != 2 and hasattr(self, "n_features_in_"):
-            raise InvalidInput(f"X has {X.ndim} dimension(s), expected (n, d). Reshape your data: X.reshape(1, -1)")
+        if getattr(X, "ndim", 2) == 1 and hasattr(self, "n_features_in_"):
+            raise InvalidInput("X has one dimension, expected (n, d). Reshape your data: X.reshape(1, -1)")
         validate_data(self, X, reset=False, skip_check_array=True)
         return probabilities(self.estimator_, X, self.classes_.size)
 
@@ -225,9 +226,12 @@ class LabelDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _rehearse(self, X: Any, target: Target, k: int) -> None:
         """Raise what the estimator would raise at these features, of labels that mean nothing."""
+        rows = np.arange(min(_num_samples(X), REHEARSED))
+        if hasattr(self.estimator, "check_input"):
+            self.estimator.check_input(_safe_indexing(X, rows), k)
+            return
         if isinstance(target, Likelihood) and hasattr(self.estimator, "fit_likelihood"):
             return
-        rows = np.arange(min(_num_samples(X), REHEARSED))
         repeated, labels = np.repeat(rows, 2), np.column_stack([rows % k, (rows + 1) % k]).reshape(-1)
         # Negative weights are refused by some estimators: better now than after the draw.
         weights = np.tile([1.5, -0.5 if isinstance(target, Debiased) else 0.5], rows.size)

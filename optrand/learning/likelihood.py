@@ -8,8 +8,9 @@ r"""How a classifier learns from a release: by its likelihood, or by the losses 
 :class:`BinaryBits`           a model for each bit, the largest estimate wins ([Z25], Section 4)
 ============================  ================================================================================
 
-A target trains through `sample_weight`: each row is repeated for each label that it may have. An estimator with a
-method ``fit_likelihood(X, table)``, such as an adapter of a network, is given the likelihood itself.
+A target trains through `sample_weight`: each row is repeated for each label that it may have. An estimator with the
+methods ``fit_likelihood(X, table)``, ``fit_weights(X, weights)`` or ``fit_bits(X, bits)``, such as
+:class:`~optrand.learning.torch.TorchClassifier`, is given the likelihood, the weights or the bits themselves.
 """
 
 from __future__ import annotations
@@ -180,26 +181,37 @@ class BinaryBits:
         if not isinstance(randomizer, UnaryBits):
             raise InvalidInput("binary targets need bits: take plan=Bits()")
         bits = np.concatenate([release.values for release in releases])
-        models = tuple(clone(estimator).fit(X, bits[:, j]) for j in range(bits.shape[1]))
-        return BitModels(models, randomizer)
+        if hasattr(estimator, "fit_bits"):
+            return BitModel(clone(estimator).fit_bits(X, bits), randomizer)
+        return BitModel(BitModels(tuple(clone(estimator).fit(X, bits[:, j]) for j in range(bits.shape[1]))), randomizer)
 
 
 @dataclass(frozen=True)
 class BitModels:
-    """A classifier of each bit; `classes_` are the numbers of all labels."""
+    """A classifier of each bit."""
 
     models: tuple[Any, ...]
+
+    def predict_bits(self, X: Any) -> Floats:
+        """Probabilities that the noisy bits are 1, shape ``(n, K)``."""
+        return np.column_stack([probabilities(model, X, 2)[:, 1] for model in self.models])
+
+
+@dataclass(frozen=True)
+class BitModel:
+    """Labels by a model of noisy bits; `classes_` are the numbers of all labels."""
+
+    model: Any
     randomizer: UnaryBits
 
     @property
     def classes_(self) -> Any:
         """Numbers of labels."""
-        return np.arange(len(self.models))
+        return np.arange(self.randomizer.k)
 
     def predict_proba(self, X: Any) -> Floats:
         """Debiased estimates of all labels, projected to the nearest distribution."""
-        ones = np.column_stack([probabilities(model, X, 2)[:, 1] for model in self.models])
-        return simplex_rows(self.randomizer, ones)
+        return simplex_rows(self.randomizer, self.model.predict_bits(X))
 
 
 def simplex_rows(randomizer: UnaryBits, ones: Floats) -> Floats:
@@ -289,6 +301,8 @@ def begun(estimator: Any, before: Any) -> Any:
 
 def fit_weighted(estimator: Any, X: Any, weights: Floats, *, before: Any = None, smallest: float = 0.0) -> Any:
     """Clone that is trained on each row once for every label of a weight above `smallest`."""
+    if hasattr(estimator, "fit_weights"):
+        return begun(estimator, before).fit_weights(X, weights)
     rows, labels = np.nonzero(np.abs(weights) > smallest)
     # A model of other classes cannot be gone on with.
     same = before is not None and np.array_equal(np.unique(labels), before.classes_)

@@ -122,7 +122,7 @@ class PeerLabelRelease(LabelRelease):
         >>> labels = PrivateLabels([0, 1] * 15, 2.0, [0, 1])
         >>> release = labels.release(slice(None), PeerToPeer(0.2, 0.5), groups=Groups.of_ids([0] * 10 + [1] * 20))
         >>> round(float(labels.spent.epsilon), 4), round(release.towards_learner(1e-4).epsilon, 4)
-        (1.3863, 0.3234)
+        (1.3863, 0.6599)
         """
         sizes = np.unique(self.groups.sizes).tolist()
         found: list[PeerPrivacy] = [self.randomizer.at_delta(delta, size) for size in sizes]
