@@ -54,6 +54,7 @@ __all__ = [
     "errors",
     "estimate",
     "feasible_output_set",
+    "learning",
     "load",
     "losses",
     "lower_bound",
@@ -82,11 +83,11 @@ _moved.install()
 
 
 def __getattr__(name: str) -> Any:
-    """Import audit, plotting, randomize and states, which load much, when they are first asked for.
+    """Import audit, learning, plotting, randomize and states, which load much, when they are first asked for.
 
     What version 0.1 had here is found, too.
     """
-    if name in ("plotting", "states"):
+    if name in ("learning", "plotting", "states"):
         return importlib.import_module(f"optrand.{name}")
     if name == "audit":
         return importlib.import_module("optrand.audits").audit

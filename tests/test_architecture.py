@@ -26,7 +26,7 @@ FLOORS = [
     {"studies"},
     {"baselines", "estimate", "states", "vectors"},
     {"accounting"},
-    {"plotting", "release"},
+    {"learning", "plotting", "release"},
     {"audits", "theory"},
     {"cli"},
     {"_moved"},
@@ -46,6 +46,7 @@ HEAVY = (
     "pyarrow",
     "pyspark",
     "rich",
+    "sklearn",
     "torch",
     "typer",
 )
