@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.optimize import isotonic_regression
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from optrand.base.compiled import COMPILED, compiled
 from optrand.base.validation import Floats
 from optrand.model.arcs import Indices
 
-__all__ = ["Arcs", "Terms", "all_arcs", "arcs_of", "interior_point", "mended", "path", "phase_order", "strip_around"]
+__all__ = ["Arcs", "Terms", "all_arcs", "arcs_of", "interior_point", "mended", "path", "near_order", "strip_around"]
 
 RIDGE = 1e-14
 """Relative addition to the diagonal."""
@@ -116,6 +118,12 @@ def _isotonic(values: Floats, weights: Floats) -> Floats:
     return fitted
 
 
+def _cuthill_mckee(first: Indices, end: Indices, size: int) -> Indices:
+    """Nodes in the reverse of an order breadth first, from one of few arcs and by their number (Cuthill and McKee)."""
+    graph = csr_array((np.ones(2 * first.size), (np.append(first, end), np.append(end, first))), shape=(size, size))
+    return reverse_cuthill_mckee(graph, symmetric_mode=True).astype(np.int64)
+
+
 def _band_factor(band: Floats) -> bool:
     """Cholesky's factor of a symmetric matrix in place of its lower band ``band[column, row - column]``; success."""
     factor, failed = lapack.dpbtrf(band.T, lower=1, overwrite_ab=1)
@@ -187,6 +195,40 @@ def _isotonic_in_loops(values: Floats, weights: Floats) -> Floats:
             pools -= 1
         pools += 1
     return np.repeat(means[:pools], counts[:pools])
+
+
+def _cuthill_mckee_in_loops(first: Indices, end: Indices, size: int) -> Indices:
+    starts = np.zeros(size + 1, np.int64)
+    for i in range(first.size):
+        starts[first[i] + 1] += 1
+        starts[end[i] + 1] += 1
+    counts = starts[1:].copy()
+    starts = np.cumsum(starts)
+    beside, filled = np.empty(2 * first.size, np.int64), starts[:-1].copy()
+    for i in range(first.size):
+        for one, other in ((first[i], end[i]), (end[i], first[i])):
+            beside[filled[one]] = other
+            filled[one] += 1
+    order, seen, found, done = np.empty(size, np.int64), np.zeros(size, np.bool_), 0, 0
+    for start in np.argsort(counts, kind="mergesort"):
+        if seen[start]:
+            continue
+        order[found], seen[start] = start, True
+        found += 1
+        while done < found:
+            node = order[done]
+            done += 1
+            new = found
+            for other in beside[starts[node] : starts[node + 1]]:
+                if not seen[other]:
+                    seen[other] = True
+                    at = found
+                    while at > new and counts[order[at - 1]] > counts[other]:
+                        order[at] = order[at - 1]
+                        at -= 1
+                    order[at] = other
+                    found += 1
+    return order[::-1].copy()
 
 
 def _band_factor_in_loops(band: Floats) -> bool:
@@ -308,6 +350,7 @@ def _assembled_in_loops(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats
 node_sums = compiled(_node_sums_in_loops) if COMPILED else _node_sums
 running_maximum = compiled(_running_maximum_in_loops) if COMPILED else _running_maximum
 isotonic = compiled(_isotonic_in_loops) if COMPILED else _isotonic
+cuthill_mckee = compiled(_cuthill_mckee_in_loops) if COMPILED else _cuthill_mckee
 band_factor = compiled(_band_factor_in_loops) if COMPILED else _band_factor
 forward = compiled(_forward_in_loops) if COMPILED else _forward
 backward = compiled(_backward_in_loops) if COMPILED else _backward
@@ -381,49 +424,44 @@ def all_arcs(k: int) -> tuple[Indices, Indices]:
 
 
 @compiled
-def phase_order(low: Indices, high: Indices, strip_low: Indices, strip_high: Indices, most: int) -> tuple[Indices, int]:
-    """The place of each inner node in the order of phases, -1 for both ends, and the number of stars, which come last.
+def near_order(low: Indices, high: Indices, most: int, charged: bool) -> tuple[Indices, int]:
+    """The place of each inner node in an order that keeps neighbours near, -1 for both ends, and the number of stars.
 
-    Stars have more than `most` arcs on a side.
+    Stars, nodes of more than `most` arcs on a side, come last. Labels are arcs too where biases are charged.
     """
     k = low.size
-    middle = (low + high) / 2
-    middle[0] = high[0]
-    middle = running_maximum(middle) + 1e-9 * np.arange(k)
-    nodes = np.arange(k + 1).astype(np.float64)
-    inverse = np.minimum(np.interp(nodes, middle, nodes[:-1]), nodes - 1)
-    first = max(int(high[0]), 1)
-    phases = nodes / first
-    j = first + 1
-    while j <= k:
-        # Nodes whose partners lie before node j are one turn after them.
-        stop = min(max(int(np.searchsorted(inverse, j - 1.0, side="right")), j + 1), k + 1)
-        partner = inverse[j:stop]
-        whole = np.minimum(partner.astype(np.int64), j - 1)
-        share = partner - whole
-        phases[j:stop] = 1 + phases[whole] * (1 - share) + phases[np.minimum(whole + 1, j - 1)] * share
-        j = stop
-    part = phases[1:k] - np.floor(phases[1:k])
     counts = np.zeros(k + 2, np.int64)
     for a in range(k):
-        counts[strip_low[a]] += 1
-        counts[strip_high[a] + 1] -= 1
+        counts[low[a]] += 1
+        counts[high[a] + 1] -= 1
     ends = np.cumsum(counts)
-    stars = (ends[1:k] > most) | (strip_high[1:k] - strip_low[1:k] + 1 > most)
-    order = np.argsort(np.minimum(part, 1 - part) + 2.0 * stars, kind="mergesort")
+    stars = np.ones(k + 1, np.bool_)
+    stars[1:k] = (ends[1:k] > most) | (high[1:] - low[1:] + 1 > most)
+    first, end = nodes_of(low, high)
+    if charged:
+        first, end = np.concatenate((first, np.arange(k))), np.concatenate((end, np.arange(1, k + 1)))
+    kept = ~(stars[first] | stars[end])
+    order = cuthill_mckee(first[kept], end[kept], k + 1)
+    order = np.concatenate((order[~stars[order]], 1 + np.flatnonzero(stars[1:k])))
     places = np.full(k + 1, -1)
-    places[order + 1] = np.arange(k - 1)
-    return places, int(stars.sum())
+    places[order] = np.arange(k - 1)
+    return places, int(stars[1:k].sum())
+
+
+@compiled
+def nodes_of(low: Indices, high: Indices) -> tuple[Indices, Indices]:
+    """First and end nodes of the arcs of a strip."""
+    counts = high - low + 1
+    first = np.repeat(np.arange(low.size), counts)
+    return first, np.arange(first.size) + np.repeat(low - (np.cumsum(counts) - counts), counts)
 
 
 @compiled
 def arcs_of(low: Indices, high: Indices, places: Indices, stars: int, charged: bool) -> Arcs:
     """The arcs of a strip, with their entries in an order of nodes; then the labels, where biases are charged."""
     k = low.size
-    counts = high - low + 1
-    first = np.repeat(np.arange(k), counts)
+    first, end = nodes_of(low, high)
     count = first.size
-    end = np.arange(count) + np.repeat(low - (np.cumsum(counts) - counts), counts)
     if charged:
         first, end = np.concatenate((first, np.arange(k))), np.concatenate((end, np.arange(1, k + 1)))
     unknown = k if places[k] >= 0 else k - 1

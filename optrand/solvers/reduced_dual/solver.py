@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ReducedDual"]
 
-MOST = 24
+MOST = 48
 """Nodes of more arcs on a side border the band."""
 
 IDLE = 1e-3
@@ -369,7 +369,7 @@ class Reduced:
                 slopes, costs = levels[number + 1].prolonged(slopes), levels[number + 1].prolonged(costs)
                 near_low, near_high = kernel.path(terms, slopes, costs)
                 low, high = kernel.strip_around(near_low, near_high, rung.reach)
-                places, stars = kernel.phase_order(near_low, near_high, low, high, MOST)
+                places, stars = kernel.near_order(low, high, MOST, not self.problem.unbiased)
             if not self.stretched:
                 places[k], stars = k - 1, stars + 1
             arcs = kernel.arcs_of(low, high, places, stars, terms.charges.size > 0)
