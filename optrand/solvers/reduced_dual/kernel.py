@@ -21,6 +21,9 @@ from optrand.model.arcs import Indices
 
 __all__ = ["Arcs", "Terms", "all_arcs", "arcs_of", "interior_point", "mended", "path", "near_order", "strip_around"]
 
+PANEL = 4
+"""Columns that loops take at once: the two of each of two nodes."""
+
 RIDGE = 1e-14
 """Relative addition to the diagonal."""
 
@@ -67,6 +70,8 @@ class Arcs(NamedTuple):
         Place of each node among the unknowns, -1 for the first and, where its sums are fixed, the last one.
     banded, width : int
         Number of nodes in the band, and of its diagonals.
+    bottoms : array
+        Last row that each panel of columns reaches, or one before it.
     inside, spots : arrays
         Arcs between nodes of the band, and where their four entries go in it.
     beside, borders : arrays
@@ -83,6 +88,7 @@ class Arcs(NamedTuple):
     places: Indices
     banded: int
     width: int
+    bottoms: Indices
     inside: Indices
     spots: Indices
     beside: Indices
@@ -124,7 +130,7 @@ def _cuthill_mckee(first: Indices, end: Indices, size: int) -> Indices:
     return reverse_cuthill_mckee(graph, symmetric_mode=True).astype(np.int64)
 
 
-def _band_factor(band: Floats) -> bool:
+def _band_factor(band: Floats, bottoms: Indices) -> bool:
     """Cholesky's factor of a symmetric matrix in place of its lower band ``band[column, row - column]``; success."""
     factor, failed = lapack.dpbtrf(band.T, lower=1, overwrite_ab=1)
     if not np.shares_memory(factor, band):
@@ -132,13 +138,13 @@ def _band_factor(band: Floats) -> bool:
     return not failed
 
 
-def _forward(band: Floats, right: Floats) -> Floats:
+def _forward(band: Floats, bottoms: Indices, right: Floats) -> Floats:
     """Solution ``x`` of ``L x = right``, right sides being columns."""
     solved: Floats = lapack.dtbtrs(band.T, right, uplo="L")[0]
     return solved
 
 
-def _backward(band: Floats, right: Floats) -> Floats:
+def _backward(band: Floats, bottoms: Indices, right: Floats) -> Floats:
     """Solution ``x`` of ``L' x = right``."""
     solved: Floats = lapack.dtbtrs(band.T, right, uplo="L", trans="T")[0]
     return solved
@@ -167,12 +173,26 @@ def _assembled(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> tupl
     return band.reshape(size, width), border[:, :size], corner
 
 
+def _highest(at: Indices, values: Indices, least: Indices) -> Indices:
+    """At each place the largest of some values there and a least one."""
+    highest = least.copy()
+    np.maximum.at(highest, at, values)
+    return highest
+
+
 def _node_sums_in_loops(first: Indices, end: Indices, amounts: Floats, size: int) -> Floats:
     sums = np.zeros(size)
     for i in range(first.size):
         sums[end[i]] += amounts[i]
         sums[first[i]] -= amounts[i]
     return sums
+
+
+def _highest_in_loops(at: Indices, values: Indices, least: Indices) -> Indices:
+    highest = least.copy()
+    for i in range(at.size):
+        highest[at[i]] = max(highest[at[i]], values[i])
+    return highest
 
 
 def _running_maximum_in_loops(values: Floats) -> Floats:
@@ -231,85 +251,107 @@ def _cuthill_mckee_in_loops(first: Indices, end: Indices, size: int) -> Indices:
     return order[::-1].copy()
 
 
-def _band_factor_in_loops(band: Floats) -> bool:
-    """Four columns at a time, each as far down as it or one before it reaches."""
-    size, width = band.shape
-    panel = np.zeros((4, width + 4))
-    bottom = 0
-    for column in range(0, size, 4):
-        count = min(4, size - column)
-        for j in range(count):
-            last = min(width, size - column - j) - 1
-            while column + j + last > bottom and band[column + j, last] == 0:
-                last -= 1
-            bottom = max(bottom, column + j + last)
-        last = bottom - column
-        for j in range(count):
-            reach = min(last, j + width - 1)
-            for row in range(j, reach + 1):
-                panel[j, row] = band[column + j, row - j]
-            for row in range(reach + 1, last + 1):
-                panel[j, row] = 0.0
-            for i in range(j):
-                share = panel[i, j]
-                for row in range(j, reach + 1):
-                    panel[j, row] -= share * panel[i, row]
-            pivot = panel[j, j]
-            if not pivot > 0:
-                return False
-            scale = 1 / np.sqrt(pivot)
-            for row in range(j, reach + 1):
-                panel[j, row] *= scale
-                band[column + j, row - j] = panel[j, row]
-        for row in range(count, last + 1):
-            a, b, c, d = panel[0, row:], panel[1, row:], panel[2, row:], panel[3, row:]
-            target, w, x, y, z = band[column + row], a[0], b[0], c[0], d[0]
-            for i in range(last + 1 - row):
-                target[i] -= w * a[i] + x * b[i] + y * c[i] + z * d[i]
+def _band_factor_in_loops(band: Floats, bottoms: Indices) -> bool:
+    """Four columns at a time, each as far down as one of them or one before them reaches."""
+    for panel in range(bottoms.size):
+        at = 4 * panel
+        one, two, three, four = band[at], band[at + 1], band[at + 2], band[at + 3]
+        if not one[0] > 0:
+            return False
+        p = 1 / np.sqrt(one[0])
+        a, b, c = one[1] * p, one[2] * p, one[3] * p
+        left = two[0] - a * a
+        if not left > 0:
+            return False
+        q = 1 / np.sqrt(left)
+        d, e = (two[1] - a * b) * q, (two[2] - a * c) * q
+        left = three[0] - b * b - d * d
+        if not left > 0:
+            return False
+        r = 1 / np.sqrt(left)
+        f = (three[1] - b * c - d * e) * r
+        left = four[0] - c * c - e * e - f * f
+        if not left > 0:
+            return False
+        s = 1 / np.sqrt(left)
+        one[0], one[1], one[2], one[3] = 1 / p, a, b, c
+        two[0], two[1], two[2] = 1 / q, d, e
+        three[0], three[1], four[0] = 1 / r, f, 1 / s
+        w, x, y, z = one[4:], two[3:], three[2:], four[1:]
+        rows = bottoms[panel] - at - 3
+        for i in range(rows):
+            w[i] *= p
+            x[i] = (x[i] - a * w[i]) * q
+            y[i] = (y[i] - b * w[i] - d * x[i]) * r
+            z[i] = (z[i] - c * w[i] - e * x[i] - f * y[i]) * s
+        for j in range(0, rows, 2):
+            corner, other = band[at + 4 + j], band[at + 5 + j]
+            w0, x0, y0, z0 = w[j], x[j], y[j], z[j]
+            w1, x1, y1, z1 = w[j + 1], x[j + 1], y[j + 1], z[j + 1]
+            corner[0] -= w0 * w0 + x0 * x0 + y0 * y0 + z0 * z0
+            one, below_w, below_x, below_y, below_z = corner[1:], w[j + 1 :], x[j + 1 :], y[j + 1 :], z[j + 1 :]
+            for i in range(rows - 1 - j):
+                one[i] -= w0 * below_w[i] + x0 * below_x[i] + y0 * below_y[i] + z0 * below_z[i]
+                other[i] -= w1 * below_w[i] + x1 * below_x[i] + y1 * below_y[i] + z1 * below_z[i]
     return True
 
 
-def _forward_in_loops(band: Floats, right: Floats) -> Floats:
-    size, width = band.shape
-    solved = right.copy()
-    many = solved.shape[1]
+def _forward_in_loops(band: Floats, bottoms: Indices, right: Floats) -> Floats:
+    size, many = right.shape
+    solved = np.zeros((band.shape[0], many))
+    solved[:size] = right
     flat = solved.reshape(-1)
-    for column in range(size):
-        entries, under = band[column], flat[column * many :]
-        rows = min(width, size - column)
+    for panel in range(bottoms.size):
+        at, rows = 4 * panel, bottoms[panel] - 4 * panel - 3
+        one, two, three, four = band[at], band[at + 1], band[at + 2], band[at + 3]
+        w, x, y, z, under = one[4:], two[3:], three[2:], four[1:], flat[many * (at + 4) :]
         for j in range(many):
-            under[j] /= entries[0]
-        if many == 1:
-            x = under[0]
-            for row in range(1, rows):
-                under[row] -= x * entries[row]
-            continue
-        for row in range(1, rows):
-            entry = entries[row]
-            if entry != 0:
-                target = under[row * many :]
+            a = solved[at, j] / one[0]
+            b = (solved[at + 1, j] - a * one[1]) / two[0]
+            c = (solved[at + 2, j] - a * one[2] - b * two[1]) / three[0]
+            d = (solved[at + 3, j] - a * one[3] - b * two[2] - c * three[1]) / four[0]
+            solved[at, j], solved[at + 1, j], solved[at + 2, j], solved[at + 3, j] = a, b, c, d
+            if many == 1:
+                for i in range(rows):
+                    under[i] -= a * w[i] + b * x[i] + c * y[i] + d * z[i]
+        if many > 1:
+            a, b, c, d = solved[at], solved[at + 1], solved[at + 2], solved[at + 3]
+            for i in range(rows):
+                target = under[i * many : (i + 1) * many]
                 for j in range(many):
-                    target[j] -= entry * under[j]
-    return solved
+                    target[j] -= a[j] * w[i] + b[j] * x[i] + c[j] * y[i] + d[j] * z[i]
+    return solved[:size].copy()
 
 
-def _backward_in_loops(band: Floats, right: Floats) -> Floats:
-    size, width = band.shape
-    solved = right.copy()
+def _backward_in_loops(band: Floats, bottoms: Indices, right: Floats) -> Floats:
+    size = right.shape[0]
+    solved = np.zeros((band.shape[0], 1))
+    solved[:size] = right
     flat = solved.reshape(-1)
-    for column in range(size - 1, -1, -1):
-        entries, under = band[column], flat[column:]
-        x = 0.0
-        for row in range(1, min(width, size - column)):
-            x += entries[row] * under[row]
-        under[0] = (under[0] - x) / entries[0]
-    return solved
+    for panel in range(bottoms.size - 1, -1, -1):
+        at, rows = 4 * panel, bottoms[panel] - 4 * panel - 3
+        one, two, three, four = band[at], band[at + 1], band[at + 2], band[at + 3]
+        w, x, y, z, under = one[4:], two[3:], three[2:], four[1:], flat[at + 4 :]
+        a, b, c, d = 0.0, 0.0, 0.0, 0.0
+        for i in range(rows):
+            a += w[i] * under[i]
+            b += x[i] * under[i]
+            c += y[i] * under[i]
+            d += z[i] * under[i]
+        flat[at + 3] = (flat[at + 3] - d) / four[0]
+        flat[at + 2] = (flat[at + 2] - c - three[1] * flat[at + 3]) / three[0]
+        flat[at + 1] = (flat[at + 1] - b - two[1] * flat[at + 2] - two[2] * flat[at + 3]) / two[0]
+        flat[at] = (flat[at] - a - one[1] * flat[at + 1] - one[2] * flat[at + 2] - one[3] * flat[at + 3]) / one[0]
+    return solved[:size].copy()
 
 
 def _assembled_in_loops(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> tuple[Floats, Floats, Floats]:
     banded = arcs.banded
     size, stars = 2 * banded, 2 * (arcs.unknown - banded)
-    band, border, corner = np.zeros((size, arcs.width)), np.zeros((stars, size)), np.zeros((stars, stars))
+    # Whole panels of columns, the last ones those of the unit matrix, and what a panel's first column does not reach.
+    band = np.zeros((4 * arcs.bottoms.size, arcs.width + PANEL - 1))
+    border, corner = np.zeros((stars, size)), np.zeros((stars, stars))
+    band[size:, 0] = 1.0
     for i in range(arcs.first.size):
         one, other = 2 * arcs.places[arcs.first[i]], 2 * arcs.places[arcs.end[i]]
         for at in (one, other):
@@ -349,6 +391,7 @@ def _assembled_in_loops(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats
 
 node_sums = compiled(_node_sums_in_loops) if COMPILED else _node_sums
 running_maximum = compiled(_running_maximum_in_loops) if COMPILED else _running_maximum
+highest = compiled(_highest_in_loops) if COMPILED else _highest
 isotonic = compiled(_isotonic_in_loops) if COMPILED else _isotonic
 cuthill_mckee = compiled(_cuthill_mckee_in_loops) if COMPILED else _cuthill_mckee
 band_factor = compiled(_band_factor_in_loops) if COMPILED else _band_factor
@@ -476,6 +519,10 @@ def arcs_of(low: Indices, high: Indices, places: Indices, stars: int, charged: b
     width = 2
     if inside.size:
         width = 2 * int(np.max(up - down)) + 2
+    # Two nodes are a panel; an odd number of nodes is filled up.
+    reached = np.arange(banded + banded % 2)
+    reached = running_maximum(highest(down, up, reached))
+    bottoms = np.maximum(2 * reached[1::2], 2 * np.arange(1, reached.size, 2)) + 1
     spots = np.concatenate(
         (
             2 * down * width + 2 * (up - down),
@@ -496,7 +543,7 @@ def arcs_of(low: Indices, high: Indices, places: Indices, stars: int, charged: b
     )
     inner_places = places[1 : unknown + 1]
     nodes, starred = 1 + np.flatnonzero(inner_places < banded), 1 + np.flatnonzero(inner_places >= banded)
-    return Arcs(k, count, first, end, unknown, places, banded, width, inside, spots, beside, borders, nodes, starred)
+    return Arcs(k, count, first, end, unknown, places, banded, width, bottoms, inside, spots, beside, borders, nodes, starred)
 
 
 @compiled
@@ -543,11 +590,11 @@ def factored(arcs: Arcs, terms: Terms, slopes: Floats, mixed: Floats, costs: Flo
     band[:, 0] *= 1 + RIDGE
     well = True
     if band.shape[0]:
-        well = band_factor(band)
+        well = band_factor(band, arcs.bottoms)
     beside = np.ascontiguousarray(border.T)
     if well and corner.size:
         if band.shape[0]:
-            beside = np.ascontiguousarray(forward(band, beside))
+            beside = np.ascontiguousarray(forward(band, arcs.bottoms, beside))
             corner = corner - np.ascontiguousarray(beside.T) @ beside
         corner = np.linalg.inv(corner).astype(np.float64)
     return Factors(band, beside, corner, well)
@@ -562,12 +609,12 @@ def solved(arcs: Arcs, factors: Factors, slopes: Floats, costs: Floats) -> tuple
     right[at, 0], right[at + 1, 0] = slopes[1:last], costs[1:last]
     inverse, beside = np.ascontiguousarray(factors.inverse), np.ascontiguousarray(factors.beside)
     if size:
-        near = np.ascontiguousarray(forward(factors.band, right[:size]))
+        near = np.ascontiguousarray(forward(factors.band, arcs.bottoms, right[:size]))
         if size < right.size:
             left = right[size:] - np.ascontiguousarray(beside.T) @ near
             right[size:] = inverse @ np.ascontiguousarray(left)
             near = near - beside @ np.ascontiguousarray(right[size:])
-        right[:size] = backward(factors.band, near)
+        right[:size] = backward(factors.band, arcs.bottoms, near)
     else:
         right = inverse @ right
     slope, cost = np.zeros(k + 1), np.zeros(k + 1)
