@@ -92,34 +92,102 @@ def test_what_arcs_see_and_what_nodes_gather_are_transposed(bordered):
     assert seen @ amounts == pytest.approx(sums @ kernel.gathered(arcs, 0.7, amounts))
 
 
-def test_both_forms_of_the_operations_agree():
-    rng = np.random.default_rng(3)
-    band = rng.normal(size=(40, 8)) / 10
+def test_both_forms_of_the_band_agree():
+    rng, size, width = np.random.default_rng(3), 40, 8
+    band = np.zeros((size, width + kernel.PANEL - 1))
+    band[:, :width] = rng.normal(size=(size, width)) / 10
     band[:, 0] = 3
-    for i in range(40):
-        band[i, 40 - i :] = 0
-    one, other = band.copy(), band.copy()
-    assert kernel._band_factor(one)
-    assert kernel._band_factor_in_loops(other)
-    np.testing.assert_allclose(one, other, atol=1e-14)
-    right = rng.normal(size=(40, 3))
-    np.testing.assert_allclose(kernel._forward(one, right), kernel._forward_in_loops(other, right), atol=1e-13)
-    single = right[:, :1]
-    np.testing.assert_allclose(kernel._backward(one, single), kernel._backward_in_loops(other, single), atol=1e-13)
+    for i in range(size):
+        band[i, size - i :] = 0
+    # Both columns of a node reach as far as each other; those of the third panel no further than the one before.
+    band[1::2, width - 1] = 0
+    bottoms = np.minimum(np.arange(9, 49, 4), size - 1)
+    bottoms[2] = bottoms[1]
+    for i in range(8, 12):
+        band[i, bottoms[2] - i + 1 :] = 0
+    one, other = band[:, :width].copy(), band.copy()
+    assert kernel._band_factor(one, bottoms)
+    assert kernel._band_factor_in_loops(other, bottoms)
+    np.testing.assert_allclose(one, other[:, :width], atol=1e-14)
+    right = rng.normal(size=(size, 3))
+    for some in (right, right[:, :1]):
+        found = kernel._forward_in_loops(other, bottoms, some)
+        np.testing.assert_allclose(kernel._forward(one, bottoms, some), found, atol=1e-13)
+    found = kernel._backward_in_loops(other, bottoms, right[:, :1])
+    np.testing.assert_allclose(kernel._backward(one, bottoms, right[:, :1]), found, atol=1e-13)
+    for place in range(kernel.PANEL):
+        band[4 + place, 0] = -1
+        assert not kernel._band_factor_in_loops(band.copy(), bottoms)
+        assert not kernel._band_factor(band[:, :width].copy(), bottoms)
+        band[4 + place, 0] = 3
+
+
+def test_both_forms_of_sums_and_orders_agree():
+    rng = np.random.default_rng(3)
     values, weights = rng.normal(size=50), rng.random(50) + 0.1
     np.testing.assert_allclose(
         kernel._isotonic(values, weights), kernel._isotonic_in_loops(values, weights), rtol=1e-12
     )
     np.testing.assert_array_equal(kernel._running_maximum(values), kernel._running_maximum_in_loops(values))
+    at, least = rng.integers(0, 9, 50), np.arange(9)
+    whole = rng.integers(0, 20, 50)
+    np.testing.assert_array_equal(kernel._highest(at, whole, least), kernel._highest_in_loops(at, whole, least))
     arcs = random_arcs(7, 4, 2)
     amounts = rng.random((3, arcs.first.size))
-    for got, expected in zip(
-        kernel._assembled(arcs, *amounts), kernel._assembled_in_loops(arcs, *amounts), strict=True
-    ):
-        # Of the square of stars either form fills both halves; of the band what is in it.
+    plain, loops = kernel._assembled(arcs, *amounts), kernel._assembled_in_loops(arcs, *amounts)
+    np.testing.assert_allclose(plain[0], loops[0][: plain[0].shape[0], : plain[0].shape[1]], atol=1e-14)
+    # Of the square of stars either form fills both halves; of the band what is in it.
+    for got, expected in zip(plain[1:], loops[1:], strict=True):
         np.testing.assert_allclose(got, expected, atol=1e-14)
     sums = [form(arcs.first, arcs.end, amounts[0], 8) for form in (kernel._node_sums, kernel._node_sums_in_loops)]
     np.testing.assert_allclose(*sums, atol=1e-14)
+
+
+@pytest.mark.parametrize("order", [kernel._cuthill_mckee, kernel._cuthill_mckee_in_loops])
+def test_orders_keep_a_shuffled_ladder_near(order):
+    rng, size = np.random.default_rng(4), 60
+    names = rng.permutation(size)
+    first, end = (np.concatenate([np.arange(size - step) + step * side for step in (1, 2)]) for side in (0, 1))
+    found = order(names[first], names[end], size)
+    assert sorted(found) == list(range(size))
+    places = np.argsort(found)
+    assert np.abs(places[names[first]] - places[names[end]]).max() <= 4
+
+
+@pytest.mark.parametrize("limits", [(-np.inf, np.inf), (-0.4, 0.3)])
+@pytest.mark.parametrize("charged", [False, True])
+def test_both_forms_of_a_newton_step_agree_and_solve_its_equations(limits, charged):
+    k, rng, excess = 9, np.random.default_rng(7), 0.6
+    arcs = random_arcs(k, 8, 1, bordered=charged, charged=charged)
+    before = np.append(0.0, np.cumsum(rng.dirichlet(np.ones(k))))
+    terms = kernel.Terms(before, rng.random(k + 1), excess, rng.random(k * charged), *limits)
+    weight = kernel.seen(arcs, excess, before)
+    amounts = rng.random((2, arcs.n)) + 0.5
+    point = kernel.Point(rng.normal(size=k + 1) / 3, before / 2 + rng.normal(size=k + 1) / 9, *amounts)
+    residuals = kernel._residuals(arcs, terms, weight, point)
+    for one, other in zip(residuals, kernel._residuals_in_loops(arcs, terms, weight, point), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-14)
+    assert (residuals.bend == 0).any() == (limits[0] > -np.inf)
+    target = kernel.Target(*rng.random((3, arcs.n)) / 10)
+    ratio = point.mass / point.slack
+    pull = ratio * residuals.output
+    factors = kernel.factored(arcs, terms, pull * residuals.output + point.mass * residuals.bend, -pull, ratio)
+    step, other = (
+        form(arcs, excess, factors, point, residuals, target)
+        for form in (kernel._newton_step, kernel._newton_step_in_loops)
+    )
+    for got, expected in zip((*step.point, *step[1:]), (*other.point, *other[1:]), strict=True):
+        np.testing.assert_allclose(got, expected, atol=1e-12)
+    changed = kernel.Point(*(x + 1e-7 * dx for x, dx in zip(point, step.point, strict=True)))
+    after = kernel._residuals(arcs, terms, weight, changed)
+    free = slice(1, arcs.unknown + 1)
+    gone = (after.cost_row - residuals.cost_row)[free] / 1e-7
+    np.testing.assert_allclose(gone, -residuals.cost_row[free], atol=1e-5)
+    np.testing.assert_allclose((after.off - residuals.off) / 1e-7, target.square - residuals.off, atol=1e-5)
+    products = point.mass * point.slack
+    np.testing.assert_allclose(
+        (changed.mass * changed.slack - products) / 1e-7, target.products - products, atol=1e-5
+    )
 
 
 def slacks(before, slopes, costs, excess):
@@ -147,7 +215,7 @@ def test_coarse_points_stay_feasible(kind, epsilon):
 
 
 @pytest.mark.parametrize("kind", PRIORS)
-def test_strip_holds_the_path_and_phases_are_an_order(kind):
+def test_strip_holds_the_path_and_every_node_has_a_place(kind):
     problem = problem_of(60, kind, 2.0)
     reduced = Reduced(problem)
     dual = optrand.solve(problem, Flow()).dual
@@ -169,7 +237,7 @@ def test_strip_holds_the_path_and_phases_are_an_order(kind):
     wide = kernel.strip_around(low, high, 2)
     assert (wide[0] <= low).all()
     assert (wide[1] >= np.minimum(high, np.where(np.arange(60), 60, 59))).all()
-    places, stars = kernel.phase_order(low, high, *wide, 24)
+    places, stars = kernel.near_order(*wide, 24, False)
     assert sorted(places[1:60]) == list(range(59))
     assert places[0] == places[60] == -1
     assert 0 <= stars <= 59
