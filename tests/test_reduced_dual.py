@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import optrand
-from optrand.base.compiled import COMPILED
+from optrand.base.compiled import COMPILED, _digest
 from optrand.base.lean import SWITCH
 from optrand.certificates.quick import quick_gap
 from optrand.errors import InvalidInput, SolverFailed
@@ -464,6 +464,20 @@ def test_compiled_or_not_the_numbers_are_the_same():
     assert plain[0] == "False"
     assert usual[0] == str(COMPILED)
     np.testing.assert_allclose(np.float64(plain[1:]), np.float64(usual[1:]), rtol=1e-9)
+
+
+def test_compiled_code_goes_by_all_modules_of_its_folder(tmp_path):
+    """What a function calls may lie in another module than its own, which is all that numba looks at."""
+    found = set()
+    for inner in ("x = 1", "x = 2"):
+        folder = tmp_path / str(len(found))
+        folder.mkdir()
+        (folder / "inner.py").write_text(inner, encoding="utf-8")
+        (folder / "outer.py").write_text("import inner", encoding="utf-8")
+        found.add(_digest(folder))
+    assert len(found) == 2
+    name = interior_point.interior_point.__qualname__
+    assert name == "interior_point" + f"-{_digest(Path(strip.__file__).parent)}" * COMPILED
 
 
 def test_a_process_of_one_small_problem_does_not_load_numba():
