@@ -13,11 +13,13 @@ from optrand.errors import MissingExtra
 from optrand.learning.domain import Domain
 from optrand.learning.holder import PrivateLabels
 from optrand.learning.plans import Alibi, Bits, Clusters, DomainPrior, NearestNeighbour, Stages
+from optrand.learning.regression_plans import OnePrior, PublicClusters, TwoStages
 from optrand.learning.release import CentralRelease, LabelRelease, PriorRelease
 
 if TYPE_CHECKING:
     from optrand.learning.classifier import LabelDPClassifier
     from optrand.learning.likelihood import BinaryBits, Debiased, Likelihood, NoisyLabels, SoftLabels
+    from optrand.learning.regressor import LabelDPRegressor
 
 __all__ = [
     "Alibi",
@@ -29,20 +31,25 @@ __all__ = [
     "Domain",
     "DomainPrior",
     "LabelDPClassifier",
+    "LabelDPRegressor",
     "LabelRelease",
     "Likelihood",
     "NearestNeighbour",
     "NoisyLabels",
+    "OnePrior",
     "PriorRelease",
     "PrivateLabels",
+    "PublicClusters",
     "SoftLabels",
     "Stages",
+    "TwoStages",
 ]
 
 LAZY = {
     "BinaryBits": "likelihood",
     "Debiased": "likelihood",
     "LabelDPClassifier": "classifier",
+    "LabelDPRegressor": "regressor",
     "Likelihood": "likelihood",
     "NoisyLabels": "likelihood",
     "SoftLabels": "likelihood",
