@@ -82,7 +82,7 @@ def plan_of(setup: Setup, cell: Cell) -> RegressionPlan | None:
     """Plan of an arm; None for additive noise."""
     if cell.arm == "two stages":
         return TwoStages()
-    if cell.arm in ("one prior", "bins"):
+    if cell.arm in ("one prior", "bins", "the line"):
         return OnePrior()
     if cell.arm == "bins in clusters":
         return PublicClusters(partial(clusters, setup, cell.seed))
@@ -107,7 +107,7 @@ def clusters(setup: Setup, seed: int, X: Any) -> Any:  # noqa: ARG001
 
 def additive(arm: str, labels: NDArray[Any], epsilon: float) -> Any:
     """Noise on the lattice of the labels ([B23], Appendix F), clipped to their range or not."""
-    kind = DiscreteLaplace if arm.endswith("Laplace") else DiscreteStaircase
+    kind = {"Laplace": DiscreteLaplace, "staircase": DiscreteStaircase}[arm.removeprefix("clipped ")]
     ends = Interval(float(labels[0]), float(labels[-1]))
     return kind(labels, epsilon, clip=ends if arm.startswith("clipped") else None)
 

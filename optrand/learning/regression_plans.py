@@ -179,7 +179,7 @@ class PublicClusters:
             Asked(one, (1 - GLOBAL_SHARE) * prior + GLOBAL_SHARE * overall, split.labels, penalty)
             for one, prior, split in zip(members, priors, splits, strict=True)
         ]
-        return training.learn(training.release(asked))
+        return training.learn(training.release(asked), spread=training.variance(overall))
 
 
 @dataclass(frozen=True)
@@ -203,8 +203,8 @@ class TwoStages:
     -----
     Stage 1 releases unbiased labels for a private prior of its rows. Its predictions cut the other rows at their
     quantiles. Each group pays for a coarse histogram, projected to the nearest distribution; within a bin it has the
-    shape of stage 1's prior, which is also a small share of it. The last model learns from both stages, weighted by the
-    inverse of their variances.
+    shape of stage 1's prior, which is also a small share of it. The last model learns from both stages. The weight of a
+    row is the inverse of twice the value of its randomizer, price of bias included, plus the variance of labels.
 
     A price on bias is what makes groups worth their epsilon: an unbiased randomizer has, at every label, a variance of
     at least ``d**2 e**epsilon / (e**epsilon - 1)**2``, with the distance `d` to the farther end of all labels, however
@@ -254,7 +254,7 @@ class TwoStages:
         groups = prediction_groups(training.predict(model, two), count, self.smallest)
         overall = training.priors[0].probabilities
         asked = [self._asked(training, rows, overall, penalty) for rows in members_of(groups, two)]
-        return training.learn([first, *training.release(asked)])
+        return training.learn([first, *training.release(asked)], spread=training.variance(overall))
 
     def _asked(self, training: RegressionTraining, rows: Rows, overall: Floats, penalty: float) -> Asked:
         """A group with the prior of its histogram, which is drawn."""

@@ -50,10 +50,10 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class Noisy:
-    """Noisy labels, and the variance that a model has to average out: of the noise, and of labels by their prior."""
+    """Noisy labels, and what a model has to average out of each: twice the value of its randomizer."""
 
     release: LabelRelease
-    variance: float
+    noise: float
 
 
 @dataclass(eq=False)
@@ -109,24 +109,27 @@ class RegressionTraining:
 
     def release(self, asked: Sequence[Asked]) -> list[Noisy]:
         """Draws from the best randomizer of each, kept in :attr:`releases`; all are solved before any is drawn."""
-        mechanisms = [tabulate(solution) for solution in solve_many([one.problem(self.numbers) for one in asked])]
-        found = []
-        for one, mechanism in zip(asked, mechanisms, strict=True):
-            noise = float(one.prior @ mechanism.randomizer.variances)
-            spread = float(one.prior @ (self.numbers - one.prior @ self.numbers) ** 2)
-            found.append(Noisy(self.labels.release(one.rows, mechanism), noise + spread))
+        solutions = solve_many([one.problem(self.numbers) for one in asked])
+        found = [
+            Noisy(self.labels.release(one.rows, tabulate(solution)), 2 * solution.value)
+            for one, solution in zip(asked, solutions, strict=True)
+        ]
         self.releases.extend(one.release for one in found)
         return found
 
-    def learn(self, noisy: Sequence[Noisy], *, estimator: Any = None) -> Any:
-        """Model of noisy labels, weighted by the inverse of their variances where these differ."""
+    def learn(self, noisy: Sequence[Noisy], *, spread: float = 0.0, estimator: Any = None) -> Any:
+        """Model of noisy labels, those of several randomizers weighted by the inverse of their noise plus `spread`."""
         rows = np.concatenate([one.release.rows for one in noisy])
         values = np.concatenate([one.release.values.astype(np.float64) for one in noisy])
         model = clone(self.estimator if estimator is None else estimator)
         if len(noisy) == 1:
             return model.fit(self.features(rows), values)
-        weights = np.repeat([1 / one.variance for one in noisy], [len(one.release) for one in noisy])
+        weights = np.repeat([1 / (one.noise + spread) for one in noisy], [len(one.release) for one in noisy])
         return model.fit(self.features(rows), values, sample_weight=weights / weights.mean())
+
+    def variance(self, prior: Floats) -> float:
+        """Variance of the increasing labels under a prior."""
+        return float(prior @ (self.numbers - prior @ self.numbers) ** 2)
 
     def predict(self, model: Any, rows: Rows) -> Floats:
         """Predictions for some rows, clipped to the range of labels."""
