@@ -131,7 +131,7 @@ def test_the_price_of_bias_reaches_the_second_stage_only() -> None:
 def test_unbiased_labels_are_unbiased_and_plans_have_their_own_price() -> None:
     assert OnePrior().penalty(1000) == math.inf
     assert TwoStages().penalty(1000) == PublicClusters().penalty(1000) == default_penalty(1000)
-    assert default_penalty(2000) == 2 * default_penalty(1000)
+    assert default_penalty(4000) == 2 * default_penalty(1000)
     X, y = line()
     first, second = (model(OnePrior(), penalty).fit(X, holder(y)) for penalty in (None, math.inf))
     np.testing.assert_array_equal(first.releases_[0].values, second.releases_[0].values)

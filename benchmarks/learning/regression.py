@@ -36,12 +36,16 @@ __all__ = ["EXPERIMENTS", "OnMesh"]
 
 MODELS: dict[str, Callable[..., Any]] = {"ridge": Ridge, "boosting": HistGradientBoostingRegressor}
 def cells(setup: Setup, seeds: int) -> list[Cell]:
-    """Without privacy once a seed, then all arms."""
+    """Without privacy once a seed, then all arms; those under `only` at the epsilons named there."""
     settings = setup.settings
     found = []
     for seed in range(seeds):
         found.append(Cell(seed, math.inf, NON_PRIVATE))
-        found.extend(Cell(seed, epsilon, arm) for epsilon, arm in product(settings["epsilons"], settings["arms"]))
+        found.extend(
+            Cell(seed, epsilon, arm)
+            for epsilon, arm in product(settings["epsilons"], settings["arms"])
+            if epsilon in settings.get("only", {}).get(arm, settings["epsilons"])
+        )
     return found
 
 
@@ -134,7 +138,7 @@ class OnMesh:
         problem = unbiased_regression(training.numbers, prior, split.labels, outputs=outputs)
         release = training.labels.release(rows, tabulate(solve(problem)))
         training.releases.append(release)
-        return training.learn([Noisy(release, 1.0)])
+        return training.learn([[Noisy(release, 1.0)]])
 
 
 def reported(setup: Setup, rows: Sequence[Row], results: Path) -> bool:

@@ -14,7 +14,7 @@ __all__ = ["BINS", "GLOBAL_SHARE", "coarse_bins", "group_prior", "prediction_gro
 BINS = 10
 """Bins of a group's histogram between the two extreme labels."""
 
-GLOBAL_SHARE = 0.02
+GLOBAL_SHARE = 0.005
 """Share of the global prior in that of a group: it bounds what a wrong histogram costs."""
 
 
@@ -70,7 +70,7 @@ def group_prior(shares: Floats, bins: NDArray[np.intp], overall: Floats) -> Floa
     Examples
     --------
     >>> group_prior(np.array([0.0, 1.0]), np.array([0, 1, 1]), np.array([0.5, 0.4, 0.1])).round(3).tolist()
-    [0.01, 0.792, 0.198]
+    [0.003, 0.798, 0.2]
     """
     within = overall / np.bincount(bins, overall)[bins]
     mixed: Floats = (1 - GLOBAL_SHARE) * shares[bins] * within + GLOBAL_SHARE * overall

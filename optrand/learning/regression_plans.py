@@ -42,10 +42,7 @@ ROWS_A_GROUP = 2000
 
 MOST_GROUPS = 8
 
-ROWS_A_PRICE = 200
-"""Rows for which squared bias is worth one unit of variance more."""
-
-GROUP_SHARE = 0.1
+GROUP_SHARE = 0.05
 """Largest share of epsilon for the histogram of a group."""
 
 
@@ -66,14 +63,14 @@ class RegressionPlan(Protocol):
 
 
 def default_penalty(rows: int) -> float:
-    """Price of squared bias: a model averages noise over its rows, and never averages bias.
+    """Price of squared bias: the rows for each free parameter of a model that has as many as the root of its rows.
 
     Examples
     --------
-    >>> default_penalty(60_000)
-    300.0
+    >>> default_penalty(10_000)
+    100.0
     """
-    return rows / ROWS_A_PRICE
+    return math.sqrt(rows)
 
 
 def default_plan(rows: int) -> RegressionPlan:
@@ -121,7 +118,7 @@ class OnePrior:
 
     def train(self, training: RegressionTraining, penalty: float) -> Any:
         """One release of all rows."""
-        return training.learn([released_with_prior(training, np.arange(training.rows), self.share, penalty)])
+        return training.learn([[released_with_prior(training, np.arange(training.rows), self.share, penalty)]])
 
 
 @dataclass(frozen=True)
@@ -179,7 +176,7 @@ class PublicClusters:
             Asked(one, (1 - GLOBAL_SHARE) * prior + GLOBAL_SHARE * overall, split.labels, penalty)
             for one, prior, split in zip(members, priors, splits, strict=True)
         ]
-        return training.learn(training.release(asked), spread=training.variance(overall))
+        return training.learn([training.release(asked)])
 
 
 @dataclass(frozen=True)
@@ -203,8 +200,8 @@ class TwoStages:
     -----
     Stage 1 releases unbiased labels for a private prior of its rows. Its predictions cut the other rows at their
     quantiles. Each group pays for a coarse histogram, projected to the nearest distribution; within a bin it has the
-    shape of stage 1's prior, which is also a small share of it. The last model learns from both stages. The weight of a
-    row is the inverse of twice the value of its randomizer, price of bias included, plus the variance of labels.
+    shape of stage 1's prior, which is also a small share of it. The last model learns from both stages, each weighted by
+    the inverse of its mean noise, price of bias included, plus the variance of labels.
 
     A price on bias is what makes groups worth their epsilon: an unbiased randomizer has, at every label, a variance of
     at least ``d**2 e**epsilon / (e**epsilon - 1)**2``, with the distance `d` to the farther end of all labels, however
@@ -249,19 +246,19 @@ class TwoStages:
         order = training.generator.permutation(training.rows)
         one, two = np.split(order, [self.parts(training.rows)[0]])
         first = released_with_prior(training, one, None, math.inf)
-        model = training.learn([first], estimator=self.first)
+        model = training.learn([[first]], estimator=self.first)
         count = self.groups or min(MOST_GROUPS, max(1, two.size // ROWS_A_GROUP))
         groups = prediction_groups(training.predict(model, two), count, self.smallest)
         overall = training.priors[0].probabilities
         asked = [self._asked(training, rows, overall, penalty) for rows in members_of(groups, two)]
-        return training.learn([first, *training.release(asked)], spread=training.variance(overall))
+        return training.learn([[first], training.release(asked)], spread=training.variance(overall))
 
     def _asked(self, training: RegressionTraining, rows: Rows, overall: Floats, penalty: float) -> Asked:
         """A group with the prior of its histogram, which is drawn."""
         from optrand.learning.regression_training import Asked
 
         bins = coarse_bins(overall)
-        share = min(math.sqrt(BINS / rows.size) / training.epsilon, self.group_share)
+        share = min(math.sqrt(BINS / rows.size) / 2 / training.epsilon, self.group_share)
         split = split_at(training.epsilon, share * training.epsilon)
         shares = training.prior(rows, split.prior, bins=bins).projected
         return Asked(rows, group_prior(shares, bins, overall), split.labels, penalty)

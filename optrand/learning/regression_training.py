@@ -117,14 +117,30 @@ class RegressionTraining:
         self.releases.extend(one.release for one in found)
         return found
 
-    def learn(self, noisy: Sequence[Noisy], *, spread: float = 0.0, estimator: Any = None) -> Any:
-        """Model of noisy labels, those of several randomizers weighted by the inverse of their noise plus `spread`."""
+    def learn(self, stages: Sequence[Sequence[Noisy]], *, spread: float = 0.0, estimator: Any = None) -> Any:
+        """Model of the noisy labels of some stages.
+
+        Parameters
+        ----------
+        stages : sequence of sequences of Noisy
+            Rows of a stage weigh the same: the inverse of their mean noise plus `spread`. As a stage is a random part
+            of all rows, its weight moves no model away from what it would learn of all.
+        spread : float
+            Variance of the labels.
+        estimator : regressor, optional
+            By default :attr:`estimator`.
+        """
+        noisy = [one for stage in stages for one in stage]
         rows = np.concatenate([one.release.rows for one in noisy])
         values = np.concatenate([one.release.values.astype(np.float64) for one in noisy])
         model = clone(self.estimator if estimator is None else estimator)
-        if len(noisy) == 1:
+        if len(stages) == 1:
             return model.fit(self.features(rows), values)
-        weights = np.repeat([1 / (one.noise + spread) for one in noisy], [len(one.release) for one in noisy])
+        sizes = [[len(one.release) for one in stage] for stage in stages]
+        noise = [
+            np.average([one.noise for one in stage], weights=size) for stage, size in zip(stages, sizes, strict=True)
+        ]
+        weights = np.repeat(1 / (np.array(noise) + spread), [sum(size) for size in sizes])
         return model.fit(self.features(rows), values, sample_weight=weights / weights.mean())
 
     def variance(self, prior: Floats) -> float:

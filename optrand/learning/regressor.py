@@ -16,7 +16,7 @@ from optrand.base.validation import epsilon as checked_epsilon
 from optrand.errors import InvalidInput
 from optrand.learning.domain import Domain
 from optrand.learning.private_fit import PrivateFit, refuse_private_score
-from optrand.learning.regression_plans import OnePrior, RegressionPlan, default_plan
+from optrand.learning.regression_plans import RegressionPlan, TwoStages, default_plan
 from optrand.learning.regression_training import RegressionTraining, clipped
 
 __all__ = ["LabelDPRegressor"]
@@ -31,7 +31,7 @@ class LabelDPRegressor(RegressorMixin, PrivateFit):  # type: ignore[misc]
     Parameters
     ----------
     estimator : regressor
-        With `fit` and `predict`; for more than one randomizer also with `sample_weight`. It is cloned.
+        With `fit` and `predict`; for two stages also with `sample_weight`. It is cloned.
     epsilon : float
         What one fit charges each row, in nats.
     labels : sequence of numbers
@@ -129,7 +129,7 @@ class LabelDPRegressor(RegressorMixin, PrivateFit):  # type: ignore[misc]
         plan.check(rows)
         for estimator in (self.estimator, getattr(plan, "first", None)):
             if estimator is not None or estimator is self.estimator:
-                self._rehearse(X, estimator, domain, weighted=not isinstance(plan, OnePrior))
+                self._rehearse(X, estimator, domain, weighted=isinstance(plan, TwoStages))
         holder = self._holder(labels, domain)
         training = RegressionTraining(X, holder, self.estimator, checked_epsilon(self.epsilon), self._seed())
         self.estimator_ = plan.train(training, penalty)
@@ -165,7 +165,7 @@ class LabelDPRegressor(RegressorMixin, PrivateFit):  # type: ignore[misc]
             )
         if weighted and not has_fit_parameter(estimator, "sample_weight"):
             raise InvalidInput(
-                f"the estimator {type(estimator).__name__} takes no sample_weight, which several randomizers need: "
+                f"the estimator {type(estimator).__name__} takes no sample_weight, which two stages need: "
                 "take another estimator, put the steps of a pipeline before this regressor, or take OnePrior"
             )
         rows = np.arange(min(_num_samples(X), REHEARSED))
