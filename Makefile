@@ -5,7 +5,7 @@ VENV ?= .venv
 RUN := $(VENV)/bin/
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test lint format types docs notebooks bench-smoke spark system-deps clean
+.PHONY: help setup demo test lint format types docs notebooks bench-smoke spark torch system-deps clean
 
 help:
 	@echo "make demo         release the bundled table of weeks worked, with its proof, into demo/: once, for the ledger"
@@ -17,6 +17,7 @@ help:
 	@echo "make notebooks    open the first notebook"
 	@echo "make bench-smoke  every benchmark, small"
 	@echo "make spark        pyspark (500 MB), without which make test leaves the releases on Spark out"
+	@echo "make torch        torch (200 MB as its CPU build), without which make test leaves the networks out"
 	@echo "make system-deps  chromium, in which a test opens a report, and Java 17 for Spark: as root, or with sudo"
 
 $(STAMP): pyproject.toml constraints.txt
@@ -78,6 +79,9 @@ bench-smoke: $(STAMP)
 
 spark: $(STAMP)
 	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[dev,spark]'
+
+torch: $(STAMP)
+	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[dev,torch]'
 
 system-deps:
 	@lacking=; \

@@ -26,7 +26,7 @@ FLOORS = [
     {"studies"},
     {"baselines", "estimate", "vectors"},
     {"accounting"},
-    {"plotting", "release"},
+    {"learning", "plotting", "release"},
     {"theory"},
     {"cli"},
     {"_moved"},
@@ -44,6 +44,7 @@ HEAVY = (
     "pyarrow",
     "pyspark",
     "rich",
+    "sklearn",
     "torch",
     "typer",
 )

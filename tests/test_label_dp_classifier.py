@@ -1,4 +1,4 @@
-"""The classifier on private labels: what it learns, what it refuses before anything is drawn, and scikit-learn's rules."""
+"""The classifier on private labels: what it learns, what it refuses before the draw, and scikit-learn's rules."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_blobs
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.multiclass import check_classification_targets
 
 from optrand.baselines import Groups
 from optrand.closed_forms import rr_with_prior_batch
@@ -32,11 +35,13 @@ from optrand.learning import (
     Likelihood,
     NearestNeighbour,
     NoisyLabels,
+    Peers,
     PrivateLabels,
     SoftLabels,
     Stages,
 )
-from optrand.learning.likelihood import marginal, posterior
+from optrand.learning.cluster_plans import heterogeneity
+from optrand.learning.likelihood import posterior
 from optrand.learning.plans import at_least_two, pooled, selected, tempered
 from optrand.sampling.entropy import SeededEntropy
 
@@ -58,7 +63,7 @@ def model(plan=None, target="likelihood", *, epsilon=2.0, estimator=None, **opti
     return LabelDPClassifier(chosen, epsilon, CLASSES, plan, target, random_state=0, **options)
 
 
-# ----------------------------------------------------------------------------------------------------------- what learns
+# ---------------------------------------------------------------------------------------------------------- what learns
 
 
 LEARNERS = [
@@ -120,14 +125,14 @@ def test_certificates_prove_the_randomizer_of_every_row() -> None:
 
 
 def test_the_likelihood_climbs_and_its_maximum_is_found() -> None:
-    """With one constant feature the likeliest shares are those of the marginal likelihood, whatever the channel."""
-    rng = np.random.default_rng(1)
-    y = np.array(CLASSES)[rng.choice(3, 3000, p=[0.7, 0.2, 0.1])]
-    X = np.zeros((3000, 1))
-    fitted = model(Bits(), Likelihood(rounds=60, smallest=0.0), estimator=GaussianNB(var_smoothing=1.0), epsilon=1.5)
-    shares = fitted.fit(X + rng.normal(size=X.shape) * 1e-9, holder(y)).predict_proba(X[:1])[0]
-    table = fitted.releases_[0].likelihood
-    assert shares == pytest.approx(marginal(table)[0], abs=0.01)
+    """Shares of labels alone: at the maximum of the likelihood, its gradient is the same for all labels."""
+    y = np.array(CLASSES)[np.random.default_rng(1).choice(3, 1000, p=[0.7, 0.2, 0.1])]
+    X = np.zeros((1000, 1))
+    shares_of = DummyClassifier(strategy="prior")
+    fitted = model(Bits(), Likelihood(rounds=100, smallest=0.0), estimator=shares_of, epsilon=1.5).fit(X, holder(y))
+    shares, table = fitted.predict_proba(X[:1])[0], fitted.releases_[0].likelihood
+    gradient = (table / (table @ shares)[:, np.newaxis]).mean(axis=0)
+    assert gradient == pytest.approx(np.ones(3), abs=1e-4)
     best = np.log(table @ shares).sum()
     for other in (np.full(3, 1 / 3), np.array([0.6, 0.2, 0.2]), np.array([0.8, 0.1, 0.1])):
         assert best > np.log(table @ other).sum()
@@ -206,8 +211,8 @@ def test_epsilon_beyond_the_budget() -> None:
 
 def test_rows_and_labels_must_agree() -> None:
     X, y = blobs(40)
-    for labels in (holder(y)[:39], None):
-        with pytest.raises(InvalidInput, match="samples"):
+    for labels, message in ((holder(y)[:39], "samples"), (None, "are None")):
+        with pytest.raises(InvalidInput, match=message):
             model().fit(X, labels)
 
 
@@ -299,28 +304,27 @@ def test_parameters_survive_clones() -> None:
     assert again.set_params(estimator__C=3.0).estimator.C == 3.0
 
 
-class Fresh(ClassifierMixin, BaseEstimator):
+class Fresh(LabelDPClassifier):
     """The classifier with a new holder for each fit, so that scikit-learn's checks can fit it on plain labels."""
+
+    estimator, epsilon, plan, target, one_fit = GaussianNB(), 60.0, None, Likelihood(rounds=1), False
+    _classes = (0, 1)
 
     def __init__(self, random_state=None):
         self.random_state = random_state
 
+    @property
+    def classes(self):
+        return self._classes
+
     def fit(self, X, y):
-        classes = np.unique(np.asarray(y)) if y is not None else [0, 1]
-        labels = y if y is None else PrivateLabels(y, 60.0, classes, source=SeededEntropy(1))
-        made = LabelDPClassifier(LogisticRegression(), 60.0, classes, random_state=0).fit(X, labels)
-        vars(self).update({name: value for name, value in vars(made).items() if name.endswith("_")})
-        self._made = made
-        return self
-
-    def predict(self, X):
-        return self._ready().predict(X)
-
-    def predict_proba(self, X):
-        return self._ready().predict_proba(X)
-
-    def _ready(self):
-        return self._made if hasattr(self, "_made") else LabelDPClassifier(None, 1.0, [0, 1])
+        if y is None:
+            return super().fit(X, y)
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        self._classes = np.unique(y)
+        return super().fit(X, PrivateLabels(y, 60.0, self._classes, source=SeededEntropy(1)))
 
 
 def test_scikit_learns_checks() -> None:
@@ -330,7 +334,7 @@ def test_scikit_learns_checks() -> None:
     assert sum(each["status"] == "passed" for each in results) > 40
 
 
-# -------------------------------------------------------------------------------------------------------- parts of plans
+# ------------------------------------------------------------------------------------------------------- parts of plans
 
 
 def test_a_second_label_is_kept_where_it_would_be_dropped() -> None:
@@ -377,3 +381,113 @@ def test_targets_are_records() -> None:
     X, y = blobs(60)
     with pytest.raises(InvalidInput, match="need bits"):
         model(Alibi(), "bits").fit(X, holder(y))
+
+
+# -------------------------------------------------------------------------------------------------- clusters and peers
+
+
+def two(n: int = 400):
+    X, y = make_blobs(n, centers=[[0, 0], [4, 0]], cluster_std=1.0, random_state=1)
+    return X, np.array(["no", "yes"])[y]
+
+
+@pytest.mark.parametrize("target", ["likelihood", "labels", "debiased"])
+def test_peers_learn_and_every_row_pays_for_its_flip(target) -> None:
+    X, y = two()
+    labels = PrivateLabels(y, 2.0, ["no", "yes"], source=SeededEntropy(2))
+    plan = Peers(2, rate=0.5)
+    fitted = LabelDPClassifier(LogisticRegression(), 2.0, ["no", "yes"], plan, target, random_state=0).fit(X, labels)
+    assert (fitted.predict(X) == y).mean() > 0.9
+    (release,) = fitted.releases_
+    assert 100 < len(release) < 300
+    assert release.trust == "local"
+    paid = {spent.epsilon for spent in labels.of_rows(np.arange(400))}
+    assert paid == {Fraction(plan.mechanism(2.0).epsilon)}
+    assert max(paid) <= 2
+
+
+def test_the_learner_sees_less_of_peers_than_is_paid() -> None:
+    labels = PrivateLabels([0, 1] * 15, 2.0, [0, 1], source=SeededEntropy(2))
+    groups, mechanism = Groups.of_ids([0] * 10 + [1] * 20), Peers(2, rate=0.5).mechanism(2.0)
+    release = labels.release(slice(None), mechanism, groups=groups)
+    small, large = (mechanism.at_delta(1e-4, size).epsilon for size in (10, 20))
+    assert large < small == release.towards_learner(1e-4).epsilon < mechanism.epsilon
+    assert labels.spent.delta == 0
+
+
+def test_peers_have_two_classes() -> None:
+    X, y = blobs(60)
+    labels = holder(y)
+    with pytest.raises(InvalidInput, match="2 classes, not of 3"):
+        model(Peers()).fit(X, labels)
+    assert labels.spent.epsilon == 0
+
+
+def test_heterogeneity_is_measured_by_a_pilot_that_pays_for_it() -> None:
+    X, y = blobs()
+    labels = holder(y)
+    fitted = model(Clusters(3)).fit(X, labels)
+    pilot, rest = fitted.releases_
+    assert (len(pilot), len(rest)) == (120, 480)
+    assert not set(pilot.rows) & set(rest.rows)
+    assert 0.03 < rest.randomizer.mechanism.threshold <= Fraction(1, 3)
+    assert [spent.epsilon for spent in labels.of_rows(pilot.rows[:2])] == [2, 2]
+    assert (fitted.predict(X) == y).mean() > 0.9
+    assert heterogeneity(np.eye(2)[[0, 0, 1, 1]], Groups.of_ids([0, 0, 1, 1])) == 0
+    assert heterogeneity(np.eye(2)[[0, 1, 0, 1]], Groups.of_ids([0, 0, 1, 1])) == 1
+
+
+def test_clusters_of_other_rows_are_refused() -> None:
+    X, y = blobs(60)
+    labels = holder(y)
+    for plan in (DomainPrior(lambda _: [0] * 59), Clusters(lambda _: [0] * 61, 0.1)):
+        with pytest.raises(InvalidInput, match="expected one a row"):
+            model(plan).fit(X, labels)
+    assert labels.spent.epsilon == 0
+
+
+def test_a_prior_that_is_sure_of_a_label_keeps_a_second_one() -> None:
+    """With one label kept nothing is released of the rows; the priors still say what each cluster holds."""
+    X, y = blobs()
+    asked = model(DomainPrior(3, share=0.1)).fit(X, holder(y)).releases_[0].randomizer
+    assert asked.k_star.min() == 2
+    lone = model(DomainPrior(3, share=0.1, least=1)).fit(X, holder(y))
+    assert lone.releases_[0].randomizer.k_star.max() == 1
+    assert (lone.predict(X) == y).mean() > 0.9
+
+
+def test_features_that_neighbours_cannot_use_cost_nothing() -> None:
+    X, y = blobs(60)
+    X[3, 0] = np.nan
+    labels = holder(y)
+    with pytest.raises(ValueError, match="NaN"):
+        model(NearestNeighbour(5)).fit(X, labels)
+    assert labels.spent.epsilon == 0
+
+
+def test_estimators_that_refuse_negative_weights_do_so_before_the_draw() -> None:
+    class NoNegative(LogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            if sample_weight is not None and (sample_weight < 0).any():
+                raise ValueError("negative weights")
+            return super().fit(X, y, sample_weight)
+
+    X, y = blobs(60)
+    labels = holder(y)
+    with pytest.raises(ValueError, match="negative weights"):
+        model(target="debiased", estimator=NoNegative()).fit(X, labels)
+    assert labels.spent.epsilon == 0
+    assert model(estimator=NoNegative()).fit(X, labels).epsilon_ == 2.0
+
+
+def test_warm_starts_go_on_with_the_model_before() -> None:
+    class Counting(LogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            self.fits_ = getattr(self, "fits_", 0) + 1
+            return super().fit(X, y, sample_weight)
+
+    X, y = blobs(120)
+    for warm, fits in ((True, 6), (False, 1)):
+        estimator = Counting(max_iter=1000, warm_start=warm)
+        fitted = model(Stages(2), Likelihood(rounds=3), estimator=estimator).fit(X, holder(y))
+        assert fitted.estimator_.fits_ == fits

@@ -1,7 +1,8 @@
 """Learning from private labels: their holder, what is released of them, and estimators that train on it.
 
-:class:`PrivateLabels`, its releases and the plans need numpy alone; the estimators and their targets need scikit-learn
-(``pip install 'optrand[learning]'``). ``import optrand`` does not import this package.
+:class:`PrivateLabels`, its releases, the plans and convex learning need nothing more; the estimators and their targets
+need scikit-learn (``pip install 'optrand[learning]'``), networks torch (:mod:`optrand.learning.torch`). ``import optrand``
+does not import this package.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from optrand.errors import MissingExtra
+from optrand.learning.convex import LPRRSGD, ConvexFit, LPNormalSGD, top_k_priors
 from optrand.learning.domain import Domain
+from optrand.learning.finite_class import FiniteFit, least_risk
 from optrand.learning.holder import PrivateLabels
-from optrand.learning.plans import Alibi, Bits, Clusters, DomainPrior, NearestNeighbour, Stages
+from optrand.learning.linear_losses import AbsoluteLoss, LogisticLoss, SquaredLoss
+from optrand.learning.plans import Alibi, Bits, Clusters, DomainPrior, NearestNeighbour, Peers, Stages
 from optrand.learning.regression_plans import OnePrior, PublicClusters, TwoStages
-from optrand.learning.release import CentralRelease, LabelRelease, PriorRelease
+from optrand.learning.release import CentralRelease, LabelRelease, PeerLabelRelease, PriorRelease
 
 if TYPE_CHECKING:
     from optrand.learning.classifier import LabelDPClassifier
@@ -22,27 +26,38 @@ if TYPE_CHECKING:
     from optrand.learning.regressor import LabelDPRegressor
 
 __all__ = [
+    "LPRRSGD",
+    "AbsoluteLoss",
     "Alibi",
     "BinaryBits",
     "Bits",
     "CentralRelease",
     "Clusters",
+    "ConvexFit",
     "Debiased",
     "Domain",
     "DomainPrior",
+    "FiniteFit",
+    "LPNormalSGD",
     "LabelDPClassifier",
     "LabelDPRegressor",
     "LabelRelease",
     "Likelihood",
+    "LogisticLoss",
     "NearestNeighbour",
     "NoisyLabels",
     "OnePrior",
+    "PeerLabelRelease",
+    "Peers",
     "PriorRelease",
     "PrivateLabels",
     "PublicClusters",
     "SoftLabels",
+    "SquaredLoss",
     "Stages",
     "TwoStages",
+    "least_risk",
+    "top_k_priors",
 ]
 
 LAZY = {

@@ -7,6 +7,7 @@ bits of [Z25]             ``exp(epsilon * Z_y)``
 ALIBI                     its soft labels
 additive noise            the noise's density at the distance, the mass beyond an end that releases are clipped to
 cluster randomizers       the channel of the row's cluster
+peers                     the flip of the label that was copied
 ========================  ==================================================================================
 """
 
@@ -23,6 +24,7 @@ from optrand.base.validation import Floats
 from optrand.baselines.additive import Additive, LatticeAdditive
 from optrand.baselines.cluster import ClusterPriorRelease, ClusterRelease
 from optrand.baselines.lattice_alibi import LatticeAlibi
+from optrand.baselines.peer_to_peer import PeerToPeer
 from optrand.baselines.randomization import LabelRandomization, UniformRR
 from optrand.baselines.vector import Alibi, UnaryBits
 from optrand.closed_forms.batch import RRWithPriorBatch
@@ -64,7 +66,7 @@ def inputs(randomizer: Any, domain: Domain) -> Floats | NDArray[np.int64]:
         # Refuses labels outside the range, or off the lattice.
         randomizer.moments(domain.numbers)
         return domain.numbers
-    if getattr(randomizer, "k", None) != k:
+    if (2 if isinstance(randomizer, PeerToPeer) else getattr(randomizer, "k", None)) != k:
         raise InvalidInput(
             f"the randomizer {type(randomizer).__name__} is for {getattr(randomizer, 'k', 'no')} classes, expected "
             f"{k}, as many as the domain has labels"
@@ -170,6 +172,11 @@ def _of_additive(randomizer: Additive, values: NDArray[Any], domain: Domain) -> 
 def _of_randomization(randomizer: LabelRandomization, values: NDArray[Any], domain: Domain) -> Floats:  # noqa: ARG001
     table: Floats = randomizer.matrix[values]
     return table
+
+
+@_likelihood.register
+def _of_peers(randomizer: PeerToPeer, values: NDArray[Any], domain: Domain) -> Floats:  # noqa: ARG001
+    return np.where(values[:, np.newaxis] == np.arange(2), 1 - randomizer.flip, randomizer.flip)
 
 
 @_likelihood.register

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _clone_parametrized, clone
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from optrand.accounting.spent import Spent
@@ -18,7 +18,7 @@ from optrand.base.validation import epsilon as checked_epsilon
 from optrand.errors import InvalidInput, OverBudget
 from optrand.learning.domain import Domain
 from optrand.learning.holder import PrivateLabels
-from optrand.learning.likelihood import Likelihood, Target, check_estimator_fits, probabilities, target_of
+from optrand.learning.likelihood import Debiased, Likelihood, Target, check_estimator_fits, probabilities, target_of
 from optrand.learning.plans import Plan, Stages
 from optrand.learning.training import Training
 
@@ -68,7 +68,8 @@ class LabelDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     estimator : classifier
         With `fit`, `predict_proba` and, but for ``target="labels"`` and ``"bits"``, `sample_weight`; or with
-        ``fit_likelihood(X, table)``. It is cloned. None for :class:`~optrand.learning.NearestNeighbour`.
+        ``fit_likelihood(X, table)``, and ``check_input(X, k)`` to refuse features before anything is drawn. It is
+        cloned. None for :class:`~optrand.learning.NearestNeighbour`.
     epsilon : float
         What one fit charges each row, in nats.
     classes : sequence
@@ -151,6 +152,7 @@ class LabelDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Exception
             What the estimator raises at these features, on stand-ins for labels, before anything is drawn.
         """
+        X = indexable(X)[0]
         validate_data(self, X, skip_check_array=True)
         plan: Plan = Stages(1) if self.plan is None else self.plan
         target = target_of(self.target)
@@ -169,12 +171,16 @@ class LabelDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes, shape ``(n, K)``."""
         check_is_fitted(self)
+        X = indexable(X)[0]
+        if getattr(X, "ndim", 2) == 1 and hasattr(self, "n_features_in_"):
+            raise InvalidInput("X has one dimension, expected (n, d). Reshape your data: X.reshape(1, -1)")
         validate_data(self, X, reset=False, skip_check_array=True)
         return probabilities(self.estimator_, X, self.classes_.size)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Likeliest classes, shape ``(n,)``."""
-        found: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        likeliest = self.predict_proba(X).argmax(axis=1)
+        found: NDArray[Any] = self.classes_[likeliest]
         return found
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -194,12 +200,11 @@ class LabelDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check(self, X: Any, labels: Any, plan: Plan, target: Target, domain: Domain) -> None:
         """Refuse what cannot work, before anything is drawn."""
         epsilon = checked_epsilon(self.epsilon)
+        if labels is None:
+            raise InvalidInput("labels are None (requires y to be passed, but the target y is None)")
         rows = _num_samples(X)
-        if labels is None or rows != _num_samples(labels):
-            size = "none" if labels is None else _num_samples(labels)
-            raise InvalidInput(
-                f"X has {rows} samples and labels {size}: y cannot be None, expected a label for each row"
-            )
+        if rows != _num_samples(labels):
+            raise InvalidInput(f"X has {rows} samples and labels {_num_samples(labels)}, expected a label for each row")
         if isinstance(labels, PrivateLabels):
             if labels.domain != domain:
                 raise InvalidInput(
@@ -221,11 +226,17 @@ class LabelDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _rehearse(self, X: Any, target: Target, k: int) -> None:
         """Raise what the estimator would raise at these features, of labels that mean nothing."""
+        rows = np.arange(min(_num_samples(X), REHEARSED))
+        if hasattr(self.estimator, "check_input"):
+            self.estimator.check_input(_safe_indexing(X, rows), k)
+            return
         if isinstance(target, Likelihood) and hasattr(self.estimator, "fit_likelihood"):
             return
-        rows = np.arange(min(_num_samples(X), REHEARSED))
-        weights = {"sample_weight": np.ones(rows.size)} if target.weighted else {}
-        clone(self.estimator).fit(_safe_indexing(X, rows), rows % k, **weights).predict_proba(X)
+        repeated, labels = np.repeat(rows, 2), np.column_stack([rows % k, (rows + 1) % k]).reshape(-1)
+        # Negative weights are refused by some estimators: better now than after the draw.
+        weights = np.tile([1.5, -0.5 if isinstance(target, Debiased) else 0.5], rows.size)
+        options = {"sample_weight": weights} if target.weighted else {}
+        clone(self.estimator).fit(_safe_indexing(X, repeated), labels, **options).predict_proba(X)
 
     def _holder(self, labels: Any, domain: Domain) -> PrivateLabels:
         if isinstance(labels, PrivateLabels):
@@ -258,6 +269,13 @@ class LabelDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._permission()
         state: dict[str, Any] = super().__getstate__()
         return state
+
+    def __sklearn_tags__(self) -> Any:
+        """What features may be, as the estimator has it."""
+        tags = super().__sklearn_tags__()
+        if hasattr(self.estimator, "__sklearn_tags__"):
+            tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there is a model."""

@@ -17,11 +17,12 @@ from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import rectangular
 from optrand.baselines.cluster import ClusterPriorRR, ClusterRR
 from optrand.baselines.groups import Groups
+from optrand.baselines.peer_to_peer import PeerToPeer
 from optrand.closed_forms.batch import RRWithPriorBatch
 from optrand.errors import InvalidInput, OverBudget
 from optrand.learning.channels import inputs
 from optrand.learning.domain import Codes, Domain
-from optrand.learning.release import CentralRelease, LabelRelease, PriorRelease, Rows
+from optrand.learning.release import CentralRelease, LabelRelease, PeerLabelRelease, PriorRelease, Rows
 from optrand.sampling.entropy import EntropySource, SystemEntropy
 from optrand.sampling.priors import private_histogram
 
@@ -192,7 +193,7 @@ class PrivateLabels:
         """
         places = self._places(rows)
         spent = _cost(randomizer)
-        if isinstance(randomizer, (ClusterRR, ClusterPriorRR)):
+        if isinstance(randomizer, (ClusterRR, ClusterPriorRR, PeerToPeer)):
             return self._clusters(places, randomizer, groups, spent)
         given = inputs(randomizer, self.domain)
         if len_of(randomizer) not in (None, places.size):
@@ -201,7 +202,7 @@ class PrivateLabels:
         return LabelRelease(places, np.asarray(values), randomizer, self.domain, spent)
 
     def _clusters(
-        self, places: Rows, randomizer: ClusterRR | ClusterPriorRR, groups: Groups | None, spent: Spent
+        self, places: Rows, randomizer: ClusterRR | ClusterPriorRR | PeerToPeer, groups: Groups | None, spent: Spent
     ) -> LabelRelease:
         if groups is None or groups.n != places.size:
             raise InvalidInput(
@@ -209,6 +210,9 @@ class PrivateLabels:
                 f"{places.size} rows"
             )
         inputs(randomizer, self.domain)
+        if isinstance(randomizer, PeerToPeer):
+            sent = self.drawn(places, spent, lambda codes, source: randomizer.release(codes, groups, source=source))
+            return PeerLabelRelease(places[sent.rows], np.array(sent.labels), randomizer, self.domain, spent, groups)
         given = self.drawn(places, spent, lambda codes, source: randomizer.release(codes, groups, source=source))
         return CentralRelease(places, np.array(given.labels), given, self.domain, spent)
 
@@ -332,6 +336,9 @@ def len_of(randomizer: Any) -> int | None:
 
 
 def _cost(randomizer: Any) -> Spent:
+    if isinstance(randomizer, PeerToPeer):
+        # Its deltas are those of a learner who sees no exchange.
+        return Spent(randomizer.epsilon)
     try:
         exact = isinstance(randomizer, RRWithPriorBatch) or bool(getattr(randomizer, "exact", False))
         return Spent(randomizer.epsilon, getattr(randomizer, "delta", 0), exact=exact)

@@ -8,12 +8,14 @@ r"""How a classifier learns from a release: by its likelihood, or by the losses 
 :class:`BinaryBits`           a model for each bit, the largest estimate wins ([Z25], Section 4)
 ============================  ================================================================================
 
-A target trains through `sample_weight`: each row is repeated for each label that it may have. An estimator with a
-method ``fit_likelihood(X, table)``, such as an adapter of a network, is given the likelihood itself.
+A target trains through `sample_weight`: each row is repeated for each label that it may have. An estimator with the
+methods ``fit_likelihood(X, table)``, ``fit_weights(X, weights)`` or ``fit_bits(X, bits)``, such as
+:class:`~optrand.learning.torch.TorchClassifier`, is given the likelihood, the weights or the bits themselves.
 """
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -29,10 +31,36 @@ from optrand.estimate.histograms import project_to_simplex
 from optrand.learning.debiased import debiased_weights
 from optrand.learning.release import LabelRelease
 
-__all__ = ["BinaryBits", "Debiased", "Likelihood", "NoisyLabels", "SoftLabels", "Target", "probabilities", "target_of"]
+__all__ = [
+    "BinaryBits",
+    "Debiased",
+    "Likelihood",
+    "NoisyLabels",
+    "SoftLabels",
+    "Start",
+    "Target",
+    "probabilities",
+    "target_of",
+]
 
 MARGINAL_ROUNDS = 100
 """Steps of the estimate of the shares of labels, from which expectation maximisation starts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What is known of some rows before a model of their releases is trained.
+
+    Attributes
+    ----------
+    beliefs : (n, K) array or None
+        Probabilities of labels, by an earlier model or priors that were paid for.
+    model : object or None
+        The earlier model.
+    """
+
+    beliefs: Floats | None = None
+    model: Any = None
 
 
 class Target(Protocol):
@@ -44,7 +72,7 @@ class Target(Protocol):
     weighted: ClassVar[bool]
     """Whether the estimator must take `sample_weight`."""
 
-    def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Floats | None) -> Any:
+    def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Start) -> Any:
         """Train a clone of an estimator.
 
         Parameters
@@ -53,8 +81,8 @@ class Target(Protocol):
         X : (n, d) array or frame
             Rows of all releases, in their order.
         releases : list of LabelRelease
-        start : (n, K) array, optional
-            What an earlier model believes of these rows.
+        start : Start
+            What is known before.
         """
         ...
 
@@ -88,17 +116,17 @@ class Likelihood:
         if not 0 <= real(self.smallest, "smallest") <= 0.5:
             raise InvalidInput(f"smallest is {self.smallest:g}, expected a weight from 0 to 0.5")
 
-    def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Floats | None) -> Any:
+    def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Start) -> Any:
         """Train a clone, as :meth:`Target.fit`."""
         table = np.concatenate([release.likelihood for release in releases])
         if hasattr(estimator, "fit_likelihood"):
-            return clone(estimator).fit_likelihood(X, table)
-        belief = marginal(table) if start is None else start
-        model = None
-        for _ in range(self.rounds):
-            if model is not None:
+            return begun(estimator, start.model).fit_likelihood(X, table)
+        belief = marginal(table) if start.beliefs is None else start.beliefs
+        model = start.model
+        for step in range(self.rounds):
+            if step:
                 belief = probabilities(model, X, table.shape[1])
-            model = fit_weighted(estimator, X, posterior(table, belief), smallest=self.smallest)
+            model = fit_weighted(estimator, X, posterior(table, belief), before=model, smallest=self.smallest)
         return model
 
 
@@ -109,9 +137,9 @@ class NoisyLabels:
     vectors: ClassVar[bool] = False
     weighted: ClassVar[bool] = False
 
-    def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Floats | None) -> Any:  # noqa: ARG002
+    def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Start) -> Any:
         """Train a clone, as :meth:`Target.fit`."""
-        return clone(estimator).fit(X, np.concatenate([release.values for release in releases]))
+        return begun(estimator, start.model).fit(X, np.concatenate([release.values for release in releases]))
 
 
 @dataclass(frozen=True)
@@ -121,9 +149,10 @@ class Debiased:
     vectors: ClassVar[bool] = True
     weighted: ClassVar[bool] = True
 
-    def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Floats | None) -> Any:  # noqa: ARG002
+    def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Start) -> Any:
         """Train a clone, as :meth:`Target.fit`."""
-        return fit_weighted(estimator, X, np.concatenate([debiased_weights(release) for release in releases]))
+        weights = np.concatenate([debiased_weights(release) for release in releases])
+        return fit_weighted(estimator, X, weights, before=start.model)
 
 
 @dataclass(frozen=True)
@@ -133,10 +162,10 @@ class SoftLabels:
     vectors: ClassVar[bool] = True
     weighted: ClassVar[bool] = True
 
-    def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Floats | None) -> Any:  # noqa: ARG002
+    def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Start) -> Any:
         """Train a clone, as :meth:`Target.fit`."""
         table = np.concatenate([release.likelihood for release in releases])
-        return fit_weighted(estimator, X, posterior(table, np.ones_like(table)))
+        return fit_weighted(estimator, X, posterior(table, np.ones_like(table)), before=start.model)
 
 
 @dataclass(frozen=True)
@@ -146,32 +175,43 @@ class BinaryBits:
     vectors: ClassVar[bool] = True
     weighted: ClassVar[bool] = False
 
-    def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Floats | None) -> Any:  # noqa: ARG002
+    def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Start) -> Any:  # noqa: ARG002
         """Train a clone for each bit."""
         randomizer = releases[0].randomizer
         if not isinstance(randomizer, UnaryBits):
             raise InvalidInput("binary targets need bits: take plan=Bits()")
         bits = np.concatenate([release.values for release in releases])
-        models = tuple(clone(estimator).fit(X, bits[:, j]) for j in range(bits.shape[1]))
-        return BitModels(models, randomizer)
+        if hasattr(estimator, "fit_bits"):
+            return BitModel(clone(estimator).fit_bits(X, bits), randomizer)
+        return BitModel(BitModels(tuple(clone(estimator).fit(X, bits[:, j]) for j in range(bits.shape[1]))), randomizer)
 
 
 @dataclass(frozen=True)
 class BitModels:
-    """A classifier of each bit; `classes_` are the numbers of all labels."""
+    """A classifier of each bit."""
 
     models: tuple[Any, ...]
+
+    def predict_bits(self, X: Any) -> Floats:
+        """Probabilities that the noisy bits are 1, shape ``(n, K)``."""
+        return np.column_stack([probabilities(model, X, 2)[:, 1] for model in self.models])
+
+
+@dataclass(frozen=True)
+class BitModel:
+    """Labels by a model of noisy bits; `classes_` are the numbers of all labels."""
+
+    model: Any
     randomizer: UnaryBits
 
     @property
     def classes_(self) -> Any:
         """Numbers of labels."""
-        return np.arange(len(self.models))
+        return np.arange(self.randomizer.k)
 
     def predict_proba(self, X: Any) -> Floats:
         """Debiased estimates of all labels, projected to the nearest distribution."""
-        ones = np.column_stack([probabilities(model, X, 2)[:, 1] for model in self.models])
-        return simplex_rows(self.randomizer, ones)
+        return simplex_rows(self.randomizer, self.model.predict_bits(X))
 
 
 def simplex_rows(randomizer: UnaryBits, ones: Floats) -> Floats:
@@ -254,10 +294,20 @@ def marginal(table: Floats) -> Floats:
     return shares
 
 
-def fit_weighted(estimator: Any, X: Any, weights: Floats, *, smallest: float = 0.0) -> Any:
+def begun(estimator: Any, before: Any) -> Any:
+    """Clone to be trained; where estimators have `warm_start`, a copy of the model before."""
+    return clone(estimator) if before is None or not getattr(estimator, "warm_start", False) else deepcopy(before)
+
+
+def fit_weighted(estimator: Any, X: Any, weights: Floats, *, before: Any = None, smallest: float = 0.0) -> Any:
     """Clone that is trained on each row once for every label of a weight above `smallest`."""
+    if hasattr(estimator, "fit_weights"):
+        return begun(estimator, before).fit_weights(X, weights)
     rows, labels = np.nonzero(np.abs(weights) > smallest)
-    return clone(estimator).fit(_safe_indexing(X, rows), labels, sample_weight=weights[rows, labels])
+    # A model of other classes cannot be gone on with.
+    same = before is not None and np.array_equal(np.unique(labels), before.classes_)
+    model = begun(estimator, before if same else None)
+    return model.fit(_safe_indexing(X, rows), labels, sample_weight=weights[rows, labels])
 
 
 def probabilities(model: Any, X: Any, k: int) -> Floats:

@@ -1,15 +1,18 @@
 """Plans: which rows are asked, by which randomizer, in which order, and what a row pays for it.
 
-====================================  ==================================================  =========================
-plan                                  of                                                  a row pays
-====================================  ==================================================  =========================
-:class:`Stages`                       LP-1ST, LP-2ST, LP-3ST ([G21], Algorithm 3)         epsilon, in its own stage
-:class:`DomainPrior`                  [G21], Algorithm 4                                  share + rest = epsilon
-:class:`Bits`                         [Z25], Section 4                                    epsilon
-:class:`NearestNeighbour`             [Z25], Appendix C                                   epsilon
-:class:`Alibi`                        [MEMP21], on a lattice                              epsilon
-:class:`Clusters`                     [E22], Algorithm 1                                  share + rest = epsilon
-====================================  ==================================================  =========================
+==========================  ========================================  ==================================================
+plan                        of                                        a row pays
+==========================  ========================================  ==================================================
+:class:`Stages`             LP-1ST, LP-2ST, LP-3ST ([G21], Alg. 3)    epsilon in its stage, 0 in the others
+:class:`DomainPrior`        [G21], Algorithm 4                        ``share * epsilon`` for its cluster's histogram +
+                                                                      the rest for its label
+:class:`Bits`               [Z25], Section 4                          epsilon
+:class:`NearestNeighbour`   [Z25], Appendix C                         epsilon
+:class:`Alibi`              [MEMP21], on a lattice                    epsilon
+:class:`Clusters`           [E22], Algorithm 1                        ``share * epsilon`` for its cluster's shares + the
+                                                                      rest for its label; a pilot's row epsilon
+:class:`Peers`              [E22], Algorithm 2                        epsilon, whether or not its peer's label is sent
+==========================  ========================================  ==================================================
 
 Shares are rounded so that the exact sum of the two floats is at most epsilon.
 """
@@ -17,34 +20,39 @@ Shares are rounded so that the exact sum of the two floats is at most epsilon.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optrand.base.validation import Floats, integer, real
-from optrand.baselines.cluster import ClusterRR
-from optrand.baselines.groups import Groups
 from optrand.baselines.lattice_alibi import LatticeAlibi
 from optrand.baselines.vector import Alibi as LaplaceAlibi
 from optrand.baselines.vector import UnaryBits
 from optrand.closed_forms.batch import RRWithPriorBatch
 from optrand.errors import InvalidInput
+from optrand.learning.beliefs import at_least_two, selected, tempered
+from optrand.learning.cluster_plans import Clusters, DomainPrior, Peers, clustered, pooled
 from optrand.learning.release import LabelRelease, Rows
-from optrand.sampling.priors import BudgetSplit, split_at
 
 if TYPE_CHECKING:
     from optrand.learning.training import Training
 
-__all__ = ["Alibi", "Bits", "Clusters", "DomainPrior", "NearestNeighbour", "Plan", "Stages"]
+__all__ = [
+    "Alibi",
+    "Bits",
+    "Clusters",
+    "DomainPrior",
+    "NearestNeighbour",
+    "Peers",
+    "Plan",
+    "Stages",
+    "clustered",
+    "pooled",
+]
 
 SPLITS = {1: (1.0,), 2: (0.6, 0.4), 3: (0.4, 0.3, 0.3)}
 """Shares of rows of each stage, where none are given."""
-
-ABOVE = 1 + 1e-9
-"""Factor by which a second label is lifted over the bar of what RRWithPrior keeps."""
 
 
 class Plan(Protocol):
@@ -63,61 +71,6 @@ class Plan(Protocol):
     def train(self, training: Training) -> Any:
         """Release labels, and return a model of them."""
         ...
-
-
-@dataclass(frozen=True)
-class DomainPrior:
-    """A private prior for each public cluster of rows, and its optimal randomizer for every label.
-
-    Parameters
-    ----------
-    clusters : int or callable
-        Clusters by k-means of the features; or a function of the features that gives each row an id.
-    share : float
-        Of epsilon for the priors, above 0 and below 1.
-    smallest : int
-        Rows below which clusters are pooled, a choice by public sizes.
-
-    Examples
-    --------
-    >>> DomainPrior(50, share=0.1)
-    DomainPrior(clusters=50, share=0.1, smallest=50)
-    """
-
-    vectors: ClassVar[bool] = False
-    trains: ClassVar[bool] = True
-
-    clusters: int | Callable[[Any], Any] = 16
-    share: float = 0.05
-    smallest: int = 50
-
-    def __post_init__(self) -> None:
-        """Check all three."""
-        _checked_share(self.share)
-        integer(self.smallest, "smallest", 1)
-        if not callable(self.clusters):
-            integer(self.clusters, "clusters", 1)
-
-    def check(self, rows: int, k: int) -> None:  # noqa: ARG002
-        """Refuse fewer rows than one cluster needs."""
-        if rows < self.smallest:
-            raise InvalidInput(f"{rows} rows are fewer than smallest={self.smallest}, which a histogram needs")
-
-    def priors(self, training: Training, rows: Rows) -> tuple[Floats, float]:
-        """A prior for each of some rows, shape ``(m, K)``, paid for, and what is left of epsilon."""
-        split = split_at(training.epsilon, self.share * training.epsilon)
-        groups = pooled(clustered(training, rows, self.clusters), self.smallest)
-        table = np.empty((rows.size, training.k))
-        for group in range(len(groups)):
-            members = np.flatnonzero(groups.index == group)
-            table[members] = training.prior(rows[members], split.prior).probabilities
-        return table, split.labels
-
-    def train(self, training: Training) -> Any:
-        """One stage, with the priors of the clusters."""
-        rows = np.arange(training.rows)
-        priors, budget = self.priors(training, rows)
-        return training.learn([training.release(rows, RRWithPriorBatch(priors, budget))])
 
 
 @dataclass(frozen=True)
@@ -199,10 +152,11 @@ class Stages:
         held: list[LabelRelease] = []
         for rows in self.parts(training.rows, training.generator):
             priors, budget = self._priors(training, rows, model)
+            beliefs = priors if model is None and self.domain_prior is not None else None
             randomizer = RRWithPriorBatch(priors, budget)
             release = training.release(rows, randomizer)
             old = [self._filtered(training, one, model, randomizer) for one in held] if self.reuse else []
-            model = training.learn([*(one for one in old if len(one)), release], before=model)
+            model = training.learn([*(one for one in old if len(one)), release], before=model, beliefs=beliefs)
             held.append(release)
         return model
 
@@ -268,8 +222,7 @@ class NearestNeighbour:
     def train(self, training: Training) -> Any:
         """One release of all rows."""
         randomizer = UnaryBits(training.k, training.epsilon)
-        release = training.release(np.arange(training.rows), randomizer)
-        return training.neighbours(release, randomizer, self.neighbours)
+        return training.neighbours(np.arange(training.rows), randomizer, self.neighbours)
 
 
 @dataclass(frozen=True)
@@ -300,124 +253,3 @@ class Alibi:
         k, epsilon = training.k, training.epsilon
         randomizer = LaplaceAlibi(k, epsilon) if self.steps is None else LatticeAlibi(k, epsilon, self.steps)
         return training.learn([training.release(np.arange(training.rows), randomizer)])
-
-
-@dataclass(frozen=True)
-class Clusters:
-    """The cluster mechanism of [E22]: labels replaced, with some probability, from the noisy shares of their cluster.
-
-    Parameters
-    ----------
-    clusters : int or callable
-        As in :class:`DomainPrior`.
-    heterogeneity : float
-        The paper's phi, above 0: the threshold of noisy shares is the smaller of it and ``1 / K``.
-    share : float
-        Of epsilon for the shares of labels.
-    smallest : int
-        As in :class:`DomainPrior`.
-
-    Notes
-    -----
-    With ``target="debiased"`` it is [E22], Algorithm 1, with all bias removed (line 30). The account has the true cost,
-    twice the printed one for the shares: see :class:`~optrand.baselines.ClusterRR`.
-    """
-
-    vectors: ClassVar[bool] = False
-    trains: ClassVar[bool] = True
-
-    clusters: int | Callable[[Any], Any] = 16
-    heterogeneity: float = 0.05
-    share: float = 0.1
-    smallest: int = 50
-
-    def __post_init__(self) -> None:
-        """Check all four."""
-        DomainPrior(self.clusters, self.share, self.smallest)
-        if real(self.heterogeneity, "heterogeneity") <= 0:
-            raise InvalidInput(f"heterogeneity is {self.heterogeneity:g}, expected a distance above 0")
-
-    def check(self, rows: int, k: int) -> None:
-        """Refuse fewer rows than one cluster needs."""
-        DomainPrior(self.clusters, self.share, self.smallest).check(rows, k)
-
-    def train(self, training: Training) -> Any:
-        """One release of all rows."""
-        rows = np.arange(training.rows)
-        groups = pooled(clustered(training, rows, self.clusters), self.smallest)
-        split = self._split(training.epsilon, training.k)
-        randomizer = ClusterRR.for_budget(training.k, split, threshold=min(self.heterogeneity, 1 / training.k))
-        return training.learn([training.release(rows, randomizer, groups=groups)])
-
-    def _split(self, epsilon: float, k: int) -> BudgetSplit:
-        """Split whose mechanism, as it is rounded, costs at most epsilon."""
-        split = split_at(epsilon, self.share * epsilon)
-        while ClusterRR.for_budget(k, split, threshold=min(self.heterogeneity, 1 / k)).epsilon > epsilon:
-            split = BudgetSplit(split.prior, float(np.nextafter(split.labels, 0.0)))
-        return split
-
-
-def clustered(training: Training, rows: Rows, clusters: int | Callable[[Any], Any]) -> Groups:
-    """Public clusters of some rows."""
-    features = training.features(rows)
-    if callable(clusters):
-        return Groups.of_ids(clusters(features))
-    return Groups.by_k_means(features, clusters, seed=training.seed)
-
-
-def pooled(groups: Groups, smallest: int) -> Groups:
-    """Groups of at least `smallest` rows: smaller ones are pooled, with the next larger if that is not enough.
-
-    Examples
-    --------
-    >>> pooled(Groups.of_ids([0] * 5 + [1, 2] + [3] * 4), 3).sizes.tolist()
-    [5, 6]
-    """
-    order = np.argsort(groups.sizes, kind="stable")
-    together = np.cumsum(groups.sizes[order])
-    small = int((groups.sizes < smallest).sum())
-    if small == 0:
-        return groups
-    last = max(small, int(np.searchsorted(together, smallest)) + 1)
-    names = np.arange(len(groups))
-    names[order[:last]] = order[0]
-    return Groups.of_ids(names[groups.index], names=[int(one) for one in dict.fromkeys(names.tolist())])
-
-
-def tempered(beliefs: Floats, temperature: float) -> Floats:
-    """Beliefs to the power ``1 / temperature``, each row a distribution."""
-    powers = (beliefs / beliefs.max(axis=1, keepdims=True)) ** (1 / temperature)
-    powers[powers < np.finfo(np.float64).tiny] = 0.0
-    rows: Floats = powers / powers.sum(axis=1, keepdims=True)
-    rows[rows < np.finfo(np.float64).tiny] = 0.0
-    return rows
-
-
-def at_least_two(priors: Floats, epsilon: float) -> Floats:
-    """Priors of which RRWithPrior keeps two labels or more: the second is lifted where it would be dropped.
-
-    A label is kept second if its prior is above ``exp(-epsilon)`` times the largest.
-
-    Examples
-    --------
-    >>> at_least_two(np.array([[0.9, 0.1, 0.0], [0.5, 0.3, 0.2]]), 1.0).round(3).tolist()
-    [[0.731, 0.269, 0.0], [0.5, 0.3, 0.2]]
-    """
-    lone = np.flatnonzero(RRWithPriorBatch(priors, epsilon).k_star == 1)
-    lifted = np.array(priors)
-    first, second = np.argsort(-priors[lone], axis=1, kind="stable")[:, :2].T
-    lifted[lone, second] = lifted[lone, first] * np.exp(-epsilon) * ABOVE
-    rows: Floats = lifted / lifted.sum(axis=1, keepdims=True)
-    return rows
-
-
-def selected(release: LabelRelease, kept: NDArray[np.bool_]) -> LabelRelease:
-    """Rows of a release by RRWithPrior, chosen by what is public."""
-    batch = release.randomizer
-    randomizer = RRWithPriorBatch(batch.priors[kept], batch.epsilon) if kept.any() else batch
-    return LabelRelease(release.rows[kept], release.values[kept], randomizer, release.domain, release.spent)
-
-
-def _checked_share(share: object) -> None:
-    if not 0 < real(share, "share") < 1:
-        raise InvalidInput(f"share is {share}, expected a part of epsilon between 0 and 1")

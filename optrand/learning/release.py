@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 
 from optrand.accounting.spent import Spent
 from optrand.base.validation import Floats
+from optrand.baselines.groups import Groups
+from optrand.baselines.peer_to_peer import PeerPrivacy
 from optrand.estimate.histograms import project_to_simplex
 from optrand.learning.channels import likelihood_table
 from optrand.learning.domain import Domain
 from optrand.sampling.priors import EstimatedPrior
 from optrand.sampling.smoothing import smoothed_prior
 
-__all__ = ["CentralRelease", "LabelRelease", "PriorRelease", "Rows"]
+__all__ = ["CentralRelease", "LabelRelease", "PeerLabelRelease", "PriorRelease", "Rows"]
 
 Rows = NDArray[np.intp]
 
@@ -87,6 +89,44 @@ class CentralRelease(LabelRelease):
     """Noisy labels whose distribution depends on other rows' labels too: whoever drew them has seen all of these."""
 
     trust: ClassVar[Literal["local", "central"]] = "central"
+
+
+@dataclass(frozen=True, eq=False)
+class PeerLabelRelease(LabelRelease):
+    """Labels that peers exchanged, at the rows that sent one: each the flipped label of some row of its cluster.
+
+    The likelihood is that of the label that was copied, of a row drawn from the cluster: that of the sender's own label
+    where labels of a cluster are alike. Labels are flipped before they leave their rows, so `spent`, which every row of
+    the clusters has paid, holds towards anybody.
+
+    Attributes
+    ----------
+    groups : Groups
+        Clusters of all rows that took part.
+    """
+
+    groups: Groups
+
+    def towards_learner(self, delta: float) -> PeerPrivacy:
+        """Epsilon at a delta towards a learner who sees what was sent and no exchange: the worst of all clusters.
+
+        Notes
+        -----
+        :meth:`~optrand.baselines.PeerToPeer.at_delta` for each size of a cluster. It is not on the account, which
+        trusts no peer.
+
+        Examples
+        --------
+        >>> from optrand.baselines import Groups, PeerToPeer
+        >>> from optrand.learning import PrivateLabels
+        >>> labels = PrivateLabels([0, 1] * 15, 2.0, [0, 1])
+        >>> release = labels.release(slice(None), PeerToPeer(0.2, 0.5), groups=Groups.of_ids([0] * 10 + [1] * 20))
+        >>> round(float(labels.spent.epsilon), 4), round(release.towards_learner(1e-4).epsilon, 4)
+        (1.3863, 0.6599)
+        """
+        sizes = np.unique(self.groups.sizes).tolist()
+        found: list[PeerPrivacy] = [self.randomizer.at_delta(delta, size) for size in sizes]
+        return max(found, key=lambda privacy: privacy.epsilon)
 
 
 @dataclass(frozen=True, eq=False)

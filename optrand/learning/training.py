@@ -16,7 +16,7 @@ from optrand.baselines.vector import UnaryBits
 from optrand.certificates.certificate import Certificate, certify
 from optrand.closed_forms.batch import RRWithPriorBatch
 from optrand.learning.holder import PrivateLabels
-from optrand.learning.likelihood import Target, probabilities, simplex_rows
+from optrand.learning.likelihood import Start, Target, probabilities, simplex_rows
 from optrand.learning.release import LabelRelease, PriorRelease, Rows
 from optrand.mechanism.tabulation import tabulate
 
@@ -106,16 +106,26 @@ class Training:
         """Probabilities of labels by a model, shape ``(m, K)``."""
         return probabilities(model, self.features(rows), self.k)
 
-    def learn(self, releases: list[LabelRelease], *, before: Any = None) -> Any:
-        """Model of some releases, begun with what another believes."""
+    def learn(self, releases: list[LabelRelease], *, before: Any = None, beliefs: Floats | None = None) -> Any:
+        """Model of some releases.
+
+        Parameters
+        ----------
+        releases : list of LabelRelease
+        before : classifier, optional
+            Model of an earlier stage, from whose beliefs, and from which itself where estimators have `warm_start`,
+            this one begins.
+        beliefs : (n, K) array, optional
+            Priors of all rows of the releases, where there is no earlier model.
+        """
         rows = np.concatenate([release.rows for release in releases])
-        start = None if before is None else self.beliefs(before, rows)
+        start = Start(beliefs if before is None else self.beliefs(before, rows), before)
         return self.target.fit(self.estimator, self.features(rows), releases, start)
 
-    def neighbours(self, release: LabelRelease, randomizer: UnaryBits, count: int) -> BitNeighbours:
-        """Nearest-neighbour model of bits."""
-        index = NearestNeighbors(n_neighbors=count).fit(self.features(release.rows))
-        return BitNeighbours(index, release.values.astype(np.float64), randomizer)
+    def neighbours(self, rows: Rows, randomizer: UnaryBits, count: int) -> BitNeighbours:
+        """Nearest-neighbour model of the bits of some rows; features that cannot serve are refused before the draw."""
+        index = NearestNeighbors(n_neighbors=count).fit(self.features(rows))
+        return BitNeighbours(index, self.release(rows, randomizer).values.astype(np.float64), randomizer)
 
     @property
     def certificates(self) -> list[RowCertificates]:
