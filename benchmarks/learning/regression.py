@@ -35,6 +35,8 @@ from optrand.sampling.priors import split_budget
 __all__ = ["EXPERIMENTS", "OnMesh"]
 
 MODELS: dict[str, Callable[..., Any]] = {"ridge": Ridge, "boosting": HistGradientBoostingRegressor}
+
+
 def cells(setup: Setup, seeds: int) -> list[Cell]:
     """Without privacy once a seed, then all arms; those under `only` at the epsilons named there."""
     settings = setup.settings

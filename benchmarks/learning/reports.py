@@ -70,7 +70,11 @@ def report(setup: Setup, rows: Sequence[Row], results: Path, *, models: Sequence
     seeds = len(errors.rows[math.inf, NON_PRIVATE])
     columns = ["arm", "epsilon", *(f"{model}{part}" for model in models for part in ("", ", excess"))]
     lines = [
-        [NON_PRIVATE, "none", *(part for model in models for part in (str(mean(errors.of(math.inf, NON_PRIVATE, model))), ""))]
+        [
+            NON_PRIVATE,
+            "none",
+            *(part for model in models for part in (str(mean(errors.of(math.inf, NON_PRIVATE, model))), "")),
+        ]
     ]
     for epsilon, arm in errors.arms:
         numbers = [

@@ -25,7 +25,9 @@ SEEDS, SMOKE_SEEDS = 10, 2
 def main(arguments: Sequence[str]) -> int:
     """Run an experiment, or fetch data; return 1 if something that was promised did not come out."""
     parser = options("learning", __doc__)
-    parser.add_argument("--experiment", choices=EXPERIMENTS, help="; ".join(f"{k}: {v.summary}" for k, v in EXPERIMENTS.items()))
+    parser.add_argument(
+        "--experiment", choices=EXPERIMENTS, help="; ".join(f"{k}: {v.summary}" for k, v in EXPERIMENTS.items())
+    )
     parser.add_argument("--seeds", type=int, help=f"how many (default: {SEEDS})")
     parser.add_argument("--data", type=Path, default=RESULTS / "data", help="folder of fetched data")
     parser.add_argument("--fetch", action="store_true", help="fetch the data of all experiments")
@@ -35,7 +37,8 @@ def main(arguments: Sequence[str]) -> int:
     names = [given.experiment] if given.experiment else list(EXPERIMENTS) if given.smoke else []
     if not names and not given.fetch:
         parser.error("name an experiment, or --fetch")
-    return 0 if all([_experiment(name, given.smoke, given.seeds, given.data, given.results) for name in names]) else 1
+    kept = [_experiment(name, given.smoke, given.seeds, given.data, given.results) for name in names]
+    return 0 if all(kept) else 1
 
 
 def _experiment(name: str, smoke: bool, seeds: int | None, data: Path, results: Path) -> bool:

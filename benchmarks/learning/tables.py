@@ -63,7 +63,14 @@ def table(data: str, folder: Path, train: int, test: int, seed: int) -> Table:
     rng = np.random.default_rng(1000 + seed)
     if data == "revenue":
         X, y = revenue(fetched(folder, "cdnow.txt"))
-        return _split(X, y, np.zeros(X.shape[1], dtype=bool), rng.permutation(y.size), (train, test), np.arange(0, MOST_SPENT + 1, STEP))
+        return _split(
+            X,
+            y,
+            np.zeros(X.shape[1], dtype=bool),
+            rng.permutation(y.size),
+            (train, test),
+            np.arange(0, MOST_SPENT + 1, STEP),
+        )
     if data == "bundled":
         X, y, kinds = bundled()
         return _split(X, y, kinds, rng.permutation(y.size), (train, test), np.arange(53))

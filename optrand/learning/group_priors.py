@@ -37,7 +37,7 @@ def prediction_groups(predictions: Floats, count: int, smallest: int) -> Groups:
     >>> len(prediction_groups(np.zeros(9), 4, 1))
     1
     """
-    cuts = np.unique(np.quantile(predictions, np.linspace(0, 1, count + 1)[1:-1])) if count > 1 else []
+    cuts = np.unique(np.quantile(predictions, np.arange(1, count) / count))
     return pooled(Groups.of_ids(np.searchsorted(cuts, predictions)), smallest)
 
 
@@ -74,4 +74,5 @@ def group_prior(shares: Floats, bins: NDArray[np.intp], overall: Floats) -> Floa
     """
     within = overall / np.bincount(bins, overall)[bins]
     mixed: Floats = (1 - GLOBAL_SHARE) * shares[bins] * within + GLOBAL_SHARE * overall
-    return mixed / mixed.sum()
+    mixed /= mixed.sum()
+    return mixed

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, _clone_parametrized
-from sklearn.utils.validation import _num_samples
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from optrand.accounting.spent import Spent
 from optrand.base.arithmetic import float_above
@@ -16,7 +17,7 @@ from optrand.errors import InvalidInput, OverBudget
 from optrand.learning.domain import Domain
 from optrand.learning.holder import PrivateLabels
 
-__all__ = ["OneFit", "PrivateFit"]
+__all__ = ["OneFit", "PrivateFit", "refuse_private_score"]
 
 
 class OneFit:
@@ -61,12 +62,11 @@ class PrivateFit(BaseEstimator):  # type: ignore[misc]
     def _check_labels(self, X: Any, labels: Any, domain: Domain) -> None:
         """Refuse labels that are of other rows or another domain, cannot pay, or are plain without permission."""
         epsilon = checked_epsilon(self.epsilon)
+        if labels is None:
+            raise InvalidInput("labels are None (requires y to be passed, but the target y is None)")
         rows = _num_samples(X)
-        if labels is None or rows != _num_samples(labels):
-            size = "none" if labels is None else _num_samples(labels)
-            raise InvalidInput(
-                f"X has {rows} samples and labels {size}: y cannot be None, expected a label for each row"
-            )
+        if rows != _num_samples(labels):
+            raise InvalidInput(f"X has {rows} samples and labels {_num_samples(labels)}, expected a label for each row")
         if isinstance(labels, PrivateLabels):
             if labels.domain != domain:
                 raise InvalidInput(
@@ -87,6 +87,15 @@ class PrivateFit(BaseEstimator):  # type: ignore[misc]
         holder = PrivateLabels(labels, self.epsilon, domain)
         self._permission().take()
         return holder
+
+    def _asked(self, X: Any) -> Any:
+        """Features that predictions are asked for, once there is a model."""
+        check_is_fitted(self)
+        X = indexable(X)[0]
+        if getattr(X, "ndim", 2) == 1 and hasattr(self, "n_features_in_"):
+            raise InvalidInput("X has one dimension, expected (n, d). Reshape your data: X.reshape(1, -1)")
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return X
 
     def _account(self, holder: PrivateLabels) -> None:
         """Set what was spent."""
@@ -117,6 +126,13 @@ class PrivateFit(BaseEstimator):  # type: ignore[misc]
             self._permission()
         state: dict[str, Any] = super().__getstate__()
         return state
+
+    def __sklearn_tags__(self) -> Any:
+        """What features may be, as the estimator has it."""
+        tags = super().__sklearn_tags__()
+        if hasattr(self.estimator, "__sklearn_tags__"):
+            tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there is a model."""

@@ -168,9 +168,7 @@ class PublicClusters:
         groups = pooled(clustered(training, rows, self.clusters), self.smallest)
         members = members_of(groups, rows)
         splits = [split_of(training.epsilon, training.k, one.size, self.share) for one in members]
-        priors = [
-            training.prior(one, split.prior).probabilities for one, split in zip(members, splits, strict=True)
-        ]
+        priors = [training.prior(one, split.prior).probabilities for one, split in zip(members, splits, strict=True)]
         overall = np.average(priors, axis=0, weights=groups.sizes)
         asked = [
             Asked(one, (1 - GLOBAL_SHARE) * prior + GLOBAL_SHARE * overall, split.labels, penalty)
@@ -200,8 +198,8 @@ class TwoStages:
     -----
     Stage 1 releases unbiased labels for a private prior of its rows. Its predictions cut the other rows at their
     quantiles. Each group pays for a coarse histogram, projected to the nearest distribution; within a bin it has the
-    shape of stage 1's prior, which is also a small share of it. The last model learns from both stages, each weighted by
-    the inverse of its mean noise, price of bias included, plus the variance of labels.
+    shape of stage 1's prior, which is also a small share of it. The last model learns from both stages, each weighted
+    by the inverse of its mean noise, price of bias included, plus the variance of labels.
 
     A price on bias is what makes groups worth their epsilon: an unbiased randomizer has, at every label, a variance of
     at least ``d**2 e**epsilon / (e**epsilon - 1)**2``, with the distance `d` to the farther end of all labels, however

@@ -167,4 +167,3 @@ def clipped(predictions: Any, labels: Floats) -> Floats:
     """
     found: Floats = np.clip(np.asarray(predictions, dtype=np.float64), labels[0], labels[-1])
     return found
-

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, clone
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.validation import _num_samples, has_fit_parameter, validate_data
 
 from optrand.base.validation import Floats, real
 from optrand.base.validation import epsilon as checked_epsilon
@@ -84,7 +84,7 @@ class LabelDPRegressor(RegressorMixin, PrivateFit):  # type: ignore[misc]
         self,
         estimator: Any,
         epsilon: float,
-        labels: ArrayLike,
+        labels: ArrayLike | Domain,
         bias_penalty: float | None = None,
         plan: RegressionPlan | None = None,
         *,
@@ -118,6 +118,7 @@ class LabelDPRegressor(RegressorMixin, PrivateFit):  # type: ignore[misc]
         Exception
             What the estimator raises at these features, on stand-ins for labels, before anything is drawn.
         """
+        X = indexable(X)[0]
         validate_data(self, X, skip_check_array=True)
         domain = Domain.of(self.labels)
         if domain.numbers is None:
@@ -141,9 +142,8 @@ class LabelDPRegressor(RegressorMixin, PrivateFit):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Floats:
         """Predictions of the last model, clipped to the range of the labels, shape ``(n,)``."""
-        check_is_fitted(self)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return clipped(self.estimator_.predict(X), np.array(self.range_))
+        asked = self._asked(X)
+        return clipped(self.estimator_.predict(asked), np.array(self.range_))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination on labels that are public.
