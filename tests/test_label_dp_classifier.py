@@ -491,3 +491,11 @@ def test_warm_starts_go_on_with_the_model_before() -> None:
         estimator = Counting(max_iter=1000, warm_start=warm)
         fitted = model(Stages(2), Likelihood(rounds=3), estimator=estimator).fit(X, holder(y))
         assert fitted.estimator_.fits_ == fits
+
+
+def test_no_label_is_left_out_at_a_small_epsilon() -> None:
+    X, y = make_blobs(500, centers=5 * np.eye(5), cluster_std=1.0, random_state=2)
+    labels = PrivateLabels(y, 0.7, range(5), source=SeededEntropy(2))
+    made = LabelDPClassifier(LogisticRegression(C=0.1), 0.7, range(5), random_state=0).fit(X, labels)
+    assert made.estimator_.classes_.tolist() == [0, 1, 2, 3, 4]
+    assert (made.predict(X) == y).mean() > 0.75

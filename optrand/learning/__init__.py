@@ -1,8 +1,8 @@
 """Learning from private labels: their holder, what is released of them, and estimators that train on it.
 
 :class:`PrivateLabels`, its releases, the plans and convex learning need nothing more; the estimators and their targets
-need scikit-learn (``pip install 'optrand[learning]'``), networks torch (:mod:`optrand.learning.torch`).
-``import optrand`` does not import this package.
+need scikit-learn (``pip install 'optrand[learning]'``), networks torch (:mod:`optrand.learning.torch`). ``import
+optrand`` does not import this package.
 """
 
 from __future__ import annotations

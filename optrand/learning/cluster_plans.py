@@ -148,17 +148,19 @@ class Clusters:
         """One release of the rows in clusters, after that of the pilot, if there is one."""
         order = training.generator.permutation(training.rows)
         asked, rows = np.split(order, [self._asked(training.rows)])
-        groups = pooled(clustered(training, rows, self.clusters), self.smallest)
-        phi, before, first = self.heterogeneity, None, []
+        clusters = clustered(training, order, self.clusters).index
+        groups = pooled(Groups.of_ids(clusters[asked.size :]), self.smallest)
+        phi, first = self.heterogeneity, []
         if phi is None:
             uniform = np.full((asked.size, training.k), 1 / training.k)
             first = [training.release(asked, RRWithPriorBatch(uniform, training.epsilon))]
-            before = training.learn(first)
-            phi = heterogeneity(training.beliefs(before, rows), groups)
-        randomizer = self._mechanism(training.epsilon, training.k, phi)
-        release = training.release(rows, randomizer, groups=groups)
-        shares = np.array(release.randomizer.distributions, dtype=np.float64)[groups.index]
-        return training.learn([*first, release], before=before, beliefs=None if first else shares)
+            phi = heterogeneity(training.beliefs(training.learn(first), rows), groups)
+        release = training.release(rows, self._mechanism(training.epsilon, training.k, phi), groups=groups)
+        of_group = np.array(release.randomizer.distributions, dtype=np.float64)
+        # A cluster that is the pilot's alone has the shares of all.
+        shares = np.tile(groups.sizes @ of_group / rows.size, (clusters.max() + 1, 1))
+        shares[clusters[asked.size :]] = of_group[groups.index]
+        return training.learn([*first, release], beliefs=shares[clusters])
 
     def _mechanism(self, epsilon: float, k: int, phi: float) -> ClusterRR:
         """Mechanism that, as it is rounded, costs at most epsilon."""

@@ -203,9 +203,9 @@ class LPNormalSGD:
     -----
     *Privacy.* A step releases one of `K` points of the span, with Gaussian noise in it; what spans it is public, as are
     features and earlier iterates. The points are at most :math:`\Delta` apart, exactly for each loss, where [G21] has
-    :math:`2 L`; so sigma is the least of the analytic Gaussian mechanism, :func:`~optrand.accounting.gaussian.
-    least_sigma`, not ``C L sqrt(log(1 / delta)) / epsilon``, which no constant makes right. Noise is drawn in floats:
-    the account says that it holds for real numbers only, and the labels must allow it.
+    :math:`2 L`; so sigma is the least of the analytic Gaussian mechanism (:func:`~optrand.accounting.least_sigma`), not
+    ``C L sqrt(log(1 / delta)) / epsilon``, which no constant makes right. Noise is drawn in floats: the account says
+    that it holds for real numbers only, and the labels must allow it.
 
     Examples
     --------

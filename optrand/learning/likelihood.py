@@ -43,9 +43,6 @@ __all__ = [
     "target_of",
 ]
 
-MARGINAL_ROUNDS = 100
-"""Steps of the estimate of the shares of labels, from which expectation maximisation starts."""
-
 
 @dataclass(frozen=True, eq=False)
 class Start:
@@ -94,7 +91,8 @@ class Likelihood:
     .. math:: w_{iy} = \frac{\Pr[z_i \mid y] \, p(y \mid x_i)}{\sum_{y'} \Pr[z_i \mid y'] \, p(y' \mid x_i)}
 
     Each round fits the estimator with the weights :math:`w`, and takes its probabilities for :math:`p`. The first has
-    what an earlier stage believes, or the shares of labels that are likeliest given the release.
+    what an earlier stage believes, or priors that were paid for, or the uniform distribution: the likeliest shares of
+    labels, which at a small epsilon are zero for some, would leave these labels out for good.
 
     Parameters
     ----------
@@ -121,7 +119,7 @@ class Likelihood:
         table = np.concatenate([release.likelihood for release in releases])
         if hasattr(estimator, "fit_likelihood"):
             return begun(estimator, start.model).fit_likelihood(X, table)
-        belief = marginal(table) if start.beliefs is None else start.beliefs
+        belief = np.ones_like(table) if start.beliefs is None else start.beliefs
         model = start.model
         for step in range(self.rounds):
             if step:
@@ -284,14 +282,6 @@ def posterior(table: Floats, belief: Floats) -> Floats:
     joint = np.where(totals > 0, joint, table)
     weights: Floats = joint / joint.sum(axis=1, keepdims=True)
     return weights
-
-
-def marginal(table: Floats) -> Floats:
-    """Shares of labels under which a release is likeliest, shape ``(1, K)``."""
-    shares = np.full((1, table.shape[1]), 1 / table.shape[1])
-    for _ in range(MARGINAL_ROUNDS):
-        shares = posterior(table, shares).mean(axis=0, keepdims=True)
-    return shares
 
 
 def begun(estimator: Any, before: Any) -> Any:

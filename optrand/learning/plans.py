@@ -1,18 +1,19 @@
 """Plans: which rows are asked, by which randomizer, in which order, and what a row pays for it.
 
-==========================  ========================================  ==================================================
-plan                        of                                        a row pays
-==========================  ========================================  ==================================================
-:class:`Stages`             LP-1ST, LP-2ST, LP-3ST ([G21], Alg. 3)    epsilon in its stage, 0 in the others
-:class:`DomainPrior`        [G21], Algorithm 4                        ``share * epsilon`` for its cluster's histogram +
-                                                                      the rest for its label
-:class:`Bits`               [Z25], Section 4                          epsilon
-:class:`NearestNeighbour`   [Z25], Appendix C                         epsilon
-:class:`Alibi`              [MEMP21], on a lattice                    epsilon
-:class:`Clusters`           [E22], Algorithm 1                        ``share * epsilon`` for its cluster's shares + the
-                                                                      rest for its label; a pilot's row epsilon
-:class:`Peers`              [E22], Algorithm 2                        epsilon, whether or not its peer's label is sent
-==========================  ========================================  ==================================================
+=========================  =================================  ======================================================
+plan                       of                                 a row pays
+=========================  =================================  ======================================================
+:class:`Stages`            LP-1ST ... LP-3ST ([G21], Alg. 3)  epsilon in its stage + 0 in the others
+:class:`DomainPrior`       [G21], Algorithm 4                 ``share * epsilon`` (histogram) + the rest (label)
+:class:`Bits`              [Z25], Section 4                   epsilon
+:class:`NearestNeighbour`  [Z25], Appendix C                  epsilon
+:class:`Alibi`             [MEMP21], on a lattice             epsilon
+:class:`Clusters`          [E22], Algorithm 1                 ``share * epsilon`` (shares) + the rest (label)
+:class:`Peers`             [E22], Algorithm 2                 epsilon (flip), whether or not its label is sent
+=========================  =================================  ======================================================
+
+A row of the pilot of :class:`Clusters` pays epsilon there, and nothing else. A first stage with a domain prior pays as
+:class:`DomainPrior` does.
 
 Shares are rounded so that the exact sum of the two floats is at most epsilon.
 """
