@@ -49,8 +49,8 @@ def ratio(ours: ArrayLike, theirs: ArrayLike) -> Estimate:
 
     Examples
     --------
-    >>> str(ratio([1.0, 2.1, 3.0], [2.0, 4.0, 6.0]))
-    '0.508 [0.469, 0.561]'
+    >>> str(ratio([4.0, 5.1, 6.0], [8.0, 10.0, 12.0]))
+    '0.503 [0.488, 0.521]'
     >>> str(ratio([1.0], [2.0]))
     '0.5 [-inf, inf]'
     """

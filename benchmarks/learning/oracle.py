@@ -89,7 +89,7 @@ def report(setup: Setup, rows: Sequence[Row], results: Path) -> bool:
     most = setup.settings.get("most", math.inf)
     found = [row.values["groups"] for row in rows if row.cell.epsilon == 1.0 and row.cell.arm == "100"]
     print(f"promised at epsilon 1 and price 100: at most {most:g}; found {found[0]:.2f}")
-    return found[0] <= most
+    return bool(found[0] <= most)
 
 
 EXPERIMENTS = {"oracle": Experiment("weeks worked: groups that know the truth", cells, measure, report)}
