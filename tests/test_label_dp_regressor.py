@@ -206,6 +206,11 @@ def test_nothing_is_drawn_where_something_does_not_fit() -> None:
             made.fit(features, labels)
     with pytest.raises(ValueError, match="NaN"):
         model().fit(np.where(X > 2.5, np.nan, X), labels)
+    far, longer = line()
+    far[1100, 1], many = np.inf, holder(longer)
+    with pytest.raises(ValueError, match="infinity"):
+        model().fit(far, many)
+    assert many.spent.epsilon == 0
     with pytest.raises(InvalidInput, match="PrivateLabels"):
         model().fit(X, y)
     with pytest.raises(OverBudget):

@@ -16,13 +16,10 @@ from optrand.errors import InvalidInput
 from optrand.learning.domain import Domain
 from optrand.learning.likelihood import Debiased, Likelihood, Target, check_estimator_fits, probabilities, target_of
 from optrand.learning.plans import Plan, Stages
-from optrand.learning.private_fit import PrivateFit, refuse_private_score
+from optrand.learning.private_fit import PrivateFit, refuse_private_score, rehearsed_rows
 from optrand.learning.training import Training
 
 __all__ = ["LabelDPClassifier"]
-
-REHEARSED = 1000
-"""Rows of public features on which an estimator is tried before anything is drawn."""
 
 
 class LabelDPClassifier(ClassifierMixin, PrivateFit):  # type: ignore[misc]
@@ -167,7 +164,7 @@ class LabelDPClassifier(ClassifierMixin, PrivateFit):  # type: ignore[misc]
 
     def _rehearse(self, X: Any, target: Target, k: int) -> None:
         """Raise what the estimator would raise at these features, of labels that mean nothing."""
-        rows = np.arange(min(_num_samples(X), REHEARSED))
+        rows = rehearsed_rows(X)
         if hasattr(self.estimator, "check_input"):
             self.estimator.check_input(_safe_indexing(X, rows), k)
             return

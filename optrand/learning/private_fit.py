@@ -6,6 +6,7 @@ import threading
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
@@ -17,7 +18,12 @@ from optrand.errors import InvalidInput, OverBudget
 from optrand.learning.domain import Domain
 from optrand.learning.holder import PrivateLabels
 
-__all__ = ["OneFit", "PrivateFit", "refuse_private_score"]
+__all__ = ["OneFit", "PrivateFit", "refuse_private_score", "rehearsed_rows"]
+
+
+REHEARSED = 1000
+GAPS = 10
+"""Rows with a gap among those rehearsed, at most, beside the first."""
 
 
 class OneFit:
@@ -137,6 +143,28 @@ class PrivateFit(BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there is a model."""
         return hasattr(self, "estimator_")
+
+
+def rehearsed_rows(X: Any) -> NDArray[np.intp]:
+    """Rows of public features on which an estimator is tried before anything is drawn: the first, and some with gaps.
+
+    Examples
+    --------
+    >>> X = np.zeros((3000, 2))
+    >>> X[2500, 1] = np.nan
+    >>> rows = rehearsed_rows(X)
+    >>> rows.size, int(rows[-1])
+    (1001, 2500)
+    """
+    first = np.arange(min(_num_samples(X), REHEARSED))
+    if hasattr(X, "isna"):
+        gaps = np.asarray(X.isna())
+    elif getattr(getattr(X, "dtype", None), "kind", "") == "f" and isinstance(X, np.ndarray):
+        gaps = ~np.isfinite(X)
+    else:
+        return first
+    odd = np.flatnonzero(gaps.reshape(len(gaps), -1).any(axis=1))[:GAPS]
+    return np.union1d(first, odd)
 
 
 def refuse_private_score(y: Any) -> None:

@@ -15,14 +15,11 @@ from optrand.base.validation import Floats, real
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.errors import InvalidInput
 from optrand.learning.domain import Domain
-from optrand.learning.private_fit import PrivateFit, refuse_private_score
+from optrand.learning.private_fit import PrivateFit, refuse_private_score, rehearsed_rows
 from optrand.learning.regression_plans import RegressionPlan, TwoStages, default_plan
 from optrand.learning.regression_training import RegressionTraining, clipped
 
 __all__ = ["LabelDPRegressor"]
-
-REHEARSED = 1000
-"""Rows of public features on which an estimator is tried before anything is drawn."""
 
 
 class LabelDPRegressor(RegressorMixin, PrivateFit):  # type: ignore[misc]
@@ -168,7 +165,7 @@ class LabelDPRegressor(RegressorMixin, PrivateFit):  # type: ignore[misc]
                 f"the estimator {type(estimator).__name__} takes no sample_weight, which two stages need: "
                 "take another estimator, put the steps of a pipeline before this regressor, or take OnePrior"
             )
-        rows = np.arange(min(_num_samples(X), REHEARSED))
+        rows = rehearsed_rows(X)
         weights = {"sample_weight": np.ones(rows.size)} if weighted else {}
         some = _safe_indexing(X, rows)
         clone(estimator).fit(some, np.array(domain.numbers)[rows % len(domain)], **weights).predict(some)
