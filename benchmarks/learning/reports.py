@@ -118,7 +118,7 @@ def promises(setup: Setup, errors: Errors) -> bool:
 
 def picture(setup: Setup, errors: Errors, results: Path, *, models: Sequence[str], error: str) -> None:
     """Error of each arm against epsilon, a panel a model."""
-    from benchmarks.pictures import FAINT, drawing, light, log_log, looks
+    from benchmarks.pictures import FAINT, drawing, light, log_x, looks
 
     arms = list(dict.fromkeys(arm for _, arm in errors.arms))
     epsilons = sorted({epsilon for epsilon, _ in errors.arms})
@@ -131,7 +131,10 @@ def picture(setup: Setup, errors: Errors, results: Path, *, models: Sequence[str
                 spreads = [float(errors.of(epsilon, arm, model).std()) for epsilon in here]
                 axes.errorbar(here, means, yerr=spreads, label=arm, capsize=2, **look)
             axes.axhline(float(errors.of(math.inf, NON_PRIVATE, model).mean()), label=NON_PRIVATE, **FAINT)
-            log_log(axes, "ε", error, epsilons)
+            log_x(axes, epsilons)
+            if axes.dataLim.ymin > 0:
+                axes.set_yscale("log")
+            axes.set(xlabel="ε", ylabel=error)
             light(axes)
             axes.set_title(model, fontsize=9)
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)

@@ -1,4 +1,4 @@
-"""Tables of public features with a number to be private: weeks worked, and what customers spend."""
+"""Tables of public features with a number to be private: weeks worked, what customers spend, visits to a physician."""
 
 from __future__ import annotations
 
@@ -57,30 +57,23 @@ class Table:
     labels: NDArray[Any]
 
 
+TEST_ROWS = 99_762
+"""Rows of the census's test file."""
+
+MOST_VISITS = 40
+
+
 @lru_cache(maxsize=1)
 def table(data: str, folder: Path, train: int, test: int, seed: int) -> Table:
     """Rows of a data set that a seed draws; the test rows of weeks worked are from a file of their own."""
     rng = np.random.default_rng(1000 + seed)
-    if data == "revenue":
-        X, y = revenue(fetched(folder, "cdnow.txt"))
-        return _split(
-            X,
-            y,
-            np.zeros(X.shape[1], dtype=bool),
-            rng.permutation(y.size),
-            (train, test),
-            np.arange(0, MOST_SPENT + 1, STEP),
-        )
-    if data == "bundled":
-        X, y, kinds = bundled()
-        return _split(X, y, kinds, rng.permutation(y.size), (train, test), np.arange(53))
-    X, y, kinds = census(fetched(folder, "census_train.csv"), fetched(folder, "census_test.csv"))
-    apart = y.size - TEST_ROWS
-    order = np.r_[rng.permutation(apart)[:train], apart + rng.permutation(TEST_ROWS)[:test]]
-    return _split(X, y, kinds, order, (train, test), np.arange(53))
-
-
-TEST_ROWS = 99_762
+    X, y, kinds, labels = LOADERS[data](folder)
+    if data == "weeks":
+        apart = y.size - TEST_ROWS
+        order = np.r_[rng.permutation(apart)[:train], apart + rng.permutation(TEST_ROWS)[:test]]
+    else:
+        order = rng.permutation(y.size)
+    return _split(X, y, kinds, order, (train, test), labels)
 
 
 def _split(
@@ -138,6 +131,14 @@ def bundled() -> tuple[Floats, NDArray[Any], NDArray[np.bool_]]:
 
 
 @lru_cache(maxsize=1)
+def visits(path: Path) -> tuple[Floats, NDArray[Any]]:
+    """What is known of a person in a year, and visits to a physician, those above 40 as 40."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = np.array([[float(each) for each in row] for row in list(csv.reader(file))[1:]])
+    return rows[:, 1:], np.minimum(rows[:, 0], MOST_VISITS).astype(np.int64)
+
+
+@lru_cache(maxsize=1)
 def revenue(path: Path) -> tuple[Floats, NDArray[Any]]:
     """What a customer bought before October 1997, and spent after it: in steps of 4 dollars up to 400."""
     bought: dict[str, list[tuple[datetime.date, int, float]]] = {}
@@ -174,6 +175,30 @@ def _habits(before: Sequence[tuple[datetime.date, int, float]]) -> list[float]:
         sum(event[2] for event in recent),
         len(set(days)),
     ]
+
+
+def _weeks(folder: Path) -> Loaded:
+    return *census(fetched(folder, "census_train.csv"), fetched(folder, "census_test.csv")), np.arange(53)
+
+
+def _bundled(folder: Path) -> Loaded:  # noqa: ARG001
+    return *bundled(), np.arange(53)
+
+
+def _revenue(folder: Path) -> Loaded:
+    X, y = revenue(fetched(folder, "cdnow.txt"))
+    return X, y, np.zeros(X.shape[1], dtype=bool), np.arange(0, MOST_SPENT + 1, STEP)
+
+
+def _visits(folder: Path) -> Loaded:
+    X, y = visits(fetched(folder, "visits.csv"))
+    return X, y, np.zeros(X.shape[1], dtype=bool), np.arange(MOST_VISITS + 1)
+
+
+Loaded = tuple[Floats, NDArray[Any], NDArray[np.bool_], NDArray[Any]]
+"""Features, labels, which features are categories, and the declared labels."""
+
+LOADERS = {"weeks": _weeks, "bundled": _bundled, "revenue": _revenue, "visits": _visits}
 
 
 def of(setup: Setup, seed: int) -> Table:
