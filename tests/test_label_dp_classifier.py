@@ -84,7 +84,7 @@ LEARNERS = [
     (Alibi(), "soft"),
     (Alibi(4), "debiased"),
     (Clusters(3, heterogeneity=0.1), "likelihood"),
-    (Clusters(3, heterogeneity=0.1), "debiased"),
+    (Clusters(3, heterogeneity=0.1, share=0.05), "debiased"),
 ]
 
 
@@ -426,7 +426,7 @@ def test_peers_have_two_classes() -> None:
 def test_heterogeneity_is_measured_by_a_pilot_that_pays_for_it() -> None:
     X, y = blobs()
     labels = holder(y)
-    fitted = model(Clusters(3)).fit(X, labels)
+    fitted = model(Clusters(3, heterogeneity=None)).fit(X, labels)
     pilot, rest = fitted.releases_
     assert (len(pilot), len(rest)) == (120, 480)
     assert not set(pilot.rows) & set(rest.rows)

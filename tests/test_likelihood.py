@@ -20,6 +20,7 @@ from optrand.baselines import (
     Groups,
     Laplace,
     LatticeAlibi,
+    PeerToPeer,
     Staircase,
     UnaryBits,
     UniformRR,
@@ -181,6 +182,24 @@ def test_uniform_response() -> None:
     same(released([0, 1, 2], randomizer).likelihood, exact)
 
 
+def test_peers() -> None:
+    """The label that was copied, through its flip."""
+    mechanism = PeerToPeer(0.2, 0.5)
+    flip = Fraction(mechanism.flip)
+    exact = [[flip if y != z else 1 - flip for y in range(2)] for z in (0, 1)]
+    given = released([0, 1], mechanism, (0, 1))
+    same(given.likelihood, exact)
+    np.testing.assert_allclose(np.array(exact, dtype=float) @ debiased_weights(given), np.eye(2), atol=1e-12)
+    with pytest.raises(InvalidInput, match="tell nothing"):
+        debiased_weights(released([0, 1], PeerToPeer(0.5, 0.5), (0, 1)))
+    labels = PrivateLabels([0, 1, 1, 0], 2.0, [0, 1], source=SeededEntropy(0))
+    with pytest.raises(InvalidInput, match="groups="):
+        labels.release(slice(None), mechanism)
+    sent = labels[1:].release([2, 0, 1], PeerToPeer(0.2, 1.0), groups=Groups.of_ids([0, 0, 1]))
+    assert sent.rows.tolist() == [2, 0, 1]
+    assert [each.epsilon for each in labels.of_rows(range(4))] == [0, *[Fraction(mechanism.epsilon)] * 3]
+
+
 def test_cluster_randomizers() -> None:
     groups = Groups.of_ids([0, 0, 0, 1, 1, 1])
     labels = PrivateLabels([0, 1, 2, 2, 2, 2], 9.0, [0, 1, 2], source=SeededEntropy(1))
@@ -237,3 +256,4 @@ def test_debiased_weights_are_one_hot_on_average(randomizer) -> None:
         chances = np.where(np.eye(3) > 0, float(R), 1.0) / (float(R) + 2)
     each = [debiased_weights(released([output], randomizer))[0] for output in outputs]
     np.testing.assert_allclose(chances @ np.array(each), np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(np.sum(each, axis=1), 1, atol=1e-12)

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
@@ -67,6 +67,7 @@ def test_the_account_is_in_rationals() -> None:
     assert paid(labels) == [9 * Fraction(0.1)]
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.sets(st.integers(0, 5), min_size=1), st.sampled_from([0.1, 0.25, 0.7])), max_size=12))
 def test_the_account_is_that_of_sums_done_by_hand(requests) -> None:
     labels, expected = made(6, 1.5), [Fraction(0)] * 6

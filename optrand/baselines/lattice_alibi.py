@@ -90,14 +90,14 @@ class LatticeAlibi(OneHot):
         return Sampler.of_proven(np.array([0.0, 1.0]), np.arange(self.steps + 1) / self.steps, weights, total)
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """A noisy vector for every label; shapes, source and errors are those of :meth:`UnaryBits.sample`."""
+        """A noisy vector for every label; shapes, source and errors are those of ``UnaryBits.sample``."""
         classes = checked_classes(values, self.k)
         coordinates = (classes[..., np.newaxis] == np.arange(self.k)).astype(np.int64)
         noisy: Floats = self._sampler.sample(coordinates, source=source)
         return noisy
 
     def soft_labels(self, noisy: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
-        """Probability of each class once its noisy vector is known, as :meth:`Alibi.soft_labels`.
+        """Probability of each class once its noisy vector is known, as ``Alibi.soft_labels``.
 
         Raises
         ------

@@ -99,10 +99,10 @@ class Clusters:
     clusters : int or callable
         As in :class:`DomainPrior`.
     heterogeneity : float, optional
-        The paper's phi, above 0. By default it is measured, by a model of a pilot's labels: the mean distance, over
-        rows, of its beliefs from their average in the cluster.
+        The paper's phi, above 0. None measures it, by a model of a pilot's labels: the mean distance, over rows, of its
+        beliefs from their average in the cluster.
     share : float
-        Of epsilon for the shares of labels.
+        Of epsilon for the shares of labels; [E22], Corollary 2, has two thirds.
     smallest : int
         As in :class:`DomainPrior`.
     pilot : float
@@ -110,7 +110,8 @@ class Clusters:
 
     Notes
     -----
-    The threshold of noisy shares is the smaller of phi and ``1 / K``. A row pays ``share * epsilon`` for the shares of
+    The threshold of noisy shares is the smaller of phi and ``1 / K``, at which clusters are of no use: labels are then
+    replaced by uniform ones. The likelihood begins with the shares. A row pays ``share * epsilon`` for the shares of
     its cluster and what is left of epsilon for its label; a row of the pilot pays epsilon there, and is in no cluster.
     The account has the true cost, twice the printed one for the shares: see :class:`~optrand.baselines.ClusterRR`. With
     ``target="debiased"`` it is [E22], Algorithm 1, with all bias removed (line 30), with ``"labels"`` Corollary 2.
@@ -120,8 +121,8 @@ class Clusters:
     trains: ClassVar[bool] = True
 
     clusters: int | Callable[[Any], Any] = 16
-    heterogeneity: float | None = None
-    share: float = 0.05
+    heterogeneity: float | None = 0.03
+    share: float = 0.4
     smallest: int = 50
     pilot: float = 0.2
 

@@ -3,7 +3,7 @@
 =========================  =================================  ======================================================
 plan                       of                                 a row pays
 =========================  =================================  ======================================================
-:class:`Stages`            LP-1ST ... LP-3ST ([G21], Alg. 3)  epsilon in its stage + 0 in the others
+:class:`Stages`            [G21], Algorithm 3                 epsilon in its stage + 0 in the others
 :class:`DomainPrior`       [G21], Algorithm 4                 ``share * epsilon`` (histogram) + the rest (label)
 :class:`Bits`              [Z25], Section 4                   epsilon
 :class:`NearestNeighbour`  [Z25], Appendix C                  epsilon
