@@ -70,7 +70,7 @@ def group_prior(shares: Floats, bins: NDArray[np.intp], overall: Floats) -> Floa
     Examples
     --------
     >>> group_prior(np.array([0.0, 1.0]), np.array([0, 1, 1]), np.array([0.5, 0.4, 0.1])).round(3).tolist()
-    [0.003, 0.798, 0.2]
+    [0.002, 0.798, 0.2]
     """
     within = overall / np.bincount(bins, overall)[bins]
     mixed: Floats = (1 - GLOBAL_SHARE) * shares[bins] * within + GLOBAL_SHARE * overall
