@@ -17,11 +17,13 @@ from optrand.learning.finite_class import FiniteFit, least_risk
 from optrand.learning.holder import PrivateLabels
 from optrand.learning.linear_losses import AbsoluteLoss, LogisticLoss, SquaredLoss
 from optrand.learning.plans import Alibi, Bits, Clusters, DomainPrior, NearestNeighbour, Peers, Stages
+from optrand.learning.regression_plans import OnePrior, PublicClusters, TwoStages
 from optrand.learning.release import CentralRelease, LabelRelease, PeerLabelRelease, PriorRelease
 
 if TYPE_CHECKING:
     from optrand.learning.classifier import LabelDPClassifier
     from optrand.learning.likelihood import BinaryBits, Debiased, Likelihood, NoisyLabels, SoftLabels
+    from optrand.learning.regressor import LabelDPRegressor
 
 __all__ = [
     "LPRRSGD",
@@ -38,18 +40,22 @@ __all__ = [
     "FiniteFit",
     "LPNormalSGD",
     "LabelDPClassifier",
+    "LabelDPRegressor",
     "LabelRelease",
     "Likelihood",
     "LogisticLoss",
     "NearestNeighbour",
     "NoisyLabels",
+    "OnePrior",
     "PeerLabelRelease",
     "Peers",
     "PriorRelease",
     "PrivateLabels",
+    "PublicClusters",
     "SoftLabels",
     "SquaredLoss",
     "Stages",
+    "TwoStages",
     "least_risk",
     "top_k_priors",
 ]
@@ -58,6 +64,7 @@ LAZY = {
     "BinaryBits": "likelihood",
     "Debiased": "likelihood",
     "LabelDPClassifier": "classifier",
+    "LabelDPRegressor": "regressor",
     "Likelihood": "likelihood",
     "NoisyLabels": "likelihood",
     "SoftLabels": "likelihood",

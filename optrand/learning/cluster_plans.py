@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -246,7 +246,17 @@ def heterogeneity(beliefs: Floats, groups: Groups) -> float:
     return float(np.abs(beliefs - means[groups.index]).sum(axis=1).mean())
 
 
-def clustered(training: Training, rows: Rows, clusters: int | Callable[[Any], Any]) -> Groups:
+class Featured(Protocol):
+    """A fit with public features, and a seed of public choices."""
+
+    seed: int
+
+    def features(self, rows: Rows) -> Any:
+        """Features of some rows."""
+        ...
+
+
+def clustered(training: Featured, rows: Rows, clusters: int | Callable[[Any], Any]) -> Groups:
     """Public clusters of some rows."""
     features = training.features(rows)
     if not callable(clusters):
