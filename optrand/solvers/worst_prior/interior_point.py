@@ -1,11 +1,11 @@
 r"""Primal-dual interior point for the worst prior: sums of the prior, slopes and costs up to each node.
 
-With :math:`F, b, c` the sums up to each node, an arc sees :math:`A, B, C`, its slack is :math:`s = \min_v (A v^2 / 2 - B
-v + C)` over allowed outputs, and each label has the slack :math:`p_y - \delta_y` of its prior. The gradient of :math:`s`
-is :math:`(v^2 / 2, -v, 1)` at the best output :math:`v`, and its curvature :math:`-w w' / A` with :math:`w = (-v, 1, 0)`
-where :math:`v` is free. A price of bias is the least over :math:`q` of :math:`\lambda p q^2 / 2 - (\Delta b - y p) q`, so
-that nothing is divided by a prior that vanishes. Newton's equations are eliminated to a matrix of the nodes, with
-products of slack and multiplier bounded below, and solutions are corrected on the equations themselves.
+With :math:`F, b, c` the sums up to each node, an arc sees :math:`A, B, C`, its slack is :math:`s = \min_v (A v^2 / 2 -
+B v + C)` over allowed outputs, and each label has the slack :math:`p_y - \delta_y` of its prior. The gradient of
+:math:`s` is :math:`(v^2 / 2, -v, 1)` at the best output :math:`v`, and its curvature :math:`-w w' / A` with :math:`w =
+(-v, 1, 0)` where :math:`v` is free. A price of bias is the least over :math:`q` of :math:`\lambda p q^2 / 2 - (\Delta b
+- y p) q`, so that nothing is divided by a prior that vanishes. Newton's equations are eliminated to a matrix of the
+nodes, with ratios of slack to multiplier bounded below, and solutions are corrected on the equations themselves.
 """
 
 from __future__ import annotations
@@ -26,9 +26,6 @@ STEPS = 60
 IDLE, PATIENCE, STRAYED = 4, 15, 1e-4
 """Steps in a row that do not halve the error: where it is small, and elsewhere; small is a gap of less than this."""
 
-PROXIMAL = 1e-9
-"""Least ratio of slack to multiplier in the matrix, in units of the squared excess where that is larger than one."""
-
 CORRECTED = 3
 """Number of corrections of the solution of a step's equations."""
 
@@ -40,6 +37,9 @@ CORRECTIONS = 2
 
 DAMPING = 0.995
 """Share of the way to the boundary that a step may go."""
+
+OFF, GREW, HALVED = 0.1, 2.0, 8
+"""Slacks may be off by so much, or so many times more than before; else a step is halved, at most so many times."""
 
 FAINTEST, LIGHTEST = 1e-18, 1e-20
 """Least slack and least multiplier: below, rounding errors would block the steps."""
@@ -77,7 +77,7 @@ class Terms(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Sums ``(3, k + 1)``, multipliers and slacks of arcs and then of labels' priors, and biases with their sign turned."""
+    """Sums ``(3, k + 1)``, multipliers and slacks of arcs and then of priors, and biases with their sign turned."""
 
     sums: Floats
     multipliers: Floats
@@ -103,14 +103,15 @@ class Aim(NamedTuple):
     biases: Floats
 
 
-def centred(network: Network, terms: Terms, gap: float, tolerance: float) -> Point:
-    """The point at which products of multipliers and slacks sum to `gap`, and equations hold to `tolerance`.
+def centred(network: Network, terms: Terms, gap: float, tolerance: float, *, proximal: float) -> tuple[Point, int]:
+    """The point at which products of multipliers and slacks sum to `gap`, and equations hold to `tolerance`; and steps.
 
-    The best one found where floats give out first.
+    The best one found where floats give out first. No ratio of slack to multiplier is less than `proximal` in the
+    matrix, in units of the squared excess where that is larger than one; solutions are corrected for it.
     """
     point = _start(network, terms)
-    best, least, idle = point, np.inf, 0
-    for _ in range(STEPS):
+    best, least, idle, steps = point, np.inf, 0, 0
+    while steps < STEPS:
         here = Equations(network, terms, point)
         total = float(point.multipliers @ point.slacks)
         if not math.isfinite(total):
@@ -123,10 +124,10 @@ def centred(network: Network, terms: Terms, gap: float, tolerance: float) -> Poi
         if exact or idle >= (IDLE if total < STRAYED else PATIENCE):
             break
         try:
-            point = here.stepped()
+            point, steps = here.stepped(proximal), steps + 1
         except np.linalg.LinAlgError:
             break
-    return best
+    return best, steps
 
 
 def _start(network: Network, terms: Terms) -> Point:
@@ -224,9 +225,7 @@ class Equations:
         if self.charged:
             each = 1 / self.held
             labels[0], labels[1], labels[3] = stiff[n:] + each * self.tilt**2, -each * self.tilt, each
-        first, second, third, fourth, fifth, sixth = (
-            np.concatenate(pair) for pair in zip(arcs, labels, strict=True)
-        )
+        first, second, third, fourth, fifth, sixth = (np.concatenate(pair) for pair in zip(arcs, labels, strict=True))
         return first, second, third, fourth, fifth, sixth
 
     def _direction(self, factors: Factors, stiff: Floats, aim: Aim) -> Step:
@@ -265,7 +264,7 @@ class Equations:
                 break
         return Step(sums, multipliers, tightened + self.off - aim.slacks, biases)
 
-    def stepped(self) -> Point:
+    def stepped(self, proximal: float) -> Point:
         """The point after a predictor, a corrector and what strays from it.
 
         Raises
@@ -274,7 +273,7 @@ class Equations:
             Where floats give out.
         """
         point = self.point
-        least = PROXIMAL * max(1.0, self.network.excess**2)
+        least = proximal * max(1.0, self.network.excess**2)
         stiff = 1 / (point.slacks / point.multipliers + least)
         factors = self.network.factored(self._blocks(stiff))
         total, size = float(point.multipliers @ point.slacks), point.slacks.size
@@ -298,12 +297,25 @@ class Equations:
                 break
             aim = aim._replace(products=self._strayed(aim.products, step, lengths, aimed))
         slack, mass = min(1.0, DAMPING * slack), min(1.0, DAMPING * mass)
+        allowed = max(OFF, GREW * self.slack_error)
+        for _ in range(HALVED):
+            if not self._off_after(slack, best) > allowed:
+                break
+            slack, mass = slack / 2, mass / 2
         return Point(
             point.sums + slack * best.sums,
             np.maximum(point.multipliers + mass * best.multipliers, LIGHTEST),
             np.maximum(point.slacks + slack * best.slacks, FAINTEST),
             point.biases + mass * best.biases,
         )
+
+    def _off_after(self, length: float, step: Step) -> float:
+        """By how much slacks of arcs are off after a step: they are concave, and a long step overestimates them."""
+        n = self.network.n
+        weight, slope, cost = self.network.seen(self.point.sums + length * step.sums)
+        output = np.clip(slope / weight, self.terms.low, self.terms.high)
+        slacks = self.point.slacks[:n] + length * step.slacks[:n]
+        return float(np.abs(cost - slope * output + weight * output**2 / 2 - slacks).max())
 
     def _second_order(self, step: Step, near: tuple[float, float], aimed: float) -> Aim:
         """What a step of these lengths leaves beyond the first order."""

@@ -18,8 +18,8 @@ from optrand.solvers.reduced_dual import kernel
 
 __all__ = ["Blocks", "Factors", "Network", "differences", "gathered_differences"]
 
-RIDGE, LEAST = 1e-16, 1e-10
-"""Relative and absolute additions to the diagonal; solutions are corrected for them."""
+RIDGES, LEAST = (1e-16, 1e-13, 1e-10), 1e-10
+"""Relative additions to the diagonal, the first that will do, and an absolute one; solutions are corrected for them."""
 
 SIDES = 3
 """Sums of a node."""
@@ -99,7 +99,10 @@ class Network:
         return sums
 
     def _node_sums(self, amounts: Floats) -> Floats:
-        return np.bincount(self.end, amounts, self.k + 1) - np.bincount(self.first, amounts, self.k + 1)
+        sums: Floats = np.zeros(self.k + 1)
+        sums += np.bincount(self.end, amounts, self.k + 1)
+        sums -= np.bincount(self.first, amounts, self.k + 1)
+        return sums
 
     @cached_property
     def _links(self) -> tuple[Indices, Indices]:
@@ -158,13 +161,15 @@ class Network:
         size, stars = self._size, SIDES * self.stars
         inside, width, spots = self._band
         own = [np.bincount(self._links[0], x, self.k + 1) + np.bincount(self._links[1], x, self.k + 1) for x in blocks]
-        band = -np.bincount(spots, self._entries(blocks, inside), size * width).reshape(size, width)
+        band: Floats = -np.bincount(spots, self._entries(blocks, inside), size * width).astype(np.float64)
+        band = band.reshape(size, width)
         border, corner = np.zeros((stars + 2, size)), np.zeros((stars + 2, stars + 2))
         near, far = self._nodes
         at, there = SIDES * self.places[near], SIDES * self.places[far] - size
         if stars:
             beside, spots = self._border
-            rows = -np.bincount(spots, self._entries(blocks, beside), stars * SIDES * (self.k - 1)).reshape(stars, -1)
+            rows = -np.bincount(spots, self._entries(blocks, beside), stars * SIDES * (self.k - 1))
+            rows = rows.reshape(stars, -1)
             border[:stars] = rows[:, :size]
             lower = np.tril(rows[:, size:], -1)
             corner[:stars, :stars] = lower + lower.T
@@ -175,14 +180,17 @@ class Network:
                 corner[there + i, there + j] = corner[there + j, there + i] = amounts[far]
         self._see_total(blocks, border, corner)
         diagonal = np.arange(stars + 2)
-        corner[diagonal, diagonal] = corner[diagonal, diagonal] * (1 + RIDGE) + LEAST
-        band[:, 0] = band[:, 0] * (1 + RIDGE) + LEAST
-        if not size:
-            return Factors(band, np.zeros((0, stars + 2)), np.linalg.inv(corner))
-        if not kernel.band_factor(band):
-            raise np.linalg.LinAlgError("Newton's equations are not positive definite in floats")
-        solved = kernel.forward(band, np.ascontiguousarray(border.T))
-        return Factors(band, solved, np.linalg.inv(corner - solved.T @ solved))
+        for ridge in RIDGES:
+            firm = corner.copy()
+            firm[diagonal, diagonal] = corner[diagonal, diagonal] * (1 + ridge) + LEAST
+            factor = band.copy()
+            factor[:, 0] = band[:, 0] * (1 + ridge) + LEAST
+            if not size:
+                return Factors(factor, np.zeros((0, stars + 2)), np.linalg.inv(firm).astype(np.float64))
+            if kernel.band_factor(factor):
+                solved = kernel.forward(factor, np.ascontiguousarray(border.T))
+                return Factors(factor, solved, np.linalg.inv(firm - solved.T @ solved).astype(np.float64))
+        raise np.linalg.LinAlgError("Newton's equations are not positive definite in floats")
 
     @staticmethod
     def _entries(blocks: Blocks, links: Indices) -> Floats:

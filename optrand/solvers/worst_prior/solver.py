@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -31,6 +31,7 @@ from optrand.model.problem import Problem
 from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.dual_repair import randomizer_of, repair
 from optrand.solvers.failures import GuardedSolver
+from optrand.solvers.flow.minimax_solver import MinimaxFlow
 from optrand.solvers.reduced_dual import kernel
 from optrand.solvers.reduced_dual.solver import MOST, Level
 from optrand.solvers.scales import attainable_largest_loss
@@ -41,6 +42,12 @@ __all__ = ["WorstPrior"]
 
 IDLE = 1e-3
 """Arcs with less mass than this share of their slack are not in use."""
+
+ENOUGH = 1e-9
+"""Relative gap with which the last rung is left."""
+
+USELESS = 0.1
+"""Answers of a larger gap are none."""
 
 VANISHED = 1e-13
 """A prior that moves no price by more than this is zero where the label loses less than the largest loss."""
@@ -73,6 +80,8 @@ class Rung(NamedTuple):
         Share of the prior that coarse levels spread evenly.
     floor : float
         Share that the finest level spreads, while it looks for few arcs that do.
+    proximal : float
+        Least ratio of slack to multiplier in Newton's equations.
     """
 
     reach: int = 2
@@ -80,20 +89,28 @@ class Rung(NamedTuple):
     firm: float = 3e-3
     spread: float = 1e-2
     floor: float = 1e-7
+    proximal: float = 1e-7
 
 
-LADDER = (Rung(), Rung(3, 32, 3e-5, 1e-3), Rung(4, 64, 1e-6, 1e-2, 1e-6), Rung(8, 128, 1e-6, 1e-3, 1e-5))
+LADDER = (
+    Rung(),
+    Rung(3, 32, 3e-5, 1e-3, proximal=1e-9),
+    Rung(4, 64, 1e-6, 1e-2, 1e-6),
+    Rung(8, 128, 1e-6, 1e-3, 1e-5, 1e-9),
+)
 """Ever wider and firmer descents."""
 
 
 @dataclass(frozen=True)
 class WorstPrior(GuardedSolver):
-    """Interior point on the arcs near the path of cheapest intervals, with the prior as an unknown.
+    """Interior point on the arcs near the path of cheapest intervals, the prior being an unknown, and `MinimaxFlow`.
 
     Attributes
     ----------
     gap : float
         Relative gap between the largest loss and its bound at which an answer is taken; the best one otherwise.
+    flow : MinimaxFlow
+        What is asked where the last rung of the ladder falls short by more.
 
     Notes
     -----
@@ -110,6 +127,7 @@ class WorstPrior(GuardedSolver):
     """
 
     gap: float = 1e-10
+    flow: MinimaxFlow = field(default_factory=MinimaxFlow)
 
     refusal = (
         "WorstPrior() takes two or more labels, squared loss with a bias penalty above 0, and outputs on the line or "
@@ -122,8 +140,22 @@ class WorstPrior(GuardedSolver):
         return squared and not isinstance(problem.outputs, Grid) and problem.k > 1
 
     def _solution(self, problem: Problem) -> Solution:
+        best, least = self._best(problem)
+        if best is not None and least <= ENOUGH:
+            return best
+        # An answer that is proven less well is better than none.
+        with suppress(SolverFailed):
+            other = self.flow(problem)
+            if not least <= certify(other, worst_case=True).gap:
+                return other
+        if best is None or least > USELESS:
+            raise SolverFailed("no answer is nearly proven: epsilon is too large for floats")
+        return best
+
+    def _best(self, problem: Problem) -> tuple[Solution | None, float]:
+        """The best claim of the ladder, and its gap."""
         scaled, best, least = Scaled(problem), None, math.inf
-        for number, rung in enumerate(LADDER):
+        for rung in LADDER:
             with suppress(np.linalg.LinAlgError):
                 for found in scaled.claims(rung):
                     # A randomizer may be proven by the multipliers of another claim.
@@ -133,19 +165,18 @@ class WorstPrior(GuardedSolver):
                         if gap < least:
                             best, least = one, gap
                     if least <= self.gap:
-                        break
-            if least <= self.gap or rung.fewest >= problem.k > LADDER[number - 1].fewest > 0:
+                        return best, least
+            if problem.k <= rung.fewest:
                 break
-        if best is None or best.dual is None:
-            raise SolverFailed("no column looks in use: epsilon is too large for floats")
-        arcs = best.randomizer.arcs
-        if least > self.gap and arcs is not None:
+        arcs = None if best is None else best.randomizer.arcs
+        if best is not None and best.dual is not None and arcs is not None:
             best = replace(best, dual=repair(best.problem, arcs, best.dual, gap=self.gap))
-        return best
+            least = certify(best, worst_case=True).gap
+        return best, least
 
 
 def largest_gap(solution: Solution, enough: float) -> float:
-    """Relative gap between the largest loss over labels and the bound, in floats, or exactly where they are too weak."""
+    """Relative gap between the largest loss and its bound, in floats, or exactly where these do not prove enough."""
     if solution.dual is None or not math.isfinite(quick_gap(solution)):
         return certify(solution, worst_case=True).gap
     largest = float(solution.randomizer.losses(bias_penalty=solution.problem.bias_penalty).max())
@@ -216,16 +247,17 @@ class Scaled:
             levels.append(coarser)
         return levels
 
-    def network(self, rung: Rung) -> Network:
-        """Arcs of the finest level near the path of the coarser ones."""
+    def network(self, rung: Rung) -> tuple[Network, int]:
+        """Arcs of the finest level near the path of the coarser ones, and the number of steps."""
         levels = self.levels(rung)
-        network = self._all(levels[-1].before.size - 1)
+        network, steps = self._all(levels[-1].before.size - 1), 0
         for number in range(len(levels) - 1, 0, -1):
             size = network.k
             gap = min(COARSEST, rung.firm / size**2)
-            sums = centred(network, self.terms(levels[number], rung.spread), gap, ROUGH).sums
-            network = self._near(levels[number], sums, rung.reach)
-        return network
+            terms = self.terms(levels[number], rung.spread)
+            point, count = centred(network, terms, gap, ROUGH, proximal=rung.proximal)
+            network, steps = self._near(levels[number], point.sums, rung.reach), steps + count
+        return network, steps
 
     def _all(self, k: int) -> Network:
         """All intervals."""
@@ -236,7 +268,7 @@ class Scaled:
     def _near(self, coarser: Level, sums: Floats, reach: int) -> Network:
         """Intervals of a level near the path of the sums of a coarser one; where outputs end, prefixes and suffixes.
 
-        Without these there might be no randomizer on the arcs. They border the first and the last node, and not the band.
+        Without these there might be no randomizer on the arcs. They end at the first or the last node, not in the band.
         """
         before, slopes, costs = (coarser.prolonged(side) for side in sums)
         terms = kernel.Terms(before, np.zeros(before.size), self.excess, np.zeros(0), *self.box)
@@ -253,21 +285,25 @@ class Scaled:
 
     def claims(self, rung: Rung) -> Iterator[Solution]:
         """On the arcs that are in use under a floor, and on all: without a floor."""
-        network = self.network(rung)
+        network, steps = self.network(rung)
         finest = self.levels(rung)[0]
-        terms = self.terms(finest, 0.0)
-        floored = self.terms(finest, rung.floor)
-        used = _used(network, centred(network, floored, GAP, EXACT))
+
+        def at(arcs: Network, floor: float) -> Point:
+            nonlocal steps
+            point, count = centred(arcs, self.terms(finest, floor), GAP, EXACT, proximal=rung.proximal)
+            steps += count
+            return point
+
+        used = _used(network, at(network, rung.floor))
         if used.any():
             few = network.only(np.flatnonzero(used))
-            point = centred(few, terms, GAP, EXACT)
-            yield self._claim(few, point, np.ones(few.n, dtype=bool))
-        point = centred(network, terms, GAP, EXACT)
+            yield self._claim(few, at(few, 0.0), np.ones(few.n, dtype=bool), steps)
+        point = at(network, 0.0)
         used = _used(network, point)
         if used.any():
-            yield self._claim(network, point, used)
+            yield self._claim(network, point, used, steps)
 
-    def _claim(self, network: Network, point: Point, used: NDArray[np.bool_]) -> Solution:
+    def _claim(self, network: Network, point: Point, used: NDArray[np.bool_], steps: int) -> Solution:
         """The claim of a point: a worst prior, the randomizer of some arcs, and multipliers."""
         problem, n, unit = self.problem, network.n, self.unit
         weight, slope, _ = network.seen(point.sums)
@@ -284,13 +320,16 @@ class Scaled:
         alpha, beta = (prior * self.places**2 / 2 - costs) * unit**2, beta * unit
         worst = replace(problem, prior=prior)
         low, high = problem.outputs.low, problem.outputs.high
-        there = np.where(outputs <= self.box[0], low, np.where(outputs >= self.box[1], high, self.centre + unit * outputs))
+        there = np.where(
+            outputs <= self.box[0], low, np.where(outputs >= self.box[1], high, self.centre + unit * outputs)
+        )
         order = np.flatnonzero(used)
         order = order[np.lexsort((network.end[order], network.first[order], there[order]))]
         masses = self.excess * point.multipliers[order]
         arcs = Arcs(problem.k, network.first[order], network.end[order] - 1, np.clip(there, low, high)[order], masses)
         randomizer = randomizer_of(worst, balanced(worst, arcs))
-        return Solution(worst, randomizer, Dual(alpha - beta * self.centre, beta), Stats(type(self).__name__))
+        stats = Stats(type(self).__name__, iterations=steps, status="solved")
+        return Solution(worst, randomizer, Dual(alpha - beta * self.centre, beta), stats)
 
 
 def _arcs(low: Indices, high: Indices) -> tuple[Indices, Indices]:
