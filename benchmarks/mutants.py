@@ -958,7 +958,105 @@ SOLVING = (
     ),
 )
 
-MUTATIONS = (*NOISE, *SAMPLERS, *PRIORS, *RESPONSE, *MECHANISMS, *CERTIFICATES, *ESTIMATES, *CLUSTERS, *SOLVING)
+RELEASES = (
+    Mutation(
+        "active set that ends when nothing of its first columns helps",
+        "solvers/grid/active_set.py",
+        "            only_given = False\n",
+        "            return ActiveSet(state.staircase(), state.dual(problem), step)\n",
+        ("test_active_set.py",),
+    ),
+    Mutation(
+        "active set whose multipliers forget the slopes",
+        "solvers/grid/active_set.py",
+        "Fraction(b) * Fraction(y)",
+        "Fraction(b) * 0",
+        ("test_active_set.py",),
+    ),
+    Mutation(
+        "further words of a record that forget its id",
+        "sampling/keyed.py",
+        "key = hashlib.blake2b(block, digest_size=KEY_BYTES, key=self._further).digest()",
+        "key = hashlib.blake2b(block[:8], digest_size=KEY_BYTES, key=self._further).digest()",
+        ("test_keyed.py",),
+    ),
+    Mutation(
+        "keys of two columns that are one",
+        "sampling/keyed.py",
+        "return _derived(master, release, dataset, column, purpose, group, mechanism)",
+        "return _derived(master, release, dataset, purpose, group, mechanism)",
+        ("test_keyed.py",),
+    ),
+    Mutation(
+        "fields of a derivation without their lengths",
+        "sampling/keyed.py",
+        'info = b"".join(struct.pack("<Q", len(field)) + field for field in encoded)',
+        'info = b"".join(encoded)',
+        ("test_keyed.py",),
+    ),
+    Mutation(
+        "odometer that charges a row named twice once",
+        "accounting/odometer.py",
+        "if np.unique(places).size != places.size:",
+        "if np.unique(places).size > places.size:",
+        ("test_odometer.py",),
+    ),
+    Mutation(
+        "odometer that replaces what was spent",
+        "accounting/odometer.py",
+        "sums = [self._sums[code] + spent for code in codes.tolist()]",
+        "sums = [spent for code in codes.tolist()]",
+        ("test_odometer.py",),
+    ),
+    Mutation(
+        "realised epsilon of the first row",
+        "accounting/odometer.py",
+        "for code in np.unique(self._codes).tolist()",
+        "for code in self._codes[:1].tolist()",
+        ("test_odometer.py",),
+    ),
+    Mutation(
+        "posterior means with all of epsilon as the noise's rate",
+        "sampling/smoothing.py",
+        "max(estimate.epsilon / 2, SMALLEST_NORMAL)",
+        "max(estimate.epsilon, SMALLEST_NORMAL)",
+        ("test_smoothing.py",),
+    ),
+    Mutation(
+        "means over a bin without the side below",
+        "sampling/smoothing.py",
+        "above * upper - below * lower",
+        "above * upper",
+        ("test_smoothing.py",),
+    ),
+    Mutation(
+        "smoothed prior without a floor",
+        "sampling/smoothing.py",
+        "(1 - FLOOR) * (expected / expected.sum()) + FLOOR / k",
+        "expected / expected.sum()",
+        ("test_smoothing.py",),
+    ),
+    Mutation(
+        "errors of counts that forget the prior's own variance",
+        "release/conditioning.py",
+        "np.maximum(squares - prior, 0.0)",
+        "np.maximum(squares, 0.0)",
+        ("test_conditioning.py",),
+    ),
+)
+
+MUTATIONS = (
+    *NOISE,
+    *SAMPLERS,
+    *PRIORS,
+    *RESPONSE,
+    *MECHANISMS,
+    *CERTIFICATES,
+    *ESTIMATES,
+    *CLUSTERS,
+    *SOLVING,
+    *RELEASES,
+)
 
 SMOKE = tuple(
     each
