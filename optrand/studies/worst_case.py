@@ -112,7 +112,7 @@ def minimax(
     Notes
     -----
     By :class:`optrand.solvers.WorstPrior`. Neither the randomizer nor the prior need be unique. At 53 labels it takes a
-    twentieth of a second, at 401 some tenths.
+    tenth of a second, at 401 from some tenths to some seconds.
 
     Examples
     --------
