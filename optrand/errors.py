@@ -11,6 +11,7 @@ from typing import Any
 
 __all__ = [
     "AlreadySpent",
+    "DrawFailed",
     "Infeasible",
     "InputChanged",
     "Interrupted",
@@ -73,6 +74,10 @@ class AlreadySpent(OptrandError):
 
 class OverBudget(OptrandError):
     """A release that would cost more than a stated budget has left."""
+
+
+class DrawFailed(OptrandError, RuntimeError):
+    """A randomizer that failed while it was reading private labels; its own message is withheld."""
 
 
 class InvalidFile(OptrandError, ValueError):

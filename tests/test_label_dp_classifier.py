@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import os
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -14,7 +17,7 @@ from sklearn.datasets import make_blobs
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
-from sklearn.model_selection import KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils import assert_all_finite, column_or_1d
@@ -255,6 +258,31 @@ def test_plain_labels_need_one_fit_and_have_one() -> None:
         pickle.loads(pickle.dumps(once)).fit(X, y)  # noqa: S301
     with pytest.raises(InvalidInput, match="one_fit"):
         pickle.dumps(model(one_fit=True))
+
+
+def test_a_search_cannot_give_every_clone_a_permission() -> None:
+    X, y = blobs(60)
+    for base in (model(), copy.copy(model()), pickle.loads(pickle.dumps(model()))):  # noqa: S301
+        search = GridSearchCV(base, {"one_fit": [True]}, cv=KFold(2), error_score="raise", refit=False)
+        with pytest.raises(OverBudget, match="one_fit=True"):
+            search.fit(X, y)
+
+
+def test_threads_that_fit_one_estimator_have_one_permission_and_forks_have_none() -> None:
+    X, y = blobs(60)
+    once = model(one_fit=True)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: once._permission(), range(40)))
+    assert len(set(map(id, found))) == 1
+    child = os.fork()
+    if child == 0:
+        try:
+            once.fit(X, y)
+        except OverBudget:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert once.fit(X, y).epsilon_ == 2.0
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -7,6 +7,7 @@ import copy
 import os
 import pickle
 import threading
+import traceback
 from fractions import Fraction
 
 import numpy as np
@@ -24,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 import optrand
 from optrand.baselines import Alibi, ClusterRR, DiscreteLaplace, Groups, Laplace, UnaryBits, UniformRR
 from optrand.closed_forms import rr_with_prior_batch
-from optrand.errors import InvalidInput, MissingExtra, OverBudget
+from optrand.errors import DrawFailed, InvalidInput, MissingExtra, OverBudget
 from optrand.learning import CentralRelease, LabelDPClassifier, LabelRelease, PrivateLabels
 from optrand.sampling.entropy import SeededEntropy
 
@@ -33,6 +34,10 @@ CLASSES = ["maybe", "no", "yes"]
 
 def made(n: int = 12, epsilon: float | Fraction = 1.0, **options) -> PrivateLabels:
     return PrivateLabels(np.array(CLASSES)[np.arange(n) % 3], epsilon, CLASSES, source=SeededEntropy(1), **options)
+
+
+def vars_of(labels: PrivateLabels) -> object:
+    return labels.__getstate__()
 
 
 def paid(labels: PrivateLabels) -> list[Fraction]:
@@ -111,6 +116,39 @@ def test_a_draw_that_fails_is_not_refunded() -> None:
     assert paid(labels) == [0, Fraction(0.7)]
 
 
+def test_a_draw_that_fails_repeats_no_label() -> None:
+    class Telling:
+        exact, k, epsilon, refusal = True, 3, 1.0, KeyError
+
+        def sample(self, values, **_):
+            raise self.refusal(f"no output for {values.tolist()}")
+
+    with pytest.raises(DrawFailed, match="ended in KeyError") as caught:
+        made(3).release([0, 1, 2], Telling())
+    assert "no output" not in "".join(traceback.format_exception(caught.value))
+    assert caught.value.__context__ is None
+    Telling.refusal = InvalidInput
+    with pytest.raises(InvalidInput) as passed:
+        made(3).release([0, 1, 2], Telling())
+    for error in (caught.value, passed.value):
+        frames = [frame.f_locals for frame, _ in traceback.walk_tb(error.__traceback__)]
+        assert not [name for names in frames for name in names if name in ("codes", "values")]
+
+
+def test_ragged_labels_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="labels is no array"):
+        PrivateLabels(["yes", ["no", "yes"]], 1.0, CLASSES)
+
+
+def test_a_seeded_source_is_said_to_protect_nobody() -> None:
+    seeded = PrivateLabels([0, 1], 1.0, [0, 1], source=SeededEntropy(1))
+    assert not seeded.private
+    assert "nobody is protected" in repr(seeded[[0]])
+    system = PrivateLabels([0, 1], 1.0, [0, 1])
+    assert system.private
+    assert "nobody" not in repr(system)
+
+
 def test_slices_share_one_account() -> None:
     labels = made(6)
     view = labels[2:][np.array([0, 3])]
@@ -165,7 +203,8 @@ def test_a_forked_account_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "look", [copy.copy, copy.deepcopy, pickle.dumps, np.asarray, np.array, list, sorted, pd.Series, lambda x: [*x]]
+    "look",
+    [copy.copy, copy.deepcopy, pickle.dumps, vars_of, np.asarray, np.array, list, sorted, pd.Series, lambda x: [*x]],
 )
 def test_labels_are_not_copied_nor_turned_into_arrays(look) -> None:
     with pytest.raises(InvalidInput, match="private labels cannot be"):

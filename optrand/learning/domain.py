@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import Floats
+from optrand.base.validation import Floats, rectangular
 from optrand.errors import InvalidInput
 from optrand.sampling.drawing import LabelIndex
 
@@ -100,7 +100,7 @@ class Domain:
         InvalidInput
             Labels outside the domain or missing, or another shape than ``(n,)``.
         """
-        array = np.asarray(values)
+        array = rectangular(values, "labels")
         if array.ndim != 1 or array.size == 0:
             raise InvalidInput(f"labels have shape {array.shape}, expected one dimension and at least one label")
         if self.numbers is not None and array.dtype.kind in "iufb":

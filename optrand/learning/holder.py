@@ -19,7 +19,7 @@ from optrand.baselines.cluster import ClusterPriorRR, ClusterRR
 from optrand.baselines.groups import Groups
 from optrand.baselines.peer_to_peer import PeerToPeer
 from optrand.closed_forms.batch import RRWithPriorBatch
-from optrand.errors import InvalidInput, OverBudget
+from optrand.errors import DrawFailed, InvalidInput, OptrandError, OverBudget
 from optrand.learning.channels import inputs
 from optrand.learning.domain import Codes, Domain
 from optrand.learning.release import CentralRelease, LabelRelease, PeerLabelRelease, PriorRelease, Rows
@@ -44,7 +44,7 @@ class _Store:
         self.lock = threading.Lock()
 
     def draw(self, rows: Rows, spent: Spent, draw: Callable[[Codes, EntropySource], Drawn]) -> Drawn:
-        """Charge, then draw. What fails afterwards is not refunded."""
+        """Charge, then draw. What fails afterwards is not refunded, and says nothing that may hold a label."""
         if os.getpid() != self.process:
             raise OverBudget(
                 "the private labels were copied into another process, whose account would not be theirs: release in "
@@ -56,8 +56,18 @@ class _Store:
                 "or make the labels with allow_inexact=True for an experiment"
             )
         self.odometer.charge(rows, spent)
-        with self.lock:
-            return draw(self.codes[rows], self.source)
+        try:
+            with self.lock:
+                return draw(self.codes[rows], self.source)
+        except OptrandError as error:
+            # Repeats no label; the frames behind it hold some.
+            failure: OptrandError = error.with_traceback(None)
+        except Exception as error:
+            failure = DrawFailed(
+                f"the draw ended in {type(error).__name__}, whose message is withheld, as it may repeat labels; the "
+                "rows have paid. Try the randomizer on labels that are not private"
+            )
+        raise failure
 
 
 class PrivateLabels:
@@ -74,7 +84,7 @@ class PrivateLabels:
     delta : float or Fraction, optional
         Budget of delta; by default none, and randomizers with a delta are refused.
     source : EntropySource, optional
-        By default the operating system, the only choice for a release.
+        By default the operating system, the only choice for a release: with a seeded one :attr:`private` is False.
     allow_inexact : bool, optional
         Whether noise in floats is allowed, whose privacy holds for real numbers only.
 
@@ -145,6 +155,11 @@ class PrivateLabels:
         return self._store.budget
 
     @property
+    def private(self) -> bool:
+        """Whether nobody can repeat the noise: False with a seeded source, which protects nobody."""
+        return self._store.source.private
+
+    @property
     def spent(self) -> Spent:
         """The most that a row of this view has paid, exactly."""
         return Spent.most(set(self._store.odometer.of_rows(self._rows)))
@@ -188,6 +203,8 @@ class PrivateLabels:
         ------
         OverBudget
             A row would exceed its budget; nothing was charged or drawn.
+        DrawFailed
+            The randomizer failed on what it was given; the rows have paid.
         InvalidInput
             A row that is none or twice, a randomizer for other labels, or inexact where that is not allowed.
         """
@@ -318,6 +335,9 @@ class PrivateLabels:
     def __reduce_ex__(self, _: Any) -> NoReturn:
         raise self._refusal("pickled, or sent to another process")
 
+    def __getstate__(self) -> NoReturn:
+        raise self._refusal("taken apart")
+
     @staticmethod
     def _refusal(done: str) -> InvalidInput:
         return InvalidInput(
@@ -327,7 +347,9 @@ class PrivateLabels:
         )
 
     def __repr__(self) -> str:
-        return f"<PrivateLabels: {len(self)} rows, {len(self.domain)} labels, budget {self.budget}, spent {self.spent}>"
+        seeded = "" if self.private else ", seeded: nobody is protected"
+        of = f"{len(self)} rows, {len(self.domain)} labels, budget {self.budget}, spent {self.spent}"
+        return f"<PrivateLabels: {of}{seeded}>"
 
 
 def len_of(randomizer: Any) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any, ClassVar
 
@@ -27,21 +28,30 @@ GAPS = 10
 
 
 class OneFit:
-    """Permission for one fit, which all clones of an estimator share."""
+    """Permission for one fit, in the process that it was made in, which all clones of an estimator share."""
 
     def __init__(self) -> None:
         self._taken = False
+        self._process = os.getpid()
         self._lock = threading.Lock()
 
     def take(self) -> None:
         """Use it up."""
         with self._lock:
-            if self._taken:
+            if self._taken or os.getpid() != self._process:
                 raise OverBudget(
-                    "this estimator, or a clone of it, was fitted with one_fit=True: another fit on plain labels would "
-                    "spend epsilon again, unseen; pass PrivateLabels, whose account is exact"
+                    "this estimator, or one that it was cloned or copied from, was fitted with one_fit=True, or came "
+                    "from another process: another fit on plain labels would spend epsilon again, unseen; pass "
+                    "PrivateLabels, whose account is exact, or make the estimator anew for other labels"
                 )
             self._taken = True
+
+    @staticmethod
+    def used() -> OneFit:
+        """Permission that is used up, for copies that would otherwise have one of their own."""
+        permission = OneFit()
+        permission.take()
+        return permission
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Parts of a pickle, once it is used."""
@@ -50,13 +60,7 @@ class OneFit:
                 "an estimator with one_fit=True cannot be copied to another process before its fit: pass "
                 "PrivateLabels, or fit with n_jobs=1"
             )
-        return _taken, ()
-
-
-def _taken() -> OneFit:
-    used = OneFit()
-    used.take()
-    return used
+        return OneFit.used, ()
 
 
 class PrivateFit(BaseEstimator):  # type: ignore[misc]
@@ -109,9 +113,9 @@ class PrivateFit(BaseEstimator):  # type: ignore[misc]
         self.epsilon_ = float_above(self.spent_.epsilon)
 
     def _permission(self) -> OneFit:
-        if not hasattr(self, "_one_fit"):
-            self._one_fit = OneFit()
-        return self._one_fit
+        # Atomic: threads that fit one estimator at once get one permission.
+        permission: OneFit = vars(self).setdefault("_one_fit", OneFit())
+        return permission
 
     def _seed(self) -> int:
         state = self.random_state
@@ -122,16 +126,15 @@ class PrivateFit(BaseEstimator):  # type: ignore[misc]
     def __sklearn_clone__(self) -> Any:
         """Clone that shares the permission for one fit."""
         made = _clone_parametrized(self)
-        if self.one_fit:
-            made._one_fit = self._permission()
+        # Without one_fit too: a search could set it on every clone.
+        made._one_fit = self._permission()
         return made
 
     def __getstate__(self) -> dict[str, Any]:
         """Parts of a pickle; refused where a copy could be fitted once more."""
-        if self.one_fit:
-            self._permission()
+        permission = self._permission()
         state: dict[str, Any] = super().__getstate__()
-        return state
+        return state if self.one_fit else {**state, "_one_fit": permission.used()}
 
     def __sklearn_tags__(self) -> Any:
         """What features may be, as the estimator has it."""
