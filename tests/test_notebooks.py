@@ -90,8 +90,8 @@ def flaws(notebook):
     return found + [f"no {kind} at its end" for kind in ("Assert", "require") if kind not in kinds]
 
 
-def test_there_are_four_and_their_names_tell_the_order():
-    assert [path.name[:2] for path in NOTEBOOKS] == ["1_", "2_", "3_", "4_"]
+def test_there_are_five_and_their_names_tell_the_order():
+    assert [path.name[:2] for path in NOTEBOOKS] == ["1_", "2_", "3_", "4_", "5_"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
