@@ -7,11 +7,14 @@ import io
 import math
 import tarfile
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import ttest_rel
+from sklearn.linear_model import LogisticRegression
 
+from benchmarks.learning import baselines
 from benchmarks.learning import fetch as fetching
 from benchmarks.learning.experiment import Cell, Experiment, Row, Setup, settings_of
 from benchmarks.learning.fetch import Source, fetch, fetched
@@ -100,6 +103,26 @@ def test_every_experiment_has_its_settings() -> None:
         settings = settings_of(name, smoke=False)
         assert settings_of(name, smoke=True)["data"] == "bundled"
         assert len(EXPERIMENTS[name].cells(Setup(name, settings, None), 2)) > 1
+
+
+def test_experiments_say_which_packages_they_lack(monkeypatch, capsys) -> None:
+    made = replace(EXPERIMENTS["oracle"], needs=("numpy", "no_such_package"))
+    assert made.lacks == ["no_such_package"]
+    monkeypatch.setitem(EXPERIMENTS, "oracle", made)
+    with pytest.raises(SystemExit):
+        main(["--experiment", "oracle", "--smoke"])
+    assert "oracle needs: pip install no_such_package" in capsys.readouterr().err
+
+
+def test_votes_of_many_teachers_are_learned_and_pay_for_every_query(monkeypatch) -> None:
+    paid = []
+    monkeypatch.setattr(baselines, "least_sigma", lambda *given: paid.append(given) or 0.1)
+    X = np.random.default_rng(0).normal(size=(900, 2))
+    y = 1 * (X[:, 0] > 0) + (X[:, 0] > 1)
+    settings = {"queries": 50, "teachers": 10, "delta": 1e-5}
+    student = baselines.pate(X, y, LogisticRegression(), Cell(0, 1.0, "PATE"), settings)
+    assert (student.predict(X) == y).mean() > 0.8
+    assert paid == [(10.0, 1.0, 1e-5)]
 
 
 @pytest.mark.parametrize("name", ["weeks", "oracle"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -82,12 +83,20 @@ class Experiment:
     report : callable
         ``report(setup, rows, results)``: prints tables, leaves a picture in the folder `results`, and returns whether
         all that the experiment promises came out.
+    needs : tuple of str
+        Packages without which it is left out where all experiments run.
     """
 
     summary: str
     cells: Callable[[Setup, int], Sequence[Cell]]
     measure: Callable[[Setup, Cell], Mapping[str, float]]
     report: Callable[[Setup, Sequence[Row], Path], bool]
+    needs: tuple[str, ...] = ()
+
+    @property
+    def lacks(self) -> list[str]:
+        """Packages that it needs and that are not installed."""
+        return [name for name in self.needs if importlib.util.find_spec(name) is None]
 
 
 def settings_of(experiment: str, *, smoke: bool, path: Path = SETTINGS) -> Settings:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.harness import RESULTS, circumstances, options
+from benchmarks.learning.baselines import EXPERIMENTS as BASELINES
 from benchmarks.learning.experiment import Experiment, Setup, settings_of
 from benchmarks.learning.fetch import fetch
 from benchmarks.learning.journal import Journal, digest, run
@@ -17,7 +18,7 @@ from benchmarks.learning.regression import EXPERIMENTS as REGRESSION
 
 __all__ = ["EXPERIMENTS", "main"]
 
-EXPERIMENTS: dict[str, Experiment] = {**REGRESSION, **ORACLE}
+EXPERIMENTS: dict[str, Experiment] = {**REGRESSION, **ORACLE, **BASELINES}
 """All experiments by name. A new one is a record here, and a table of its name in the settings."""
 
 SEEDS, SMOKE_SEEDS = 10, 2
@@ -36,7 +37,12 @@ def main(arguments: Sequence[str]) -> int:
     if given.fetch:
         fetch(given.data)
     names = [given.experiment] if given.experiment else list(EXPERIMENTS) if given.smoke else []
-    if not names and not given.fetch:
+    for name in [name for name in names if EXPERIMENTS[name].lacks]:
+        if given.experiment:
+            parser.error(f"{name} needs: pip install {' '.join(EXPERIMENTS[name].lacks)}")
+        print(f"{name} is left out: it needs {', '.join(EXPERIMENTS[name].lacks)}")
+        names.remove(name)
+    if not given.experiment and not given.smoke and not given.fetch:
         parser.error("name an experiment, or --fetch")
     kept = [_experiment(name, given.smoke, given.seeds, given.data, given.results) for name in names]
     return 0 if all(kept) else 1

@@ -114,7 +114,7 @@ class PrivateFit(BaseEstimator):  # type: ignore[misc]
 
     def _permission(self) -> OneFit:
         # Atomic: threads that fit one estimator at once get one permission.
-        permission: OneFit = vars(self).setdefault("_one_fit", OneFit())
+        permission: OneFit = self.__dict__.setdefault("_one_fit", OneFit())
         return permission
 
     def _seed(self) -> int:
