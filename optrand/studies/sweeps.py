@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
 import time
@@ -9,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,9 @@ from optrand.model.problem import Problem
 from optrand.solvers import Solver, solve
 from optrand.solvers.dispatch import USEFUL_GAP
 from optrand.studies.many import completed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import FigureBase
 
 __all__ = ["Sweep", "SweepRow", "sweep"]
 
@@ -91,6 +95,15 @@ class Sweep(Sequence[SweepRow]):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """One array for each column."""
         return {name: np.array([getattr(row, name) for row in self.rows]) for name in self.columns}
+
+    def plot(self, **options: Any) -> FigureBase:
+        """Frontier of variance and bias: :func:`optrand.plotting.frontier_figure` with its `ax`, `title` and `size`.
+
+        Loads matplotlib.
+        """
+        # By name: pictures are a floor above.
+        drawn: FigureBase = importlib.import_module("optrand.plotting").frontier_figure(self, **options)
+        return drawn
 
     @overload
     def __getitem__(self, index: int) -> SweepRow: ...

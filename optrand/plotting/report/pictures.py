@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from optrand.errors import InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
 from optrand.plotting.gallery import DRAWINGS
+from optrand.plotting.saving import whole_figure
 
 __all__ = ["WORDS", "Shown", "Words", "shown"]
 
@@ -91,6 +92,6 @@ def shown(mechanism: Mechanism) -> Iterator[Shown]:
     """
     for name, draw in DRAWINGS.items():
         try:
-            yield Shown(name, WORDS[name], draw(mechanism))
+            yield Shown(name, WORDS[name], whole_figure(draw(mechanism)))
         except (InvalidInput, NotCertified) as error:
             yield Shown(name, WORDS[name], None, str(error))
