@@ -967,13 +967,6 @@ RELEASES = (
         ("test_active_set.py",),
     ),
     Mutation(
-        "active set that forgets what biases cost",
-        "solvers/grid/active_set.py",
-        "        priced = (new[hard:] * self.numbers.charges) >> self.digits",
-        "        priced = (new[hard:] * self.numbers.charges) >> (self.digits + 1)",
-        ("test_active_set.py",),
-    ),
-    Mutation(
         "active set whose multipliers forget the slopes",
         "solvers/grid/active_set.py",
         "Fraction(b) * Fraction(y)",

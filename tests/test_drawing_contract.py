@@ -25,6 +25,7 @@ ROWS = [{"method": "LP", "k": k, "seconds": 1.0 * k} for k in (1, 2)]
 
 DRAWN: dict[str, Callable[..., FigureBase]] = {
     "chord": partial(plotting.chord_figure, PROBLEM),
+    "composition": partial(plotting.composition_figure, {"one": MECHANISM}, releases=3),
     "dual": partial(plotting.dual_figure, MECHANISM),
     "flow": partial(plotting.flow_figure, MECHANISM),
     "frontier": partial(plotting.frontier_figure, SWEEP),

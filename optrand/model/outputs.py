@@ -82,6 +82,12 @@ class Grid:
         """Largest value."""
         return float(self.values[-1])
 
+    def __repr__(self) -> str:
+        """One line; of many values the number and both ends."""
+        if self.values.size <= SHOWN:
+            return f"Grid({self.values.tolist()})"
+        return f"<Grid: {self.values.size} values from {self.low:g} to {self.high:g}>"
+
     def __eq__(self, other: object) -> bool:
         """Two grids are equal where their values are."""
         return isinstance(other, Grid) and np.array_equal(self.values, other.values)
@@ -90,6 +96,9 @@ class Grid:
         """Hash of the values."""
         return hash(self.values.tobytes())
 
+
+SHOWN = 6
+"""Largest number of values of a grid that its repr lists."""
 
 OutputSet = Line | Interval | Grid
 

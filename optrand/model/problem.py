@@ -22,7 +22,7 @@ from optrand.base.validation import prior as checked_prior
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model import losses
 from optrand.model.losses import Loss, Tabulated
-from optrand.model.outputs import Grid, Interval, Line, OutputSet, as_output_set
+from optrand.model.outputs import Grid, Interval, Line, OutputSet, as_output_set, in_words
 from optrand.model.randomizer import Randomizer
 
 __all__ = ["Problem", "classification", "regression", "unbiased_range", "unbiased_regression"]
@@ -209,6 +209,14 @@ class Problem:
         if self.bias_penalty and not self.unbiased:
             expected += 0.5 * self.bias_penalty * float(self.prior @ randomizer.biases**2)
         return self.sign * expected
+
+    def __repr__(self) -> str:
+        """One line, without labels and prior."""
+        bias = "unbiased" if self.unbiased else f"bias penalty {self.bias_penalty:g}"
+        return (
+            f"<Problem: {self.k} labels, epsilon {self.epsilon:g}, loss {self.loss.name}, {bias}, "
+            f"outputs {in_words(self.outputs)}>"
+        )
 
     def __eq__(self, other: object) -> bool:
         """Two problems are equal where all their parts are."""

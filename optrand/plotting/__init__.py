@@ -30,6 +30,7 @@ Examples
 ([3, 3], 6)
 """
 
+from optrand.plotting.comparisons.composition import composition_figure
 from optrand.plotting.comparisons.frontier import frontier_figure
 from optrand.plotting.comparisons.kept import rr_with_prior_figure
 from optrand.plotting.comparisons.moments import moments_figure
@@ -43,6 +44,7 @@ from optrand.plotting.saving import save_figure
 
 __all__ = [
     "chord_figure",
+    "composition_figure",
     "dual_figure",
     "flow_figure",
     "frontier_figure",

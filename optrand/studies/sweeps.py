@@ -117,6 +117,20 @@ class Sweep(Sequence[SweepRow]):
         """Number of rows."""
         return len(self.rows)
 
+    def __repr__(self) -> str:
+        """One line, without the rows."""
+        proven = sum(row.status == "certified" for row in self.rows)
+        return f"<Sweep: {len(self.rows)} rows, {proven} certified>"
+
+    def __eq__(self, other: object) -> bool:
+        """Equal where all rows are; what neither knows, NaN, is equal."""
+        # Floats are written so that none is lost.
+        return isinstance(other, Sweep) and repr(self.rows) == repr(other.rows)
+
+    def __hash__(self) -> int:
+        """Hash of the rows as they are written."""
+        return hash(repr(self.rows))
+
 
 def sweep(
     problem: Problem,
