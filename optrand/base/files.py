@@ -189,6 +189,10 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     killed leaves at most a temporary file, whose name begins with a dot and which only its owner can read.
     """
     refuse_target(path, overwrite=overwrite)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            errno.ENOENT, "the folder is not there: make it first, or write elsewhere", str(path.parent)
+        )
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
     try:
         with temporary_file(temporary) as stream:

@@ -12,7 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.errors import InvalidInput
 
-__all__ = ["Floats", "classes", "epsilon", "frozen", "integer", "labels", "prior", "real", "rectangular", "values"]
+__all__ = [
+    "Floats",
+    "classes",
+    "epsilon",
+    "expect",
+    "frozen",
+    "integer",
+    "labels",
+    "prior",
+    "real",
+    "rectangular",
+    "values",
+]
 
 Floats = NDArray[np.float64]
 
@@ -37,6 +49,20 @@ def frozen(array: ArrayLike) -> Floats:
     copy = np.array(array, dtype=np.float64)
     copy.flags.writeable = False
     return copy
+
+
+def expect(given: object, kinds: type | tuple[type, ...], name: str, way: str) -> None:
+    """Refuse an argument of another type; `way` says what was expected, and how one comes by it.
+
+    Examples
+    --------
+    >>> expect([0.5], Mapping, "randomizers", "a dict of functions by name")
+    Traceback (most recent call last):
+        ...
+    optrand.errors.InvalidInput: randomizers is of type list, expected a dict of functions by name
+    """
+    if not isinstance(given, kinds):
+        raise InvalidInput(f"{name} is of type {type(given).__name__}, expected {way}")
 
 
 def real(value: object, name: str) -> float:

@@ -133,4 +133,17 @@ def proven(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
         "largest bias": shown_above(proof.bias, 3),
         "verified gap": told_gap(proof.gap),
         "optimal value": f"between {shown_below(proof.lower, 10)} and {shown_above(proof.upper, 10)}",
+        **_meaning(mechanism),
+    }
+
+
+def _meaning(mechanism: Mechanism) -> dict[str, object]:
+    """Numbers that mean something to those who use noisy labels, in floats."""
+    found = mechanism.summary()
+    if found.deviation is None:
+        return {"value is the": found.value_name}
+    return {
+        "value is the": found.value_name,
+        "noise of one label": f"standard deviation {found.deviation:.6g}, in units of the labels",
+        "noise of a mean": f"standard deviation {found.mean_deviation:.6g} over {found.rows:,} rows",
     }

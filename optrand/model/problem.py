@@ -108,7 +108,7 @@ class Problem:
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         object.__setattr__(self, "bias_penalty", _bias_penalty(self.bias_penalty))
         if not isinstance(self.loss, (Loss, Tabulated)):
-            raise InvalidInput(f"loss is of type {type(self.loss).__name__}, expected one of optrand.losses")
+            raise InvalidInput(losses.unknown(self.loss))
         if not isinstance(self.outputs, (Line, Interval, Grid)):
             raise InvalidInput(f"outputs is of type {type(self.outputs).__name__}, expected Line, Interval or Grid")
         self._check_loss()

@@ -29,7 +29,7 @@ from optrand.release.batch import Nulls
 from optrand.release.columns import Columns, Noise
 from optrand.release.declared import DeclaredOutputs
 from optrand.release.record import ReleaseRecord
-from optrand.sampling.entropy import EntropySource
+from optrand.sampling.entropy import EntropySource, without_seed
 
 __all__ = ["FrameRecord", "Randomized", "randomize"]
 
@@ -82,6 +82,7 @@ class Randomized(NamedTuple):
     record: Any
 
 
+@without_seed
 def randomize(
     labels: Any,
     epsilon: float | Mapping[Hashable, float],

@@ -69,7 +69,7 @@ class Asked:
         if self.classes is not None and (self.clip or self.outputs is not None or self.bias_penalty != math.inf):
             raise InvalidInput("classes are no numbers: leave out clip, outputs and bias_penalty")
         if self.loss is not None and not isinstance(self.loss, Loss | Tabulated):
-            raise InvalidInput(f"the loss is of type {type(self.loss).__name__}, expected one of optrand.losses")
+            raise InvalidInput(losses.unknown(self.loss))
         if self.randomizer is not None:
             options = (self.public_prior, self.prior_epsilon, self.outputs, self.loss)
             if any(option is not None for option in options) or self.bias_penalty != math.inf:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from optrand.base.suggestions import missing
 from optrand.base.validation import MAX_INTEGER, Floats, frozen, integer
 from optrand.base.validation import labels as checked_labels
 from optrand.errors import InvalidInput
@@ -113,7 +114,8 @@ def _text(path: str | os.PathLike[str]) -> str:
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
-        raise InvalidInput(f"{path} cannot be read: expected a file of UTF-8 text") from None
+        state = "not readable" if Path(path).is_file() else missing(Path(path))
+        raise InvalidInput(f"{path} cannot be read, it is {state}: expected a file of UTF-8 text") from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 
 from optrand.base.arithmetic import float_above
-from optrand.base.validation import Floats
+from optrand.base.validation import Floats, expect
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.certificates.certificate import Certificate, certify
 from optrand.errors import InvalidInput
@@ -113,6 +113,9 @@ class LabelJob(Job):
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         if not self.max_gap >= 0:
             raise InvalidInput(f"the largest gap is {self.max_gap!r}, expected a number of at least 0")
+        if self.public_prior is not None:
+            way = "PublicPrior(probabilities), or read_prior(path, labels), of optrand.release.declared"
+            expect(self.public_prior, PublicPrior, "public_prior", way)
         if self.prior_epsilon is not None and self.public_prior is not None:
             raise InvalidInput("a public prior spends nothing: give either it or a budget for the prior, not both")
         # Whatever the number of rows, the labels get no more than this.

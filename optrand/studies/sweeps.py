@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand.base.validation import expect
 from optrand.certificates.certificate import Certificate, certify
 from optrand.errors import Infeasible, InvalidInput, NotCertified, OptrandError
 from optrand.mechanism.tabulation import tabulate
@@ -191,6 +192,7 @@ def sweep(
     10.0 1.470 0.084 True
      inf 3.891 0.000 True
     """
+    expect(problem, Problem, "problem", "one of optrand.regression, unbiased_regression or classification")
     cases = [
         _case(problem, epsilon, penalty)
         for epsilon, penalty in itertools.product(

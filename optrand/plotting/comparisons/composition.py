@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import FigureBase
 
 from optrand.base.arithmetic import privacy_ratio
-from optrand.base.validation import integer, real
+from optrand.base.validation import expect, integer, real
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.privacy_loss import DominatingPair
@@ -53,6 +53,9 @@ def composition_figure(
     >>> print(composition_figure({"10 classes": classes}, releases=20).get_suptitle())
     Releases of ε = 0.1 each, together at δ = 1e-06
     """
+    expect(mechanisms, dict, "mechanisms", "a dict of mechanisms by name")
+    for mechanism in mechanisms.values():
+        expect(mechanism, Mechanism, "an entry of mechanisms", "a Mechanism: see tabulate")
     count, small = integer(releases, "releases", 2), real(delta, "delta")
     if not 0 < small < 1:
         raise InvalidInput(f"delta is {small}, expected a number above 0 and below 1")

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
+from optrand.base.validation import expect
 from optrand.errors import InvalidInput
 from optrand.plotting.canvas import Place, Size, canvas
 from optrand.plotting.comparisons.curves import CURVES, light, logarithmic, looks
@@ -54,7 +55,10 @@ def frontier_figure(
     >>> figure.get_suptitle()
     'Least variance at the bias of each mark: 3 certified randomizers'
     """
+    expect(sweep, Iterable, "sweep", "that of optrand.studies.sweep, or some of its rows")
     rows = list(sweep)
+    for row in rows:
+        expect(row, SweepRow, "a row of the sweep", "one of optrand.studies.sweep")
     proven = [row for row in rows if row.status == "certified"]
     if not proven:
         raise InvalidInput(f"none of {len(rows)} rows is certified: their reasons say why")

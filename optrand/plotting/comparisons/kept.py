@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import Floats
+from optrand.base.validation import Floats, expect
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import prior as checked_prior
 from optrand.closed_forms.response import kept_labels
@@ -69,6 +69,7 @@ def rr_with_prior_figure(
     '0.584847'
     """
     p = checked_prior(prior, np.size(prior))
+    expect(epsilons, Iterable, "epsilons", "a list of numbers")
     budgets = [checked_epsilon(epsilon) for epsilon in epsilons]
     if not budgets:
         raise InvalidInput("epsilons is empty, expected at least one number")

@@ -12,7 +12,7 @@ from matplotlib.figure import FigureBase
 from matplotlib.ticker import NullLocator
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import Floats
+from optrand.base.validation import Floats, expect
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import prior as checked_prior
 from optrand.baselines import Moments
@@ -97,6 +97,11 @@ def moments_figure(
     >>> [f"{line.get_label()}: {line.get_ydata()[1]:.6f}" for line in loss.lines]
     ['optimal unbiased: 1.945447', 'debiased RR: 2.209143']
     """
+    expect(randomizers, Mapping, "randomizers", "a dict of functions of epsilon by name")
+    for name, function in randomizers.items():
+        if not callable(function):
+            raise InvalidInput(f"{name!r} is a {type(function).__name__}, expected a function of epsilon")
+    expect(epsilons, Iterable, "epsilons", "a list of numbers")
     budgets = sorted(checked_epsilon(epsilon) for epsilon in epsilons)
     if not budgets:
         raise InvalidInput("epsilons is empty, expected at least one number")

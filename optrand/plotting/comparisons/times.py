@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
+from optrand.base.validation import expect
 from optrand.errors import InvalidInput
 from optrand.plotting.canvas import Place, Size, canvas
 from optrand.plotting.comparisons.curves import CURVES, light, logarithmic, looks
@@ -122,6 +123,7 @@ def _given_up(row: Row, size: str) -> bool:
 
 
 def _check(row: Row, columns: Sequence[str], size: str) -> None:
+    expect(row, Mapping, "a row", "a dict by column")
     missing = [column for column in columns if column not in row]
     if missing:
         raise InvalidInput(f"a row has no {' and no '.join(missing)}: expected the rows of one benchmark")
