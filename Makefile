@@ -4,13 +4,15 @@ PYTHON ?= python3
 VENV ?= .venv
 RUN := $(VENV)/bin/
 STAMP := $(VENV)/.installed
+FLOORS := .venv-floors
 
-.PHONY: help setup demo test lint format types docs notebooks bench-smoke spark system-deps clean
+.PHONY: help setup demo test floors lint format types docs notebooks bench-smoke spark system-deps clean
 
 help:
 	@echo "make demo         release the bundled table of weeks worked, with its proof, into demo/: once, for the ledger"
 	@echo "                  refuses to spend on the same labels again; make demo AGAIN=--spend-again does, and says so"
 	@echo "make test         format, lint, types, the documentation and all tests"
+	@echo "make floors       some tests with the lowest versions of what is needed, in $(FLOORS)/"
 	@echo "make setup        what all of these need, in $(VENV)/"
 	@echo "make lint         look at format and lint only; make format mends them"
 	@echo "make docs         build the documentation into docs/_build, warnings are errors"
@@ -34,6 +36,18 @@ demo: $(STAMP)
 
 test: lint types docs
 	$(RUN)python -m pytest -n 2 --dist worksteal
+
+FLOOR_TESTS := $(addprefix tests/test_,$(addsuffix .py,arrays backends certificate cli exact frames ids keyed ledger mechanism \
+	problem record sampling saved tabulation validation vector))
+
+$(FLOORS)/.installed: pyproject.toml constraints-floors.txt
+	$(PYTHON) -m venv $(FLOORS)
+	$(FLOORS)/bin/python -m pip install --quiet --constraint constraints-floors.txt \
+		--editable '.[clusters,cvxpy,exact,fast]' hypothesis pandas polars pytest pytest-xdist pyyaml
+	touch $@
+
+floors: $(FLOORS)/.installed
+	$(FLOORS)/bin/python -m pytest -q -n 2 --dist worksteal $(FLOOR_TESTS)
 
 lint: $(STAMP)
 	$(RUN)ruff format --check .
@@ -92,4 +106,4 @@ system-deps:
 		echo "$$lacking could not be installed: run make system-deps as root, or with sudo" >&2; exit 1; }
 
 clean:
-	rm -rf $(VENV) demo docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(FLOORS) demo docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -43,8 +43,8 @@ from benchmarks.shared_blocks import forked_blocks, threaded_blocks
 from benchmarks.tables import write_table
 from optrand.accounting import Ledger
 from optrand.accounting.charge import State
+from optrand.release.paths import mechanism_path, record_path
 from optrand.release.publication import staging_folder
-from optrand.release.table_job import mechanism_path, record_path
 
 __all__ = ["Scene", "kills", "main"]
 

@@ -20,9 +20,9 @@ from typing import Any
 
 from benchmarks.clock import peak_memory
 from benchmarks.harness import circumstances, duration, options, print_table, rate, write_json
+from optrand.release.paths import record_path
 from optrand.release.record import load_release
 from optrand.release.table import open_table
-from optrand.release.table_job import record_path
 
 __all__ = ["Measured", "measured", "verified"]
 

@@ -25,7 +25,7 @@ import pyarrow.parquet
 from benchmarks.harness import duration, options, print_table, rate, write_json
 from optrand import rr, tabulate
 from optrand.data import weeks_worked_counts_path
-from optrand.release.job import BaselineJob
+from optrand.release.baseline_job import BaselineJob
 from optrand.release.spark import randomize
 from optrand.release.table_job import TableJob
 from optrand.release.table_options import TableOptions

@@ -56,7 +56,6 @@ MODULES = MappingProxyType(
             "programs.lp2": "solvers.grid.lp2",
             "programs.pairwise": "solvers.grid.pairwise",
             "randomizer": "model.randomizer",
-            "release.baseline_job": "release.job",
             "release.outputs": "release.declared",
             "report": "plotting.report",
             "rounding": "sampling.rounding",

@@ -10,9 +10,10 @@ from optrand.accounting import Ledger, Request, Spent
 from optrand.baselines import DiscreteLaplace
 from optrand.cli import app
 from optrand.errors import OptrandError
+from optrand.release.baseline_job import BaselineJob
 from optrand.release.class_names import parse_classes
 from optrand.release.declared import parse_clip, parse_labels, parse_outputs
-from optrand.release.job import BaselineJob, LabelJob
+from optrand.release.job import LabelJob
 from optrand.release.named import named_randomizer
 from optrand.release.streams.records import CsvFormat
 from optrand.release.table_job import TableJob

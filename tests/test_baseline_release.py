@@ -21,12 +21,14 @@ from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.mechanism import load
 from optrand.model.outputs import Interval
+from optrand.release.baseline_job import BaselineJob
 from optrand.release.declared import parse_clip
-from optrand.release.job import BaselineJob, LabelJob
+from optrand.release.job import LabelJob
 from optrand.release.named import NAMES, lattice_step, named_randomizer, randomized_response
+from optrand.release.paths import mechanism_path, randomizer_path, record_path
 from optrand.release.randomizer_file import load_randomizer, save_randomizer
 from optrand.release.table import read_labels
-from optrand.release.table_job import TableJob, mechanism_path, randomizer_path, record_path
+from optrand.release.table_job import TableJob
 from optrand.sampling.entropy import SeededEntropy
 
 HIDDEN = "9173"
@@ -314,7 +316,7 @@ def full_disk(*_, **__):
 
 @pytest.mark.parametrize(
     "target",
-    ["optrand.release.job.save_randomizer", "optrand.base.files.publish", "os.fsync", "os.link"],
+    ["optrand.release.plan.save_randomizer", "optrand.base.files.publish", "os.fsync", "os.link"],
     ids=["while saving", "while renaming the table", "while flushing", "while renaming"],
 )
 def test_a_full_disk_leaves_nothing_behind(here, monkeypatch, target):
@@ -335,7 +337,7 @@ def test_a_randomizer_is_on_the_disk_before_the_table_has_its_name(here, monkeyp
         seen.append(sorted(path.name for path in here.iterdir() if not path.name.startswith(".")))
         save_randomizer(*arguments, **options)
 
-    monkeypatch.setattr("optrand.release.job.save_randomizer", saved)
+    monkeypatch.setattr("optrand.release.plan.save_randomizer", saved)
     TableJob(job=job_of("discrete-staircase", labels=np.arange(3.0)), column="y").run("in.csv", "out.csv")
     assert seen == [["in.csv"]]
 

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks import faults, release
 from benchmarks.damage import ACCEPTABLE, damaged_keys, damaged_ledgers, damaged_mechanisms, forged_files
 from benchmarks.shared_blocks import forked_blocks, repeated, threaded_blocks
-from optrand.release.table_job import mechanism_path
+from optrand.release.paths import mechanism_path
 
 
 def test_damaged_and_forged_files_are_refused_or_proven(tmp_path):

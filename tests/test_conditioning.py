@@ -13,8 +13,9 @@ from optrand.data import weeks_worked_path
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.mixture import mixture
+from optrand.release.baseline_job import BaselineJob
 from optrand.release.conditioning import COST, MULTIPLE, Conditioning, conditioned
-from optrand.release.job import BaselineJob, LabelJob
+from optrand.release.job import LabelJob
 from optrand.release.named import named_randomizer
 from optrand.release.table import read_labels
 from optrand.sampling.entropy import SeededEntropy

@@ -17,9 +17,10 @@ from optrand.accounting import Ledger, Spent
 from optrand.accounting.charge import State
 from optrand.errors import AlreadySpent, InputChanged, InvalidInput, NotCertified, OverBudget, SpentNote
 from optrand.release.job import LabelJob
+from optrand.release.paths import paid_prior_path, record_path
 from optrand.release.record import load_release
 from optrand.release.recovery import recover
-from optrand.release.table_job import TableJob, paid_prior_path, record_path
+from optrand.release.table_job import TableJob
 
 KEY = bytes(range(32))
 ROWS = 600

@@ -13,12 +13,14 @@ from optrand import certify, load
 from optrand.accounting import Ledger
 from optrand.cli import app
 from optrand.errors import InputChanged, InvalidFile, InvalidInput, NotCertified
+from optrand.release.baseline_job import BaselineJob
 from optrand.release.column_groups import ColumnGroups
-from optrand.release.job import BaselineJob, LabelJob
+from optrand.release.job import LabelJob
 from optrand.release.named import named_randomizer
+from optrand.release.paths import mechanisms_path, record_path
 from optrand.release.record import load_release
 from optrand.release.table import read_labels
-from optrand.release.table_job import TableJob, mechanisms_path, record_path
+from optrand.release.table_job import TableJob
 from optrand.release.table_options import TableOptions
 
 SIZES = {"CA": 5_000, "NY": 4_000, "VT": 30, "WY": 20}

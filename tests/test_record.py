@@ -13,12 +13,14 @@ import optrand
 from optrand.base import strict_json
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.release import job as job_module
+from optrand.release.baseline_job import BaselineJob
 from optrand.release.circumstances import Circumstances, TableFile
-from optrand.release.job import BaselineJob, LabelJob
+from optrand.release.job import LabelJob
 from optrand.release.named import named_randomizer
+from optrand.release.paths import mechanism_path, record_path
 from optrand.release.record import FORMAT, ReleaseRecord, load_release, sha256_of
 from optrand.release.table import read_labels
-from optrand.release.table_job import TableJob, mechanism_path, record_path
+from optrand.release.table_job import TableJob
 from optrand.sampling.entropy import SeededEntropy
 from optrand.sampling.priors import BudgetSplit, EstimatedPrior
 

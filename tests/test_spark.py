@@ -22,11 +22,13 @@ from spark_cluster import MISSING, cluster
 import optrand
 from optrand.accounting.ledger import Ledger
 from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput
-from optrand.release.batch import BatchRandomizer, DeclaredNumbers
-from optrand.release.job import BaselineJob, LabelJob
+from optrand.release.account import LedgerAccount, NoLedger
+from optrand.release.baseline_job import BaselineJob
+from optrand.release.batch import BatchRandomizer
+from optrand.release.declared_sets import DeclaredNumbers
+from optrand.release.job import LabelJob
 from optrand.release.publication import Publication
 from optrand.release.spark import randomize
-from optrand.release.spark.accounts import LedgerAccount, NoLedger
 from optrand.release.spark.tasks import Drawing, Secret, writing
 from optrand.release.table_job import TableJob
 from optrand.release.table_options import TableOptions
@@ -119,7 +121,7 @@ def test_a_killed_worker_changes_no_label_and_no_key_is_told(session, folder, tm
         frame,
         output,
         task(LabelJob(labels=LABELS, epsilon=1.0)),
-        account=NoLedger(KEY, RELEASE),
+        account=NoLedger(key=KEY, release=RELEASE),
         announce=lambda words: armed.touch() if words == "drawing labels" else None,
     )
     assert killed.exists()
@@ -271,7 +273,7 @@ def test_a_release_that_broke_off_goes_on_with_the_same_noise_and_is_paid_once(s
         raise OSError(errno.ENOSPC, "the disk is full")
 
     with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
-        account = LedgerAccount(ledger=ledger, dataset="census")
+        account = LedgerAccount(ledger, "census")
         with monkeypatch.context() as broken:
             broken.setattr(Publication, "publish", fail)
             with pytest.raises(OSError, match="disk is full"):

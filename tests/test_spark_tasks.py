@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,9 +14,12 @@ from hypothesis import strategies as st
 
 import optrand
 from optrand.errors import InvalidInput
-from optrand.release.batch import BatchRandomizer, DeclaredNumbers
-from optrand.release.job import BaselineJob, LabelJob
-from optrand.release.spark.accounts import NoLedger, Question
+from optrand.release.account import NoLedger
+from optrand.release.baseline_job import BaselineJob
+from optrand.release.batch import BatchRandomizer
+from optrand.release.declared_sets import DeclaredNumbers
+from optrand.release.job import LabelJob
+from optrand.release.spark.release import terms_of
 from optrand.release.spark.rows import RowSums, digest_rows
 from optrand.release.spark.tasks import Drawing, Report, Secret, checking_ids, counting
 from optrand.release.table_job import TableJob
@@ -139,7 +143,7 @@ def test_secrets_are_sent_and_never_printed():
 
 def question(job, **options):
     task = TableJob(job=job, column="y", options=TableOptions(id_column="id", **options))
-    return Question(task=task, rows=1000, input_digest="0" * 64, output="out")
+    return terms_of(task, 1000, input_digest="0" * 64, output=Path("out"))
 
 
 def test_configurations_differ_wherever_what_is_drawn_may():
@@ -171,7 +175,7 @@ def test_releases_without_a_ledger_share_no_key():
     entries = [NoLedger().begin(asked) for _ in range(2)]
     assert len({entry.subkey("labels") for entry in entries}) == 2
     assert all(entry.private for entry in entries)
-    assert not NoLedger(KEY).begin(asked).private
+    assert not NoLedger(key=KEY).begin(asked).private
     for entry in entries:
         entry.complete()
         with pytest.raises(InvalidInput):

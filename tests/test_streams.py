@@ -25,9 +25,11 @@ from hypothesis import strategies as st
 
 from optrand.errors import InputChanged, InvalidInput
 from optrand.mechanism.mechanism import load
-from optrand.release.batch import BatchRandomizer, DeclaredClasses, DeclaredNumbers
-from optrand.release.job import BaselineJob
+from optrand.release.baseline_job import BaselineJob
+from optrand.release.batch import BatchRandomizer
+from optrand.release.declared_sets import DeclaredClasses, DeclaredNumbers
 from optrand.release.named import named_randomizer
+from optrand.release.paths import mechanism_path
 from optrand.release.publication import recover
 from optrand.release.scan import Pass
 from optrand.release.streams import records
@@ -35,7 +37,7 @@ from optrand.release.streams.csv_files import CsvSink
 from optrand.release.streams.records import CsvFormat, RecordBlocks
 from optrand.release.streams.source import digest_of
 from optrand.release.table import open_table, read_column, read_labels
-from optrand.release.table_job import TableJob, mechanism_path
+from optrand.release.table_job import TableJob
 from optrand.release.table_options import TableOptions
 
 
@@ -421,7 +423,7 @@ RUN = """
 import os, sys, tempfile
 import numpy as np
 import pyarrow.compute, pyarrow.csv
-from optrand.release.job import BaselineJob
+from optrand.release.baseline_job import BaselineJob
 from optrand.release.named import named_randomizer
 from optrand.release.streams import csv_files
 from optrand.release.table_job import TableJob

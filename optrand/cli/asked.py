@@ -11,7 +11,7 @@ from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
     from optrand.base.validation import Floats
-    from optrand.release.job import Job
+    from optrand.release.base_job import Job
 
 __all__ = ["Asked"]
 
@@ -81,8 +81,8 @@ class Asked:
         return self._with_prior(labels, names, budget), names
 
     def _without_prior(self, labels: Floats, budget: float) -> Job:
+        from optrand.release.baseline_job import BaselineJob
         from optrand.release.declared import parse_clip
-        from optrand.release.job import BaselineJob
         from optrand.release.named import named_randomizer
 
         name = self.randomizer or ""

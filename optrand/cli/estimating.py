@@ -74,7 +74,7 @@ def estimate(
 
 def _places(path: Path, column: str, classes: tuple[str | int | bool, ...]) -> NDArray[np.float64]:
     """Places of released classes among the declared ones; a missing label is the class without a name."""
-    from optrand.release.batch import DeclaredClasses
+    from optrand.release.declared_sets import DeclaredClasses
     from optrand.release.table import column_named, open_table
 
     table, declared = open_table(path), DeclaredClasses(tuple(str(name) or None for name in classes))

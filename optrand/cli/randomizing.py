@@ -25,7 +25,7 @@ from optrand.cli.reporting import (
 from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from optrand.release.job import Summary
+    from optrand.release.plan import Summary
     from optrand.release.table_job import TableJob
     from optrand.release.table_options import TableOptions
 
@@ -195,7 +195,8 @@ def randomize(
     from optrand.base.lean import lean_process
     from optrand.release.interruption import Signals
     from optrand.release.job import LabelJob
-    from optrand.release.table_job import TableJob, record_path
+    from optrand.release.paths import record_path
+    from optrand.release.table_job import TableJob
 
     asked = Asked(
         labels=labels,

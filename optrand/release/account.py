@@ -1,80 +1,79 @@
-"""Accounts of a release of a table: a ledger, which charges it and holds its key, or nobody's."""
+"""Accounts that releases are charged to: a dataset of a ledger, which holds the keys of its releases, or nobody's."""
 
 from __future__ import annotations
 
-import secrets
+import hmac
+import os
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
 
-from optrand.accounting import Entry, Ledger, Request, Spent
-from optrand.baselines.additive import Additive
-from optrand.errors import InvalidInput, SpentNote
-from optrand.mechanism.mechanism import Mechanism
-from optrand.release.batch import Draw
-from optrand.release.paid_prior import PaidPrior
+from optrand.accounting import Ledger, Request, Spent
+from optrand.errors import InvalidInput
+from optrand.release.charged import ChargedRelease, LedgerRelease, LoneRelease
 from optrand.release.recovery import recover
-from optrand.sampling.entropy import EntropySource, SystemEntropy
-from optrand.sampling.keyed import KeyedEntropy, RecordStreams
-from optrand.sampling.priors import BudgetSplit
+from optrand.sampling.entropy import EntropySource
+from optrand.sampling.keyed import KEY_BYTES, checked_key
 
-__all__ = ["Account", "Entropy", "LedgerAccount", "NoAccount", "Terms"]
-
-Drawing = Mapping[str, tuple[Mechanism | Additive, str]]
-"""Randomizer of each group, and the SHA-256 of its file."""
-
-Entropy = Literal["keyed", "system"]
+__all__ = ["Account", "LedgerAccount", "NoLedger", "Terms"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """What a release is charged for.
+    """Release of a column that is to be charged.
 
     Attributes
     ----------
     column : str
-    split : BudgetSplit
-    exact : bool
-        Whether labels are drawn with exactly the probabilities that are proven private.
+    parts : mapping of str to Spent
+        Of the prior and of the labels: see :meth:`.Job.parts`.
     configuration, input_digest : str
         As in :class:`~optrand.accounting.request.Request`.
-    output : Path
+    output : str
+        Where the release will be.
+    kept_prior : path, optional
+        Where a prior is kept that no ledger keeps.
     """
 
     column: str
-    split: BudgetSplit
-    exact: bool
+    parts: Mapping[str, Spent]
     configuration: str
-    input_digest: str
-    output: Path
-
-    @property
-    def parts(self) -> dict[str, Spent]:
-        """What is spent on what."""
-        prior = {"prior": Spent(Fraction(self.split.prior))} if self.split.prior else {}
-        return {**prior, "labels": Spent(Fraction(self.split.labels), exact=self.exact)}
+    input_digest: str = field(repr=False)
+    output: str
+    kept_prior: Path | None = None
 
 
 class Account(ABC):
-    """Where a release is charged and where its noise comes from.
+    """Charges releases before anything is drawn.
 
     Attributes
     ----------
-    digest_key, id_key : bytes
-        Secrets: of the digest of the input, and of the hash of record ids that are text.
-    dataset : str, optional
-        The name that is charged, if any.
-    entropy : {"keyed", "system"}
+    source : EntropySource or None
+        Of all noise; None for noise that is a keyed function of the record's id.
+    digest_key : bytes
+        Secret of digests of inputs, 32 bytes.
     """
 
+    source: EntropySource | None
     digest_key: bytes
-    id_key: bytes
-    dataset: str | None = None
-    entropy: Entropy = "system"
+
+    @property
+    def id_key(self) -> bytes:
+        """Secret of the hash of record ids that are text."""
+        return hmac.digest(self.digest_key, b"ids", "sha256")
+
+    @property
+    @abstractmethod
+    def dataset(self) -> str | None:
+        """Name of what the labels belong to, if they have one."""
+
+    @property
+    @abstractmethod
+    def in_ledger(self) -> bool:
+        """Whether a ledger holds what is spent."""
 
     @abstractmethod
     def settle(self, output: Path) -> None:
@@ -87,123 +86,12 @@ class Account(ABC):
         """
 
     @abstractmethod
-    def begin(self, terms: Terms) -> str:
-        """Charge a release, or go on with it: its UUID, in hexadecimal."""
-
-    @property
-    @abstractmethod
-    def private(self) -> bool:
-        """Whether nobody else can draw the same noise."""
-
-    @property
-    @abstractmethod
-    def prior_source(self) -> EntropySource:
-        """Words for the noise of the prior."""
-
-    @property
-    @abstractmethod
-    def priors(self) -> Mapping[str, tuple[int, ...]]:
-        """Noisy histograms by their group that were drawn before an interruption."""
+    def spent(self, column: str) -> Spent:
+        """Total of all earlier releases of a column."""
 
     @abstractmethod
-    def keep(self, prior: PaidPrior) -> None:
-        """Keep the prior of a release without groups for retries."""
-
-    @abstractmethod
-    def keep_priors(self, counts: Mapping[str, Sequence[int]]) -> None:
-        """Keep the noisy histogram of each group for retries."""
-
-    @abstractmethod
-    def draws(self, drawing: Drawing) -> list[Draw]:
-        """Keep which randomizers draw, then let each draw the labels of its group."""
-
-    @abstractmethod
-    def publishing(self, record: str) -> None:
-        """Hear that files are about to take their names, the SHA-256 of the record among them."""
-
-    @abstractmethod
-    def complete(self) -> None:
-        """Hear that all of them have."""
-
-    @abstractmethod
-    def broken_off(self) -> SpentNote | None:
-        """Hear that nothing was published; what was spent, in words."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Give up what is held."""
-
-
-class NoAccount(Account):
-    """No ledger: words of the operating system, and priors that only the caller keeps.
-
-    Parameters
-    ----------
-    source : EntropySource
-    kept : Path
-        Where a prior is kept until the release is complete.
-    """
-
-    def __init__(self, source: EntropySource, kept: Path) -> None:
-        self._kept, self._bought = kept, False
-        self._note: SpentNote | None = None
-        self.digest_key, self.id_key = secrets.token_bytes(32), secrets.token_bytes(32)
-        self._source = source
-
-    def settle(self, output: Path) -> None:
-        """Leave it to the publication."""
-
-    def begin(self, terms: Terms) -> str:  # noqa: ARG002
-        """Charge nobody."""
-        return uuid.uuid4().hex
-
-    @property
-    def private(self) -> bool:
-        """That of the source."""
-        return self._source.private
-
-    @property
-    def prior_source(self) -> EntropySource:
-        """The source."""
-        return self._source
-
-    @property
-    def priors(self) -> Mapping[str, tuple[int, ...]]:
-        """None."""
-        return {}
-
-    def keep(self, prior: PaidPrior) -> None:
-        """Write it to its file."""
-        self._note = prior.spent(None)
-        prior.save(self._kept)
-        self._bought, self._note = True, prior.spent(self._kept)
-
-    def keep_priors(self, counts: Mapping[str, Sequence[int]]) -> None:
-        """Keep nothing."""
-        self._note = SpentNote(f"priors of {len(counts)} groups were drawn before this and have spent their part")
-
-    def draws(self, drawing: Drawing) -> list[Draw]:
-        """Draw from the source, whatever the ids."""
-        return [_drawn_from(self._source, one) for one, _ in drawing.values()]
-
-    def publishing(self, record: str) -> None:
-        """Nothing to note."""
-
-    def complete(self) -> None:
-        """Remove the file of the prior."""
-        if self._bought:
-            self._kept.unlink(missing_ok=True)
-
-    def broken_off(self) -> SpentNote | None:
-        """What the prior has spent."""
-        return self._note
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-def _drawn_from(source: EntropySource, randomizer: Mechanism | Additive) -> Draw:
-    return lambda values, _: randomizer.sample(values, source=source)
+    def begin(self, terms: Terms) -> ChargedRelease:
+        """Charge a release durably, or go on with an unfinished one."""
 
 
 class LedgerAccount(Account):
@@ -214,15 +102,21 @@ class LedgerAccount(Account):
     ledger : Ledger
     dataset : str
     again : bool
-        Release labels that were released before: costs add up.
+        Release a column that was released before: costs add up.
     budget : Spent, optional
         What all releases of the dataset may cost together.
-    entropy : {"keyed", "system"}
-        Whether a release that breaks off can go on with the same noise, or would pay again.
-    keep_key : bool
-        Whether the key outlives the release.
+    source : EntropySource, optional
+        Of all noise: a release that breaks off pays again. By default noise is keyed, and the same release goes on with
+        the same noise at no further cost.
     key : bytes, optional
         32 bytes in place of those of the operating system, for tests: the release is not private.
+    keep_key : bool
+        Whether keys outlive their releases.
+
+    Raises
+    ------
+    InvalidInput
+        Both a source and a key.
     """
 
     def __init__(
@@ -232,25 +126,25 @@ class LedgerAccount(Account):
         *,
         again: bool = False,
         budget: Spent | None = None,
-        entropy: Entropy = "keyed",
-        keep_key: bool = False,
+        source: EntropySource | None = None,
         key: bytes | None = None,
+        keep_key: bool = False,
     ) -> None:
-        if entropy not in ("keyed", "system"):
-            raise InvalidInput(f"entropy is {entropy!r}, expected 'keyed' or 'system'")
-        if entropy == "system" and (keep_key or key is not None):
+        if source is not None and (keep_key or key is not None):
             raise InvalidInput("noise of the operating system has no key: leave the key out, or take keyed noise")
-        self.dataset, self.entropy = dataset, entropy
-        self.digest_key, self.id_key = ledger.digest_key, ledger.id_key
-        self._ledger, self._again, self._budget = ledger, again, budget
-        self._keep_key, self._key = keep_key, key
-        self._held: Entry | None = None
+        self._ledger, self._dataset, self._again, self._budget = ledger, dataset, again, budget
+        self.source, self._key, self._keep_key = source, key, keep_key
+        self.digest_key = ledger.digest_key
 
     @property
-    def _entry(self) -> Entry:
-        if self._held is None:
-            raise InvalidInput("nothing was charged: begin the release first")
-        return self._held
+    def dataset(self) -> str:
+        """See :attr:`Account.dataset`."""
+        return self._dataset
+
+    @property
+    def in_ledger(self) -> bool:
+        """True."""
+        return True
 
     def settle(self, output: Path) -> None:
         """See :meth:`Account.settle`."""
@@ -261,76 +155,87 @@ class LedgerAccount(Account):
                 f"{', '.join(found.files)}; nothing else was done or spent"
             )
 
-    def begin(self, terms: Terms) -> str:
+    def spent(self, column: str) -> Spent:
+        """See :meth:`Account.spent`."""
+        return self._ledger.spent(self._dataset, column)
+
+    def begin(self, terms: Terms) -> LedgerRelease:
         """See :meth:`Account.begin`; errors as of :meth:`.Ledger.begin`."""
         request = Request(
-            self.dataset or "",
+            self._dataset,
             terms.column,
             terms.parts,
             configuration=terms.configuration,
             input_digest=terms.input_digest,
-            output=str(terms.output.absolute()),
-            resumable=self.entropy == "keyed",
+            output=terms.output,
+            resumable=self.source is None,
         )
-        self._held = self._ledger.begin(request, again=self._again, budget=self._budget, key=self._key)
-        return uuid.UUID(self._entry.release).hex
+        entry = self._ledger.begin(request, again=self._again, budget=self._budget, key=self._key)
+        return LedgerRelease(entry, self.source, keep_key=self._keep_key)
+
+
+class NoLedger(Account):
+    """Account of releases that no ledger knows of.
+
+    Parameters
+    ----------
+    source : EntropySource, optional
+        Of all noise; by default it is keyed, and the key gone when its release ends.
+    key : bytes, optional
+        32 bytes in place of those of the operating system, for tests: the release is not private.
+    dataset : str, optional
+    release : str, optional
+        UUID, which keyed noise depends on; of an injected key it follows from that by default.
+
+    Examples
+    --------
+    >>> terms = Terms(column="y", parts={}, configuration="", input_digest="", output="")
+    >>> first, second = (NoLedger(key=bytes(32)).begin(terms).subkey("labels") for _ in range(2))
+    >>> first == second
+    True
+    """
+
+    def __init__(
+        self,
+        source: EntropySource | None = None,
+        *,
+        key: bytes | None = None,
+        dataset: str | None = None,
+        release: str | None = None,
+    ) -> None:
+        self.source, self._dataset, self._release = source, dataset, release
+        self._injected = None if key is None else checked_key(key)
+        self.digest_key = hmac.digest(self._injected or os.urandom(KEY_BYTES), b"digests of inputs", "sha256")
 
     @property
-    def private(self) -> bool:
-        """See :attr:`Account.private`."""
-        return self._entry.private
+    def dataset(self) -> str | None:
+        """See :attr:`Account.dataset`."""
+        return self._dataset
 
     @property
-    def prior_source(self) -> EntropySource:
-        """See :attr:`Account.prior_source`."""
-        if self.entropy == "system":
-            return SystemEntropy()
-        return KeyedEntropy(self._entry.subkey("prior"), private=self._entry.private)
+    def in_ledger(self) -> bool:
+        """False."""
+        return False
 
-    @property
-    def priors(self) -> Mapping[str, tuple[int, ...]]:
-        """See :attr:`Account.priors`."""
-        return self._entry.charge.priors
+    def settle(self, output: Path) -> None:
+        """Leave it to the publication."""
 
-    def keep(self, prior: PaidPrior) -> None:
-        """See :meth:`Account.keep`."""
-        self._entry.keep_prior(prior.estimate.counts)
+    def spent(self, column: str) -> Spent:  # noqa: ARG002
+        """Nothing that is known."""
+        return Spent(Fraction(0))
 
-    def keep_priors(self, counts: Mapping[str, Sequence[int]]) -> None:
-        """See :meth:`Account.keep_priors`."""
-        self._entry.keep_priors(counts)
-
-    def draws(self, drawing: Drawing) -> list[Draw]:
-        """See :meth:`Account.draws`."""
-        self._entry.keep_mechanisms({group: digest for group, (_, digest) in drawing.items()})
-        if self.entropy == "system":
-            return [_drawn_from(SystemEntropy(), one) for one, _ in drawing.values()]
-        return [self._keyed(group, one, digest) for group, (one, digest) in drawing.items()]
-
-    def _keyed(self, group: str, randomizer: Mechanism | Additive, digest: str) -> Draw:
-        key = self._entry.subkey("labels", group=group, mechanism=digest)
-        streams = RecordStreams(key, private=self._entry.private)
-        return lambda values, ids: randomizer.sample_records(values, ids, streams)
-
-    def publishing(self, record: str) -> None:
-        """See :meth:`Account.publishing`."""
-        self._entry.publishing(record)
-
-    def complete(self) -> None:
-        """See :meth:`Account.complete`."""
-        self._entry.complete(keep_key=self._keep_key)
-
-    def broken_off(self) -> SpentNote | None:
-        """See :meth:`Account.broken_off`; noise of the operating system cannot be drawn again."""
-        if self._held is None:
-            return None
-        charged = f"{self._held.charge.total} was charged to dataset {self.dataset!r} before this and remains spent"
-        if self.entropy == "system":
-            self._held.withdraw()
-            return SpentNote(f"{charged}; noise of the operating system cannot be drawn again: a retry pays again")
-        return SpentNote(f"{charged}; the same command goes on from there and does not pay for it again")
-
-    def close(self) -> None:
-        """Let another process go on with the release."""
-        if self._held is not None:
-            self._held.close()
+    def begin(self, terms: Terms) -> LoneRelease:
+        """Key for one release."""
+        key = self._injected or os.urandom(KEY_BYTES)
+        name = hmac.digest(key, b"release", "sha256")[:16] if self._injected else os.urandom(16)
+        return LoneRelease(
+            key,
+            {
+                "release": self._release or str(uuid.UUID(bytes=name, version=4)),
+                "dataset": self._dataset or "",
+                "column": terms.column,
+            },
+            own_key=self._injected is None,
+            source=self.source,
+            kept=terms.kept_prior,
+        )

@@ -23,7 +23,7 @@ from optrand.baselines.additive import Additive
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.losses import Loss, Tabulated
-from optrand.release.accounts import Account, LedgerAccount, NoLedger
+from optrand.release.account import Account, LedgerAccount, NoLedger
 from optrand.release.asked import Asked, flag
 from optrand.release.batch import Nulls
 from optrand.release.columns import Columns, Noise
@@ -208,7 +208,7 @@ def randomize(
     noise = Noise.of(entropy, source, keyed=_charges(dataset, ledger))
     with _opened(dataset, ledger, noise, again=flag(spend_again, "spend_again"), budget=budget) as account:
         private = Columns.read(labels, dict(zip(chosen, asked, strict=True)), nulls=nulls, ids=ids, account=account)
-        table, records = private.released(account, noise)
+        table, records = private.released(account)
     return Randomized(table, FrameRecord(records) if several else records[column])
 
 
@@ -234,7 +234,7 @@ def _opened(
     if not _charges(dataset, ledger):
         if again or budget is not None:
             raise InvalidInput("no ledger knows what was spent: name a dataset, or leave out spend_again and budget")
-        yield NoLedger(noise.key, dataset=dataset)
+        yield NoLedger(noise.source, key=noise.key, dataset=dataset)
         return
     if noise.source is not None and not noise.source.private:
         raise InvalidInput("words that others can draw again are no release to charge for: pass ledger=None")
@@ -243,11 +243,10 @@ def _opened(
         if not isinstance(ledger, Ledger):
             ledger = stack.enter_context(Ledger.open(None if ledger == "default" else ledger))
         yield LedgerAccount(
-            ledger=ledger,
-            dataset=checked_name(dataset, "the dataset's name"),
-            output="in memory",
+            ledger,
+            checked_name(dataset, "the dataset's name"),
             again=again,
             budget=most,
-            keyed=noise.source is None,
+            source=noise.source,
             key=noise.key,
         )

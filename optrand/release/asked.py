@@ -22,9 +22,11 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
 from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Grid, Interval, Line
-from optrand.release.batch import DeclaredClasses, DeclaredNumbers
+from optrand.release.base_job import Job
+from optrand.release.baseline_job import BaselineJob
 from optrand.release.declared import DeclaredOutputs, EvenGrid, PublicPrior
-from optrand.release.job import BaselineJob, Job, LabelJob
+from optrand.release.declared_sets import DeclaredClasses, DeclaredNumbers
+from optrand.release.job import LabelJob
 from optrand.release.named import named_randomizer
 
 __all__ = ["Asked", "ClassName", "flag"]

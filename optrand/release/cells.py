@@ -15,13 +15,37 @@ from numpy.typing import NDArray
 from optrand.base.validation import MAX_INTEGER, Floats
 from optrand.errors import InvalidInput
 
-__all__ = ["check_numeric", "distinct_cells", "names_of", "numbers_of"]
+__all__ = ["as_arrow", "check_numeric", "distinct_cells", "names_of", "numbers_of"]
 
 _NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
 
+SPAN = 1 << 12
+"""Largest span of integer cells that are told apart without a table of hashes."""
+
+
+def as_arrow(values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> Any:
+    """Arrow array on the memory of an array of numbers; :func:`pyarrow.array` would load pandas for it.
+
+    Parameters
+    ----------
+    values : (n,) array of integers or floats
+    missing : (n,) array of bool, optional
+        Which cells are null; none by default.
+
+    Examples
+    --------
+    >>> as_arrow(np.array([1.5, 2.5]), np.array([False, True])).to_pylist()
+    [1.5, None]
+    """
+    held = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    kind = pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(kind, values.size, [held, pa.py_buffer(np.ascontiguousarray(values))])
+
 
 def distinct_cells(column: Any, *, text: str | None) -> tuple[Any, NDArray[np.intp]]:
-    """Distinct cells of a column, and the place among them of each row's, -1 where it is missing.
+    """Cells of a column without repetition, and the place among them of each row's, -1 where it is missing.
+
+    Cells that no row holds may be among them.
 
     Parameters
     ----------
@@ -35,6 +59,12 @@ def distinct_cells(column: Any, *, text: str | None) -> tuple[Any, NDArray[np.in
     >>> cells.to_pylist(), places.tolist()
     ([b'7', b' '], [0, -1, -1, 0])
     """
+    if pa.types.is_integer(column.type) and len(column) and not column.null_count:
+        integers = np.from_dlpack(column)
+        lowest, highest = int(integers.min()), int(integers.max())
+        # Few integers near each other: all between them are cells, which saves a table of hashes.
+        if highest - lowest < SPAN and max(-lowest, highest) <= MAX_INTEGER:
+            return as_arrow(np.arange(lowest, highest + 1, dtype=integers.dtype)), integers.astype(np.intp) - lowest
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     cells = encoded.dictionary
     places: NDArray[np.intp] = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
@@ -103,7 +133,8 @@ def _parsed(cells: Any, decimal: str) -> Floats:
 def _converted(cells: Any) -> Floats:
     kind = cells.type
     if pa.types.is_integer(kind):
-        integers = pc.fill_null(cells, 0).to_numpy(zero_copy_only=False)
+        # Unlike to_numpy, DLPack does not load pandas.
+        integers = np.from_dlpack(pc.fill_null(cells, 0) if cells.null_count else cells)
         # Floats cannot tell larger ones apart.
         small = (integers <= MAX_INTEGER) & (integers >= -MAX_INTEGER)
         return np.where(small, integers.astype(np.float64), np.nan)

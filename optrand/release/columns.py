@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import hmac
-import uuid
 import warnings
 from collections.abc import Hashable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from optrand.accounting.spent import Spent
-from optrand.errors import InvalidInput, SpentNote
-from optrand.release.accounts import Account, Entry, LedgerAccount, Question
+from optrand.errors import InvalidInput
+from optrand.release.account import Account, Terms
 from optrand.release.asked import Asked
-from optrand.release.batch import BatchRandomizer, DeclaredClasses, Nulls, Records
+from optrand.release.batch import BatchRandomizer, Nulls, Records
+from optrand.release.charged import ChargedRelease
 from optrand.release.circumstances import Circumstances
 from optrand.release.configuration import configuration_digest
+from optrand.release.declared_sets import DeclaredClasses
 from optrand.release.frames import has_columns, opened
 from optrand.release.ids import Ids, RowDigest, UniqueIds, column_ids, row_ids
-from optrand.release.job import Plan
-from optrand.release.paid_prior import PaidPrior
+from optrand.release.plan import Plan
 from optrand.release.randomizer_file import randomizer_digest
 from optrand.release.record import ReleaseRecord
 from optrand.sampling.entropy import EntropySource, SystemEntropy
-from optrand.sampling.keyed import KeyedEntropy, RecordStreams, checked_key
+from optrand.sampling.keyed import checked_key
 
 __all__ = ["Columns", "Noise"]
 
@@ -71,10 +68,6 @@ class Noise:
         if entropy == "keyed":
             raise InvalidInput("keyed noise comes from a key, not from a source: pass 32 bytes, or leave it out")
         return cls(source)
-
-    def of_prior(self, entry: Entry) -> EntropySource:
-        """Words for the noise of the prior."""
-        return self.source or KeyedEntropy(entry.subkey("prior"), private=entry.private)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,16 +119,14 @@ class PrivateColumn:
         records = Records(self.records.places[kept], self.records.ids[kept])
         return replace(self, batch=self.batch.filter(pa.array(kept)), records=records)
 
-    def question(self, key: bytes) -> Question:
-        """What the ledger is asked; the key is that of digests of inputs."""
+    def terms(self, key: bytes) -> Terms:
+        """What is charged; the key is that of digests of inputs."""
         job = self.asked.job
         digest = RowDigest(key)
         digest.add(self.records.ids, self.records.places)
-        split = job.split(int(self.counts.sum()))
-        parts = {"prior": Spent(Fraction(split.prior))} if split.prior else {}
-        return Question(
+        return Terms(
             column=self.name,
-            parts={**parts, "labels": Spent(Fraction(split.labels), exact=job.exact)},
+            parts=job.parts(int(self.counts.sum())),
             configuration=configuration_digest(
                 kind="memory",
                 column=self.name,
@@ -144,41 +135,18 @@ class PrivateColumn:
                 nulls=self.randomizer.nulls,
             ),
             input_digest=digest.hexdigest(),
+            output="in memory",
         )
 
-    def planned(self, entry: Entry, noise: Noise) -> Plan:
+    def planned(self, charged: ChargedRelease) -> Plan:
         """Prior and randomizer; what cannot be estimated is said."""
-        bought: list[PaidPrior] = []
+        return self.asked.job.plan(self.counts, source=charged.prior_source, keep=charged.keep_prior, warn=_warn)
 
-        def keep(prior: PaidPrior) -> None:
-            bought.append(prior)
-            entry.keep_prior(prior.estimate.counts)
-
-        try:
-            plan = self.asked.job.plan(self.counts, source=noise.of_prior(entry), keep=keep, warn=_warn)
-            entry.keep_mechanism(randomizer_digest(plan.randomizer, plan.labels))
-        except BaseException as error:
-            if bought:
-                error.add_note(bought[0].spent(None))
-            raise
-        return plan
-
-    def drawn(self, plan: Plan, entry: Entry, noise: Noise) -> Any:
+    def drawn(self, plan: Plan, charged: ChargedRelease) -> Any:
         """Noisy labels as an Arrow array, null where one is missing."""
-        randomizer, source = plan.randomizer, noise.source
-        if source is not None:
-            noisy = self.randomizer(
-                self.batch, [lambda values, _: randomizer.sample(values, source=source)], records=self.records
-            )
-        else:
-            key = entry.subkey("labels", mechanism=randomizer_digest(randomizer, plan.labels))
-            streams = RecordStreams(key, private=entry.private)
-            noisy = self.randomizer(
-                self.batch,
-                [lambda values, ids: randomizer.sample_records(values, ids, streams)],
-                records=self.records,
-            )
-        return noisy.column(0)
+        digest = randomizer_digest(plan.randomizer, plan.labels)
+        draws = charged.draws({"": (plan.randomizer, digest)})
+        return self.randomizer(self.batch, draws, records=self.records).column(0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,7 +183,7 @@ class Columns:
         if not framed and len(arrays) > 1:
             raise InvalidInput(f"labels are of type {type(given).__name__}, which has no columns: give a frame")
         rows = len(next(iter(arrays.values())))
-        record_ids = _ids(given, ids, rows, key=hmac.digest(account.digest_key, b"ids", "sha256"))
+        record_ids = _ids(given, ids, rows, key=account.id_key)
         columns = {
             name: PrivateColumn.read(array, _name(given, name, framed=framed), asked[name], nulls=nulls, ids=record_ids)
             for name, array in arrays.items()
@@ -229,31 +197,27 @@ class Columns:
         named = str(ids) if framed and isinstance(ids, str | int) else None
         return cls(given=given, columns=columns, kept=kept, id_column=named)
 
-    def released(self, account: Account, noise: Noise) -> tuple[Any, dict[Hashable, ReleaseRecord]]:
+    def released(self, account: Account) -> tuple[Any, dict[Hashable, ReleaseRecord]]:
         """Charge all columns, then draw them: the object with noisy labels, and the record of each."""
         with ExitStack() as stack:
-            entries: dict[Hashable, Entry] = {}
+            charged: dict[Hashable, ChargedRelease] = {}
             try:
                 for name in self._in_order(account):
-                    entries[name] = stack.enter_context(account.begin(self.columns[name].question(account.digest_key)))
-                plans = {name: column.planned(entries[name], noise) for name, column in self.columns.items()}
-                drawn = {name: column.drawn(plans[name], entries[name], noise) for name, column in self.columns.items()}
-                table, records = self._replaced(drawn), self._records(plans, entries, account, noise)
-                for entry in entries.values():
-                    entry.complete()
+                    charged[name] = stack.enter_context(account.begin(self.columns[name].terms(account.digest_key)))
+                plans = {name: column.planned(charged[name]) for name, column in self.columns.items()}
+                drawn = {name: column.drawn(plans[name], charged[name]) for name, column in self.columns.items()}
+                table, records = self._replaced(drawn), self._records(plans, charged, account)
+                for one in charged.values():
+                    one.complete()
             except BaseException as error:
-                if entries and account.in_ledger:
-                    error.add_note(_charged(noise))
+                for note in filter(None, [one.broken_off() for one in charged.values()]):
+                    error.add_note(note)
                 raise
         return table, records
 
     def _in_order(self, account: Account) -> list[Hashable]:
         """Columns that the ledger knows first: where one is refused, none has been charged."""
-        if not isinstance(account, LedgerAccount):
-            return list(self.columns)
-        spent = {
-            name: account.ledger.spent(account.dataset, column.name).epsilon for name, column in self.columns.items()
-        }
+        spent = {name: account.spent(column.name).epsilon for name, column in self.columns.items()}
         return sorted(self.columns, key=lambda name: spent[name] == 0)
 
     def _replaced(self, drawn: Mapping[Hashable, Any]) -> Any:
@@ -266,18 +230,18 @@ class Columns:
         return table
 
     def _records(
-        self, plans: Mapping[Hashable, Plan], entries: Mapping[Hashable, Entry], account: Account, noise: Noise
+        self, plans: Mapping[Hashable, Plan], charged: Mapping[Hashable, ChargedRelease], account: Account
     ) -> dict[Hashable, ReleaseRecord]:
         records = {}
         for name, column in self.columns.items():
             classes = column.asked.names
             around = Circumstances(
-                release=uuid.UUID(entries[name].release).hex,
+                release=charged[name].release,
                 dataset=account.dataset,
                 column=column.name or None,
                 task="regression" if classes is None else "classification",
                 classes=None if classes is None else tuple("" if each is None else each for each in classes),
-                entropy="keyed" if noise.source is None else "system",
+                entropy=charged[name].entropy,
                 nulls=column.randomizer.nulls,
                 id_column=self.id_column,
                 ledger=account.in_ledger,
@@ -315,10 +279,3 @@ def _name(given: Any, column: Hashable, *, framed: bool) -> str:
 
 def _warn(words: str) -> None:
     warnings.warn(words, stacklevel=6)
-
-
-def _charged(noise: Noise) -> SpentNote:
-    words = "the release was charged to the ledger before this"
-    if noise.source is None:
-        words += "; the same call again goes on with it and costs nothing more"
-    return SpentNote(words)

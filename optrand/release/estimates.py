@@ -10,7 +10,7 @@ import numpy as np
 from optrand.estimate.averages import UNBIASED
 from optrand.mechanism.mechanism import Mechanism
 from optrand.release.group_plan import GroupPlan
-from optrand.release.job import Plan
+from optrand.release.plan import Plan
 from optrand.release.randomizer_file import finite_moments
 
 __all__ = ["Estimates"]

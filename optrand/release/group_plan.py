@@ -17,10 +17,12 @@ from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import in_words
-from optrand.release.account import Account
+from optrand.release.base_job import Job
+from optrand.release.charged import ChargedRelease
 from optrand.release.conditioning import Conditioning, conditioned
 from optrand.release.groups import GroupPriors, Pools, group_mechanisms, relative_loss
-from optrand.release.job import Job, LabelJob, ProgressCallback, Summary
+from optrand.release.job import LabelJob
+from optrand.release.plan import ProgressCallback, Summary
 from optrand.solvers import solve
 
 __all__ = ["GroupPlan", "checked_job", "plan_groups"]
@@ -79,7 +81,7 @@ def checked_job(job: Job) -> LabelJob:
 def plan_groups(
     job: Job,
     counts: NDArray[np.intp],
-    account: Account,
+    charged: ChargedRelease,
     *,
     tell: ProgressCallback,
     warn: ProgressCallback | None = None,
@@ -91,7 +93,7 @@ def plan_groups(
     job : LabelJob
     counts : (groups, k) array of int
         Private, but for the sums of rows.
-    account : Account
+    charged : ChargedRelease
     tell, warn : callable
         As for :meth:`.LabelJob.plan`.
 
@@ -112,7 +114,7 @@ def plan_groups(
     # A group all of whose labels are missing is public, too.
     pools = Pools.of_sizes(np.maximum(counts.sum(axis=1), 1), k=chosen.labels.size, prior_epsilon=split.prior)
     tell("estimating the priors")
-    priors = _priors(pools.counts(counts), split.prior, account)
+    priors = _priors(pools.counts(counts), split.prior, charged)
     tell("solving")
     best = group_mechanisms(question, priors)
     single = tabulate(solve(replace(question, prior=priors.mixture)))
@@ -144,21 +146,21 @@ def plan_groups(
             sum((size * loss[id(fit)] for size, fit in zip(priors.rows.tolist(), fits, strict=True)), Fraction(0))
             / rows
         ),
-        private=account.private,
+        private=charged.private,
         histograms=words,
         relative_loss=relative_loss(best, single, priors),
     )
     return GroupPlan(chosen.labels, pools, priors, fits, summary)
 
 
-def _priors(counts: NDArray[np.int64], epsilon: float, account: Account) -> GroupPriors:
+def _priors(counts: NDArray[np.int64], epsilon: float, charged: ChargedRelease) -> GroupPriors:
     """Noisy histograms; those that were drawn before an interruption are not drawn again."""
-    kept: Mapping[str, Sequence[int]] = account.priors
+    kept: Mapping[str, Sequence[int]] = charged.priors
     if kept:
         noisy = np.array([kept[str(pool)] for pool in range(len(counts))])
         return GroupPriors(noisy, counts.sum(axis=1), epsilon)
-    drawn = GroupPriors.learn(counts, epsilon, source=account.prior_source)
-    account.keep_priors({str(pool): row for pool, row in enumerate(drawn.counts.tolist())})
+    drawn = GroupPriors.learn(counts, epsilon, source=charged.prior_source)
+    charged.keep_priors({str(pool): row for pool, row in enumerate(drawn.counts.tolist())})
     return drawn
 
 

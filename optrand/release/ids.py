@@ -74,7 +74,7 @@ def column_ids(column: Any, *, name: str, key: bytes) -> Ids:
         raise InvalidInput(f"at least one record id in column {name!r} is missing: every row needs one")
     kind = column.type
     if pa.types.is_integer(kind):
-        integers = column.to_numpy(zero_copy_only=False)
+        integers: NDArray[Any] = np.from_dlpack(column)
         if integers.dtype == np.uint64:
             return _wide(integers, name)
         return _integers(integers.astype(np.int64, copy=False))
@@ -203,7 +203,7 @@ class UniqueIds:
         self._count = 0
         self._spills: list[tuple[int, int, NDArray[np.intp]]] = []
         # Secret factors, so that no choice of ids fills one part alone.
-        self._factors = [np.uint64(secrets.randbits(64) | 1) for _ in range(3)]
+        self._factors = [np.uint64(secrets.randbits(64) | 1) for _ in range(2)]
 
     def __enter__(self) -> UniqueIds:
         return self
@@ -243,21 +243,23 @@ class UniqueIds:
         if self._file is None:
             # Without a name from the beginning where the system can, else from right after; mode 0600.
             self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
+        wide = bool(ids[:, 1].any())
+        kept = ids if wide else np.ascontiguousarray(ids[:, 0])
         parts = self._parts(ids)
         order = np.argsort(parts, kind="stable")
         bounds = np.searchsorted(parts[order], np.arange(PARTITIONS + 1))
-        wide = bool(ids[:, 1].any())
-        ordered = ids[order] if wide else ids[order, 0]
+        ordered = kept[order]
         offset, width = self._file.seek(0, os.SEEK_END), 16 if wide else 8
-        data = np.ascontiguousarray(ordered).data.cast("B")
+        data = ordered.data.cast("B")
         while data:
             data = data[self._file.write(data) :]
         self._spills.append((offset, width, bounds))
 
     def _parts(self, ids: Ids) -> NDArray[np.uint8]:
-        mixed = ids[:, 0] * self._factors[0] + ids[:, 1] * self._factors[1]
-        mixed ^= mixed >> np.uint64(32)
-        mixed *= self._factors[2]
+        # Multiply and shift: any two ids share a part with probability 2 / PARTITIONS at most.
+        mixed = ids[:, 0] * self._factors[0]
+        if ids[:, 1].any():
+            mixed += ids[:, 1] * self._factors[1]
         parts: NDArray[np.uint8] = (mixed >> np.uint64(56)).astype(np.uint8)
         return parts
 
@@ -275,16 +277,17 @@ class UniqueIds:
         if (runs[1:, 0] < runs[:-1, 1]).any():
             raise _repeated()
         if self._file is None:
-            parts = [np.concatenate(self._held)] if self._held else []
+            parts = iter([np.concatenate(self._held)] if self._held else [])
         else:
             if self._held:
                 self._spill()
-            parts = (self._read(part) for part in range(PARTITIONS))  # type: ignore[assignment]
+            parts = (self._read(part) for part in range(PARTITIONS))
         for ids in parts:
             _check_part(ids, runs)
 
-    def _read(self, part: int) -> Ids:
-        pieces = [np.zeros((0, 2), dtype=np.uint64)]
+    def _read(self, part: int) -> Ids | NDArray[np.uint64]:
+        """Ids of one part; of integers alone, shape ``(rows,)``, their first halves."""
+        pieces = []
         for offset, width, bounds in self._spills:
             low, high = int(bounds[part]), int(bounds[part + 1])
             size = (high - low) * width
@@ -292,20 +295,22 @@ class UniqueIds:
             if len(data) != size:
                 raise OSError(f"the temporary file of record ids is {size - len(data)} bytes short")
             read = np.frombuffer(data, dtype=np.uint64)
-            pieces.append(read.reshape(-1, 2) if width == 16 else _integers(read.view(np.int64)))
+            pieces.append(read.reshape(-1, 2) if width == 16 else read)
+        if any(piece.ndim == 2 for piece in pieces):
+            pieces = [piece if piece.ndim == 2 else _integers(piece.view(np.int64)) for piece in pieces]
         return np.concatenate(pieces)
 
 
-def _check_part(ids: Ids, runs: Ids) -> None:
-    low = np.sort(ids[:, 0])
+def _check_part(ids: Ids | NDArray[np.uint64], runs: Ids) -> None:
+    low = np.sort(ids if ids.ndim == 1 else ids[:, 0])
     twice = low[1:][low[1:] == low[:-1]]
     if twice.size:
         # Halves of hashes may agree by chance.
-        among = ids[np.isin(ids[:, 0], twice)]
+        among = ids[np.isin(ids if ids.ndim == 1 else ids[:, 0], twice)]
         if len(np.unique(among, axis=0)) < len(among):
             raise _repeated()
     if len(runs) and len(ids):
-        whole = ids[ids[:, 1] == 0, 0]
+        whole = ids if ids.ndim == 1 else ids[ids[:, 1] == 0, 0]
         at = np.searchsorted(runs[:, 0], whole, side="right").astype(np.intp) - 1
         if ((at >= 0) & (whole < runs[at, 1])).any():
             raise _repeated()

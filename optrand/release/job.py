@@ -4,29 +4,22 @@ LabelRandomizer of [B23], Algorithm 3, with three corrections: the prior is esti
 share of the budget has a ceiling, and outputs may lie anywhere on the real line. Where a grid is asked for, it is
 feasible for epsilon_2, the budget of the randomizer that uses it (the paper prints epsilon_1).
 
-:class:`LabelJob` solves for the best randomizer, :class:`BaselineJob` takes one that needs no prior; both work on
-arrays, and :class:`~optrand.release.table_job.TableJob` on files. No figure that they return or save is computed from
-the true labels, but for what the prior's budget pays for; the number of rows is public.
+:class:`LabelJob` solves for the best randomizer, :class:`~optrand.release.baseline_job.BaselineJob` takes one that
+needs no prior; both work on arrays, and :class:`~optrand.release.table_job.TableJob` on files. No figure that they
+return or save is computed from the true labels, but for what the prior's budget pays for; the number of rows is public.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import float_above
-from optrand.base.validation import Floats, frozen, rectangular
+from optrand.base.validation import Floats
 from optrand.base.validation import epsilon as checked_epsilon
-from optrand.base.validation import labels as checked_labels
-from optrand.base.validation import values as checked_values
-from optrand.baselines.additive import Additive
 from optrand.certificates.certificate import Certificate, certify
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
@@ -35,279 +28,22 @@ from optrand.model import losses
 from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Line, in_words
 from optrand.model.problem import Problem, regression
+from optrand.release.base_job import Job
 from optrand.release.conditioning import Conditioning, conditioned
 from optrand.release.declared import DeclaredOutputs, PublicPrior, allowed_outputs
-from optrand.release.diagnosis import Diagnosis, Readings, declared_places
 from optrand.release.paid_prior import PaidPrior
-from optrand.release.randomizer_file import KINDS, MECHANISM, NOISE, finite_moments, save_randomizer
-from optrand.sampling.entropy import EntropySource, SystemEntropy
+from optrand.release.plan import Counts, Keep, Plan, ProgressCallback, Summary, no_progress
+from optrand.sampling.entropy import EntropySource
 from optrand.sampling.priors import BudgetSplit, private_prior, split_at, split_budget
 from optrand.sampling.smoothing import smoothed_prior
 from optrand.solvers import Flow, solve
 from optrand.solvers.dispatch import choose
 from optrand.solvers.flow.solver import CLOSEST
 
-__all__ = ["BaselineJob", "Job", "Keep", "LabelJob", "Plan", "ProgressCallback", "Release", "Summary", "no_progress"]
-
-ProgressCallback = Callable[[str], object]
-"""Told what a job does next, in a few words."""
-
-Keep = Callable[[PaidPrior], object]
-"""Given the prior as soon as it is drawn and paid for, before anything else can fail."""
-
-Counts = NDArray[np.intp]
+__all__ = ["LabelJob"]
 
 AFTER_THE_PRIOR = {"draws": False}
 """Metadata of options that decide whether labels are drawn, not which: a retry may change them."""
-
-
-def no_progress(_: str) -> None:
-    """ProgressCallback nothing."""
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Public summary of a release.
-
-    Attributes
-    ----------
-    rows : int
-        Public.
-    labels : int
-        How many labels were declared.
-    outputs : int or None
-        How many outputs the mechanism has; None of noise.
-    allowed : str
-        Where outputs may lie, in words.
-    epsilon : float
-        The budget that was asked for, in nats.
-    split : BudgetSplit
-    prior : str
-        Where the prior came from, in words.
-    exact : bool
-        Whether the labels were drawn with exactly the probabilities that were proven private. If not, privacy holds for
-        real numbers only.
-    gap : float
-        The objective of the mechanism, loss and penalty on bias, is within this share of the optimum for its prior:
-        verified. Infinite where nothing was proven, as of a randomizer without a prior.
-    bias, variance : float
-        The largest ``|E[M(y)] - y|`` and the largest variance over the declared labels.
-    realised_epsilon : float
-        What prior and labels together have spent at most, rounded up.
-    noisy_label_loss : float
-        Half the mean squared change of a label, *under the prior above* (without one, *were every declared label as
-        frequent as any other*), without any penalty on bias; nothing is said of the true labels.
-    private : bool
-        False where a seeded source drew the noise: then the table must not be released.
-    histograms : str
-        Whether the histogram of the labels can be estimated, and how well, in words.
-    copied : tuple of str
-        Other columns of the released table, which were copied as they are.
-    relative_loss : float, optional
-        Of a release by groups: its objective under the priors, as a share of that of one randomizer for all rows.
-    """
-
-    rows: int
-    labels: int
-    outputs: int | None
-    allowed: str
-    epsilon: float
-    split: BudgetSplit
-    prior: str
-    exact: bool
-    gap: float
-    bias: float
-    variance: float
-    realised_epsilon: float
-    noisy_label_loss: float
-    private: bool
-    histograms: str
-    copied: tuple[str, ...] = ()
-    relative_loss: float | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """What labels will be drawn with, once all that the prior costs has been spent.
-
-    Attributes
-    ----------
-    labels : (k,) array
-        The declared set.
-    randomizer : Mechanism or Additive
-    summary : Summary
-    prior : PaidPrior, optional
-        The noisy histogram of this release, or of the earlier run that paid for it.
-    conditioning : Conditioning, optional
-        How well the histogram of the labels can be estimated; None of additive noise.
-    bought : bool
-        Whether this run has paid for the prior.
-    """
-
-    labels: Floats
-    randomizer: Mechanism | Additive
-    summary: Summary
-    prior: PaidPrior | None = field(default=None, repr=False)
-    conditioning: Conditioning | None = field(default=None, repr=False)
-    bought: bool = False
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """The randomizer, if it is a finite mechanism.
-
-        Raises
-        ------
-        InvalidInput
-            It is additive noise.
-        """
-        if not isinstance(self.randomizer, Mechanism):
-            raise InvalidInput("the labels were drawn by additive noise: there is no table, see randomizer")
-        return self.randomizer
-
-    @property
-    def noisy_counts(self) -> tuple[int, ...] | None:
-        """The histogram that was paid for, clipped at 0."""
-        return None if self.prior is None else self.prior.estimate.counts
-
-    def save(self, path: Path, *, overwrite: bool = False) -> None:
-        """Write the randomizer, whole or not at all."""
-        save_randomizer(self.randomizer, path, labels=self.labels, overwrite=overwrite)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Release(Plan):
-    """Noisy labels, the randomizer that drew them, and what may be told about both.
-
-    Attributes
-    ----------
-    values : array
-        Of the shape of the labels that went in.
-    """
-
-    values: Floats = field(repr=False)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Job(ABC):
-    """A way to replace labels by private ones.
-
-    Attributes
-    ----------
-    labels : (k,) array
-        The declared set, increasing.
-    clip : bool
-        Whether labels beyond the ends of the declared set are moved to the nearest end. Without it they stop the job.
-    """
-
-    labels: Floats
-    clip: bool = False
-
-    def __post_init__(self) -> None:
-        """Sort the labels."""
-        object.__setattr__(self, "labels", frozen(np.sort(checked_labels(self.labels))))
-
-    @property
-    def ending(self) -> str:
-        """Suffix that the file of the randomizer adds to the name of the table that it is beside."""
-        return MECHANISM
-
-    @property
-    def buys_a_prior(self) -> bool:
-        """Whether a part of the budget goes to a prior that is estimated from the labels."""
-        return False
-
-    @property
-    def exact(self) -> bool:
-        """Whether draws have exactly the probabilities that were proven private."""
-        return True
-
-    def diagnose(self, values: ArrayLike) -> Diagnosis:
-        """Exact counts of labels that :meth:`run` would refuse: for the owner of the labels alone, not to be shared."""
-        return Diagnosis.of(Readings.of_array(values), self.labels, clip=self.clip)
-
-    def run(
-        self,
-        values: ArrayLike,
-        *,
-        source: EntropySource | None = None,
-        announce: ProgressCallback | None = None,
-        keep: Keep | None = None,
-        warn: ProgressCallback | None = None,
-    ) -> Release:
-        """Replace every label.
-
-        Parameters
-        ----------
-        values : array of labels, any shape
-            Private.
-        source : EntropySource, optional
-            The operating system by default, the only choice for a release.
-        announce : callable, optional
-            Told of each stage as it begins.
-        keep : callable, optional
-            Given the prior as soon as it is paid for. Should anything fail later, a job with it as `paid_prior` does
-            not pay again. Never called by a job that needs no prior.
-        warn : callable, optional
-            Told, before any label is drawn, what cannot be estimated from the release; what it raises stops the job.
-
-        Raises
-        ------
-        InvalidInput
-            No labels, or labels outside the declared set: the message says neither which nor how many. Or outputs that
-            admit no unbiased randomizer with what the prior leaves of the budget; or a number of rows that is not that
-            of the prior paid for. In all these cases nothing is spent.
-        NotCertified
-            The solver's answer could not be proven to be any good. A note says what the prior has spent by then, as
-            with every error that comes after it.
-
-        Notes
-        -----
-        *Privacy.* The prior is epsilon_1-DP (:func:`~optrand.sampling.priors.private_histogram`) and the mechanism is a
-        function of it, or fixed before any label is read; given the mechanism, the noisy labels are epsilon_2-DP, for
-        each depends on one label only: epsilon_1 + epsilon_2 by composition, at most `epsilon` as exact numbers.
-        """
-        entropy = SystemEntropy() if source is None else source
-        tell = announce or no_progress
-        given = rectangular(values, "the labels")
-        places = declared_places(checked_values(given.ravel(), "the labels"), self.labels, clip=self.clip)
-        counts = np.bincount(places, minlength=self.labels.size)
-        plan = self.plan(counts, source=entropy, announce=tell, keep=keep, warn=warn)
-        try:
-            tell("drawing labels")
-            noisy = plan.randomizer.sample(self.labels[places], source=entropy)
-        except BaseException as error:
-            # A caller that keeps the prior adds a note of its own, with the place.
-            if plan.bought and plan.prior is not None and keep is None:
-                error.add_note(plan.prior.spent(None))
-            raise
-        return Release(**vars(plan), values=noisy.reshape(given.shape))
-
-    @abstractmethod
-    def split(self, rows: int) -> BudgetSplit:
-        """Budgets of the prior and of the labels for a number of rows: public, as that is."""
-
-    @abstractmethod
-    def plan(
-        self,
-        counts: Counts,
-        *,
-        source: EntropySource,
-        announce: ProgressCallback | None = None,
-        keep: Keep | None = None,
-        warn: ProgressCallback | None = None,
-        drawn: PaidPrior | None = None,
-    ) -> Plan:
-        """Spend on the prior what it costs, and find what the labels are to be drawn with.
-
-        Parameters
-        ----------
-        counts : (k,) array of integers
-            How often each declared label occurs. Private.
-        source, announce, keep, warn
-            As for :meth:`run`.
-        drawn : PaidPrior, optional
-            The prior of this very release, drawn before it was interrupted; ignored by a job that buys none.
-        """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -523,110 +259,6 @@ class LabelJob(Job):
                 words += f"; {self.public_prior.absent} label(s) that it does not list have prior 0"
             return self.public_prior.probabilities, words
         return np.ones(1), "none: a single label has nothing to hide"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BaselineJob(Job):
-    """The options of a release without a prior, all of whose budget goes to the labels; :meth:`run` does it.
-
-    Parameters
-    ----------
-    labels : (k,) array
-        The declared set, public, in any order.
-    randomizer : Additive or Mechanism
-        For these labels; :func:`~optrand.release.named.named_randomizer` finds one by its name.
-    clip : bool
-        Whether labels beyond the ends of the declared set are moved to the nearest end. Without it they stop the job.
-    allow_inexact : bool
-        Whether floating-point noise will do, whose privacy holds for real numbers only.
-
-    Raises
-    ------
-    InvalidInput
-        Floating-point noise that was not allowed, a mechanism for other labels, labels beyond those of the noise, or
-        noise whose variance is no float.
-
-    Examples
-    --------
-    >>> from optrand.baselines import DiscreteLaplace
-    >>> from optrand.sampling.entropy import SeededEntropy
-    >>> job = BaselineJob(labels=np.arange(4), randomizer=DiscreteLaplace(np.arange(4), 1.0))
-    >>> release = job.run([0, 3, 3, 1, 0, 0] * 500, source=SeededEntropy(1))
-    >>> summary = release.summary
-    >>> summary.rows, summary.realised_epsilon, summary.exact, summary.bias, round(summary.variance, 3)
-    (3000, 1.0, True, 0.0, 17.834)
-    """
-
-    randomizer: Additive | Mechanism
-    allow_inexact: bool = False
-
-    def __post_init__(self) -> None:
-        """Check every option before a private label is read."""
-        super().__post_init__()
-        if type(self.randomizer) not in (*KINDS.values(), Mechanism):
-            raise InvalidInput(
-                f"the randomizer is of type {type(self.randomizer).__name__}, expected a Mechanism or one of "
-                f"{', '.join(kind.__name__ for kind in KINDS.values())}"
-            )
-        if not (self.exact or self.allow_inexact):
-            raise InvalidInput(
-                f"the noise of {type(self.randomizer).__name__} is drawn in floats, whose last bits may tell labels "
-                "apart, so that its privacy holds for real numbers only: take the discrete one, or allow inexact draws "
-                "(--allow-inexact)"
-            )
-        if isinstance(self.randomizer, Mechanism) and not np.array_equal(self.randomizer.labels, self.labels):
-            raise InvalidInput("the mechanism is made for other labels than the declared ones: make it for these")
-        finite_moments(self.randomizer, self.labels)
-
-    @property
-    def exact(self) -> bool:
-        """Whether draws have exactly the probabilities that were proven private."""
-        return self.randomizer.exact
-
-    def split(self, rows: int) -> BudgetSplit:  # noqa: ARG002
-        """All of it goes to the labels."""
-        return BudgetSplit(0.0, self.randomizer.epsilon)
-
-    @property
-    def ending(self) -> str:
-        """A mechanism is saved as one; noise, which has no table, in a file of another kind."""
-        return MECHANISM if self.randomizer.n else NOISE
-
-    def plan(
-        self,
-        counts: Counts,
-        *,
-        source: EntropySource,
-        announce: ProgressCallback | None = None,  # noqa: ARG002
-        keep: Keep | None = None,  # noqa: ARG002
-        warn: ProgressCallback | None = None,
-        drawn: PaidPrior | None = None,  # noqa: ARG002
-    ) -> Plan:
-        """See :meth:`Job.plan`; nothing is spent on a prior."""
-        drawing, k = self.randomizer, self.labels.size
-        fit = Conditioning(drawing) if isinstance(drawing, Mechanism) else None
-        words = "no histogram, no loss of a label: additive noise has no table" if fit is None else fit.words
-        if fit is None or not fit.possible:
-            (warn or no_progress)(words)
-        moments = finite_moments(drawing, self.labels)
-        summary = Summary(
-            rows=int(counts.sum()),
-            labels=k,
-            outputs=drawing.n,
-            allowed=drawing.outputs_in_words,
-            epsilon=drawing.epsilon,
-            split=self.split(int(counts.sum())),
-            prior="none: the randomizer needs none",
-            exact=drawing.exact,
-            gap=math.inf,
-            bias=moments.bias,
-            variance=float(moments.variances.max()),
-            realised_epsilon=drawing.realised_epsilon,
-            noisy_label_loss=moments.loss(np.full(k, 1 / k)),
-            private=source.private,
-            histograms=words,
-        )
-        return Plan(self.labels, drawing, summary, conditioning=fit)
 
 
 def _check_apart(question: Problem) -> None:

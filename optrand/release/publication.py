@@ -11,22 +11,18 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from optrand.base import strict_json
-from optrand.base.files import public_mode, sync_directory, take_name, write_atomically
-from optrand.base.strict_json import fields
+from optrand.base.files import public_mode, sync_directory, take_name
 from optrand.errors import Interrupted, InvalidFile, InvalidInput
+from optrand.release.journal import JOURNAL, Journal, JournalEntry, load_journal, save_journal
 from optrand.release.streams.source import digest_of
 
 __all__ = ["Publication", "Recovered", "recover", "staging_folder"]
-
-JOURNAL, FORMAT = "journal.json", "optrand.publication"
 
 
 @dataclass(frozen=True)
@@ -49,23 +45,6 @@ class Recovered:
     release: str | None = None
     files: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """A file of a release: its name in the hidden folder, its final name, its digest."""
-
-    staged: str
-    target: str
-    sha256: str
-
-
-@dataclass(frozen=True)
-class _Journal:
-    release: str
-    overwrite: bool
-    entries: tuple[_Entry, ...]
-    retired: tuple[str, ...]
 
 
 def staging_folder(target: Path) -> Path:
@@ -183,10 +162,12 @@ class Publication:
         """
         for staged, like in self._staged.values():
             _open_up(staged, public_mode(like))
-        entries = tuple(_Entry(staged.name, name.name, self.digest(name)) for name, (staged, _) in self._staged.items())
-        journal = _Journal(self.release, self.overwrite, entries, tuple(path.name for path in retire))
+        entries = tuple(
+            JournalEntry(staged.name, name.name, self.digest(name)) for name, (staged, _) in self._staged.items()
+        )
+        journal = Journal(self.release, self.overwrite, entries, tuple(path.name for path in retire))
         sync_directory(self.folder)
-        _save(journal, self.folder)
+        save_journal(journal, self.folder)
         try:
             _advance(self.folder, journal)
         except BaseException:
@@ -251,7 +232,7 @@ def _locked(folder: Path, *, make: bool) -> int:
 
 def _resolved(folder: Path) -> Recovered:
     """Finish what a journal has committed to; clear the folder otherwise."""
-    journal = _load(folder)
+    journal = load_journal(folder)
     if journal is None:
         found = list(folder.iterdir())
         for path in found:
@@ -266,7 +247,7 @@ def _resolved(folder: Path) -> Recovered:
     return Recovered("finished", journal.release, tuple(entry.target for entry in journal.entries))
 
 
-def _advance(folder: Path, journal: _Journal) -> None:
+def _advance(folder: Path, journal: Journal) -> None:
     """Give every file its name, the table last; nothing is lost wherever this breaks off, and it can be repeated."""
     waiting = [entry for entry in journal.entries if not _placed(folder, entry)]
     if journal.overwrite:
@@ -293,12 +274,12 @@ def _advance(folder: Path, journal: _Journal) -> None:
             staged.unlink(missing_ok=True)
 
 
-def _placed(folder: Path, entry: _Entry) -> bool:
+def _placed(folder: Path, entry: JournalEntry) -> bool:
     staged, target = folder / entry.staged, folder.with_name(entry.target)
     return not staged.exists() or (target.exists() and staged.samefile(target))
 
 
-def _retreat(folder: Path, journal: _Journal) -> None:
+def _retreat(folder: Path, journal: Journal) -> None:
     """Put everything back, unless the table has its name: then what describes it stays, too."""
     if _placed(folder, journal.entries[-1]):
         raise Interrupted(
@@ -351,40 +332,3 @@ def _open_up(path: Path, mode: int) -> None:
         below.chmod(mode | (mode & 0o444) >> 2 if below.is_dir() else mode)
     sync_directory(path)
     path.chmod(mode | (mode & 0o444) >> 2)
-
-
-def _save(journal: _Journal, folder: Path) -> None:
-    content = {
-        "release": journal.release,
-        "overwrite": journal.overwrite,
-        "files": [{"staged": e.staged, "target": e.target, "sha256": e.sha256} for e in journal.entries],
-        "retired": list(journal.retired),
-    }
-    write_atomically(folder / JOURNAL, strict_json.canonical(strict_json.sealed(content, kind=FORMAT)))
-
-
-def _load(folder: Path) -> _Journal | None:
-    """The journal of a folder, if it has one.
-
-    Raises
-    ------
-    InvalidFile
-        It is damaged, or names something outside the folder of the output.
-    """
-    path = folder / JOURNAL
-    if not os.path.lexists(path):
-        return None
-    if not stat.S_ISREG(path.lstat().st_mode):
-        raise InvalidFile(f"{path} is no journal of a release")
-    content = strict_json.unsealed(path.read_bytes(), ("release", "overwrite", "files", "retired"), kind=FORMAT)
-    listed, retired = content["files"], content["retired"]
-    if not (
-        isinstance(listed, list) and listed and isinstance(retired, list) and content["overwrite"] in (True, False)
-    ):
-        raise InvalidFile(f"{path} is no journal of a release")
-    names = [fields(entry, "files", ("staged", "target", "sha256")) for entry in listed]
-    for name in (*(entry[key] for entry in names for key in ("staged", "target")), *retired):
-        if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\0" in name:
-            raise InvalidFile(f"{path} names a file that is not beside the output")
-    entries = tuple(_Entry(**entry) for entry in names)
-    return _Journal(str(content["release"]), content["overwrite"], entries, tuple(retired))

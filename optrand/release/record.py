@@ -25,7 +25,7 @@ from optrand.release import record_format
 from optrand.release.circumstances import RECORD, Circumstances, RandomizerFile, TableFile
 from optrand.release.estimates import Estimates
 from optrand.release.group_plan import GroupPlan
-from optrand.release.job import Plan
+from optrand.release.plan import Plan
 from optrand.release.randomizer_file import holds_noise, load_randomizer
 from optrand.release.streams.source import digest_of
 from optrand.sampling.priors import BudgetSplit

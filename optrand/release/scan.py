@@ -90,17 +90,16 @@ class Pass:
         digest, rows, trouble = RowDigest(self.digest_key), 0, None
         counts = np.zeros((self.groups, k), dtype=np.intp)
         with UniqueIds(temporary) as unique:
-            for _, batch, first in self._batches(self.randomizer.columns):
-                records = self.randomizer.read(batch, first_row=first, id_key=self.id_key)
-                trouble = trouble or self._trouble(records)
-                present = records.places >= 0
-                rows += records.places.size if self.randomizer.nulls != "drop" else int(present.sum())
-                places = records.places[present].astype(np.intp)
-                cells = places if records.groups is None else records.groups[present] * k + places
-                counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
-                digest.add(records.ids, records.places, records.groups)
-                if self.randomizer.id_column is not None:
-                    unique.add(records.ids)
+            with Behind(unique.add) as add:
+                for _, batch, first in self._batches(self.randomizer.columns):
+                    records = self.randomizer.read(batch, first_row=first, id_key=self.id_key)
+                    trouble = trouble or self._trouble(records)
+                    found = records.counts(self.groups, k)
+                    rows += records.places.size if self.randomizer.nulls != "drop" else int(found.sum())
+                    counts += found
+                    digest.add(records.ids, records.places, records.groups)
+                    if self.randomizer.id_column is not None:
+                        add(records.ids)
             # The whole table is read in any case: how soon an error comes would tell where the first such label is.
             if trouble is not None:
                 raise trouble

@@ -14,62 +14,38 @@ from optrand.accounting import Ledger, Spent
 from optrand.accounting.request import checked_name
 from optrand.base.files import check_target
 from optrand.errors import Interrupted, InvalidInput
-from optrand.release.account import Account, Entropy, LedgerAccount, NoAccount, Terms
+from optrand.release.account import Account, LedgerAccount, NoLedger, Terms
+from optrand.release.base_job import Job
 from optrand.release.batch import Draw
+from optrand.release.charged import ChargedRelease, Entropy
 from optrand.release.circumstances import Circumstances, RandomizerFile, TableFile
 from optrand.release.column_groups import ColumnGroups
 from optrand.release.configuration import configuration_digest
 from optrand.release.diagnosis import Diagnosis
 from optrand.release.group_plan import GroupPlan, checked_job, plan_groups
 from optrand.release.interruption import Signals
-from optrand.release.job import Job, LabelJob, Plan, ProgressCallback, Summary, no_progress
+from optrand.release.job import LabelJob
 from optrand.release.paid_prior import PaidPrior
+from optrand.release.paths import beside, mechanism_path, mechanisms_path, paid_prior_path, randomizer_path, record_path
+from optrand.release.plan import Plan, ProgressCallback, Summary, no_progress
 from optrand.release.publication import Publication
-from optrand.release.randomizer_file import MECHANISM, NOISE
-from optrand.release.record import RECORD, ReleaseRecord, sha256_of
+from optrand.release.record import ReleaseRecord, sha256_of
 from optrand.release.scan import Pass, Scan
 from optrand.release.table import open_table, suffix_of
 from optrand.release.table_options import TableOptions, open_sink
 from optrand.sampling.entropy import EntropySource, SystemEntropy
 from optrand.sampling.priors import EstimatedPrior
 
-__all__ = ["TableJob", "mechanism_path", "mechanisms_path", "paid_prior_path", "randomizer_path", "record_path"]
+__all__ = ["TableJob"]
 
 
-def mechanism_path(target: str | os.PathLike[str]) -> Path:
-    """Path of the mechanism of a released table: beside it, under its name with ``.mechanism.json`` added.
+@dataclass(frozen=True)
+class _Drawn:
+    """Files of a release that are staged, and the place of the record that is to name them."""
 
-    Examples
-    --------
-    >>> mechanism_path("out/census.noisy.csv").name
-    'census.noisy.csv.mechanism.json'
-    """
-    return _beside(target, MECHANISM)
-
-
-def randomizer_path(target: str | os.PathLike[str]) -> Path:
-    """Path of the file of additive noise: beside the table, ``.randomizer.json`` added to its name."""
-    return _beside(target, NOISE)
-
-
-def record_path(target: str | os.PathLike[str]) -> Path:
-    """Path of the record of a released table: beside the table, ``.release.json`` added to its name."""
-    return _beside(target, RECORD)
-
-
-def mechanisms_path(target: str | os.PathLike[str]) -> Path:
-    """Path of the folder of mechanisms of a table released by groups: ``.mechanisms`` added to the table's name."""
-    return _beside(target, ".mechanisms")
-
-
-def paid_prior_path(target: str | os.PathLike[str]) -> Path:
-    """Path of a prior that was paid for, kept until the release is complete: beside the table, ``.prior.csv`` added."""
-    return _beside(target, ".prior.csv")
-
-
-def _beside(target: str | os.PathLike[str], ending: str) -> Path:
-    path = Path(target)
-    return path.with_name(path.name + ending)
+    table: TableFile
+    randomizers: tuple[RandomizerFile, ...]
+    record: Path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +74,7 @@ class TableJob:
 
     def beside(self, target: str | os.PathLike[str]) -> Path:
         """Path of what drew the labels: :func:`mechanism_path` or :func:`randomizer_path`."""
-        return _beside(target, self.job.ending) if self.options.grouping is None else mechanisms_path(target)
+        return beside(target, self.job.ending) if self.options.grouping is None else mechanisms_path(target)
 
     def run(
         self,
@@ -180,7 +156,7 @@ class TableJob:
             if ledger is None:
                 if dataset is not None or spend_again or budget is not None or keep_key or key is not None:
                     raise InvalidInput("a dataset, a budget and a key belong to a ledger: give it as ledger=")
-                account: Account = self._unaccounted(output, source, entropy)
+                account: Account = self._unaccounted(source, entropy)
             else:
                 if source is not None:
                     raise InvalidInput("a release with a ledger draws keyed noise, or entropy='system': give no source")
@@ -190,16 +166,15 @@ class TableJob:
                     checked_name(dataset, "the dataset's name"),
                     again=spend_again,
                     budget=Spent(budget) if isinstance(budget, int | float) else budget,
-                    entropy=entropy or "keyed",
+                    source=_source_of(entropy or "keyed"),
                     keep_key=keep_key,
                     key=key,
                 )
-            stack.callback(account.close)
             account.settle(output)
-            self._check_targets(path, output, paid=account.dataset is not None)
+            self._check_targets(path, output, paid=account.in_ledger)
             return self._released(path, output, account, announce or no_progress, warn)
 
-    def _unaccounted(self, output: Path, source: EntropySource | None, entropy: Entropy | None) -> NoAccount:
+    def _unaccounted(self, source: EntropySource | None, entropy: Entropy | None) -> NoLedger:
         if entropy not in (None, "system"):
             raise InvalidInput(f"entropy is {entropy!r} without a ledger, which would keep the key: give a ledger")
         if source is not None and not source.private:
@@ -207,7 +182,7 @@ class TableJob:
                 f"{type(source).__name__} draws words that others can draw again, and a table on disk looks released: "
                 "leave the entropy to the operating system, or use LabelJob on arrays"
             )
-        return NoAccount(source or SystemEntropy(), paid_prior_path(output))
+        return NoLedger(source or SystemEntropy())
 
     def _released(
         self, path: Path, output: Path, account: Account, tell: ProgressCallback, warn: ProgressCallback | None
@@ -216,29 +191,32 @@ class TableJob:
             Signals() as signals,
             Publication(output, release=uuid.uuid4().hex, overwrite=self.overwrite) as publication,
         ):
-            try:
-                tell("reading the table")
-                rows = self._pass(path, account)
-                scan = self._scanned(rows, publication.folder, warn or warnings.warn)
-                publication.release = account.begin(self._terms(scan, output))
-                plan = (
-                    self._planned(scan, account, tell, warn)
-                    if self.options.grouping is None
-                    else plan_groups(self.job, scan.counts, account, tell=tell, warn=warn)
-                )
-                tell("drawing labels")
-                self._write(plan, rows, scan, publication, account)
-                tell("writing")
-                with signals.held():
-                    account.publishing(publication.digest(record_path(output)))
-                    publication.publish()
-                    signals.outcome, signals.released = f"the release was complete by then: {output}", True
-                    account.complete()
-            except BaseException as error:
-                done = publication.published or (isinstance(error, Interrupted) and error.released)
-                if not done and (note := account.broken_off()) is not None:
-                    error.add_note(note)
-                raise
+            tell("reading the table")
+            rows = self._pass(path, account)
+            scan = self._scanned(rows, publication.folder, warn or warnings.warn)
+            with account.begin(self._terms(scan, output)) as charged:
+                publication.release = charged.release
+                try:
+                    plan = (
+                        self._planned(scan, charged, tell, warn)
+                        if self.options.grouping is None
+                        else plan_groups(self.job, scan.counts, charged, tell=tell, warn=warn)
+                    )
+                    tell("drawing labels")
+                    drawn = self._write(plan, rows, scan, publication, charged)
+                    around = self._circumstances(charged, account)
+                    ReleaseRecord.of(plan, around, table=drawn.table, randomizers=drawn.randomizers).save(drawn.record)
+                    tell("writing")
+                    with signals.held():
+                        charged.publishing(publication.digest(record_path(output)))
+                        publication.publish()
+                        signals.outcome, signals.released = f"the release was complete by then: {output}", True
+                        charged.complete()
+                except BaseException as error:
+                    done = publication.published or (isinstance(error, Interrupted) and error.released)
+                    if not done and (note := charged.broken_off()) is not None:
+                        error.add_note(note)
+                    raise
         return replace(plan.summary, copied=self._copied(rows))
 
     def _terms(self, scan: Scan, output: Path) -> Terms:
@@ -246,8 +224,7 @@ class TableJob:
         options = self.options
         return Terms(
             column=self.column,
-            split=self.job.split(counted),
-            exact=self.job.exact,
+            parts=self.job.parts(counted),
             configuration=configuration_digest(
                 job=self.job,
                 nulls=options.nulls,
@@ -256,24 +233,27 @@ class TableJob:
                 groups=None if options.grouping is None else options.grouping.columns,
             ),
             input_digest=scan.digest,
-            output=output,
+            output=str(output.absolute()),
+            kept_prior=paid_prior_path(output),
         )
 
-    def _planned(self, scan: Scan, account: Account, tell: ProgressCallback, warn: ProgressCallback | None) -> Plan:
+    def _planned(
+        self, scan: Scan, charged: ChargedRelease, tell: ProgressCallback, warn: ProgressCallback | None
+    ) -> Plan:
         """What the labels are drawn with; a prior that was drawn before an interruption is not drawn again."""
         counts = scan.counts.sum(axis=0)
         rows = int(counts.sum())
         drawn = None
-        if isinstance(self.job, LabelJob) and (noisy := account.priors.get("")) is not None:
+        if isinstance(self.job, LabelJob) and (noisy := charged.priors.get("")) is not None:
             split = self.job.split(rows)
             drawn = PaidPrior(self.job.labels, EstimatedPrior(noisy, split.prior), self.job.epsilon, rows)
         return self.job.plan(
-            counts, source=account.prior_source, announce=tell, keep=account.keep, warn=warn, drawn=drawn
+            counts, source=charged.prior_source, announce=tell, keep=charged.keep_prior, warn=warn, drawn=drawn
         )
 
     def diagnose(self, table: str | os.PathLike[str]) -> Diagnosis:
         """Exact counts of labels that :meth:`run` would refuse: for the owner of the labels alone, not to be shared."""
-        found = self._pass(Path(table), NoAccount(SystemEntropy(), paid_prior_path(table)))
+        found = self._pass(Path(table), NoLedger())
         return found.diagnose()
 
     def _pass(self, path: Path, account: Account) -> Pass:
@@ -301,29 +281,24 @@ class TableJob:
         return scan
 
     def _write(
-        self, plan: Plan | GroupPlan, rows: Pass, scan: Scan, publication: Publication, account: Account
-    ) -> None:
+        self, plan: Plan | GroupPlan, rows: Pass, scan: Scan, publication: Publication, charged: ChargedRelease
+    ) -> _Drawn:
         """Second pass: the mechanism, then the table, under their hidden names."""
         output = publication.target
         beside, record = (publication.stage(path) for path in (self.beside(output), record_path(output)))
         if isinstance(plan, Plan):
             plan.save(beside)
             files: tuple[RandomizerFile, ...] = (RandomizerFile(self.beside(output).name, sha256_of(beside)),)
-            draws = account.draws({"": (plan.randomizer, files[0].sha256)})
+            draws = charged.draws({"": (plan.randomizer, files[0].sha256)})
         else:
-            files, draws = self._save_groups(plan, rows, (beside, self.beside(output).name), account)
+            files, draws = self._save_groups(plan, rows, (beside, self.beside(output).name), charged)
         staged = publication.stage(output, like=rows.source.files[0])
         sink = open_sink(rows.source, rows.randomizer, output, staged, layout=self.options.released_layout)
         rows.replace(scan, draws, sink)
-        ReleaseRecord.of(
-            plan,
-            self._circumstances(publication.release, account),
-            table=TableFile(output.name, publication.digest(output), scan.rows),
-            randomizers=files,
-        ).save(record)
+        return _Drawn(TableFile(output.name, publication.digest(output), scan.rows), files, record)
 
     def _save_groups(
-        self, plan: GroupPlan, rows: Pass, place: tuple[Path, str], account: Account
+        self, plan: GroupPlan, rows: Pass, place: tuple[Path, str], charged: ChargedRelease
     ) -> tuple[tuple[RandomizerFile, ...], list[Draw]]:
         """A file for each pool of groups; the file and the draws of each group."""
         folder, name = place
@@ -333,7 +308,7 @@ class TableJob:
             mechanism.save(path)
         digests = [sha256_of(path) for path in paths]
         drawing = {str(i): pair for i, pair in enumerate(zip(plan.mechanisms, digests, strict=True))}
-        of_pools = account.draws(drawing)
+        of_pools = charged.draws(drawing)
         grouping, pools = rows.randomizer.grouping, plan.pools.pool.tolist()
         named: tuple[str, ...] = grouping.names if isinstance(grouping, ColumnGroups) else ()
         return tuple(
@@ -341,18 +316,18 @@ class TableJob:
             for group, pool in zip(named, pools, strict=True)
         ), [of_pools[pool] for pool in pools]
 
-    def _circumstances(self, release: str, account: Account) -> Circumstances:
+    def _circumstances(self, charged: ChargedRelease, account: Account) -> Circumstances:
         return Circumstances(
-            release=release,
+            release=charged.release,
             dataset=account.dataset,
             column=self.column,
             task="regression" if self.options.classes is None else "classification",
             classes=self._classes,
-            entropy=account.entropy,
+            entropy=charged.entropy,
             nulls=self.options.nulls,
             id_column=self.options.id_column,
             groups=() if self.options.grouping is None else self.options.grouping.columns,
-            ledger=account.dataset is not None,
+            ledger=account.in_ledger,
         )
 
     @property
@@ -385,3 +360,10 @@ class TableJob:
                 f"{kept} exists, a prior that an earlier run has paid for: go on from it (--paid-prior {kept}), or "
                 "move it away and pay again"
             )
+
+
+def _source_of(entropy: Entropy) -> EntropySource | None:
+    """None of keyed noise."""
+    if entropy not in ("keyed", "system"):
+        raise InvalidInput(f"entropy is {entropy!r}, expected 'keyed' or 'system'")
+    return SystemEntropy() if entropy == "system" else None

@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 
 from optrand.base.validation import Floats, integer
 from optrand.errors import InputChanged, InvalidInput
-from optrand.release.batch import BatchRandomizer, DeclaredClasses, DeclaredNumbers, Nulls
+from optrand.release.batch import BatchRandomizer, Nulls
 from optrand.release.column_groups import ColumnGroups
+from optrand.release.declared_sets import DeclaredClasses, DeclaredNumbers
 from optrand.release.streams.records import CsvFormat
 from optrand.release.streams.source import Sink, Source, digest_of
 from optrand.release.table import SUFFIXES, column_named, format_of, suffix_of
@@ -194,7 +195,7 @@ def open_sink(
         raise InvalidInput(
             f"{source.path.name} is a folder of files: name a folder, or a CSV file, for the released table"
         )
-    sink = ParquetSink(schema, paths)
+    sink = ParquetSink(schema, paths, distinct=randomizer.id_column)
     return _Converted(sink, lambda batch: _as_text(batch, schema)) if source.text is not None else sink
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import os
 import uuid
 import warnings
@@ -14,22 +13,23 @@ from typing import Any
 import numpy as np
 
 from optrand.base.files import check_target, sync_directory
-from optrand.errors import InputChanged, InvalidInput, MissingExtra
+from optrand.errors import InputChanged, Interrupted, InvalidInput, MissingExtra
+from optrand.release.account import Account, NoLedger, Terms
 from optrand.release.batch import BatchRandomizer
+from optrand.release.charged import ChargedRelease
 from optrand.release.circumstances import Circumstances, RandomizerFile, TableFile
+from optrand.release.configuration import configuration_digest
 from optrand.release.interruption import Signals
-from optrand.release.job import Plan, ProgressCallback, no_progress
-from optrand.release.paid_prior import PaidPrior
+from optrand.release.paths import mechanism_path, randomizer_path, record_path
+from optrand.release.plan import ProgressCallback, no_progress
 from optrand.release.publication import Publication
 from optrand.release.record import ReleaseRecord, load_release
-from optrand.release.spark.accounts import Account, Entry, NoLedger, Question
 from optrand.release.spark.frame import SparkFrame
 from optrand.release.spark.rows import digest_rows
 from optrand.release.spark.tasks import REPORT, Drawing, Held, Report, Secret, Task, checking_ids, counting, writing
-from optrand.release.table_job import TableJob, mechanism_path, randomizer_path, record_path
-from optrand.sampling.keyed import KeyedEntropy
+from optrand.release.table_job import TableJob
 
-__all__ = ["randomize"]
+__all__ = ["randomize", "terms_of"]
 
 
 def randomize(
@@ -99,45 +99,64 @@ def randomize(
     source, output = SparkFrame(frame), Path(target)
     _check_options(task)
     randomizer = task.options.randomizer(source, task.column, task.job.labels, clip=task.job.clip)
-    _check_targets(task, output)
     tell, chosen = announce or no_progress, account or NoLedger()
+    if chosen.source is not None:
+        raise InvalidInput("tasks that are retried draw again: releases on Spark are keyed, leave the source out")
+    chosen.settle(output)
+    _check_targets(task, output)
     with (
         Signals() as signals,
         _jobs(context) as broadcast,
-        Publication(output, release=str(uuid.uuid4()), overwrite=task.overwrite) as publication,
+        Publication(output, release=uuid.uuid4().hex, overwrite=task.overwrite) as publication,
     ):
         tell("reading the table")
-        found = _scanned(source, randomizer, chosen.digest_key, broadcast)
+        keys = Secret(chosen.digest_key), Secret(chosen.id_key)
+        found = _scanned(source, randomizer, broadcast(Drawing(*keys)))
         task.options.check_rows(found.released, source.path.name)
-        digest = digest_rows(chosen.digest_key, found.sums)
-        question = Question(task=task, rows=found.released, input_digest=digest, output=str(output))
-        with chosen.begin(question) as entry:
-            bought: list[PaidPrior] = []
+        terms = terms_of(task, found.released, input_digest=digest_rows(chosen.digest_key, found.sums), output=output)
+        with chosen.begin(terms) as charged:
+            publication.release = charged.release
             try:
-                plan = _planned(task, found, entry, bought, tell, warn)
+                counts = np.asarray(found.counts, dtype=np.intp)
+                plan = task.job.plan(
+                    counts, source=charged.prior_source, announce=tell, keep=charged.keep_prior, warn=warn
+                )
                 saved = task.beside(output)
                 plan.save(publication.stage(saved))
                 record = publication.stage(record_path(output))
-                entry.keep_mechanism(publication.digest(saved))
                 tell("drawing labels")
-                drawing = _drawing(plan, entry, publication.digest(saved), chosen.digest_key)
+                (key,) = charged.labels_keys({"": publication.digest(saved)})
+                drawing = Drawing(*keys, Secret(key), plan.randomizer, charged.private)
                 _write(source, randomizer, broadcast(drawing), found, publication)
                 tell("writing")
                 ReleaseRecord.of(
                     plan,
-                    _circumstances(task, entry, chosen),
+                    _circumstances(task, charged, chosen),
                     table=TableFile(output.name, publication.digest(output), found.released),
                     randomizers=(RandomizerFile(saved.name, publication.digest(saved)),),
                 ).save(record)
                 with signals.held():
+                    charged.publishing(publication.digest(record_path(output)))
                     publication.publish()
-                    entry.complete()
                     signals.outcome, signals.released = f"the release was complete by then: {output}", True
+                    charged.complete()
             except BaseException as error:
-                if bought and not publication.published:
-                    error.add_note(bought[0].spent(None))
+                done = publication.published or (isinstance(error, Interrupted) and error.released)
+                if not done and (note := charged.broken_off()) is not None:
+                    error.add_note(note)
                 raise
     return load_release(record_path(output))
+
+
+def terms_of(task: TableJob, rows: int, *, input_digest: str, output: Path) -> Terms:
+    """Charge of a release of so many rows: its configuration is all that decides what is drawn and is public."""
+    return Terms(
+        column=task.column,
+        parts=task.job.parts(rows),
+        configuration=configuration_digest(engine="spark", column=task.column, job=task.job, options=task.options),
+        input_digest=input_digest,
+        output=str(output),
+    )
 
 
 def _context(frame: Any) -> Any:
@@ -207,9 +226,8 @@ def _jobs(context: Any) -> Iterator[Broadcast]:
             variable.destroy(blocking=True)
 
 
-def _scanned(source: SparkFrame, randomizer: BatchRandomizer, key: bytes, broadcast: Broadcast) -> Report:
+def _scanned(source: SparkFrame, randomizer: BatchRandomizer, held: Held) -> Report:
     """First pass: labels and ids, and everything that must be refused."""
-    held = broadcast(Drawing(Secret(key), Secret(_id_key(key))))
     k, name = randomizer.declared.labels.size, str(randomizer.id_column)
     found = _run(source.selected(randomizer.columns), counting(randomizer, held), k)
     if found.refused is not None:
@@ -224,42 +242,20 @@ def _scanned(source: SparkFrame, randomizer: BatchRandomizer, key: bytes, broadc
     return found
 
 
-def _planned(
-    task: TableJob, found: Report, entry: Entry, bought: list[PaidPrior], tell: ProgressCallback, warn: ProgressCallback
-) -> Plan:
-    def keep(prior: PaidPrior) -> None:
-        bought.append(prior)
-        entry.keep_prior(prior.estimate.counts)
-
-    noise = KeyedEntropy(entry.subkey("prior"), private=entry.private)
-    counts = np.asarray(found.counts, dtype=np.intp)
-    return task.job.plan(counts, source=noise, announce=tell, keep=keep, warn=warn)
-
-
-def _circumstances(task: TableJob, entry: Entry, account: Account) -> Circumstances:
+def _circumstances(task: TableJob, charged: ChargedRelease, account: Account) -> Circumstances:
     options = task.options
     classes = None if options.classes is None else tuple("" if name is None else name for name in options.classes)
     return Circumstances(
-        release=uuid.UUID(entry.release).hex,
+        release=charged.release,
         dataset=account.dataset,
         column=task.column,
         task="regression" if classes is None else "classification",
         classes=classes,
-        entropy="keyed",
+        entropy=charged.entropy,
         nulls=options.nulls,
         id_column=options.id_column,
-        ledger=account.dataset is not None,
+        ledger=account.in_ledger,
     )
-
-
-def _drawing(plan: Plan, entry: Entry, digest: str, key: bytes) -> Drawing:
-    labels_key = Secret(entry.subkey("labels", mechanism=digest))
-    return Drawing(Secret(key), Secret(_id_key(key)), labels_key, plan.randomizer, entry.private)
-
-
-def _id_key(digest_key: bytes) -> bytes:
-    """Of the hash of ids that are text: a release that is resumed has the same."""
-    return hmac.digest(digest_key, b"ids", "sha256")
 
 
 def _write(

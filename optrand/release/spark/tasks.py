@@ -218,7 +218,7 @@ def _written(randomizer: BatchRandomizer, drawing: Drawing, folder: Path, batche
             if sink is None:
                 if not folder.is_dir():
                     raise OSError(f"{folder} is not there: the output must be on a disk that all machines share")
-                sink = ParquetSink(noisy.schema, [folder / name])
+                sink = ParquetSink(noisy.schema, [folder / name], distinct=randomizer.id_column)
             sink.write(0, noisy)
         if sink is not None:
             sink.close()

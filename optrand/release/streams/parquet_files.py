@@ -98,10 +98,15 @@ class ParquetSink(Sink):
         Of the batches.
     paths : sequence of path
         A file for each index that :meth:`write` is given; folders are made.
+    distinct : str, optional
+        Column no two of whose cells are equal, as record ids: a dictionary of them would only cost time and space.
     """
 
-    def __init__(self, schema: Any, paths: Sequence[Path]) -> None:
+    def __init__(self, schema: Any, paths: Sequence[Path], *, distinct: str | None = None) -> None:
         self.schema, self.paths, self.part = schema, list(paths), -1
+        # Writers know the parts of nested columns by other names.
+        flat = not any(pa.types.is_nested(field.type) for field in schema)
+        self.repeated = [name for name in schema.names if name != distinct] if flat else True
         self.writer: Any = None
         self.file: Any = None
         self.held: list[Any] = []
@@ -135,7 +140,7 @@ class ParquetSink(Sink):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         self.file = os.fdopen(descriptor, "wb")
-        self.writer = pa.parquet.ParquetWriter(self.file, self.schema)
+        self.writer = pa.parquet.ParquetWriter(self.file, self.schema, use_dictionary=self.repeated)
 
     def _flush(self) -> None:
         if self.held:
