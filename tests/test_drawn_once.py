@@ -270,7 +270,7 @@ def test_a_job_that_is_killed_anywhere_goes_on_with_the_same_bytes(columns, tmp_
         again = child(folder, columns)
         if again.returncode:
             # Everything was there, or its publication is finished now: no label was drawn again.
-            assert "finished now" in again.stderr or "AlreadySpent" in again.stderr or "exists" in again.stderr
+            assert "Finished" in again.stderr or "AlreadySpent" in again.stderr or "exists" in again.stderr
         assert released(folder) == expected, (killed.stdout, again.stderr)
         os.chdir(folder)
         recover("out.csv", Ledger.open("state/ledger.sqlite"))

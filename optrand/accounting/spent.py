@@ -16,6 +16,9 @@ __all__ = ["Spent"]
 
 Amount = Fraction | float
 
+ABOVE = Fraction(1, 10**16)
+"""Share by which what is shown may exceed what was spent: 0.1 and 0.9 in floats are shown as 1."""
+
 
 @dataclass(frozen=True)
 class Spent:
@@ -119,9 +122,13 @@ def _amount(value: object, name: str) -> Fraction:
 
 
 def _shown(amount: Fraction) -> str:
-    """Decimal of at most 17 digits that is equal to an amount, or the next above it."""
-    context = decimal.Context(prec=17, rounding=decimal.ROUND_CEILING, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
-    numeral = context.divide(decimal.Decimal(amount.numerator), decimal.Decimal(amount.denominator)).normalize(context)
+    """Shortest decimal that is not below an amount and at most :data:`ABOVE` of it above; else one of 17 digits."""
+    for digits in range(1, 18):
+        context = decimal.Context(digits, decimal.ROUND_CEILING, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+        numeral = context.divide(decimal.Decimal(amount.numerator), decimal.Decimal(amount.denominator))
+        if Fraction(numeral) - amount <= ABOVE * amount:
+            break
+    numeral = numeral.normalize(context)
     return f"{numeral:f}" if -7 < numeral.adjusted() < 17 else f"{numeral:e}"
 
 

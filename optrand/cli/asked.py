@@ -11,14 +11,12 @@ from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
     from optrand.base.validation import Floats
+    from optrand.mechanism.mechanism import Mechanism
     from optrand.release.base_job import Job
 
 __all__ = ["Asked"]
 
 LOSSES = {"squared": "squared", "absolute": "absolute", "poisson": "poisson_log", "zero-one": "zero_one"}
-
-WITH_PRIOR = {"rr-with-prior": "zero-one", "rr-on-bins": "squared"}
-"""Randomizers of the papers that are the optimum of a loss under a prior, without any care for bias."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +38,7 @@ class Asked:
     clip_outputs: str | None
     allow_inexact: bool
     allow_gap: str | None
+    group: str | None
     nulls: str
 
     def named(self) -> tuple[str | None, ...] | None:
@@ -72,28 +71,56 @@ class Asked:
         import numpy as np
 
         from optrand.release.declared import parse_labels
+        from optrand.release.named import WITH_PRIOR
 
         names = self.named()
         labels = parse_labels(self.labels or "") if names is None else np.arange(len(names), dtype=np.float64)
         budget = read_epsilon(self.epsilon)
-        if self.randomizer is not None and self.randomizer not in WITH_PRIOR:
-            return self._without_prior(labels, budget), names
+        name = self._default if self.randomizer is None else self.randomizer
+        if name is not None and name not in WITH_PRIOR:
+            return self._without_prior(name, labels, budget), names
         return self._with_prior(labels, names, budget), names
 
-    def _without_prior(self, labels: Floats, budget: float) -> Job:
+    @property
+    def _default(self) -> str | None:
+        """Randomized response for classes where nothing asks for a prior: it answers histograms."""
+        asks = (self.prior_epsilon, self.public_prior, self.paid_prior, self.loss, self.allow_gap, self.group)
+        classes = self.classes is not None or self.task == "classification"
+        return "rr" if classes and all(one is None for one in asks) else None
+
+    def _without_prior(self, name: str, labels: Floats, budget: float) -> Job:
         from optrand.release.baseline_job import BaselineJob
         from optrand.release.declared import parse_clip
         from optrand.release.named import named_randomizer
 
-        name = self.randomizer or ""
         self._refuse(
             name, "prior_epsilon", "public_prior", "paid_prior", "outputs", "bias_penalty", "loss", "allow_gap"
         )
-        if (self.classes is not None or self.task == "classification") and name != "rr":
+        saved = name.endswith(".json")
+        if (self.classes is not None or self.task == "classification") and name != "rr" and not saved:
             raise InvalidInput(f"{name!r} makes numbers that are no classes: use rr, rr-with-prior or no --randomizer")
         interval = None if self.clip_outputs is None else parse_clip(self.clip_outputs)
-        drawing = named_randomizer(name, labels, epsilon=budget, clip_outputs=interval)
+        drawing = (
+            self._saved(Path(name), labels, budget)
+            if saved
+            else named_randomizer(name, labels, epsilon=budget, clip_outputs=interval)
+        )
         return BaselineJob(labels=labels, randomizer=drawing, clip=self.clip, allow_inexact=self.allow_inexact)
+
+    def _saved(self, path: Path, labels: Floats, budget: float) -> Mechanism:
+        """Mechanism of a file, verified as it is loaded."""
+        import numpy as np
+
+        from optrand.mechanism.mechanism import load
+
+        mechanism = load(path)
+        if self.clip_outputs is not None:
+            raise InvalidInput("--clip-outputs is for additive noise, not for a mechanism")
+        if mechanism.epsilon > budget:
+            raise InvalidInput(f"the mechanism of {path} spends {mechanism.epsilon!r} and --epsilon is less: raise it")
+        if self.classes is not None and not np.isin(mechanism.outputs, labels).all():
+            raise InvalidInput(f"the mechanism of {path} has outputs that are no classes: 0, 1, ... in their order")
+        return mechanism
 
     def _with_prior(self, labels: Floats, names: tuple[str | None, ...] | None, budget: float) -> Job:
         from optrand.model import losses
@@ -129,9 +156,11 @@ class Asked:
 
     def _loss(self) -> str:
         """Name of the loss, among those of :data:`LOSSES`."""
+        from optrand.release.named import WITH_PRIOR
+
         if self.randomizer is not None:
             self._refuse(self.randomizer, "loss", "bias_penalty", "outputs")
-            loss = WITH_PRIOR[self.randomizer]
+            loss = {attribute: name for name, attribute in LOSSES.items()}[WITH_PRIOR[self.randomizer].name]
         else:
             classes = self.classes is not None or self.task == "classification"
             loss = self.loss if self.loss is not None else "zero-one" if classes else "squared"

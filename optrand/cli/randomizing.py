@@ -22,7 +22,7 @@ from optrand.cli.reporting import (
     tell_warning,
     told_gap,
 )
-from optrand.errors import InvalidInput
+from optrand.errors import Finished, InvalidInput
 
 if TYPE_CHECKING:
     from optrand.release.plan import Summary
@@ -83,8 +83,9 @@ def randomize(
         _text(
             "--randomizer",
             "NAME",
-            "In place of the optimal one: rr-with-prior or rr-on-bins; or one that needs no prior: rr, debiased-rr, "
-            "discrete-laplace, discrete-staircase or, with --allow-inexact, laplace or staircase.",
+            "In place of the optimal one: rr-with-prior or rr-on-bins; one that needs no prior: rr (the default of "
+            "--classes), debiased-rr, minimax, discrete-laplace, discrete-staircase or, with --allow-inexact, laplace "
+            "or staircase; or a mechanism, FILE.json, that was saved for these labels.",
         ),
     ] = None,
     clip: Annotated[
@@ -214,6 +215,7 @@ def randomize(
         clip_outputs=clip_outputs,
         allow_inexact=allow_inexact,
         allow_gap=allow_gap,
+        group=group,
         nulls=nulls,
     )
     job, names = asked.job()
@@ -255,9 +257,15 @@ def randomize(
             accounted["entropy"] = entropy
         if not no_ledger:
             accounted["ledger"] = stack.enter_context(Ledger.open(ledger))
-        with progress(quiet=no_progress) as announce:
-            told = replace(on_file, rows_done=announce.rows)
-            summary = told.run(source, target, announce=announce, warn=tell_warning, **accounted)
+        try:
+            with progress(quiet=no_progress) as announce:
+                told = replace(on_file, rows_done=announce.rows)
+                summary = told.run(source, target, announce=announce, warn=tell_warning, **accounted)
+        except Finished as finished:
+            _show_finished(
+                finished, target, column=label, dataset=accounted.get("dataset"), budget=read_epsilon(epsilon)
+            )
+            return
         released(target)
         signals.outcome, signals.released = f"the release was complete by then: {target}", True
         facts = _told(summary) if isinstance(job, LabelJob) else _told_without_prior(summary)
@@ -272,6 +280,20 @@ def randomize(
             }
         )
         also(**_exactly(summary))
+
+
+def _show_finished(finished: Finished, target: Path, *, column: str, dataset: object, budget: float) -> None:
+    """Tell of an earlier run's release that is complete now: an error, unless it is the one that was asked for."""
+    from optrand.release.paths import record_path
+    from optrand.release.record import load_release
+
+    record = load_release(record_path(target))
+    around = record.circumstances
+    if (around.column, around.dataset, record.epsilon) != (column, dataset, budget):
+        raise finished
+    released(target)
+    show({"finished": str(finished), "table": target, "record": record_path(target)})
+    also(finished=True, epsilon=record.epsilon)
 
 
 def _dataset(name: str | None, source: Path) -> str:

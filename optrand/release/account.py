@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from optrand.accounting import Ledger, Request, Spent
-from optrand.errors import InvalidInput
+from optrand.errors import Finished, InvalidInput
 from optrand.release.charged import ChargedRelease, LedgerRelease, LoneRelease
 from optrand.release.recovery import recover
 from optrand.sampling.entropy import EntropySource
@@ -81,8 +81,8 @@ class Account(ABC):
 
         Raises
         ------
-        InvalidInput
-            There was one, which is finished now.
+        Finished
+            There was one.
         """
 
     @abstractmethod
@@ -150,10 +150,7 @@ class LedgerAccount(Account):
         """See :meth:`Account.settle`."""
         found = recover(output, self._ledger)
         if found.state == "finished":
-            raise InvalidInput(
-                f"an earlier release of {output} had been interrupted as it was published and is finished now: "
-                f"{', '.join(found.files)}; nothing else was done or spent"
-            )
+            raise Finished(output, found.files)
 
     def spent(self, column: str) -> Spent:
         """See :meth:`Account.spent`."""

@@ -27,7 +27,7 @@ from optrand.release.baseline_job import BaselineJob
 from optrand.release.declared import DeclaredOutputs, EvenGrid, PublicPrior
 from optrand.release.declared_sets import DeclaredClasses, DeclaredNumbers
 from optrand.release.job import LabelJob
-from optrand.release.named import named_randomizer
+from optrand.release.named import WITH_PRIOR, named_randomizer
 
 __all__ = ["Asked", "ClassName", "flag"]
 
@@ -70,7 +70,12 @@ class Asked:
             raise InvalidInput("classes are no numbers: leave out clip, outputs and bias_penalty")
         if self.loss is not None and not isinstance(self.loss, Loss | Tabulated):
             raise InvalidInput(f"the loss is of type {type(self.loss).__name__}, expected one of optrand.losses")
-        if self.randomizer is not None:
+        if self._family is not None:
+            if self.outputs is not None or self.loss is not None or self.bias_penalty != math.inf:
+                raise InvalidInput(f"{self.randomizer} has its own loss: leave out outputs, loss and bias_penalty")
+            if self.classes is not None and self.randomizer == "rr-on-bins":
+                raise InvalidInput("classes have no order, so no bins: take 'rr' or 'rr-with-prior'")
+        elif self.randomizer is not None:
             options = (self.public_prior, self.prior_epsilon, self.outputs, self.loss)
             if any(option is not None for option in options) or self.bias_penalty != math.inf:
                 raise InvalidInput(
@@ -93,18 +98,20 @@ class Asked:
     @cached_property
     def job(self) -> Job:
         """What finds the randomizer."""
-        labels = self.declared.labels
-        if self.randomizer is not None:
-            return BaselineJob(labels=labels, randomizer=self._randomizer(self.randomizer, labels), clip=self.clip)
-        classes = self.names is not None
+        labels, classes = self.declared.labels, self.names is not None
+        # Without a prior to gain from, classes are best kept by randomized response, which answers histograms.
+        priorless = self.public_prior is None and self.prior_epsilon is None and self.loss is None
+        drawing = "rr" if classes and priorless and self.randomizer is None else self.randomizer
+        if drawing is not None and self._family is None:
+            return BaselineJob(labels=labels, randomizer=self._randomizer(drawing, labels), clip=self.clip)
         return LabelJob(
             labels=labels,
             epsilon=self.epsilon,
             prior_epsilon=self.prior_epsilon,
             public_prior=self._prior(labels),
-            outputs=Grid(labels) if classes else _outputs(self.outputs),
-            bias_penalty=0.0 if classes else self.bias_penalty,
-            loss=self.loss or (losses.zero_one if classes else losses.squared),
+            outputs=Grid(labels) if classes or self._family == losses.zero_one else _outputs(self.outputs),
+            bias_penalty=0.0 if classes or self._family is not None else self.bias_penalty,
+            loss=self._family or self.loss or (losses.zero_one if classes else losses.squared),
             max_gap=self.gap,
             clip=self.clip,
         )
@@ -121,6 +128,11 @@ class Asked:
                     f"column {column!r} is of type {value} and the declared classes are {_type_of(self.names)}: "
                     "declare them as the column has them"
                 )
+
+    @property
+    def _family(self) -> Loss | None:
+        """Loss of a randomizer that is named and has a prior."""
+        return WITH_PRIOR.get(self.randomizer) if isinstance(self.randomizer, str) else None
 
     @property
     def _numbers(self) -> Floats:

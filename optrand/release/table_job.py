@@ -126,8 +126,9 @@ class TableJob:
         InvalidInput
             A file or a label that cannot be used, a source that is not private, or a target that may not be written:
             targets are checked before the table is read. Nor is a file of another kind of randomizer replaced, or a
-            prior beside the output that was paid for and not used. Or an earlier release of `target` that was
-            interrupted as it was published: it is finished, and nothing else done.
+            prior beside the output that was paid for and not used.
+        Finished
+            An earlier release of `target` was interrupted as it was published: it is finished, and nothing else done.
         AlreadySpent, OverBudget
             As from :meth:`.Ledger.begin`.
         InputChanged

@@ -82,7 +82,8 @@ class Reduction:
         else:
             apart = problem.labels - problem.labels[0]
             squares = (apart - problem.prior @ apart) ** 2
-            share, costs = NEGLIGIBLE, problem.prior * ((1 + problem.bias_penalty) * squares / 2 + unit)
+            with np.errstate(over="ignore"):
+                share, costs = NEGLIGIBLE, problem.prior * ((1 + problem.bias_penalty) * squares / 2 + unit)
         order = np.argsort(costs)
         negligible = np.zeros(problem.k, dtype=bool)
         negligible[order] = np.cumsum(costs[order]) <= share * unit
