@@ -95,9 +95,11 @@ def randomize(
     outputs: DeclaredOutputs | ArrayLike | None = None,
     loss: Loss | Tabulated | None = None,
     randomizer: str | Mechanism | Additive | None = None,
+    k: int | None = None,
     clip: bool = False,
     nulls: Nulls = "refuse",
     ids: Any = None,
+    groups: Any = None,
     dataset: str | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = "default",
     spend_again: bool = False,
@@ -131,7 +133,10 @@ def randomize(
         See :class:`~optrand.release.job.LabelJob`; by default noisy numbers are unbiased and anywhere on the line, and
         noisy classes are right as often as possible.
     randomizer : str, Mechanism or Additive, optional
-        In place of the best one, a name of :data:`optrand.release.named.NAMES` or an object.
+        In place of the best one that is fit for histograms, a name of :data:`optrand.release.rules.RULES` (for a prior)
+        or of :data:`optrand.release.named.NAMES` (without one), or an object.
+    k : int, optional
+        How many of the likeliest labels "rr-top-k" keeps; by default the best number.
     clip : bool
         Whether numbers beyond the ends of the domain count as the nearest end.
     nulls : {"refuse", "drop", "pass", "class"}
@@ -139,6 +144,9 @@ def randomize(
     ids : array or name of a column, optional
         Unique ids of the records, integers or text, in the order of the labels (an index is not looked at); row numbers
         by default.
+    groups : name of a column, list of names, or array, optional
+        Public columns that partition the rows: each group has a prior and a best randomizer of its own, all for one
+        epsilon; small ones are pooled. Never computed from labels. Estimates then take ``groups=``, too.
     dataset : str, optional
         Name under which the release is charged to a ledger, together with the column.
     ledger : Ledger, path or None
@@ -198,8 +206,10 @@ def randomize(
         "outputs": outputs,
         "loss": loss,
         "randomizer": randomizer,
+        "k": k,
         "clip": clip,
         "gap": gap,
+        "grouped": groups is not None,
     }
     asked = [
         Asked(**shared, **{option: _of(value, name, several=several) for option, value in by_column.items()})
@@ -207,7 +217,9 @@ def randomize(
     ]
     noise = Noise.of(entropy, source, keyed=_charges(dataset, ledger))
     with _opened(dataset, ledger, noise, again=flag(spend_again, "spend_again"), budget=budget) as account:
-        private = Columns.read(labels, dict(zip(chosen, asked, strict=True)), nulls=nulls, ids=ids, account=account)
+        private = Columns.read(
+            labels, dict(zip(chosen, asked, strict=True)), nulls=nulls, ids=ids, groups=groups, account=account
+        )
         table, records = private.released(account)
     return Randomized(table, FrameRecord(records) if several else records[column])
 

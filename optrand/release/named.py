@@ -17,16 +17,15 @@ from optrand.closed_forms.response import response_weights
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
-from optrand.model import losses
 from optrand.model.arcs import IntegerArcs
-from optrand.model.losses import Loss
-from optrand.model.outputs import Interval
+from optrand.model.outputs import Grid, Interval
 from optrand.model.problem import classification
 from optrand.model.solution import Dual
+from optrand.release.declared import DeclaredOutputs, EvenGrid
 from optrand.release.randomizer_file import KINDS
 from optrand.studies import minimax
 
-__all__ = ["NAMES", "WITH_PRIOR", "lattice_step", "named_randomizer", "randomized_response"]
+__all__ = ["NAMES", "lattice_step", "minimax_mechanism", "named_randomizer", "randomized_response"]
 
 
 def randomized_response(labels: Floats, epsilon: float) -> Mechanism:
@@ -100,14 +99,26 @@ def lattice_step(labels: Floats) -> float:
 FINITE: dict[str, Callable[[Floats, float], Mechanism]] = {
     "rr": randomized_response,
     "debiased-rr": lambda labels, epsilon: tabulate(debiased_rr(labels, epsilon)),
-    "minimax": lambda labels, epsilon: minimax(labels, epsilon).tabulate(),
+    "minimax": lambda labels, epsilon: minimax_mechanism(labels, epsilon),
 }
 
 NAMES = (*FINITE, *KINDS)
 """Names that :func:`named_randomizer` knows."""
 
-WITH_PRIOR: dict[str, Loss] = {"rr-with-prior": losses.zero_one, "rr-on-bins": losses.squared}
-"""Names of randomizers that are the optimum of a loss under a prior, without any care for bias."""
+
+def minimax_mechanism(
+    labels: Floats, epsilon: float, *, bias_penalty: float = math.inf, outputs: DeclaredOutputs | None = None
+) -> Mechanism:
+    """Mechanism whose largest loss of all labels is least: see :func:`optrand.studies.minimax`.
+
+    Raises
+    ------
+    InvalidInput
+        Outputs on a grid, or no care for bias.
+    """
+    if isinstance(outputs, EvenGrid | Grid):
+        raise InvalidInput("minimax takes outputs on the line or an interval, not a grid: leave the grid out")
+    return minimax(labels, epsilon, bias_penalty=bias_penalty, outputs=outputs).tabulate()
 
 
 def named_randomizer(

@@ -64,7 +64,8 @@ class Summary:
         What prior and labels together have spent at most, rounded up.
     noisy_label_loss : float
         Half the mean squared change of a label, *under the prior above* (without one, *were every declared label as
-        frequent as any other*), without any penalty on bias; nothing is said of the true labels.
+        frequent as any other*), without any penalty on bias; of classes the probability that a label changes. Nothing
+        is said of the true labels.
     private : bool
         False where a seeded source drew the noise: then the table must not be released.
     histograms : str
