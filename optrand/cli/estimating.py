@@ -84,7 +84,7 @@ def _columns(path: Path, columns: tuple[str, ...]) -> Any:
     from optrand.release.table import column_named, open_table
 
     table = open_table(path)
-    names = [column_named(table, name) for name in columns]
+    names = [column_named(table, name, public=True) for name in columns]
     parts = [batch.select(names) for _, batch in table.batches(names)]
     return pa.Table.from_batches(parts).rename_columns(list(columns))
 
