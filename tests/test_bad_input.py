@@ -82,7 +82,7 @@ BAD_OPTIONS = [
     *[("--outputs", text) for text in ("interval:0", "interval:5:5", "interval:9:1", "interval:0:nan", "0:5")],
     *[("--loss", text) for text in ("", "Squared", "hinge", "zero_one", "l2", "squared ")],
     *[("--task", text) for text in ("", "Regression", "ranking", "no")],
-    *[("--randomizer", text) for text in ("", "RR", "optimal", "laplace", "staircase", "rr-top-k", "rr ", "no")],
+    *[("--randomizer", text) for text in ("", "RR", "best", "laplace", "staircase", "rr-top-3", "rr ", "no")],
     *[("--nulls", text) for text in ("", "Drop", "skip", "class", "no", "none")],
     *[("--entropy", text) for text in ("", "Keyed", "seed", "1", "urandom")],
     *[("--dataset", text) for text in ("", " ", " d", "d ", "a\nb", "\x07", "x" * 201)],

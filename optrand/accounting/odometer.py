@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.accounting.spent import Spent
-from optrand.base.validation import integer
+from optrand.base.validation import integer, rectangular
 from optrand.errors import InvalidInput, OverBudget
 
 __all__ = ["Odometer"]
@@ -110,7 +110,7 @@ class Odometer:
             return tuple(self._sums[code] for code in self._codes[places].tolist())
 
     def _places(self, rows: ArrayLike) -> NDArray[np.intp]:
-        places = np.asarray(rows)
+        places = rectangular(rows, "rows")
         if places.ndim != 1 or (places.size and places.dtype.kind not in "iu"):
             raise InvalidInput("rows must be a one-dimensional array of integers: their places, from 0")
         if places.size and not (places.min() >= 0 and places.max() < self._codes.size):

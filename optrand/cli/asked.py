@@ -122,7 +122,8 @@ class Asked:
         from optrand.release.declared import parse_clip
         from optrand.release.named import named_randomizer
 
-        self._refuse(name, "prior_epsilon", "public_prior", "paid_prior", "loss")
+        solved = () if name == "minimax" else ("outputs", "bias_penalty", "allow_gap")
+        self._refuse(name, "prior_epsilon", "public_prior", "paid_prior", *solved, "loss")
         saved = name.endswith(".json")
         if self._classes and name != "rr" and not saved:
             raise InvalidInput(
@@ -131,7 +132,6 @@ class Asked:
             )
         if name == "minimax":
             return self._minimax(labels, budget)
-        self._refuse(name, "outputs", "bias_penalty", "allow_gap")
         interval = None if self.clip_outputs is None else parse_clip(self.clip_outputs)
         drawing = (
             self._saved(Path(name), labels, budget)

@@ -188,7 +188,7 @@ def average(
     >>> low < 0.3 < high, round(found.noise_error, 4)
     (True, 0.012)
     """
-    given = np.asarray(rectangular(function, "function"), dtype=np.float64)
+    given = rectangular(function, "function", np.float64)
     parts = []
     for one, tallies in tallied(released, mechanism, groups):
         if given.shape != one.labels.shape:

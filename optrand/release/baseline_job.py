@@ -127,6 +127,8 @@ class BaselineJob(Job):
         if fit is None or not fit.possible:
             (warn or no_progress)(words)
         moments = finite_moments(drawing, self.labels)
+        changed = self._of_classes
+        proof = changed if self.minimax_gap is None else self._proven
         summary = Summary(
             rows=int(counts.sum()),
             labels=k,
@@ -138,18 +140,22 @@ class BaselineJob(Job):
             if self.minimax_gap is None
             else "none: minimax, the randomizer whose largest loss of all labels is least",
             exact=drawing.exact,
-            gap=math.inf if self.minimax_gap is None else self._proven.gap,
+            gap=math.inf if proof is None else proof.gap,
             bias=moments.bias,
             variance=float(moments.variances.max()),
             realised_epsilon=drawing.realised_epsilon,
-            noisy_label_loss=self._changed(drawing) or moments.loss(np.full(k, 1 / k)),
+            noisy_label_loss=moments.loss(np.full(k, 1 / k))
+            if changed is None or not isinstance(drawing, Mechanism)
+            else noisy_label_loss(drawing, changed),
             private=source.private,
             histograms=words,
         )
         return Plan(self.labels, drawing, summary, conditioning=fit)
 
-    def _changed(self, drawing: Additive | Mechanism) -> float | None:
-        """Probability that a class changes, under the prior of its mechanism; None of numbers."""
+    @cached_property
+    def _of_classes(self) -> Certificate | None:
+        """Certificate of a mechanism that keeps classes, under the prior that it was made for; None of another."""
+        drawing = self.randomizer
         if not self.classes or not isinstance(drawing, Mechanism) or drawing.problem.loss != losses.zero_one:
             return None
-        return noisy_label_loss(drawing, certify(drawing))
+        return certify(drawing)

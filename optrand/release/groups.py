@@ -24,7 +24,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import Floats, frozen
+from optrand.base.validation import Floats, frozen, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.certificates.certificate import Certificate, certify
 from optrand.errors import InvalidInput
@@ -80,7 +80,7 @@ class Pools:
         InvalidInput
             No groups, or sizes that are no integers above 0.
         """
-        given = np.asarray(sizes)
+        given = rectangular(sizes, "sizes")
         if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu" or (given < 1).any():
             raise InvalidInput("sizes of groups must be a non-empty list of integers above 0, one for each group")
         alone = given > 2 * k / checked_epsilon(prior_epsilon, "prior epsilon")
@@ -96,7 +96,7 @@ class Pools:
 
     def counts(self, groups: ArrayLike) -> NDArray[np.int64]:
         """Counts of labels in each pool, of those in each group, shape ``(count, k)``. Private."""
-        given = np.asarray(groups)
+        given = rectangular(groups, "counts")
         pooled = np.zeros((len(self), given.shape[1]), dtype=np.int64)
         np.add.at(pooled, self.pool, given)
         return pooled
@@ -171,7 +171,7 @@ class GroupPriors:
         *Proof of privacy.* Groups are public and a row is in one of them, so two tables that differ in one label differ
         in one histogram.
         """
-        given, words = np.asarray(counts), SystemEntropy() if source is None else source
+        given, words = rectangular(counts, "counts"), SystemEntropy() if source is None else source
         if given.ndim != 2:
             raise InvalidInput(f"counts have shape {given.shape}, expected a row for each group")
         noisy = [private_histogram(row, epsilon, source=words) for row in given]
