@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from optrand.base import strict_json
+from optrand.base.validation import flag
 from optrand.errors import InvalidFile, InvalidInput
 
 __all__ = ["Spent"]
@@ -54,9 +55,7 @@ class Spent:
     def __init__(self, epsilon: Amount = Fraction(0), delta: Amount = Fraction(0), *, exact: bool = True) -> None:
         object.__setattr__(self, "epsilon", _amount(epsilon, "epsilon"))
         object.__setattr__(self, "delta", _amount(delta, "delta"))
-        if not isinstance(exact, bool):
-            raise InvalidInput(f"exact is of type {type(exact).__name__}, expected True or False")
-        object.__setattr__(self, "exact", exact)
+        object.__setattr__(self, "exact", flag(exact, "exact"))
 
     def __add__(self, other: Spent) -> Spent:
         """Basic composition: both were spent on the same labels."""

@@ -12,7 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.errors import InvalidInput
 
-__all__ = ["Floats", "classes", "epsilon", "frozen", "integer", "labels", "prior", "real", "rectangular", "values"]
+__all__ = [
+    "Floats",
+    "classes",
+    "epsilon",
+    "flag",
+    "frozen",
+    "integer",
+    "labels",
+    "prior",
+    "real",
+    "rectangular",
+    "values",
+]
 
 Floats = NDArray[np.float64]
 
@@ -50,6 +62,13 @@ def real(value: object, name: str) -> float:
     if not math.isfinite(number):
         raise InvalidInput(f"{name} is {number}, expected a finite number")
     return number
+
+
+def flag(value: object, name: str) -> bool:
+    """Return ``value`` as True or False; text such as "no", which would count as true, is refused, and numbers are."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidInput(f"{name} is of type {type(value).__name__}, expected True or False")
+    return bool(value)
 
 
 def integer(value: object, name: str, least: int, most: float = math.inf, *, why: str = "") -> int:

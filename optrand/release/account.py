@@ -12,6 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from optrand.accounting import Ledger, Request, Spent
+from optrand.base.validation import flag
 from optrand.errors import Finished, InvalidInput
 from optrand.release.charged import ChargedRelease, LedgerRelease, LoneRelease
 from optrand.release.recovery import recover
@@ -132,6 +133,7 @@ class LedgerAccount(Account):
     ) -> None:
         if source is not None and (keep_key or key is not None):
             raise InvalidInput("noise of the operating system has no key: leave the key out, or take keyed noise")
+        flag(keep_key, "keep_key")
         self._ledger, self._dataset, self._again, self._budget = ledger, dataset, again, budget
         self.source, self._key, self._keep_key = source, key, keep_key
         self.digest_key = ledger.digest_key

@@ -19,12 +19,13 @@ from optrand.accounting.ledger import Ledger
 from optrand.accounting.request import checked_name
 from optrand.accounting.spent import Spent
 from optrand.base.arithmetic import float_above
+from optrand.base.validation import flag
 from optrand.baselines.additive import Additive
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.losses import Loss, Tabulated
 from optrand.release.account import Account, LedgerAccount, NoLedger
-from optrand.release.asked import Asked, flag
+from optrand.release.asked import Asked
 from optrand.release.batch import Nulls
 from optrand.release.columns import Columns, Noise
 from optrand.release.declared import DeclaredOutputs

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import Floats, real
+from optrand.base.validation import Floats, flag, real
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import prior as checked_prior
@@ -30,7 +30,7 @@ from optrand.release.job import LabelJob
 from optrand.release.named import minimax_mechanism, named_randomizer
 from optrand.release.rules import RULES, Rule
 
-__all__ = ["Asked", "ClassName", "flag"]
+__all__ = ["Asked", "ClassName"]
 
 ClassName = str | int | bool | None
 
@@ -182,13 +182,6 @@ class Asked:
         if self.names is not None and not (isinstance(given, Mechanism) and np.isin(given.outputs, labels).all()):
             raise InvalidInput("the randomizer has outputs that are no classes: take 'rr', or a mechanism of them")
         return given
-
-
-def flag(value: object, name: str) -> bool:
-    """Truth value, refused unless it is one: text such as "no" would count as true."""
-    if not isinstance(value, bool):
-        raise InvalidInput(f"{name} is of type {type(value).__name__}, expected True or False")
-    return value
 
 
 def _array(given: Any, name: str) -> Any:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from optrand.base.validation import flag
 from optrand.baselines.additive import Additive
 from optrand.certificates.certificate import Certificate, certify
 from optrand.errors import InvalidInput
@@ -72,6 +73,8 @@ class BaselineJob(Job):
     def __post_init__(self) -> None:
         """Check every option before a private label is read."""
         super().__post_init__()
+        flag(self.allow_inexact, "allow_inexact")
+        flag(self.classes, "classes")
         if type(self.randomizer) not in (*KINDS.values(), Mechanism):
             raise InvalidInput(
                 f"the randomizer is of type {type(self.randomizer).__name__}, expected a Mechanism or one of "

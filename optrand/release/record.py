@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from optrand.base import strict_json
 from optrand.base.files import write_atomically
-from optrand.base.validation import rectangular
+from optrand.base.validation import flag, rectangular
 from optrand.baselines.additive import Additive
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.mechanism import Mechanism, load
@@ -112,6 +112,8 @@ class ReleaseRecord(Released):
     def __post_init__(self) -> None:
         """Check that all fields fit together."""
         around = self.circumstances
+        flag(self.exact, "exact")
+        flag(self.private, "private")
         record_format.check_budget(self.epsilon, self.delta, self.parts, paid=self.noisy_counts is not None)
         record_format.check_labels(
             self.rows,
