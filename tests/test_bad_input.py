@@ -304,7 +304,7 @@ RR = optrand.tabulate(optrand.rr(range(3), 1.0))
         lambda given: optrand.Randomizer([0, 1], [0, 1], given, 1.0),
         lambda given: optrand.losses.Tabulated(given),
         lambda given: optrand.closed_forms.rr_with_prior_batch(given, 1.0),
-        lambda given: optrand.vectors.best_decoder(given),
+        lambda given: optrand.vectors.best_decoder(given, [0.5, 0.5]),
         lambda given: optrand.randomize(given, 1.0, domain=range(4)),
         lambda given: optrand.randomize([1, 2], 1.0, domain=given),
         lambda given: RR.sample(given),
