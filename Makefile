@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/
 STAMP := $(VENV)/.installed
 FLOORS := .venv-floors
 
-.PHONY: help setup demo test floors lint format types docs notebooks bench-smoke spark system-deps clean
+.PHONY: help setup demo test floors lint format types docs notebooks bench-smoke spark torch system-deps clean
 
 help:
 	@echo "make demo         release the bundled table of weeks worked, with its proof, into demo/: once, for the ledger"
@@ -19,6 +19,7 @@ help:
 	@echo "make notebooks    open the first notebook"
 	@echo "make bench-smoke  every benchmark, small"
 	@echo "make spark        pyspark (500 MB), without which make test leaves the releases on Spark out"
+	@echo "make torch        torch (200 MB as its CPU build), without which make test leaves the networks out"
 	@echo "make system-deps  chromium, in which a test opens a report, and Java 17 for Spark: as root, or with sudo"
 
 $(STAMP): pyproject.toml constraints.txt
@@ -92,6 +93,9 @@ bench-smoke: $(STAMP)
 
 spark: $(STAMP)
 	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[dev,spark]'
+
+torch: $(STAMP)
+	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[dev,torch]'
 
 system-deps:
 	@lacking=; \

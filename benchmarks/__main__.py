@@ -27,6 +27,7 @@ BENCHMARKS = {
     "frontier": Benchmark("benchmarks.frontier", "bias against variance, from randomized response on bins to no bias"),
     "histograms": Benchmark("benchmarks.histograms", "default releases: cost of a prior without zeros, and histograms"),
     "labels": Benchmark("benchmarks.labels", "time and peak memory against the number of labels, 11 to 100,001"),
+    "learning": Benchmark("benchmarks.learning.run", "models trained on private labels, experiment by experiment"),
     "libqif": Benchmark("benchmarks.libqif", "the one public library that computes optimal randomizers, certified"),
     "lp1": Benchmark("benchmarks.lp1", "RRWithPrior against the linear programs LP1 and LP2: certified gaps and times"),
     "many": Benchmark("benchmarks.many", "one problem and a thousand priors: compiled, not compiled, the older solver"),

@@ -37,7 +37,12 @@ html_title = f"optrand {release}"
 html_show_sourcelink = False
 html_copy_source = False
 
-autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_default_options = {
+    "members": True,
+    "member-order": "bysource",
+    # Routing of metadata, which every estimator of scikit-learn inherits.
+    "exclude-members": "set_fit_request, set_score_request",
+}
 autodoc_typehints = "none"
 napoleon_google_docstring = False
 # Fields of dataclasses are documented together, several on one line where they belong together.

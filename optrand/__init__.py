@@ -33,6 +33,7 @@ from optrand.studies import solve_many
 from optrand.vectors import unbiased_vectors
 
 if TYPE_CHECKING:
+    from optrand.audits import audit as audit
     from optrand.release.arrays import randomize as randomize
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "Problem",
     "Randomizer",
     "Solution",
+    "audit",
     "baselines",
     "certify",
     "classification",
@@ -52,6 +54,7 @@ __all__ = [
     "errors",
     "estimate",
     "feasible_output_set",
+    "learning",
     "load",
     "losses",
     "lower_bound",
@@ -65,6 +68,7 @@ __all__ = [
     "solve",
     "solve_many",
     "solvers",
+    "states",
     "studies",
     "tabulate",
     "unbiased_range",
@@ -79,12 +83,14 @@ _moved.install()
 
 
 def __getattr__(name: str) -> Any:
-    """Import plotting and randomize, which load matplotlib and pyarrow, when they are first asked for.
+    """Import audit, learning, plotting, randomize and states, which load much, when they are first asked for.
 
     What version 0.1 had here is found, too.
     """
-    if name == "plotting":
-        return importlib.import_module("optrand.plotting")
+    if name in ("learning", "plotting", "states"):
+        return importlib.import_module(f"optrand.{name}")
+    if name == "audit":
+        return importlib.import_module("optrand.audits").audit
     if name == "randomize":
         return importlib.import_module("optrand.release.arrays").randomize
     return _moved.moved_name(name)

@@ -238,6 +238,7 @@ PACKAGES = [
     "optrand.baselines",
     "optrand.closed_forms",
     "optrand.estimate",
+    "optrand.learning",
     "optrand.studies",
     "optrand.model.losses",
 ]

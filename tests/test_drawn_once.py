@@ -24,20 +24,24 @@ from optrand.release.table_job import TableJob
 
 KEY = bytes(range(32))
 ROWS = 600
-POINTS = 10
+POINTS = 12
 """Kills, spread over all calls of a release that reach the disk."""
 
-CHILD = """
-import os, signal, sys
+RUNS = """
+import json, os, signal, sys, traceback
 from dataclasses import replace
+import numpy as np
 import optrand.accounting.ledger as ledgers
+import cryptography.hazmat.primitives.ciphers, cryptography.hazmat.primitives.kdf.hkdf, optrand.solvers, pandas
+import pyarrow.compute, pyarrow.csv, scipy.optimize
 from optrand.accounting import entry, secrets
-from optrand.release import publication
+from optrand.release import journal, publication
 from optrand.release.column_groups import ColumnGroups
 from optrand.release.job import LabelJob
-from optrand.release.table_job import TableJob, TableOptions
+from optrand.release.streams import csv_files
+from optrand.release.table_job import TableJob
+from optrand.release.table_options import TableOptions
 
-stop, how, columns = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
 calls = 0
 
 def counted(module, name):
@@ -54,22 +58,40 @@ def counted(module, name):
         return answer
     setattr(module, name, call)
 
-charged = ledgers._charged
-ledgers._charged = lambda *a, **o: replace(charged(*a, **o), release="11111111-2222-4333-8444-555555555555")
-counted(os, "fsync")
-counted(os, "link")
-counted(os, "replace")
-counted(os, "unlink")
-counted(entry.Entry, "_write")
-counted(secrets.Vault, "new_key")
-counted(secrets.Vault, "destroy")
-counted(publication, "take_name")
-job = LabelJob(labels=range(5), epsilon=1.0)
-options = TableOptions(id_column="id", grouping=ColumnGroups(tuple(columns)) if columns else None)
-TableJob(job=job, column="y", options=options).run(
-    "in.csv", "out.csv", dataset="census", ledger="state/ledger.sqlite", key=bytes(range(32))
-)
-print("calls", calls)
+def run(columns):
+    charged = ledgers._charged
+    ledgers._charged = lambda *a, **o: replace(charged(*a, **o), release="11111111-2222-4333-8444-555555555555")
+    counted(os, "fsync")
+    counted(os, "link")
+    counted(os, "replace")
+    counted(os, "unlink")
+    counted(entry.Entry, "_write")
+    counted(secrets.Vault, "new_key")
+    counted(secrets.Vault, "destroy")
+    counted(publication, "take_name")
+    job = LabelJob(labels=range(5), epsilon=1.0)
+    options = TableOptions(id_column="id", grouping=ColumnGroups(tuple(columns)) if columns else None)
+    TableJob(job=job, column="y", options=options).run(
+        "in.csv", "out.csv", dataset="census", ledger="state/ledger.sqlite", key=bytes(range(32))
+    )
+    print("calls", calls)
+
+for line in sys.stdin:
+    folder, stop, how, columns = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        os.chdir(folder)
+        log = os.open("state/log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(log, 1), os.dup2(log, 2)
+        code = 1
+        try:
+            run(columns)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        sys.stdout.flush(), sys.stderr.flush()
+        os._exit(code)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
@@ -102,15 +124,19 @@ def charges():
         return ledger.entries()
 
 
-def child(folder: Path, columns: list[str], stop: int = 0, how: str = "exit") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", CHILD, str(stop), how, *columns],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+@pytest.fixture(scope="module")
+def runs():
+    """Processes that release a table in a folder, all forks of one that has loaded what they need."""
+    command, here = [sys.executable, "-c", RUNS], {**os.environ, "OPTRAND_COMPILE": "0"}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, bufsize=1, env=here) as process:
+
+        def run(folder: Path, columns: list[str], stop: int = 0, how: str = "exit") -> tuple[int, str]:
+            print(json.dumps([str(folder), stop, how, columns]), file=process.stdin)
+            return int(process.stdout.readline()), (folder / "state" / "log").read_text()
+
+        yield run
+        process.stdin.close()
 
 
 def released(folder: Path) -> dict[str, bytes]:
@@ -245,7 +271,7 @@ def test_a_neighbouring_column_draws_the_same_noise_elsewhere():
 
 
 @pytest.mark.parametrize("columns", [[], ["a"]], ids=["whole", "groups"])
-def test_a_job_that_is_killed_anywhere_goes_on_with_the_same_bytes(columns, tmp_path_factory):
+def test_a_job_that_is_killed_anywhere_goes_on_with_the_same_bytes(columns, runs, tmp_path_factory):
     def fresh() -> Path:
         folder = tmp_path_factory.mktemp("run")
         (folder / "state").mkdir(mode=0o700)
@@ -253,30 +279,30 @@ def test_a_job_that_is_killed_anywhere_goes_on_with_the_same_bytes(columns, tmp_
         return folder
 
     whole = fresh()
-    done = child(whole, columns)
-    assert done.returncode == 0, done.stderr
-    expected, calls = released(whole), int(done.stdout.split()[-1])
+    code, told = runs(whole, columns)
+    assert code == 0, told
+    expected, calls = released(whole), int(told.split()[-1])
     beside = ["out.csv.mechanisms/0.json", "out.csv.mechanisms/1.json"] if columns else ["out.csv.mechanism.json"]
     assert sorted(expected) == ["out.csv", *beside, "out.csv.release.json"]
     assert json.loads(expected["out.csv.release.json"])["private"] is False
     assert calls > 40
     for stop in range(1, calls + 1, max(1, calls // POINTS)):
         folder = fresh()
-        killed = child(folder, columns, stop, "exit" if stop % 2 else "kill")
-        assert killed.returncode in (9, -signal.SIGKILL), killed.stderr
+        code, where = runs(folder, columns, stop, "exit" if stop % 2 else "kill")
+        assert code in (9, -signal.SIGKILL), where
         if (folder / "out.csv").exists():
             there = {name: found for name, found in released(folder).items() if not name.startswith(".")}
-            assert there == expected, killed.stdout
-        again = child(folder, columns)
-        if again.returncode:
+            assert there == expected, where
+        code, told = runs(folder, columns)
+        if code:
             # Everything was there, or its publication is finished now: no label was drawn again.
-            assert "Finished" in again.stderr or "AlreadySpent" in again.stderr or "exists" in again.stderr
-        assert released(folder) == expected, (killed.stdout, again.stderr)
+            assert "finished now" in told or "AlreadySpent" in told or "exists" in told
+        assert released(folder) == expected, (where, told)
         os.chdir(folder)
         recover("out.csv", Ledger.open("state/ledger.sqlite"))
         (charge,) = charges()
-        assert charge.state is State.COMPLETE, killed.stdout
-        assert list((folder / "state" / "keys").glob("*.key")) == [], killed.stdout
+        assert charge.state is State.COMPLETE, where
+        assert list((folder / "state" / "keys").glob("*.key")) == [], where
 
 
 def test_recovery_gives_up_only_what_it_is_told_to():

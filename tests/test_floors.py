@@ -15,12 +15,14 @@ NOT_OURS = {"pyparsing"}
 
 
 def floors() -> dict[str, Version]:
-    """What is declared, by the name of the package."""
+    """Lowest version that is declared, by the name of the package; one that is pinned has none."""
     extras = PROJECT["optional-dependencies"].values()
     declared = [Requirement(line) for lines in (PROJECT["dependencies"], *extras) for line in lines]
     found: dict[str, Version] = {}
     for one in declared:
         if one.name == PROJECT["name"]:
+            continue
+        if all(each.operator == "==" for each in one.specifier):
             continue
         (floor,) = (Version(each.version) for each in one.specifier if each.operator == ">=")
         assert found.setdefault(one.name, floor) == floor, one.name

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import optrand
-from optrand.base.compiled import COMPILED
+from optrand.base.compiled import COMPILED, _digest
 from optrand.base.lean import SWITCH
 from optrand.certificates.quick import quick_gap
 from optrand.errors import InvalidInput, SolverFailed
 from optrand.solvers import Flow, ReducedDual
-from optrand.solvers.reduced_dual import kernel
+from optrand.solvers.reduced_dual import interior_point, mending, newton, operations, strip
 from optrand.solvers.reduced_dual import solver as reduced_dual
 from optrand.solvers.reduced_dual.solver import LADDER, Reduced, Rung
 
@@ -46,12 +46,12 @@ def problem_of(k, kind, epsilon, seed=0, clustered=False):
 
 def random_arcs(k, seed, stars=0, *, bordered=False, charged=False):
     rng = np.random.default_rng(seed)
-    low, high = kernel.all_arcs(k)
+    low, high = strip.all_arcs(k)
     places = np.full(k + 1, -1)
     places[1:k] = rng.permutation(k - 1)
     if bordered:
         places[k] = k - 1
-    return kernel.arcs_of(low, high, places, stars + bordered, charged)
+    return strip.arcs_of(low, high, places, stars + bordered, charged)
 
 
 @pytest.mark.parametrize(("bordered", "charged"), [(False, False), (True, False), (True, True)])
@@ -73,53 +73,121 @@ def test_factors_solve_newtons_equations(k, stars, bordered, charged):
     matrix = np.block([[dense[i][j][free, free] for j in (0, 1)] for i in (0, 1)])
     right = rng.normal(size=(2, k + 1))
     some = charges if charged else np.zeros(0)
-    terms = kernel.Terms(np.linspace(0, 1, k + 1), np.zeros(k + 1), excess, some, -np.inf, np.inf)
-    factors = kernel.factored(arcs, terms, slopes, mixed, costs)
+    terms = strip.Terms(np.linspace(0, 1, k + 1), np.zeros(k + 1), excess, some, -np.inf, np.inf)
+    factors = newton.factored(arcs, terms, slopes, mixed, costs)
     assert factors.well
-    found = kernel.solved(arcs, factors, *right)
+    found = newton.solved(arcs, factors, *right)
     expected = np.linalg.solve(matrix, right[:, free].ravel()).reshape(2, -1)
     np.testing.assert_allclose(np.stack(found)[:, free], expected, rtol=1e-9, atol=1e-11)
     if arcs.banded:
-        assert not kernel.factored(arcs, terms, -slopes - 2 * charged * k, mixed, costs).well
+        assert not newton.factored(arcs, terms, -slopes - 2 * charged * k, mixed, costs).well
 
 
 @pytest.mark.parametrize("bordered", [False, True])
 def test_what_arcs_see_and_what_nodes_gather_are_transposed(bordered):
     arcs, rng = random_arcs(8, 5, 2, bordered=bordered), np.random.default_rng(6)
     sums, amounts = rng.normal(size=9), rng.normal(size=arcs.n)
-    seen = kernel.seen(arcs, 0.7, sums)
+    seen = newton.seen(arcs, 0.7, sums)
     assert seen[0] == pytest.approx(sums[arcs.end[0]] - sums[arcs.first[0]] + 0.7 * sums[8])
-    assert seen @ amounts == pytest.approx(sums @ kernel.gathered(arcs, 0.7, amounts))
+    assert seen @ amounts == pytest.approx(sums @ newton.gathered(arcs, 0.7, amounts))
 
 
-def test_both_forms_of_the_operations_agree():
-    rng = np.random.default_rng(3)
-    band = rng.normal(size=(40, 8)) / 10
+def test_both_forms_of_the_band_agree():
+    rng, size, width = np.random.default_rng(3), 40, 8
+    band = np.zeros((size, width + operations.PANEL - 1))
+    band[:, :width] = rng.normal(size=(size, width)) / 10
     band[:, 0] = 3
-    for i in range(40):
-        band[i, 40 - i :] = 0
-    one, other = band.copy(), band.copy()
-    assert kernel._band_factor(one)
-    assert kernel._band_factor_in_loops(other)
-    np.testing.assert_allclose(one, other, atol=1e-14)
-    right = rng.normal(size=(40, 3))
-    np.testing.assert_allclose(kernel._forward(one, right), kernel._forward_in_loops(other, right), atol=1e-13)
-    single = right[:, :1]
-    np.testing.assert_allclose(kernel._backward(one, single), kernel._backward_in_loops(other, single), atol=1e-13)
+    for i in range(size):
+        band[i, size - i :] = 0
+    # Both columns of a node reach as far as each other; those of the third panel no further than the one before.
+    band[1::2, width - 1] = 0
+    bottoms = np.minimum(np.arange(9, 49, 4), size - 1)
+    bottoms[2] = bottoms[1]
+    for i in range(8, 12):
+        band[i, bottoms[2] - i + 1 :] = 0
+    one, other = band[:, :width].copy(), band.copy()
+    assert operations._band_factor(one, bottoms)
+    assert operations._band_factor_in_loops(other, bottoms)
+    np.testing.assert_allclose(one, other[:, :width], atol=1e-14)
+    right = rng.normal(size=(size, 3))
+    for some in (right, right[:, :1]):
+        found = operations._forward_in_loops(other, bottoms, some)
+        np.testing.assert_allclose(operations._forward(one, bottoms, some), found, atol=1e-13)
+    found = operations._backward_in_loops(other, bottoms, right[:, :1])
+    np.testing.assert_allclose(operations._backward(one, bottoms, right[:, :1]), found, atol=1e-13)
+    for place in range(operations.PANEL):
+        band[4 + place, 0] = -1
+        assert not operations._band_factor_in_loops(band.copy(), bottoms)
+        assert not operations._band_factor(band[:, :width].copy(), bottoms)
+        band[4 + place, 0] = 3
+
+
+def test_both_forms_of_sums_and_orders_agree():
+    rng = np.random.default_rng(3)
     values, weights = rng.normal(size=50), rng.random(50) + 0.1
     np.testing.assert_allclose(
-        kernel._isotonic(values, weights), kernel._isotonic_in_loops(values, weights), rtol=1e-12
+        operations._isotonic(values, weights), operations._isotonic_in_loops(values, weights), rtol=1e-12
     )
-    np.testing.assert_array_equal(kernel._running_maximum(values), kernel._running_maximum_in_loops(values))
+    np.testing.assert_array_equal(operations._running_maximum(values), operations._running_maximum_in_loops(values))
+    at, least = rng.integers(0, 9, 50), np.arange(9)
+    whole = rng.integers(0, 20, 50)
+    np.testing.assert_array_equal(operations._highest(at, whole, least), operations._highest_in_loops(at, whole, least))
     arcs = random_arcs(7, 4, 2)
     amounts = rng.random((3, arcs.first.size))
-    for got, expected in zip(
-        kernel._assembled(arcs, *amounts), kernel._assembled_in_loops(arcs, *amounts), strict=True
-    ):
-        # Of the square of stars either form fills both halves; of the band what is in it.
+    plain, loops = newton._assembled(arcs, *amounts), newton._assembled_in_loops(arcs, *amounts)
+    np.testing.assert_allclose(plain[0], loops[0][: plain[0].shape[0], : plain[0].shape[1]], atol=1e-14)
+    # Of the square of stars either form fills both halves; of the band what is in it.
+    for got, expected in zip(plain[1:], loops[1:], strict=True):
         np.testing.assert_allclose(got, expected, atol=1e-14)
-    sums = [form(arcs.first, arcs.end, amounts[0], 8) for form in (kernel._node_sums, kernel._node_sums_in_loops)]
+    sums = [
+        form(arcs.first, arcs.end, amounts[0], 8) for form in (operations._node_sums, operations._node_sums_in_loops)
+    ]
     np.testing.assert_allclose(*sums, atol=1e-14)
+
+
+@pytest.mark.parametrize("order", [operations._cuthill_mckee, operations._cuthill_mckee_in_loops])
+def test_orders_keep_a_shuffled_ladder_near(order):
+    rng, size = np.random.default_rng(4), 60
+    names = rng.permutation(size)
+    first, end = (np.concatenate([np.arange(size - step) + step * side for step in (1, 2)]) for side in (0, 1))
+    found = order(names[first], names[end], size)
+    assert sorted(found) == list(range(size))
+    places = np.argsort(found)
+    assert np.abs(places[names[first]] - places[names[end]]).max() <= 4
+
+
+@pytest.mark.parametrize("limits", [(-np.inf, np.inf), (-0.4, 0.3)])
+@pytest.mark.parametrize("charged", [False, True])
+def test_both_forms_of_a_newton_step_agree_and_solve_its_equations(limits, charged):
+    k, rng, excess = 9, np.random.default_rng(7), 0.6
+    arcs = random_arcs(k, 8, 1, bordered=charged, charged=charged)
+    before = np.append(0.0, np.cumsum(rng.dirichlet(np.ones(k))))
+    terms = strip.Terms(before, rng.random(k + 1), excess, rng.random(k * charged), *limits)
+    weight = newton.seen(arcs, excess, before)
+    amounts = rng.random((2, arcs.n)) + 0.5
+    point = interior_point.Point(rng.normal(size=k + 1) / 3, before / 2 + rng.normal(size=k + 1) / 9, *amounts)
+    residuals = interior_point._residuals(arcs, terms, weight, point)
+    for one, other in zip(residuals, interior_point._residuals_in_loops(arcs, terms, weight, point), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-14)
+    assert (residuals.bend == 0).any() == (limits[0] > -np.inf)
+    target = interior_point.Target(*rng.random((3, arcs.n)) / 10)
+    ratio = point.mass / point.slack
+    pull = ratio * residuals.output
+    factors = newton.factored(arcs, terms, pull * residuals.output + point.mass * residuals.bend, -pull, ratio)
+    step, other = (
+        form(arcs, excess, factors, point, residuals, target)
+        for form in (interior_point._newton_step, interior_point._newton_step_in_loops)
+    )
+    for got, expected in zip((*step.point, *step[1:]), (*other.point, *other[1:]), strict=True):
+        np.testing.assert_allclose(got, expected, atol=1e-12)
+    changed = interior_point.Point(*(x + 1e-7 * dx for x, dx in zip(point, step.point, strict=True)))
+    after = interior_point._residuals(arcs, terms, weight, changed)
+    free = slice(1, arcs.unknown + 1)
+    gone = (after.cost_row - residuals.cost_row)[free] / 1e-7
+    np.testing.assert_allclose(gone, -residuals.cost_row[free], atol=1e-5)
+    np.testing.assert_allclose((after.off - residuals.off) / 1e-7, target.square - residuals.off, atol=1e-5)
+    products = point.mass * point.slack
+    np.testing.assert_allclose((changed.mass * changed.slack - products) / 1e-7, target.products - products, atol=1e-5)
 
 
 def slacks(before, slopes, costs, excess):
@@ -138,21 +206,21 @@ def test_coarse_points_stay_feasible(kind, epsilon):
     fine = Reduced(problem_of(17, kind, epsilon)).finest
     coarse, excess = fine.coarser, 1 / np.expm1(epsilon)
     k = coarse.before.size - 1
-    arcs = kernel.arcs_of(*kernel.all_arcs(k), np.concatenate(([-1], np.arange(k - 1), [-1])), 0, False)
-    terms = kernel.Terms(coarse.before, coarse.gaps, excess, np.zeros(0), -np.inf, np.inf)
-    slopes, costs, *_ = kernel.interior_point(arcs, terms, 1e-12, 1e-13)
+    arcs = strip.arcs_of(*strip.all_arcs(k), np.concatenate(([-1], np.arange(k - 1), [-1])), 0, False)
+    terms = strip.Terms(coarse.before, coarse.gaps, excess, np.zeros(0), -np.inf, np.inf)
+    slopes, costs, *_ = interior_point.interior_point(arcs, terms, 1e-12, 1e-13)
     least = slacks(coarse.before, slopes, costs, excess).min()
     assert least > -1e-11
     assert slacks(fine.before, coarse.prolonged(slopes), coarse.prolonged(costs), excess).min() >= least - 1e-12
 
 
 @pytest.mark.parametrize("kind", PRIORS)
-def test_strip_holds_the_path_and_phases_are_an_order(kind):
+def test_strip_holds_the_path_and_every_node_has_a_place(kind):
     problem = problem_of(60, kind, 2.0)
     reduced = Reduced(problem)
     dual = optrand.solve(problem, Flow()).dual
     finest = reduced.finest
-    low, high = kernel.path(
+    low, high = strip.path(
         reduced.terms(finest.before, finest.gaps),
         np.append(0, np.cumsum(problem.prior * reduced.offsets + dual.beta)),
         np.append(
@@ -166,10 +234,10 @@ def test_strip_holds_the_path_and_phases_are_an_order(kind):
     assert (np.diff(high) >= 0).all()
     assert (low <= high).all()
     assert high[-1] == 60
-    wide = kernel.strip_around(low, high, 2)
+    wide = strip.strip_around(low, high, 2)
     assert (wide[0] <= low).all()
     assert (wide[1] >= np.minimum(high, np.where(np.arange(60), 60, 59))).all()
-    places, stars = kernel.phase_order(low, high, *wide, 24)
+    places, stars = strip.near_order(*wide, 24, False)
     assert sorted(places[1:60]) == list(range(59))
     assert places[0] == places[60] == -1
     assert 0 <= stars <= 59
@@ -233,9 +301,9 @@ def test_a_band_that_is_too_wide_is_left_to_the_flow(monkeypatch):
 def test_every_rung_solves_an_easy_problem():
     problem = problem_of(101, "smooth", 1.0)
     for rung in LADDER:
-        found, steps = Reduced(problem).solution(rung)
-        assert quick_gap(found) < 1e-10
-        assert steps > 0
+        claim = Reduced(problem).solution(rung)
+        assert claim.gap == quick_gap(claim.solution) < 1e-10
+        assert claim.steps > 0
 
 
 def test_priors_need_not_sum_to_one_exactly():
@@ -299,7 +367,7 @@ def test_biases_are_those_that_the_multipliers_pay_for():
 
 def test_an_end_that_leaves_no_mass_is_left_to_the_flow(monkeypatch):
     problem = next(kinds(12, "rough", 1.0))
-    monkeypatch.setattr(kernel, "mended", lambda *given: (0 * given[-1], 0 * given[-1]))
+    monkeypatch.setattr(mending, "mended", lambda *given: (0 * given[-1], 0 * given[-1]))
     assert ReducedDual()(problem).stats.status != "solved"
     assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
 
@@ -321,13 +389,13 @@ def test_mended_groups_leave_no_interval_too_cheap(low):
     rng, k, fixed = np.random.default_rng(1), 12, np.zeros(13, dtype=bool)
     fixed[[0, 4, 8, 12]] = True
     before = np.append(0.0, np.cumsum(rng.dirichlet(np.ones(k))))
-    terms = kernel.Terms(before, np.zeros(k + 1), 0.5, np.ones(k), low, np.inf)
+    terms = strip.Terms(before, np.zeros(k + 1), 0.5, np.ones(k), low, np.inf)
     slopes = np.append(0.0, np.cumsum(rng.normal(size=k) / 20))
     # With these costs no column is too cheap; at the nodes in between they are lost.
-    good = kernel.raised(terms, slopes, before / 2, 0.5)
+    good = mending.raised(terms, slopes, before / 2, 0.5)
     lost = np.where(fixed, good, good + rng.normal(size=k + 1))
     lost[-1] = good[-1]
-    found = kernel.potentials(terms, slopes, lost, fixed)
+    found = mending.potentials(terms, slopes, lost, fixed)
     np.testing.assert_allclose(found[fixed], good[fixed], atol=1e-12)
     outputs = np.linspace(max(low, -5.0), 5.0, 2001)
     for a in range(k):
@@ -396,6 +464,20 @@ def test_compiled_or_not_the_numbers_are_the_same():
     assert plain[0] == "False"
     assert usual[0] == str(COMPILED)
     np.testing.assert_allclose(np.float64(plain[1:]), np.float64(usual[1:]), rtol=1e-9)
+
+
+def test_compiled_code_goes_by_all_modules_of_its_folder(tmp_path):
+    """What a function calls may lie in another module than its own, which is all that numba looks at."""
+    found = set()
+    for inner in ("x = 1", "x = 2"):
+        folder = tmp_path / str(len(found))
+        folder.mkdir()
+        (folder / "inner.py").write_text(inner, encoding="utf-8")
+        (folder / "outer.py").write_text("import inner", encoding="utf-8")
+        found.add(_digest(folder))
+    assert len(found) == 2
+    name = interior_point.interior_point.__qualname__
+    assert name == "interior_point" + f"-{_digest(Path(strip.__file__).parent)}" * COMPILED
 
 
 def test_a_process_of_one_small_problem_does_not_load_numba():

@@ -16,6 +16,7 @@ from scipy.optimize import linprog
 from scipy.special import softmax
 from scipy.stats import norm
 
+from optrand.accounting.gaussian import delta_of_gaussian
 from optrand.closed_forms import batch, rr_with_prior
 from optrand.sampling import discrete_noise, uniform
 from optrand.theory import Verdict, check, find
@@ -23,7 +24,6 @@ from optrand.theory.g21 import descent, parallel, programs
 from optrand.theory.g21.descent import Descent, Gradients, response_rows, with_responses
 from optrand.theory.g21.learning import (
     Replaced,
-    delta_of_gaussian,
     differences_change_by_two,
     excess_grows_by_two,
     with_gaussian_noise,

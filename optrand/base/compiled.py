@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import warnings
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 from optrand.base.lean import SWITCH
@@ -40,6 +43,23 @@ COMPILED = _NUMBA is not None
 """Whether kernels are compiled."""
 
 
+@cache
+def _digest(folder: Path) -> str:
+    """Of the modules in a folder."""
+    digest = hashlib.blake2b(digest_size=6)
+    for module in sorted(folder.glob("*.py")):
+        digest.update(module.read_bytes())
+    return digest.hexdigest()
+
+
 def compiled(function: Function) -> Function:
-    """The function, compiled where numba is installed, and as it is elsewhere."""
-    return function if _NUMBA is None else _NUMBA(function)
+    """The function, compiled where numba is installed, and as it is elsewhere.
+
+    Compiled code is kept on disk until a module of the function's folder changes.
+    """
+    if _NUMBA is None:
+        return function
+    # Numba itself looks at the function's own file only, not at those of what it calls; but names are part of its keys.
+    function.__qualname__ += "-" + _digest(Path(function.__code__.co_filename).parent)
+    compiled_function: Function = _NUMBA(function)
+    return compiled_function

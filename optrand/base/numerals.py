@@ -5,11 +5,12 @@ from __future__ import annotations
 import decimal
 import itertools
 import math
+from fractions import Fraction
 
 __all__ = ["shown_above", "shown_below", "shown_spent"]
 
 
-def shown_below(x: float, digits: int | None = None) -> str:
+def shown_below(x: float | Fraction, digits: int | None = None) -> str:
     """Largest numeral of so many significant digits that is at most `x`, in the look of ``format(x, ".3g")``.
 
     Without `digits`, the shortest numeral that reads back as `x`, among those at or below it.
@@ -21,10 +22,10 @@ def shown_below(x: float, digits: int | None = None) -> str:
     >>> shown_below(0.1), shown_below(0.3)
     ('0.1', '0.29999999999999998')
     """
-    return _shown(float(x), digits, decimal.ROUND_FLOOR)
+    return _shown(x, digits, decimal.ROUND_FLOOR)
 
 
-def shown_above(x: float, digits: int | None = None) -> str:
+def shown_above(x: float | Fraction, digits: int | None = None) -> str:
     """Smallest numeral of so many significant digits that is at least `x`, as :func:`shown_below`.
 
     Examples
@@ -33,8 +34,10 @@ def shown_above(x: float, digits: int | None = None) -> str:
     ('0.667', '-0.666', '0.2', '0')
     >>> shown_above(1.0), shown_above(0.1), shown_above(0.3)
     ('1', '0.10000000000000001', '0.3')
+    >>> shown_above(0.4, 3), shown_above(Fraction(2, 5), 3), shown_above(Fraction(2, 3), 3)
+    ('0.401', '0.4', '0.667')
     """
-    return _shown(float(x), digits, decimal.ROUND_CEILING)
+    return _shown(x, digits, decimal.ROUND_CEILING)
 
 
 def shown_spent(epsilon: float, target: float) -> str:
@@ -50,7 +53,11 @@ def shown_spent(epsilon: float, target: float) -> str:
     return repr(target) if epsilon == target else shown_above(epsilon)
 
 
-def _shown(x: float, digits: int | None, rounding: str) -> str:
+def _shown(given: float | Fraction, digits: int | None, rounding: str) -> str:
+    if isinstance(given, Fraction) and given and digits is not None:
+        quotient = decimal.Context(prec=digits, rounding=rounding, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+        return _written(quotient.divide(decimal.Decimal(given.numerator), decimal.Decimal(given.denominator)), digits)
+    x = float(given)
     if x == 0 or not math.isfinite(x):
         return f"{x + 0.0:g}"
     if digits is None:

@@ -3,6 +3,7 @@
 from optrand.baselines.additive import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
 from optrand.baselines.cluster import ClusterPriorRelease, ClusterPriorRR, ClusterPriors, ClusterRelease, ClusterRR
 from optrand.baselines.groups import Groups
+from optrand.baselines.lattice_alibi import LatticeAlibi
 from optrand.baselines.peer_to_peer import PeerPrivacy, PeerRelease, PeerToPeer, PeerToPeerRow, peer_to_peer_table
 from optrand.baselines.randomization import LabelRandomization, UniformRR
 from optrand.baselines.vector import Alibi, UnaryBits
@@ -23,6 +24,7 @@ __all__ = [
     "LabelRandomization",
     "LabelRandomizer",
     "Laplace",
+    "LatticeAlibi",
     "Moments",
     "PeerPrivacy",
     "PeerRelease",

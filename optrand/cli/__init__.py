@@ -1,4 +1,4 @@
-"""The command line: solve, verify, randomize, estimate, sweep, plot, gallery, report, theory, ledger, recover.
+"""The command line: solve, verify, audit, randomize, estimate, sweep, plot, gallery, report, theory, ledger, recover.
 
 What went wrong is one line on the standard error and an exit code; never a traceback, which could show a private label.
 """
@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from optrand.cli import commands, sweeping
+from optrand.cli.auditing import audit
 from optrand.cli.estimating import estimate
 from optrand.cli.gallery import gallery
 from optrand.cli.ledger import ledger
@@ -36,6 +37,7 @@ app = typer.Typer(
 _ABOUT_MECHANISMS = (
     commands.solve,
     verify,
+    audit,
     randomize,
     estimate,
     sweeping.sweep,

@@ -24,6 +24,7 @@ from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism import file_format
 from optrand.mechanism.privacy import LARGEST, checked_integers, verified_ratio, verified_total
+from optrand.mechanism.privacy_loss import DominatingPair
 from optrand.model import losses
 from optrand.model.arcs import Arcs, IntegerArcs
 from optrand.model.exact_columns import ExactColumns, charged, deviations
@@ -156,6 +157,30 @@ class Mechanism:
     def realised_epsilon(self) -> float:
         """Logarithm of :attr:`realised_ratio`, rounded up."""
         return log_above(self.realised_ratio)
+
+    @cached_property
+    def dominating_pair(self) -> DominatingPair:
+        """Three losses and their masses that no two labels exceed: the exact account of repeated releases."""
+        if self.arcs is not None:
+            return DominatingPair.of_arcs(self.arcs, self.ratio, self.total)
+        # Where labels make no difference any ratio will do, with no mass.
+        ratio = self.realised_ratio if self.realised_ratio > 1 else self.ratio
+        return DominatingPair.of_table(self.weights, ratio, self.total)
+
+    def privacy_loss_distribution(self, interval: float | None = None) -> Any:
+        """Privacy loss distribution for `dp_accounting`, by :meth:`DominatingPair.distribution`.
+
+        Parameters
+        ----------
+        interval : float, optional
+            Discretisation of the losses; that of the distributions which it is composed with.
+
+        Raises
+        ------
+        MissingExtra
+            `dp_accounting` is not installed.
+        """
+        return self.dominating_pair.distribution(interval)
 
     @cached_property
     def exact_biases(self) -> tuple[Fraction, ...]:

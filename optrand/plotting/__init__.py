@@ -5,6 +5,7 @@ matplotlib's global state. Every picture can be read in grey; large tables are s
 ``import optrand`` does not import this package.
 """
 
+from optrand.plotting.comparisons.composition import composition_figure
 from optrand.plotting.figures import matrix_figure, mechanism_figure, paths_figure, pmf_figure
 from optrand.plotting.gaps import chord_figure, gap_figure
 from optrand.plotting.groups import groups_figure
@@ -14,6 +15,7 @@ from optrand.plotting.saving import save_figure
 
 __all__ = [
     "chord_figure",
+    "composition_figure",
     "dual_figure",
     "flow_figure",
     "gap_figure",

@@ -29,6 +29,7 @@ __all__ = [
     "PublicPrior",
     "allowed_outputs",
     "parse_clip",
+    "parse_in_order",
     "parse_labels",
     "parse_outputs",
     "read_loss",
@@ -65,6 +66,17 @@ def parse_labels(text: str) -> Floats:
     >>> parse_labels("7,-1,2.5").tolist()
     [-1.0, 2.5, 7.0]
     """
+    return np.sort(parse_in_order(text))
+
+
+def parse_in_order(text: str) -> Floats:
+    """Distinct numbers in the forms of :func:`parse_labels`, in the order in which they are written.
+
+    Examples
+    --------
+    >>> parse_in_order("7,-1,2.5").tolist()
+    [7.0, -1.0, 2.5]
+    """
     if text.startswith("@"):
         tokens = [token.strip() for token in _text(text[1:]).replace("\n", ",").split(",")]
         numbers = [decimal(token, f"entry {i + 1} of {text[1:]}") for i, token in enumerate(tokens) if token]
@@ -72,7 +84,7 @@ def parse_labels(text: str) -> Floats:
         numbers = _range(text)
     else:
         numbers = [decimal(token.strip(), f"label {i + 1} of --labels") for i, token in enumerate(text.split(","))]
-    return np.sort(checked_labels([_float(number) for number in numbers]))
+    return checked_labels([_float(number) for number in numbers])
 
 
 def _range(text: str) -> list[Fraction]:

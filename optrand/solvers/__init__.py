@@ -2,8 +2,8 @@
 
 `ClosedForm`, `BinPath`, `LongNumbers`, `ReducedDual`, `Flow`, `LinearProgram` and `ColumnGeneration`;
 :func:`~optrand.solvers.dispatch.solve` picks one by the rule that :func:`~optrand.solvers.dispatch.choose` documents.
-:func:`~optrand.solvers.bins.path.rr_on_bins` states a problem without care for bias and solves it; `MinimaxFlow` looks
-for a worst prior as well.
+:func:`~optrand.solvers.bins.path.rr_on_bins` states a problem without care for bias and solves it; `WorstPrior` and,
+behind it, `MinimaxFlow` look for a worst prior as well.
 """
 
 from optrand.solvers import backends
@@ -16,6 +16,7 @@ from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.grid.linear_program import LinearProgram
 from optrand.solvers.long_numbers.solver import LongNumbers
 from optrand.solvers.reduced_dual.solver import ReducedDual
+from optrand.solvers.worst_prior.solver import WorstPrior
 
 __all__ = [
     "BinPath",
@@ -27,6 +28,7 @@ __all__ = [
     "MinimaxFlow",
     "ReducedDual",
     "Solver",
+    "WorstPrior",
     "backends",
     "choose",
     "rr_on_bins",

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
 from optrand.model.arcs import Indices
-from optrand.solvers.reduced_dual import kernel
+from optrand.solvers.reduced_dual import mending, operations, strip
 
 __all__ = ["Groups"]
 
@@ -43,7 +43,7 @@ class Groups:
 
     Parameters
     ----------
-    terms : kernel.Terms
+    terms : strip.Terms
     slopes, costs : (k + 1,) arrays
         Sums of the multipliers up to each node.
     first, end : (n,) arrays
@@ -51,7 +51,7 @@ class Groups:
     outputs : (n,) array
     """
 
-    terms: kernel.Terms
+    terms: strip.Terms
     slopes: Floats
     costs: Floats
     first: Indices
@@ -61,7 +61,7 @@ class Groups:
     @classmethod
     def of_used(
         cls,
-        terms: kernel.Terms,
+        terms: strip.Terms,
         slopes: Floats,
         costs: Floats,
         arcs: tuple[Indices, Indices, Floats],
@@ -163,15 +163,15 @@ class Groups:
 
     def _mended(self, position: Floats) -> Floats:
         """Places near some others where no interval is too cheap."""
-        return self._places(np.diff(kernel.potentials(self.terms, self.slopes, self._totals(position), self._fixed)))
+        return self._places(np.diff(mending.potentials(self.terms, self.slopes, self._totals(position), self._fixed)))
 
     def _ordered(self, position: Floats) -> Floats:
         """Places near some others where both zeros move up with the label, or nearly so."""
         middle = _quotient(self._slope, self._mass)
         square = 2 * _quotient(np.diff(self._totals(position)), self._mass)
         apart = np.sqrt(np.maximum(middle**2 - square, 0.0))
-        weights = np.maximum(self._mass, kernel.FAINT)
-        lower, upper = (kernel.isotonic(ends, weights) for ends in (middle - apart, middle + apart))
+        weights = np.maximum(self._mass, strip.FAINT)
+        lower, upper = (operations.isotonic(ends, weights) for ends in (middle - apart, middle + apart))
         apart = np.maximum(upper - lower, 0.0) / 2
         return self._places(self._mass * (middle - apart) * (middle + apart) / 2)
 

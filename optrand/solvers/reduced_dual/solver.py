@@ -1,7 +1,7 @@
 r"""Squared loss on the line or an interval, by a reduced dual, level by level.
 
 Without bias and ends, shifting and stretching the line of outputs maps dual-feasible points to such points, so the
-total of all labels' terms can be fixed (:mod:`optrand.solvers.reduced_dual.kernel`); from a point of value :math:`W`
+total of all labels' terms can be fixed (:mod:`optrand.solvers.reduced_dual.strip`); from a point of value :math:`W`
 the best stretch gives the bound :math:`(W^2 - \operatorname{Var} Y) / 2`. Elsewhere the total is unknown. With sums
 that are piecewise linear in the prior between every second node, a problem is one of half as many labels, whose
 feasible points stay feasible; its path of cheapest intervals points at the arcs of the next level. Labels that are
@@ -36,12 +36,12 @@ from optrand.solvers.flow.solver import OUT_OF_TIME, Flow, refuse_close_labels
 from optrand.solvers.scales import attainable_loss
 
 if TYPE_CHECKING:
-    from optrand.solvers.reduced_dual import kernel
+    from optrand.solvers.reduced_dual import strip
     from optrand.solvers.reduced_dual.groups import Groups
 
 __all__ = ["ReducedDual"]
 
-MOST = 24
+MOST = 48
 """Nodes of more arcs on a side border the band."""
 
 IDLE = 1e-3
@@ -159,15 +159,15 @@ class ReducedDual(GuardedSolver):
         best, least, steps = None, math.inf, 0
         for rung in LADDER:
             try:
-                found, count = reduced.solution(rung, end=end)
+                claim = reduced.solution(rung, end=end)
             except np.linalg.LinAlgError:
                 continue
             except (_TooWide, _OutOfTime):
                 break
-            steps += count
-            gap = math.inf if found is None else self._gap(found)
+            steps += claim.steps
+            gap = math.inf if claim.solution is None else self._gap(claim.solution, claim.gap)
             if gap < least:
-                best, least = found, gap
+                best, least = claim.solution, gap
             if least <= self.gap:
                 break
         left = end - time.perf_counter()
@@ -178,18 +178,25 @@ class ReducedDual(GuardedSolver):
             # An answer that is proven less well is better than none.
             with suppress(SolverFailed):
                 other = flow(problem)
-                if not least <= self._gap(other):
+                if not least <= self._gap(other, quick_gap(other)):
                     return other
         status = OUT_OF_TIME if left <= 0 and least > self.gap else "solved"
         return Solution(problem, best.randomizer, best.dual, Stats(repr(self), iterations=steps, status=status))
 
-    def _gap(self, solution: Solution) -> float:
+    def _gap(self, solution: Solution, gap: float) -> float:
         """The proven gap in floats, or, where they do not tell, by the exact bound."""
-        gap = quick_gap(solution)
         arcs, dual = solution.randomizer.arcs, solution.dual
         if self.gap < gap < UNTOLD and arcs is not None and dual is not None:
             gap = relative_gap(solution.problem, arcs, dual)
         return gap
+
+
+class Claim(NamedTuple):
+    """An answer of one descent, none where floats gave out; its proven gap in floats, and the number of steps."""
+
+    solution: Solution | None
+    gap: float
+    steps: int
 
 
 class _OutOfTime(Exception):
@@ -229,27 +236,9 @@ class Level(NamedTuple):
     @property
     def coarser(self) -> Level:
         """Every second node, the last one, and those beside heavy labels and in wide gaps."""
-        size = self.before.size
-        mass, each = np.diff(self.before), np.arange(size)
-        heavy = mass > HEAVY * mass.mean()
-        gaps = self.gaps.copy()
-        gaps[0] = gaps[-1] = 0.0
-        forced = gaps > HEAVY * gaps.mean()
-        forced[0] = True
-        forced[:-1] |= heavy
-        forced[1:] |= heavy
-        kept = np.flatnonzero((each - np.maximum.accumulate(np.where(forced, each, 0))) % 2 == 0)
-        if kept[-1] != size - 1:
-            kept = np.append(kept, size - 1)
-        before = self.before[kept]
-        left = np.minimum(np.searchsorted(kept, each, side="right") - 1, kept.size - 2)
-        step = before[left + 1] - before[left]
-        even = (each - kept[left]) / (kept[left + 1] - kept[left])
-        share = np.where(step > 0, (self.before - before[left]) / np.where(step > 0, step, 1.0), even)
-        coarse: Floats = np.zeros(kept.size)
-        coarse += np.bincount(left, self.gaps * (1 - share), kept.size)
-        coarse += np.bincount(left + 1, self.gaps * share, kept.size)
-        return Level(before, coarse, left.astype(np.int64), share)
+        from optrand.solvers.reduced_dual.strip import halved
+
+        return Level(*halved(self.before, self.gaps, HEAVY))
 
     def prolonged(self, sums: Floats) -> Floats:
         """Sums of the finer level."""
@@ -294,9 +283,9 @@ class Reduced:
         )
         return float(low), float(high)
 
-    def terms(self, before: Floats, gaps: Floats) -> kernel.Terms:
+    def terms(self, before: Floats, gaps: Floats) -> strip.Terms:
         """A level for the kernel."""
-        from optrand.solvers.reduced_dual.kernel import Terms
+        from optrand.solvers.reduced_dual.strip import Terms
 
         penalty, charges = self.problem.bias_penalty, np.zeros(0)
         if not self.problem.unbiased:
@@ -348,13 +337,13 @@ class Reduced:
             levels.append(coarser)
         return levels
 
-    def solution(self, rung: Rung, *, end: float = math.inf) -> tuple[Solution | None, int]:
-        """A claim by one descent, and the number of steps; none where floats gave out.
+    def solution(self, rung: Rung, *, end: float = math.inf) -> Claim:
+        """A claim by one descent.
 
         No level is begun after the time `end`, as of :func:`time.perf_counter`.
         """
         # Loading the compiler takes longer than solving: it waits for the first problem.
-        from optrand.solvers.reduced_dual import kernel
+        from optrand.solvers.reduced_dual import interior_point, mending, strip
         from optrand.solvers.reduced_dual.groups import Groups
 
         levels = self._levels(rung)
@@ -363,56 +352,58 @@ class Reduced:
             before, gaps, *_ = levels[number]
             terms, k = self.terms(before, gaps), before.size - 1
             if number == len(levels) - 1:
-                low, high = kernel.all_arcs(k)
+                low, high = strip.all_arcs(k)
                 places, stars = np.concatenate(([-1], np.arange(k - 1), [-1])), 0
             else:
                 slopes, costs = levels[number + 1].prolonged(slopes), levels[number + 1].prolonged(costs)
-                near_low, near_high = kernel.path(terms, slopes, costs)
-                low, high = kernel.strip_around(near_low, near_high, rung.reach)
-                places, stars = kernel.phase_order(near_low, near_high, low, high, MOST)
+                near_low, near_high = strip.path(terms, slopes, costs)
+                low, high = strip.strip_around(near_low, near_high, rung.reach)
+                places, stars = strip.near_order(low, high, MOST, not self.problem.unbiased)
             if not self.stretched:
                 places[k], stars = k - 1, stars + 1
-            arcs = kernel.arcs_of(low, high, places, stars, terms.charges.size > 0)
+            arcs = strip.arcs_of(low, high, places, stars, terms.charges.size > 0)
             border = 0 if self.stretched else 2 * stars
             if arcs.banded * (arcs.width + border) ** 2 > WORK[0] + k * (WORK[1] + k * WORK[2]):
                 raise _TooWide
             if not number:
                 break
-            slopes, costs, mass, slack, count = kernel.interior_point(arcs, terms, min(1e-4, rung.firm / k**2), EXACT)
+            gap = min(1e-4, rung.firm / k**2)
+            slopes, costs, mass, slack, count = interior_point.interior_point(arcs, terms, gap, EXACT)
             steps += abs(count)
             if terms.charges.size:
-                outputs = kernel.outputs_of(arcs, terms, slopes)
+                outputs = mending.outputs_of(arcs, terms, slopes)
                 groups = Groups.of_used(terms, slopes, costs, (arcs.first, arcs.end, outputs), mass > IDLE * slack)
                 costs = next(groups.candidates())
-        found, count = self._solved(arcs, self.terms(self.finest.before, gaps), max(LEAST, rung.gap * self.share))
-        return found, steps + count
+        claim = self._solved(arcs, self.terms(self.finest.before, gaps), max(LEAST, rung.gap * self.share))
+        return claim._replace(steps=steps + claim.steps)
 
-    def _solved(self, arcs: kernel.Arcs, terms: kernel.Terms, gap: float) -> tuple[Solution | None, int]:
-        """A claim by some arcs, and the number of steps; none where floats gave out."""
-        from optrand.solvers.reduced_dual import kernel
+    def _solved(self, arcs: strip.Arcs, terms: strip.Terms, gap: float) -> Claim:
+        """A claim by some arcs."""
+        from optrand.solvers.reduced_dual import interior_point, mending
         from optrand.solvers.reduced_dual.groups import Groups
 
-        slopes, costs, mass, slack, count = kernel.interior_point(arcs, terms, gap, EXACT)
+        slopes, costs, mass, slack, count = interior_point.interior_point(arcs, terms, gap, EXACT)
         if not (np.isfinite(slopes).all() and np.isfinite(costs).all() and np.isfinite(mass).all()):
-            return None, abs(count)
+            return Claim(None, math.inf, abs(count))
         ratios, enough = mass / slack, 2 * self.problem.k - 2 * self.stretched
         used = ratios > IDLE
         # Some optimum has no more arcs than that; where these are not its arcs, all that look in use are kept.
         few = used & (ratios >= np.partition(ratios, -enough)[-enough]) if used.sum() > enough else used
         for some in (few, used):
-            masses, outputs = kernel.mended(arcs, terms, slopes, np.where(some, mass, 0.0))
+            masses, outputs = mending.mended(arcs, terms, slopes, np.where(some, mass, 0.0))
             if not (masses > 0).any():
-                return None, abs(count)
+                return Claim(None, math.inf, abs(count))
             randomizer = self._randomizer(arcs, masses, outputs)
             found = Solution(self.problem, randomizer, self._dual(slopes, costs), Stats(type(self).__name__))
             if not self.stretched:
                 groups = Groups.of_used(terms, slopes, costs, (arcs.first, arcs.end, outputs), masses > 0)
                 found = self._settled(found, groups)
-            if some is used or quick_gap(found) <= PROVEN:
+            proven = quick_gap(found)
+            if proven <= PROVEN:
                 break
-        return found, abs(count)
+        return Claim(found, proven, abs(count))
 
-    def _randomizer(self, arcs: kernel.Arcs, mass: Floats, outputs: Floats) -> Randomizer:
+    def _randomizer(self, arcs: strip.Arcs, mass: Floats, outputs: Floats) -> Randomizer:
         """The masses as probabilities, and the outputs in the unit of the labels."""
         problem, excess = self.problem, math.expm1(self.problem.epsilon)
         used = np.flatnonzero(mass > 0)

@@ -9,8 +9,8 @@ from functools import cached_property, partial
 from itertools import chain, islice, product
 
 import numpy as np
-from scipy.special import ndtr
 
+from optrand.accounting.gaussian import delta_of_gaussian
 from optrand.base.arithmetic import exp_bracket
 from optrand.closed_forms import rr
 from optrand.theory.claim import Budget, Variant, claim
@@ -31,7 +31,7 @@ from optrand.theory.g21.response import ROUNDING, Rows, Table, TopK, table, top_
 from optrand.theory.instances import Instance, prior, seeded, shares
 from optrand.theory.sums import largest_ratio, total
 
-__all__ = ["Replaced", "delta_of_gaussian", "with_gaussian_noise"]
+__all__ = ["Replaced", "with_gaussian_noise"]
 
 
 @claim(
@@ -142,12 +142,6 @@ MORE = Variant("The same with ``log(1.25 / delta)``, from ``C = 2 sqrt(2)`` on."
 HALVED = Variant("As corrected, with half the noise: for a distance of `L`.", added=LOGARITHM, distance=4.0)
 BOTH = Variant("The same with ``log(1.25 / delta)``, there and in the noise.", added=LOGARITHM)
 FLAT = Variant("The same with ``log(1.25 / delta)`` and without ``1 / epsilon``.", added=LOGARITHM, power=0)
-
-
-def delta_of_gaussian(distance: float, sigma: float, epsilon: float) -> float:
-    """Least `delta` with which Gaussian noise hides two points at a distance (Balle and Wang, 2018, Theorem 8)."""
-    mu = distance / sigma
-    return float(ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu))
 
 
 def with_gaussian_noise(descent: Descent, sigma: float, *, runs: int = 400, seed: int = 0) -> Outcome:

@@ -1,0 +1,51 @@
+"""Experiments that train models on private labels, by name: resumable, with settings that were fixed before.
+
+Rows go to ``learning-NAME.jsonl`` among the results, one a cell; a second call measures what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.harness import RESULTS, circumstances, options
+from benchmarks.learning.experiment import Experiment, Setup, settings_of
+from benchmarks.learning.fetch import fetch
+from benchmarks.learning.journal import Journal, digest, run
+from benchmarks.learning.oracle import EXPERIMENTS as ORACLE
+from benchmarks.learning.regression import EXPERIMENTS as REGRESSION
+
+__all__ = ["EXPERIMENTS", "main"]
+
+EXPERIMENTS: dict[str, Experiment] = {**REGRESSION, **ORACLE}
+"""All experiments by name. A new one is a record here, and a table of its name in the settings."""
+
+SEEDS, SMOKE_SEEDS = 10, 2
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run an experiment, or fetch data; return 1 if something that was promised did not come out."""
+    parser = options("learning", __doc__)
+    parser.add_argument(
+        "--experiment", choices=EXPERIMENTS, help="; ".join(f"{k}: {v.summary}" for k, v in EXPERIMENTS.items())
+    )
+    parser.add_argument("--seeds", type=int, help=f"how many (default: {SEEDS})")
+    parser.add_argument("--data", type=Path, default=RESULTS / "data", help="folder of fetched data")
+    parser.add_argument("--fetch", action="store_true", help="fetch the data of all experiments")
+    given = parser.parse_args(arguments)
+    if given.fetch:
+        fetch(given.data)
+    names = [given.experiment] if given.experiment else list(EXPERIMENTS) if given.smoke else []
+    if not names and not given.fetch:
+        parser.error("name an experiment, or --fetch")
+    kept = [_experiment(name, given.smoke, given.seeds, given.data, given.results) for name in names]
+    return 0 if all(kept) else 1
+
+
+def _experiment(name: str, smoke: bool, seeds: int | None, data: Path, results: Path) -> bool:
+    """Run one, and report it; whether it kept what it promises. A smoke run promises nothing."""
+    setup = Setup(f"{name}-smoke" if smoke else name, settings_of(name, smoke=smoke), data)
+    journal = Journal(results / f"learning-{setup.name}.jsonl", digest(setup.settings))
+    rows = run(EXPERIMENTS[name], setup, seeds or (SMOKE_SEEDS if smoke else SEEDS), journal)
+    print(f"{setup.name}: {EXPERIMENTS[name].summary}\n{circumstances()}")
+    return EXPERIMENTS[name].report(setup, rows, results) or smoke

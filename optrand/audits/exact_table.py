@@ -1,0 +1,159 @@
+"""Tables of probabilities of other people, read without rounding: floats, fractions, or decimals as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from numbers import Rational, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optrand.base.arithmetic import Integers
+from optrand.base.validation import rectangular
+from optrand.errors import InvalidInput
+from optrand.release.decimals import decimal
+
+__all__ = ["ExactTable", "Extremes"]
+
+
+PRINTED = 15
+"""Significant digits of text from which on it is taken for a printed float."""
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """Largest and smallest probability of one output, and the rows that they stand in.
+
+    Attributes
+    ----------
+    output : int
+        Column.
+    high, low : int
+        Rows.
+    largest, smallest : Fraction
+    """
+
+    output: int
+    high: int
+    low: int
+    largest: Fraction
+    smallest: Fraction
+
+    @property
+    def ratio(self) -> Fraction | None:
+        """Ratio of the two; None where it is infinite, or where a probability is negative."""
+        return None if self.smallest <= 0 < self.largest or self.smallest < 0 else self.largest / self.smallest
+
+
+@dataclass(frozen=True, eq=False)
+class ExactTable:
+    """Table of rationals over one denominator, one row a label.
+
+    Attributes
+    ----------
+    weights : (k, m) array of int
+        Read-only.
+    unit : int
+        Sum of a row that counts as probability 1.
+    rounded : bool
+        Whether a float is among the entries, or text of :data:`PRINTED` digits, so that the table may be a rounded one.
+
+    Examples
+    --------
+    >>> table = ExactTable.of([["0.75", "0.25"], ["1/4", "3/4"]])
+    >>> table.weights.tolist(), table.unit, table.rounded
+    ([[3, 1], [1, 3]], 4, False)
+    """
+
+    weights: Integers
+    unit: int
+    rounded: bool
+
+    @classmethod
+    def of(cls, given: ArrayLike | Sequence[Sequence[object]]) -> ExactTable:
+        """Read a table, or raise :class:`InvalidInput`: another shape, entries that are no numbers, an empty row."""
+        array = rectangular(given, "matrix")
+        if array.ndim != 2 or not array.size:
+            raise InvalidInput(f"matrix has shape {array.shape}, expected (labels, outputs): one row of it per label")
+        elements = given if isinstance(given, (list, tuple)) else array.tolist()
+        entries = [_exact(entry, y, i) for y, row in enumerate(elements) for i, entry in enumerate(row)]
+        unit = math.lcm(*(entry.denominator for entry in entries))
+        whole = [entry.numerator * (unit // entry.denominator) for entry in entries]
+        weights = np.array(whole, dtype=object).reshape(array.shape)
+        empty = np.flatnonzero(weights.sum(axis=1) <= 0)
+        if empty.size:
+            raise InvalidInput(f"row {empty[0]} of the matrix sums to 0 or less, expected probabilities")
+        weights.flags.writeable = False
+        return cls(weights, unit, any(_is_float(entry) for row in elements for entry in row))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of labels and of outputs."""
+        k, m = self.weights.shape
+        return k, m
+
+    @cached_property
+    def sums(self) -> tuple[Fraction, ...]:
+        """Sum of each row."""
+        return tuple(Fraction(total, self.unit) for total in self.weights.sum(axis=1))
+
+    @cached_property
+    def negative(self) -> int:
+        """Number of negative entries."""
+        return int((self.weights < 0).sum())
+
+    @cached_property
+    def worst(self) -> Extremes:
+        """Extremes of the output that tells two labels apart best."""
+        return _worst(self._extremes(self.weights, self.unit))
+
+    @cached_property
+    def normalised_worst(self) -> Extremes:
+        """Extremes, as :attr:`worst`, of the table whose rows were divided by their sums."""
+        if all(total == 1 for total in self.sums):
+            return self.worst
+        rows = zip(self.weights.tolist(), self.weights.sum(axis=1).tolist(), strict=True)
+        shares = [[Fraction(weight, total) for weight in row] for row, total in rows]
+        return _worst(self._extremes(np.array(shares, dtype=object), 1))
+
+    def _extremes(self, weights: Integers, unit: int) -> Iterator[Extremes]:
+        highs, lows = weights.argmax(axis=0), weights.argmin(axis=0)
+        for i, (high, low) in enumerate(zip(highs.tolist(), lows.tolist(), strict=True)):
+            largest, smallest = Fraction(weights[high, i], unit), Fraction(weights[low, i], unit)
+            if largest or smallest:
+                yield Extremes(i, high, low, largest, smallest)
+
+
+def _worst(extremes: Iterator[Extremes]) -> Extremes:
+    """Columns of infinite ratio come first, that of the most probable event before the others."""
+    return max(extremes, key=lambda one: (one.ratio is None, one.largest if one.ratio is None else one.ratio))
+
+
+def _is_float(entry: object) -> bool:
+    digits = sum(map(str.isdigit, entry.lower().partition("e")[0].lstrip("+-0."))) if isinstance(entry, str) else 0
+    return isinstance(entry, (float, np.floating)) or digits >= PRINTED
+
+
+def _exact(entry: Any, y: int, i: int) -> Fraction:
+    where = f"the entry in row {y}, column {i} of the matrix"
+    if isinstance(entry, np.generic):
+        entry = entry.item()
+    if isinstance(entry, str):
+        over, slash, under = entry.partition("/")
+        below = decimal(under, where) if slash else Fraction(1)
+        if not below:
+            raise InvalidInput(f"{where} is divided by 0, expected a probability")
+        return decimal(over, where) / below
+    if isinstance(entry, bool) or not isinstance(entry, (Real, Decimal)):
+        raise InvalidInput(f"{where} is of type {type(entry).__name__}, expected a number, or a decimal as text")
+    if isinstance(entry, Rational):
+        return Fraction(entry)
+    if not math.isfinite(entry):
+        raise InvalidInput(f"{where} is {entry}, expected a probability")
+    return Fraction(entry if isinstance(entry, Decimal) else float(entry))

@@ -1,0 +1,319 @@
+"""``optrand.audit``: exact epsilon, rows, bias and distance from the optimum of somebody else's randomizer."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optrand.audits.exact_table import ExactTable, Extremes
+from optrand.audits.optima import Comparison, of_classes, of_numbers
+from optrand.base.arithmetic import DIGITS, exp_bracket, float_above, log_above
+from optrand.base.numerals import shown_above
+from optrand.base.validation import MAX_EPSILON, Floats
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import labels as checked_labels
+from optrand.base.validation import prior as checked_prior
+from optrand.base.validation import values as checked_values
+from optrand.certificates.measurements import TOLERANCE
+from optrand.errors import InvalidInput
+from optrand.model.exact_columns import deviations
+
+__all__ = ["Audit", "Worst", "audit"]
+
+Names = Sequence[object] | ArrayLike
+
+
+@dataclass(frozen=True)
+class Worst:
+    """Output that gives most away, and the two labels that it tells apart.
+
+    Attributes
+    ----------
+    output : object
+        Name of the output, or its column.
+    likely, unlikely : object
+        Names of the labels, or their rows: the output is most probable where the label is `likely`.
+    largest, smallest : Fraction
+        Probabilities of the output for the two.
+    """
+
+    output: object
+    likely: object
+    unlikely: object
+    largest: Fraction
+    smallest: Fraction
+
+    def __str__(self) -> str:
+        """One sentence."""
+        return (
+            f"output {self.output} has probability {_shown(self.largest)} where the label is {self.likely}, "
+            f"and {_shown(self.smallest)} where it is {self.unlikely}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """Findings about a randomizer that is given as a table, by :func:`audit`.
+
+    Attributes
+    ----------
+    table : ExactTable
+    stated_epsilon : float
+    labels, outputs : tuple
+        Names of the rows and of the columns, their numbers by default.
+    numeric : bool
+        Whether labels and outputs are numbers that were given, so that there is a bias.
+    comparison : Comparison or None
+        Value under the prior and the certified optimum; None without a prior, or where no loss is defined.
+    """
+
+    table: ExactTable
+    stated_epsilon: float
+    labels: tuple[object, ...]
+    outputs: tuple[object, ...]
+    numeric: bool
+    comparison: Comparison | None
+
+    @property
+    def epsilon(self) -> float:
+        """Largest logarithm of a ratio of two entries of a column, rounded up; infinite where it is."""
+        return _epsilon(self.table.worst)
+
+    @property
+    def normalised_epsilon(self) -> float:
+        """Epsilon, as :attr:`epsilon`, after each row was divided by its sum: that of a sampler that does so."""
+        return _epsilon(self.table.normalised_worst)
+
+    @cached_property
+    def private(self) -> bool:
+        """Whether the table, and that with normalised rows, is epsilon-DP as stated: decided without rounding."""
+        return not self.table.negative and all(
+            _within(one.ratio, self.stated_epsilon) for one in (self.table.worst, self.table.normalised_worst)
+        )
+
+    @property
+    def private_but_for_rounding(self) -> bool:
+        """Whether it is private, or its entries are floats and it exceeds the stated epsilon by a billionth at most."""
+        most = max(self.epsilon, self.normalised_epsilon)
+        rounding = self.table.rounded and most <= self.stated_epsilon * (1 + TOLERANCE) + TOLERANCE * 1e-6
+        return self.private or (rounding and not self.table.negative)
+
+    @property
+    def worst(self) -> Worst:
+        """Output and pair of labels that epsilon is that of."""
+        found = self.table.worst
+        return Worst(
+            self.outputs[found.output],
+            self.labels[found.high],
+            self.labels[found.low],
+            found.largest,
+            found.smallest,
+        )
+
+    @property
+    def row_errors(self) -> tuple[Fraction, ...]:
+        """Sum of each row less one, exactly."""
+        return tuple(total - 1 for total in self.table.sums)
+
+    @cached_property
+    def biases(self) -> tuple[Fraction, ...] | None:
+        """``E[M(y)] - y`` of each row, normalised, exactly; None where labels or outputs are no numbers."""
+        if not self.numeric or self.table.negative:
+            return None
+        return tuple(deviations(self.table.weights, np.array(self.labels, float), np.array(self.outputs, float)))
+
+    @property
+    def bias(self) -> float | None:
+        """Largest ``|E[M(y)] - y|``, rounded up; None where labels or outputs are no numbers."""
+        return None if self.biases is None else float_above(max(map(abs, self.biases)))
+
+    @property
+    def gap(self) -> float | None:
+        """Distance from the optimum at most, relative to the randomizer's value; None where there is no comparison."""
+        return None if self.comparison is None else self.comparison.gap
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """Faults in words; empty if there are none."""
+        found = []
+        if self.table.negative:
+            found.append(f"{self.table.negative} probabilities are negative")
+        off = [abs(error) for error in self.row_errors]
+        least = TOLERANCE if self.table.rounded else 0
+        wrong = sum(error > least for error in off)
+        if wrong:
+            label = self.labels[off.index(max(off))]
+            found.append(
+                f"{wrong} row(s) do not sum to 1, that of label {label} misses it by {shown_above(max(off), 3)}"
+            )
+        if not self.private_but_for_rounding:
+            found.append(f"not {self.stated_epsilon:g}-DP: {self._told_epsilon}; {self.worst}")
+        return tuple(found)
+
+    @property
+    def _told_epsilon(self) -> str:
+        most = max(self.epsilon, self.normalised_epsilon)
+        if most == math.inf:
+            return "epsilon is infinite"
+        after = "" if most == self.epsilon else " once its rows are normalised"
+        return f"epsilon is {shown_above(most, 10)}{after}"
+
+    def __str__(self) -> str:
+        """Verdict in a few lines."""
+        if self.private and not self.epsilon and not self.normalised_epsilon:
+            lines = ["private: the output does not depend on the label"]
+        elif self.private:
+            lines = [f"private as stated: {self._told_epsilon}, stated {self.stated_epsilon:g}; {self.worst}"]
+        elif self.private_but_for_rounding:
+            over = max(self.epsilon, self.normalised_epsilon) - self.stated_epsilon
+            lines = [f"private as stated but for the rounding of floats, by {shown_above(over, 2)}; {self.worst}"]
+        else:
+            lines = ["NOT private as stated"]
+        lines += self.findings
+        if self.biases is not None:
+            sizes = [abs(bias) for bias in self.biases]
+            at = self.labels[sizes.index(max(sizes))]
+            lines.append(f"largest bias {shown_above(max(sizes), 3)}" + (f", of label {at}" if max(sizes) else ""))
+        if self.comparison is not None:
+            lines.append(str(self.comparison))
+        return "\n".join(lines)
+
+
+def audit(
+    matrix: ArrayLike | Sequence[Sequence[object]],
+    epsilon: float,
+    *,
+    labels: Names | None = None,
+    outputs: Names | None = None,
+    prior: ArrayLike | None = None,
+) -> Audit:
+    """Exact epsilon, rows, bias and distance from the optimum of a randomizer that somebody else has made.
+
+    Parameters
+    ----------
+    matrix : (k, m) array or nested lists
+        Probabilities, one row a label: floats, fractions, or decimals as text, each taken for the number that it is.
+    epsilon : float
+        Stated budget, in nats.
+    labels : (k,) sequence, optional
+        Numbers, or names. Both `labels` and `outputs` as numbers: the loss is half the squared error. Else labels are
+        classes, and outputs are right where they bear the name of the label; without names, in the label's column.
+    outputs : (m,) sequence, optional
+        Numbers, or names.
+    prior : (k,) array, optional
+        Probabilities of the labels; without them there is no loss to compare.
+
+    Returns
+    -------
+    Audit
+        `print` it for a verdict.
+
+    Raises
+    ------
+    InvalidInput
+        No table of numbers, a row that sums to 0 or less, or names that do not fit it.
+
+    Notes
+    -----
+    A randomizer without bias (to a billionth of the range of the labels) is compared with the best unbiased one, any
+    other with the best of all. The optimum has the stated epsilon, or the realised one where that is larger. Cost
+    ``O(k m)`` exact operations, and a solve.
+
+    Examples
+    --------
+    Randomized response over three outputs, as it should be, and with a label that never yields one of them:
+
+    >>> right = audit([["0.5", "0.25", "0.25"], ["0.25", "0.5", "0.25"], ["0.25", "0.25", "0.5"]], 0.7)
+    >>> right.private, right.epsilon == math.nextafter(math.log(2), 1), right.findings
+    (True, True, ())
+    >>> print(audit([["0.5", "0.25", "0.25"], ["0.25", "0.75", 0], ["0.25", "0.25", "0.5"]], 0.7))
+    NOT private as stated
+    not 0.7-DP: epsilon is infinite; output 2 has probability 0.5 where the label is 2, and 0 where it is 1
+    """
+    table, budget = ExactTable.of(matrix), checked_epsilon(epsilon)
+    k, m = table.shape
+    rows, columns = _names(labels, k, "labels"), _names(outputs, m, "outputs")
+    numbers = _numbers(rows), _numbers(columns)
+    if numbers[0] is not None:
+        checked_labels(numbers[0])
+    shares = None if prior is None else checked_prior(prior, k)
+    found = Audit(
+        table,
+        budget,
+        tuple(range(k)) if rows is None else rows,
+        tuple(range(m)) if columns is None else columns,
+        numbers[0] is not None and numbers[1] is not None,
+        None,
+    )
+    if shares is None or table.negative:
+        return found
+    return Audit(table, budget, found.labels, found.outputs, found.numeric, _compared(found, shares))
+
+
+def _compared(found: Audit, prior: Floats) -> Comparison | None:
+    """Comparison under a prior; None where epsilon is infinite or no output is right for any label."""
+    epsilon = max(found.stated_epsilon, found.epsilon, found.normalised_epsilon)
+    if epsilon > MAX_EPSILON:
+        return None
+    if found.biases is not None and found.bias is not None:
+        labels, outputs = (np.array(names, float) for names in (found.labels, found.outputs))
+        losses = [error / 2 for error in deviations(found.table.weights, labels, outputs, 2)]
+        scale = float(np.ptp(labels)) or abs(float(labels[0])) or 1.0
+        return of_numbers(labels, prior, losses, epsilon, unbiased=found.bias <= TOLERANCE * scale)
+    places = {name: i for i, name in enumerate(found.outputs)}
+    if not set(found.labels) & set(places):
+        return None
+    weights, totals = found.table.weights, found.table.weights.sum(axis=1)
+    hits = [
+        Fraction(weights[y, places[name]], totals[y]) if name in places else Fraction(0)
+        for y, name in enumerate(found.labels)
+    ]
+    return of_classes(prior, hits, epsilon)
+
+
+def _names(given: Names | None, size: int, name: str) -> tuple[object, ...] | None:
+    if given is None:
+        return None
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        raise InvalidInput(f"{name} are of type {type(given).__name__}, expected a sequence of {size}")
+    names = tuple(given.tolist() if isinstance(given, np.ndarray) else given)
+    if len(names) != size:
+        raise InvalidInput(f"there are {len(names)} {name} for a matrix with {size}, expected one each")
+    if len(set(names)) != size:
+        raise InvalidInput(f"{name} are not distinct: add up the columns of one output, and give a label one row")
+    return names
+
+
+def _numbers(names: tuple[object, ...] | None) -> Floats | None:
+    """Names as numbers, if they are."""
+    if names is None or any(isinstance(name, (str, bytes, bool)) for name in names):
+        return None
+    return checked_values([float(name) if isinstance(name, Fraction) else name for name in names], "labels and outputs")
+
+
+def _epsilon(found: Extremes) -> float:
+    return math.inf if found.ratio is None else log_above(found.ratio)
+
+
+def _within(ratio: Fraction | None, epsilon: float) -> bool:
+    """Whether a ratio is at most ``exp(epsilon)``, irrational, which brackets of growing precision decide."""
+    for doubling in itertools.count():
+        low, high = exp_bracket(epsilon, DIGITS << doubling)
+        if ratio is None or ratio >= high:
+            return False
+        if ratio <= low:
+            break
+    return True
+
+
+def _shown(probability: Fraction) -> str:
+    """Probability in words: itself if it is short."""
+    exact = str(probability)
+    return exact if probability.denominator == 1 else f"{float(probability):.6g}"

@@ -1,0 +1,105 @@
+"""``optrand audit``: somebody else's randomizer, given as a table of probabilities."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from optrand.base.numerals import shown_above
+from optrand.cli.options import LABEL_FORMS, Epsilon, read_epsilon
+from optrand.cli.reporting import also, lines, progress, reported, tell_prior
+from optrand.errors import InvalidInput, NotCertified
+
+if TYPE_CHECKING:
+    from optrand.audits.findings import Audit
+
+__all__ = ["audit"]
+
+
+@reported
+def audit(
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Probabilities, comma-separated, one line a label; names of outputs in a first line and of labels in "
+            "a first column are read where they stand.",
+        ),
+    ],
+    epsilon: Epsilon,
+    labels: Annotated[
+        str | None, typer.Option("--labels", metavar="SET", help=f"What the lines stand for, in order: {LABEL_FORMS}")
+    ] = None,
+    outputs: Annotated[
+        str | None, typer.Option("--outputs", metavar="SET", help="What the columns stand for, in order, likewise.")
+    ] = None,
+    prior: Annotated[
+        Path | None,
+        typer.Option("--prior", metavar="FILE", help="Two columns: label, count or probability, for a loss."),
+    ] = None,
+) -> None:
+    """Audit somebody else's randomizer: its exact epsilon, rows, bias, and distance from the optimum.
+
+    The exit code is 3 where it is not private as stated. Entries of 15 digits or more are taken for printed floats,
+    whose rounding, up to a billionth of epsilon, is said and forgiven.
+    """
+    import numpy as np
+
+    from optrand.audits import audit as audited
+    from optrand.audits.reading import read_sheet
+    from optrand.release.declared import parse_in_order, read_prior
+
+    budget, sheet = read_epsilon(epsilon), read_sheet(table)
+    rows = sheet.labels if labels is None else tuple(parse_in_order(labels).tolist())
+    columns = sheet.outputs if outputs is None else tuple(parse_in_order(outputs).tolist())
+    shares = None
+    if prior is not None:
+        numbers = range(len(sheet.entries)) if rows is None else rows
+        if any(isinstance(name, str) for name in numbers):
+            raise InvalidInput(f"--prior names labels by numbers, and those of {table} are text: give --labels")
+        public = read_prior(prior, np.array(numbers, dtype=float))
+        tell_prior(prior, public)
+        shares = public.probabilities
+    with progress() as announce:
+        announce("auditing")
+        found = audited(sheet.entries, budget, labels=rows, outputs=columns, prior=shares)
+    lines(str(found))
+    also(**_members(found))
+    if not found.private_but_for_rounding:
+        raise NotCertified(f"{table} is not private as stated: {found.findings[-1]}")
+
+
+def _members(found: Audit) -> dict[str, object]:
+    """Findings for a JSON answer."""
+    worst = found.worst
+    members: dict[str, object] = {
+        "private": found.private,
+        "private_but_for_rounding": found.private_but_for_rounding,
+        "stated_epsilon": found.stated_epsilon,
+        "epsilon": max(found.epsilon, found.normalised_epsilon),
+        "findings": list(found.findings),
+        "worst": {
+            "output": worst.output,
+            "likely_label": worst.likely,
+            "unlikely_label": worst.unlikely,
+            "probabilities": [float(worst.largest), float(worst.smallest)],
+        },
+        "row_errors": [float(error) for error in found.row_errors],
+        "largest_bias": found.bias,
+        "biases": None if found.biases is None else [float(bias) for bias in found.biases],
+    }
+    compared = found.comparison
+    if compared is not None:
+        members |= {
+            "value": float(compared.value),
+            "optimum": {
+                "kind": compared.kind,
+                "epsilon": compared.epsilon,
+                "between": [compared.optimum.lower, compared.optimum.upper],
+            },
+            "gap": compared.gap if math.isfinite(compared.gap) else shown_above(compared.gap),
+        }
+    return members

@@ -1,0 +1,369 @@
+r"""Convex learning from private labels: LP-RR-SGD and LP-Normal-SGD ([G21], Algorithms 5 and 6, Corollary 10).
+
+Both are projected gradient descent on a ball of weights. With a bound :math:`G` of the root mean square of a gradient's
+estimate and steps :math:`\eta_t = c / \sqrt t`, the last of :math:`n` iterates, one for each independent row, has an
+expected excess risk of at most (Shamir and Zhang, 2013, Theorem 2)
+
+.. math:: \Big(\frac{D^2}{c} + c\, G^2\Big) \frac{2 + \log n}{\sqrt n},
+
+at :math:`c = D / G` at most :math:`2 D G (2 + \log n) / \sqrt n`. Noise enters through :math:`G` alone:
+
+================  ==================================  ============================  ==================================
+algorithm         G as printed                        G here, by default            a row pays
+================  ==================================  ============================  ==================================
+LP-RR-SGD         ``6 K L / epsilon``, epsilon < 1    L + (K-1) Delta / (e**eps-1)  epsilon, however many passes
+LP-Normal-SGD     ``sqrt(L**2 + K sigma**2)``         the same, exact sigma         (epsilon, delta) for each pass
+================  ==================================  ============================  ==================================
+
+:mod:`optrand.theory` holds the papers' statements to trial (``optrand theory G21``). Corrected there: Proposition 11
+needs ``log(1.25 / delta)``; Theorem 9 is empty for one row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+
+from optrand.accounting.gaussian import least_sigma
+from optrand.accounting.spent import Spent
+from optrand.base.validation import Floats, integer, real, rectangular
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.baselines.coins import octets
+from optrand.closed_forms.batch import RRWithPriorBatch
+from optrand.errors import InvalidInput
+from optrand.learning.debiased import debiased_weights
+from optrand.learning.domain import Codes
+from optrand.learning.holder import PrivateLabels
+from optrand.learning.linear_losses import LinearLoss
+from optrand.learning.release import LabelRelease, Rows
+from optrand.sampling.entropy import EntropySource
+
+__all__ = ["LPRRSGD", "ConvexFit", "LPNormalSGD", "top_k_priors"]
+
+
+@dataclass(frozen=True, eq=False)
+class ConvexFit:
+    """Weights of a linear model, and what they may lose.
+
+    Attributes
+    ----------
+    weights : (m, d) array
+        The last iterate.
+    spent : Spent
+        What each row has paid for it.
+    release : LabelRelease or None
+        Noisy labels, where there are any.
+    gradient_bound : float
+        `G`: bound of the root mean square of a gradient's estimate.
+    excess_risk : float
+        Bound of the expected excess risk over the ball, for independent rows, each used once; infinite after further
+        passes. With few labels kept, on top of ``2 D L Pr[label not kept]`` (Corollary 10).
+    """
+
+    weights: Floats
+    spent: Spent
+    release: LabelRelease | None
+    gradient_bound: float
+    excess_risk: float
+
+    def scores(self, X: ArrayLike) -> Floats:
+        """Scores of rows, shape ``(n, m)``."""
+        rows: Floats = np.asarray(X, dtype=np.float64) @ self.weights.T
+        return rows
+
+
+@dataclass(frozen=True)
+class LPRRSGD:
+    r"""Gradient descent on labels of randomized response, with an unbiased gradient ([G21], Algorithm 5).
+
+    .. math:: \hat g = \frac{e^\epsilon + K - 1}{e^\epsilon - 1} \Big(g_{\tilde y} - \sum_k \frac{g_k}{e^\epsilon + K -
+              1}\Big), \qquad w \leftarrow \Pi_W(w - \eta_t \hat g)
+
+    Parameters
+    ----------
+    epsilon : float
+        In nats; what a row pays.
+    diameter : float
+        `D` of the ball of weights around 0.
+    passes : int
+        Over the noisy labels, drawn once: further passes cost nothing, and the bound speaks of one.
+    printed : bool
+        Steps of [G21], Theorem 9, for epsilon below 1, instead of those by the smaller bound of the gradient.
+    seed : int
+        Of the order of rows in each pass. It protects nothing.
+
+    Notes
+    -----
+    :math:`\hat g = g_{\tilde y} + \sum_k (g_{\tilde y} - g_k) / (e^\epsilon - 1)` has a norm of at most :math:`L + (K -
+    1) \Delta / (e^\epsilon - 1)`, where gradients of two labels are at most :math:`\Delta \leq 2 L` apart: below the
+    printed :math:`6 K L / \epsilon`, and right at any epsilon. The weights of the gradients are those of
+    :func:`~optrand.estimate.top_k_loss_weights`. Cost ``O(n K d)``.
+
+    Examples
+    --------
+    >>> from optrand.learning import PrivateLabels
+    >>> from optrand.learning.linear_losses import LogisticLoss
+    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> X = np.column_stack([np.linspace(-1, 1, 2000), np.ones(2000)])
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> labels = PrivateLabels(y, 1.0, [0, 1], source=SeededEntropy(1))
+    >>> found = LPRRSGD(1.0, diameter=4.0).fit(X, labels, LogisticLoss(2))
+    >>> bool((found.scores(X).argmax(axis=1) == y).mean() > 0.9), float(found.spent.epsilon)
+    (True, 1.0)
+    """
+
+    epsilon: float
+    diameter: float
+    passes: int = 1
+    printed: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check all of them."""
+        budget = checked_epsilon(self.epsilon)
+        _checked_ball(self.diameter, self.passes)
+        if self.printed and budget >= 1:
+            raise InvalidInput(f"epsilon is {budget:g}, and the printed steps are for less than 1: pass printed=False")
+
+    def gradient_bound(self, k: int, lipschitz: float, distance: float) -> float:
+        """`G`, with `k` labels to respond with.
+
+        Examples
+        --------
+        >>> round(LPRRSGD(0.5, 1.0, printed=True).gradient_bound(2, 1.0, 2.0), 3)
+        24.0
+        >>> round(LPRRSGD(0.5, 1.0).gradient_bound(2, 1.0, 2.0), 3)
+        4.083
+        """
+        if self.printed:
+            return 6 * k * lipschitz / self.epsilon
+        return lipschitz + (k - 1) * distance / math.expm1(self.epsilon)
+
+    def fit(
+        self, X: ArrayLike, labels: PrivateLabels, loss: LinearLoss, *, priors: ArrayLike | None = None
+    ) -> ConvexFit:
+        """Release the labels once, and descend.
+
+        Parameters
+        ----------
+        X : (n, d) array
+            Public features.
+        labels : PrivateLabels
+        loss : LinearLoss
+            Of the classes, or the numbers, of their domain.
+        priors : (n, K) array, optional
+            Rows respond with their likeliest labels only, as :func:`top_k_priors` has them (Corollary 10); by default
+            with all.
+
+        Raises
+        ------
+        OverBudget, InvalidInput
+            Before anything is drawn.
+        """
+        features, largest = _checked(X, labels, loss)
+        chosen = np.full((len(labels), loss.k), 1 / loss.k) if priors is None else rectangular(priors, "priors")
+        batch = RRWithPriorBatch(chosen, self.epsilon)
+        release = labels.release(slice(None), batch)
+        weights, lipschitz = debiased_weights(release), loss.lipschitz(largest, self.diameter / 2)
+        bound = self.gradient_bound(int(batch.k_star.max()), lipschitz, loss.distance(largest))
+        descent = Descent(loss, self.diameter, self.diameter / bound, np.zeros((loss.width, features.shape[1])))
+        for order in orders(len(features), self.passes, self.seed):
+            for row, weight in zip(features[order], weights[order], strict=True):
+                descent.step(row, weight @ descent.coefficients(row))
+        risk = excess_risk(self.diameter, bound, len(features)) if self.passes == 1 else math.inf
+        return ConvexFit(descent.weights, release.spent, release, bound, risk)
+
+
+@dataclass(frozen=True)
+class LPNormalSGD:
+    r"""Gradient descent with Gaussian noise in the span of the labels' gradients ([G21], Algorithm 6).
+
+    .. math:: w \leftarrow \Pi_W\big(w - \eta_t (g_y + \Pi_{\mathrm{span}(g_1, \dots, g_K)} b)\big), \qquad
+              b \sim N(0, \sigma^2 I)
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        What a row pays in each pass.
+    diameter : float
+        `D` of the ball of weights around 0.
+    passes : int
+        Each is charged.
+    seed : int
+        Of the order of rows in each pass. It protects nothing.
+
+    Notes
+    -----
+    *Privacy.* A step releases one of `K` points of the span, with Gaussian noise in it; what spans it is public, as are
+    features and earlier iterates. The points are at most :math:`\Delta` apart, exactly for each loss, where [G21] has
+    :math:`2 L`; so sigma is the least of the analytic Gaussian mechanism (:func:`~optrand.accounting.least_sigma`), not
+    ``C L sqrt(log(1 / delta)) / epsilon``, which no constant makes right. Noise is drawn in floats: the account says
+    that it holds for real numbers only, and the labels must allow it.
+
+    Examples
+    --------
+    >>> from optrand.learning import PrivateLabels
+    >>> from optrand.learning.linear_losses import LogisticLoss
+    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> X = np.column_stack([np.linspace(-1, 1, 2000), np.ones(2000)])
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> labels = PrivateLabels(y, 1.0, [0, 1], delta=1e-5, allow_inexact=True, source=SeededEntropy(1))
+    >>> found = LPNormalSGD(1.0, 1e-5, diameter=4.0).fit(X, labels, LogisticLoss(2))
+    >>> print(found.spent)
+    epsilon 1, delta 0.000010000000000000001 (for real numbers only)
+    >>> bool((found.scores(X).argmax(axis=1) == y).mean() > 0.7)
+    True
+    """
+
+    epsilon: float
+    delta: float
+    diameter: float
+    passes: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check all of them."""
+        least_sigma(1.0, self.epsilon, self.delta)
+        _checked_ball(self.diameter, self.passes)
+
+    def fit(self, X: ArrayLike, labels: PrivateLabels, loss: LinearLoss) -> ConvexFit:
+        """Descend, a charge for each pass.
+
+        Parameters
+        ----------
+        X, labels, loss
+            As in :meth:`LPRRSGD.fit`.
+
+        Raises
+        ------
+        OverBudget, InvalidInput
+            Before anything is drawn: all passes must be within the budget.
+        """
+        features, largest = _checked(X, labels, loss)
+        once = Spent(self.epsilon, self.delta, exact=False)
+        whole = Spent.total([once] * self.passes)
+        if labels.budget.exact:
+            raise InvalidInput("Gaussian noise is drawn in floats: make the labels with allow_inexact=True")
+        labels.require(whole)
+        sigma = least_sigma(loss.distance(largest), self.epsilon, self.delta)
+        # The span of the gradients has no more dimensions than there are labels, or scores.
+        size = math.sqrt(min(loss.k, loss.width))
+        bound = math.hypot(loss.lipschitz(largest, self.diameter / 2), size * sigma)
+        descent = Descent(loss, self.diameter, self.diameter / bound, np.zeros((loss.width, features.shape[1])))
+        for order in orders(len(features), self.passes, self.seed):
+            labels.drawn(order, once, partial(descent.noisy_pass, features[order], sigma))
+        risk = excess_risk(self.diameter, bound, len(features)) if self.passes == 1 else math.inf
+        return ConvexFit(descent.weights, whole, None, bound, risk)
+
+
+@dataclass(eq=False)
+class Descent:
+    """Iterate of projected gradient descent, with steps that fall as ``1 / sqrt(t)``."""
+
+    loss: LinearLoss
+    diameter: float
+    first: float
+    weights: Floats
+    steps: int = field(default=0)
+
+    def coefficients(self, row: Floats) -> Floats:
+        """Coefficients of all labels' gradients at a row, shape ``(K, m)``."""
+        return self.loss.coefficients(self.weights @ row)
+
+    def step(self, row: Floats, coefficient: Floats) -> None:
+        """Step against the gradient ``coefficient row``, and back to the ball."""
+        self.steps += 1
+        moved = self.weights - self.first / math.sqrt(self.steps) * np.outer(coefficient, row)
+        norm = float(np.linalg.norm(moved))
+        self.weights = moved if norm <= self.diameter / 2 else moved * (self.diameter / 2 / norm)
+
+    def noisy_pass(self, features: Floats, sigma: float, codes: Codes, source: EntropySource) -> None:
+        """Step at every row, with projected noise."""
+        draws = sigma * _normals(features.shape[0] * self.loss.width, source).reshape(-1, self.loss.width)
+        for row, code, noise in zip(features, codes.tolist(), draws, strict=True):
+            coefficients, norm = self.coefficients(row), float(np.linalg.norm(row))
+            # Of noise on all weights, the part along the features is noise on the scores.
+            projected = noise @ np.linalg.pinv(coefficients) @ coefficients
+            self.step(row, coefficients[code] + (projected / norm if norm else 0.0))
+
+
+def orders(n: int, passes: int, seed: int) -> Iterator[Rows]:
+    """Random order of `n` rows for each pass, chosen before any label is read."""
+    generator = np.random.default_rng(seed)
+    for _ in range(passes):
+        yield generator.permutation(n)
+
+
+def excess_risk(diameter: float, bound: float, n: int) -> float:
+    """Bound ``2 D G (2 + log(n)) / sqrt(n)`` of the expected excess risk of the last of `n` iterates.
+
+    Examples
+    --------
+    >>> round(excess_risk(1.0, 1.0, 10_000), 6)
+    0.224207
+    """
+    return 2 * diameter * bound * (2 + math.log(n)) / math.sqrt(n)
+
+
+def top_k_priors(priors: ArrayLike, k: int) -> Floats:
+    """Uniform priors of the `k` likeliest labels of each row, whose RRWithPrior responds with just these.
+
+    [G21], Corollary 10, replaces a label that is not kept by one of these, drawn uniformly, and runs LP-RR-SGD on them:
+    randomized response after the replacement is RRTop-k.
+
+    Parameters
+    ----------
+    priors : (n, K) array
+        Public, or of earlier releases; among equals the first labels win.
+    k : int
+        From 1 to `K`.
+
+    Examples
+    --------
+    >>> top_k_priors([[0.2, 0.5, 0.3]], 2).tolist()
+    [[0.0, 0.5, 0.5]]
+    """
+    table = rectangular(priors, "priors")
+    if table.ndim != 2:
+        raise InvalidInput(f"priors have shape {table.shape}, expected (n, K)")
+    integer(k, "k", 1, table.shape[1])
+    kept = np.argsort(-table, axis=1, kind="stable")[:, :k]
+    uniform = np.zeros(table.shape)
+    np.put_along_axis(uniform, kept, 1 / k, axis=1)
+    return uniform
+
+
+def _normals(count: int, source: EntropySource) -> Floats:
+    """Standard normal numbers by inversion, in floats: 53 bits each."""
+    words: Any = octets(source, 8 * count).view("<u8").astype(np.uint64, copy=False)
+    uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    normals: Floats = ndtri(uniform)
+    return normals
+
+
+def _checked(X: ArrayLike, labels: Any, loss: LinearLoss) -> tuple[Floats, float]:
+    """Features, and their largest norm."""
+    features = np.asarray(X, dtype=np.float64)
+    if features.ndim != 2 or not np.isfinite(features).all() or not features.any():
+        raise InvalidInput(f"X has shape {features.shape}, expected (n, d) finite numbers that are not all 0")
+    if not isinstance(labels, PrivateLabels) or len(labels) != features.shape[0]:
+        raise InvalidInput(
+            f"labels are of type {type(labels).__name__}, expected PrivateLabels of {len(features)} rows"
+        )
+    numbers = getattr(loss, "labels", None)
+    if loss.k != len(labels.domain) or (numbers is not None and tuple(numbers) != labels.domain.labels):
+        raise InvalidInput(f"the loss is not of the {len(labels.domain)} labels of the domain, in their order")
+    return features, float(np.linalg.norm(features, axis=1).max())
+
+
+def _checked_ball(diameter: float, passes: int) -> None:
+    if not 0 < real(diameter, "diameter") < math.inf:
+        raise InvalidInput(f"diameter is {diameter:g}, expected a finite number above 0")
+    integer(passes, "passes", 1)

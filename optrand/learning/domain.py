@@ -1,0 +1,135 @@
+"""The declared domain of private labels: what a label may be, known to everybody before any label is read."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.base.validation import Floats
+from optrand.errors import InvalidInput
+from optrand.sampling.drawing import LabelIndex
+
+__all__ = ["Codes", "Domain"]
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Distinct labels, numbered from 0 in the order given.
+
+    Parameters
+    ----------
+    labels : tuple
+        Numbers, texts or other hashable values, at least two.
+
+    Raises
+    ------
+    InvalidInput
+        Fewer than two labels, labels that repeat, or a missing value among them.
+
+    Examples
+    --------
+    >>> domain = Domain.of(["no", "yes"])
+    >>> domain.codes(["yes", "yes", "no"]).tolist(), domain.numbers is None
+    ([1, 1, 0], True)
+    >>> domain.codes(["yes", "perhaps"])
+    Traceback (most recent call last):
+        ...
+    optrand.errors.InvalidInput: at least one label is missing or outside the declared domain of 2 labels: declare it,
+    or leave its rows out by a rule that looks at no label
+    """
+
+    labels: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        """Check that labels can be told apart."""
+        if not all(isinstance(label, Hashable) for label in self.labels) or any(
+            label is None or label != label for label in self.labels
+        ):
+            raise InvalidInput("the domain holds a missing or unhashable value, expected numbers or texts")
+        if len(self.labels) < 2 or len(set(self.labels)) < len(self.labels):
+            raise InvalidInput(
+                f"the domain has {len(set(self.labels))} distinct label(s) of {len(self.labels)} class(es), expected "
+                "at least two, each once"
+            )
+
+    @classmethod
+    def of(cls, labels: ArrayLike | Domain) -> Domain:
+        """The domain of a sequence of labels; numpy scalars become Python's."""
+        if isinstance(labels, Domain):
+            return labels
+        array = labels if isinstance(labels, np.ndarray) else np.array([*_listed(labels), None], dtype=object)[:-1]
+        if array.ndim != 1:
+            raise InvalidInput(f"the domain has shape {array.shape}, expected one dimension: the labels that there are")
+        return cls(tuple(one.item() if isinstance(one, np.generic) else one for one in array.tolist()))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @cached_property
+    def numbers(self) -> Floats | None:
+        """Labels as floats, where all are numbers; else None."""
+        if not all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in self.labels):
+            return None
+        numbers = np.array(self.labels, dtype=np.float64)
+        numbers.flags.writeable = False
+        return numbers if np.isfinite(numbers).all() and np.unique(numbers).size == numbers.size else None
+
+    @cached_property
+    def array(self) -> NDArray[Any]:
+        """Labels as an array, of numbers, texts or objects."""
+        texts = all(isinstance(one, str) for one in self.labels)
+        kind = np.array(self.labels) if texts or self.numbers is not None else None
+        if kind is None:
+            kind = np.empty(len(self), dtype=object)
+            kind[:] = self.labels
+        kind.flags.writeable = False
+        return kind
+
+    def codes(self, values: ArrayLike) -> Codes:
+        """Number of each label, shape ``(n,)``; a refusal tells neither which are none nor how many.
+
+        Raises
+        ------
+        InvalidInput
+            Labels outside the domain or missing, or another shape than ``(n,)``.
+        """
+        array = np.asarray(values)
+        if array.ndim != 1 or array.size == 0:
+            raise InvalidInput(f"labels have shape {array.shape}, expected one dimension and at least one label")
+        if self.numbers is not None and array.dtype.kind in "iufb":
+            order = np.argsort(self.numbers)
+            given = array.astype(np.int64) if array.dtype.kind == "b" else array
+            places = LabelIndex(self.numbers[order]).find(given)
+            found = np.where(places < 0, -1, order[places])
+        else:
+            known = {label: code for code, label in enumerate(self.labels)}
+            found = np.array([_code(known, one) for one in array.tolist()], dtype=np.int64)
+        if (found < 0).any():
+            raise InvalidInput(
+                f"at least one label is missing or outside the declared domain of {len(self)} labels: declare it, or "
+                "leave its rows out by a rule that looks at no label"
+            )
+        return found.astype(np.int64)
+
+
+def _listed(labels: Any) -> list[Any]:
+    if isinstance(labels, (str, bytes)):
+        raise InvalidInput("the domain is one text, expected a sequence of labels")
+    try:
+        return list(labels)
+    except TypeError:
+        raise InvalidInput(f"the domain is of type {type(labels).__name__}, expected a sequence of labels") from None
+
+
+def _code(known: dict[Any, int], label: Any) -> int:
+    try:
+        return known.get(label, -1)
+    except TypeError:
+        return -1

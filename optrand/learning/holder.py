@@ -1,0 +1,362 @@
+"""The holder of private labels: the only object that sees them, with an exact account of what each row has spent."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, NoReturn, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.accounting.odometer import Odometer
+from optrand.accounting.spent import Spent
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import rectangular
+from optrand.baselines.cluster import ClusterPriorRR, ClusterRR
+from optrand.baselines.groups import Groups
+from optrand.baselines.peer_to_peer import PeerToPeer
+from optrand.closed_forms.batch import RRWithPriorBatch
+from optrand.errors import InvalidInput, OverBudget
+from optrand.learning.channels import inputs
+from optrand.learning.domain import Codes, Domain
+from optrand.learning.release import CentralRelease, LabelRelease, PeerLabelRelease, PriorRelease, Rows
+from optrand.sampling.entropy import EntropySource, SystemEntropy
+from optrand.sampling.priors import private_histogram
+
+__all__ = ["PrivateLabels"]
+
+Drawn = TypeVar("Drawn")
+
+
+class _Store:
+    """Labels and account that all slices share."""
+
+    def __init__(self, codes: Codes, domain: Domain, budget: Spent, source: EntropySource) -> None:
+        self.codes = codes
+        self.domain = domain
+        self.odometer = Odometer(codes.size, budget=budget)
+        self.budget = budget
+        self.source = source
+        self.process = os.getpid()
+        self.lock = threading.Lock()
+
+    def draw(self, rows: Rows, spent: Spent, draw: Callable[[Codes, EntropySource], Drawn]) -> Drawn:
+        """Charge, then draw. What fails afterwards is not refunded."""
+        if os.getpid() != self.process:
+            raise OverBudget(
+                "the private labels were copied into another process, whose account would not be theirs: release in "
+                "the process that made them (n_jobs=1, or threads)"
+            )
+        if not spent.exact and self.budget.exact:
+            raise InvalidInput(
+                "the noise is drawn in floats, whose privacy holds for real numbers only: take an exact randomizer, "
+                "or make the labels with allow_inexact=True for an experiment"
+            )
+        self.odometer.charge(rows, spent)
+        with self.lock:
+            return draw(self.codes[rows], self.source)
+
+
+class PrivateLabels:
+    """True labels, a budget for each row, and nothing else: noisy labels and histograms leave it, labels never.
+
+    Parameters
+    ----------
+    y : (n,) array
+        The labels: numbers, texts or other values of the domain. Private.
+    epsilon : float or Fraction
+        Budget of each row in nats, as the exact number that it is.
+    domain : sequence
+        All labels that there may be, at least two. Public: declared, never looked up in the labels.
+    delta : float or Fraction, optional
+        Budget of delta; by default none, and randomizers with a delta are refused.
+    source : EntropySource, optional
+        By default the operating system, the only choice for a release.
+    allow_inexact : bool, optional
+        Whether noise in floats is allowed, whose privacy holds for real numbers only.
+
+    Raises
+    ------
+    InvalidInput
+        Labels outside the domain or missing; the message tells neither which nor how many.
+
+    Notes
+    -----
+    *Account.* Two tables are neighbours if they differ in one label. A release charges every row whose label it reads,
+    exactly, before anything is drawn, and nothing is refunded. Charges on one row add up (basic composition); a
+    neighbour differs in one row, so the table has spent the maximum over rows. This holds if rows and randomizers of a
+    release are chosen from public data and earlier releases.
+
+    *Slices* ``labels[places]`` are views on one account, as scikit-learn makes them. Arrays, copies and pickles are
+    refused, as their account would be another one. This is a guard against mistakes, not against code that reads
+    private attributes.
+
+    Examples
+    --------
+    >>> from optrand.baselines import UniformRR
+    >>> labels = PrivateLabels(["yes", "no", "yes"], 1.0, ["no", "yes"])
+    >>> labels
+    <PrivateLabels: 3 rows, 2 labels, budget epsilon 1, spent epsilon 0>
+    >>> release = labels[[0, 2]].release([0, 1], UniformRR(2, 1.0))
+    >>> labels.spent.epsilon, labels.of_rows([1])[0].epsilon
+    (Fraction(1, 1), Fraction(0, 1))
+    >>> labels.release([1, 2], UniformRR(2, 1.0))
+    Traceback (most recent call last):
+        ...
+    optrand.errors.OverBudget: the charge of epsilon 1 would take at least one row to epsilon 2, over the budget of
+    epsilon 1: nothing was charged, and nothing must be drawn
+    """
+
+    ndim: ClassVar[Literal[1]] = 1
+
+    __slots__ = ("_rows", "_store")
+
+    def __init__(
+        self,
+        y: ArrayLike,
+        epsilon: float | Fraction,
+        domain: ArrayLike | Domain,
+        *,
+        delta: float | Fraction = 0,
+        source: EntropySource | None = None,
+        allow_inexact: bool = False,
+    ) -> None:
+        declared = Domain.of(domain)
+        budget = Spent(epsilon, delta, exact=not allow_inexact)
+        if budget.epsilon <= 0:
+            raise InvalidInput("epsilon is 0, expected a budget above 0 (nats)")
+        if budget.delta >= 1:
+            raise InvalidInput("delta is 1 or more, which promises nothing: expected less")
+        words = SystemEntropy() if source is None else source
+        self._store = _Store(declared.codes(y), declared, budget, words)
+        self._rows: Rows = np.arange(self._store.codes.size)
+
+    @property
+    def domain(self) -> Domain:
+        """The declared labels."""
+        return self._store.domain
+
+    @property
+    def budget(self) -> Spent:
+        """What no row may exceed."""
+        return self._store.budget
+
+    @property
+    def spent(self) -> Spent:
+        """The most that a row of this view has paid, exactly."""
+        return Spent.most(set(self._store.odometer.of_rows(self._rows)))
+
+    def of_rows(self, rows: ArrayLike) -> tuple[Spent, ...]:
+        """What each of some rows has paid, exactly."""
+        return self._store.odometer.of_rows(self._rows[self._places(rows)])
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Number of rows, as arrays have it."""
+        return (self._rows.size,)
+
+    def __len__(self) -> int:
+        return int(self._rows.size)
+
+    def __getitem__(self, rows: Any) -> PrivateLabels:
+        """Rows by places, a slice or a mask: a view that charges the same account."""
+        if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
+            # As scikit-learn indexes the first axis of an array.
+            rows = rows[0]
+        view = object.__new__(PrivateLabels)
+        view._store = self._store
+        view._rows = self._rows[self._places(rows)]
+        return view
+
+    def release(self, rows: ArrayLike | slice, randomizer: Any, *, groups: Groups | None = None) -> LabelRelease:
+        """Noisy labels of some rows, drawn once.
+
+        Parameters
+        ----------
+        rows : (m,) array of int, mask or slice
+            Distinct places in this view. To be chosen without looking at labels.
+        randomizer : object
+            With `epsilon`, `exact` and ``sample(values, source=)``, made for this domain or the classes ``0 ... K-1``;
+            `delta` if it has one. Or a cluster randomizer.
+        groups : Groups, optional
+            Public clusters of the `m` rows, for a cluster randomizer.
+
+        Raises
+        ------
+        OverBudget
+            A row would exceed its budget; nothing was charged or drawn.
+        InvalidInput
+            A row that is none or twice, a randomizer for other labels, or inexact where that is not allowed.
+        """
+        places = self._places(rows)
+        spent = _cost(randomizer)
+        if isinstance(randomizer, (ClusterRR, ClusterPriorRR, PeerToPeer)):
+            return self._clusters(places, randomizer, groups, spent)
+        given = inputs(randomizer, self.domain)
+        if len_of(randomizer) not in (None, places.size):
+            raise InvalidInput(f"the batch has {len_of(randomizer)} priors for {places.size} rows, expected one a row")
+        values = self.drawn(places, spent, lambda codes, source: randomizer.sample(given[codes], source=source))
+        return LabelRelease(places, np.asarray(values), randomizer, self.domain, spent)
+
+    def _clusters(
+        self, places: Rows, randomizer: ClusterRR | ClusterPriorRR | PeerToPeer, groups: Groups | None, spent: Spent
+    ) -> LabelRelease:
+        if groups is None or groups.n != places.size:
+            raise InvalidInput(
+                f"{type(randomizer).__name__} learns from clusters: pass groups= with a group for each of the "
+                f"{places.size} rows"
+            )
+        inputs(randomizer, self.domain)
+        if isinstance(randomizer, PeerToPeer):
+            sent = self.drawn(places, spent, lambda codes, source: randomizer.release(codes, groups, source=source))
+            return PeerLabelRelease(places[sent.rows], np.array(sent.labels), randomizer, self.domain, spent, groups)
+        given = self.drawn(places, spent, lambda codes, source: randomizer.release(codes, groups, source=source))
+        return CentralRelease(places, np.array(given.labels), given, self.domain, spent)
+
+    def prior(
+        self, rows: ArrayLike | slice, domain: ArrayLike | Domain, epsilon: float, *, bins: ArrayLike | None = None
+    ) -> PriorRelease:
+        """Private histogram of the labels of some rows, on the same account.
+
+        Parameters
+        ----------
+        rows : (m,) array of int, mask or slice
+            As in :meth:`release`, at least one.
+        domain : sequence
+            The declared labels, in the order that counts are wanted in.
+        epsilon : float
+            In nats; what each of the rows pays.
+        bins : (K,) array of int, optional
+            A coarser histogram: the bin, from 0, of each label of `domain`.
+
+        Raises
+        ------
+        OverBudget, InvalidInput
+            As from :meth:`release`.
+
+        Examples
+        --------
+        >>> from optrand.sampling.entropy import SeededEntropy
+        >>> labels = PrivateLabels([2] * 60 + [0] * 40, 1.0, [0, 1, 2], source=SeededEntropy(1))
+        >>> labels.prior(slice(None), [0, 1, 2], 0.5).counts
+        (43, 1, 70)
+        >>> labels.prior([0, 1, 2], [2, 1, 0], 0.5, bins=[0, 1, 1]).counts
+        (0, -5)
+        """
+        places = self._places(rows)
+        if places.size == 0:
+            raise InvalidInput("a histogram of no rows says nothing: expected at least one")
+        wanted = Domain.of(domain)
+        if set(wanted.labels) != set(self.domain.labels):
+            raise InvalidInput(
+                f"the domain of the histogram has {len(wanted)} labels, expected the {len(self.domain)} that were "
+                "declared, in any order"
+            )
+        of_label = _bins(bins, len(wanted))[wanted.codes(self.domain.array)]
+        size = int(of_label.max()) + 1
+        budget = checked_epsilon(epsilon)
+        counts = self.drawn(
+            places,
+            Spent(budget),
+            lambda codes, source: private_histogram(
+                np.bincount(of_label[codes], minlength=size), budget, source=source
+            ),
+        )
+        return PriorRelease(places, counts, budget)
+
+    def drawn(self, rows: Rows, spent: Spent, draw: Callable[[Codes, EntropySource], Drawn]) -> Drawn:
+        """Charge rows of this view, then call `draw` with the numbers of their classes and the source of randomness.
+
+        For learners that must see labels, such as noisy gradients: `draw` has to be private for what is charged.
+        """
+        return self._store.draw(self._rows[rows], spent, draw)
+
+    def require(self, spent: Spent) -> None:
+        """Refuse unless every row of this view can still pay an amount.
+
+        Raises
+        ------
+        OverBudget
+            Some row cannot; nothing was charged.
+        """
+        after = Spent.most(set(self._store.odometer.of_rows(self._rows))) + spent
+        if not after.within(self.budget):
+            raise OverBudget(
+                f"{spent} more would take at least one row to {after}, over the budget of {self.budget}: nothing was "
+                "charged or drawn; disjoint rows, or labels with a larger budget, can pay"
+            )
+
+    def _places(self, rows: Any) -> Rows:
+        if isinstance(rows, slice):
+            return np.arange(len(self))[rows]
+        array = rectangular(rows, "rows")
+        if array.ndim == 1 and array.dtype.kind == "b" and array.size == len(self):
+            return np.flatnonzero(array)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise InvalidInput("rows must be a slice, a mask of all rows, or a one-dimensional array of their places")
+        if array.size and not (array.min() >= 0 and array.max() < len(self)):
+            raise InvalidInput(f"a row lies outside the labels, expected places from 0 to {len(self) - 1}")
+        if np.unique(array).size < array.size:
+            raise InvalidInput("a row is named twice: a label is released once in each request")
+        return array.astype(np.intp)
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise self._refusal("turned into an array")
+
+    def __iter__(self) -> NoReturn:
+        raise self._refusal("looked at one by one")
+
+    def __copy__(self) -> NoReturn:
+        raise self._refusal("copied")
+
+    def __deepcopy__(self, _: Any) -> NoReturn:
+        raise self._refusal("copied")
+
+    def __reduce_ex__(self, _: Any) -> NoReturn:
+        raise self._refusal("pickled, or sent to another process")
+
+    @staticmethod
+    def _refusal(done: str) -> InvalidInput:
+        return InvalidInput(
+            f"private labels cannot be {done}: their account would not follow. Pass them whole to fit, slice them, and "
+            "validate on releases of held-out rows; splitters must not look at labels (KFold, not StratifiedKFold), "
+            "and n_jobs must be 1"
+        )
+
+    def __repr__(self) -> str:
+        return f"<PrivateLabels: {len(self)} rows, {len(self.domain)} labels, budget {self.budget}, spent {self.spent}>"
+
+
+def len_of(randomizer: Any) -> int | None:
+    """Number of rows that a randomizer is made for, None where it is for any."""
+    return len(randomizer) if hasattr(type(randomizer), "__len__") else None
+
+
+def _cost(randomizer: Any) -> Spent:
+    if isinstance(randomizer, PeerToPeer):
+        # Its deltas are those of a learner who sees no exchange.
+        return Spent(randomizer.epsilon)
+    try:
+        exact = isinstance(randomizer, RRWithPriorBatch) or bool(getattr(randomizer, "exact", False))
+        return Spent(randomizer.epsilon, getattr(randomizer, "delta", 0), exact=exact)
+    except AttributeError:
+        raise InvalidInput(
+            f"the randomizer is of type {type(randomizer).__name__}, expected one with a budget epsilon and sample"
+        ) from None
+
+
+def _bins(given: ArrayLike | None, k: int) -> NDArray[np.intp]:
+    if given is None:
+        return np.arange(k)
+    array = rectangular(given, "bins")
+    if (
+        array.shape != (k,)
+        or array.dtype.kind not in "iu"
+        or array.min() < 0
+        or np.unique(array).size != array.max() + 1
+    ):
+        raise InvalidInput(f"bins must be {k} integers, the bin of each label: 0, 1, ... without a gap")
+    return array.astype(np.intp)

@@ -1,0 +1,226 @@
+r"""Composition of releases: an exact dominating pair with the losses ``-rho, 0, rho``, and its n-fold composition.
+
+Let any two rows of a table have no ratio above :math:`R = e^\rho` and a total variation of at most :math:`t`, and let
+:math:`s = t / (R - 1)`. The pair
+
+.. math:: P = (R s,\; 1 - (R + 1) s,\; s), \qquad Q = (s,\; 1 - (R + 1) s,\; R s)
+
+dominates every two rows: no divergence of theirs is larger. Its losses are :math:`\rho, 0, -\rho`. Where the columns
+of a table have two levels, as in optimal randomizers, it is the pair of two rows itself (``docs/mathematics.md``,
+Composition of releases).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from optrand.base.arithmetic import Integers, exp_bracket, float_above, log_above
+from optrand.base.validation import integer, real
+from optrand.errors import InvalidInput, MissingExtra
+from optrand.model.arcs import IntegerArcs
+
+__all__ = ["DominatingPair"]
+
+BITS = 320
+"""Binary digits of composed masses, which are rounded so that delta only grows."""
+
+CANDIDATES = 1000
+"""Number of pairs of rows up to which the largest total variation is exact; of more it is rounded up."""
+
+BLOCK = 1 << 22
+"""Entries that are compared at a time."""
+
+
+@dataclass(frozen=True)
+class DominatingPair:
+    """Two distributions on three outcomes that dominate what any two labels make of a release.
+
+    Attributes
+    ----------
+    ratio : Fraction
+        Above 1: exponential of the largest loss.
+    mass : Fraction
+        Probability of the smallest loss, from 0 to ``1 / (ratio + 1)``, which is that of a randomized bit.
+
+    Raises
+    ------
+    InvalidInput
+        Other numbers.
+
+    Examples
+    --------
+    A bit, told truthfully with probability 3/4, a hundred times:
+
+    >>> bit = DominatingPair(Fraction(3), Fraction(1, 4))
+    >>> [round(bit.delta(epsilon), 9) for epsilon in (0, math.log(2), 2)]
+    [0.5, 0.25, 0.0]
+    >>> round(bit.epsilon(1e-6, releases=100), 3), round(bit.epsilon(0, releases=100), 3)
+    (94.29, 109.861)
+    """
+
+    ratio: Fraction
+    mass: Fraction
+
+    def __post_init__(self) -> None:
+        """Refuse what is no pair."""
+        if self.ratio <= 1 or not 0 <= self.mass * (self.ratio + 1) <= 1:
+            raise InvalidInput("a dominating pair needs a ratio above 1 and a mass from 0 to 1 / (ratio + 1)")
+
+    @classmethod
+    def of_arcs(cls, arcs: IntegerArcs, ratio: Fraction, total: int) -> DominatingPair:
+        """Pair that dominates all labels of arcs whose rows have a total, in ``O(n)``."""
+        return cls(ratio, Fraction(_separating(arcs) * ratio.denominator, total))
+
+    @classmethod
+    def of_table(cls, weights: Integers, ratio: Fraction, total: int) -> DominatingPair:
+        """Pair that dominates all labels of a table without a larger ratio than `ratio`, in ``O(k^2 n)``."""
+        return cls(ratio, min(_total_variation(weights, total) / (ratio - 1), 1 / (ratio + 1)))
+
+    @cached_property
+    def largest_loss(self) -> float:
+        """Logarithm of :attr:`ratio`, rounded up."""
+        return log_above(self.ratio)
+
+    @property
+    def total_variation(self) -> Fraction:
+        """Largest difference of the two probabilities of an event."""
+        return self.mass * (self.ratio - 1)
+
+    def delta(self, epsilon: float, *, releases: int = 1) -> float:
+        """Least delta for which so many releases of one label are (epsilon, delta)-DP, rounded up.
+
+        Parameters
+        ----------
+        epsilon : float
+            At least 0.
+        releases : int
+            At least 1; mechanisms may be chosen after outputs of earlier ones were seen ([ZDW22]_, Theorem 10).
+        """
+        budget = _budget(epsilon)
+        count = integer(releases, "releases", 1)
+        if budget >= float_above(count * Fraction(self.largest_loss)):
+            return 0.0
+        masses, slack = _composed(self, count), 2 * count
+        factor = math.floor(exp_bracket(budget)[0] * (1 << BITS)) if budget else 1 << BITS
+        over = (((mass + slack) << BITS) - factor * other for mass, other in zip(masses, reversed(masses), strict=True))
+        return min(1.0, float_above(Fraction(sum(max(0, excess) for excess in over), 1 << (2 * BITS))))
+
+    def epsilon(self, delta: float, *, releases: int = 1) -> float:
+        """Least float epsilon for which so many releases are proven (epsilon, delta)-DP.
+
+        Parameters
+        ----------
+        delta : float
+            From 0 to 1.
+        releases : int
+            At least 1.
+        """
+        allowed = real(delta, "delta")
+        if not 0 <= allowed <= 1:
+            raise InvalidInput(f"delta is {allowed}, expected a number from 0 to 1")
+        low, high = 0.0, float_above(integer(releases, "releases", 1) * Fraction(self.largest_loss))
+        if self.delta(low, releases=releases) <= allowed:
+            return low
+        while low < (middle := (low + high) / 2) < high:
+            low, high = (low, middle) if self.delta(middle, releases=releases) <= allowed else (middle, high)
+        return high
+
+    def distribution(self, interval: float | None = None) -> Any:
+        """Privacy loss distribution of `dp_accounting`, to be composed with others of the same interval.
+
+        Parameters
+        ----------
+        interval : float, optional
+            Discretisation, to whose multiples losses are rounded up. By default the largest loss, of which all losses
+            are multiples, so that nothing is lost by rounding.
+
+        Returns
+        -------
+        dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+
+        Raises
+        ------
+        MissingExtra
+            `dp_accounting` is not installed.
+        """
+        try:
+            from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+        except ImportError as error:
+            raise MissingExtra("this needs dp_accounting: pip install 'optrand[accounting]'") from error
+        step = self.largest_loss if interval is None else real(interval, "interval")
+        if step <= 0:
+            raise InvalidInput(f"interval is {step}, expected a number above 0")
+        # The float loss is a little above the exact one: the masses are those of the pair with that loss.
+        least = float(self.total_variation) / math.expm1(self.largest_loss)
+        most = min(1.0, least * math.exp(self.largest_loss))
+        steps = self.largest_loss / step
+        masses: dict[int, float] = {0: max(0.0, 1 - least - most)}
+        for place, mass in ((math.ceil(steps), most), (-math.floor(steps), least)):
+            masses[place] = masses.get(place, 0.0) + mass
+        return PrivacyLossDistribution.create_from_rounded_probability(masses, 0.0, step)
+
+
+def _budget(epsilon: float) -> float:
+    budget = real(epsilon, "epsilon")
+    if budget < 0:
+        raise InvalidInput(f"epsilon is {budget}, expected at least 0")
+    return budget
+
+
+def _separating(arcs: IntegerArcs) -> int:
+    """Largest mass of arcs that favour one label and not another: the first and the last label have it.
+
+    Of intervals those that hold two labels hold all labels between them, so the further apart two labels are, the fewer
+    arcs favour both.
+    """
+    both = (arcs.first == 0) & (arcs.last == arcs.k - 1)
+    return arcs.coverage[0] - int(sum(arcs.masses[both].tolist()))
+
+
+def _total_variation(weights: Integers, total: int) -> Fraction:
+    """Largest total variation of two rows: found in floats, computed in integers."""
+    k, n = weights.shape
+    shares = (weights / total).astype(np.float64)
+    found = np.zeros((k, k))
+    for y in range(k):
+        for begin in range(y + 1, k, step := max(1, BLOCK // n)):
+            rows = slice(begin, begin + step)
+            found[y, rows] = np.abs(shares[rows] - shares[y]).sum(axis=1) / 2
+    # A share is off by half a unit of 2**-53 at most, and so is every sum of them.
+    most, error = float(found.max()), (n + 4) * 2.0**-51
+    pairs = np.argwhere(found >= most - error)
+    if len(pairs) > CANDIDATES:
+        return Fraction(most) + Fraction(error)
+    exact = (int(np.maximum(weights[y] - weights[other], 0).sum()) for y, other in pairs.tolist())
+    return Fraction(max(exact), total)
+
+
+@lru_cache(maxsize=64)
+def _composed(pair: DominatingPair, releases: int) -> list[int]:
+    """Masses of the composed losses ``-n rho ... n rho`` in units of ``2**-BITS``, too low by less than ``2 n`` units.
+
+    Masses sum to at most 1: products of some that are low by ``a`` and ``b`` units are low by less than ``a + b + 1``.
+    """
+    chances = pair.mass, 1 - (pair.ratio + 1) * pair.mass, pair.ratio * pair.mass
+    single = [math.floor(chance * (1 << BITS)) for chance in chances]
+    result = single
+    for digit in f"{releases:b}"[1:]:
+        result = _product(result, result)
+        if digit == "1":
+            result = _product(result, single)
+    return result
+
+
+def _product(left: list[int], right: list[int]) -> list[int]:
+    """Product of two polynomials, as one product of integers in whose digits the coefficients stand; rounded down."""
+    width = (2 * BITS + min(len(left), len(right)).bit_length()) // 8 + 1
+    packed = (int.from_bytes(b"".join(x.to_bytes(width, "little") for x in one), "little") for one in (left, right))
+    count = len(left) + len(right) - 1
+    digits = math.prod(packed).to_bytes(count * width, "little")
+    return [int.from_bytes(digits[i * width : (i + 1) * width], "little") >> BITS for i in range(count)]

@@ -1,0 +1,115 @@
+"""Masses, outputs and multipliers that are right to rounding, next to those where the interior point ends."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optrand.base.compiled import compiled
+from optrand.base.validation import Floats
+from optrand.solvers.reduced_dual.newton import factored, gathered, seen, slope_rows, solved
+from optrand.solvers.reduced_dual.strip import Arcs, Terms
+
+__all__ = ["lowered", "mended", "outputs_of", "potentials", "raised", "required"]
+
+MENDED, JOINTLY = 2, 4
+"""Rounds of each restoration, and of both at once."""
+
+FAINTEST = 1e-40
+"""Mass that counts in a restoration, at least."""
+
+
+@compiled
+def outputs_of(arcs: Arcs, terms: Terms, slopes: Floats) -> Floats:
+    """The best allowed output of each arc."""
+    output = seen(arcs, terms.excess, slopes) / seen(arcs, terms.excess, terms.before)
+    best: Floats = np.minimum(np.maximum(output, terms.low), terms.high)
+    return best
+
+
+@compiled
+def mended(arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats) -> tuple[Floats, Floats]:
+    """Masses whose flow is right to rounding, and outputs whose means are, or the best ones: the least changes.
+
+    In squares weighted by masses; on an interval, where outputs on an end stay, both at once if there is no bias.
+    """
+    k, excess = arcs.k, terms.excess
+    boxed, charged = terms.low > -np.inf or terms.high < np.inf, terms.charges.size > 0
+    weight = seen(arcs, excess, terms.before)
+    output, bend = outputs_of(arcs, terms, slopes), 1 / weight
+    nothing, none, target = np.zeros(k + 1), np.zeros(mass.size), np.zeros(k + 1)
+    if arcs.unknown == k:
+        target[k] = 1.0
+    faint = np.maximum(mass, FAINTEST)
+    if boxed and not charged:
+        for _ in range(JOINTLY):
+            bend = np.where((output > terms.low) & (output < terms.high), 1 / weight, 0.0)
+            factors = factored(arcs, terms, faint * (output * output + bend), faint * output, faint)
+            if not factors.well:
+                break
+            means = -terms.gaps - gathered(arcs, excess, mass * output)
+            tilt, potential = solved(arcs, factors, means, target - gathered(arcs, excess, mass))
+            turn = seen(arcs, excess, tilt)
+            mass = mass * (1 + np.minimum(np.maximum(seen(arcs, excess, potential) + turn * output, -0.5), 0.5))
+            output = np.minimum(np.maximum(output + turn * bend, terms.low), terms.high)
+            faint = np.maximum(mass, FAINTEST)
+        return mass, output
+    if boxed:
+        bend = np.where((output > terms.low) & (output < terms.high), bend, 0.0)
+    factors = factored(arcs, terms, faint * bend, none, faint)
+    if not factors.well:
+        return mass, output
+    for _ in range(MENDED):
+        _, potential = solved(arcs, factors, nothing, target - gathered(arcs, excess, mass))
+        mass = mass * (1 + np.minimum(np.maximum(seen(arcs, excess, potential), -0.5), 0.5))
+    for _ in range(MENDED):
+        potential, _ = solved(arcs, factors, -slope_rows(arcs, terms, slopes, mass * output), nothing)
+        slopes = slopes + potential
+        output = np.minimum(np.maximum(output + seen(arcs, excess, potential) * bend, terms.low), terms.high)
+    return mass, output
+
+
+@compiled
+def required(terms: Terms, slopes: Floats, total: float, first: slice, end: slice) -> Floats:
+    """By how much sums ``c`` must grow over intervals, of which one end is a single node, for them not to be cheap."""
+    weight = terms.before[end] - terms.before[first] + terms.excess
+    slope = slopes[end] - slopes[first] + terms.excess * slopes[-1]
+    output = np.minimum(np.maximum(slope / weight, terms.low), terms.high)
+    growth: Floats = (slope - weight * output / 2) * output - terms.excess * total
+    return growth
+
+
+@compiled
+def raised(terms: Terms, slopes: Floats, costs: Floats, total: float) -> Floats:
+    """The least sums ``c``, none below the given ones, at which no interval is too cheap."""
+    costs = costs.copy()
+    for j in range(1, costs.size):
+        costs[j] = max(costs[j], np.max(costs[:j] + required(terms, slopes, total, slice(0, j), slice(j, j + 1))))
+    return costs
+
+
+@compiled
+def lowered(terms: Terms, slopes: Floats, costs: Floats, total: float) -> Floats:
+    """The largest sums ``c``, none above the given ones, at which no interval is too cheap."""
+    costs = costs.copy()
+    k = costs.size - 1
+    for j in range(k - 1, -1, -1):
+        costs[j] = min(
+            costs[j], np.min(costs[j + 1 :] - required(terms, slopes, total, slice(j, j + 1), slice(j + 1, k + 1)))
+        )
+    return costs
+
+
+@compiled
+def potentials(terms: Terms, slopes: Floats, costs: Floats, fixed: NDArray[np.bool_]) -> Floats:
+    """Sums ``c`` near some others, and equal to them at fixed nodes, at which no interval is too cheap; ``O(k**2)``.
+
+    Intervals ask that the sum at a node exceed that at another by some number: lower bounds go up the line, upper
+    bounds come down, and the mean of what is raised and what is lowered keeps both.
+    """
+    total = costs[-1]
+    least = raised(terms, slopes, np.where(fixed, costs, -np.inf), total)
+    most = lowered(terms, slopes, np.where(fixed, costs, np.inf), total)
+    near = np.where(fixed, costs, np.minimum(np.maximum(costs, least), most))
+    mean: Floats = (raised(terms, slopes, near, total) + lowered(terms, slopes, near, total)) / 2
+    return mean

@@ -1,0 +1,200 @@
+"""Newton's equations of the multipliers: assembled from the arcs, factored and solved as a band with a border."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from optrand.base.compiled import COMPILED, compiled
+from optrand.base.validation import Floats
+from optrand.solvers.reduced_dual.operations import PANEL, backward, band_factor, forward, node_sums
+from optrand.solvers.reduced_dual.strip import Arcs, Terms
+
+__all__ = ["Factors", "assembled", "factored", "gathered", "seen", "slope_rows", "solved", "total_seen"]
+
+RIDGE = 1e-14
+"""Relative addition to the diagonal."""
+
+
+class Factors(NamedTuple):
+    """Cholesky's factor of the band, its inverse times the border, the inverse of what is left; and success."""
+
+    band: Floats
+    beside: Floats
+    inverse: Floats
+    well: bool
+
+
+def _assembled(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> tuple[Floats, Floats, Floats]:
+    """The band, the rows of the stars beside it, and those between stars, of the matrix of :func:`factored`."""
+    k, banded, width = arcs.k, arcs.banded, arcs.width
+    size, stars = 2 * banded, 2 * (arcs.unknown - banded)
+    ends = arcs.first, arcs.end
+    sums = [np.bincount(ends[0], x, k + 1) + np.bincount(ends[1], x, k + 1) for x in (slopes, mixed, costs)]
+    i = arcs.inside
+    entries = np.concatenate((slopes[i], mixed[i], mixed[i], costs[i]))
+    band: Floats = -np.bincount(arcs.spots, entries, size * width).astype(np.float64, copy=False)
+    at = 2 * width * arcs.places[arcs.nodes]
+    band[at], band[at + 1], band[at + width] = (x[arcs.nodes] for x in sums)
+    i = arcs.beside
+    entries = np.concatenate((slopes[i], mixed[i], mixed[i], costs[i]))
+    border: Floats = -np.bincount(arcs.borders, entries, stars * (size + stars)).astype(np.float64, copy=False)
+    border = border.reshape(stars, size + stars)
+    corner = np.tril(border[:, size:], -1)
+    corner += corner.T
+    at = 2 * (arcs.places[arcs.stars] - banded)
+    corner[at, at], corner[at + 1, at + 1] = sums[0][arcs.stars], sums[2][arcs.stars]
+    corner[at, at + 1] = corner[at + 1, at] = sums[1][arcs.stars]
+    return band.reshape(size, width), border[:, :size], corner
+
+
+def _assembled_in_loops(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> tuple[Floats, Floats, Floats]:
+    banded = arcs.banded
+    size, stars = 2 * banded, 2 * (arcs.unknown - banded)
+    # Whole panels of columns, the last ones those of the unit matrix, and what a panel's first column does not reach.
+    band = np.zeros((4 * arcs.bottoms.size, arcs.width + PANEL - 1))
+    border, corner = np.zeros((stars, size)), np.zeros((stars, stars))
+    band[size:, 0] = 1.0
+    for i in range(arcs.first.size):
+        one, other = 2 * arcs.places[arcs.first[i]], 2 * arcs.places[arcs.end[i]]
+        for at in (one, other):
+            if 0 <= at < size:
+                band[at, 0] += slopes[i]
+                band[at, 1] += mixed[i]
+                band[at + 1, 0] += costs[i]
+            elif at >= size:
+                at -= size
+                corner[at, at] += slopes[i]
+                corner[at + 1, at] += mixed[i]
+                corner[at, at + 1] += mixed[i]
+                corner[at + 1, at + 1] += costs[i]
+        if one >= 0 and other >= 0:
+            low, high = min(one, other), max(one, other)
+            if high < size:
+                apart = high - low
+                band[low, apart] -= slopes[i]
+                band[low, apart + 1] -= mixed[i]
+                band[low + 1, apart - 1] -= mixed[i]
+                band[low + 1, apart] -= costs[i]
+            elif low < size:
+                high -= size
+                border[high, low] -= slopes[i]
+                border[high, low + 1] -= mixed[i]
+                border[high + 1, low] -= mixed[i]
+                border[high + 1, low + 1] -= costs[i]
+            else:
+                low, high = low - size, high - size
+                for x, y in ((low, high), (high, low)):
+                    corner[x, y] -= slopes[i]
+                    corner[x, y + 1] -= mixed[i]
+                    corner[x + 1, y] -= mixed[i]
+                    corner[x + 1, y + 1] -= costs[i]
+    return band, border, corner
+
+
+assembled = compiled(_assembled_in_loops) if COMPILED else _assembled
+
+
+@compiled
+def total_seen(
+    arcs: Arcs, excess: float, row: int, column: int, amounts: Floats, border: Floats, corner: Floats
+) -> None:
+    """Add what every arc has by the sums of the last node, the last star, to its rows and columns."""
+    k, n = arcs.k, arcs.n
+    size, last = border.shape[1], corner.shape[0] - 2
+    sums = excess * node_sums(arcs.first[:n], arcs.end[:n], amounts, k + 1)[1:]
+    at = 2 * arcs.places[1:]
+    near = at < size
+    beside = border[last + row]
+    beside[at[near] + column] += sums[near]
+    below, above = corner[last + row], corner[:, last + row]
+    below[at[~near] - size + column] += sums[~near]
+    above[at[~near] - size + column] += sums[~near]
+    below[last + column] += excess * excess * np.sum(amounts)
+
+
+@compiled
+def factored(arcs: Arcs, terms: Terms, slopes: Floats, mixed: Floats, costs: Floats) -> Factors:
+    """Factors of the sum over arcs of ``dx' [[slopes, mixed], [mixed, costs]] dx``, and of the charges.
+
+    There ``dx = x[end] - x[first] + excess * x[k]``, the last one zero where the sums of the last node are fixed.
+    """
+    if arcs.first.size == arcs.n:
+        band, border, corner = assembled(arcs, slopes, mixed, costs)
+    else:
+        none = np.zeros(arcs.k)
+        band, border, corner = assembled(
+            arcs,
+            np.concatenate((slopes, terms.charges)),
+            np.concatenate((mixed, none)),
+            np.concatenate((costs, none)),
+        )
+    if arcs.unknown == arcs.k:
+        total_seen(arcs, terms.excess, 0, 0, slopes, border, corner)
+        total_seen(arcs, terms.excess, 0, 1, mixed, border, corner)
+        total_seen(arcs, terms.excess, 1, 0, mixed, border, corner)
+        total_seen(arcs, terms.excess, 1, 1, costs, border, corner)
+        for i in range(corner.shape[0]):
+            corner[i, i] *= 1 + RIDGE
+    band[:, 0] *= 1 + RIDGE
+    well = True
+    if band.shape[0]:
+        well = band_factor(band, arcs.bottoms)
+    beside = np.ascontiguousarray(border.T)
+    if well and corner.size:
+        if band.shape[0]:
+            beside = np.ascontiguousarray(forward(band, arcs.bottoms, beside))
+            corner = corner - np.ascontiguousarray(beside.T) @ beside
+        corner = np.linalg.inv(corner).astype(np.float64)
+    return Factors(band, beside, corner, well)
+
+
+@compiled
+def solved(arcs: Arcs, factors: Factors, slopes: Floats, costs: Floats) -> tuple[Floats, Floats]:
+    """Unknowns of all nodes, zero where they are fixed, for right sides of all nodes."""
+    k, size, last = arcs.k, 2 * arcs.banded, arcs.unknown + 1
+    at = 2 * arcs.places[1:last]
+    right = np.empty((2 * arcs.unknown, 1))
+    right[at, 0], right[at + 1, 0] = slopes[1:last], costs[1:last]
+    inverse, beside = np.ascontiguousarray(factors.inverse), np.ascontiguousarray(factors.beside)
+    if size:
+        near = np.ascontiguousarray(forward(factors.band, arcs.bottoms, right[:size]))
+        if size < right.size:
+            left = right[size:] - np.ascontiguousarray(beside.T) @ near
+            right[size:] = inverse @ np.ascontiguousarray(left)
+            near = near - beside @ np.ascontiguousarray(right[size:])
+        right[:size] = backward(factors.band, arcs.bottoms, near)
+    else:
+        right = inverse @ right
+    slope, cost = np.zeros(k + 1), np.zeros(k + 1)
+    slope[1:last], cost[1:last] = right[at, 0], right[at + 1, 0]
+    return slope, cost
+
+
+@compiled
+def seen(arcs: Arcs, excess: float, sums: Floats) -> Floats:
+    """What each arc sees of sums over labels up to each node: over its own, and of the total."""
+    n = arcs.n
+    amounts: Floats = sums[arcs.end[:n]] - sums[arcs.first[:n]] + excess * sums[arcs.k]
+    return amounts
+
+
+@compiled
+def gathered(arcs: Arcs, excess: float, amounts: Floats) -> Floats:
+    """Transpose of :func:`seen`."""
+    n = arcs.n
+    sums = node_sums(arcs.first[:n], arcs.end[:n], amounts, arcs.k + 1)
+    sums[arcs.k] += excess * np.sum(amounts)
+    return sums
+
+
+@compiled
+def slope_rows(arcs: Arcs, terms: Terms, slopes: Floats, amounts: Floats) -> Floats:
+    """Derivatives by the sums ``b``, where each arc has some amount of its own."""
+    row = terms.gaps + gathered(arcs, terms.excess, amounts)
+    if terms.charges.size:
+        tension = terms.charges * np.diff(slopes)
+        row[1:] += tension
+        row[:-1] -= tension
+    return row

@@ -1,0 +1,24 @@
+"""Ad measurement: states of event-level reports, their channel capacity, and the best randomizer of them.
+
+==========================  ===========================================================================
+:func:`trigger_states`      states of the flexible event-level reports of the Attribution Reporting API
+:func:`noise_rate`          chance that the state is replaced by a random one, as published
+:func:`capacity`            bits that randomized response over so many states lets through, as published
+:func:`channel_capacity`    bits that any randomizer lets through, rounded up
+:func:`best`                randomizer of most expected utility under an epsilon and a capacity
+==========================  ===========================================================================
+"""
+
+from optrand.states.channel import capacity, channel_capacity, noise_rate
+from optrand.states.optimum import BestRandomizer, best
+from optrand.states.trigger import TriggerStates, trigger_states
+
+__all__ = [
+    "BestRandomizer",
+    "TriggerStates",
+    "best",
+    "capacity",
+    "channel_capacity",
+    "noise_rate",
+    "trigger_states",
+]

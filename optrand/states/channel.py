@@ -1,0 +1,173 @@
+"""Bits of channels: the published formulas of randomized response over states, and the capacity of any randomizer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optrand.base.validation import Floats, integer, real
+from optrand.errors import InvalidInput
+from optrand.states.trigger import TriggerStates
+
+__all__ = ["Balance", "balanced", "capacity", "channel_capacity", "noise_rate", "row_bits"]
+
+STEPS = 5_000
+"""Steps of Blahut and Arimoto at most."""
+
+TINY = 1e-30
+"""Least probability of an input."""
+
+UNIT = 2.0**-50
+"""Share by which sums of logarithms in floats are raised, for each term."""
+
+
+def noise_rate(states: int | TriggerStates, epsilon: float) -> float:
+    """Chance that randomized response picks a state at random, the true one included: ``q / (q - 1 + exp(epsilon))``.
+
+    Parameters
+    ----------
+    states : int or TriggerStates
+    epsilon : float
+        In nats; infinite for none.
+
+    Notes
+    -----
+    The published "pick rate" [ARA26]_.
+
+    Examples
+    --------
+    >>> f"{noise_rate(2925, 14.0):.6f}", f"{noise_rate(3, 14.0):.9f}"
+    ('0.002426', '0.000002495')
+    """
+    count, budget = _count(states), _budget(epsilon)
+    # Divided by exp(epsilon), so that nothing overflows.
+    return count * math.exp(-budget) / (1 + (count - 1) * math.exp(-budget))
+
+
+def capacity(states: int | TriggerStates, epsilon: float) -> float:
+    r"""Channel capacity of randomized response over `q` states, in bits.
+
+    .. math:: \log_2 q - h(p) - p \log_2 (q - 1), \qquad p = \frac{q - 1}{q} \cdot \frac{q}{q - 1 + e^\epsilon},
+
+    with the binary entropy :math:`h`: the state is another one with probability :math:`p`, all of them alike.
+
+    Parameters
+    ----------
+    states : int or TriggerStates
+    epsilon : float
+        In nats; infinite for none.
+
+    Notes
+    -----
+    As published [ARA26]_. The capacity of any randomizer is :func:`channel_capacity`.
+
+    Examples
+    --------
+    >>> round(capacity(2925, 14.0), 12), round(capacity(3, 14.0), 12)
+    (11.461727965385, 1.584926511508)
+    """
+    count, rate = _count(states), noise_rate(states, epsilon)
+    flipped = rate * (count - 1) / count
+    if count == 1:
+        return 0.0
+    kept = 1 - flipped
+    entropy = sum(-x * math.log2(x) for x in (flipped, kept) if x > 0)
+    return math.log2(count) - entropy - flipped * math.log2(count - 1)
+
+
+def channel_capacity(matrix: ArrayLike, *, gap: float = 1e-9) -> float:
+    """Capacity of a table of probabilities in bits, rounded up: no distribution of its inputs tells more.
+
+    Parameters
+    ----------
+    matrix : (k, m) array
+        Probabilities, one row an input.
+    gap : float
+        Bits that the bound may exceed the capacity by, as far as :data:`STEPS` steps go.
+
+    Notes
+    -----
+    For any distribution `w` of the outputs the largest ``sum_i M[y, i] log2(M[y, i] / w[i])`` over inputs is a bound.
+    The algorithm of Blahut and Arimoto improves it.
+
+    Examples
+    --------
+    >>> coin = [[0.75, 0.25], [0.25, 0.75]]
+    >>> 0 <= channel_capacity(coin) - capacity(2, np.log(3.0)) < 1e-9
+    True
+    """
+    table = np.asarray(matrix, dtype=np.float64)
+    if table.ndim != 2 or not table.size or not np.isfinite(table).all() or (table < 0).any():
+        raise InvalidInput("a channel is a table of probabilities, one row an input")
+    if (np.abs(table.sum(axis=1) - 1) > 1e-9).any():
+        raise InvalidInput("rows of a channel sum to 1: divide them by their sums")
+    return balanced(table, gap).upper
+
+
+@dataclass(frozen=True, eq=False)
+class Balance:
+    """Bounds of a capacity in bits, and the inputs that they are of.
+
+    Attributes
+    ----------
+    inputs : (k,) array
+        Distribution of the inputs that tells nearly most.
+    lower, upper : float
+        The upper bound is rounded up, the lower one is as good as floats are.
+    """
+
+    inputs: Floats
+    lower: float
+    upper: float
+
+
+def balanced(
+    table: Floats, gap: float = 0.0, *, limit: float | None = None, inputs: Floats | None = None, steps: int = STEPS
+) -> Balance:
+    """Algorithm of Blahut and Arimoto, until its bounds are within a gap or on one side of a limit.
+
+    Steps are longer by the reciprocal of the largest total variation of two rows, which is how much less the channel
+    tells two distributions of outputs apart than two of inputs.
+    """
+    found = np.full(table.shape[0], 1 / table.shape[0]) if inputs is None else inputs
+    largest = float(np.abs(np.log2(table[table > 0])).max(initial=1.0)) + math.log2(table.shape[0] + 1)
+    # A sum has as many terms as there are outputs, each the product of a logarithm.
+    rounding = UNIT * (table.shape[1] + 8) * largest
+    length = 1 / max(_spread(table), 1e-9)
+    lower, upper = 0.0, math.inf
+    for _ in range(steps):
+        bits = row_bits(table, found @ table)
+        top = float(bits.max())
+        lower, upper = max(lower, float(found @ bits)), min(upper, max(0.0, top) + rounding)
+        if upper - lower <= gap + 2 * rounding or (limit is not None and (upper <= limit or lower > limit)):
+            break
+        # Inputs that were given up come back.
+        found = np.maximum(found * np.exp2(length * (bits - top)), TINY)
+        found /= found.sum()
+    return Balance(found, lower, upper)
+
+
+def _spread(table: Floats) -> float:
+    """Upper bound of the total variation of two rows."""
+    return float(min(1.0, (table.max(axis=0) - table.min(axis=0)).sum()))
+
+
+def row_bits(table: Floats, outputs: Floats) -> Floats:
+    """Divergence of each row from a distribution of the outputs, in bits."""
+    ratios = np.divide(table, outputs, out=np.ones_like(table), where=table > 0)
+    bits: Floats = np.einsum("ki,ki->k", table, np.log2(ratios))
+    return bits
+
+
+def _count(states: int | TriggerStates) -> int:
+    return states.size if isinstance(states, TriggerStates) else integer(states, "states", 1)
+
+
+def _budget(epsilon: float) -> float:
+    budget = math.inf if epsilon == math.inf else real(epsilon, "epsilon")
+    if budget < 0:
+        raise InvalidInput(f"epsilon is {budget}, expected at least 0 (nats)")
+    return budget

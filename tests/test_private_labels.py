@@ -1,0 +1,412 @@
+"""The holder of private labels: an exact account, and no way around it."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import pickle
+import threading
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import optrand
+from optrand.baselines import Alibi, ClusterRR, DiscreteLaplace, Groups, Laplace, UnaryBits, UniformRR
+from optrand.closed_forms import rr_with_prior_batch
+from optrand.errors import InvalidInput, MissingExtra, OverBudget
+from optrand.learning import CentralRelease, LabelDPClassifier, LabelRelease, PrivateLabels
+from optrand.sampling.entropy import SeededEntropy
+
+CLASSES = ["maybe", "no", "yes"]
+
+
+def made(n: int = 12, epsilon: float | Fraction = 1.0, **options) -> PrivateLabels:
+    return PrivateLabels(np.array(CLASSES)[np.arange(n) % 3], epsilon, CLASSES, source=SeededEntropy(1), **options)
+
+
+def paid(labels: PrivateLabels) -> list[Fraction]:
+    return [each.epsilon for each in labels.of_rows(np.arange(len(labels)))]
+
+
+# -------------------------------------------------------------------------------------------------------------- account
+
+
+def test_disjoint_rows_cost_the_maximum_and_shared_rows_the_sum() -> None:
+    labels = made(4, Fraction(3))
+    labels.release([0, 1], UniformRR(3, 1.0))
+    labels.release([1, 2], UniformRR(3, 0.5))
+    labels.prior([1], CLASSES, 0.25)
+    assert paid(labels) == [Fraction(1), Fraction(7, 4), Fraction(1, 2), Fraction(0)]
+    assert labels.spent.epsilon == Fraction(7, 4)
+    assert labels.spent.exact
+
+
+def test_the_account_is_in_rationals() -> None:
+    """0.1 + 0.2 is above three tenths in rationals, and ten times 0.1 is above 1."""
+    labels = made(1, Fraction(3, 10))
+    labels.release([0], UniformRR(3, 0.1))
+    with pytest.raises(OverBudget):
+        labels.release([0], UniformRR(3, 0.2))
+    assert paid(labels) == [Fraction(0.1)]
+    labels = made(1, 1.0)
+    for _ in range(9):
+        labels.release([0], UniformRR(3, 0.1))
+    with pytest.raises(OverBudget):
+        labels.release([0], UniformRR(3, 0.1))
+    assert paid(labels) == [9 * Fraction(0.1)]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.sets(st.integers(0, 5), min_size=1), st.sampled_from([0.1, 0.25, 0.7])), max_size=12))
+def test_the_account_is_that_of_sums_done_by_hand(requests) -> None:
+    labels, expected = made(6, 1.5), [Fraction(0)] * 6
+    for rows, epsilon in requests:
+        after = [expected[row] + Fraction(epsilon) * (row in rows) for row in range(6)]
+        if max(after) > Fraction(3, 2):
+            with pytest.raises(OverBudget):
+                labels.release(sorted(rows), UniformRR(3, epsilon))
+        else:
+            labels.release(sorted(rows), UniformRR(3, epsilon))
+            expected = after
+    assert paid(labels) == expected
+
+
+def test_what_is_over_budget_draws_nothing() -> None:
+    class Counting:
+        exact, k, epsilon, calls = True, 3, 0.7, 0
+
+        def sample(self, values, **_):
+            Counting.calls += 1
+            return np.zeros_like(values)
+
+    labels = made(3)
+    labels.release([0], Counting())
+    with pytest.raises(OverBudget):
+        labels.release([0, 1], Counting())
+    assert Counting.calls == 1
+    assert paid(labels) == [Fraction(0.7), 0, 0]
+
+
+def test_a_draw_that_fails_is_not_refunded() -> None:
+    class Failing:
+        exact, k, epsilon = True, 3, 0.7
+
+        def sample(self, *_, **__):
+            raise RuntimeError("the source ran dry")
+
+    labels = made(2)
+    with pytest.raises(RuntimeError):
+        labels.release([1], Failing())
+    assert paid(labels) == [0, Fraction(0.7)]
+
+
+def test_slices_share_one_account() -> None:
+    labels = made(6)
+    view = labels[2:][np.array([0, 3])]
+    assert len(view) == 2
+    assert view.shape == (2,)
+    view.release([1], UniformRR(3, 1.0))
+    assert [row for row, cost in enumerate(paid(labels)) if cost] == [5]
+    with pytest.raises(OverBudget):
+        labels[np.arange(6) == 5].release([0], UniformRR(3, 0.1))
+    assert labels[:5].spent.epsilon == 0
+
+
+def test_slices_release_their_own_labels() -> None:
+    labels = PrivateLabels([0, 1, 2, 1], 40.0, [0, 1, 2])
+    release = labels[[3, 2]].release([1, 0], UniformRR(3, 40.0))
+    assert release.rows.tolist() == [1, 0]
+    assert release.values.tolist() == [2, 1]
+
+
+def test_threads_take_turns() -> None:
+    labels, won = made(1, 1.0), []
+
+    def ask() -> None:
+        with contextlib.suppress(OverBudget):
+            won.append(labels.release([0], UniformRR(3, 0.6)))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+
+
+def test_a_forked_account_is_none() -> None:
+    labels = made(2)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            labels.release([0], UniformRR(3, 0.5))
+            os.write(writing, b"released")
+        except OverBudget:
+            os.write(writing, b"refused")
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 100) == b"refused"
+
+
+# ------------------------------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    "look", [copy.copy, copy.deepcopy, pickle.dumps, np.asarray, np.array, list, sorted, pd.Series, lambda x: [*x]]
+)
+def test_labels_are_not_copied_nor_turned_into_arrays(look) -> None:
+    with pytest.raises(InvalidInput, match="private labels cannot be"):
+        look(made())
+
+
+@pytest.mark.parametrize("rows", [[0, 0], [12], [-1], [0.0], [[0]], "all", [True] * 3, 3])
+def test_rows_are_distinct_places(rows) -> None:
+    labels = made()
+    with pytest.raises(InvalidInput):
+        labels.release(rows, UniformRR(3, 1.0))
+    with pytest.raises(InvalidInput):
+        labels[rows]
+    assert labels.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("strange", ["perhaps", None, float("nan"), 3, ["yes"]])
+def test_strange_labels_are_refused_and_not_repeated(strange) -> None:
+    given = np.array(["yes", "no", None], dtype=object)
+    given[2] = strange
+    with pytest.raises(InvalidInput, match="at least one label is missing or outside") as caught:
+        PrivateLabels(given, 1.0, CLASSES)
+    assert "perhaps" not in str(caught.value)
+
+
+@pytest.mark.parametrize("strange", [0.5, 7, float("nan"), float("inf"), -1])
+def test_strange_numbers_are_refused(strange) -> None:
+    with pytest.raises(InvalidInput, match="at least one label is missing or outside"):
+        PrivateLabels(np.array([0, 1, strange]), 1.0, [2, 1, 0])
+
+
+@pytest.mark.parametrize("domain", [["a"], ["a", "a"], ["a", None], "ab", 3, [["a"], ["b"]], [0, float("nan")], []])
+def test_domains_without_meaning(domain) -> None:
+    with pytest.raises(InvalidInput):
+        PrivateLabels(["a", "a"], 1.0, domain)
+
+
+@pytest.mark.parametrize("options", [{"epsilon": 0}, {"epsilon": -1.0}, {"delta": 1.0}, {"delta": -0.1}])
+def test_budgets_without_meaning(options) -> None:
+    with pytest.raises(InvalidInput):
+        made(**options)
+
+
+def test_the_domain_is_the_declared_one_whatever_kind_the_labels_are() -> None:
+    for kind in (
+        ["no", "yes"],
+        pd.Series(["no", "yes"]),
+        pd.Categorical(["no", "yes"], categories=["yes", "no", "x"]),
+    ):
+        labels = PrivateLabels(kind, 40.0, CLASSES)
+        assert labels.domain.labels == tuple(CLASSES)
+        assert labels.release([0, 1], UniformRR(3, 40.0)).values.tolist() == [1, 2]
+    numbers = PrivateLabels(np.array([30, 10]), 40.0, [30, 20, 10])
+    assert numbers.release([0, 1], UniformRR(3, 40.0)).values.tolist() == [0, 2]
+
+
+def test_noise_in_floats_needs_leave_and_is_said() -> None:
+    with pytest.raises(InvalidInput, match="for real numbers only"):
+        made().release([0], Alibi(3, 1.0))
+    labels = made(allow_inexact=True)
+    release = labels.release([0], Alibi(3, 1.0))
+    assert not release.spent.exact
+    assert "for real numbers only" in str(labels.spent)
+
+
+def test_delta_needs_a_budget() -> None:
+    class WithDelta(UniformRR):
+        delta = 1e-6
+
+    with pytest.raises(OverBudget):
+        made().release([0], WithDelta(3, 1.0))
+    labels = made(delta=1e-6)
+    labels.release([0], WithDelta(3, 1.0))
+    assert labels.spent.delta == Fraction(1e-6)
+
+
+@pytest.mark.parametrize(
+    "randomizer",
+    [
+        UniformRR(4, 1.0),
+        UnaryBits(2, 1.0),
+        DiscreteLaplace([0, 2], 1.0),
+        optrand.tabulate(optrand.rr([5, 6, 7], 1.0)),
+        rr_with_prior_batch([[0.2, 0.3, 0.5]] * 2, 1.0),
+        object(),
+    ],
+    ids=lambda randomizer: type(randomizer).__name__,
+)
+def test_randomizers_for_other_labels_are_refused_before_they_are_charged(randomizer) -> None:
+    labels = made()
+    with pytest.raises(InvalidInput):
+        labels.release([0, 1, 2], randomizer)
+    assert labels.spent.epsilon == 0
+
+
+def test_mechanisms_take_the_numbers_of_the_domain_or_of_its_classes() -> None:
+    mechanism = optrand.tabulate(optrand.rr([10, 20], 40.0))
+    assert PrivateLabels([20, 10], 40.0, [20, 10]).release([0, 1], mechanism).values.tolist() == [20.0, 10.0]
+    classes = optrand.tabulate(optrand.rr([0, 1, 2], 40.0))
+    assert made(3, 40.0).release([0, 1, 2], classes).values.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_additive_noise_wants_labels_within_its_range() -> None:
+    labels = PrivateLabels([0, 1, 2], 2.0, [0, 1, 2], allow_inexact=True)
+    with pytest.raises(InvalidInput):
+        labels.release([0], Laplace([0, 1], 1.0))
+    with pytest.raises(InvalidInput):
+        labels.release([0], DiscreteLaplace([0, 2], 1.0, step=2.0))
+    assert labels.spent.epsilon == 0
+    assert labels.release([0], DiscreteLaplace([0, 2], 1.0)).spent.exact
+
+
+# ------------------------------------------------------------------------------------------------------------- releases
+
+
+def test_the_threat_model_is_in_the_type() -> None:
+    labels = made(12, 9.0)
+    assert labels.release([0], UnaryBits(3, 1.0)).trust == "local"
+    clusters = ClusterRR(3, threshold=0.1, noise_scale=4, resampling=0.9)
+    groups = Groups.of_ids([0] * 6 + [1] * 6)
+    release = labels.release(slice(None), clusters, groups=groups)
+    assert isinstance(release, CentralRelease)
+    assert release.trust == "central"
+    assert release.spent.epsilon == Fraction(clusters.epsilon)
+    assert labels.prior([3], CLASSES, 0.5).trust == "central"
+    with pytest.raises(InvalidInput, match="groups="):
+        labels.release(slice(None), clusters)
+
+
+def test_a_prior_counts_the_labels_in_the_order_asked_for() -> None:
+    labels = PrivateLabels([2] * 3000 + [0] * 1000, 2.0, [0, 1, 2], source=SeededEntropy(3))
+    prior = labels.prior(slice(None), [2, 1, 0], 1.0)
+    assert np.abs(np.array(prior.counts) - [3000, 0, 1000]).max() < 30
+    coarse = labels.prior(slice(None), [2, 1, 0], 1.0, bins=[1, 0, 0])
+    assert np.abs(np.array(coarse.counts) - [1000, 3000]).max() < 30
+    assert (prior.probabilities > 0).all()
+    for shares in (prior.probabilities, prior.projected, prior.clipped.probabilities):
+        assert shares.sum() == pytest.approx(1.0, abs=1e-12)
+    for wrong in ([0, 2], [0, 1], [0, 0, -1]):
+        with pytest.raises(InvalidInput):
+            labels.prior([0], [0, 1, 2], 1.0, bins=wrong)
+    with pytest.raises(InvalidInput):
+        labels.prior([0], [0, 1], 1.0)
+
+
+def test_a_release_holds_no_reference_to_the_labels() -> None:
+    release = made().release([0, 1, 2], UnaryBits(3, 1.0))
+    again = pickle.loads(pickle.dumps(release))  # noqa: S301
+    assert isinstance(again, LabelRelease)
+    assert (again.likelihood == release.likelihood).all()
+
+
+# --------------------------------------------------------------------------------------------------------- scikit-learn
+
+
+class OneRelease(ClassifierMixin, BaseEstimator):
+    """Spends one epsilon on each row that it is fitted on."""
+
+    def fit(self, _, y):
+        self.release_ = y.release(slice(None), UniformRR(3, 1.0))
+        return self
+
+
+def nothing(*_) -> float:
+    return 0.0
+
+
+X = np.arange(24.0).reshape(12, 2)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("estimator", [OneRelease(), "classifier"])
+def test_the_second_fold_raises(estimator, jobs) -> None:
+    labels = made()
+    if estimator == "classifier":
+        estimator = LabelDPClassifier(DummyClassifier(), 1.0, CLASSES)
+    # In one process the account says no; to another the labels do not travel.
+    with pytest.raises((OverBudget, InvalidInput, pickle.PicklingError)) as caught:
+        cross_val_score(estimator, X, labels, cv=KFold(3), scoring=nothing, error_score="raise", n_jobs=jobs)
+    chain = f"{caught.value} {caught.value.__cause__}"
+    assert ("over the budget" in chain) if jobs == 1 else ("private labels cannot be pickled" in chain)
+    # The first fold of one process has trained on two thirds of the rows; no copy of the account has.
+    assert sum(paid(labels)) == (8 if jobs == 1 else 0)
+
+
+def test_threads_of_a_cross_validation_share_the_account() -> None:
+    import joblib
+
+    labels = made()
+    with joblib.parallel_backend("threading", n_jobs=2), pytest.raises(OverBudget):
+        cross_val_score(OneRelease(), X, labels, cv=KFold(3), scoring=nothing, error_score="raise")
+    assert max(paid(labels)) == 1
+
+
+def test_folds_that_train_on_disjoint_rows_are_parallel() -> None:
+    labels = made()
+    cross_val_score(OneRelease(), X, labels, cv=KFold(2), scoring=nothing, error_score="raise")
+    assert paid(labels) == [1] * 12
+
+
+def test_splitters_that_look_at_labels_are_refused() -> None:
+    for cv in (StratifiedKFold(2), 2):
+        with pytest.raises(InvalidInput, match="must not look at labels"):
+            cross_val_score(OneRelease(), X, made(), cv=cv, scoring=nothing, error_score="raise")
+
+
+def test_scores_are_refused() -> None:
+    labels = made()
+    with pytest.raises(InvalidInput):
+        cross_val_score(LabelDPClassifier(DummyClassifier(), 1.0, CLASSES), X, labels, cv=KFold(2), error_score="raise")
+
+
+def test_labels_pass_through_splits_and_pipelines() -> None:
+    labels = made(12, 8.0)
+    train, test, left, right = train_test_split(X, labels, random_state=0)
+    assert len(left) == len(train) == 9
+    assert len(right) == len(test) == 3
+    pipeline = make_pipeline(StandardScaler(), LabelDPClassifier(LogisticRegression(), 8.0, CLASSES))
+    assert set(pipeline.fit(train, left).predict(test)) <= set(CLASSES)
+    assert right.spent.epsilon == 0
+    assert left.spent.epsilon == 8
+    with pytest.raises(InvalidInput, match="would leak"):
+        pipeline.score(test, right)
+
+
+def test_without_scikit_learn_the_holder_works_and_the_estimators_say_what_is_missing() -> None:
+    import subprocess
+    import sys
+
+    script = """
+import sys
+sys.modules["sklearn"] = None
+import optrand
+from optrand.baselines import UniformRR
+labels = optrand.learning.PrivateLabels([0, 1], 1.0, [0, 1])
+assert labels.release([0], UniformRR(2, 1.0)).likelihood.shape == (1, 2)
+try:
+    optrand.learning.LabelDPClassifier
+except optrand.errors.MissingExtra as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "pip install 'optrand[learning]'" in done.stdout
+    assert issubclass(MissingExtra, ImportError)
