@@ -92,6 +92,7 @@ def test_a_minimax_release_needs_no_prior_and_says_so():
     released(*NUMBERS, "--minimax")
     record = load_release("out.csv.release.json")
     assert record.prior.startswith("none: minimax")
+    assert record.randomizer.startswith("minimax: Mechanism")
     assert record.noisy_counts is None
     proof = optrand.certify(record.mechanism, worst_case=True).require(gap=1e-9)
     best = optrand.studies.minimax(range(4), 2.0)
@@ -128,6 +129,7 @@ def test_the_same_names_are_known_to_python(name):
     assert optrand.certify(record.mechanism).epsilon <= record.parts.labels
     assert len(noisy) == len(people())
     assert record.prior.startswith("none") == (name in ("minimax", "rr"))
+    assert record.randomizer.startswith(f"{name}: ") == (name != "rr")
 
 
 @pytest.mark.filterwarnings("ignore:no histogram")

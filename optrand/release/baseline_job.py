@@ -152,6 +152,7 @@ class BaselineJob(Job):
             else noisy_label_loss(drawing, changed),
             private=source.private,
             histograms=words,
+            rule=None if self.minimax_gap is None else "minimax",
         )
         return Plan(self.labels, drawing, summary, conditioning=fit)
 

@@ -145,6 +145,7 @@ def plan_groups(
         private=charged.private,
         histograms=words,
         relative_loss=relative_loss(best, single, priors),
+        rule=None if chosen.rule is None else chosen.rule.name,
     )
     return GroupPlan(chosen.labels, pools, priors, fits, summary)
 

@@ -211,6 +211,7 @@ class LabelJob(Job):
             noisy_label_loss=loss,
             private=source.private,
             histograms=fit.words,
+            rule=None if self.rule is None else self.rule.name,
         )
         return Plan(self.labels, mechanism, summary, bought or self.paid_prior, fit, bought is not None)
 

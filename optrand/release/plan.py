@@ -74,6 +74,8 @@ class Summary:
         Other columns of the released table, which were copied as they are.
     relative_loss : float, optional
         Of a release by groups: its objective under the priors, as a share of that of one randomizer for all rows.
+    rule : str, optional
+        Name of the randomizer that was asked for.
     """
 
     rows: int
@@ -93,6 +95,7 @@ class Summary:
     histograms: str
     copied: tuple[str, ...] = ()
     relative_loss: float | None = None
+    rule: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

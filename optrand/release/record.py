@@ -144,6 +144,8 @@ class ReleaseRecord(Released):
             kind, estimates = f"{len(release.mechanisms)} Mechanisms", Estimates.of_groups(release)
         else:
             kind, estimates = type(release.randomizer).__name__, Estimates.of(release)
+        if summary.rule is not None:
+            kind = f"{summary.rule}: {kind}"
         record = cls(
             epsilon=summary.split.total,
             parts=summary.split,
