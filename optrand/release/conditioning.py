@@ -9,8 +9,8 @@ randomized response, which releases every label by an output of its own: with :m
 Where the largest ratio of standard deviations is above :data:`MULTIPLE`, as where the optimum is singular, labels are
 drawn from debiased randomized response with a small probability ``w``. Unbiased values of an indicator, of second
 moment :math:`S` from the optimum and :math:`S'` from the other, are then combined to one of at most :math:`((1 - w) / S
-+ w / S')^{-1}` where outputs tell which of the two drew. All of it is a function of the labels declared, epsilon and the
-prior.
++ w / S')^{-1}` where outputs tell which of the two drew. All of it is a function of the labels declared, epsilon and
+the prior.
 
 Of classes the optimum leaves out those that are rare, often all but one. Where the ratio is above
 :data:`CLASS_MULTIPLE` randomized response, whose counts have the same errors, draws as many labels as cost
