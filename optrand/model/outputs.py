@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import common_scale, float_above, float_below, privacy_ratio
-from optrand.base.validation import Floats, distinct, frozen, integer, real, squarable, values
+from optrand.base.validation import Floats, distinct, frozen, integer, real, rectangular, squarable, values
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.errors import InvalidInput
@@ -100,7 +100,7 @@ def as_output_set(given: OutputSet | ArrayLike | None) -> OutputSet:
         return Line()
     if isinstance(given, (Line, Interval, Grid)):
         return given
-    return Grid(np.asarray(given))
+    return Grid(rectangular(given, "outputs"))
 
 
 def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:

@@ -8,6 +8,7 @@ matplotlib's global state. Every picture can be read in grey; large tables are s
 from optrand.plotting.comparisons.composition import composition_figure
 from optrand.plotting.figures import matrix_figure, mechanism_figure, paths_figure, pmf_figure
 from optrand.plotting.gaps import chord_figure, gap_figure
+from optrand.plotting.groups import groups_figure
 from optrand.plotting.optimality import dual_figure, flow_figure, joint_figure
 from optrand.plotting.phases import phases_figure
 from optrand.plotting.saving import save_figure
@@ -18,6 +19,7 @@ __all__ = [
     "dual_figure",
     "flow_figure",
     "gap_figure",
+    "groups_figure",
     "joint_figure",
     "matrix_figure",
     "mechanism_figure",
