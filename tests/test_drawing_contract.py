@@ -30,6 +30,7 @@ DRAWN: dict[str, Callable[..., FigureBase]] = {
     "flow": partial(plotting.flow_figure, MECHANISM),
     "frontier": partial(plotting.frontier_figure, SWEEP),
     "gap": partial(plotting.gap_figure, PROBLEM),
+    "groups": partial(plotting.groups_figure, {"a": MECHANISM}),
     "joint": partial(plotting.joint_figure, MECHANISM),
     "matrix": partial(plotting.matrix_figure, MECHANISM),
     "mechanism": partial(plotting.mechanism_figure, MECHANISM),

@@ -22,7 +22,7 @@ from typing import overload
 
 from optrand.base.arithmetic import float_above, float_below
 from optrand.base.numerals import shown_above, shown_below
-from optrand.base.validation import expect
+from optrand.base.validation import expect, flag
 from optrand.certificates import exact as exact_pricing
 from optrand.certificates import exact_loss
 from optrand.certificates.measurements import Measurements
@@ -185,6 +185,7 @@ def certify(
     >>> proof.gap < 1e-12, round(proof.upper, 9)
     (True, 0.375)
     """
+    flag(worst_case, "worst_case")
     if isinstance(subject, Problem):
         if randomizer is None:
             raise InvalidInput("certify(problem, randomizer) needs a randomizer or a mechanism beside the problem")

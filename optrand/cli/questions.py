@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from optrand.model.problem import Problem
     from optrand.release.record import ReleaseRecord
 
-__all__ = ["answered", "holds_record", "read_mechanism", "read_problem", "read_released"]
+__all__ = ["answered", "holds_record", "read_groups", "read_mechanism", "read_problem", "read_released"]
 
 
 def read_mechanism(path: Path) -> Mechanism:
@@ -36,6 +36,14 @@ def holds_record(path: Path) -> bool:
     from optrand.release.record import FORMAT
 
     return path.is_file() and stated_format(path.read_bytes()) == FORMAT
+
+
+def read_groups(path: Path) -> ReleaseRecord | None:
+    """Record of a release by groups; None of any other file."""
+    from optrand.release.record import load_release
+
+    record = load_release(path) if holds_record(path) else None
+    return record if record is not None and record.circumstances.groups else None
 
 
 def read_released(path: Path) -> tuple[Mechanism, ReleaseRecord | None]:

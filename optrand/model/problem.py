@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import float_above, float_below, privacy_ratio, quotient
-from optrand.base.validation import Floats, frozen, real
+from optrand.base.validation import Floats, frozen, real, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import prior as checked_prior
@@ -321,5 +321,5 @@ def classification(prior: ArrayLike, epsilon: float, *, labels: ArrayLike | None
     >>> classification([0.5, 0.3, 0.2], 1.0).labels.tolist()
     [0.0, 1.0, 2.0]
     """
-    names = np.arange(np.asarray(prior).size) if labels is None else labels
+    names = np.arange(rectangular(prior, "prior").size) if labels is None else labels
     return regression(names, prior, epsilon, loss=losses.zero_one, outputs=names)

@@ -38,6 +38,7 @@ from optrand.plotting.comparisons.shares import shares_figure
 from optrand.plotting.comparisons.times import times_figure
 from optrand.plotting.figures import matrix_figure, mechanism_figure, paths_figure, pmf_figure
 from optrand.plotting.gaps import chord_figure, gap_figure
+from optrand.plotting.groups import groups_figure
 from optrand.plotting.optimality import dual_figure, flow_figure, joint_figure
 from optrand.plotting.phases import phases_figure
 from optrand.plotting.saving import save_figure
@@ -49,6 +50,7 @@ __all__ = [
     "flow_figure",
     "frontier_figure",
     "gap_figure",
+    "groups_figure",
     "joint_figure",
     "matrix_figure",
     "mechanism_figure",

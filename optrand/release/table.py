@@ -97,7 +97,7 @@ def _names_text(path: Path) -> bool:
     return path.name.lower().endswith(SUFFIXES[:-1])
 
 
-def column_named(table: Source, name: str) -> str:
+def column_named(table: Source, name: str, *, public: bool = False) -> str:
     """Name by which batches of a table have a column.
 
     Parameters
@@ -105,6 +105,8 @@ def column_named(table: Source, name: str) -> str:
     table : Source
     name : str
         Exactly as the file spells it. In another encoding than UTF-8 it reaches Python with its bytes escaped.
+    public : bool
+        Whether a column in the names of folders will do.
 
     Raises
     ------
@@ -112,6 +114,8 @@ def column_named(table: Source, name: str) -> str:
         The table has no column of that name, or more than one.
     """
     wanted = os.fsencode(name).decode("utf-8", "backslashreplace")
+    if public and wanted in table.partitions:
+        return wanted
     found = table.names.count(wanted)
     if found == 0:
         first = "the first line must name the columns, and it names" if table.text else "it has"
