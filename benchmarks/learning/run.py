@@ -5,19 +5,21 @@ Rows go to ``learning-NAME.jsonl`` among the results, one a cell; a second call 
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.harness import RESULTS, circumstances, options
 from benchmarks.learning.experiment import Experiment, Setup, settings_of
 from benchmarks.learning.fetch import fetch
+from benchmarks.learning.images import EXPERIMENTS as IMAGES
 from benchmarks.learning.journal import Journal, digest, run
 from benchmarks.learning.oracle import EXPERIMENTS as ORACLE
 from benchmarks.learning.regression import EXPERIMENTS as REGRESSION
 
 __all__ = ["EXPERIMENTS", "main"]
 
-EXPERIMENTS: dict[str, Experiment] = {**REGRESSION, **ORACLE}
+EXPERIMENTS: dict[str, Experiment] = {**REGRESSION, **ORACLE, **IMAGES}
 """All experiments by name. A new one is a record here, and a table of its name in the settings."""
 
 SEEDS, SMOKE_SEEDS = 10, 2
@@ -36,6 +38,9 @@ def main(arguments: Sequence[str]) -> int:
     if given.fetch:
         fetch(given.data)
     names = [given.experiment] if given.experiment else list(EXPERIMENTS) if given.smoke else []
+    if names and not given.experiment and importlib.util.find_spec("torch") is None:
+        print("no experiments on images without torch (make torch installs it)")
+        names = [name for name in names if name not in IMAGES]
     if not names and not given.fetch:
         parser.error("name an experiment, or --fetch")
     kept = [_experiment(name, given.smoke, given.seeds, given.data, given.results) for name in names]
