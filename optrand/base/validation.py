@@ -57,7 +57,7 @@ def expect(given: object, kinds: type | tuple[type, ...], name: str, way: str) -
 
     Examples
     --------
-    >>> expect([0.5], Mapping, "randomizers", "a dict of functions by name")
+    >>> expect([0.5], dict, "randomizers", "a dict of functions by name")
     Traceback (most recent call last):
         ...
     optrand.errors.InvalidInput: randomizers is of type list, expected a dict of functions by name

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from matplotlib.figure import Figure
+from matplotlib.figure import FigureBase
 
 from optrand.errors import InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
 from optrand.plotting.gallery import DRAWINGS
-from optrand.plotting.saving import whole_figure
 
 __all__ = ["WORDS", "Shown", "Words", "shown"]
 
@@ -76,7 +75,7 @@ class Shown:
 
     name: str
     words: Words
-    figure: Figure | None
+    figure: FigureBase | None
     reason: str = ""
 
 
@@ -92,6 +91,6 @@ def shown(mechanism: Mechanism) -> Iterator[Shown]:
     """
     for name, draw in DRAWINGS.items():
         try:
-            yield Shown(name, WORDS[name], whole_figure(draw(mechanism)))
+            yield Shown(name, WORDS[name], draw(mechanism))
         except (InvalidInput, NotCertified) as error:
             yield Shown(name, WORDS[name], None, str(error))
