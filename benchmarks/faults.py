@@ -364,7 +364,7 @@ def main(arguments: Sequence[str]) -> int:
         add(row("forked workers sharing a random block", WORKERS, *forked_blocks(WORKERS)))
         add(row("threads sharing a random block", WORKERS, *threaded_blocks(WORKERS)))
         small = Scene(folder / "small", ".csv", min(rows, SMOKE_ROWS))
-        add(race(small, RACERS), disk_full(small, 3 if given.smoke else 20), unwritable(small))
+        add(race(small, 4 if given.smoke else RACERS), disk_full(small, 3 if given.smoke else 20), unwritable(small))
         add(*changed(small, 1 if given.smoke else 20))
         for suffix, share in ((".csv", count // 2), (".parquet", count - count // 2)):
             add(*kills(Scene(folder / suffix[1:], suffix, rows), share))

@@ -79,7 +79,7 @@ def measured(results: Path, name: str) -> list[dict[str, Any]]:
 
 def comparisons(k: int, results: Path, suffix: str) -> Iterator[tuple[str, Any]]:
     """The names of the pictures that compare, and the figures."""
-    from optrand.plotting.comparisons import frontier_figure, moments_figure, rr_with_prior_figure, times_figure
+    from optrand.plotting import frontier_figure, moments_figure, rr_with_prior_figure, times_figure
 
     labels, prior = np.arange(float(k)), priors.weeks(k)
     penalties = [0.0, *np.geomspace(0.01, 1e4, 13).tolist(), math.inf]
@@ -94,7 +94,7 @@ def comparisons(k: int, results: Path, suffix: str) -> Iterator[tuple[str, Any]]
         rows = measured(results, name + suffix)
         if rows:
             title = f"Optimal unbiased randomizers, {what}"
-            yield f"times-by-{name}", times_figure(rows, size=size, series=series, title=title)
+            yield f"times-by-{name}", times_figure(rows, by=size, series=series, title=title)
 
 
 def main(arguments: Sequence[str]) -> int:

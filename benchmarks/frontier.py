@@ -121,7 +121,7 @@ def end_row(found: dict[str, Any]) -> list[str]:
 def main(arguments: Sequence[str]) -> int:
     """Sweep, print, draw, and return 1 if a row is not proven or an end is not what it is called."""
     from benchmarks.pictures import left
-    from optrand.plotting.comparisons import frontier_figure
+    from optrand.plotting import frontier_figure
 
     given = options("frontier", __doc__).parse_args(arguments)
     k, count = (6, SMALL_COMPROMISES) if given.smoke else (priors.WEEKS, COMPROMISES)

@@ -9,7 +9,7 @@ from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
 
 from optrand.plotting import save_figure
 from optrand.plotting.comparisons.curves import CURVES, light, logarithmic, looks
@@ -30,7 +30,7 @@ def drawing(results: Path, name: str, size: tuple[float, float]) -> Iterator[Fig
         left(figure, results, name)
 
 
-def left(figure: Figure, results: Path, name: str) -> None:
+def left(figure: FigureBase, results: Path, name: str) -> None:
     """Leave a figure as a picture among the results."""
     results.mkdir(parents=True, exist_ok=True)
     path = results / f"{name}.png"

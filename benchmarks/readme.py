@@ -19,7 +19,7 @@ from benchmarks.harness import options, print_table, write_json
 from optrand import certify, solve, tabulate, unbiased_regression
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import FigureBase
 
 __all__ = ["IMAGES", "pictures", "timed_rows"]
 
@@ -60,10 +60,9 @@ def timed_rows(results: Path, name: str, arguments: Sequence[str]) -> list[dict[
     return [row | {"method": CURVES[row["method"]]} for row in found]
 
 
-def pictures(k: int, rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Figure, float]]:
+def pictures(k: int, rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, FigureBase, float]]:
     """The names, the figures, and the largest gap of what each shows."""
-    from optrand.plotting import dual_figure, phases_figure, pmf_figure
-    from optrand.plotting.comparisons import times_figure
+    from optrand.plotting import dual_figure, phases_figure, pmf_figure, times_figure
 
     weeks = mesh.weeks_problem(None, k)
     mechanism = tabulate(solve(weeks))
@@ -74,13 +73,12 @@ def pictures(k: int, rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Figu
         ("phases", phases_figure, phased),
     ):
         proof = certify(drawn)
-        figure = draw(drawn)
-        figure.set_size_inches(*SIZE)
+        figure = draw(drawn, size=SIZE)
         yield name, figure, math.inf if proof.findings else proof.gap
     title = f"The optimal unbiased randomizer of weeks worked, {k} labels, ε = {mesh.EPSILON:g}: time on one core"
     gaps = [row["exact_gap"] for row in rows if row["seconds"] is not None]
     gap = math.inf if None in gaps else max(gaps)
-    yield "time", times_figure(rows, size="mesh", series="method", title=title), gap
+    yield "time", times_figure(rows, by="mesh", series="method", title=title), gap
 
 
 def judged(picture: str, gap: float, size: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 __all__ = [
     "AlreadySpent",
     "DrawFailed",
+    "Finished",
     "Infeasible",
     "InputChanged",
     "Interrupted",
@@ -38,6 +39,16 @@ class InvalidInput(OptrandError, ValueError):
 
 class Infeasible(InvalidInput):
     """No epsilon-DP randomizer meets the constraints of the problem, whatever the solver."""
+
+
+class Finished(InvalidInput):
+    """An earlier release of the output, interrupted as it was published, is finished now, and nothing else was done."""
+
+    def __init__(self, output: object, files: tuple[str, ...]) -> None:
+        super().__init__(
+            f"an earlier release of {output} had been interrupted as it was published and is finished now: "
+            f"{', '.join(files)}; nothing else was done or spent"
+        )
 
 
 class InputChanged(InvalidInput):

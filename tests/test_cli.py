@@ -681,7 +681,7 @@ def test_outputs_that_may_not_be_written_are_refused(here, force):
         result = randomized(*force, target=target)
         assert result.exit_code == WRONG_INPUT
         assert message in one_line(result)
-    for source, message in (("nowhere.csv", "is not there"), ("folder.csv", "not a regular file")):
+    for source, message in (("nowhere.csv", "is not there"), ("folder.csv", "a folder, not a file")):
         result = randomized(*force, source=source)
         assert result.exit_code == WRONG_INPUT
         assert message in one_line(result)
@@ -817,7 +817,7 @@ def test_a_gap_that_is_not_reached_fails(saved):
 
 
 def test_a_mechanism_that_is_not_there_is_wrong_input(here):
-    for name, message in (("nowhere.json", "is not there"), (".", "not a regular file")):
+    for name, message in (("nowhere.json", "is not there"), (".", "a folder, not a file")):
         for result in (run("verify", name), run("plot", name, "-o", "m.png")):
             assert result.exit_code == WRONG_INPUT
             assert message in one_line(result)

@@ -14,7 +14,7 @@ from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.mixture import mixture
 from optrand.release.baseline_job import BaselineJob
-from optrand.release.conditioning import COST, MULTIPLE, Conditioning, conditioned
+from optrand.release.conditioning import CLASS_COST, CLASS_MULTIPLE, COST, MULTIPLE, Conditioning, conditioned
 from optrand.release.job import LabelJob
 from optrand.release.named import named_randomizer
 from optrand.release.table import read_labels
@@ -70,9 +70,36 @@ def test_mechanisms_of_other_problems_are_not_mixed():
     for weight in (0.0, 1.0, math.nan):
         with pytest.raises(InvalidInput, match="expected a probability between 0 and 1"):
             mixture(coin, response(2, 1.0), weight)
-    table = Mechanism(coin.problem, None, coin.outputs, coin.weights, coin.ratio)
-    with pytest.raises(InvalidInput, match="one of the two is a table"):
-        mixture(table, coin, 0.5)
+
+
+def test_tables_mix_as_arcs_do():
+    first, second = optimum([5, 0, 1, 4], 2.0), response(4, 2.0)
+    table = Mechanism(first.problem, first.dual, first.outputs, first.weights, first.ratio)
+    mixed, same = mixture(table, second, 0.25), mixture(first, second, 0.25)
+    assert mixed.arcs is None
+    assert mixed.outputs.tolist() == same.outputs.tolist()
+    assert mixed.weights.tolist() == same.weights.tolist()
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 5.0])
+def test_classes_that_the_optimum_leaves_out_are_told_from_others(epsilon):
+    prior = np.array([0.93, 0.04, 0.02, 0.01])
+    best = optrand.tabulate(optrand.solve(optrand.classification(prior, epsilon)))
+    fit = conditioned(best)
+    assert fit.possible
+    assert optrand.certify(fit.mechanism).epsilon <= epsilon
+    if Conditioning(best).multiple <= CLASS_MULTIPLE:
+        assert fit.mechanism is best
+        return
+    assert fit.cost == pytest.approx(CLASS_COST, rel=0.01)
+    assert optrand.certify(fit.mechanism).gap == pytest.approx(CLASS_COST / (1 - CLASS_COST), rel=0.02)
+    # One class is told by the others alone, so that their errors add up.
+    assert fit.multiple < 2 / math.sqrt(fit.weight)
+    rng = np.random.default_rng(1)
+    labels = rng.choice(4, 200_000, p=prior).astype(float)
+    found = optrand.estimate.histogram(fit.mechanism.sample(labels, source=SeededEntropy(2)), fit.mechanism)
+    true = np.bincount(labels.astype(int), minlength=4) / labels.size
+    assert (np.abs(found.shares - true) <= 5 * fit.count_errors / math.sqrt(labels.size)).all()
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 6.0])

@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.estimator_checks import check_estimator
+from test_learning_accounts import named
 
 import optrand
 from benchmarks import priors
@@ -96,7 +97,7 @@ def test_groups_that_know_the_truth_need_a_price_on_bias() -> None:
 # ---------------------------------------------------------------------------------------------------- what it learns
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=str)
+@pytest.mark.parametrize("plan", PLANS, ids=named)
 @pytest.mark.parametrize("estimator", [Ridge(), HistGradientBoostingRegressor(max_iter=10)], ids=["ridge", "boosting"])
 def test_every_plan_learns_pays_epsilon_and_is_certified(plan, estimator) -> None:
     X, y = line()

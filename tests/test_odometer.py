@@ -49,9 +49,11 @@ def test_what_is_shown_is_at_least_what_was_spent(epsilon):
     ("spent", "words"),
     [
         (Spent(), "epsilon 0"),
-        (Spent(0.95), "epsilon 0.94999999999999996"),
+        (Spent(0.95), "epsilon 0.95"),
         (Spent(Fraction(19, 20)), "epsilon 0.95"),
         (Spent(0.1), "epsilon 0.10000000000000001"),
+        (Spent(0.9) + Spent(0.1), "epsilon 1.0000000000000001"),
+        (Spent(0.95) + Spent(0.05), "epsilon 1"),
         (Spent(700.0), "epsilon 700"),
         (Spent(1, 1e-9), "epsilon 1, delta 1.0000000000000001e-9"),
         (Spent(2, exact=False), "epsilon 2 (for real numbers only)"),

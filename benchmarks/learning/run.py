@@ -12,13 +12,14 @@ from benchmarks.harness import RESULTS, circumstances, options
 from benchmarks.learning.baselines import EXPERIMENTS as BASELINES
 from benchmarks.learning.experiment import Experiment, Setup, settings_of
 from benchmarks.learning.fetch import fetch
+from benchmarks.learning.images import EXPERIMENTS as IMAGES
 from benchmarks.learning.journal import Journal, digest, run
 from benchmarks.learning.oracle import EXPERIMENTS as ORACLE
 from benchmarks.learning.regression import EXPERIMENTS as REGRESSION
 
 __all__ = ["EXPERIMENTS", "main"]
 
-EXPERIMENTS: dict[str, Experiment] = {**REGRESSION, **ORACLE, **BASELINES}
+EXPERIMENTS: dict[str, Experiment] = {**REGRESSION, **ORACLE, **IMAGES, **BASELINES}
 """All experiments by name. A new one is a record here, and a table of its name in the settings."""
 
 SEEDS, SMOKE_SEEDS = 10, 2

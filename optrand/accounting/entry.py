@@ -11,7 +11,7 @@ from optrand.accounting.charge import Charge, State
 from optrand.accounting.request import checked_digest
 from optrand.accounting.secrets import Lock, Vault
 from optrand.accounting.store import Store
-from optrand.base.validation import integer
+from optrand.base.validation import flag, integer
 from optrand.errors import InputChanged, InvalidFile, InvalidInput
 from optrand.sampling.keyed import subkey
 
@@ -116,6 +116,7 @@ class Entry:
 
     def complete(self, *, keep_key: bool = False) -> None:
         """End the release and destroy its key, unless it is to be kept."""
+        flag(keep_key, "keep_key")
         self._require(State.SOLVED, State.PUBLISHING)
         self._end(State.COMPLETE, keep_key=keep_key)
 

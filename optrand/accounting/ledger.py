@@ -17,6 +17,7 @@ from optrand.accounting.request import Request, checked_column, checked_name
 from optrand.accounting.secrets import Lock, Vault
 from optrand.accounting.spent import Spent
 from optrand.accounting.store import Store
+from optrand.base.validation import flag
 from optrand.errors import AlreadySpent, InputChanged, InvalidInput, OverBudget
 from optrand.sampling.keyed import checked_key
 
@@ -134,8 +135,7 @@ class Ledger:
         InvalidInput
             Another key than that with which the release began.
         """
-        if not isinstance(again, bool):
-            raise InvalidInput(f"again is of type {type(again).__name__}, expected True or False")
+        flag(again, "again")
         injected = None if key is None else checked_key(key)
         with self._store.transaction():
             earlier = self._store.charges()

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.accounting.spent import Spent
-from optrand.base.validation import integer
+from optrand.base.validation import integer, rectangular
 from optrand.errors import InvalidInput, OverBudget
 
 __all__ = ["Odometer"]
@@ -39,11 +39,11 @@ class Odometer:
     >>> odometer.charge([0, 2], Spent(Fraction(2, 3)))
     >>> odometer.charge([1, 3], Spent(Fraction(1, 3)))
     >>> str(odometer.realised), [str(each) for each in odometer.of_rows([0, 1])]
-    ('epsilon 0.66666666666666667', ['epsilon 0.66666666666666667', 'epsilon 0.33333333333333334'])
+    ('epsilon 0.6666666666666667', ['epsilon 0.6666666666666667', 'epsilon 0.33333333333333334'])
     >>> odometer.charge([3, 2], Spent(Fraction(2, 3)))
     Traceback (most recent call last):
         ...
-    optrand.errors.OverBudget: the charge of epsilon 0.66666666666666667 would take at least one row to
+    optrand.errors.OverBudget: the charge of epsilon 0.6666666666666667 would take at least one row to
     epsilon 1.3333333333333334, over the budget of epsilon 1: nothing was charged, and nothing must be drawn
     """
 
@@ -110,7 +110,7 @@ class Odometer:
             return tuple(self._sums[code] for code in self._codes[places].tolist())
 
     def _places(self, rows: ArrayLike) -> NDArray[np.intp]:
-        places = np.asarray(rows)
+        places = rectangular(rows, "rows")
         if places.ndim != 1 or (places.size and places.dtype.kind not in "iu"):
             raise InvalidInput("rows must be a one-dimensional array of integers: their places, from 0")
         if places.size and not (places.min() >= 0 and places.max() < self._codes.size):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from optrand.accounting.spent import Spent
+from optrand.base.validation import flag
 from optrand.errors import InvalidInput
 
 __all__ = ["Request", "checked_column", "checked_digest", "checked_name"]
@@ -67,9 +68,7 @@ class Request:
         object.__setattr__(self, "parts", parts)
         for name in ("configuration", "input_digest"):
             checked_digest(getattr(self, name), name)
-        flag: object = self.resumable
-        if not isinstance(flag, bool):
-            raise InvalidInput(f"resumable is of type {type(flag).__name__}, expected True or False")
+        flag(self.resumable, "resumable")
 
     @property
     def total(self) -> Spent:

@@ -10,11 +10,15 @@ from fractions import Fraction
 from typing import Any
 
 from optrand.base import strict_json
+from optrand.base.validation import flag
 from optrand.errors import InvalidFile, InvalidInput
 
 __all__ = ["Spent"]
 
 Amount = Fraction | float
+
+ABOVE = Fraction(1, 10**16)
+"""Share by which what is shown may exceed what was spent: 0.1 and 0.9 in floats are shown as 1."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +55,7 @@ class Spent:
     def __init__(self, epsilon: Amount = Fraction(0), delta: Amount = Fraction(0), *, exact: bool = True) -> None:
         object.__setattr__(self, "epsilon", _amount(epsilon, "epsilon"))
         object.__setattr__(self, "delta", _amount(delta, "delta"))
-        if not isinstance(exact, bool):
-            raise InvalidInput(f"exact is of type {type(exact).__name__}, expected True or False")
-        object.__setattr__(self, "exact", exact)
+        object.__setattr__(self, "exact", flag(exact, "exact"))
 
     def __add__(self, other: Spent) -> Spent:
         """Basic composition: both were spent on the same labels."""
@@ -119,9 +121,13 @@ def _amount(value: object, name: str) -> Fraction:
 
 
 def _shown(amount: Fraction) -> str:
-    """Decimal of at most 17 digits that is equal to an amount, or the next above it."""
-    context = decimal.Context(prec=17, rounding=decimal.ROUND_CEILING, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
-    numeral = context.divide(decimal.Decimal(amount.numerator), decimal.Decimal(amount.denominator)).normalize(context)
+    """Shortest decimal that is not below an amount and at most :data:`ABOVE` of it above; else one of 17 digits."""
+    for digits in range(1, 18):
+        context = decimal.Context(digits, decimal.ROUND_CEILING, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+        numeral = context.divide(decimal.Decimal(amount.numerator), decimal.Decimal(amount.denominator))
+        if Fraction(numeral) - amount <= ABOVE * amount:
+            break
+    numeral = numeral.normalize(context)
     return f"{numeral:f}" if -7 < numeral.adjusted() < 17 else f"{numeral:e}"
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from optrand.base.validation import flag
 from optrand.errors import InvalidInput
 
 __all__ = [
@@ -39,6 +40,7 @@ def refuse_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> N
     An early check, before long work; :func:`publish` decides.
     """
     target = Path(path)
+    flag(overwrite, "overwrite")
     if target.is_symlink():
         raise InvalidInput(f"{target} is a symbolic link: name the file itself")
     if target.exists() and not target.is_file():
@@ -189,6 +191,10 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     killed leaves at most a temporary file, whose name begins with a dot and which only its owner can read.
     """
     refuse_target(path, overwrite=overwrite)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            errno.ENOENT, "the folder is not there: make it first, or write elsewhere", str(path.parent)
+        )
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
     try:
         with temporary_file(temporary) as stream:

@@ -12,7 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.errors import InvalidInput
 
-__all__ = ["Floats", "classes", "epsilon", "frozen", "integer", "labels", "prior", "real", "rectangular", "values"]
+__all__ = [
+    "Floats",
+    "classes",
+    "epsilon",
+    "expect",
+    "flag",
+    "frozen",
+    "integer",
+    "labels",
+    "prior",
+    "real",
+    "rectangular",
+    "values",
+]
 
 Floats = NDArray[np.float64]
 
@@ -33,10 +46,24 @@ SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
 
 def frozen(array: ArrayLike) -> Floats:
-    """Read-only float copy of ``array``."""
-    copy = np.array(array, dtype=np.float64)
+    """Read-only float copy of ``array``; what is none is refused."""
+    copy = np.array(rectangular(array, "an argument", np.float64))
     copy.flags.writeable = False
     return copy
+
+
+def expect(given: object, kinds: type | tuple[type, ...], name: str, way: str) -> None:
+    """Refuse an argument of another type; `way` says what was expected, and how one comes by it.
+
+    Examples
+    --------
+    >>> expect([0.5], dict, "randomizers", "a dict of functions by name")
+    Traceback (most recent call last):
+        ...
+    optrand.errors.InvalidInput: randomizers is of type list, expected a dict of functions by name
+    """
+    if not isinstance(given, kinds):
+        raise InvalidInput(f"{name} is of type {type(given).__name__}, expected {way}")
 
 
 def real(value: object, name: str) -> float:
@@ -50,6 +77,13 @@ def real(value: object, name: str) -> float:
     if not math.isfinite(number):
         raise InvalidInput(f"{name} is {number}, expected a finite number")
     return number
+
+
+def flag(value: object, name: str) -> bool:
+    """Return ``value`` as True or False; text such as "no", which would count as true, is refused, and numbers are."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidInput(f"{name} is of type {type(value).__name__}, expected True or False")
+    return bool(value)
 
 
 def integer(value: object, name: str, least: int, most: float = math.inf, *, why: str = "") -> int:
@@ -74,10 +108,10 @@ def epsilon(value: object, name: str = "epsilon") -> float:
     return number
 
 
-def rectangular(given: ArrayLike | Sequence[object], name: str) -> NDArray[Any]:
-    """Return an array; ragged lists are refused."""
+def rectangular(given: ArrayLike | Sequence[object], name: str, dtype: type | None = None) -> NDArray[Any]:
+    """Return an array, of a type if one is named; ragged lists, and cells of another type, are refused."""
     try:
-        return np.asarray(given)
+        return np.asarray(given, dtype=dtype)
     except (ValueError, TypeError, OverflowError):
         raise InvalidInput(f"{name} is no array: expected numbers in rows of one length") from None
 
@@ -165,7 +199,7 @@ def classes(values: ArrayLike, k: int) -> NDArray[np.intp]:
     optrand.errors.InvalidInput: at least one value is not among the classes 0 to 2: number the classes from 0, or
     leave the strangers out
     """
-    array = np.asarray(values)
+    array = rectangular(values, "values")
     if array.size and array.dtype.kind not in "iuf":
         raise InvalidInput(f"values are of type {array.dtype.type.__name__}, expected class numbers from 0 to {k - 1}")
     if not ((array >= 0) & (array < k) & (array == np.floor(array))).all():

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import float_above, log_bracket, privacy_ratio
-from optrand.base.validation import Floats, frozen, integer
+from optrand.base.validation import Floats, frozen, integer, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.groups import Groups, checked_labels
 from optrand.baselines.randomization import LabelRandomization, fraction
@@ -457,7 +457,7 @@ class ClusterPriorRR:
         """
         words = SystemEntropy() if source is None else source
         priors = ClusterPriors.learn(labels, groups, self.k, self.split.prior, source=words)
-        drawn = RRWithPriorBatch(priors.of_rows, self.split.labels).sample(np.asarray(labels), source=words)
+        drawn = RRWithPriorBatch(priors.of_rows, self.split.labels).sample(rectangular(labels, "labels"), source=words)
         return ClusterPriorRelease(drawn, priors, self.split)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import integer
+from optrand.base.validation import integer, rectangular
 from optrand.errors import InvalidInput, MissingExtra
 
 __all__ = ["Groups", "checked_labels"]
@@ -153,7 +153,7 @@ class Groups:
         [E22] takes 100 groups for sets of 50,000 to 60,000 images; [G21], Algorithm 4, takes 50 to 100 of the
         features of a network that was trained without labels.
         """
-        table = np.asarray(features)
+        table = rectangular(features, "features")
         if table.dtype.kind not in "iuf" or table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
             raise InvalidInput(
                 f"features have type {table.dtype} and shape {table.shape}, expected a table of finite numbers, one "
@@ -194,7 +194,7 @@ def checked_labels(given: ArrayLike, k: int, *, groups: Groups | None = None) ->
     >>> checked_labels([0, 2, 1], 3).tolist()
     [0, 2, 1]
     """
-    array = np.asarray(given)
+    array = rectangular(given, "values")
     if array.size and array.dtype.kind not in "iu":
         raise InvalidInput(f"labels are of type {array.dtype.type.__name__}, expected integers from 0 to {k - 1}")
     if groups is not None and array.shape != (groups.n,):
@@ -212,7 +212,7 @@ def checked_labels(given: ArrayLike, k: int, *, groups: Groups | None = None) ->
 
 def _checked_ids(given: ArrayLike, name: str) -> NDArray[Any]:
     """A non-empty array of integers or strings without a gap."""
-    array = np.asarray(given)
+    array = rectangular(given, "values")
     if array.ndim != 1 or array.size == 0:
         raise InvalidInput(f"{name} have shape {array.shape}, expected one id for every row")
     if np.ma.isMaskedArray(given):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import privacy_ratio
-from optrand.base.validation import PRIOR_SUM_TOLERANCE, Floats, integer
+from optrand.base.validation import PRIOR_SUM_TOLERANCE, Floats, integer, rectangular
 from optrand.base.validation import classes as checked_classes
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.coins import Octets, coins, octets
@@ -184,7 +184,7 @@ class UnaryBits(OneHot):
 
     def unpacked(self, packed: ArrayLike) -> Octets:
         """The bits of packed vectors, shape ``(..., k)``."""
-        given = np.asarray(packed)
+        given = rectangular(packed, "packed bits")
         if given.dtype != np.uint8 or given.ndim == 0 or given.shape[-1] != self.width:
             raise InvalidInput(
                 f"packed vectors are of type {given.dtype} and shape {given.shape}, "
@@ -209,7 +209,7 @@ class UnaryBits(OneHot):
         InvalidInput
             Another number of bits, or entries that are none.
         """
-        given = np.asarray(bits)
+        given = rectangular(bits, "bits")
         if given.dtype.kind not in "iub" or given.ndim == 0 or given.shape[-1] != self.k:
             raise InvalidInput(
                 f"bits are of type {given.dtype} and shape {given.shape}, "
@@ -237,7 +237,7 @@ class UnaryBits(OneHot):
         >>> randomizer.frequencies(packed).round(2).tolist(), round((randomizer.variance / 40_000) ** 0.5, 3)
         ([0.74, 0.01, 0.26], 0.01)
         """
-        given = np.asarray(packed)
+        given = rectangular(packed, "packed bits")
         if given.ndim != 2 or given.shape[0] == 0:
             raise InvalidInput(f"packed vectors have shape {given.shape}, expected at least one row of octets")
         ones = np.zeros(self.k, dtype=np.int64)
@@ -385,7 +385,7 @@ class Alibi(OneHot):
 
 
 def _numbers(given: ArrayLike, name: str) -> Floats:
-    array = np.asarray(given)
+    array = rectangular(given, "values")
     if array.dtype.kind not in "iuf":
         raise InvalidInput(f"{name} are of type {array.dtype}, expected numbers")
     return array.astype(np.float64)

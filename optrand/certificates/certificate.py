@@ -22,6 +22,7 @@ from typing import overload
 
 from optrand.base.arithmetic import float_above, float_below
 from optrand.base.numerals import shown_above, shown_below
+from optrand.base.validation import expect, flag
 from optrand.certificates import exact as exact_pricing
 from optrand.certificates import exact_loss
 from optrand.certificates.measurements import Measurements
@@ -184,11 +185,23 @@ def certify(
     >>> proof.gap < 1e-12, round(proof.upper, 9)
     (True, 0.375)
     """
+    flag(worst_case, "worst_case")
     if isinstance(subject, Problem):
         if randomizer is None:
             raise InvalidInput("certify(problem, randomizer) needs a randomizer or a mechanism beside the problem")
+        if not isinstance(randomizer, Randomizer | Mechanism):
+            raise InvalidInput(
+                f"beside a problem certify needs a randomizer, not a {type(randomizer).__name__}: wrap a table in "
+                "Randomizer(labels, outputs, matrix, epsilon)"
+            )
         problem, answer = subject, randomizer
     else:
+        if not isinstance(subject, Solution | Mechanism):
+            raise InvalidInput(
+                "certify needs a solution, a mechanism, or a problem and a randomizer, "
+                f"not a {type(subject).__name__}: "
+                "certify(solve(problem)), or certify(problem, randomizer) for a randomizer of your own"
+            )
         if randomizer is not None or dual is not None:
             raise InvalidInput("this brings its own problem and dual: pass certify(problem, randomizer, dual) instead")
         problem, dual = subject.problem, subject.dual
@@ -239,6 +252,8 @@ def lower_bound(problem: Problem, dual: Dual, *, exact: bool = True) -> float:  
     ...     problem, optrand.Dual([-0.36552929, -0.36552929], [0, 0]))
     True
     """
+    expect(problem, Problem, "problem", "one of optrand.regression, unbiased_regression or classification")
+    expect(dual, Dual, "dual", "a Dual, such as that of a solution")
     if dual.alpha.size != problem.k:
         raise InvalidInput(f"the dual has {dual.alpha.size} entries for {problem.k} labels")
     if (dual.beta[problem.bias_weights == 0] != 0).any():

@@ -26,7 +26,6 @@ from optrand.cli.verifying import verify
 __all__ = ["FAILED", "UNVERIFIED", "WRONG_INPUT", "app", "main"]
 
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
     # typer's own report of a crash prints local variables, labels among them.
     pretty_exceptions_enable=False,

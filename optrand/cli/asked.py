@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,14 +12,14 @@ from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
     from optrand.base.validation import Floats
+    from optrand.mechanism.mechanism import Mechanism
+    from optrand.model.losses import Loss, Tabulated
     from optrand.release.base_job import Job
+    from optrand.release.rules import Rule
 
 __all__ = ["Asked"]
 
 LOSSES = {"squared": "squared", "absolute": "absolute", "poisson": "poisson_log", "zero-one": "zero_one"}
-
-WITH_PRIOR = {"rr-with-prior": "zero-one", "rr-on-bins": "squared"}
-"""Randomizers of the papers that are the optimum of a loss under a prior, without any care for bias."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +31,8 @@ class Asked:
     task: str | None
     loss: str | None
     randomizer: str | None
+    minimax: bool
+    k: str | None
     epsilon: str
     prior_epsilon: str | None
     public_prior: Path | None
@@ -40,6 +43,7 @@ class Asked:
     clip_outputs: str | None
     allow_inexact: bool
     allow_gap: str | None
+    group: str | None
     nulls: str
 
     def named(self) -> tuple[str | None, ...] | None:
@@ -72,31 +76,110 @@ class Asked:
         import numpy as np
 
         from optrand.release.declared import parse_labels
+        from optrand.release.rules import RULES
 
         names = self.named()
         labels = parse_labels(self.labels or "") if names is None else np.arange(len(names), dtype=np.float64)
-        budget = read_epsilon(self.epsilon)
-        if self.randomizer is not None and self.randomizer not in WITH_PRIOR:
-            return self._without_prior(labels, budget), names
-        return self._with_prior(labels, names, budget), names
+        budget, name = read_epsilon(self.epsilon), self._name
+        if self.k is not None and name != "rr-top-k":
+            raise InvalidInput("--k is how many labels --randomizer rr-top-k keeps: leave it out")
+        if name is not None and name not in RULES:
+            return self._without_prior(name, labels, budget), names
+        return self._with_prior(labels, names, budget, rule=None if name is None else self._rule(name)), names
 
-    def _without_prior(self, labels: Floats, budget: float) -> Job:
+    @property
+    def _classes(self) -> bool:
+        return self.classes is not None or self.task == "classification"
+
+    @property
+    def _name(self) -> str | None:
+        """Name of the randomizer: randomized response of classes where nothing asks for a prior."""
+        if self.minimax:
+            if self.randomizer not in (None, "minimax"):
+                raise InvalidInput(
+                    f"--minimax and --randomizer {self.randomizer} are two randomizers: give one of them"
+                )
+            return "minimax"
+        asks = (self.prior_epsilon, self.public_prior, self.paid_prior, self.loss, self.allow_gap, self.group)
+        default = "rr" if self._classes and all(one is None for one in asks) else None
+        return default if self.randomizer is None else self.randomizer
+
+    def _rule(self, name: str) -> Rule:
+        from optrand.release.decimals import whole
+        from optrand.release.rules import Rule
+
+        if self._classes and name in ("rr-on-bins", "gap-response"):
+            raise InvalidInput(f"classes have no order, and {name!r} needs one: take rr, rr-top-k or rr-with-prior")
+        if self.k is None:
+            return Rule(name)
+        size = whole(self.k)
+        if size is None or size < 1:
+            raise InvalidInput(f"--k is {self.k!r}, expected a whole number above 0")
+        return Rule(name, size)
+
+    def _without_prior(self, name: str, labels: Floats, budget: float) -> Job:
         from optrand.release.baseline_job import BaselineJob
         from optrand.release.declared import parse_clip
         from optrand.release.named import named_randomizer
 
-        name = self.randomizer or ""
-        self._refuse(
-            name, "prior_epsilon", "public_prior", "paid_prior", "outputs", "bias_penalty", "loss", "allow_gap"
-        )
-        if (self.classes is not None or self.task == "classification") and name != "rr":
-            raise InvalidInput(f"{name!r} makes numbers that are no classes: use rr, rr-with-prior or no --randomizer")
+        solved = () if name == "minimax" else ("outputs", "bias_penalty", "allow_gap")
+        self._refuse(name, "prior_epsilon", "public_prior", "paid_prior", *solved, "loss")
+        saved = name.endswith(".json")
+        if self._classes and name != "rr" and not saved:
+            raise InvalidInput(
+                f"{name!r} makes numbers that are no classes: use rr, which is minimax for classes, rr-with-prior or "
+                "rr-top-k"
+            )
+        if name == "minimax":
+            return self._minimax(labels, budget)
         interval = None if self.clip_outputs is None else parse_clip(self.clip_outputs)
-        drawing = named_randomizer(name, labels, epsilon=budget, clip_outputs=interval)
-        return BaselineJob(labels=labels, randomizer=drawing, clip=self.clip, allow_inexact=self.allow_inexact)
+        drawing = (
+            self._saved(Path(name), labels, budget)
+            if saved
+            else named_randomizer(name, labels, epsilon=budget, clip_outputs=interval)
+        )
+        return BaselineJob(
+            labels=labels,
+            randomizer=drawing,
+            clip=self.clip,
+            allow_inexact=self.allow_inexact,
+            classes=self._classes,
+        )
 
-    def _with_prior(self, labels: Floats, names: tuple[str | None, ...] | None, budget: float) -> Job:
-        from optrand.model import losses
+    def _minimax(self, labels: Floats, budget: float) -> Job:
+        from optrand.release.baseline_job import BaselineJob
+        from optrand.release.declared import parse_outputs
+        from optrand.release.named import minimax_mechanism
+
+        if self.clip_outputs is not None:
+            raise InvalidInput("--clip-outputs is for an additive --randomizer: use --outputs interval:LOW:HIGH")
+        penalty = read_penalty("inf" if self.bias_penalty is None else self.bias_penalty)
+        outputs = parse_outputs("line" if self.outputs is None else self.outputs)
+        return BaselineJob(
+            labels=labels,
+            randomizer=minimax_mechanism(labels, budget, bias_penalty=penalty, outputs=outputs),
+            clip=self.clip,
+            minimax_gap=1e-6 if self.allow_gap is None else read_gap(self.allow_gap, "--allow-gap"),
+        )
+
+    def _saved(self, path: Path, labels: Floats, budget: float) -> Mechanism:
+        """Mechanism of a file, verified as it is loaded."""
+        import numpy as np
+
+        from optrand.mechanism.mechanism import load
+
+        mechanism = load(path)
+        if self.clip_outputs is not None:
+            raise InvalidInput("--clip-outputs is for additive noise, not for a mechanism")
+        if mechanism.epsilon > budget:
+            raise InvalidInput(f"the mechanism of {path} spends {mechanism.epsilon!r} and --epsilon is less: raise it")
+        if self.classes is not None and not np.isin(mechanism.outputs, labels).all():
+            raise InvalidInput(f"the mechanism of {path} has outputs that are no classes: 0, 1, ... in their order")
+        return mechanism
+
+    def _with_prior(
+        self, labels: Floats, names: tuple[str | None, ...] | None, budget: float, *, rule: Rule | None
+    ) -> Job:
         from optrand.model.outputs import Grid
         from optrand.release.class_names import read_class_prior
         from optrand.release.declared import parse_outputs, read_prior
@@ -105,14 +188,12 @@ class Asked:
 
         if self.clip_outputs is not None:
             raise InvalidInput("--clip-outputs is for an additive --randomizer: use --outputs interval:LOW:HIGH")
-        loss, public = self._loss(), None
+        loss, public = self._loss(rule), None
         if self.public_prior is not None:
             public = (
                 read_prior(self.public_prior, labels) if names is None else read_class_prior(self.public_prior, names)
             )
-        classes = loss == "zero-one"
-        biased = classes or loss != "squared" or self.randomizer is not None
-        penalty = self.bias_penalty if self.bias_penalty is not None else "0" if biased else "inf"
+        grid = self._classes or loss.name == "zero_one"
         gap = {} if self.allow_gap is None else {"max_gap": read_gap(self.allow_gap, "--allow-gap")}
         return LabelJob(
             labels=labels,
@@ -120,29 +201,44 @@ class Asked:
             prior_epsilon=None if self.prior_epsilon is None else read_epsilon(self.prior_epsilon, "--prior-epsilon"),
             public_prior=public,
             paid_prior=None if self.paid_prior is None else load_paid_prior(self.paid_prior),
-            outputs=Grid(labels) if classes else parse_outputs("line" if self.outputs is None else self.outputs),
-            bias_penalty=read_penalty(penalty),
-            loss=losses.by_name[LOSSES[loss]],
+            outputs=Grid(labels) if grid else parse_outputs("line" if self.outputs is None else self.outputs),
+            bias_penalty=self._penalty(loss, rule),
+            loss=loss,
+            rule=rule,
             clip=self.clip,
             **gap,
         )
 
-    def _loss(self) -> str:
-        """Name of the loss, among those of :data:`LOSSES`."""
-        if self.randomizer is not None:
-            self._refuse(self.randomizer, "loss", "bias_penalty", "outputs")
-            loss = WITH_PRIOR[self.randomizer]
+    def _penalty(self, loss: Loss | Tabulated, rule: Rule | None) -> float:
+        """Penalty on bias; by default no bias is allowed, but for losses that are not squared."""
+        if rule is not None and rule.bias_penalty is not None:
+            return rule.bias_penalty
+        if self.bias_penalty is not None:
+            return read_penalty(self.bias_penalty)
+        return math.inf if loss.name == "squared" else 0.0
+
+    def _loss(self, rule: Rule | None) -> Loss | Tabulated:
+        """What an error costs."""
+        from optrand.model import losses
+        from optrand.release.declared import read_loss
+
+        loss: Loss | Tabulated
+        if rule is not None and rule.loss is not None:
+            self._refuse(rule.name, "loss", "bias_penalty", "outputs")
+            loss = rule.loss
+        elif self.loss is not None and self.loss.startswith("@"):
+            loss = read_loss(self.loss[1:])
         else:
-            classes = self.classes is not None or self.task == "classification"
-            loss = self.loss if self.loss is not None else "zero-one" if classes else "squared"
-        if loss not in LOSSES:
-            raise InvalidInput(f"--loss is {loss!r}, expected one of {', '.join(LOSSES)}")
-        if loss == "zero-one":
-            if self.task == "regression":
-                raise InvalidInput("zero-one is the loss of classification: leave out --task regression")
+            name = self.loss if self.loss is not None else "zero-one" if self._classes else "squared"
+            if name not in LOSSES:
+                raise InvalidInput(f"--loss is {name!r}, expected one of {', '.join(LOSSES)}, or @FILE")
+            loss = losses.by_name[LOSSES[name]]
+        if loss == losses.zero_one and self.task == "regression":
+            raise InvalidInput("zero-one is the loss of classification: leave out --task regression")
+        if loss == losses.zero_one or self._classes:
             self._refuse("classification", "bias_penalty", "outputs")
-        elif self.classes is not None or self.task == "classification":
-            raise InvalidInput(f"{loss} is no loss of classes, which are right or wrong: leave it out")
+        if self._classes and loss != losses.zero_one and not isinstance(loss, losses.Tabulated):
+            raise InvalidInput(f"{loss.name} is no loss of classes, which are right or wrong: leave it out, or @FILE")
         return loss
 
     def _refuse(self, subject: str, *names: str) -> None:

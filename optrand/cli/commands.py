@@ -16,7 +16,7 @@ from optrand.cli.options import (
     Prior,
     Saved,
 )
-from optrand.cli.questions import answered, read_problem, read_released
+from optrand.cli.questions import answered, read_groups, read_problem, read_released
 from optrand.cli.reporting import progress, reported, show, tell_total
 from optrand.cli.verifying import proven
 
@@ -58,11 +58,20 @@ def plot(
 ) -> None:
     """Draw a saved mechanism, or that of a release.
 
-    One probability mass function per label, and the table with its staircase signature.
+    One probability mass function per label, and the table with its staircase signature. Of a release by groups, the
+    prior of each and the noise of its mechanism.
     """
     from optrand.certificates.certificate import certify
-    from optrand.plotting import mechanism_figure, save_figure
+    from optrand.plotting import groups_figure, mechanism_figure, save_figure
 
+    by_groups = read_groups(mechanism)
+    if by_groups is not None:
+        with progress() as announce:
+            announce("drawing")
+            save_figure(groups_figure(by_groups.mechanisms, total=by_groups.epsilon), output, overwrite=force)
+        tell_total(by_groups)
+        show({"picture": output})
+        return
     loaded, record = read_released(mechanism)
     total = None if record is None else record.epsilon
     with progress() as announce:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -33,30 +34,34 @@ def estimate(
 
     if not holds_record(saved):
         raise InvalidInput(f"{saved} is no record of a release: expected OUT.release.json, which stands beside OUT")
-    if not table.is_file():
+    if not table.exists():
         raise InvalidInput(f"{table} is not there: expected the released table")
     record = load_release(saved)
     record.verify_table(table)
     column = record.circumstances.column
     if column is None:
         raise InvalidInput(f"{saved} names no column of labels")
-    mechanism = record.mechanism
+    classes, columns = record.circumstances.classes, record.circumstances.groups
+    # Classes are read as their places, numbers like any others.
+    numbered = replace(record, circumstances=replace(record.circumstances, classes=None))
     with progress() as announce:
         announce("reading the table")
-        classes = record.circumstances.classes
         released = read_labels(table, column) if classes is None else _places(table, column, classes)
+        groups = _columns(table, columns) if columns else None
         announce("estimating")
         facts: dict[str, object] = {"rows": record.rows}
+        if columns:
+            facts["groups"] = f"{len(record.randomizers)} by {', '.join(columns)}"
         try:
             if classes is not None:
                 raise InvalidInput("classes are no numbers")
-            found = mean(released, mechanism)
+            found = mean(released, numbered, groups=groups)
             facts["mean"] = f"{found.value:.6g} ± {shown_above(found.noise_error, 3)}"
         except InvalidInput as error:
             facts["mean"] = f"not estimated: {error}"
         counts: list[tuple[str, float, float]] = []
         try:
-            shares = histogram(released, mechanism)
+            shares = histogram(released, numbered, groups=groups)
             names = record.circumstances.classes or tuple(f"{label:g}" for label in record.labels)
             errors = shares.noise_errors
             counts = [
@@ -70,6 +75,18 @@ def estimate(
     if counts:
         also(histogram=[{"label": name, "share": share, "error": float(error)} for name, share, error in counts])
         lines("label,share,standard error", *[f"{n},{s:.6g},{shown_above(float(e), 3)}" for n, s, e in counts])
+
+
+def _columns(path: Path, columns: tuple[str, ...]) -> Any:
+    """Columns of groups of a released table."""
+    import pyarrow as pa
+
+    from optrand.release.table import column_named, open_table
+
+    table = open_table(path)
+    names = [column_named(table, name, public=True) for name in columns]
+    parts = [batch.select(names) for _, batch in table.batches(names)]
+    return pa.Table.from_batches(parts).rename_columns(list(columns))
 
 
 def _places(path: Path, column: str, classes: tuple[str | int | bool, ...]) -> NDArray[np.float64]:

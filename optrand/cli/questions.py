@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from optrand.base.suggestions import missing
 from optrand.cli.options import read_epsilon, read_penalty
 from optrand.cli.reporting import tell_prior
 from optrand.errors import InvalidInput
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from optrand.model.problem import Problem
     from optrand.release.record import ReleaseRecord
 
-__all__ = ["answered", "holds_record", "read_mechanism", "read_problem", "read_released"]
+__all__ = ["answered", "holds_record", "read_groups", "read_mechanism", "read_problem", "read_released"]
 
 
 def read_mechanism(path: Path) -> Mechanism:
@@ -25,7 +26,7 @@ def read_mechanism(path: Path) -> Mechanism:
     from optrand.mechanism.mechanism import load
 
     if not path.is_file():
-        raise InvalidInput(f"{path} is {'not a regular file' if path.exists() else 'not there'}: expected a mechanism")
+        raise InvalidInput(f"{path} is {missing(path)}: expected a mechanism")
     return load(path)
 
 
@@ -35,6 +36,14 @@ def holds_record(path: Path) -> bool:
     from optrand.release.record import FORMAT
 
     return path.is_file() and stated_format(path.read_bytes()) == FORMAT
+
+
+def read_groups(path: Path) -> ReleaseRecord | None:
+    """Record of a release by groups; None of any other file."""
+    from optrand.release.record import load_release
+
+    record = load_release(path) if holds_record(path) else None
+    return record if record is not None and record.circumstances.groups else None
 
 
 def read_released(path: Path) -> tuple[Mechanism, ReleaseRecord | None]:
@@ -70,9 +79,9 @@ def answered(problem: Problem, announce: Callable[[str], None]) -> tuple[Mechani
     from optrand.mechanism.tabulation import tabulate
     from optrand.solvers import solve
 
-    announce("solving")
+    announce("1 of 3, solving")
     solution = solve(problem)
-    announce("making it exact")
+    announce("2 of 3, making it exact")
     mechanism = tabulate(solution)
-    announce("proving")
+    announce("3 of 3, proving")
     return mechanism, certify(mechanism).require(gap=math.inf)

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -211,7 +212,11 @@ def progress(*, quiet: bool = False) -> Iterator[Announce]:
     if quiet:
         yield Announce(lambda _: None)
     elif not console.is_terminal:
-        yield Announce(_Lines())
+        told = _Lines()
+        try:
+            yield Announce(told)
+        finally:
+            told.end()
     else:
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
         with Progress(*columns, console=console, transient=True) as bar:
@@ -220,16 +225,22 @@ def progress(*, quiet: bool = False) -> Iterator[Announce]:
 
 
 class _Lines:
-    """Lines on the standard error, one every :data:`EVERY` seconds at most; none of a short command."""
+    """Lines on the standard error, one every :data:`EVERY` seconds, in a long stage too; none of a short command."""
 
     def __init__(self) -> None:
-        self._last = time.monotonic()
+        self._begun, self._stage, self._over = time.monotonic(), "starting", threading.Event()
+        threading.Thread(target=self._tell, daemon=True).start()
 
     def __call__(self, stage: str) -> None:
-        now = time.monotonic()
-        if now - self._last >= EVERY:
-            self._last = now
-            typer.echo(stage, err=True)
+        self._stage = stage
+
+    def end(self) -> None:
+        """Tell no more."""
+        self._over.set()
+
+    def _tell(self) -> None:
+        while not self._over.wait(EVERY):
+            typer.echo(f"{self._stage} ({time.monotonic() - self._begun:.0f} s)", err=True)
 
 
 def say(line: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,8 +12,8 @@ import typer
 
 from optrand.base.numerals import shown_above
 from optrand.cli.options import Force, Labels, Outputs, Prior, read_epsilon, read_penalty, read_several
-from optrand.cli.reporting import also, lines, reported, say, tell_prior
-from optrand.errors import NotCertified
+from optrand.cli.reporting import also, lines, progress, reported, say, tell_prior
+from optrand.errors import InvalidInput, NotCertified
 
 if TYPE_CHECKING:
     from optrand.studies.sweeps import Sweep
@@ -39,7 +39,7 @@ def sweep(
     ] = "inf",
     outputs: Outputs = "line",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to save all columns, as CSV.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to save all columns: .csv or .parquet.")
     ] = None,
     force: Force = False,
 ) -> None:
@@ -61,12 +61,21 @@ def sweep(
     # The least demanding of all: where it is refused, no row has an answer.
     problem = regression(names, public.probabilities, max(budgets), bias_penalty=min(penalties), outputs=allowed)
     if output is not None:
+        if output.suffix.lower() not in WRITERS:
+            ending = f"ends in {output.suffix}" if output.suffix else "has no ending"
+            raise InvalidInput(f"{output.name} {ending}: rows are written as {' or '.join(WRITERS)}, name such a file")
         check_target(output, prior, overwrite=force)
     tell_prior(prior, public)
-    table = swept(problem, epsilons=budgets, bias_penalties=penalties, progress=sys.stderr.isatty())
+    with progress() as announce:
+        table = swept(
+            problem,
+            epsilons=budgets,
+            bias_penalties=penalties,
+            progress=lambda done, total: announce(f"{done} of {total} problems solved"),
+        )
     _print(table)
     if output is not None:
-        write_atomically(output, _csv(table).encode(), overwrite=force)
+        write_atomically(output, WRITERS[output.suffix.lower()](table), overwrite=force)
     failed = sum(row.status == "failed" for row in table)
     if failed:
         raise NotCertified(f"{failed} of {len(table)} problems have no proof: see their notes")
@@ -90,9 +99,22 @@ def _cell(name: str, fact: object) -> str:
     return shown_above(fact, 6) if name in ROUNDED_UP else f"{fact:.6g}"
 
 
-def _csv(table: Sweep) -> str:
+def _parquet(table: Sweep) -> bytes:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    stream = io.BytesIO()
+    parquet.write_table(pa.Table.from_pylist(table.records()), stream)
+    return stream.getvalue()
+
+
+def _csv(table: Sweep) -> bytes:
     text = io.StringIO()
     writer = csv.DictWriter(text, table.columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(table.records())
-    return text.getvalue()
+    return text.getvalue().encode()
+
+
+WRITERS: dict[str, Callable[[Sweep], bytes]] = {".csv": _csv, ".parquet": _parquet}
+"""Form of the saved rows by the ending of the file."""

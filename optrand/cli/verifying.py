@@ -71,8 +71,8 @@ def _verify_mechanism(path: Path, required: float) -> None:
 
 def _verify_record(path: Path, table: Path | None) -> list[Path]:
     """Check the record of a release and its table, and say what it states; paths of its randomizers, verified too."""
-    from optrand.release.record import load_release, sha256_of
-    from optrand.release.table import read_column
+    from optrand.release.record import load_release
+    from optrand.release.streams.source import digest_of
 
     record = load_release(path)
     distinct = list({one.name: one for one in record.randomizers}.values())
@@ -94,15 +94,23 @@ def _verify_record(path: Path, table: Path | None) -> list[Path]:
     if not record.private:
         facts["private"] = "NO: the noise came from a source that others can repeat"
     if table is not None:
-        if not table.is_file():
+        if not table.exists():
             raise InvalidInput(f"{table} is not there: expected the released table")
         record.verify_table(table)
-        column, stated = record.circumstances.column, record.table
-        if column is not None and stated is not None and read_column(table, column).numbers.size != stated.rows:
+        stated = record.table
+        if stated is not None and _rows(table) != stated.rows:
             raise InvalidFile(f"{table} has another number of rows than the record states, {stated.rows}")
-        facts["table"] = f"{table}, SHA-256 {sha256_of(table)}"
+        facts["table"] = f"{table}, SHA-256 {digest_of(table)}"
     show(facts)
     return [path.parent / one.name for one in distinct]
+
+
+def _rows(path: Path) -> int:
+    """Number of rows of a table."""
+    from optrand.release.table import open_table
+
+    table = open_table(path)
+    return sum(batch.num_rows for _, batch in table.batches(table.names[:1]))
 
 
 def _verify_noise(path: Path) -> None:
@@ -133,4 +141,17 @@ def proven(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
         "largest bias": shown_above(proof.bias, 3),
         "verified gap": told_gap(proof.gap),
         "optimal value": f"between {shown_below(proof.lower, 10)} and {shown_above(proof.upper, 10)}",
+        **_meaning(mechanism),
+    }
+
+
+def _meaning(mechanism: Mechanism) -> dict[str, object]:
+    """Numbers that mean something to those who use noisy labels, in floats."""
+    found = mechanism.summary()
+    if found.deviation is None:
+        return {"value is the": found.value_name}
+    return {
+        "value is the": found.value_name,
+        "noise of one label": f"standard deviation {found.deviation:.6g}, in units of the labels",
+        "noise of a mean": f"standard deviation {found.mean_deviation:.6g} over {found.rows:,} rows",
     }

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import privacy_ratio
-from optrand.base.validation import PRIOR_SUM_TOLERANCE, SMALLEST_NORMAL, Floats, frozen
+from optrand.base.validation import PRIOR_SUM_TOLERANCE, SMALLEST_NORMAL, Floats, frozen, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.closed_forms.response import kept_labels, response_weights, rr_with_prior
 from optrand.errors import InvalidInput
@@ -139,7 +139,7 @@ class RRWithPriorBatch:
         return np.where(stays, array, members[starts + integers_below(sizes, source)])
 
     def _checked_labels(self, labels: ArrayLike) -> Counts:
-        array = np.asarray(labels)
+        array = rectangular(labels, "labels")
         if array.dtype.kind not in "iu" or array.shape != (len(self),):
             raise InvalidInput(
                 f"labels have type {array.dtype.type.__name__} and shape {array.shape}, expected integers of shape "
@@ -176,11 +176,11 @@ def rr_with_prior_batch(priors: ArrayLike, epsilon: float) -> RRWithPriorBatch:
     >>> certify(batch[1]).require(gap=1e-12).lower.__round__(9) == batch.objective[1].round(9)
     np.True_
     """
-    return RRWithPriorBatch(np.asarray(priors), epsilon)
+    return RRWithPriorBatch(rectangular(priors, "priors"), epsilon)
 
 
 def _checked_priors(given: ArrayLike) -> Floats:
-    array = np.asarray(given)
+    array = rectangular(given, "priors")
     if array.dtype.kind not in "iuf" or array.ndim != 2 or array.size == 0:
         raise InvalidInput(
             f"priors have type {array.dtype} and shape {array.shape}, expected a matrix of numbers, one prior a row"

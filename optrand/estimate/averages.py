@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import Floats, squarable
+from optrand.base.validation import Floats, rectangular, squarable
 from optrand.errors import InvalidInput
 from optrand.estimate.debiasing import Debiasing
 from optrand.estimate.intervals import Estimate
 from optrand.mechanism.mechanism import Mechanism
-from optrand.mechanism.released import Released, mechanism_of
+from optrand.mechanism.released import Released, drawn_by, mechanism_of
 
-__all__ = ["average", "mean", "output_numbers", "tallied"]
+__all__ = ["Tallied", "average", "mean", "output_numbers", "tallied"]
 
 UNBIASED = 1e-9
 """Largest share of the labels' range that counts as a rounded zero bias, as for certificates."""
@@ -35,7 +38,7 @@ def output_numbers(released: ArrayLike, mechanism: Mechanism | Released) -> NDAr
     >>> output_numbers([7, 3, 3], coin)
     array([1, 0, 0])
     """
-    given = np.asarray(mechanism.numbers(released) if isinstance(mechanism, Released) else released)
+    given = rectangular(mechanism.numbers(released) if isinstance(mechanism, Released) else released, "released values")
     mechanism = mechanism_of(mechanism)
     if given.dtype.kind not in "iuf":
         raise InvalidInput(f"released values are of type {given.dtype}, expected numbers: outputs of the mechanism")
@@ -50,18 +53,31 @@ def output_numbers(released: ArrayLike, mechanism: Mechanism | Released) -> NDAr
     return numbers
 
 
-def tallied(released: ArrayLike, mechanism: Mechanism | Released) -> NDArray[np.intp]:
-    """Counts of the mechanism's outputs in a release of at least two values."""
-    numbers = output_numbers(released, mechanism)
-    mechanism = mechanism_of(mechanism)
-    if numbers.size < 2:
-        raise InvalidInput(
-            f"the release has {numbers.size} value(s), expected at least two: one says nothing of errors"
-        )
-    return np.bincount(numbers.ravel(), minlength=mechanism.outputs.size)
+def tallied(released: ArrayLike, mechanism: Mechanism | Released, groups: Any = None) -> list[Tallied]:
+    """Counts of the outputs of each mechanism of a release of at least two values."""
+    found = []
+    for one, values in drawn_by(released, mechanism, groups):
+        numbers = output_numbers(values, one)
+        found.append(Tallied(one, np.bincount(numbers.ravel(), minlength=one.outputs.size)))
+    size = sum(one.size for one in found)
+    if size < 2:
+        raise InvalidInput(f"the release has {size} value(s), expected at least two: one says nothing of errors")
+    return found
 
 
-def mean(released: ArrayLike, mechanism: Mechanism | Released) -> Estimate:
+class Tallied(NamedTuple):
+    """Mechanism of a release, or of some of its groups, and how often it drew each of its outputs."""
+
+    mechanism: Mechanism
+    tallies: NDArray[np.intp]
+
+    @property
+    def size(self) -> int:
+        """Number of values that it drew."""
+        return int(self.tallies.sum())
+
+
+def mean(released: ArrayLike, mechanism: Mechanism | Released, *, groups: Any = None) -> Estimate:
     r"""Mean of the labels behind a release of an unbiased mechanism: the mean of the released values.
 
     Parameters
@@ -71,6 +87,8 @@ def mean(released: ArrayLike, mechanism: Mechanism | Released) -> Estimate:
     mechanism : Mechanism or ReleaseRecord
         Of a :class:`~optrand.studies.ContinuousMechanism` its ``mechanism``, for which only
         :meth:`~optrand.estimate.Estimate.interval` is right: `noise_variance` leaves out the rounding to knots.
+    groups : array or frame, optional
+        Of a release by groups the column that made them, or what has the columns by their names.
 
     Raises
     ------
@@ -85,7 +103,8 @@ def mean(released: ArrayLike, mechanism: Mechanism | Released) -> Estimate:
 
     with ``u`` of :func:`optrand.estimate.unbiased_values`; it is kept between the least and the largest variance of a
     label. For a singular mechanism there is no ``u``: the smaller of the sample variance and the largest variance of a
-    label is used, and intervals are only too wide.
+    label is used, and intervals are only too wide. Of a release by groups the variances are those of the rows' own
+    mechanisms: the noise of a group is independent of that of all others.
 
     Examples
     --------
@@ -100,8 +119,11 @@ def mean(released: ArrayLike, mechanism: Mechanism | Released) -> Estimate:
     >>> bool(low < weeks.mean() < high), round(found.noise_error, 3), round(found.standard_error, 3)
     (True, 0.02, 0.021)
     """
-    tallies = tallied(released, mechanism)
-    mechanism = mechanism_of(mechanism)
+    return _estimate([_unbiased_part(*one) for one in tallied(released, mechanism, groups)])
+
+
+def _unbiased_part(mechanism: Mechanism, tallies: NDArray[np.intp]) -> _Part:
+    """Released values as estimates of the labels, refused where they are biased."""
     bias, reach = mechanism.bias, float(np.ptp(mechanism.labels))
     if bias > UNBIASED * (reach or 1.0):
         raise InvalidInput(
@@ -111,15 +133,20 @@ def mean(released: ArrayLike, mechanism: Mechanism | Released) -> Estimate:
     try:
         debiasing = Debiasing.of(mechanism)
     except InvalidInput:
-        sample = _sample_variance(tallies, mechanism.outputs)
-        noise = min(sample, float(mechanism.randomizer.variances.max()))
+        most = float(mechanism.randomizer.variances.max())
+        noise = min(_sample_variance(tallies, mechanism.outputs), most) if tallies.sum() > 1 else most
     else:
         noise = _noise_variance(debiasing, tallies, mechanism.outputs, mechanism.labels)
-    return _estimate(tallies, mechanism.outputs, noise, bias=bias)
+    return _Part(tallies, mechanism.outputs, noise, bias)
 
 
 def average(
-    released: ArrayLike, mechanism: Mechanism | Released, function: ArrayLike, *, prior: ArrayLike | None = None
+    released: ArrayLike,
+    mechanism: Mechanism | Released,
+    function: ArrayLike,
+    *,
+    prior: ArrayLike | None = None,
+    groups: Any = None,
 ) -> Estimate:
     """Average of any function of the labels behind a release, whether its mechanism is unbiased or not.
 
@@ -133,6 +160,8 @@ def average(
         One number for each label: the labels' squares, say, or 1 for those in a class and 0 for the others.
     prior : (k,) array, optional
         Under which the variance is least; by default that of the mechanism's problem.
+    groups : array or frame, optional
+        As for :func:`mean`.
 
     Raises
     ------
@@ -159,28 +188,49 @@ def average(
     >>> low < 0.3 < high, round(found.noise_error, 4)
     (True, 0.012)
     """
-    tallies = tallied(released, mechanism)
-    mechanism = mechanism_of(mechanism)
-    debiasing = Debiasing.of(mechanism, prior)
-    given = np.asarray(function, dtype=np.float64)
-    if given.shape != mechanism.labels.shape:
-        raise InvalidInput(f"function has shape {given.shape}, expected {mechanism.labels.shape}: a number a label")
-    squarable(given, "the numbers of the function")
-    values = debiasing.values(given)
-    squarable(values, "the unbiased values of the function")
-    return _estimate(tallies, values, _noise_variance(debiasing, tallies, values, given), bias=0.0)
+    given = rectangular(function, "function", np.float64)
+    parts = []
+    for one, tallies in tallied(released, mechanism, groups):
+        if given.shape != one.labels.shape:
+            raise InvalidInput(f"function has shape {given.shape}, expected {one.labels.shape}: a number a label")
+        squarable(given, "the numbers of the function")
+        debiasing = Debiasing.of(one, prior)
+        values = debiasing.values(given)
+        squarable(values, "the unbiased values of the function")
+        parts.append(_Part(tallies, values, _noise_variance(debiasing, tallies, values, given), 0.0))
+    return _estimate(parts)
 
 
-def _estimate(tallies: NDArray[np.intp], values: Floats, noise: float, *, bias: float) -> Estimate:
+class _Part(NamedTuple):
+    """Unbiased values of the outputs of one mechanism, how often each was drawn, and the mean variance of their noise.
+
+    Attributes
+    ----------
+    tallies : (n,) array of int
+    values : (n,) array
+    noise : float
+    bias : float
+        Largest that is left.
+    """
+
+    tallies: NDArray[np.intp]
+    values: Floats
+    noise: float
+    bias: float
+
+
+def _estimate(parts: Sequence[_Part]) -> Estimate:
+    tallies = np.concatenate([part.tallies for part in parts])
+    values = np.concatenate([part.values for part in parts])
     size = int(tallies.sum())
     return Estimate(
         value=float(tallies @ values) / size,
         size=size,
         sample_variance=_sample_variance(tallies, values),
-        noise_variance=noise,
+        noise_variance=sum(float(part.tallies.sum()) / size * part.noise for part in parts),
         low=float(values.min()),
         high=float(values.max()),
-        bias=bias,
+        bias=max(part.bias for part in parts),
     )
 
 

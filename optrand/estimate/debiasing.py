@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from optrand.base.arithmetic import places, quotient, scaled
-from optrand.base.validation import Floats, frozen
+from optrand.base.validation import Floats, frozen, rectangular
 from optrand.base.validation import prior as checked_prior
 from optrand.errors import InvalidInput
 from optrand.estimate.factors import ADVICE, DEPENDENT, LARGEST, Factor, factored, row_lengths
@@ -131,7 +131,7 @@ class Debiasing:
 
     def values(self, functions: ArrayLike) -> Floats:
         """Values of the outputs, (n,) or (n, m), whose expectations are functions of the label, (k,) or (k, m)."""
-        given = np.asarray(functions, dtype=np.float64)
+        given = rectangular(functions, "functions", np.float64)
         k = self.mechanism.labels.size
         if given.ndim not in (1, 2) or given.shape[0] != k:
             raise InvalidInput(f"functions have shape {given.shape}, expected ({k},) or ({k}, m): one row per label")
@@ -159,7 +159,7 @@ class Debiasing:
 
         It sums to 1, and some shares may be negative.
         """
-        counts = np.asarray(tallies, dtype=np.float64)
+        counts = rectangular(tallies, "tallies", np.float64)
         if self.factor is None:
             return np.ones(1)
         fitted = counts / counts.sum() / self._roots

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,9 +22,9 @@ from optrand.base.validation import values as checked_values
 from optrand.estimate.averages import tallied
 from optrand.estimate.debiasing import Debiasing
 from optrand.mechanism.mechanism import Mechanism
-from optrand.mechanism.released import Released, mechanism_of
+from optrand.mechanism.released import Released
 
-__all__ = ["Histogram", "histogram", "project_to_simplex"]
+__all__ = ["GroupHistogram", "Histogram", "histogram", "project_to_simplex"]
 
 BLOCK = 1 << 21
 """Values of outputs that are held at a time while standard errors are computed."""
@@ -101,7 +102,62 @@ class Histogram:
         return found[0], np.maximum(found[1], 0.0), np.maximum(found[2], 0.0)
 
 
-def histogram(released: ArrayLike, mechanism: Mechanism | Released, *, prior: ArrayLike | None = None) -> Histogram:
+@dataclass(frozen=True, eq=False)
+class GroupHistogram:
+    r"""Unbiased shares of the labels of a release by groups, the noise of each undone by its own mechanism.
+
+    With :math:`\hat h_g` of the :math:`n_g` rows of a mechanism, :math:`\hat h = \sum_g \frac{n_g}{N} \hat h_g`; sizes
+    are public and the noise of groups is independent.
+
+    Attributes
+    ----------
+    parts : tuple of Histogram
+        One for each mechanism; groups that share one are together.
+    """
+
+    parts: tuple[Histogram, ...]
+
+    @property
+    def labels(self) -> Floats:
+        """Increasing labels, shape ``(k,)``."""
+        return self.parts[0].labels
+
+    @property
+    def size(self) -> int:
+        """Number of released values."""
+        return sum(part.size for part in self.parts)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Share of each label, shape ``(k,)``: unbiased, summing to 1, and some may be negative."""
+        return frozen(np.sum([part.size / self.size * part.shares for part in self.parts], axis=0))
+
+    @cached_property
+    def noise_errors(self) -> Floats:
+        """Standard errors of the shares, for the table that was released: the mechanisms' noise alone."""
+        squares = [(part.size / self.size * part.noise_errors) ** 2 for part in self.parts]
+        return frozen(np.sqrt(np.sum(squares, axis=0)))
+
+    @property
+    def standard_errors(self) -> Floats:
+        """Standard errors of the shares, for the population from which the rows are a random sample."""
+        spread = np.maximum(self.shares * (1 - self.shares), 0.0) / (self.size - 1)
+        errors: Floats = np.sqrt(self.noise_errors**2 + spread)
+        return errors
+
+    @property
+    def projected(self) -> Floats:
+        """Nearest histogram without negative shares; biased, and never further from the truth."""
+        return project_to_simplex(self.shares)
+
+
+def histogram(
+    released: ArrayLike,
+    mechanism: Mechanism | Released,
+    *,
+    prior: ArrayLike | None = None,
+    groups: Any = None,
+) -> Histogram | GroupHistogram:
     """Histogram of the labels behind a release.
 
     Parameters
@@ -113,6 +169,9 @@ def histogram(released: ArrayLike, mechanism: Mechanism | Released, *, prior: Ar
     prior : (k,) array, optional
         Under which the variances are least; by default that of the mechanism's problem. It matters only where outputs
         outnumber labels.
+    groups : array or frame, optional
+        Of a release by groups the column that made them, or what has the columns by their names: a
+        :class:`GroupHistogram` of all rows is the answer.
 
     Raises
     ------
@@ -131,9 +190,10 @@ def histogram(released: ArrayLike, mechanism: Mechanism | Released, *, prior: Ar
     >>> found.shares.round(3).tolist(), found.noise_errors.round(3).tolist(), found.projected.round(3).tolist()
     ([0.501, 0.5, -0.001], [0.012, 0.012, 0.011], [0.5, 0.5, 0.0])
     """
-    tallies = frozen(tallied(released, mechanism))
-    mechanism = mechanism_of(mechanism)
-    return Histogram(Debiasing.of(mechanism, prior), tallies)
+    parts = tuple(
+        Histogram(Debiasing.of(one, prior), frozen(tallies)) for one, tallies in tallied(released, mechanism, groups)
+    )
+    return parts[0] if len(parts) == 1 else GroupHistogram(parts)
 
 
 def project_to_simplex(vector: ArrayLike) -> Floats:

@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import Floats, real
+from optrand.base.validation import Floats, real, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.errors import InvalidInput
 from optrand.estimate.debiasing import Debiasing
@@ -133,7 +133,7 @@ def resampling_loss_weights(released: ArrayLike, distributions: ArrayLike, *, re
     >>> resampling_loss_weights([1, 0], [0.5, 0.25, 0.25], resampling=0.5).tolist()
     [[-0.5, 1.75, -0.25], [1.5, -0.25, -0.25]]
     """
-    rows = np.asarray(distributions, dtype=np.float64)
+    rows = rectangular(distributions, "distributions", np.float64)
     if rows.ndim not in (1, 2) or not rows.size:
         raise InvalidInput(f"distributions have shape {rows.shape}, expected (K,) or (N, K)")
     if not (rows >= 0).all() or not (np.abs(rows.sum(axis=-1) - 1) <= SUM_TOLERANCE).all():
@@ -181,7 +181,7 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
     [[-0.5, 0.0, 1.5], [1.5, 0.0, -0.5]]
     """
     budget = checked_epsilon(epsilon)
-    mask = np.asarray(kept)
+    mask = rectangular(kept, "kept")
     if mask.dtype != np.bool_ or mask.ndim not in (1, 2) or not mask.size:
         raise InvalidInput(
             f"kept is of type {mask.dtype} and shape {mask.shape}, expected booleans of shape (K,) or (N, K)"
@@ -205,7 +205,7 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
 
 def _class_numbers(released: ArrayLike, rows: np.ndarray) -> np.ndarray:
     """Noisy labels as indices of columns, one an example."""
-    numbers = np.asarray(released)
+    numbers = rectangular(released, "released labels")
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         raise InvalidInput(
             f"released labels are of type {numbers.dtype} and shape {numbers.shape}, expected a vector of integers"

@@ -5,6 +5,7 @@ The sampler reads the table that was verified and nothing else.
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from optrand.base import strict_json
 from optrand.base.arithmetic import Integers, float_above, log_above, quotient
 from optrand.base.files import write_atomically
+from optrand.base.suggestions import missing
 from optrand.base.validation import Floats, frozen
 from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidFile, InvalidInput
@@ -34,9 +36,10 @@ from optrand.model.problem import Problem
 from optrand.model.protocol import Moments
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual
+from optrand.model.summary import Summary
 from optrand.sampling import ArcSampler, Sampler
 from optrand.sampling.drawing import LabelIndex
-from optrand.sampling.entropy import EntropySource, RecordEntropy
+from optrand.sampling.entropy import EntropySource, RecordEntropy, without_seed
 
 __all__ = ["Mechanism", "load"]
 
@@ -276,6 +279,7 @@ class Mechanism:
             return Sampler.of_proven(self.labels, self.outputs, self.weights, self.total)
         return ArcSampler.of_proven(self.labels, self.outputs, self.arcs, self.ratio, self.total)
 
+    @without_seed
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
         """One output for every label in `values`, drawn with exactly the probabilities of the table.
 
@@ -378,6 +382,14 @@ class Mechanism:
         """Hash of the digest."""
         return hash(self.digest)
 
+    def summary(self, rows: int = 10_000) -> Summary:
+        """Numbers of this mechanism in plain words; see :meth:`optrand.Solution.summary`."""
+        return Summary.of(self.problem, self.design, rows=rows)
+
+    def _repr_html_(self) -> str:
+        """Summary as a table, in a notebook."""
+        return self.summary()._repr_html_()
+
     def __repr__(self) -> str:
         """One line, without the tables."""
         return f"<Mechanism: {self.labels.size} labels, {self.n} outputs, epsilon {self.epsilon:g}>"
@@ -407,7 +419,11 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     ...     load(f"{directory}/coin.json") == mechanism
     True
     """
-    content = strict_json.unsealed(Path(path).read_bytes(), FIELDS, file_format.TABLES)
+    file = Path(path)
+    if not file.exists() or file.is_dir():
+        kind, code = (IsADirectoryError, errno.EISDIR) if file.is_dir() else (FileNotFoundError, errno.ENOENT)
+        raise kind(code, f"the mechanism is {missing(file)}: name a file of Mechanism.save", str(file))
+    content = strict_json.unsealed(file.read_bytes(), FIELDS, file_format.TABLES)
     problem = file_format.read_problem(content["problem"])
     dual = file_format.read_dual(content["dual"])
     outputs = strict_json.numbers(content["outputs"], "outputs")

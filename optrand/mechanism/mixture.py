@@ -25,16 +25,16 @@ def mixture(first: Mechanism, second: Mechanism, weight: float) -> Mechanism:
     Parameters
     ----------
     first : Mechanism
-        Of arcs. Its problem and its dual are those of the mixture.
+        Its problem and its dual are those of the mixture, which is of arcs if both are.
     second : Mechanism
-        Of arcs, for the same labels, with the same ratio and outputs that the first one's problem allows.
+        For the same labels, with the same ratio and outputs that the first one's problem allows.
     weight : float
         Between 0 and 1, both excluded.
 
     Raises
     ------
     InvalidInput
-        Tables instead of arcs, other labels, another ratio, or a weight out of range.
+        Other labels, another ratio, or a weight out of range.
 
     Notes
     -----
@@ -50,14 +50,14 @@ def mixture(first: Mechanism, second: Mechanism, weight: float) -> Mechanism:
     >>> proof.epsilon, proof.bias < 1e-15
     (1.0, True)
     """
-    if first.arcs is None or second.arcs is None:
-        raise InvalidInput("only mechanisms of arcs are mixed: one of the two is a table")
     if not np.array_equal(first.labels, second.labels) or first.ratio != second.ratio:
         raise InvalidInput("the two mechanisms have other labels or another ratio: make them for the same problem")
     if not 0 < weight < 1:
         raise InvalidInput(f"weight is {weight:g}, expected a probability between 0 and 1")
     odds = Fraction(second.total, first.total) * (1 / Fraction(weight) - 1)
     times, other = _small(odds)
+    if first.arcs is None or second.arcs is None:
+        return _of_tables(first, second, (times, other))
     parts = ((first.outputs, first.arcs, times), (second.outputs, second.arcs, other))
     outputs = np.concatenate([at[arcs.at] for at, arcs, _ in parts])
     order = np.argsort(outputs, kind="stable")
@@ -67,6 +67,15 @@ def mixture(first: Mechanism, second: Mechanism, weight: float) -> Mechanism:
     ends = np.concatenate([arcs.last for _, arcs, _ in parts])[order]
     mixed = IntegerArcs(first.arcs.k, starts, ends, places, masses[order])
     return Mechanism(first.problem, first.dual, distinct, mixed, first.ratio)
+
+
+def _of_tables(first: Mechanism, second: Mechanism, factors: tuple[int, int]) -> Mechanism:
+    """Mixture written out: the columns of both, those of one output added up."""
+    outputs = np.union1d(first.outputs, second.outputs)
+    weights = np.zeros((first.labels.size, outputs.size), dtype=object)
+    for one, factor in zip((first, second), factors, strict=True):
+        weights[:, np.searchsorted(outputs, one.outputs)] += one.weights * factor
+    return Mechanism(first.problem, first.dual, outputs, weights, first.ratio)
 
 
 def _small(odds: Fraction) -> tuple[int, int]:

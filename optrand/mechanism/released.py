@@ -1,19 +1,23 @@
-"""Descriptions of a release that know the mechanism behind it."""
+"""Descriptions of a release that know the mechanisms behind it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 
-__all__ = ["Released", "mechanism_of"]
+__all__ = ["Drawn", "Released", "drawn_by", "mechanism_of"]
+
+Drawn = list[tuple[Mechanism, ArrayLike]]
+"""Mechanisms, and which released labels each has drawn, as its outputs."""
 
 
 class Released(ABC):
-    """A release whose labels one mechanism has drawn."""
+    """A release whose labels one mechanism has drawn, or one for each of its groups."""
 
     @property
     @abstractmethod
@@ -23,6 +27,30 @@ class Released(ABC):
     def numbers(self, released: ArrayLike) -> ArrayLike:
         """Released labels as outputs of the mechanism; by default they are."""
         return released
+
+    def drawn_by(self, released: ArrayLike, groups: Any = None) -> Drawn:
+        """Released labels by the mechanism that drew them; `groups`, which tells them apart, means nothing to one."""
+        _refuse(groups)
+        return [(self.mechanism, self.numbers(released))]
+
+
+def drawn_by(released: ArrayLike, given: Mechanism | Released, groups: Any = None) -> Drawn:
+    """Released labels by the mechanism that drew them.
+
+    Raises
+    ------
+    InvalidInput
+        Neither a mechanism nor a release; or groups where there are none, or none where there are.
+    """
+    if isinstance(given, Released):
+        return given.drawn_by(released, groups)
+    _refuse(groups)
+    return [(mechanism_of(given), released)]
+
+
+def _refuse(groups: object) -> None:
+    if groups is not None:
+        raise InvalidInput("one mechanism has drawn all labels, whatever their group: leave out groups")
 
 
 def mechanism_of(given: Mechanism | Released) -> Mechanism:

@@ -91,6 +91,11 @@ def tabulate(
     """
     if isinstance(subject, Solution):
         problem, randomizer, dual = subject.problem, subject.randomizer, subject.dual
+    elif not isinstance(subject, Problem):
+        raise InvalidInput(
+            f"tabulate needs a solution, or a problem and a randomizer, not a {type(subject).__name__}: "
+            "tabulate(solve(problem))"
+        )
     elif randomizer is None:
         raise InvalidInput("tabulate(problem, randomizer) needs a randomizer beside the problem")
     else:

@@ -18,10 +18,11 @@ from fractions import Fraction
 import numpy as np
 
 from optrand.base.arithmetic import log_bracket
+from optrand.base.suggestions import nearby
 from optrand.base.validation import Floats, frozen
 from optrand.errors import InvalidInput
 
-__all__ = ["Loss", "Tabulated", "absolute", "by_name", "poisson_log", "squared", "zero_one"]
+__all__ = ["Loss", "Tabulated", "absolute", "by_name", "poisson_log", "squared", "unknown", "zero_one"]
 
 
 @dataclass(frozen=True)
@@ -132,3 +133,12 @@ zero_one = Loss("zero_one", _zero_one, _zero_one_bracket)
 
 by_name = {loss.name: loss for loss in (squared, absolute, poisson_log, zero_one)}
 """Losses that a name alone can rebuild."""
+
+
+def unknown(given: object) -> str:
+    """Message for what is given as a loss and is none: the name of one is answered by the object of that name."""
+    if isinstance(given, str):
+        if given in by_name:
+            return f"loss is the text {given!r}, expected the loss itself: pass optrand.losses.{given}"
+        return f"loss is the text {given!r}, expected a loss such as optrand.losses.squared: {nearby(given, by_name)}"
+    return f"loss is of type {type(given).__name__}, expected one of optrand.losses, such as optrand.losses.absolute"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import common_scale, float_above, float_below, privacy_ratio
-from optrand.base.validation import Floats, distinct, frozen, integer, real, squarable, values
+from optrand.base.validation import Floats, distinct, frozen, integer, real, rectangular, squarable, values
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.errors import InvalidInput
@@ -82,6 +82,12 @@ class Grid:
         """Largest value."""
         return float(self.values[-1])
 
+    def __repr__(self) -> str:
+        """One line; of many values the number and both ends."""
+        if self.values.size <= SHOWN:
+            return f"Grid({self.values.tolist()})"
+        return f"<Grid: {self.values.size} values from {self.low:g} to {self.high:g}>"
+
     def __eq__(self, other: object) -> bool:
         """Two grids are equal where their values are."""
         return isinstance(other, Grid) and np.array_equal(self.values, other.values)
@@ -90,6 +96,9 @@ class Grid:
         """Hash of the values."""
         return hash(self.values.tobytes())
 
+
+SHOWN = 6
+"""Largest number of values of a grid that its repr lists."""
 
 OutputSet = Line | Interval | Grid
 
@@ -100,7 +109,17 @@ def as_output_set(given: OutputSet | ArrayLike | None) -> OutputSet:
         return Line()
     if isinstance(given, (Line, Interval, Grid)):
         return given
-    return Grid(np.asarray(given))
+    if isinstance(given, tuple) and len(given) == 2:
+        raise InvalidInput(
+            f"outputs={given!r} may mean two things: pass Interval{given!r} for all numbers between the two, "
+            f"or Grid({list(given)!r}) for these two numbers alone"
+        )
+    if isinstance(given, str | dict | set):
+        raise InvalidInput(
+            f"outputs is of type {type(given).__name__}, expected Interval(low, high), Grid([...]), an array of "
+            "numbers, or None for the real line"
+        )
+    return Grid(rectangular(given, "outputs"))
 
 
 def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:

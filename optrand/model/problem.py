@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import float_above, float_below, privacy_ratio, quotient
-from optrand.base.validation import Floats, frozen, real
+from optrand.base.validation import Floats, frozen, real, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import prior as checked_prior
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model import losses
 from optrand.model.losses import Loss, Tabulated
-from optrand.model.outputs import Grid, Interval, Line, OutputSet, as_output_set
+from optrand.model.outputs import Grid, Interval, Line, OutputSet, as_output_set, in_words
 from optrand.model.randomizer import Randomizer
 
 __all__ = ["Problem", "classification", "regression", "unbiased_range", "unbiased_regression"]
@@ -108,7 +108,7 @@ class Problem:
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         object.__setattr__(self, "bias_penalty", _bias_penalty(self.bias_penalty))
         if not isinstance(self.loss, (Loss, Tabulated)):
-            raise InvalidInput(f"loss is of type {type(self.loss).__name__}, expected one of optrand.losses")
+            raise InvalidInput(losses.unknown(self.loss))
         if not isinstance(self.outputs, (Line, Interval, Grid)):
             raise InvalidInput(f"outputs is of type {type(self.outputs).__name__}, expected Line, Interval or Grid")
         self._check_loss()
@@ -209,6 +209,14 @@ class Problem:
         if self.bias_penalty and not self.unbiased:
             expected += 0.5 * self.bias_penalty * float(self.prior @ randomizer.biases**2)
         return self.sign * expected
+
+    def __repr__(self) -> str:
+        """One line, without labels and prior."""
+        bias = "unbiased" if self.unbiased else f"bias penalty {self.bias_penalty:g}"
+        return (
+            f"<Problem: {self.k} labels, epsilon {self.epsilon:g}, loss {self.loss.name}, {bias}, "
+            f"outputs {in_words(self.outputs)}>"
+        )
 
     def __eq__(self, other: object) -> bool:
         """Two problems are equal where all their parts are."""
@@ -313,5 +321,5 @@ def classification(prior: ArrayLike, epsilon: float, *, labels: ArrayLike | None
     >>> classification([0.5, 0.3, 0.2], 1.0).labels.tolist()
     [0.0, 1.0, 2.0]
     """
-    names = np.arange(np.asarray(prior).size) if labels is None else labels
+    names = np.arange(rectangular(prior, "prior").size) if labels is None else labels
     return regression(names, prior, epsilon, loss=losses.zero_one, outputs=names)

@@ -94,6 +94,21 @@ class Randomizer:
             raise InvalidInput("matrix holds NaN or infinite entries, expected probabilities")
         return table
 
+    def __eq__(self, other: object) -> bool:
+        """Equal where labels, outputs, epsilon and columns are, in the same form."""
+        if not isinstance(other, Randomizer) or isinstance(self.columns, Arcs) is not isinstance(other.columns, Arcs):
+            return False
+        mine, theirs = ((one.labels, one.outputs, *one.numbers) for one in (self, other))
+        return self.epsilon == other.epsilon and all(map(np.array_equal, mine, theirs))
+
+    def __hash__(self) -> int:
+        """Hash of labels, outputs and epsilon."""
+        return hash((self.labels.tobytes(), self.outputs.tobytes(), self.epsilon))
+
+    def __repr__(self) -> str:
+        """One line, without the table."""
+        return f"<Randomizer: {self.k} labels, {self.n} outputs, epsilon {self.epsilon:g}>"
+
     @cached_property
     def matrix(self) -> Floats:
         """Table of probabilities, shape ``(k, n)``, read-only."""

@@ -10,6 +10,7 @@ from optrand.base.validation import Floats, frozen, real
 from optrand.errors import InvalidInput
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
+from optrand.model.summary import Summary
 
 __all__ = ["Dual", "Solution", "Stats"]
 
@@ -47,6 +48,23 @@ class Dual:
             raise InvalidInput("a dual needs two vectors of one length, one entry a label")
         if not (np.isfinite(self.alpha).all() and np.isfinite(self.beta).all()):
             raise InvalidInput("a dual needs finite multipliers")
+
+    def __eq__(self, other: object) -> bool:
+        """Equal where all multipliers are."""
+        return (
+            isinstance(other, Dual)
+            and self.origin == other.origin
+            and np.array_equal(self.alpha, other.alpha)
+            and np.array_equal(self.beta, other.beta)
+        )
+
+    def __hash__(self) -> int:
+        """Hash of the multipliers."""
+        return hash((self.alpha.tobytes(), self.beta.tobytes(), self.origin))
+
+    def __repr__(self) -> str:
+        """One line, without the multipliers."""
+        return f"<Dual: multipliers of {self.alpha.size} labels>"
 
 
 @dataclass(frozen=True)
@@ -100,3 +118,49 @@ class Solution:
     def value(self) -> float:
         """Objective at the randomizer, in floats."""
         return self.problem.value(self.randomizer)
+
+    def summary(self, rows: int = 10_000) -> Summary:
+        """Numbers of this answer in plain words, in floats: :class:`~optrand.model.summary.Summary`.
+
+        Parameters
+        ----------
+        rows : int
+            Size of the group whose mean label is estimated.
+
+        Examples
+        --------
+        >>> import optrand
+        >>> print(optrand.solve(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)).summary())
+        labels                                3
+        outputs                               4
+        epsilon                               1
+        half mean squared error               1.945447
+        standard deviation of a noisy label   1.972535 (label units)
+        ... of the mean of 10,000 rows        0.01972535 (label units)
+        root mean squared bias                0 (label units)
+        """
+        return Summary.of(self.problem, self.randomizer, rows=rows)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal where problem, randomizer and dual are, however they were found."""
+        return isinstance(other, Solution) and (self.problem, self.randomizer, self.dual) == (
+            other.problem,
+            other.randomizer,
+            other.dual,
+        )
+
+    def __hash__(self) -> int:
+        """Hash of problem and randomizer."""
+        return hash((self.problem, self.randomizer))
+
+    def __repr__(self) -> str:
+        """One line, without the table."""
+        proof = "with" if self.dual is not None else "without"
+        return (
+            f"<Solution: {self.problem.k} labels, {self.randomizer.n} outputs, epsilon {self.problem.epsilon:g}, "
+            f"value {self.value:.7g}, {proof} dual>"
+        )
+
+    def _repr_html_(self) -> str:
+        """Summary as a table, in a notebook."""
+        return self.summary()._repr_html_()

@@ -97,12 +97,12 @@ def draw_dual(figure: FigureBase, problem: Problem, dual: Dual, outputs: Floats)
         axes.set_ylim(low - 0.08 * (high - low), high + 0.25 * (high - low))
     for axes in panels.values():
         axes.axhline(0, color=INK, linewidth=0.6, zorder=1)
-        axes.set_xlabel("output v")
+        axes.set_xlabel("output v (label units)")
         axes.spines[["top", "right"]].set_visible(False)
         axes.yaxis.set_major_locator(MaxNLocator(4))
     panels["all"].set_title(counted(outputs.size, "output"))
     for name in ("all", *names[:1]):
-        panels[name].set_ylabel("price f(v)")
+        panels[name].set_ylabel("price f(v) (loss)")
     figure.legend(*panels[(names or ["all"])[-1]].get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
 

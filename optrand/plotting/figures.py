@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import matplotlib
-from matplotlib.figure import Figure
+from matplotlib.figure import FigureBase
+from numpy.typing import ArrayLike
 
 from optrand.base.numerals import shown_above
 from optrand.mechanism.paths import decompose_paths
 from optrand.model.randomizer import Randomizer
+from optrand.plotting.canvas import Place, Size, canvas, chosen
 from optrand.plotting.paths import draw_paths
-from optrand.plotting.stems import draw_pmfs, shown_labels
+from optrand.plotting.stems import PANELS, draw_pmfs
 from optrand.plotting.style import STYLE, above
-from optrand.plotting.subject import HasRandomizer, counted, drawn_table, has_means
+from optrand.plotting.subject import Drawable, HasRandomizer, counted, drawn_table, has_means
 from optrand.plotting.table import draw_matrix
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["matrix_figure", "mechanism_figure", "paths_figure", "pmf_figure"]
 
 
-def pmf_figure(subject: Randomizer | HasRandomizer) -> Figure:
+def pmf_figure(
+    subject: Drawable, *, labels: ArrayLike | None = None, ax: Place = None, title: bool = True, size: Size = None
+) -> FigureBase:
     """Probability mass functions of up to six labels, one below the other, as in [B23], Figure 2.
 
     The dotted line stands at the label, the triangle at the mean output (not for classes). A stem ends in a filled
@@ -32,7 +35,7 @@ def pmf_figure(subject: Randomizer | HasRandomizer) -> Figure:
 
     Parameters
     ----------
-    subject : Randomizer, Mechanism or Solution
+    subject : Randomizer, Mechanism, Solution, or additive noise of optrand.baselines with `labels`
 
     Examples
     --------
@@ -43,22 +46,24 @@ def pmf_figure(subject: Randomizer | HasRandomizer) -> Figure:
     >>> len(figure.axes)
     5
     """
-    table = drawn_table(subject)
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(6.4, 1.2 + 0.95 * shown_labels(table).size), layout="constrained")
-        listed = draw_pmfs(figure, table, means=has_means(subject))
+    table = drawn_table(subject, labels)
+    shown = chosen(table.labels, labels, PANELS)
+    with canvas(STYLE, ax, size, (6.4, 1.2 + 0.95 * shown.size), title=title) as figure:
+        listed = draw_pmfs(figure, table, shown, means=has_means(subject))
         figure.suptitle(f"{listed}, ε = {table.epsilon:g}", fontsize=9)
     return figure
 
 
-def matrix_figure(subject: Randomizer | HasRandomizer) -> Figure:
+def matrix_figure(
+    subject: Drawable, *, labels: ArrayLike | None = None, ax: Place = None, title: bool = True, size: Size = None
+) -> FigureBase:
     """Heat map of the table, and beside it the place of each probability in its column ([B23], Definition 10).
 
     Rows are labels and columns the outputs that occur, increasing and equally wide. Shades are logarithmic.
 
     Parameters
     ----------
-    subject : Randomizer, Mechanism or Solution
+    subject : Randomizer, Mechanism, Solution, or additive noise of optrand.baselines with `labels`
 
     Examples
     --------
@@ -67,17 +72,23 @@ def matrix_figure(subject: Randomizer | HasRandomizer) -> Figure:
     >>> [axes.get_title() for axes in figure.axes[:2]]
     ['Probability of each output', 'Staircase signature']
     """
-    table = drawn_table(subject)
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 4.1), layout="constrained")
+    table = drawn_table(subject, labels)
+    with canvas(STYLE, ax, size, (7.2, 4.1), title=title) as figure:
         figure.suptitle(_caption(table, None), fontsize=9)
-        draw_matrix(figure, table)
+        draw_matrix(figure, table, labels)
     return figure
 
 
 def mechanism_figure(
-    subject: Randomizer | HasRandomizer, certificate: Certificate | None = None, *, total: float | None = None
-) -> Figure:
+    subject: Drawable,
+    certificate: Certificate | None = None,
+    *,
+    total: float | None = None,
+    labels: ArrayLike | None = None,
+    ax: Place = None,
+    title: bool = True,
+    size: Size = None,
+) -> FigureBase:
     """Overview of a mechanism: its probability mass functions, its table, its signature, and a caption.
 
     Parameters
@@ -96,20 +107,27 @@ def mechanism_figure(
     >>> mechanism_figure(coin).get_suptitle()
     'ε = 1, 2 labels, 2 outputs'
     """
-    table = drawn_table(subject)
-    with matplotlib.rc_context(STYLE):
-        heights = [1.0 + 0.85 * shown_labels(table).size, 3.6]
-        figure = Figure(figsize=(7.2, 0.4 + sum(heights)), layout="constrained")
+    table = drawn_table(subject, labels)
+    shown = chosen(table.labels, labels, PANELS)
+    heights = [1.0 + 0.85 * shown.size, 3.6]
+    with canvas(STYLE, ax, size, (7.2, 0.4 + sum(heights)), title=title) as figure:
         whole = "" if total is None else f"total ε = {shown_above(total, 6)}, of which the mechanism's "
         figure.suptitle(f"{whole}{_caption(table, certificate)}", fontsize=10 if total is None else 8)
         grid = figure.add_gridspec(2, 1, height_ratios=heights)
         upper, lower = figure.add_subfigure(grid[0]), figure.add_subfigure(grid[1])
-        upper.suptitle(draw_pmfs(upper, table, means=has_means(subject)), fontsize=9)
-        draw_matrix(lower, table)
+        upper.suptitle(draw_pmfs(upper, table, shown, means=has_means(subject)), fontsize=9)
+        draw_matrix(lower, table, labels)
     return figure
 
 
-def paths_figure(subject: Randomizer | HasRandomizer) -> Figure:
+def paths_figure(
+    subject: Randomizer | HasRandomizer,
+    *,
+    labels: ArrayLike | None = None,
+    ax: Place = None,
+    title: bool = True,
+    size: Size = None,
+) -> FigureBase:
     """Mixture of randomized responses on bins, one strip a component.
 
     A strip is as high as the weight of its component, and drawn with that probability whatever the label is. Lines cut
@@ -136,9 +154,8 @@ def paths_figure(subject: Randomizer | HasRandomizer) -> Figure:
     paths = decompose_paths(subject)
     few, many = int(paths.bins.min()), int(paths.bins.max())
     bins = counted(many, "bin") if few == many else f"{few:,} to {many:,} bins"
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 4.2), layout="constrained")
-        draw_paths(figure, paths)
+    with canvas(STYLE, ax, size, (7.2, 4.2), title=title) as figure:
+        draw_paths(figure, paths, labels)
         mixture = f"A mixture of {len(paths):,} randomized responses" if len(paths) > 1 else "Randomized response"
         figure.suptitle(
             f"{mixture} on {bins}: {counted(paths.labels.size, 'label')}, ε = {math.log(paths.ratio):g}", fontsize=9

@@ -10,12 +10,13 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.validation import Floats
 from optrand.mechanism.paths import Paths
+from optrand.plotting.canvas import chosen
 from optrand.plotting.cells import group_edges
-from optrand.plotting.style import INK, LINE_SHADES, number_texts, spread
+from optrand.plotting.style import INK, LINE_SHADES, number_texts
 
 __all__ = ["Bundles", "draw_flow"]
 
@@ -33,6 +34,9 @@ WIDEST = 6.0
 
 INK_SHARE = 120.0
 """Points that all arcs together may have if all are as wide as the widest, which is thinner where they are many."""
+
+RIMMED = 24
+"""Largest number of arcs with white rims: of more, crossings would make dashes of the arcs below."""
 
 THINNEST = 0.2
 
@@ -95,7 +99,7 @@ class Bundles:
         return widths
 
 
-def draw_flow(figure: FigureBase, paths: Paths) -> Bundles:
+def draw_flow(figure: FigureBase, paths: Paths, wanted: ArrayLike | None = None) -> Bundles:
     """Fill a figure with the arcs of a flow over the line of its labels."""
     bundles = Bundles.of(paths)
     axes = figure.add_subplot()
@@ -106,22 +110,23 @@ def draw_flow(figure: FigureBase, paths: Paths) -> Bundles:
     order: NDArray[np.intp] = np.argsort(bundles.begins - bundles.ends, kind="stable")
     curves, widths, outputs = bundles.curves()[order], bundles.widths[order], bundles.outputs[order]
     drawn = ScalarMappable(norm, shades)
-    # A white rim under each arc tells it from those that it crosses, in grey too.
-    rims = np.zeros((outputs.size, 4)) + 1.0
-    colours = np.stack((rims, drawn.to_rgba(outputs)), axis=1).reshape(-1, 4)
-    lines = np.stack((widths + np.minimum(0.8, 0.6 * widths), widths), axis=1).ravel()
-    twice = np.repeat(curves, 2, axis=0)
-    axes.add_collection(LineCollection(list(twice), colors=colours, linewidths=lines, label="rims and arcs"))
+    colours: Floats = drawn.to_rgba(outputs)
+    if outputs.size <= RIMMED:
+        # A white rim under each arc tells it from those that it crosses, in grey too.
+        colours = np.stack((np.ones((outputs.size, 4)), colours), axis=1).reshape(-1, 4)
+        widths = np.stack((widths + np.minimum(0.8, 0.6 * widths), widths), axis=1).ravel()
+        curves = np.repeat(curves, 2, axis=0)
+    axes.add_collection(LineCollection(list(curves), colors=colours, linewidths=widths, label="rims and arcs"))
     axes.axhline(0, color=INK, linewidth=1.0)
-    rows = spread(k, TICKS)
+    rows = chosen(paths.labels, wanted, TICKS)
     axes.set_xticks(rows, number_texts(paths.labels[rows]))
     if k <= 2 * TICKS:
         axes.plot(np.arange(k), np.zeros(k), linestyle="", marker="o", markersize=4, color=INK, clip_on=False)
-    axes.set(xlabel="label", xlim=(-0.5 - 0.02 * k, k - 0.5 + 0.02 * k), yticks=[])
+    axes.set(xlabel="label, by rank", xlim=(-0.5 - 0.02 * k, k - 0.5 + 0.02 * k), yticks=[])
     axes.set_ylim(0, 1.06 * float(curves[:, :, 1].max()))
     axes.spines[["left", "right", "top", "bottom"]].set_visible(False)
     bar = figure.colorbar(drawn, ax=axes, location="right", aspect=25, pad=0.02)
-    bar.set_label("output" if bundles.grouped == 1 else "mean output of the arcs")
+    bar.set_label("output (label units)" if bundles.grouped == 1 else "mean output of the arcs")
     largest = float(bundles.masses.max())
     sample = [
         Line2D([], [], color=INK, linewidth=bundles.widest * share, label=f"mass {largest * share:.3g}")

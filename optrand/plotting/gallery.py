@@ -25,11 +25,11 @@ from optrand.plotting import (
 from optrand.plotting.saving import check_ending
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import FigureBase
 
 __all__ = ["DRAWINGS", "Gallery", "gallery", "refuse_gallery"]
 
-DRAWINGS: Mapping[str, Callable[[Mechanism], Figure]] = MappingProxyType(
+DRAWINGS: Mapping[str, Callable[..., FigureBase]] = MappingProxyType(
     {
         "pmf": pmf_figure,
         "matrix": matrix_figure,
@@ -104,7 +104,7 @@ def gallery(
     """
     folder = Path(directory)
     refuse_gallery(folder, endings=endings, overwrite=overwrite)
-    figures, left_out = dict[str, "Figure"](), list[tuple[str, str]]()
+    figures, left_out = dict[str, "FigureBase"](), list[tuple[str, str]]()
     for name, draw in DRAWINGS.items():
         announce(name)
         try:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-import matplotlib
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.figure import FigureBase
 
 from optrand.closed_forms import gap_response, gap_response_is_optimal
 from optrand.errors import InvalidInput
@@ -14,6 +13,7 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
 from optrand.model.problem import Problem
 from optrand.model.solution import Solution
+from optrand.plotting.canvas import Place, Size, canvas
 from optrand.plotting.style import INK, LINE_SHADES, STYLE, above
 from optrand.plotting.subject import counted, problem_of
 
@@ -28,7 +28,9 @@ FEW = 100
 LIGHT, DARK = LINE_SHADES[1], LINE_SHADES[-1]
 
 
-def chord_figure(subject: Problem | Mechanism | Solution) -> Figure:
+def chord_figure(
+    subject: Problem | Mechanism | Solution, *, ax: Place = None, title: bool = True, size: Size = None
+) -> FigureBase:
     """Half circle with a point for every gap between labels, and the chord from the first point to the last one.
 
     The points are ``(P_j, r_j)`` of :func:`optrand.closed_forms.gap_response`. It is optimal on the line if and only if
@@ -59,19 +61,23 @@ def chord_figure(subject: Problem | Mechanism | Solution) -> Figure:
     heights = np.sqrt(across * (gain + 2 - across))
     best = gap_response_is_optimal(problem.labels, problem.prior, problem.epsilon)
     length = math.hypot(across[-1] - across[0], heights[-1] - heights[0])
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(6.4, 3.9), layout="constrained")
+    with canvas(STYLE, ax, size, (6.4, 3.9), title=title) as figure:
         axes = figure.add_subplot()
         turn = np.linspace(0, np.pi, POINTS)
         radius = 1 + gain / 2
         axes.plot(radius * (1 - np.cos(turn)), radius * np.sin(turn), color=LIGHT, linewidth=1.0, label="half circle")
         ends = [0, -1]
         axes.plot(across[ends], heights[ends], color=DARK, linewidth=1.6, label=f"chord of {length:.3g}")
-        size = 4.0 if across.size <= FEW else 1.5
-        look = {"linestyle": "", "marker": "o", "markersize": size, "color": INK, "markerfacecolor": "white"}
+        mark = 4.0 if across.size <= FEW else 1.5
+        look = {"linestyle": "", "marker": "o", "markersize": mark, "color": INK, "markerfacecolor": "white"}
         axes.plot(across, heights, label="points of the gaps", **look)  # type: ignore[arg-type]
         axes.plot([0, 1], [0, 0], color=INK, linewidth=2.5, solid_capstyle="butt", label="length 1")
-        axes.set(xlabel="P", ylabel="r", aspect="equal", xlim=(-0.02 * radius, 2.02 * radius))
+        axes.set(
+            xlabel="P = 1 + (exp(ε) \N{MINUS SIGN} 1) times the prior below the gap",
+            ylabel="r, height of the half circle",
+            aspect="equal",
+            xlim=(-0.02 * radius, 2.02 * radius),
+        )
         axes.set_ylim(-0.03 * radius, 1.05 * radius)
         axes.spines[["top", "right"]].set_visible(False)
         figure.legend(loc="outside lower center", ncols=4)
@@ -81,7 +87,9 @@ def chord_figure(subject: Problem | Mechanism | Solution) -> Figure:
     return figure
 
 
-def gap_figure(subject: Problem | Mechanism | Solution) -> Figure:
+def gap_figure(
+    subject: Problem | Mechanism | Solution, *, ax: Place = None, title: bool = True, size: Size = None
+) -> FigureBase:
     """Closed form of a problem as a public gap, then a private bit: both outputs against a public random number.
 
     To the public number belongs the gap between two labels whose strip it falls in, as wide as the gap is likely; the
@@ -111,8 +119,7 @@ def gap_figure(subject: Problem | Mechanism | Solution) -> Figure:
     if arcs is None:
         raise InvalidInput("the closed form has no arcs")
     edges = np.concatenate(([0.0], np.cumsum(arcs.masses[:count]) / arcs.masses[:count].sum()))
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 4.0), layout="constrained")
+    with canvas(STYLE, ax, size, (7.2, 4.0), title=title) as figure:
         axes = figure.add_subplot()
         low, high = (np.append(values, values[-1]) for values in (problem.labels[:-1], problem.labels[1:]))
         axes.fill_between(edges, low, high, step="post", color=LIGHT, alpha=0.6, linewidth=0, label="gap")
@@ -121,7 +128,7 @@ def gap_figure(subject: Problem | Mechanism | Solution) -> Figure:
             (arcs.outputs[:count], "--", "output of a no: it is below"),
         ):
             axes.step(edges, np.append(outputs, outputs[-1]), where="post", color=DARK, linestyle=style, label=told)
-        axes.set(xlabel="public random number", ylabel="label, output", xlim=(0, 1))
+        axes.set(xlabel="public random number", ylabel="label and output (label units)", xlim=(0, 1))
         axes.spines[["top", "right"]].set_visible(False)
         figure.legend(loc="outside lower center", ncols=3)
         figure.suptitle(

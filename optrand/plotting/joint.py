@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import matplotlib
 import numpy as np
 from matplotlib.figure import FigureBase
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.validation import Floats
 from optrand.model.randomizer import Randomizer
+from optrand.plotting.canvas import chosen
 from optrand.plotting.cells import group_edges, grouped_rows
-from optrand.plotting.style import INK, line_edges, log_shades
+from optrand.plotting.style import INK, line_edges, log_shades, number_texts
 
 __all__ = ["draw_joint"]
 
@@ -21,11 +24,14 @@ GROUPS = 120
 BINS = 90
 """Number of rows: bins of one width for noisy labels."""
 
+FEW = 20
+"""Number of evenly spaced outputs above which bins are as wide as their distance, or a multiple of it."""
+
 DECADES = 5
 """Powers of ten from the likeliest cell down to the lightest shade."""
 
 
-def draw_joint(figure: FigureBase, table: Randomizer, prior: Floats) -> str:
+def draw_joint(figure: FigureBase, table: Randomizer, prior: Floats, wanted: ArrayLike | None = None) -> str:
     """Fill a figure with the heat map and its margins; returns the sizes of its cells in words."""
     groups = group_edges(table.k, GROUPS)
     sides = line_edges(table.labels)[groups]
@@ -46,7 +52,10 @@ def draw_joint(figure: FigureBase, table: Randomizer, prior: Floats) -> str:
     ends = [table.labels[0], table.labels[-1]]
     heat.plot(ends, ends, color="white", linewidth=2.2, label="under the diagonal")
     heat.plot(ends, ends, color=INK, linewidth=0.9, linestyle=(0, (4, 2)), label="noisy label = label")
-    heat.set(xlabel="label", ylabel="noisy label", xlim=sides[[0, -1]], ylim=levels[[0, -1]])
+    heat.set(xlabel="label", ylabel="noisy label (label units)", xlim=sides[[0, -1]], ylim=levels[[0, -1]])
+    if wanted is not None:
+        rows = chosen(table.labels, wanted, table.k)
+        heat.set_xticks(table.labels[rows], number_texts(table.labels[rows]))
     top.stairs(joint.sum(axis=1), sides, color=INK, fill=True)
     top.set_ylabel("prior")
     right.stairs(joint.sum(axis=0), levels, color=INK, fill=True, orientation="horizontal")
@@ -60,19 +69,26 @@ def draw_joint(figure: FigureBase, table: Randomizer, prior: Floats) -> str:
     bar.minorticks_off()
     bar.set_label("probability of a cell (logarithmic shades)")
     grouped = f", labels in groups of up to {np.diff(groups).max():,}" if groups.size <= table.k else ""
-    return f"noisy labels in {BINS} bins{grouped}; dashed: noisy label = label"
+    return f"noisy labels in {levels.size - 1} bins{grouped}; dashed: noisy label = label"
 
 
 def _bin_edges(table: Randomizer) -> Floats:
     """Bins of one width around all outputs, and the labels too, so that the diagonal can be seen."""
     low = min(float(table.outputs[0]), float(table.labels[0]))
     high = max(float(table.outputs[-1]), float(table.labels[-1]))
+    step = float(table.outputs[-1] - table.outputs[0]) / max(1, table.n - 1)
+    if table.n > FEW and np.allclose(np.diff(table.outputs), step, rtol=1e-6):
+        # Bins of another width would hold now one output more, now one less: stripes that no distribution has.
+        width = step * math.ceil(table.n / BINS)
+        before = math.ceil((float(table.outputs[0]) - step / 2 - low) / width) + 1
+        count = before + math.ceil((high - float(table.outputs[0]) + step / 2) / width) + 1
+        return np.asarray(table.outputs[0] - step / 2 + width * np.arange(-before, count - before + 1), np.float64)
     # The outermost two on each side stay empty, so that no line lies on the frame.
     width = (high - low) / (BINS - 5) or 1.0
     return np.linspace(low - 2.5 * width, high + 2.5 * width, BINS + 1)
 
 
 def _binned(table: Randomizer, rows: Floats, levels: Floats) -> Floats:
-    """Sums of the columns of each bin of outputs, shape ``(groups, BINS)``."""
-    where: NDArray[np.intp] = np.clip(np.searchsorted(levels, table.outputs, side="right") - 1, 0, BINS - 1)
-    return np.array([np.bincount(where, row, BINS) for row in rows])
+    """Sums of the columns of each bin of outputs, shape ``(groups, bins)``."""
+    where: NDArray[np.intp] = np.clip(np.searchsorted(levels, table.outputs, side="right") - 1, 0, levels.size - 2)
+    return np.array([np.bincount(where, row, levels.size - 1) for row in rows])

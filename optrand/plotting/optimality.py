@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-import matplotlib
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.figure import FigureBase
+from numpy.typing import ArrayLike
 
 from optrand.base.numerals import shown_above
-from optrand.certificates.certificate import certify
+from optrand.certificates.certificate import Certificate, certify
 from optrand.certificates.prices import price
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
@@ -18,6 +18,7 @@ from optrand.model import losses
 from optrand.model.problem import Problem, regression
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Solution
+from optrand.plotting.canvas import Place, Size, canvas
 from optrand.plotting.dual import draw_dual
 from optrand.plotting.flow import draw_flow
 from optrand.plotting.joint import draw_joint
@@ -27,7 +28,14 @@ from optrand.plotting.subject import HasRandomizer, counted, drawn_table, proble
 __all__ = ["dual_figure", "flow_figure", "joint_figure"]
 
 
-def joint_figure(subject: Mechanism | Solution) -> Figure:
+def joint_figure(
+    subject: Mechanism | Solution,
+    *,
+    labels: ArrayLike | None = None,
+    ax: Place = None,
+    title: bool = True,
+    size: Size = None,
+) -> FigureBase:
     """Joint distribution of label and noisy label as a heat map, with both margins ([B23], Figure 3).
 
     Noisy labels are in bins of one width, many labels in groups. The title states the mean squared error that
@@ -53,12 +61,10 @@ def joint_figure(subject: Mechanism | Solution) -> Figure:
     problem, table = problem_of(subject), drawn_table(subject)
     if problem.loss == losses.zero_one:
         raise InvalidInput("classes have no distance, and so no mean squared error: draw a pmf or the matrix")
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(5.6, 5.8), layout="constrained")
-        fineness = draw_joint(figure, table, problem.prior)
+    with canvas(STYLE, ax, size, (5.6, 5.8), title=title) as figure:
+        fineness = draw_joint(figure, table, problem.prior, labels)
         stated = _squared_error(problem, subject)
-        labels = counted(problem.k, "label")
-        figure.suptitle(f"ε = {problem.epsilon:g}, {labels}: {stated}\n{fineness}", fontsize=9)
+        figure.suptitle(f"ε = {problem.epsilon:g}, {counted(problem.k, 'label')}: {stated}\n{fineness}", fontsize=9)
     return figure
 
 
@@ -71,7 +77,14 @@ def _squared_error(problem: Problem, subject: Mechanism | Solution) -> str:
     return f"mean squared error {shown_above(2 * proof.upper, 6)}"
 
 
-def flow_figure(subject: Randomizer | HasRandomizer) -> Figure:
+def flow_figure(
+    subject: Randomizer | HasRandomizer,
+    *,
+    labels: ArrayLike | None = None,
+    ax: Place = None,
+    title: bool = True,
+    size: Size = None,
+) -> FigureBase:
     """Flow on the line of labels: an arc for every column, over the labels that it favours.
 
     An output is ``exp(epsilon)`` times as likely for the labels under its arc as for all others. Arcs are as wide as
@@ -97,18 +110,19 @@ def flow_figure(subject: Randomizer | HasRandomizer) -> Figure:
     'The flow of a randomizer: 6 arcs over 4 labels, ε = 2'
     """
     paths = decompose_paths(subject)
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 4.0), layout="constrained")
-        bundles = draw_flow(figure, paths)
-        arcs, labels = counted(paths.flow.masses.size, "arc"), counted(paths.labels.size, "label")
-        title = f"The flow of a randomizer: {arcs} over {labels}, ε = {math.log(paths.ratio):g}"
+    with canvas(STYLE, ax, size, (7.2, 4.0), title=title) as figure:
+        bundles = draw_flow(figure, paths, labels)
+        arcs, over = counted(paths.flow.masses.size, "arc"), counted(paths.labels.size, "label")
+        told = f"The flow of a randomizer: {arcs} over {over}, ε = {math.log(paths.ratio):g}"
         if bundles.grouped > 1:
-            title += f"\ndrawn in {bundles.masses.size:,} bundles, between groups of up to {bundles.grouped:,} labels"
-        figure.suptitle(title, fontsize=9)
+            told += f"\ndrawn in {bundles.masses.size:,} bundles, between groups of up to {bundles.grouped:,} labels"
+        figure.suptitle(told, fontsize=9)
     return figure
 
 
-def dual_figure(subject: Mechanism | Solution) -> Figure:
+def dual_figure(
+    subject: Mechanism | Solution, *, ax: Place = None, title: bool = True, size: Size = None
+) -> FigureBase:
     r"""Dual certificate as a picture: the price of the best column at each output, which is zero where the outputs are.
 
     .. math:: f(v) = \sum_y h_y(v) + (E - 1) \sum_y \min(h_y(v), 0), \qquad
@@ -134,7 +148,7 @@ def dual_figure(subject: Mechanism | Solution) -> Figure:
     >>> from optrand.closed_forms import debiased_rr
     >>> print(dual_figure(debiased_rr([0, 1], 1.0)).get_suptitle())
     ε = 1, 2 labels: f(v) ≥ 0 for every allowed v
-    so the optimum lies between 0.4603367 and 0.4603368
+    so the optimum lies between 0.460336797103896 and 0.460336797103897
     """
     problem = problem_of(subject)
     if subject.dual is None:
@@ -144,14 +158,19 @@ def dual_figure(subject: Mechanism | Solution) -> Figure:
         lowest = price(problem, subject.dual).lowest
     if not math.isfinite(lowest):
         raise InvalidInput("the dual is too large: its prices leave the range of floats, solve the problem again")
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 5.0), layout="constrained")
+    with canvas(STYLE, ax, size, (7.2, 5.0), title=title) as figure:
         draw_dual(figure, problem, subject.dual, table.outputs)
         floor = below(min(0.0, lowest), 2)
-        title = f"ε = {problem.epsilon:g}, {counted(problem.k, 'label')}: f(v) ≥ {floor} for every allowed v\n"
+        told = f"ε = {problem.epsilon:g}, {counted(problem.k, 'label')}: f(v) ≥ {floor} for every allowed v\n"
         if math.isfinite(proof.gap):
-            title += f"so the optimum lies between {below(proof.lower, 7)} and {above(proof.upper, 7)}"
+            digits = _proven_digits(proof)
+            told += f"so the optimum lies between {below(proof.lower, digits)} and {above(proof.upper, digits)}"
         else:
-            title += "no optimum is certified"
-        figure.suptitle(title, fontsize=9)
+            told += "no optimum is certified"
+        figure.suptitle(told, fontsize=9)
     return figure
+
+
+def _proven_digits(proof: Certificate) -> int:
+    """Digits of both ends of a certified range that show how close they are: one more than they share, 3 to 15."""
+    return min(15, max(3, 2 - math.floor(math.log10(proof.gap)))) if proof.gap > 0 else 15

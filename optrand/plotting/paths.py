@@ -7,9 +7,11 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import FigureBase
+from numpy.typing import ArrayLike
 
 from optrand.base.validation import Floats
 from optrand.mechanism.paths import Path, Paths
+from optrand.plotting.canvas import chosen
 from optrand.plotting.style import INK, number_texts, spread
 
 __all__ = ["draw_paths"]
@@ -32,7 +34,7 @@ LOWEST = 0.05
 TICKS = 9
 
 
-def draw_paths(figure: FigureBase, paths: Paths) -> None:
+def draw_paths(figure: FigureBase, paths: Paths, wanted: ArrayLike | None = None) -> None:
     """Fill a figure with the strips of a mixture."""
     axes = figure.add_subplot()
     edges, shown = _strips(paths)
@@ -47,13 +49,13 @@ def draw_paths(figure: FigureBase, paths: Paths) -> None:
         _draw_borders(axes, edges, shown)
     if sum(path.bins for path in shown) <= LETTERED:
         _write_outputs(axes, edges, shown, norm)
-    rows = spread(paths.labels.size, TICKS)
+    rows = chosen(paths.labels, wanted, TICKS)
     axes.set_xticks(rows, number_texts(paths.labels[rows]))
-    axes.set_xlabel("label")
+    axes.set_xlabel("label, by rank")
     axes.set_ylabel("share of the mixture")
     axes.set_ylim(0, 1)
     bar = figure.colorbar(mesh, ax=axes, location="right", aspect=25, pad=0.02)
-    bar.set_label("output of the label's bin")
+    bar.set_label("output of the label's bin (label units)")
 
 
 def _strips(paths: Paths) -> tuple[Floats, list[Path]]:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
+from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
@@ -20,6 +19,7 @@ from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.phases import Phases, phases_of
+from optrand.plotting.canvas import Place, Size, canvas
 from optrand.plotting.style import INK, STYLE, line_edges, spread
 from optrand.plotting.subject import counted, has_means
 
@@ -45,7 +45,7 @@ ROWS = 800
 """Largest number of labels that bins are drawn with."""
 
 
-def phases_figure(subject: Mechanism) -> Figure:
+def phases_figure(subject: Mechanism, *, ax: Place = None, title: bool = True, size: Size = None) -> FigureBase:
     """Bins of a mechanism and their outputs against the public phase; above, the density of the phase.
 
     At a phase, a number from 0 to 1 that is drawn whatever the label is, the labels from bottom to top are in bins, one
@@ -78,8 +78,7 @@ def phases_figure(subject: Mechanism) -> Figure:
     found = _Cells.of(phases_of(subject))
     low, high = float(np.nanmin(found.answers)), float(np.nanmax(found.answers))
     norm = Normalize(low, high) if low < high else Normalize(low - 1, high + 1)
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 4.6), layout="constrained")
+    with canvas(STYLE, ax, size, (7.2, 4.6), title=title) as figure:
         grid = figure.add_gridspec(2, 2, height_ratios=(1, 7))
         _draw_density(figure.add_subplot(grid[0, 0]), found)
         _draw_bins(figure.add_subplot(grid[1, 0]), found, norm)
@@ -163,7 +162,7 @@ def _draw_bins(axes: Axes, cells: _Cells, norm: Normalize) -> None:
             LineCollection(lines, colors="white", linewidths=2.2 * cells.thinned, label="under the borders")
         )
         axes.add_collection(LineCollection(lines, colors=INK, linewidths=1.1 * cells.thinned, label="borders of bins"))
-    axes.set(xlim=(0, 1), ylim=cells.sides[[0, -1]], xlabel=PHASE, ylabel="label")
+    axes.set(xlim=(0, 1), ylim=cells.sides[[0, -1]], xlabel=PHASE, ylabel="label (label units)")
 
 
 def _draw_outputs(axes: Axes, cells: _Cells, norm: Normalize) -> None:
@@ -179,7 +178,7 @@ def _draw_outputs(axes: Axes, cells: _Cells, norm: Normalize) -> None:
     axes.add_collection(drawn)
     for end in cells.phases.labels[[0, -1]]:
         axes.axhline(end, color=INK, linewidth=0.8, linestyle=":", zorder=0)
-    axes.set(xlim=(0, 1), xlabel=PHASE, ylabel="output, in units of the labels")
+    axes.set(xlim=(0, 1), xlabel=PHASE, ylabel="output (label units)")
     axes.margins(y=0.03)
     axes.autoscale_view(scalex=False)
     axes.spines[["top", "right"]].set_visible(False)

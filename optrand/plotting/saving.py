@@ -8,20 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase, SubFigure
 
 from optrand.base.files import write_atomically
 from optrand.errors import InvalidInput
 from optrand.plotting.style import STYLE
 
-__all__ = ["check_ending", "save_figure"]
+__all__ = ["check_ending", "save_figure", "whole_figure"]
 
 UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".png": {}, ".svg": {"Date": None}}
 """Endings that a picture may have, and the metadata that keep the date out of each."""
 
 
-def save_figure(figure: Figure, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+def save_figure(figure: FigureBase, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a picture atomically, in the format of its ending ``.png``, ``.svg`` or ``.pdf``, without a date.
+
+    Of a picture that took the place of axes all of their figure is written.
 
     Raises
     ------
@@ -33,8 +35,18 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], *, overwrite: bool
     suffix = check_ending(path)
     picture = io.BytesIO()
     with matplotlib.rc_context(STYLE):
-        figure.savefig(picture, format=suffix[1:], dpi=200, metadata=UNDATED[suffix])
+        whole_figure(figure).savefig(picture, format=suffix[1:], dpi=200, metadata=UNDATED[suffix])
     write_atomically(path, picture.getvalue(), overwrite=overwrite)
+
+
+def whole_figure(figure: FigureBase) -> Figure:
+    """Figure that a picture is, or is a part of."""
+    if isinstance(figure, Figure):
+        return figure
+    whole = figure.canvas.figure if isinstance(figure, SubFigure) else None
+    if not isinstance(whole, Figure):
+        raise InvalidInput(f"figure is of type {type(figure).__name__}, expected a figure of matplotlib")
+    return whole
 
 
 def check_ending(path: str | os.PathLike[str]) -> str:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from optrand.model.randomizer import Randomizer
 from optrand.plotting.cells import row_chances
-from optrand.plotting.style import INK, MARKS, number_texts, spread
+from optrand.plotting.style import INK, MARKS, number_texts
 
-__all__ = ["draw_pmfs", "shown_labels"]
+__all__ = ["PANELS", "draw_pmfs"]
 
 PANELS = 6
 """Largest number of labels whose probability mass functions are shown."""
@@ -26,18 +26,15 @@ STEMS = 1000
 
 BINS = 120
 
+SPARSE = 60
+"""Number of outputs up to which stems are as wide as their marks allow; of more they are hair lines."""
+
 LABEL: Any = {"color": INK, "linewidth": 0.8, "linestyle": (0, (1, 2)), "zorder": 1}
 MEAN: Any = {"color": INK, "marker": "^", "markerfacecolor": "white", "markersize": 5, "linestyle": ""}
 
 
-def shown_labels(table: Randomizer) -> NDArray[np.intp]:
-    """Rows that have a panel each."""
-    return spread(table.k, PANELS)
-
-
-def draw_pmfs(figure: FigureBase, table: Randomizer, *, means: bool) -> str:
+def draw_pmfs(figure: FigureBase, table: Randomizer, shown: NDArray[np.intp], *, means: bool) -> str:
     """Fill a figure with stems for some of the labels, in panels that share both axes; returns the labels in words."""
-    shown = shown_labels(table)
     names = number_texts(table.labels[shown])
     binned = table.n > STEMS
     centres = table.means if means else np.zeros(table.k)
@@ -46,7 +43,7 @@ def draw_pmfs(figure: FigureBase, table: Randomizer, *, means: bool) -> str:
         axes.axvline(table.labels[row], label="the label", **LABEL)
         if means:
             axes.plot(centres[row], 0, label="mean output", clip_on=False, zorder=4, **MEAN)
-        axes.set_ylabel(f"label {name}", rotation="horizontal", ha="right", va="center")
+        axes.set_ylabel(f"{'label' if means else 'class'} {name}", rotation="horizontal", ha="right", va="center")
         axes.yaxis.set_major_locator(MaxNLocator(3))
         axes.spines[["top", "right"]].set_visible(False)
     if binned:
@@ -59,7 +56,9 @@ def draw_pmfs(figure: FigureBase, table: Randomizer, *, means: bool) -> str:
     margin = 0.04 * float(np.ptp(every)) or 0.5
     panels[0].set_xlim(every.min() - margin, every.max() + margin)
     panels[0].set_ylim(0, 1.12 * highest)
-    panels[-1].set_xlabel("output")
+    panels[-1].set_xlabel("output (label units)" if means else "class that is released")
+    if not means:
+        panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     figure.supylabel(f"probability of the output{'s of a bin' if binned else ''}", fontsize=9)
     _name_the_marks(figure, letters, means)
     listed = ("Label " if len(shown) == 1 else "Labels ") + ", ".join(names)
@@ -88,12 +87,13 @@ def _draw_all_stems(panels: NDArray[Any], table: Randomizer, shown: NDArray[np.i
 def _draw_stems(axes: Axes, table: Randomizer, row: int, letters: NDArray[np.str_]) -> None:
     # A thousand stems with full-size markers would be one black bar.
     size = float(np.clip(25 / math.sqrt(table.n), 1.2, 4.5))
+    width = 0.25 * size if table.n <= SPARSE else 0.3
     for mark in MARKS:
         at = letters == mark.letter
         # An empty line that is not clipped would count as a point in the corner of the picture.
         if at.any():
             outputs, chances = table.outputs[at], table.matrix[row, at]
-            axes.vlines(outputs, 0, chances, color=mark.stem, linewidth=0.25 * size, label=mark.letter)
+            axes.vlines(outputs, 0, chances, color=mark.stem, linewidth=width, label=mark.letter)
             ends: Any = {
                 "marker": mark.marker,
                 "markerfacecolor": mark.fill,

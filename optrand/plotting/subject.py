@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optrand.base.validation import values as checked_values
+from optrand.baselines.additive import Additive
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.paths import HasRandomizer
@@ -9,18 +16,46 @@ from optrand.model import losses
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 
-__all__ = ["HasRandomizer", "counted", "drawn_table", "has_means", "problem_of"]
+__all__ = ["Drawable", "HasRandomizer", "counted", "drawn_table", "has_means", "problem_of"]
 
 
-def drawn_table(subject: Randomizer | HasRandomizer) -> Randomizer:
-    """Randomizer to draw, without the outputs that never occur, and columns split between floats as one."""
+Drawable = Randomizer | HasRandomizer | Additive
+"""Randomizer, mechanism or solution; or additive noise of :mod:`optrand.baselines`, drawn for some of its labels."""
+
+FINE = 1201
+"""Outputs that noise is rounded to, which are then shown in bins."""
+
+TAILS = 5.0
+"""Standard deviations of unclipped noise that are shown beyond the labels; what lies further is in the last bins."""
+
+
+def drawn_table(subject: Drawable, labels: ArrayLike | None = None) -> Randomizer:
+    """Randomizer to draw, without the outputs that never occur, and columns split between floats as one.
+
+    Additive noise, which has a channel for every label of an interval, is rounded to a fine grid for those in `labels`.
+    """
+    if isinstance(subject, Additive):
+        return _rounded_noise(subject, labels)
     source = subject.design if isinstance(subject, Mechanism) else getattr(subject, "randomizer", None)
     table = subject if isinstance(subject, Randomizer) else source
     if not isinstance(table, Randomizer):
         raise InvalidInput(
-            f"a picture needs a Randomizer, or a mechanism or solution that has one, not a {type(subject).__name__}"
+            "a picture needs a Randomizer, a mechanism or solution that has one, or additive noise, "
+            f"not a {type(subject).__name__}"
         )
     return table.without_unused_outputs()
+
+
+def _rounded_noise(subject: Additive, labels: ArrayLike | None) -> Randomizer:
+    if labels is None:
+        raise InvalidInput(f"{type(subject).__name__} takes every label of an interval: pass labels, those to draw")
+    rows = np.unique(checked_values(labels, "labels"))
+    if subject.clip is not None:
+        low, high = subject.clip.low, subject.clip.high
+    else:
+        reach = TAILS * math.sqrt(subject.noise.variance) * subject.unit
+        low, high = float(rows[0]) - reach, float(rows[-1]) + reach
+    return subject.discretised(rows, np.linspace(low, high, FINE))
 
 
 def problem_of(subject: object) -> Problem:
@@ -33,7 +68,7 @@ def problem_of(subject: object) -> Problem:
     return problem
 
 
-def has_means(subject: Randomizer | HasRandomizer) -> bool:
+def has_means(subject: object) -> bool:
     """Whether the outputs are numbers, and not the names of classes."""
     problem = getattr(subject, "problem", None)
     return not (isinstance(problem, Problem) and problem.loss == losses.zero_one)

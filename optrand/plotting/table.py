@@ -9,9 +9,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import FigureBase
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.validation import Floats
 from optrand.model.randomizer import Randomizer
+from optrand.plotting.canvas import chosen
 from optrand.plotting.cells import Cells
 from optrand.plotting.style import INK, MARKS, log_shades, number_texts, spread
 
@@ -22,11 +24,20 @@ LETTERED = 14
 
 TICKS = 7
 
+APART = 6
+"""Multiple of the median distance of neighbouring outputs from which a gap is shown."""
+
+WIDE = 0.1
+"""Share of the range of outputs from which it is."""
+
+GAPS = 3
+"""Largest number of gaps that are shown."""
+
 LETTERS_BELOW = 36
 """Letters that fit below a table."""
 
 
-def draw_matrix(figure: FigureBase, table: Randomizer) -> None:
+def draw_matrix(figure: FigureBase, table: Randomizer, wanted: ArrayLike | None = None) -> None:
     """Fill a figure with the heat map, to the left, and the signature, to the right, over one axis of labels."""
     heat = figure.add_subplot(1, 2, 1)
     signature = figure.add_subplot(1, 2, 2, sharey=heat)
@@ -35,8 +46,8 @@ def draw_matrix(figure: FigureBase, table: Randomizer) -> None:
     _draw_heat(figure, heat, cells, look)
     _draw_signature(figure, signature, cells, look)
     for axes in (heat, signature):
-        _name_ticks(axes, table)
-    heat.set_ylabel("label")
+        _name_ticks(axes, table, wanted)
+    heat.set_ylabel("label, by rank")
     signature.tick_params(labelleft=False)
     if max(table.k, table.n) <= LETTERED:
         _write_cells(heat, signature, table, cells.letters)
@@ -53,7 +64,7 @@ def _draw_heat(figure: FigureBase, axes: Axes, cells: Cells, look: Any) -> None:
     bar = figure.colorbar(image, ax=axes, location="bottom", aspect=25)
     bar.set_ticks(ticks, labels=[f"{tick:.2g}" for tick in ticks])
     bar.minorticks_off()
-    bar.set_label("probability (logarithmic shades)")
+    bar.set_label("probability (log scale)")
 
 
 def _draw_signature(figure: FigureBase, axes: Axes, cells: Cells, look: Any) -> None:
@@ -67,7 +78,7 @@ def _draw_signature(figure: FigureBase, axes: Axes, cells: Cells, look: Any) -> 
     bar.set_ticks(list(range(len(used))), labels=[mark.short for mark in used])
     bar.minorticks_off()
     bar.ax.tick_params(length=0)
-    bar.set_label("place in its column: U is exp(ε) times L")
+    bar.set_label("U is exp(ε) times L")
 
 
 def _write_cells(heat: Axes, signature: Axes, table: Randomizer, letters: NDArray[np.str_]) -> None:
@@ -82,8 +93,8 @@ def _write_cells(heat: Axes, signature: Axes, table: Randomizer, letters: NDArra
         signature.text(i, y, letter, ha="center", va="center", color=colours[1], fontsize=8)
 
 
-def _name_ticks(axes: Axes, table: Randomizer) -> None:
-    rows = spread(table.k, TICKS)
+def _name_ticks(axes: Axes, table: Randomizer, wanted: ArrayLike | None) -> None:
+    rows = chosen(table.labels, wanted, TICKS)
     axes.set_yticks(rows, number_texts(table.labels[rows]))
     for most in range(TICKS, 1, -1):
         columns = spread(table.n, most)
@@ -92,4 +103,17 @@ def _name_ticks(axes: Axes, table: Randomizer) -> None:
             break
     axes.set_xticks(columns, texts)
     axes.tick_params(length=2.5)
-    axes.set_xlabel("output")
+    wide = _gaps(table.outputs)
+    for place in wide:
+        axes.axvline(place, color="white", linewidth=2.5, label="_gap")
+        axes.axvline(place, color=INK, linewidth=0.8, linestyle=":", label="_gap")
+    axes.set_xlabel("output, by rank; a dotted line is a gap" if wide else "output, by rank")
+
+
+def _gaps(outputs: Floats) -> list[float]:
+    """Places between two ranks whose outputs lie far apart, up to :data:`GAPS` of them, the widest."""
+    steps = np.diff(outputs)
+    if steps.size < 2:
+        return []
+    wide = np.flatnonzero(steps > max(APART * float(np.median(steps)), WIDE * float(steps.sum())))
+    return sorted((wide[np.argsort(-steps[wide], kind="stable")][:GAPS] + 0.5).tolist())

@@ -12,7 +12,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from optrand.accounting import Ledger, Request, Spent
-from optrand.errors import InvalidInput
+from optrand.base.validation import flag
+from optrand.errors import Finished, InvalidInput
 from optrand.release.charged import ChargedRelease, LedgerRelease, LoneRelease
 from optrand.release.recovery import recover
 from optrand.sampling.entropy import EntropySource
@@ -81,8 +82,8 @@ class Account(ABC):
 
         Raises
         ------
-        InvalidInput
-            There was one, which is finished now.
+        Finished
+            There was one.
         """
 
     @abstractmethod
@@ -132,6 +133,7 @@ class LedgerAccount(Account):
     ) -> None:
         if source is not None and (keep_key or key is not None):
             raise InvalidInput("noise of the operating system has no key: leave the key out, or take keyed noise")
+        flag(keep_key, "keep_key")
         self._ledger, self._dataset, self._again, self._budget = ledger, dataset, again, budget
         self.source, self._key, self._keep_key = source, key, keep_key
         self.digest_key = ledger.digest_key
@@ -150,10 +152,7 @@ class LedgerAccount(Account):
         """See :meth:`Account.settle`."""
         found = recover(output, self._ledger)
         if found.state == "finished":
-            raise InvalidInput(
-                f"an earlier release of {output} had been interrupted as it was published and is finished now: "
-                f"{', '.join(found.files)}; nothing else was done or spent"
-            )
+            raise Finished(output, found.files)
 
     def spent(self, column: str) -> Spent:
         """See :meth:`Account.spent`."""

@@ -19,17 +19,18 @@ from optrand.accounting.ledger import Ledger
 from optrand.accounting.request import checked_name
 from optrand.accounting.spent import Spent
 from optrand.base.arithmetic import float_above
+from optrand.base.validation import flag
 from optrand.baselines.additive import Additive
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.losses import Loss, Tabulated
 from optrand.release.account import Account, LedgerAccount, NoLedger
-from optrand.release.asked import Asked, flag
+from optrand.release.asked import Asked
 from optrand.release.batch import Nulls
 from optrand.release.columns import Columns, Noise
 from optrand.release.declared import DeclaredOutputs
 from optrand.release.record import ReleaseRecord
-from optrand.sampling.entropy import EntropySource
+from optrand.sampling.entropy import EntropySource, without_seed
 
 __all__ = ["FrameRecord", "Randomized", "randomize"]
 
@@ -82,6 +83,7 @@ class Randomized(NamedTuple):
     record: Any
 
 
+@without_seed
 def randomize(
     labels: Any,
     epsilon: float | Mapping[Hashable, float],
@@ -95,9 +97,11 @@ def randomize(
     outputs: DeclaredOutputs | ArrayLike | None = None,
     loss: Loss | Tabulated | None = None,
     randomizer: str | Mechanism | Additive | None = None,
+    k: int | None = None,
     clip: bool = False,
     nulls: Nulls = "refuse",
     ids: Any = None,
+    groups: Any = None,
     dataset: str | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = "default",
     spend_again: bool = False,
@@ -131,7 +135,10 @@ def randomize(
         See :class:`~optrand.release.job.LabelJob`; by default noisy numbers are unbiased and anywhere on the line, and
         noisy classes are right as often as possible.
     randomizer : str, Mechanism or Additive, optional
-        In place of the best one, a name of :data:`optrand.release.named.NAMES` or an object.
+        In place of the best one that is fit for histograms, a name of :data:`optrand.release.rules.RULES` (for a prior)
+        or of :data:`optrand.release.named.NAMES` (without one), or an object.
+    k : int, optional
+        How many of the likeliest labels "rr-top-k" keeps; by default the best number.
     clip : bool
         Whether numbers beyond the ends of the domain count as the nearest end.
     nulls : {"refuse", "drop", "pass", "class"}
@@ -139,6 +146,9 @@ def randomize(
     ids : array or name of a column, optional
         Unique ids of the records, integers or text, in the order of the labels (an index is not looked at); row numbers
         by default.
+    groups : name of a column, list of names, or array, optional
+        Public columns that partition the rows: each group has a prior and a best randomizer of its own, all for one
+        epsilon; small ones are pooled. Never computed from labels. Estimates then take ``groups=``, too.
     dataset : str, optional
         Name under which the release is charged to a ledger, together with the column.
     ledger : Ledger, path or None
@@ -198,8 +208,10 @@ def randomize(
         "outputs": outputs,
         "loss": loss,
         "randomizer": randomizer,
+        "k": k,
         "clip": clip,
         "gap": gap,
+        "grouped": groups is not None,
     }
     asked = [
         Asked(**shared, **{option: _of(value, name, several=several) for option, value in by_column.items()})
@@ -207,7 +219,9 @@ def randomize(
     ]
     noise = Noise.of(entropy, source, keyed=_charges(dataset, ledger))
     with _opened(dataset, ledger, noise, again=flag(spend_again, "spend_again"), budget=budget) as account:
-        private = Columns.read(labels, dict(zip(chosen, asked, strict=True)), nulls=nulls, ids=ids, account=account)
+        private = Columns.read(
+            labels, dict(zip(chosen, asked, strict=True)), nulls=nulls, ids=ids, groups=groups, account=account
+        )
         table, records = private.released(account)
     return Randomized(table, FrameRecord(records) if several else records[column])
 

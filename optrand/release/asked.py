@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import Floats, real
+from optrand.base.validation import Floats, flag, real
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import prior as checked_prior
@@ -27,9 +27,10 @@ from optrand.release.baseline_job import BaselineJob
 from optrand.release.declared import DeclaredOutputs, EvenGrid, PublicPrior
 from optrand.release.declared_sets import DeclaredClasses, DeclaredNumbers
 from optrand.release.job import LabelJob
-from optrand.release.named import named_randomizer
+from optrand.release.named import minimax_mechanism, named_randomizer
+from optrand.release.rules import RULES, Rule
 
-__all__ = ["Asked", "ClassName", "flag"]
+__all__ = ["Asked", "ClassName"]
 
 ClassName = str | int | bool | None
 
@@ -53,8 +54,10 @@ class Asked:
     outputs: Any = None
     loss: Loss | Tabulated | None = None
     randomizer: str | Mechanism | Additive | None = None
+    k: int | None = None
     clip: bool = False
     gap: float = 1e-6
+    grouped: bool = False
 
     def __post_init__(self) -> None:
         """Check what goes together."""
@@ -69,14 +72,31 @@ class Asked:
         if self.classes is not None and (self.clip or self.outputs is not None or self.bias_penalty != math.inf):
             raise InvalidInput("classes are no numbers: leave out clip, outputs and bias_penalty")
         if self.loss is not None and not isinstance(self.loss, Loss | Tabulated):
-            raise InvalidInput(f"the loss is of type {type(self.loss).__name__}, expected one of optrand.losses")
-        if self.randomizer is not None:
-            options = (self.public_prior, self.prior_epsilon, self.outputs, self.loss)
-            if any(option is not None for option in options) or self.bias_penalty != math.inf:
+            raise InvalidInput(losses.unknown(self.loss))
+        if self.k is not None and self.randomizer != "rr-top-k":
+            raise InvalidInput("k is the number of labels that randomizer='rr-top-k' keeps: leave it out")
+        if self.rule is not None:
+            if self.rule.loss is not None and self._asks_for_another:
+                raise InvalidInput(f"{self.randomizer} has its own loss: leave out outputs, loss and bias_penalty")
+            if self.classes is not None and self.rule.name in ("rr-on-bins", "gap-response"):
+                raise InvalidInput(f"classes have no order, and {self.rule.name!r} needs one: take 'rr' or 'rr-top-k'")
+        elif self.randomizer is not None:
+            priors, minimax = (self.public_prior, self.prior_epsilon, self.loss), self.randomizer == "minimax"
+            if any(option is not None for option in priors) or (self._asks_for_another and not minimax):
                 raise InvalidInput(
                     "a randomizer is given, so that none is solved for: leave out public_prior, prior_epsilon, "
                     "outputs, loss and bias_penalty"
                 )
+
+    @property
+    def _asks_for_another(self) -> bool:
+        """Whether a problem is stated that is not that of the default."""
+        return self.outputs is not None or self.loss is not None or self.bias_penalty != math.inf
+
+    @cached_property
+    def rule(self) -> Rule | None:
+        """Randomizer for a prior, where one is named."""
+        return Rule(self.randomizer, self.k) if isinstance(self.randomizer, str) and self.randomizer in RULES else None
 
     @cached_property
     def names(self) -> tuple[ClassName, ...] | None:
@@ -93,18 +113,33 @@ class Asked:
     @cached_property
     def job(self) -> Job:
         """What finds the randomizer."""
-        labels = self.declared.labels
-        if self.randomizer is not None:
-            return BaselineJob(labels=labels, randomizer=self._randomizer(self.randomizer, labels), clip=self.clip)
-        classes = self.names is not None
+        labels, classes = self.declared.labels, self.names is not None
+        # Without a prior to gain from, classes are best kept by randomized response, which answers histograms.
+        priors = (self.public_prior, self.prior_epsilon, self.loss)
+        priorless = not self.grouped and all(one is None for one in priors)
+        drawing = "rr" if classes and priorless and self.randomizer is None else self.randomizer
+        rule = self.rule
+        if drawing is not None and rule is None:
+            return BaselineJob(
+                labels=labels,
+                randomizer=self._randomizer(drawing, labels),
+                clip=self.clip,
+                classes=classes,
+                minimax_gap=self.gap if drawing == "minimax" else None,
+            )
+        loss = self.loss or (losses.zero_one if classes else losses.squared)
+        penalty = 0.0 if classes else self.bias_penalty
+        if rule is not None and rule.loss is not None and rule.bias_penalty is not None:
+            loss, penalty = rule.loss, rule.bias_penalty
         return LabelJob(
             labels=labels,
             epsilon=self.epsilon,
             prior_epsilon=self.prior_epsilon,
             public_prior=self._prior(labels),
-            outputs=Grid(labels) if classes else _outputs(self.outputs),
-            bias_penalty=0.0 if classes else self.bias_penalty,
-            loss=self.loss or (losses.zero_one if classes else losses.squared),
+            outputs=Grid(labels) if classes or loss == losses.zero_one else _outputs(self.outputs),
+            bias_penalty=penalty,
+            loss=loss,
+            rule=rule,
             max_gap=self.gap,
             clip=self.clip,
         )
@@ -133,6 +168,9 @@ class Asked:
         return PublicPrior(shares if self.names is not None else shares[np.argsort(self._numbers)])
 
     def _randomizer(self, given: object, labels: Floats) -> Mechanism | Additive:
+        if given == "minimax" and self.names is None:
+            outputs = _outputs(self.outputs)
+            given = minimax_mechanism(labels, self.epsilon, bias_penalty=self.bias_penalty, outputs=outputs)
         if isinstance(given, str):
             given = named_randomizer(given, labels, epsilon=self.epsilon)
         if not isinstance(given, Mechanism | Additive):
@@ -144,13 +182,6 @@ class Asked:
         if self.names is not None and not (isinstance(given, Mechanism) and np.isin(given.outputs, labels).all()):
             raise InvalidInput("the randomizer has outputs that are no classes: take 'rr', or a mechanism of them")
         return given
-
-
-def flag(value: object, name: str) -> bool:
-    """Truth value, refused unless it is one: text such as "no" would count as true."""
-    if not isinstance(value, bool):
-        raise InvalidInput(f"{name} is of type {type(value).__name__}, expected True or False")
-    return value
 
 
 def _array(given: Any, name: str) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.accounting import Spent
-from optrand.base.validation import Floats, frozen, rectangular
+from optrand.base.validation import Floats, flag, frozen, rectangular
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import values as checked_values
 from optrand.release.diagnosis import Diagnosis, Readings, declared_places
@@ -40,6 +40,7 @@ class Job(ABC):
 
     def __post_init__(self) -> None:
         """Sort the labels."""
+        flag(self.clip, "clip")
         object.__setattr__(self, "labels", frozen(np.sort(checked_labels(self.labels))))
 
     @property

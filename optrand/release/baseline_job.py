@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
+from optrand.base.validation import flag
 from optrand.baselines.additive import Additive
+from optrand.certificates.certificate import Certificate, certify
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
+from optrand.model import losses
 from optrand.release.base_job import Job
 from optrand.release.conditioning import Conditioning
+from optrand.release.job import AFTER_THE_PRIOR, noisy_label_loss
 from optrand.release.paid_prior import PaidPrior
 from optrand.release.plan import Counts, Keep, Plan, ProgressCallback, Summary, no_progress
 from optrand.release.randomizer_file import KINDS, MECHANISM, NOISE, finite_moments
@@ -35,12 +40,19 @@ class BaselineJob(Job):
         Whether labels beyond the ends of the declared set are moved to the nearest end. Without it they stop the job.
     allow_inexact : bool
         Whether floating-point noise will do, whose privacy holds for real numbers only.
+    classes : bool
+        Whether labels stand for names, so that a noisy one is right or wrong.
+    minimax_gap : float, optional
+        Largest verified gap of a mechanism whose largest loss of all labels is to be the least; by default that is not
+        asked of it.
 
     Raises
     ------
     InvalidInput
         Floating-point noise that was not allowed, a mechanism for other labels, labels beyond those of the noise, or
         noise whose variance is no float.
+    NotCertified
+        A mechanism whose largest loss is not the least to within `minimax_gap`.
 
     Examples
     --------
@@ -55,10 +67,14 @@ class BaselineJob(Job):
 
     randomizer: Additive | Mechanism
     allow_inexact: bool = False
+    classes: bool = False
+    minimax_gap: float | None = field(default=None, metadata=AFTER_THE_PRIOR)
 
     def __post_init__(self) -> None:
         """Check every option before a private label is read."""
         super().__post_init__()
+        flag(self.allow_inexact, "allow_inexact")
+        flag(self.classes, "classes")
         if type(self.randomizer) not in (*KINDS.values(), Mechanism):
             raise InvalidInput(
                 f"the randomizer is of type {type(self.randomizer).__name__}, expected a Mechanism or one of "
@@ -73,6 +89,15 @@ class BaselineJob(Job):
         if isinstance(self.randomizer, Mechanism) and not np.array_equal(self.randomizer.labels, self.labels):
             raise InvalidInput("the mechanism is made for other labels than the declared ones: make it for these")
         finite_moments(self.randomizer, self.labels)
+        if self.minimax_gap is not None:
+            self._proven.require(gap=self.minimax_gap)
+
+    @cached_property
+    def _proven(self) -> Certificate:
+        """Certificate of the largest loss."""
+        if not isinstance(self.randomizer, Mechanism):
+            raise InvalidInput("noise is no minimax randomizer: leave minimax_gap out")
+        return certify(self.randomizer, worst_case=True)
 
     @property
     def exact(self) -> bool:
@@ -105,6 +130,8 @@ class BaselineJob(Job):
         if fit is None or not fit.possible:
             (warn or no_progress)(words)
         moments = finite_moments(drawing, self.labels)
+        changed = self._of_classes
+        proof = changed if self.minimax_gap is None else self._proven
         summary = Summary(
             rows=int(counts.sum()),
             labels=k,
@@ -112,14 +139,27 @@ class BaselineJob(Job):
             allowed=drawing.outputs_in_words,
             epsilon=drawing.epsilon,
             split=self.split(int(counts.sum())),
-            prior="none: the randomizer needs none",
+            prior="none: the randomizer needs none"
+            if self.minimax_gap is None
+            else "none: minimax, the randomizer whose largest loss of all labels is least",
             exact=drawing.exact,
-            gap=math.inf,
+            gap=math.inf if proof is None else proof.gap,
             bias=moments.bias,
             variance=float(moments.variances.max()),
             realised_epsilon=drawing.realised_epsilon,
-            noisy_label_loss=moments.loss(np.full(k, 1 / k)),
+            noisy_label_loss=moments.loss(np.full(k, 1 / k))
+            if changed is None or not isinstance(drawing, Mechanism)
+            else noisy_label_loss(drawing, changed),
             private=source.private,
             histograms=words,
+            rule=None if self.minimax_gap is None else "minimax",
         )
         return Plan(self.labels, drawing, summary, conditioning=fit)
+
+    @cached_property
+    def _of_classes(self) -> Certificate | None:
+        """Certificate of a mechanism that keeps classes, under the prior that it was made for; None of another."""
+        drawing = self.randomizer
+        if not self.classes or not isinstance(drawing, Mechanism) or drawing.problem.loss != losses.zero_one:
+            return None
+        return certify(drawing)

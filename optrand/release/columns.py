@@ -18,13 +18,16 @@ from optrand.release.asked import Asked
 from optrand.release.batch import BatchRandomizer, Nulls, Records
 from optrand.release.charged import ChargedRelease
 from optrand.release.circumstances import Circumstances
+from optrand.release.column_groups import ColumnGroups
 from optrand.release.configuration import configuration_digest
 from optrand.release.declared_sets import DeclaredClasses
 from optrand.release.frames import has_columns, opened
+from optrand.release.group_plan import GroupPlan, checked_job, plan_groups
 from optrand.release.ids import Ids, RowDigest, UniqueIds, column_ids, row_ids
-from optrand.release.plan import Plan
+from optrand.release.plan import Plan, no_progress
 from optrand.release.randomizer_file import randomizer_digest
 from optrand.release.record import ReleaseRecord
+from optrand.release.row_groups import RowGroups
 from optrand.sampling.entropy import EntropySource, SystemEntropy
 from optrand.sampling.keyed import checked_key
 
@@ -83,6 +86,8 @@ class PrivateColumn:
     batch : pyarrow.RecordBatch
         Of the labels alone.
     records : Records
+    grouping : ColumnGroups, optional
+        What the groups of the records are.
     """
 
     name: str
@@ -90,16 +95,29 @@ class PrivateColumn:
     randomizer: BatchRandomizer
     batch: Any = field(repr=False)
     records: Records = field(repr=False)
+    grouping: ColumnGroups | None = None
 
     @classmethod
-    def read(cls, labels: Any, name: str, asked: Asked, *, nulls: Nulls, ids: Ids) -> PrivateColumn:
+    def read(
+        cls, labels: Any, name: str, asked: Asked, *, nulls: Nulls, ids: Ids, groups: RowGroups | None = None
+    ) -> PrivateColumn:
         """Read an Arrow array of labels, and refuse what cannot be released; errors name neither which nor how many."""
+        if groups is not None:
+            checked_job(asked.job)
         shown = name or "labels"
         asked.check_type(labels.type, shown)
         randomizer = BatchRandomizer(column=shown, declared=asked.declared, nulls=nulls)
         batch = pa.RecordBatch.from_arrays([labels], names=[shown])
         places = randomizer.read(batch).places
-        column = cls(name=name, asked=asked, randomizer=randomizer, batch=batch, records=Records(places, ids))
+        records = Records(places, ids, None if groups is None else groups.codes)
+        column = cls(
+            name=name,
+            asked=asked,
+            randomizer=randomizer,
+            batch=batch,
+            records=records,
+            grouping=None if groups is None else groups.grouping,
+        )
         randomizer.check(column.records)
         return column
 
@@ -110,20 +128,21 @@ class PrivateColumn:
 
     @property
     def counts(self) -> NDArray[np.intp]:
-        """How often each declared label occurs."""
-        found = np.bincount(self.records.places[self.present], minlength=self.randomizer.declared.labels.size)
-        return found.astype(np.intp)
+        """How often each declared label occurs, a row for each group."""
+        groups = 1 if self.grouping is None else len(self.grouping)
+        return self.records.counts(groups, self.randomizer.declared.labels.size)
 
     def only(self, kept: NDArray[np.bool_]) -> PrivateColumn:
         """Some of the rows."""
-        records = Records(self.records.places[kept], self.records.ids[kept])
+        groups = self.records.groups
+        records = Records(self.records.places[kept], self.records.ids[kept], None if groups is None else groups[kept])
         return replace(self, batch=self.batch.filter(pa.array(kept)), records=records)
 
     def terms(self, key: bytes) -> Terms:
         """What is charged; the key is that of digests of inputs."""
         job = self.asked.job
         digest = RowDigest(key)
-        digest.add(self.records.ids, self.records.places)
+        digest.add(self.records.ids, self.records.places, self.records.groups)
         return Terms(
             column=self.name,
             parts=job.parts(int(self.counts.sum())),
@@ -133,19 +152,25 @@ class PrivateColumn:
                 job=job,
                 classes=self.asked.names,
                 nulls=self.randomizer.nulls,
+                groups=None if self.grouping is None else self.grouping.columns,
             ),
             input_digest=digest.hexdigest(),
             output="in memory",
         )
 
-    def planned(self, charged: ChargedRelease) -> Plan:
-        """Prior and randomizer; what cannot be estimated is said."""
-        return self.asked.job.plan(self.counts, source=charged.prior_source, keep=charged.keep_prior, warn=_warn)
+    def planned(self, charged: ChargedRelease) -> Plan | GroupPlan:
+        """Priors and randomizers; what cannot be estimated is said."""
+        if self.grouping is not None:
+            return plan_groups(self.asked.job, self.counts, charged, tell=no_progress, warn=_warn)
+        return self.asked.job.plan(self.counts[0], source=charged.prior_source, keep=charged.keep_prior, warn=_warn)
 
-    def drawn(self, plan: Plan, charged: ChargedRelease) -> Any:
+    def drawn(self, plan: Plan | GroupPlan, charged: ChargedRelease) -> Any:
         """Noisy labels as an Arrow array, null where one is missing."""
-        digest = randomizer_digest(plan.randomizer, plan.labels)
-        draws = charged.draws({"": (plan.randomizer, digest)})
+        if isinstance(plan, Plan):
+            draws = charged.draws({"": (plan.randomizer, randomizer_digest(plan.randomizer, plan.labels))})
+        else:
+            of_pools = charged.draws({str(pool): (one, one.digest) for pool, one in enumerate(plan.mechanisms)})
+            draws = [of_pools[pool] for pool in plan.pools.pool.tolist()]
         return self.randomizer(self.batch, draws, records=self.records).column(0)
 
 
@@ -169,8 +194,17 @@ class Columns:
     id_column: str | None = None
 
     @classmethod
-    def read(cls, given: Any, asked: Mapping[Hashable, Asked], *, nulls: Nulls, ids: Any, account: Account) -> Columns:
-        """Read and check labels and ids; nothing is drawn or charged."""
+    def read(
+        cls,
+        given: Any,
+        asked: Mapping[Hashable, Asked],
+        *,
+        nulls: Nulls,
+        ids: Any,
+        groups: Any = None,
+        account: Account,
+    ) -> Columns:
+        """Read and check labels, ids and groups; nothing is drawn or charged."""
         framed = has_columns(given)
         if framed and ids is not None and isinstance(ids, Hashable) and ids in asked:
             raise InvalidInput("the column of ids is one of labels, expected another one")
@@ -184,8 +218,16 @@ class Columns:
             raise InvalidInput(f"labels are of type {type(given).__name__}, which has no columns: give a frame")
         rows = len(next(iter(arrays.values())))
         record_ids = _ids(given, ids, rows, key=account.id_key)
+        of_rows = None if groups is None else RowGroups.read(given, groups, rows, private=list(asked))
         columns = {
-            name: PrivateColumn.read(array, _name(given, name, framed=framed), asked[name], nulls=nulls, ids=record_ids)
+            name: PrivateColumn.read(
+                array,
+                _name(given, name, framed=framed),
+                asked[name],
+                nulls=nulls,
+                ids=record_ids,
+                groups=of_rows,
+            )
             for name, array in arrays.items()
         }
         kept = None
@@ -230,7 +272,7 @@ class Columns:
         return table
 
     def _records(
-        self, plans: Mapping[Hashable, Plan], charged: Mapping[Hashable, ChargedRelease], account: Account
+        self, plans: Mapping[Hashable, Plan | GroupPlan], charged: Mapping[Hashable, ChargedRelease], account: Account
     ) -> dict[Hashable, ReleaseRecord]:
         records = {}
         for name, column in self.columns.items():
@@ -244,9 +286,11 @@ class Columns:
                 entropy=charged[name].entropy,
                 nulls=column.randomizer.nulls,
                 id_column=self.id_column,
+                groups=() if column.grouping is None else column.grouping.columns,
                 ledger=account.in_ledger,
             )
-            records[name] = ReleaseRecord.of(plans[name], around)
+            names = () if column.grouping is None else column.grouping.names
+            records[name] = ReleaseRecord.of(plans[name], around, group_names=names)
         return records
 
 

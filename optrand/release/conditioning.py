@@ -9,7 +9,12 @@ randomized response, which releases every label by an output of its own: with :m
 Where the largest ratio of standard deviations is above :data:`MULTIPLE`, as where the optimum is singular, labels are
 drawn from debiased randomized response with a small probability ``w``. Unbiased values of an indicator, of second
 moment :math:`S` from the optimum and :math:`S'` from the other, are then combined to one of at most :math:`((1 - w) / S
-+ w / S')^{-1}`. All of it is a function of the labels declared, epsilon and the prior.
++ w / S')^{-1}` where outputs tell which of the two drew. All of it is a function of the labels declared, epsilon and
+the prior.
+
+Of classes the optimum leaves out those that are rare, often all but one. Where the ratio is above
+:data:`CLASS_MULTIPLE` randomized response, whose counts have the same errors, draws as many labels as cost
+:data:`CLASS_COST` of the probability that a label stays.
 """
 
 from __future__ import annotations
@@ -25,18 +30,27 @@ from optrand.closed_forms import debiased_rr
 from optrand.closed_forms.response import response_weights
 from optrand.errors import InvalidInput
 from optrand.estimate.debiasing import Debiasing
+from optrand.estimate.factors import LARGEST as FACTORED
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.mixture import mixture
 from optrand.mechanism.tabulation import tabulate
+from optrand.model import losses
 from optrand.model.outputs import Line
+from optrand.release.named import randomized_response
 
-__all__ = ["COST", "MULTIPLE", "Conditioning", "conditioned"]
+__all__ = ["CLASS_COST", "CLASS_MULTIPLE", "COST", "MULTIPLE", "Conditioning", "conditioned"]
 
 MULTIPLE = 100.0
 """Standard deviation of a count, in those of debiased randomized response, above which the two are mixed."""
 
 COST = 0.005
 """Largest share of the loss, under the prior, that mixing may cost."""
+
+CLASS_MULTIPLE = 10.0
+"""The same multiple for classes."""
+
+CLASS_COST = 0.01
+"""Share of the probability that a class stays, under the prior, that mixing costs."""
 
 LARGEST = 2001
 """Most labels whose counts' errors are computed: as many solutions with a factored table."""
@@ -144,20 +158,23 @@ class Conditioning:
 
 
 def conditioned(mechanism: Mechanism) -> Conditioning:
-    """Fitness of an unbiased mechanism on the line, mixed with debiased randomized response where that is worth it.
+    """Fitness of an optimum for histograms, mixed with randomized response where that is worth it.
 
     Parameters
     ----------
     mechanism : Mechanism
-        The optimum for the prior of its problem. Any other than an unbiased one of arcs on the line is left as it is.
+        The optimum for the prior of its problem. Any other than an unbiased one of arcs on the line, or one of classes,
+        is left as it is.
 
     Returns
     -------
     Conditioning
         Of the mechanism to draw from: a weight just large enough for :data:`MULTIPLE`, at a cost of at most
-        :data:`COST`.
+        :data:`COST`; of classes one that costs :data:`CLASS_COST`.
     """
     found, problem = Conditioning(mechanism), mechanism.problem
+    if problem.loss == losses.zero_one:
+        return _of_classes(found)
     unbiased_on_the_line = mechanism.arcs is not None and problem.outputs == Line() and problem.bias_penalty == math.inf
     if not unbiased_on_the_line or not found.multiple > MULTIPLE:
         return found
@@ -168,6 +185,28 @@ def conditioned(mechanism: Mechanism) -> Conditioning:
     weight = min(_wanted(found), COST * least / (dearer - least)) if dearer > least else 1 / 2
     mixed = mixture(mechanism, response, weight)
     return Conditioning(mixed, weight, float(problem.prior @ mixed.losses()) / least - 1)
+
+
+def _of_classes(found: Conditioning) -> Conditioning:
+    """Classes mixed with randomized response; tables too large to be debiased are left."""
+    best = found.mechanism
+    k, prior = best.labels.size, best.problem.prior
+    if k < 2 or k**2 > FACTORED or not found.multiple > CLASS_MULTIPLE:
+        return found
+    response = randomized_response(best.labels, best.epsilon)
+    if response.ratio != best.ratio:
+        return found
+    stays, other = (float(prior @ _kept(one)) for one in (best, response))
+    weight = min(1 / 2, CLASS_COST * stays / (stays - other)) if stays > other else 1 / 2
+    mixed = mixture(best, response, weight)
+    return Conditioning(mixed, weight, 1 - float(prior @ _kept(mixed)) / stays)
+
+
+def _kept(mechanism: Mechanism) -> Floats:
+    """Probability of each class to stay what it is, shape ``(k,)``."""
+    table = mechanism.randomizer
+    same: Floats = np.where(table.outputs == table.labels[:, np.newaxis], table.matrix, 0.0).sum(axis=1)
+    return same
 
 
 def _wanted(found: Conditioning) -> float:

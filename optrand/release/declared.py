@@ -15,10 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
+from optrand.base.suggestions import missing
 from optrand.base.validation import MAX_INTEGER, Floats, frozen, integer
 from optrand.base.validation import labels as checked_labels
 from optrand.errors import InvalidInput
-from optrand.model.outputs import Interval, Line, OutputSet, feasible_output_set
+from optrand.model.losses import Tabulated
+from optrand.model.outputs import Grid, Interval, Line, OutputSet, feasible_output_set
 from optrand.release.decimals import decimal, number, whole
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "parse_in_order",
     "parse_labels",
     "parse_outputs",
+    "read_loss",
     "read_prior",
 ]
 
@@ -113,7 +116,8 @@ def _text(path: str | os.PathLike[str]) -> str:
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
-        raise InvalidInput(f"{path} cannot be read: expected a file of UTF-8 text") from None
+        state = "not readable" if Path(path).is_file() else missing(Path(path))
+        raise InvalidInput(f"{path} cannot be read, it is {state}: expected a file of UTF-8 text") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +231,7 @@ DeclaredOutputs = OutputSet | EvenGrid
 
 
 def parse_outputs(text: str) -> DeclaredOutputs:
-    """Parse the allowed outputs: ``line``, ``grid:N`` or ``interval:LOW:HIGH``.
+    """Parse the allowed outputs: ``line``, ``grid:N``, ``interval:LOW:HIGH`` or ``values:`` and a set as of labels.
 
     Raises
     ------
@@ -244,9 +248,34 @@ def parse_outputs(text: str) -> DeclaredOutputs:
         return Line()
     if kind == "grid" and len(parts) == 1 and (n := whole(parts[0])) is not None:
         return EvenGrid(n)
+    if kind == "values" and parts:
+        return Grid(parse_labels(":".join(parts)))
     if kind == "interval" and len(parts) == 2:
         return _interval(parts, f"the outputs {text!r}")
-    raise InvalidInput(f"outputs are {text!r}, expected line, grid:N such as grid:417, or interval:LOW:HIGH")
+    raise InvalidInput(
+        f"outputs are {text!r}, expected line, grid:N such as grid:417, interval:LOW:HIGH, or values:1,2.5,7"
+    )
+
+
+def read_loss(path: str | os.PathLike[str]) -> Tabulated:
+    """Loss of a CSV file of numbers: a row for each label and a column for each output, both in increasing order.
+
+    Raises
+    ------
+    InvalidInput
+        A file that cannot be read, rows of several lengths, or a cell that is no number.
+    """
+    rows = [row for row in csv.reader(io.StringIO(_text(path), newline="")) if row]
+    if not rows or len({len(row) for row in rows}) > 1:
+        raise InvalidInput(f"{path} has rows of several lengths, or none: expected a number for each output")
+    return Tabulated(
+        np.array(
+            [
+                [float(decimal(cell.strip(), f"a cell in row {i} of {path}")) for cell in row]
+                for i, row in enumerate(rows, 1)
+            ]
+        )
+    )
 
 
 def allowed_outputs(declared: DeclaredOutputs, labels: Floats, epsilon: float) -> OutputSet:

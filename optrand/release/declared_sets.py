@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from optrand.base.validation import Floats, frozen
+from optrand.base.validation import Floats, flag, frozen
 from optrand.errors import InvalidInput
 from optrand.release.cells import as_arrow, check_numeric, names_of, numbers_of
 from optrand.release.diagnosis import declared_index
@@ -40,6 +40,7 @@ class DeclaredNumbers:
 
     def __post_init__(self) -> None:
         """Freeze the array."""
+        flag(self.clip, "clip")
         object.__setattr__(self, "labels", frozen(self.labels))
 
     @property

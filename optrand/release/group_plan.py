@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 
 from optrand.base.arithmetic import float_above
 from optrand.base.validation import Floats
-from optrand.certificates.certificate import certify
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import in_words
 from optrand.release.base_job import Job
 from optrand.release.charged import ChargedRelease
-from optrand.release.conditioning import Conditioning, conditioned
+from optrand.release.conditioning import Conditioning
 from optrand.release.groups import GroupPriors, Pools, group_mechanisms, relative_loss
-from optrand.release.job import LabelJob
+from optrand.release.job import LabelJob, noisy_label_loss
 from optrand.release.plan import ProgressCallback, Summary
 from optrand.solvers import solve
 
@@ -116,19 +115,16 @@ def plan_groups(
     tell("estimating the priors")
     priors = _priors(pools.counts(counts), split.prior, charged)
     tell("solving")
-    best = group_mechanisms(question, priors)
-    single = tabulate(solve(replace(question, prior=priors.mixture)))
-    distinct = {id(one): conditioned(one) for one in best}
+    best = group_mechanisms(question, priors, solver=chosen.rule)
+    single = tabulate((chosen.rule or solve)(replace(question, prior=priors.mixture)))
+    distinct = {id(one): chosen.fitted(one) for one in best}
     tell("proving")
     proofs = {id(one): chosen.proven(one, distinct[id(one)]) for one in best}
     fits = tuple(distinct[id(one)] for one in best)
     words = _histograms(fits)
     if warn is not None and not all(fit.possible for fit in fits):
         warn(words)
-    loss = {
-        id(fit): Fraction(certify(replace(fit.mechanism.problem, bias_penalty=0.0), fit.mechanism).upper)
-        for fit in distinct.values()
-    }
+    loss = {id(fit): Fraction(noisy_label_loss(fit.mechanism, proofs[place])) for place, fit in distinct.items()}
     summary = Summary(
         rows=rows,
         labels=chosen.labels.size,
@@ -149,6 +145,7 @@ def plan_groups(
         private=charged.private,
         histograms=words,
         relative_loss=relative_loss(best, single, priors),
+        rule=None if chosen.rule is None else chosen.rule.name,
     )
     return GroupPlan(chosen.labels, pools, priors, fits, summary)
 

@@ -15,7 +15,7 @@ So groups that do not differ, or of which noise tells nothing, share the mixture
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -24,13 +24,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import Floats, frozen
+from optrand.base.validation import Floats, frozen, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
-from optrand.certificates.certificate import certify
+from optrand.certificates.certificate import Certificate, certify
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.problem import Problem
+from optrand.model.solution import Solution
 from optrand.sampling.entropy import EntropySource, SystemEntropy
 from optrand.sampling.priors import private_histogram
 from optrand.studies.many import solve_many
@@ -79,7 +80,7 @@ class Pools:
         InvalidInput
             No groups, or sizes that are no integers above 0.
         """
-        given = np.asarray(sizes)
+        given = rectangular(sizes, "sizes")
         if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu" or (given < 1).any():
             raise InvalidInput("sizes of groups must be a non-empty list of integers above 0, one for each group")
         alone = given > 2 * k / checked_epsilon(prior_epsilon, "prior epsilon")
@@ -95,7 +96,7 @@ class Pools:
 
     def counts(self, groups: ArrayLike) -> NDArray[np.int64]:
         """Counts of labels in each pool, of those in each group, shape ``(count, k)``. Private."""
-        given = np.asarray(groups)
+        given = rectangular(groups, "counts")
         pooled = np.zeros((len(self), given.shape[1]), dtype=np.int64)
         np.add.at(pooled, self.pool, given)
         return pooled
@@ -170,7 +171,7 @@ class GroupPriors:
         *Proof of privacy.* Groups are public and a row is in one of them, so two tables that differ in one label differ
         in one histogram.
         """
-        given, words = np.asarray(counts), SystemEntropy() if source is None else source
+        given, words = rectangular(counts, "counts"), SystemEntropy() if source is None else source
         if given.ndim != 2:
             raise InvalidInput(f"counts have shape {given.shape}, expected a row for each group")
         noisy = [private_histogram(row, epsilon, source=words) for row in given]
@@ -205,7 +206,11 @@ class GroupPriors:
 
 
 def group_mechanisms(
-    question: Problem, priors: GroupPriors, *, executor: Executor | None = None
+    question: Problem,
+    priors: GroupPriors,
+    *,
+    solver: Callable[[Problem], Solution] | None = None,
+    executor: Executor | None = None,
 ) -> tuple[Mechanism, ...]:
     """The best randomizer of each group for its own prior, tabulated.
 
@@ -214,10 +219,15 @@ def group_mechanisms(
     question : Problem
         Labels, epsilon, loss, penalty and outputs; its prior is replaced.
     priors : GroupPriors
+    solver : callable, optional
+        By default the solvers of :func:`~optrand.studies.many.solve_many`.
     executor : concurrent.futures.Executor, optional
         As for :func:`~optrand.studies.many.solve_many`; equal priors are solved once.
     """
     problems = [replace(question, prior=prior) for prior in priors.probabilities]
+    if solver is not None:
+        answers = {problem.prior.tobytes(): tabulate(solver(problem)) for problem in problems}
+        return tuple(answers[problem.prior.tobytes()] for problem in problems)
     solutions = solve_many(problems, executor=executor)
     tables = {id(solution): tabulate(solution) for solution in solutions}
     return tuple(tables[id(solution)] for solution in solutions)
@@ -226,10 +236,15 @@ def group_mechanisms(
 def relative_loss(mechanisms: Sequence[Mechanism], single: Mechanism, priors: GroupPriors) -> float:
     """Expected objective of one randomizer a group, as a share of that of `single` for all, under the released priors.
 
-    Both are exact losses of the tables, rounded up and then divided; no label is looked at.
+    Both are exact losses of the tables, rounded up and then divided; no label is looked at. Of classes it is the
+    probability that a label changes.
     """
     own, common = Fraction(0), Fraction(0)
     for mechanism, rows in zip(mechanisms, priors.rows.tolist(), strict=True):
-        own += rows * Fraction(certify(mechanism).upper)
-        common += rows * Fraction(certify(replace(single.problem, prior=mechanism.problem.prior), single).upper)
+        own += rows * _objective(certify(mechanism))
+        common += rows * _objective(certify(replace(single.problem, prior=mechanism.problem.prior), single))
     return float(own / common) if common else 1.0
+
+
+def _objective(proof: Certificate) -> Fraction:
+    return 1 - Fraction(proof.lower) if proof.maximised else Fraction(proof.upper)

@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 
 from optrand.base.arithmetic import float_above
-from optrand.base.validation import Floats
+from optrand.base.validation import Floats, expect
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.certificates.certificate import Certificate, certify
 from optrand.errors import InvalidInput
@@ -33,6 +33,7 @@ from optrand.release.conditioning import Conditioning, conditioned
 from optrand.release.declared import DeclaredOutputs, PublicPrior, allowed_outputs
 from optrand.release.paid_prior import PaidPrior
 from optrand.release.plan import Counts, Keep, Plan, ProgressCallback, Summary, no_progress
+from optrand.release.rules import Rule
 from optrand.sampling.entropy import EntropySource
 from optrand.sampling.priors import BudgetSplit, private_prior, split_at, split_budget
 from optrand.sampling.smoothing import smoothed_prior
@@ -40,7 +41,7 @@ from optrand.solvers import Flow, solve
 from optrand.solvers.dispatch import choose
 from optrand.solvers.flow.solver import CLOSEST
 
-__all__ = ["LabelJob"]
+__all__ = ["AFTER_THE_PRIOR", "LabelJob", "noisy_label_loss"]
 
 AFTER_THE_PRIOR = {"draws": False}
 """Metadata of options that decide whether labels are drawn, not which: a retry may change them."""
@@ -72,6 +73,8 @@ class LabelJob(Job):
         Squared by default; a table has its rows and columns in increasing order of labels and outputs.
     max_gap : float
         The largest verified gap of an optimum that draws, 0 or more.
+    rule : Rule, optional
+        Randomizer of a name in place of the optimum that is fit for histograms.
     clip : bool
         Whether labels beyond the ends of the declared set are moved to the nearest end. Without it they stop the job.
 
@@ -101,6 +104,7 @@ class LabelJob(Job):
     bias_penalty: float = math.inf
     loss: Loss | Tabulated = losses.squared
     max_gap: float = field(default=1e-6, metadata=AFTER_THE_PRIOR)
+    rule: Rule | None = None
 
     @property
     def buys_a_prior(self) -> bool:
@@ -113,6 +117,9 @@ class LabelJob(Job):
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         if not self.max_gap >= 0:
             raise InvalidInput(f"the largest gap is {self.max_gap!r}, expected a number of at least 0")
+        if self.public_prior is not None:
+            way = "PublicPrior(probabilities), or read_prior(path, labels), of optrand.release.declared"
+            expect(self.public_prior, PublicPrior, "public_prior", way)
         if self.prior_epsilon is not None and self.public_prior is not None:
             raise InvalidInput("a public prior spends nothing: give either it or a budget for the prior, not both")
         # Whatever the number of rows, the labels get no more than this.
@@ -123,6 +130,8 @@ class LabelJob(Job):
         question = self._question(most)
         _check_apart(question)
         _check_solvable(question)
+        if self.rule is not None:
+            self.rule.check(question)
         if self.public_prior is not None:
             replace(question, prior=self.public_prior.probabilities)
 
@@ -176,16 +185,14 @@ class LabelJob(Job):
                 keep(bought)
             prior, words = self._prior(bought)
             tell("solving")
-            best = tabulate(solve(replace(question, prior=prior)))
-            # A public prior may have zeros on purpose: its optimum is what was asked for.
-            fit = Conditioning(best) if self.public_prior is not None else conditioned(best)
+            best = tabulate((self.rule or solve)(replace(question, prior=prior)))
+            fit = self.fitted(best)
             mechanism = fit.mechanism
             tell("proving")
             proof = self.proven(best, fit)
             if not fit.possible:
                 (warn or no_progress)(fit.words)
-            free = mechanism.problem.bias_penalty == 0
-            loss = proof.upper if free else certify(replace(mechanism.problem, bias_penalty=0.0), mechanism).upper
+            loss = noisy_label_loss(mechanism, proof)
             variance = float(mechanism.moments(self.labels).variances.max())
         except BaseException as error:
             if bought is not None and keep is None:
@@ -207,18 +214,27 @@ class LabelJob(Job):
             noisy_label_loss=loss,
             private=source.private,
             histograms=fit.words,
+            rule=None if self.rule is None else self.rule.name,
         )
         return Plan(self.labels, mechanism, summary, bought or self.paid_prior, fit, bought is not None)
 
+    def fitted(self, best: Mechanism) -> Conditioning:
+        """Mechanism to draw from; one that was asked for by name, or for a public prior, zeros included, is left."""
+        as_asked = self.public_prior is not None or self.rule is not None
+        return Conditioning(best) if as_asked else conditioned(best)
+
     def proven(self, best: Mechanism, fit: Conditioning) -> Certificate:
         """Proof of the mechanism that draws; the optimum is judged before anything was mixed into it.
+
+        Of a randomizer that is asked for by name and is no optimum the gap is stated, whatever it is.
 
         Raises
         ------
         NotCertified
             It is not private, or the gap of the optimum is above :attr:`max_gap`.
         """
-        proof = certify(best).require(gap=self.max_gap)
+        stated = self.rule is not None and not self.rule.optimal
+        proof = certify(best).require(gap=math.inf if stated else self.max_gap)
         return proof if fit.mechanism is best else certify(fit.mechanism).require(gap=math.inf)
 
     def split(self, rows: int) -> BudgetSplit:
@@ -259,6 +275,14 @@ class LabelJob(Job):
                 words += f"; {self.public_prior.absent} label(s) that it does not list have prior 0"
             return self.public_prior.probabilities, words
         return np.ones(1), "none: a single label has nothing to hide"
+
+
+def noisy_label_loss(mechanism: Mechanism, proof: Certificate) -> float:
+    """Expected loss of a mechanism under its prior, rounded up; of classes the probability that a label changes."""
+    problem = mechanism.problem
+    if problem.loss == losses.zero_one:
+        return float_above(1 - Fraction(proof.lower))
+    return proof.upper if problem.bias_penalty == 0 else certify(replace(problem, bias_penalty=0.0), mechanism).upper
 
 
 def _check_apart(question: Problem) -> None:

@@ -1,4 +1,4 @@
-"""Randomizers that need no prior, as a user names them: for a set of labels and a budget, the best of each family."""
+"""Randomizers as a user names them: for a set of labels and a budget, the best of each family."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.arcs import IntegerArcs
-from optrand.model.outputs import Interval
+from optrand.model.outputs import Grid, Interval
 from optrand.model.problem import classification
 from optrand.model.solution import Dual
+from optrand.release.declared import DeclaredOutputs, EvenGrid
 from optrand.release.randomizer_file import KINDS
+from optrand.studies import minimax
 
-__all__ = ["NAMES", "lattice_step", "named_randomizer", "randomized_response"]
+__all__ = ["NAMES", "lattice_step", "minimax_mechanism", "named_randomizer", "randomized_response"]
 
 
 def randomized_response(labels: Floats, epsilon: float) -> Mechanism:
@@ -97,16 +99,32 @@ def lattice_step(labels: Floats) -> float:
 FINITE: dict[str, Callable[[Floats, float], Mechanism]] = {
     "rr": randomized_response,
     "debiased-rr": lambda labels, epsilon: tabulate(debiased_rr(labels, epsilon)),
+    "minimax": lambda labels, epsilon: minimax_mechanism(labels, epsilon),
 }
 
 NAMES = (*FINITE, *KINDS)
 """Names that :func:`named_randomizer` knows."""
 
 
+def minimax_mechanism(
+    labels: Floats, epsilon: float, *, bias_penalty: float = math.inf, outputs: DeclaredOutputs | None = None
+) -> Mechanism:
+    """Mechanism whose largest loss of all labels is least: see :func:`optrand.studies.minimax`.
+
+    Raises
+    ------
+    InvalidInput
+        Outputs on a grid, or no care for bias.
+    """
+    if isinstance(outputs, EvenGrid | Grid):
+        raise InvalidInput("minimax takes outputs on the line or an interval, not a grid: leave the grid out")
+    return minimax(labels, epsilon, bias_penalty=bias_penalty, outputs=outputs).tabulate()
+
+
 def named_randomizer(
     name: str, labels: Floats, *, epsilon: float, clip_outputs: Interval | None = None
 ) -> Additive | Mechanism:
-    """The randomizer of a name, for these labels and the whole of a budget.
+    """The randomizer of a name that needs no prior, for these labels and the whole of a budget.
 
     Parameters
     ----------
@@ -122,7 +140,8 @@ def named_randomizer(
     Returns
     -------
     Additive or Mechanism
-        Noise scaled to the range of the labels, staircases of their best shape, lattices of their longest step.
+        Noise scaled to the range of the labels, staircases of their best shape, lattices of their longest step; the
+        unbiased mechanism whose largest variance over labels is least, for ``minimax``.
 
     Raises
     ------

@@ -64,7 +64,8 @@ class Summary:
         What prior and labels together have spent at most, rounded up.
     noisy_label_loss : float
         Half the mean squared change of a label, *under the prior above* (without one, *were every declared label as
-        frequent as any other*), without any penalty on bias; nothing is said of the true labels.
+        frequent as any other*), without any penalty on bias; of classes the probability that a label changes. Nothing
+        is said of the true labels.
     private : bool
         False where a seeded source drew the noise: then the table must not be released.
     histograms : str
@@ -73,6 +74,8 @@ class Summary:
         Other columns of the released table, which were copied as they are.
     relative_loss : float, optional
         Of a release by groups: its objective under the priors, as a share of that of one randomizer for all rows.
+    rule : str, optional
+        Name of the randomizer that was asked for.
     """
 
     rows: int
@@ -92,6 +95,7 @@ class Summary:
     histograms: str
     copied: tuple[str, ...] = ()
     relative_loss: float | None = None
+    rule: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

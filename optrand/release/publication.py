@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from optrand.base.files import public_mode, sync_directory, take_name
-from optrand.errors import Interrupted, InvalidFile, InvalidInput
+from optrand.errors import Finished, Interrupted, InvalidFile, InvalidInput
 from optrand.release.journal import JOURNAL, Journal, JournalEntry, load_journal, save_journal
 from optrand.release.streams.source import digest_of
 
@@ -73,7 +73,7 @@ class Publication:
     Raises
     ------
     InvalidInput
-        Another release of this output is running, or one that was left unfinished has just been finished.
+        Another release of this output is running; :class:`.Finished`, one that was left unfinished is finished now.
 
     Examples
     --------
@@ -102,10 +102,7 @@ class Publication:
             raise
         if self.found.state == "finished":
             os.close(self._lock)
-            raise InvalidInput(
-                f"an earlier release of {target} had been interrupted as it was published and is finished now: "
-                f"{', '.join(self.found.files)}; nothing else was done or spent"
-            )
+            raise Finished(target, self.found.files)
 
     def __enter__(self) -> Publication:
         return self

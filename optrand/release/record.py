@@ -8,25 +8,29 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base import strict_json
 from optrand.base.files import write_atomically
+from optrand.base.validation import flag, rectangular
 from optrand.baselines.additive import Additive
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.mechanism import Mechanism, load
-from optrand.mechanism.released import Released
+from optrand.mechanism.released import Drawn, Released
 from optrand.release import record_format
 from optrand.release.circumstances import RECORD, Circumstances, RandomizerFile, TableFile
 from optrand.release.estimates import Estimates
 from optrand.release.group_plan import GroupPlan
 from optrand.release.plan import Plan
 from optrand.release.randomizer_file import holds_noise, load_randomizer
+from optrand.release.stated_groups import group_batch, group_codes, stated_groups
 from optrand.release.streams.source import digest_of
 from optrand.sampling.priors import BudgetSplit
 
@@ -108,6 +112,8 @@ class ReleaseRecord(Released):
     def __post_init__(self) -> None:
         """Check that all fields fit together."""
         around = self.circumstances
+        flag(self.exact, "exact")
+        flag(self.private, "private")
         record_format.check_budget(self.epsilon, self.delta, self.parts, paid=self.noisy_counts is not None)
         record_format.check_labels(
             self.rows,
@@ -126,14 +132,20 @@ class ReleaseRecord(Released):
         *,
         table: TableFile | None = None,
         randomizers: tuple[RandomizerFile, ...] = (),
+        group_names: tuple[str, ...] = (),
     ) -> ReleaseRecord:
-        """Record of a finished release on arrays; of one on files once its table and randomizer are named."""
+        """Record of a finished release on arrays; of one on files once its table and randomizer are named.
+
+        A release by groups has files that name its groups, or in memory `group_names`.
+        """
         summary = release.summary
         outputs = "noise" if summary.outputs is None else f"{summary.outputs} outputs"
         if isinstance(release, GroupPlan):
             kind, estimates = f"{len(release.mechanisms)} Mechanisms", Estimates.of_groups(release)
         else:
             kind, estimates = type(release.randomizer).__name__, Estimates.of(release)
+        if summary.rule is not None:
+            kind = f"{summary.rule}: {kind}"
         record = cls(
             epsilon=summary.split.total,
             parts=summary.split,
@@ -150,9 +162,12 @@ class ReleaseRecord(Released):
             randomizers=randomizers,
             relative_loss=summary.relative_loss,
         )
-        if not isinstance(release, GroupPlan):
-            # Kept so that a record in memory answers as a saved one does.
+        # Kept so that a record in memory answers as a saved one does.
+        if isinstance(release, Plan):
             record.__dict__["drawn"] = release.randomizer
+        elif group_names:
+            of_groups = [release.mechanisms[pool] for pool in release.pools.pool.tolist()]
+            record.__dict__["mechanisms"] = dict(zip(group_names, of_groups, strict=True))
         return record
 
     @cached_property
@@ -162,10 +177,15 @@ class ReleaseRecord(Released):
         Raises
         ------
         InvalidInput
-            Several groups, or no such file.
+            A release by groups, or no such file.
         InvalidFile
             Another file than the recorded one, or one for other labels or another epsilon.
         """
+        if self.circumstances.groups:
+            raise InvalidInput(
+                f"the release is by groups of {', '.join(self.circumstances.groups)}, each with a mechanism of its "
+                "own: take one of its files, or all as mechanisms; estimates take groups=..."
+            )
         if len(self.randomizers) != 1 or self.folder is None:
             raise InvalidInput(f"the record names {len(self.randomizers)} randomizers in files, expected one to read")
         return self.read(self.randomizers[0])
@@ -185,6 +205,41 @@ class ReleaseRecord(Released):
         if not same or found.epsilon != self.parts.labels:
             raise InvalidFile(f"{path} is for other labels or another epsilon than the record states")
         return found
+
+    @cached_property
+    def mechanisms(self) -> Mapping[str, Mechanism]:
+        """Mechanism of each group, by the name of the group; groups may share one. Errors as of :attr:`drawn`."""
+        if not self.circumstances.groups:
+            raise InvalidInput("the release is not by groups: there is one mechanism")
+        read = {one.name: self.read(one) for one in self.randomizers}
+        found = {one.group or "": read[one.name] for one in self.randomizers}
+        return {group: one for group, one in found.items() if isinstance(one, Mechanism)}
+
+    def drawn_by(self, released: ArrayLike, groups: Any = None) -> Drawn:
+        """Released labels by the mechanism that drew them.
+
+        Parameters
+        ----------
+        released : array
+            Of all rows of the release, or of some.
+        groups : array or frame, optional
+            Where the release is by groups: their column, or what has their columns by name.
+
+        Raises
+        ------
+        InvalidInput
+            Groups that the release does not know, or groups where it has none.
+        """
+        columns = self.circumstances.groups
+        if not columns:
+            return super().drawn_by(released, groups)
+        values = rectangular(self.numbers(released), "released values").ravel()
+        known = stated_groups(columns, list(self.mechanisms))
+        codes = group_codes(known, group_batch(groups, columns), values.size)
+        distinct = {id(one): one for one in self.mechanisms.values()}
+        drawing = np.array([id(one) for one in self.mechanisms.values()])[codes]
+        rows = ((one, values[drawing == place]) for place, one in distinct.items())
+        return [(one, found) for one, found in rows if found.size]
 
     @property
     def mechanism(self) -> Mechanism:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from optrand.accounting import Ledger
 from optrand.accounting.charge import Charge, State
+from optrand.base.validation import flag
 from optrand.release.circumstances import RECORD
 from optrand.release.publication import Recovered
 from optrand.release.publication import recover as recover_files
@@ -41,6 +42,7 @@ def recover(target: str | os.PathLike[str], ledger: Ledger | None = None, *, wit
     AlreadySpent
         Another process is at work on the release.
     """
+    flag(withdraw, "withdraw")
     found, output = recover_files(target), Path(target)
     if ledger is None:
         return found

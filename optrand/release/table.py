@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from optrand.base.suggestions import missing, same_but_spelling
 from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
 from optrand.release.diagnosis import Readings
@@ -17,6 +18,9 @@ from optrand.release.streams.records import CsvFormat
 from optrand.release.streams.source import Source
 
 __all__ = ["SUFFIXES", "column_named", "format_of", "open_table", "read_column", "read_labels", "suffix_of"]
+
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+"""Signs that separate cells in files of other conventions, in words."""
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 """The kinds of file, by the end of their names."""
@@ -83,7 +87,7 @@ def open_table(path: str | os.PathLike[str], *, layout: CsvFormat | None = None)
 
         return ParquetSource(file)
     if not file.is_file():
-        raise InvalidInput(f"{file} is {'not a regular file' if file.exists() else 'not there'}: expected a table")
+        raise InvalidInput(f"{file} is {missing(file)}: expected a table")
     from optrand.release.streams.csv_files import CsvSource
 
     return CsvSource(file, layout or format_of(file))
@@ -93,7 +97,7 @@ def _names_text(path: Path) -> bool:
     return path.name.lower().endswith(SUFFIXES[:-1])
 
 
-def column_named(table: Source, name: str) -> str:
+def column_named(table: Source, name: str, *, public: bool = False) -> str:
     """Name by which batches of a table have a column.
 
     Parameters
@@ -101,6 +105,8 @@ def column_named(table: Source, name: str) -> str:
     table : Source
     name : str
         Exactly as the file spells it. In another encoding than UTF-8 it reaches Python with its bytes escaped.
+    public : bool
+        Whether a column in the names of folders will do.
 
     Raises
     ------
@@ -108,13 +114,29 @@ def column_named(table: Source, name: str) -> str:
         The table has no column of that name, or more than one.
     """
     wanted = os.fsencode(name).decode("utf-8", "backslashreplace")
+    if public and wanted in table.partitions:
+        return wanted
     found = table.names.count(wanted)
     if found == 0:
         first = "the first line must name the columns, and it names" if table.text else "it has"
-        raise InvalidInput(f"{table.path.name} has no column {name!r}: {first} {len(table.names)} others")
+        raise InvalidInput(
+            f"{table.path.name} has no column {name!r}: {first} {len(table.names)} others{_hint(table, name)}"
+        )
     if found > 1:
         raise InvalidInput(f"{table.path.name} has {found} columns named {name!r}, expected one: rename the others")
     return wanted
+
+
+def _hint(table: Source, name: str) -> str:
+    """Way out, without a name of the table but one that was given: a first line without names may hold labels."""
+    near = same_but_spelling(name, table.names)
+    if near is not None:
+        return f"; one of them is spelled {near!r}"
+    if table.text and len(table.names) == 1:
+        signs = [word for sign, word in SEPARATORS.items() if sign in table.names[0]]
+        if signs:
+            return f"; that line has no separator but holds {signs[0]}: name the separator (--separator)"
+    return ""
 
 
 def read_column(path: str | os.PathLike[str], label: str, *, layout: CsvFormat | None = None) -> Readings:

@@ -13,6 +13,7 @@ from pathlib import Path
 from optrand.accounting import Ledger, Spent
 from optrand.accounting.request import checked_name
 from optrand.base.files import check_target
+from optrand.base.validation import flag
 from optrand.errors import Interrupted, InvalidInput
 from optrand.release.account import Account, LedgerAccount, NoLedger, Terms
 from optrand.release.base_job import Job
@@ -72,6 +73,10 @@ class TableJob:
     options: TableOptions = field(default_factory=TableOptions)
     rows_done: Callable[[int], object] | None = None
 
+    def __post_init__(self) -> None:
+        """Check the flag."""
+        flag(self.overwrite, "overwrite")
+
     def beside(self, target: str | os.PathLike[str]) -> Path:
         """Path of what drew the labels: :func:`mechanism_path` or :func:`randomizer_path`."""
         return beside(target, self.job.ending) if self.options.grouping is None else mechanisms_path(target)
@@ -126,8 +131,9 @@ class TableJob:
         InvalidInput
             A file or a label that cannot be used, a source that is not private, or a target that may not be written:
             targets are checked before the table is read. Nor is a file of another kind of randomizer replaced, or a
-            prior beside the output that was paid for and not used. Or an earlier release of `target` that was
-            interrupted as it was published: it is finished, and nothing else done.
+            prior beside the output that was paid for and not used.
+        Finished
+            An earlier release of `target` was interrupted as it was published: it is finished, and nothing else done.
         AlreadySpent, OverBudget
             As from :meth:`.Ledger.begin`.
         InputChanged
@@ -152,6 +158,8 @@ class TableJob:
         :mod:`~optrand.release.publication`.
         """
         path, output = Path(table), Path(target)
+        flag(spend_again, "spend_again")
+        flag(keep_key, "keep_key")
         with ExitStack() as stack:
             if ledger is None:
                 if dataset is not None or spend_again or budget is not None or keep_key or key is not None:

@@ -108,7 +108,7 @@ class TableOptions:
             column=label,
             declared=declared,
             nulls=self.nulls,
-            id_column=None if self.id_column is None else column_named(source, self.id_column),
+            id_column=None if self.id_column is None else column_named(source, self.id_column, public=True),
             grouping=self._groups(source, label),
             text=source.text,
             released=self._released(source, label),
@@ -117,14 +117,16 @@ class TableOptions:
     def _groups(self, source: Source, label: str) -> ColumnGroups | None:
         if self.grouping is None:
             return None
-        columns = tuple(column_named(source, name) for name in self.grouping.columns)
+        columns = tuple(column_named(source, name, public=True) for name in self.grouping.columns)
         if label in columns:
             raise InvalidInput(f"column {label!r} holds the labels, which are private: group by public columns")
         return ColumnGroups(columns).of(source)
 
     def _released(self, source: Source, label: str) -> tuple[str, ...] | None:
         if self.keep is None and not self.drop:
-            return None
+            # Columns in the names of folders stay there.
+            public = (self.id_column, *(() if self.grouping is None else self.grouping.columns))
+            return source.names if any(name in source.partitions for name in public) else None
         named = [column_named(source, name) for name in (self.keep if self.keep is not None else self.drop)]
         if self.drop and label in named:
             raise InvalidInput(f"column {label!r} holds the labels: it cannot be dropped from their release")

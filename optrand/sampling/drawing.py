@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import MAX_INTEGER, Floats, frozen
+from optrand.base.validation import MAX_INTEGER, Floats, frozen, rectangular
 from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
 from optrand.sampling.entropy import (
@@ -301,7 +301,7 @@ def blocks(size: int) -> Iterator[slice]:
 
 def checked_numbers(values: ArrayLike) -> NDArray[Any]:
     """Private values as an array of any shape, refused unless they are integers or floats of at most 64 bits."""
-    array = np.asarray(values)
+    array = rectangular(values, "values")
     if array.size and (array.dtype.kind not in "iuf" or array.dtype.itemsize > np.float64().itemsize):
         raise InvalidInput(
             f"values are of type {array.dtype.type.__name__}, expected integers or floats of at most 64 bits"

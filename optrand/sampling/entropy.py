@@ -7,7 +7,9 @@ release noise drawn from the same words.
 from __future__ import annotations
 
 import os
-from typing import ClassVar, Protocol, runtime_checkable
+from collections.abc import Callable
+from functools import wraps
+from typing import ClassVar, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +27,7 @@ __all__ = [
     "checked_first_words",
     "checked_width",
     "checked_words",
+    "without_seed",
 ]
 
 Words = NDArray[np.uint64]
@@ -34,6 +37,24 @@ MAX_WIDTH = 64
 
 BLOCK_BYTES = 1 << 20
 """Largest number of bytes in one request to the operating system."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def without_seed(function: Callable[P, T]) -> Callable[P, T]:
+    """Function that answers ``seed=``, which other libraries have, by the two sources of noise that there are."""
+
+    @wraps(function)
+    def refusing(*args: P.args, **options: P.kwargs) -> T:
+        if "seed" in options:
+            raise InvalidInput(
+                "there is no seed: noise that others can draw again is not private; leave it out, or in an experiment "
+                "pass source=optrand.sampling.entropy.SeededEntropy(seed)"
+            )
+        return function(*args, **options)
+
+    return refusing
 
 
 @runtime_checkable
@@ -146,6 +167,11 @@ def checked_width(source: EntropySource | RecordEntropy) -> int:
     >>> checked_width(SystemEntropy())
     64
     """
+    if not hasattr(source, "width"):
+        raise InvalidInput(
+            f"source is of type {type(source).__name__}, expected a source of random words: leave it out, or in an "
+            "experiment pass SeededEntropy(seed) of optrand.sampling.entropy"
+        )
     return integer(source.width, "the width of the entropy source's words", 1, MAX_WIDTH)
 
 

@@ -17,6 +17,7 @@ from typing import ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand.base.validation import flag
 from optrand.errors import InvalidInput
 from optrand.sampling.entropy import EntropySource, Words
 
@@ -120,7 +121,7 @@ class KeyedEntropy:
     def __init__(self, key: bytes, *, private: bool = False) -> None:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-        self.private = private
+        self.private = flag(private, "private")
         self._process = os.getpid()
         self._lock = threading.Lock()
         # A key serves one stream, so that the counter may start anywhere.
@@ -182,7 +183,7 @@ class RecordStreams:
     width: ClassVar[int] = 64
 
     def __init__(self, key: bytes, *, private: bool = False) -> None:
-        self.private = private
+        self.private = flag(private, "private")
         self._first = _derived(key, "first words")
         self._further = _derived(key, "further words")
         self._later = cache(partial(_derived, _derived(key, "later words")))

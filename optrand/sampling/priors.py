@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import float_above, float_below
-from optrand.base.validation import SMALLEST_NORMAL, Floats, frozen
+from optrand.base.validation import SMALLEST_NORMAL, Floats, frozen, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.errors import InvalidInput
 from optrand.sampling.discrete_noise import discrete_laplace
@@ -147,7 +147,7 @@ def private_histogram(counts: ArrayLike, epsilon: float, *, source: EntropySourc
     >>> private_histogram([1000, 10, 0], 1.0, source=SeededEntropy(1))
     (999, 14, 5)
     """
-    array = np.asarray(counts)
+    array = rectangular(counts, "counts")
     if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
         raise InvalidInput("counts must be a non-empty one-dimensional array of integers, one per label")
     if (array < 0).any():

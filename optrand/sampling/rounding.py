@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import MAX_INTEGER, Floats, frozen
+from optrand.base.validation import MAX_INTEGER, Floats, frozen, rectangular
 from optrand.base.validation import labels as checked_labels
 from optrand.errors import InvalidInput
 from optrand.sampling.entropy import EntropySource, SystemEntropy, Words, checked_width, checked_words
@@ -124,7 +124,7 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
     """
     ends = checked_knots(knots)
     words = SystemEntropy() if source is None else source
-    array = np.asarray(values)
+    array = rectangular(values, "values")
     flat = _checked_values(array, ends).reshape(-1)
     rounded = np.empty(flat.size)
     for start in range(0, flat.size, BLOCK):

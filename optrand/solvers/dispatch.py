@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import difflib
 import math
+import re
 from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from optrand.base.numerals import shown_above
 from optrand.certificates.certificate import Certificate, certify
 from optrand.certificates.quick import quick_gap
-from optrand.errors import NotCertified, SolverFailed
+from optrand.errors import InvalidInput, NotCertified, SolverFailed
 from optrand.model.problem import Problem
 from optrand.model.solution import Solution
 from optrand.solvers.bins.path import BinPath
 from optrand.solvers.closed_form import ClosedForm
+from optrand.solvers.flow.solver import Flow
 from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.grid.linear_program import LinearProgram
 from optrand.solvers.long_numbers.solver import LongNumbers
@@ -114,11 +117,29 @@ def solve(problem: Problem, solver: Solver | None = None) -> Solution:
     >>> proof.gap < 1e-9, round(solution.value, 6)
     (True, 1.945447)
     """
+    if not isinstance(problem, Problem):
+        raise InvalidInput(
+            f"solve needs a problem, not a {type(problem).__name__}: make one by "
+            "unbiased_regression(labels, prior, epsilon), regression(...) or classification(prior, epsilon)"
+        )
+    given: object = solver
+    if given is not None and (isinstance(given, type) or not callable(given) or not hasattr(given, "accepts")):
+        raise InvalidInput(_no_solver(solver))
     try:
         solution = near_zero(problem, lambda centred: _reduced_and_solved(centred, solver))
     except SolverFailed as error:
         raise NotCertified(f"no solution: {error}") from error
     return solution if quick_gap(solution) <= PROVEN else accepted(solution, certify(solution))
+
+
+def _no_solver(given: object) -> str:
+    name = given if isinstance(given, str) else getattr(given, "__name__", "")
+    kinds = (BinPath, ClosedForm, ColumnGeneration, Flow, LinearProgram, LongNumbers, ReducedDual)
+    found = {re.sub("[^a-z]", "", kind.__name__.lower()): kind.__name__ for kind in kinds}
+    near = difflib.get_close_matches(re.sub("[^a-z]", "", name.lower()), found, n=1)
+    means = f"optrand.solvers.{found[near[0]]}()" if near else "an object of optrand.solvers, such as ReducedDual()"
+    told = f"the text {given!r}" if isinstance(given, str) else f"of type {type(given).__name__}"
+    return f"solver is {told}, expected a solver with its options: pass {means}, or None to have one chosen"
 
 
 def accepted(solution: Answer, proof: Certificate) -> Answer:

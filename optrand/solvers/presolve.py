@@ -82,7 +82,9 @@ class Reduction:
         else:
             apart = problem.labels - problem.labels[0]
             squares = (apart - problem.prior @ apart) ** 2
-            share, costs = NEGLIGIBLE, problem.prior * ((1 + problem.bias_penalty) * squares / 2 + unit)
+            # What overflows, times a prior of 0 among it, is not negligible.
+            with np.errstate(over="ignore", invalid="ignore"):
+                share, costs = NEGLIGIBLE, problem.prior * ((1 + problem.bias_penalty) * squares / 2 + unit)
         order = np.argsort(costs)
         negligible = np.zeros(problem.k, dtype=bool)
         negligible[order] = np.cumsum(costs[order]) <= share * unit

@@ -80,7 +80,7 @@ class BestRandomizer:
             By default the operating system.
         """
         places = classes(states, self.kinds.size)
-        drawn = self.mechanism.sample(self.kinds[places].astype(np.float64), source=source)
+        drawn: Floats = self.mechanism.sample(self.kinds[places].astype(np.float64), source=source)
         return self.columns[drawn.astype(np.intp)]
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import Floats
+from optrand.base.validation import Floats, rectangular
 from optrand.certificates.certificate import certify
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
@@ -231,4 +231,8 @@ def knot_sweep(prior: ContinuousPrior, epsilon: float, *, counts: Iterable[int])
 def _knots(prior: ContinuousPrior, given: int | Knots | ArrayLike) -> Knots:
     if isinstance(given, Knots):
         return Knots(prior, given.values)
-    return place_knots(prior, int(given)) if isinstance(given, (int, np.integer)) else Knots(prior, np.asarray(given))
+    return (
+        place_knots(prior, int(given))
+        if isinstance(given, (int, np.integer))
+        else Knots(prior, rectangular(given, "knots"))
+    )

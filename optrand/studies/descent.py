@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import privacy_ratio
-from optrand.base.validation import Floats
+from optrand.base.validation import Floats, rectangular
 from optrand.errors import Infeasible, NotCertified
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
@@ -47,7 +47,7 @@ def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:
     >>> optimum_on(problem, [0, 1]) is None, optimum_on(problem, [-4, -1, 2, 5]).randomizer.outputs.tolist()
     (True, [-1.0, 2.0])
     """
-    grid = Grid(np.unique(np.asarray(positions)))
+    grid = Grid(np.unique(rectangular(positions, "positions")))
     try:
         solution = solve(replace(problem, outputs=grid))
     except (Infeasible, NotCertified):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
 import time
@@ -9,11 +10,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand.base.validation import expect
 from optrand.certificates.certificate import Certificate, certify
 from optrand.errors import Infeasible, InvalidInput, NotCertified, OptrandError
 from optrand.mechanism.tabulation import tabulate
@@ -21,6 +23,9 @@ from optrand.model.problem import Problem
 from optrand.solvers import Solver, solve
 from optrand.solvers.dispatch import USEFUL_GAP
 from optrand.studies.many import completed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import FigureBase
 
 __all__ = ["Sweep", "SweepRow", "sweep"]
 
@@ -92,6 +97,15 @@ class Sweep(Sequence[SweepRow]):
         """One array for each column."""
         return {name: np.array([getattr(row, name) for row in self.rows]) for name in self.columns}
 
+    def plot(self, **options: Any) -> FigureBase:
+        """Frontier of variance and bias: :func:`optrand.plotting.frontier_figure` with its `ax`, `title` and `size`.
+
+        Loads matplotlib.
+        """
+        # By name: pictures are a floor above.
+        drawn: FigureBase = importlib.import_module("optrand.plotting").frontier_figure(self, **options)
+        return drawn
+
     @overload
     def __getitem__(self, index: int) -> SweepRow: ...
     @overload
@@ -103,6 +117,20 @@ class Sweep(Sequence[SweepRow]):
     def __len__(self) -> int:
         """Number of rows."""
         return len(self.rows)
+
+    def __repr__(self) -> str:
+        """One line, without the rows."""
+        proven = sum(row.status == "certified" for row in self.rows)
+        return f"<Sweep: {len(self.rows)} rows, {proven} certified>"
+
+    def __eq__(self, other: object) -> bool:
+        """Equal where all rows are; what neither knows, NaN, is equal."""
+        # Floats are written so that none is lost.
+        return isinstance(other, Sweep) and repr(self.rows) == repr(other.rows)
+
+    def __hash__(self) -> int:
+        """Hash of the rows as they are written."""
+        return hash(repr(self.rows))
 
 
 def sweep(
@@ -164,6 +192,7 @@ def sweep(
     10.0 1.470 0.084 True
      inf 3.891 0.000 True
     """
+    expect(problem, Problem, "problem", "one of optrand.regression, unbiased_regression or classification")
     cases = [
         _case(problem, epsilon, penalty)
         for epsilon, penalty in itertools.product(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import matplotlib
+import textwrap
+
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import FigureBase
 from matplotlib.ticker import NullLocator
 
 from optrand.base.validation import Floats
+from optrand.plotting.canvas import Place, Size, canvas
 from optrand.plotting.comparisons.curves import CURVES, light, looks
 from optrand.theory.checking import Finding
 from optrand.theory.claim import Claim
@@ -16,7 +18,16 @@ from optrand.theory.claim import Claim
 __all__ = ["claim_figure"]
 
 
-def claim_figure(claim: Claim, finding: Finding) -> Figure:
+WIDTH = 62
+"""Letters of the wording on a line above the axes."""
+
+OUTLYING = 10.0
+"""Multiple of the largest side of the claim itself beyond which the false variant does not stretch the axes."""
+
+
+def claim_figure(
+    claim: Claim, finding: Finding, *, ax: Place = None, title: bool = True, size: Size = None
+) -> FigureBase:
     """One mark an instance: the left side of the claim against the right one, and the line where they are equal.
 
     The shaded side of the line is where the claim is false. Marks of the printed form, of the corrected one and of the
@@ -24,19 +35,29 @@ def claim_figure(claim: Claim, finding: Finding) -> Figure:
     """
     forms = {"as printed": finding.printed, "as corrected": finding.corrected, "false variant": finding.false}
     drawn = {f"{name} ({each.tried})": np.array(each.sides) for name, each in forms.items() if each is not None}
-    with matplotlib.rc_context(CURVES):
-        figure = Figure(figsize=(5.2, 4.4), layout="constrained")
+    most = OUTLYING * max(_largest(sides) for name, sides in drawn.items() if not name.startswith("false"))
+    drawn = {name: sides[np.isfinite(sides).all(axis=1)] for name, sides in drawn.items()}
+    with canvas(CURVES, ax, size, (5.2, 4.9), title=title) as figure:
         axes = figure.add_subplot()
         for (name, sides), look in zip(drawn.items(), looks(drawn, "forms"), strict=True):
-            left, right = sides[np.isfinite(sides).all(axis=1)].T
-            axes.plot(right, left, **{**look, "linestyle": "none", "label": name})
+            near = (np.abs(sides) <= most).all(axis=1) if most else np.ones(len(sides), dtype=np.bool_)
+            drawn[name], beyond = sides[near], int((~near).sum())
+            left, right = drawn[name].T
+            shown = f"{name}, {beyond:,} beyond the axes" if beyond else name
+            axes.plot(right, left, **{**look, "linestyle": "none", "label": shown})
         _scale(axes, np.concatenate(list(drawn.values())))
         _shade(axes, alike=finding.printed.worst.alike)
         light(axes)
-        axes.set(xlabel="what is claimed: the right side", ylabel="what is true: the left side")
-        axes.set_title(f"{claim.name}: {finding.verdict.value}")
+        wording = (finding.corrected or finding.printed).wording
+        axes.set(xlabel="right side of the claim, as computed", ylabel="left side of the claim, as computed")
+        axes.set_title(textwrap.fill(" ".join(wording.split()), WIDTH))
+        figure.suptitle(f"{claim.name}: {finding.verdict.value}")
         axes.legend(loc="best")
     return figure
+
+
+def _largest(sides: Floats) -> float:
+    return float(np.abs(sides[np.isfinite(sides)]).max(initial=0.0))
 
 
 def _scale(axes: Axes, sides: Floats) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base import validation
-from optrand.base.validation import Floats, frozen
+from optrand.base.validation import Floats, frozen, rectangular
 from optrand.errors import Infeasible, InvalidInput
 
 __all__ = ["Decoder", "best_decoder"]
@@ -73,7 +73,7 @@ def best_decoder(matrix: ArrayLike, prior: ArrayLike) -> Decoder:
     1.75
     """
     weights = validation.prior(prior)
-    table = np.asarray(matrix)
+    table = rectangular(matrix, "matrix")
     if table.dtype.kind not in "iuf" or table.ndim != 2 or table.shape[0] != weights.size:
         raise InvalidInput(
             f"matrix is of type {table.dtype} and shape {table.shape}, expected numbers and a row for each of the "

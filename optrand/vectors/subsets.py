@@ -26,7 +26,7 @@ from optrand.base.arithmetic import (
     quotient,
     scaled,
 )
-from optrand.base.validation import Floats, frozen
+from optrand.base.validation import Floats, frozen, rectangular
 from optrand.certificates.certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput
 from optrand.mechanism.privacy import verified_ratio
@@ -258,7 +258,7 @@ class UnbiasedVectors:
         InvalidInput
             Subsets of another number of classes, or that are never drawn.
         """
-        given = np.asarray(sets)
+        given = rectangular(sets, "sets")
         if given.dtype != np.bool_ or given.ndim == 0 or given.shape[-1] != self.k:
             raise InvalidInput(
                 f"sets are of type {given.dtype} and shape {given.shape}, expected bool and an axis of {self.k}"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-import matplotlib
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.figure import FigureBase
 
 from optrand.base.arithmetic import privacy_ratio
-from optrand.base.validation import integer, real
+from optrand.base.validation import expect, integer, real
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.privacy_loss import DominatingPair
+from optrand.plotting.canvas import Place, Size, canvas
 from optrand.plotting.comparisons.curves import CURVES, light, looks
 
 __all__ = ["composition_figure"]
@@ -21,7 +21,15 @@ POINTS = 16
 """Number of points of a curve at most."""
 
 
-def composition_figure(mechanisms: dict[str, Mechanism], *, releases: int = 100, delta: float = 1e-6) -> Figure:
+def composition_figure(
+    mechanisms: dict[str, Mechanism],
+    *,
+    releases: int = 100,
+    delta: float = 1e-6,
+    ax: Place = None,
+    title: bool = True,
+    size: Size = None,
+) -> FigureBase:
     """Epsilon of 1 to `releases` releases of each mechanism at a given delta, beside basic and advanced composition.
 
     Parameters
@@ -45,6 +53,9 @@ def composition_figure(mechanisms: dict[str, Mechanism], *, releases: int = 100,
     >>> print(composition_figure({"10 classes": classes}, releases=20).get_suptitle())
     Releases of ε = 0.1 each, together at δ = 1e-06
     """
+    expect(mechanisms, dict, "mechanisms", "a dict of mechanisms by name")
+    for mechanism in mechanisms.values():
+        expect(mechanism, Mechanism, "an entry of mechanisms", "a Mechanism: see tabulate")
     count, small = integer(releases, "releases", 2), real(delta, "delta")
     if not 0 < small < 1:
         raise InvalidInput(f"delta is {small}, expected a number above 0 and below 1")
@@ -60,8 +71,7 @@ def composition_figure(mechanisms: dict[str, Mechanism], *, releases: int = 100,
     curves = {"basic composition": n * epsilon, "advanced composition": advanced}
     for name, pair in pairs.items():
         curves[name] = np.array([pair.epsilon(small, releases=i) for i in n.tolist()])
-    with matplotlib.rc_context(CURVES):
-        figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    with canvas(CURVES, ax, size, (6.4, 4.0), title=title) as figure:
         axes = figure.add_subplot()
         for (name, values), look in zip(curves.items(), looks(list(curves), "curves"), strict=True):
             axes.plot(n, values, label=name, **look)

@@ -6,17 +6,17 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import FigureBase
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import Floats
+from optrand.base.validation import Floats, expect
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import prior as checked_prior
 from optrand.closed_forms.response import kept_labels
 from optrand.errors import InvalidInput
+from optrand.plotting.canvas import Place, Size, canvas
 from optrand.plotting.comparisons.curves import CURVES, light, logarithmic, looks
 
 __all__ = ["rr_with_prior_figure"]
@@ -33,7 +33,9 @@ SEPARATE = 60
 """Largest number of labels at which each `k` has a point of its own."""
 
 
-def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float]) -> Figure:
+def rr_with_prior_figure(
+    prior: ArrayLike, *, epsilons: Iterable[float], ax: Place = None, title: bool = True, size: Size = None
+) -> FigureBase:
     r"""Gain of RRWithPrior by the number of labels it keeps, and that number by epsilon and by the prior.
 
     With :math:`P_k` the sum of the `k` largest priors the first panel shows the probability
@@ -67,12 +69,13 @@ def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float]) -> Figu
     '0.584847'
     """
     p = checked_prior(prior, np.size(prior))
+    expect(epsilons, Iterable, "epsilons", "a list of numbers")
     budgets = [checked_epsilon(epsilon) for epsilon in epsilons]
     if not budgets:
         raise InvalidInput("epsilons is empty, expected at least one number")
     styles = looks(budgets, "epsilons")
-    with matplotlib.rc_context(CURVES):
-        figure = Figure(figsize=(7.2, 3.4 + 0.17 * max(len(budgets), len(SHARPNESS))), layout="constrained")
+    natural = (7.2, 3.4 + 0.17 * max(len(budgets), len(SHARPNESS)))
+    with canvas(CURVES, ax, size, natural, title=title) as figure:
         gain, by_epsilon, by_sharpness = figure.subplots(1, 3)
         for look, epsilon in zip(styles, budgets, strict=True):
             _draw_gain(gain, p, epsilon, look)
@@ -80,8 +83,8 @@ def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float]) -> Figu
             chosen = _chosen(_sharpened(p, sharpness), epsilon)
             _draw_steps(by_sharpness, sharpness, chosen, {**look, "label": f"ε = {epsilon:g}"})
         _draw_chosen_by_epsilon(by_epsilon, p)
-        gain.set(xlabel="k, the labels kept", title="probability of the label, $w_k$")
-        by_epsilon.set(xlabel="ε", title="chosen k by budget")
+        gain.set(xlabel="k, number of labels kept", title="probability of the label, $w_k$")
+        by_epsilon.set(xlabel="ε (nats)", title="chosen k by budget")
         by_sharpness.set(xlabel="sharpness s of the prior", title="chosen k by prior")
         gain.set_ylim(bottom=0)
         for axes in (by_epsilon, by_sharpness):

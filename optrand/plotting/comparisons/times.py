@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import matplotlib
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
+from optrand.base.validation import expect
 from optrand.errors import InvalidInput
+from optrand.plotting.canvas import Place, Size, canvas
 from optrand.plotting.comparisons.curves import CURVES, light, logarithmic, looks
 from optrand.plotting.style import INK
 
@@ -32,7 +33,9 @@ ARROW: Any = {"linestyle": "", "marker": r"$\uparrow$", "markersize": 10}
 Row = Mapping[str, Any]
 
 
-def times_figure(rows: Iterable[Row], *, size: str, series: str, title: str = "") -> Figure:
+def times_figure(
+    rows: Iterable[Row], *, by: str, series: str, title: str = "", ax: Place = None, size: Size = None
+) -> FigureBase:
     """Seconds against a size, on logarithmic axes, one curve a series.
 
     Parameters
@@ -41,12 +44,12 @@ def times_figure(rows: Iterable[Row], *, size: str, series: str, title: str = ""
         With `seconds`, and the two columns below. Without `seconds` (None) the solve was given up: an arrow above all
         times, and no lower than the row's `limit` if it has one, stands at the first such size. Without a size (None) a
         method needs none: a horizontal line.
-    size : str
+    by : str
         Column of sizes, such as ``"mesh"`` or ``"k"``.
     series : str
         Column of the curves, such as ``"method"`` or ``"prior"``.
     title : str
-        What was solved, and on which machine.
+        Problem and machine; none by default.
 
     Raises
     ------
@@ -57,33 +60,32 @@ def times_figure(rows: Iterable[Row], *, size: str, series: str, title: str = ""
     --------
     >>> rows = [{"method": "LP", "mesh": mesh, "seconds": mesh**2 * 1e-4} for mesh in (50, 100, 200)]
     >>> rows += [{"method": "LP", "mesh": 400, "seconds": None}, {"method": "flow", "mesh": None, "seconds": 0.03}]
-    >>> figure = times_figure(rows, size="mesh", series="method")
+    >>> figure = times_figure(rows, by="mesh", series="method")
     >>> [line.get_label() for line in figure.axes[0].lines if line.get_label()[0] != "_"]
     ['LP', 'flow']
     """
     curves: dict[str, list[Row]] = {}
     for row in rows:
-        _check(row, (size, series, "seconds"), size)
+        _check(row, (by, series, "seconds"), by)
         curves.setdefault(str(row[series]), []).append(row)
     top = max((row["seconds"] for curve in curves.values() for row in curve if row["seconds"] is not None), default=1.0)
-    with matplotlib.rc_context(CURVES):
-        figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    with canvas(CURVES, ax, size, (6.4, 3.8)) as figure:
         axes = figure.subplots()
         arrows = Counter[float]()
         for look, (name, curve) in zip(looks(curves, "series"), curves.items(), strict=True):
-            _draw(axes, name, curve, size, look)
-            if any(_given_up(row, size) for row in curve):
-                first = min((row for row in curve if _given_up(row, size)), key=lambda row: row[size])
+            _draw(axes, name, curve, by, look)
+            if any(_given_up(row, by) for row in curve):
+                first = min((row for row in curve if _given_up(row, by)), key=lambda row: row[by])
                 # One above the other: several may have been given up at one size.
-                height = max(RISE * top, first.get("limit", 0.0)) * RISE ** arrows[first[size]]
-                arrows[first[size]] += 1
-                _draw_given_up(axes, curve, size, (first[size], height), look)
-        axes.set(xlabel=NAMES.get(size, size), ylabel="solving (s)")
+                height = max(RISE * top, first.get("limit", 0.0)) * RISE ** arrows[first[by]]
+                arrows[first[by]] += 1
+                _draw_given_up(axes, curve, by, (first[by], height), look)
+        axes.set(xlabel=NAMES.get(by, by), ylabel="time to solve (seconds)")
         logarithmic(axes)
         logarithmic(axes, y=True)
         light(axes)
         handles = axes.get_legend_handles_labels()[0]
-        if any(_given_up(row, size) for curve in curves.values() for row in curve):
+        if any(_given_up(row, by) for curve in curves.values() for row in curve):
             handles.append(Line2D([], [], color=INK, label="given up: took longer", **ARROW))
         axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1, 0.5))
         if title:
@@ -121,6 +123,7 @@ def _given_up(row: Row, size: str) -> bool:
 
 
 def _check(row: Row, columns: Sequence[str], size: str) -> None:
+    expect(row, Mapping, "a row", "a dict by column")
     missing = [column for column in columns if column not in row]
     if missing:
         raise InvalidInput(f"a row has no {' and no '.join(missing)}: expected the rows of one benchmark")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from optrand.plotting.report.groups_page import group_report_page
 from optrand.plotting.report.page import report_page
 
-__all__ = ["report_page"]
+__all__ = ["group_report_page", "report_page"]

@@ -15,7 +15,7 @@ from optrand.plotting.report.svg import STROKES, inline_svg
 from optrand.plotting.subject import counted
 from optrand.sampling.priors import BudgetSplit
 
-__all__ = ["report_page"]
+__all__ = ["document", "facts_table", "labels_table", "report_page", "section"]
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """Content security policy, by which a browser runs no script and fetches nothing."""
@@ -83,11 +83,16 @@ def report_page(
     sections = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="verdict{"" if proven else " doubt"}">{escape(sentence)}</p>',
-        _section("certificate", "Certificate", _certificate(mechanism, certificate, name)),
-        _section("budget", "Budget", _budget(mechanism, parts)),
-        _section("labels", "Labels", _labels(mechanism)),
-        _section("pictures", "Pictures", "\n".join(_picture(entry, mechanism) for entry in shown(mechanism))),
+        section("certificate", "Certificate", _certificate(mechanism, certificate, name)),
+        section("budget", "Budget", _budget(mechanism, parts)),
+        section("labels", "Labels", labels_table(mechanism)),
+        section("pictures", "Pictures", "\n".join(_picture(entry, mechanism) for entry in shown(mechanism))),
     ]
+    return document(title, sections)
+
+
+def document(title: str, sections: Iterable[str]) -> str:
+    """HTML document of a title and sections."""
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">\n'
@@ -98,7 +103,8 @@ def report_page(
     )
 
 
-def _section(anchor: str, heading: str, content: str) -> str:
+def section(anchor: str, heading: str, content: str) -> str:
+    """Section of a page, its content already HTML."""
     named = f'aria-labelledby="{anchor}-heading"'
     return f'<section id="{anchor}" {named}>\n<h2 id="{anchor}-heading">{escape(heading)}</h2>\n{content}\n</section>'
 
@@ -109,19 +115,20 @@ def _certificate(mechanism: Mechanism, certificate: Certificate, name: str) -> s
     file = shlex.quote(f"./{shown_name}" if shown_name.startswith("-") else shown_name)
     commands = f"optrand verify {file}\npython -m optrand.checker {file}"
     return (
-        _facts("What was asked, and what is proven of the answer", facts.certificate_facts(mechanism, certificate))
+        facts_table("What was asked, and what is proven of the answer", facts.certificate_facts(mechanism, certificate))
         + "<p>Nobody needs to trust this page, or the solver. Either command proves it again from the file; the second "
         f"shares no code with the first.</p>\n<pre><code>{escape(commands)}</code></pre>"
     )
 
 
 def _budget(mechanism: Mechanism, parts: BudgetSplit | None) -> str:
-    return _facts("What was to be spent, and what is", facts.budget_facts(mechanism, parts)) + _paragraphs(
+    return facts_table("What was to be spent, and what is", facts.budget_facts(mechanism, parts)) + _paragraphs(
         facts.budget_sentences(mechanism, parts)
     )
 
 
-def _labels(mechanism: Mechanism) -> str:
+def labels_table(mechanism: Mechanism) -> str:
+    """Table of labels, or of some of them."""
     headings, rows = facts.label_rows(mechanism)
     k = mechanism.labels.size
     which = f"{len(rows)} of {k:,} labels, evenly spread" if len(rows) < k else counted(k, "label")
@@ -147,7 +154,8 @@ def _picture(entry: Shown, mechanism: Mechanism) -> str:
     return f"{heading}\n<figure>\n{drawn}\n<figcaption>{escape(entry.words.meaning)}</figcaption>\n</figure>"
 
 
-def _facts(caption: str, rows: Sequence[tuple[str, str]]) -> str:
+def facts_table(caption: str, rows: Sequence[tuple[str, str]]) -> str:
+    """Table of facts, each with its name."""
     body = "\n".join(f'<tr><th scope="row">{escape(name)}</th><td>{escape(fact)}</td></tr>' for name, fact in rows)
     return f"<table><caption>{escape(caption)}</caption>\n<tbody>\n{body}\n</tbody></table>\n"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from matplotlib.figure import Figure
+from matplotlib.figure import FigureBase
 
 from optrand.errors import InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
@@ -75,7 +75,7 @@ class Shown:
 
     name: str
     words: Words
-    figure: Figure | None
+    figure: FigureBase | None
     reason: str = ""
 
 

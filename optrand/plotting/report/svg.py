@@ -7,8 +7,9 @@ import re
 from html import escape
 
 import matplotlib
-from matplotlib.figure import Figure
+from matplotlib.figure import FigureBase
 
+from optrand.plotting.saving import whole_figure
 from optrand.plotting.style import STYLE
 
 __all__ = ["STROKES", "inline_svg"]
@@ -20,12 +21,12 @@ LEFT_OUT = re.compile(r"<metadata>.*?</metadata>|<!--.*?-->|<style[^>]*>.*?</sty
 OPENING = re.compile(r'<svg [^>]*?viewBox="(?P<box>[^"]*)"[^>]*>', re.DOTALL)
 
 
-def inline_svg(figure: Figure, *, name: str, title: str, text: str) -> str:
+def inline_svg(figure: FigureBase, *, name: str, title: str, text: str) -> str:
     """Figure as an ``svg`` element of an HTML page, as wide as the page allows, without fonts; equal for equal figures.
 
     Parameters
     ----------
-    figure : Figure
+    figure : Figure, or the part of one, which is then drawn whole
     name : str
         Prefix of every id, unique on a page.
     title, text : str
@@ -33,14 +34,15 @@ def inline_svg(figure: Figure, *, name: str, title: str, text: str) -> str:
 
     Examples
     --------
+    >>> from matplotlib.figure import Figure
     >>> svg = inline_svg(Figure(figsize=(1, 1)), name="empty", title="Nothing", text="An empty square & no more.")
     >>> print(svg[: svg.index("</desc>")].split("<title", 1)[1])
      id="empty-title">Nothing</title>
     <desc id="empty-text">An empty square &amp; no more.
     """
-    picture = io.StringIO()
+    whole, picture = whole_figure(figure), io.StringIO()
     with matplotlib.rc_context(STYLE):
-        figure.savefig(picture, format="svg", metadata={"Date": None})
+        whole.savefig(picture, format="svg", metadata={"Date": None})
     drawn = LEFT_OUT.sub("", picture.getvalue())
     opening = OPENING.search(drawn)
     if opening is None:  # pragma: no cover
@@ -49,7 +51,7 @@ def inline_svg(figure: Figure, *, name: str, title: str, text: str) -> str:
     inside = re.sub(r'\bid="', f'id="{name}-', inside)
     inside = re.sub(r'href="#', f'href="#{name}-', inside).replace("url(#", f"url(#{name}-")
     return (
-        f'<svg role="img" viewBox="{opening["box"]}" style="max-width: {figure.get_figwidth():g}in" '
+        f'<svg role="img" viewBox="{opening["box"]}" style="max-width: {whole.get_figwidth():g}in" '
         f'aria-labelledby="{name}-title" aria-describedby="{name}-text">\n'
         f'<title id="{name}-title">{escape(title)}</title>\n<desc id="{name}-text">{escape(text)}</desc>{inside}</svg>'
     )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -21,6 +22,8 @@ from optrand.release.streams.source import BATCH_ROWS, Sink, Source, files_below
 __all__ = ["ParquetSink", "ParquetSource", "released_schema"]
 
 ENDING = ".parquet"
+
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 ROW_GROUP = 1 << 18
 """Rows of a row group."""
@@ -51,6 +54,12 @@ class ParquetSource(Source):
                 f"the files of {path.name} differ in their columns or types: expected those of one table"
             )
         self.names = tuple(self._schema.names)
+        self._folders = [_partition(file.relative_to(path).parts[:-1]) for file in self._files] if path.is_dir() else []
+        self.partitions = tuple(
+            name
+            for name in (self._folders[0] if self._folders else {})
+            if name not in self.names and all(name in found for found in self._folders)
+        )
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -65,17 +74,31 @@ class ParquetSource(Source):
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
         """See :meth:`Source.batches`."""
         rows = 0
+        stored = None if columns is None else [name for name in columns if name not in self.partitions]
+        # A batch without columns would not know its rows.
+        read = stored or (None if stored is None else list(self.names[:1]))
         for part, file in enumerate(self._files):
             try:
                 # Buffers of a fixed size in place of whole column chunks.
                 with pa.parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20) as opened:
-                    for batch in opened.iter_batches(BATCH_ROWS, columns=None if columns is None else list(columns)):
+                    for batch in opened.iter_batches(BATCH_ROWS, columns=read):
                         rows += batch.num_rows
-                        yield part, batch
+                        plain = columns is None or list(columns) == read
+                        yield part, batch if plain else self._with_partitions(batch, part, columns or ())
             except (pa.ArrowException, OSError):
                 raise self._damaged(file) from None
         if rows == 0:
             raise InvalidInput(f"{self.path.name} has no rows: there is nothing to randomize")
+
+    def _with_partitions(self, batch: Any, part: int, columns: Sequence[str]) -> Any:
+        """Columns of a batch, those in the names of its folders among them."""
+        arrays = [
+            pa.repeat(pa.scalar(self._folders[part][name], pa.string()), batch.num_rows)
+            if name in self.partitions
+            else batch.column(name)
+            for name in columns
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def _opened(self, file: Path, read: Callable[[Any], Any]) -> Any:
         try:
@@ -87,6 +110,12 @@ class ParquetSource(Source):
     @staticmethod
     def _damaged(file: Path) -> InvalidInput:
         return InvalidInput(f"{file.name} cannot be read as Parquet: it is damaged or of another kind")
+
+
+def _partition(folders: Sequence[str]) -> dict[str, str | None]:
+    """Columns and their values in the names of folders, as Hive writes them."""
+    pairs = (folder.split("=", 1) for folder in folders if "=" in folder)
+    return {unquote(name): None if value == HIVE_NULL else unquote(value) for name, value in pairs}
 
 
 class ParquetSink(Sink):

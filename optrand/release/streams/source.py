@@ -52,11 +52,14 @@ class Source(ABC):
         All columns, in their order.
     text : str or None
         The decimal point, where cells are text; None where they have types.
+    partitions : tuple of str
+        Columns in the names of the folders (``state=CA/``) alone, which batches have where they are asked for.
     """
 
     path: Path
     names: tuple[str, ...]
     text: str | None = None
+    partitions: tuple[str, ...] = ()
 
     @property
     @abstractmethod

@@ -1,0 +1,217 @@
+"""Mistakes that people make: each is met by an error of ours that says what was expected, or what to do."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import optrand
+from optrand import plotting
+from optrand.baselines import Laplace
+from optrand.cli import app
+from optrand.errors import InvalidInput
+from optrand.release.job import LabelJob
+from optrand.solvers import Flow
+
+LABELS, PRIOR = [0, 1, 2], [0.5, 0.3, 0.2]
+PROBLEM = optrand.unbiased_regression(LABELS, PRIOR, 1.0)
+SOLUTION = optrand.solve(PROBLEM)
+MECHANISM = optrand.tabulate(SOLUTION)
+
+CALLS: list[tuple[str, Callable[[], object]]] = [
+    (r"Interval\(-5, 5\) for all .* Grid\(\[-5, 5\]\)", lambda: optrand.regression(LABELS, PRIOR, 1, outputs=(-5, 5))),
+    (r"expected Interval\(low, high\)", lambda: optrand.regression(LABELS, PRIOR, 1, outputs="line")),
+    ("pass optrand.losses.absolute", lambda: optrand.regression(LABELS, PRIOR, 1, loss="absolute")),
+    ("did you mean 'squared'", lambda: optrand.regression(LABELS, PRIOR, 1, loss="square")),
+    ("expected one of optrand.losses", lambda: optrand.regression(LABELS, PRIOR, 1, loss=2)),
+    (r"pass optrand.solvers.Flow\(\)", lambda: optrand.solve(PROBLEM, "flow")),
+    (r"pass optrand.solvers.Flow\(\)", lambda: optrand.solve(PROBLEM, Flow)),
+    (r"pass optrand.solvers.ReducedDual\(\)", lambda: optrand.solve(PROBLEM, "reduced_dual")),
+    ("such as ReducedDual", lambda: optrand.solve(PROBLEM, 7)),
+    (r"solve needs a problem, not a list: make one by", lambda: optrand.solve([0, 1])),
+    ("solve needs a problem, not a Solution", lambda: optrand.solve(SOLUTION)),
+    (r"not a int: certify\(solve\(problem\)\)", lambda: optrand.certify(1)),
+    ("wrap a table in", lambda: optrand.certify(PROBLEM, [[1, 0]])),
+    (r"pass certify\(problem, randomizer, dual\)", lambda: optrand.certify(SOLUTION, SOLUTION.randomizer)),
+    (r"tabulate\(solve\(problem\)\)", lambda: optrand.tabulate([1])),
+    ("needs a randomizer beside", lambda: optrand.tabulate(PROBLEM)),
+    ("dual is of type NoneType, expected a Dual", lambda: optrand.lower_bound(PROBLEM, None)),
+    (
+        "public_prior is of type list, expected PublicPrior",
+        lambda: LabelJob(labels=LABELS, epsilon=1.0, public_prior=PRIOR),
+    ),
+    ("prior sums to 0.9, expected 1", lambda: optrand.unbiased_regression([0, 1], [0.5, 0.4], 1)),
+    ("3 entries for 2 labels", lambda: optrand.unbiased_regression([0, 1], PRIOR, 1)),
+    ("negative", lambda: optrand.unbiased_regression([0, 1], [1.5, -0.5], 1)),
+    ("epsilon is of type str", lambda: optrand.unbiased_regression(LABELS, PRIOR, "1")),
+    ("epsilon is 0.0, expected a number above 0", lambda: optrand.unbiased_regression(LABELS, PRIOR, 0)),
+    ("expected at most 700", lambda: optrand.unbiased_regression(LABELS, PRIOR, 1000)),
+    ("labels", lambda: optrand.unbiased_regression("abc", PRIOR, 1)),
+    ("labels repeats", lambda: optrand.unbiased_regression([1, 1, 2], PRIOR, 1)),
+    ("bias_penalty is -1", lambda: optrand.regression(LABELS, PRIOR, 1, bias_penalty=-1)),
+    ("would do", lambda: optrand.unbiased_regression(LABELS, PRIOR, 1, outputs=optrand.Interval(0, 2))),
+    ("its low end must be lower", lambda: optrand.Interval(2, 1)),
+    ("there is no seed", lambda: MECHANISM.sample([0, 1], seed=7)),
+    ("there is no seed", lambda: optrand.randomize([0, 1], 1.0, domain=[0, 1], seed=7)),
+    (r"SeededEntropy\(seed\)", lambda: MECHANISM.sample([0, 1], source=7)),
+    ("an EntropySource or a key", lambda: optrand.randomize([0], 1.0, domain=[0, 1], source=3, ledger=None)),
+    ("declare either numbers", lambda: optrand.randomize([0, 1], 1.0, ledger=None)),
+    ("expected a list of numbers", lambda: optrand.studies.sweep(PROBLEM, epsilons=1.0)),
+    ("problem is of type list, expected one of", lambda: optrand.studies.sweep([0], epsilons=[1.0])),
+    ("problem number 0 is of type int", lambda: optrand.solve_many([1])),
+    ("mechanism is of type Solution", lambda: optrand.estimate.histogram([0.3], SOLUTION)),
+    ("rows is 0, expected an integer", lambda: SOLUTION.summary(0)),
+    ("two vectors of one length", lambda: optrand.Dual([1], [1, 2])),
+    ("a picture needs a Randomizer", lambda: plotting.pmf_figure(5)),
+    ("pass labels", lambda: plotting.pmf_figure(Laplace(LABELS, 1.0))),
+    ("sweep is of type int", lambda: plotting.frontier_figure(5)),
+    ("a row of the sweep is of type int", lambda: plotting.frontier_figure([5])),
+    ("needs a mechanism or a solution", lambda: plotting.joint_figure(SOLUTION.randomizer)),
+    ("see tabulate", lambda: plotting.phases_figure(SOLUTION)),
+    ("a dict of functions of epsilon", lambda: plotting.moments_figure([1], PRIOR, epsilons=[1])),
+    ("expected a function of epsilon", lambda: plotting.moments_figure({"a": 1}, PRIOR, epsilons=[1])),
+    ("epsilons is of type float", lambda: plotting.rr_with_prior_figure(PRIOR, epsilons=1.0)),
+    ("a row is of type int", lambda: plotting.times_figure([1], by="k", series="m")),
+    ("a dict of mechanisms", lambda: plotting.composition_figure([MECHANISM])),
+    ("see tabulate", lambda: plotting.composition_figure({"a": 1})),
+    ("expected that of optrand.estimate", lambda: plotting.shares_figure(MECHANISM)),
+    ("expected a figure", lambda: plotting.save_figure(5, "x.png")),
+    ("name a .png, .svg or .pdf file", lambda: plotting.save_figure(plotting.pmf_figure(SOLUTION), "x.jpg")),
+]
+
+
+@pytest.mark.parametrize(("message", "call"), CALLS, ids=range(len(CALLS)))
+def test_calls_say_what_to_do(message: str, call: Callable[[], object]) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        call()
+
+
+def test_files_that_are_not_there_are_named_with_what_is_near(tmp_path: Path) -> None:
+    MECHANISM.save(tmp_path / "mechanism.json")
+    with pytest.raises(FileNotFoundError, match=r"not there, but .*mechanism.json is"):
+        optrand.load(tmp_path / "mechanisms.json")
+    with pytest.raises(IsADirectoryError, match="a folder, not a file"):
+        optrand.load(tmp_path)
+    with pytest.raises(FileNotFoundError, match="make it first"):
+        MECHANISM.save(tmp_path / "none" / "mechanism.json")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "people.csv").write_text("id,Weeks worked\n1,0\n2,1\n")
+    (tmp_path / "semicolons.csv").write_text("id;weeks\n1;0\n2;1\n")
+    (tmp_path / "prior.csv").write_text("0,5\n1,3\n2,2\n")
+    return tmp_path
+
+
+RANDOMIZE = ("--labels", "0:1", "--epsilon", "1", "--dataset", "d")
+SWEEP = ("sweep", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", "1")
+COMMANDS = [
+    (
+        "one of them is spelled 'Weeks worked'",
+        ("randomize", "people.csv", "o.csv", "--label", "weeks_worked", *RANDOMIZE),
+    ),
+    ("holds semicolons: name the separator", ("randomize", "semicolons.csv", "o.csv", "--label", "weeks", *RANDOMIZE)),
+    ("not there, but people.csv is", ("randomize", "peoples.csv", "o.csv", "--label", "y", *RANDOMIZE)),
+    ("make it first", ("randomize", "people.csv", "no/o.csv", "--label", "Weeks worked", *RANDOMIZE)),
+    ("a folder, not a file", ("verify", ".")),
+    (
+        "not there, but prior.csv is",
+        ("solve", "--labels", "0:2", "--prior", "priors.csv", "--epsilon", "1", "-o", "m.json"),
+    ),
+    ("make it first", ("solve", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", "1", "-o", "no/m.json")),
+    (".csv or .parquet, name such a file", (*SWEEP, "-o", "s.xlsx")),
+    ("has no ending", (*SWEEP, "-o", "s")),
+]
+
+
+@pytest.mark.parametrize(("message", "arguments"), COMMANDS, ids=range(len(COMMANDS)))
+@pytest.mark.usefixtures("here")
+def test_commands_say_what_to_do(message: str, arguments: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_sixty_are_tried() -> None:
+    assert len(CALLS) + len(COMMANDS) >= 60
+
+
+def test_columns_without_a_header_are_not_repeated(here: Path) -> None:
+    (here / "bare.csv").write_text("9173,1\n9174,2\n")
+    result = CliRunner().invoke(app, ["randomize", "bare.csv", "o.csv", "--label", "917", *RANDOMIZE])
+    assert result.exit_code == 2
+    assert "9173" not in result.stderr
+
+
+def test_a_sweep_is_written_as_its_name_says(here: Path) -> None:
+    from pyarrow import parquet
+
+    assert CliRunner().invoke(app, [*SWEEP, "-o", "s.parquet"]).exit_code == 0
+    (row,) = parquet.read_table(here / "s.parquet").to_pylist()
+    assert row["status"] == "certified"
+    assert row["value"] == pytest.approx(SOLUTION.value)
+
+
+# Numbers that mean something
+
+
+def test_a_summary_states_the_noise_of_one_label_and_of_a_mean() -> None:
+    found = SOLUTION.summary(rows=400)
+    # Without bias half the mean squared error is half the variance.
+    assert found.deviation == pytest.approx(math.sqrt(2 * SOLUTION.value))
+    assert found.mean_deviation == pytest.approx(found.deviation / 20)
+    assert found.bias == 0
+    biased = optrand.rr_on_bins(LABELS, PRIOR, 1.0).summary()
+    assert (biased.deviation**2 + biased.bias**2) / 2 == pytest.approx(biased.value)
+    classes = optrand.rr_with_prior(PRIOR, 1.0)
+    assert classes.summary().kept == pytest.approx(classes.value)
+    assert classes.summary().deviation is None
+    assert MECHANISM.summary().deviation == pytest.approx(found.deviation)
+
+
+SHOWN = (
+    PROBLEM,
+    SOLUTION,
+    SOLUTION.dual,
+    SOLUTION.randomizer,
+    MECHANISM,
+    optrand.certify(SOLUTION),
+    optrand.Grid(np.arange(100.0)),
+    optrand.studies.sweep(PROBLEM, bias_penalties=[0.0, math.inf]),
+    optrand.rr([0, 1], 1.0).randomizer,
+)
+
+
+@pytest.mark.parametrize("shown", SHOWN, ids=lambda shown: type(shown).__name__)
+def test_objects_are_shown_in_a_line_and_equal_their_pickles(shown: object) -> None:
+    assert len(repr(shown)) <= 200
+    assert "\n" not in repr(shown)
+    again = pickle.loads(pickle.dumps(shown))  # noqa: S301
+    assert again == shown
+    assert hash(again) == hash(shown)
+    assert shown != 3
+
+
+def test_answers_to_different_questions_differ() -> None:
+    other = optrand.solve(optrand.unbiased_regression(LABELS, [0.2, 0.3, 0.5], 1.0))
+    assert other != SOLUTION
+    assert SOLUTION.randomizer != other.randomizer
+    assert SOLUTION.dual != other.dual
+    assert SOLUTION.randomizer != optrand.Randomizer(
+        LABELS, SOLUTION.randomizer.outputs, SOLUTION.randomizer.matrix, 1.0
+    )
+
+
+def test_a_notebook_shows_the_summary_as_a_table() -> None:
+    page = SOLUTION._repr_html_()
+    assert page.startswith("<table>")
+    assert page.count("<tr>") == len(SOLUTION.summary().facts)
