@@ -279,6 +279,9 @@ def test_permissions_are_no_more_than_those_of_the_input(tmp_path):
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_signals_are_errors_that_wait_while_they_are_held(name):
     number = getattr(signal, name)
+    if signal.getsignal(number) is signal.SIG_IGN:
+        # As under nohup, which ignored signals respect.
+        signal.signal(number, signal.SIG_DFL)
     before = signal.getsignal(number)
     done = []
 

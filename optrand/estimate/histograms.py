@@ -10,6 +10,7 @@ In the second the noise of a row whose label is ``y'`` has the variance :math:`E
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -30,8 +31,22 @@ BLOCK = 1 << 21
 """Values of outputs that are held at a time while standard errors are computed."""
 
 
+class _Shares(ABC):
+    """Shares of which some may be negative."""
+
+    @property
+    @abstractmethod
+    def shares(self) -> Floats:
+        """Share of each label."""
+
+    @property
+    def projected(self) -> Floats:
+        """Nearest histogram without negative shares; biased, and never further from the truth."""
+        return project_to_simplex(self.shares)
+
+
 @dataclass(frozen=True, eq=False)
-class Histogram:
+class Histogram(_Shares):
     """Unbiased shares of the labels.
 
     Attributes
@@ -79,11 +94,6 @@ class Histogram:
         return errors
 
     @property
-    def projected(self) -> Floats:
-        """Nearest histogram without negative shares; biased, and never further from the truth."""
-        return project_to_simplex(self.shares)
-
-    @property
     def _squares(self) -> Floats:
         """Mean square of the unbiased values of each label's indicator."""
         return self._moments[0]
@@ -103,7 +113,7 @@ class Histogram:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupHistogram:
+class GroupHistogram(_Shares):
     r"""Unbiased shares of the labels of a release by groups, the noise of each undone by its own mechanism.
 
     With :math:`\hat h_g` of the :math:`n_g` rows of a mechanism, :math:`\hat h = \sum_g \frac{n_g}{N} \hat h_g`; sizes
@@ -144,11 +154,6 @@ class GroupHistogram:
         spread = np.maximum(self.shares * (1 - self.shares), 0.0) / (self.size - 1)
         errors: Floats = np.sqrt(self.noise_errors**2 + spread)
         return errors
-
-    @property
-    def projected(self) -> Floats:
-        """Nearest histogram without negative shares; biased, and never further from the truth."""
-        return project_to_simplex(self.shares)
 
 
 def histogram(

@@ -32,7 +32,6 @@ from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.dual_repair import randomizer_of, repair
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.flow.minimax_solver import MinimaxFlow
-from optrand.solvers.reduced_dual import strip
 from optrand.solvers.reduced_dual.solver import MOST, Level
 from optrand.solvers.scales import attainable_largest_loss
 from optrand.solvers.worst_prior.interior_point import Point, Terms, centred
@@ -261,6 +260,8 @@ class Scaled:
 
     def _all(self, k: int) -> Network:
         """All intervals."""
+        from optrand.solvers.reduced_dual import strip
+
         low, high = strip.all_arcs(k)
         places = np.concatenate(([-1], np.arange(k - 1), [-1]))
         return Network(k, *strip.nodes_of(low, high), places, 0, self.excess)
@@ -271,6 +272,8 @@ class Scaled:
         Without these there might be no randomizer on the arcs. They end at the first or the last node, not in the band.
         """
         before, slopes, costs = (coarser.prolonged(side) for side in sums)
+        from optrand.solvers.reduced_dual import strip
+
         terms = strip.Terms(before, np.zeros(before.size), self.excess, np.zeros(0), *self.box)
         path = strip.path(terms, slopes, costs)
         low, high = strip.strip_around(*path, reach)
