@@ -12,8 +12,11 @@ from optrand.solvers.reduced_dual.strip import Arcs, Terms
 
 __all__ = ["lowered", "mended", "outputs_of", "potentials", "raised", "required"]
 
-MENDED, JOINTLY = 2, 4
-"""Rounds of each restoration, and of both at once."""
+MENDED, JOINTLY, AGAIN = 2, 4, 12
+"""Rounds of each restoration, of both at once, and at most while masses ask to be negative."""
+
+CUT = 0.5
+"""Share of a mass that a round may add or take away."""
 
 FAINTEST = 1e-40
 """Mass that counts in a restoration, at least."""
@@ -42,7 +45,7 @@ def mended(arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats) -> tuple[Floa
         target[k] = 1.0
     faint = np.maximum(mass, FAINTEST)
     if boxed and not charged:
-        for _ in range(JOINTLY):
+        for number in range(AGAIN):
             bend = np.where((output > terms.low) & (output < terms.high), 1 / weight, 0.0)
             factors = factored(arcs, terms, faint * (output * output + bend), faint * output, faint)
             if not factors.well:
@@ -50,23 +53,42 @@ def mended(arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats) -> tuple[Floa
             means = -terms.gaps - gathered(arcs, excess, mass * output)
             tilt, potential = solved(arcs, factors, means, target - gathered(arcs, excess, mass))
             turn = seen(arcs, excess, tilt)
-            mass = mass * (1 + np.minimum(np.maximum(seen(arcs, excess, potential) + turn * output, -0.5), 0.5))
+            growth = seen(arcs, excess, potential) + turn * output
+            mass = mass * (1 + np.minimum(np.maximum(growth, -CUT), CUT))
             output = np.minimum(np.maximum(output + turn * bend, terms.low), terms.high)
             faint = np.maximum(mass, FAINTEST)
+            if number + 1 >= JOINTLY and not _cut(mass, growth):
+                break
         return mass, output
     if boxed:
         bend = np.where((output > terms.low) & (output < terms.high), bend, 0.0)
     factors = factored(arcs, terms, faint * bend, none, faint)
     if not factors.well:
         return mass, output
-    for _ in range(MENDED):
+    for number in range(AGAIN):
         _, potential = solved(arcs, factors, nothing, target - gathered(arcs, excess, mass))
-        mass = mass * (1 + np.minimum(np.maximum(seen(arcs, excess, potential), -0.5), 0.5))
+        growth = seen(arcs, excess, potential)
+        mass = mass * (1 + np.minimum(np.maximum(growth, -CUT), CUT))
+        cut = _cut(mass, growth)
+        if number + 1 >= MENDED and not cut:
+            break
+        if cut:
+            # What a mass cannot give others must: it weighs less in the next round.
+            again = factored(arcs, terms, np.maximum(mass, FAINTEST) * bend, none, np.maximum(mass, FAINTEST))
+            if not again.well:
+                break
+            factors = again
     for _ in range(MENDED):
         potential, _ = solved(arcs, factors, -slope_rows(arcs, terms, slopes, mass * output), nothing)
         slopes = slopes + potential
         output = np.minimum(np.maximum(output + seen(arcs, excess, potential) * bend, terms.low), terms.high)
     return mass, output
+
+
+@compiled
+def _cut(mass: Floats, growth: Floats) -> bool:
+    """Whether some mass was to change by more than it may."""
+    return bool(np.any((mass > 0) & (np.abs(growth) > CUT)))
 
 
 @compiled

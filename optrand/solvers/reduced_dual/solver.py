@@ -47,6 +47,9 @@ MOST = 48
 IDLE = 1e-3
 """Arcs with less mass than this share of their slack are not in use."""
 
+FAINTLY_USED = 0.0, 1e-9, 1e-6
+"""Arcs of no more mass fix no multipliers: the ones of the least may be in use by rounding alone."""
+
 PROVEN = 1e-10
 """Relative gap with which the fewest arcs are taken."""
 
@@ -389,19 +392,24 @@ class Reduced:
         used = ratios > IDLE
         # Some optimum has no more arcs than that; where these are not its arcs, all that look in use are kept.
         few = used & (ratios >= np.partition(ratios, -enough)[-enough]) if used.sum() > enough else used
-        for some in (few, used):
+        best, least = None, math.inf
+        for some in (few, used) if few.sum() < used.sum() else (used,):
             masses, outputs = mending.mended(arcs, terms, slopes, np.where(some, mass, 0.0))
             if not (masses > 0).any():
-                return Claim(None, math.inf, abs(count))
+                break
             randomizer = self._randomizer(arcs, masses, outputs)
             found = Solution(self.problem, randomizer, self._dual(slopes, costs), Stats(type(self).__name__))
-            if not self.stretched:
-                groups = Groups.of_used(terms, slopes, costs, (arcs.first, arcs.end, outputs), masses > 0)
-                found = self._settled(found, groups)
-            proven = quick_gap(found)
-            if proven <= PROVEN:
+            gap = quick_gap(found)
+            for faint in FAINTLY_USED if not self.stretched and gap < math.inf else ():
+                if gap <= PROVEN:
+                    break
+                groups = Groups.of_used(terms, slopes, costs, (arcs.first, arcs.end, outputs), masses > faint)
+                found, gap = self._settled(found, gap, groups)
+            if best is None or gap < least:
+                best, least = found, gap
+            if least <= PROVEN:
                 break
-        return Claim(found, proven, abs(count))
+        return Claim(best, least, abs(count))
 
     def _randomizer(self, arcs: strip.Arcs, mass: Floats, outputs: Floats) -> Randomizer:
         """The masses as probabilities, and the outputs in the unit of the labels."""
@@ -435,16 +443,13 @@ class Reduced:
         alpha -= beta * (problem.labels[0] + self.mean)
         return Dual(total * alpha, total * beta)
 
-    def _settled(self, found: Solution, groups: Groups) -> Solution:
-        """The solution with those multipliers of the groups that prove most."""
-        best, least = found, quick_gap(found)
-        if not least < math.inf:
-            return found
+    def _settled(self, found: Solution, gap: float, groups: Groups) -> tuple[Solution, float]:
+        """The solution with those multipliers of the groups that prove most, and its gap."""
         for costs in groups.candidates():
-            if least <= PROVEN:
-                break
             other = replace(found, dual=self._dual(groups.slopes, costs))
-            gap = quick_gap(other)
-            if gap < least:
-                best, least = other, gap
-        return best
+            proven = quick_gap(other)
+            if proven < gap:
+                found, gap = other, proven
+            if gap <= PROVEN:
+                break
+        return found, gap
