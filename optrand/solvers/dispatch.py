@@ -123,7 +123,7 @@ def solve(problem: Problem, solver: Solver | None = None) -> Solution:
             "unbiased_regression(labels, prior, epsilon), regression(...) or classification(prior, epsilon)"
         )
     given: object = solver
-    if given is not None and (isinstance(given, type) or not callable(given) or not hasattr(given, "accepts")):
+    if given is not None and (isinstance(given, type) or not callable(given)):
         raise InvalidInput(_no_solver(solver))
     try:
         solution = near_zero(problem, lambda centred: _reduced_and_solved(centred, solver))
