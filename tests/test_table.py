@@ -231,7 +231,7 @@ def test_other_kinds_of_file_are_refused(tmp_path):
     assert "of no known kind" in refused(csv_file(tmp_path, "y\n1\n", "in.xlsx"))
     assert "is not there" in refused(tmp_path / "nowhere.csv")
     (tmp_path / "folder.csv").mkdir()
-    assert "not a regular file" in refused(tmp_path / "folder.csv")
+    assert "is a folder, not a file" in refused(tmp_path / "folder.csv")
     assert "is UTF-16" in refused(csv_file(tmp_path, "a,y\n1,9173\n".encode("utf-16")))
 
 

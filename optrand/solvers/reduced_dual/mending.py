@@ -45,21 +45,7 @@ def mended(arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats) -> tuple[Floa
         target[k] = 1.0
     faint = np.maximum(mass, FAINTEST)
     if boxed and not charged:
-        for number in range(AGAIN):
-            bend = np.where((output > terms.low) & (output < terms.high), 1 / weight, 0.0)
-            factors = factored(arcs, terms, faint * (output * output + bend), faint * output, faint)
-            if not factors.well:
-                break
-            means = -terms.gaps - gathered(arcs, excess, mass * output)
-            tilt, potential = solved(arcs, factors, means, target - gathered(arcs, excess, mass))
-            turn = seen(arcs, excess, tilt)
-            growth = seen(arcs, excess, potential) + turn * output
-            mass = mass * (1 + np.minimum(np.maximum(growth, -CUT), CUT))
-            output = np.minimum(np.maximum(output + turn * bend, terms.low), terms.high)
-            faint = np.maximum(mass, FAINTEST)
-            if number + 1 >= JOINTLY and not _cut(mass, growth):
-                break
-        return mass, output
+        return _mended_jointly(arcs, terms, mass, output, target)
     if boxed:
         bend = np.where((output > terms.low) & (output < terms.high), bend, 0.0)
     factors = factored(arcs, terms, faint * bend, none, faint)
@@ -82,6 +68,27 @@ def mended(arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats) -> tuple[Floa
         potential, _ = solved(arcs, factors, -slope_rows(arcs, terms, slopes, mass * output), nothing)
         slopes = slopes + potential
         output = np.minimum(np.maximum(output + seen(arcs, excess, potential) * bend, terms.low), terms.high)
+    return mass, output
+
+
+@compiled
+def _mended_jointly(arcs: Arcs, terms: Terms, mass: Floats, output: Floats, target: Floats) -> tuple[Floats, Floats]:
+    """Masses and outputs at once, where outputs have ends and there is no bias."""
+    excess, weight, faint = terms.excess, seen(arcs, terms.excess, terms.before), np.maximum(mass, FAINTEST)
+    for number in range(AGAIN):
+        bend = np.where((output > terms.low) & (output < terms.high), 1 / weight, 0.0)
+        factors = factored(arcs, terms, faint * (output * output + bend), faint * output, faint)
+        if not factors.well:
+            break
+        means = -terms.gaps - gathered(arcs, excess, mass * output)
+        tilt, potential = solved(arcs, factors, means, target - gathered(arcs, excess, mass))
+        turn = seen(arcs, excess, tilt)
+        growth = seen(arcs, excess, potential) + turn * output
+        mass = mass * (1 + np.minimum(np.maximum(growth, -CUT), CUT))
+        output = np.minimum(np.maximum(output + turn * bend, terms.low), terms.high)
+        faint = np.maximum(mass, FAINTEST)
+        if number + 1 >= JOINTLY and not _cut(mass, growth):
+            break
     return mass, output
 
 
