@@ -314,9 +314,8 @@ def test_a_small_grid_is_shown_whole() -> None:
 
 
 def test_rounding_is_not_drawn_as_a_mountain() -> None:
-    problem = optrand.unbiased_regression(
-        [0, 1], [0.5, 0.5], 1.0, outputs=optrand.Interval(*optrand.unbiased_range([0, 1], 1.0))
-    )
+    ends = list(optrand.unbiased_range([0, 1], 1.0))
+    problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0, outputs=ends)
     low, high = dual_figure(optrand.solve(problem)).axes[0].get_ylim()
     assert low < 0
     assert high == 1
