@@ -161,7 +161,9 @@ def main(arguments: Sequence[str]) -> int:
     print_table("Histograms of weeks worked, 20,000 rows, 53 labels", COLUMNS, _cells(made))
     write_json(given.results, "histograms-smoke" if small else "histograms", [*paid, *made])
     worst = max(paid, key=lambda one: one["mean cost"])
-    print(f"smoothing and mixing cost at most {worst['mean cost']:+.2%} on average over the noise ({worst['population']})")
+    print(
+        f"smoothing and mixing cost at most {worst['mean cost']:+.2%} on average over the noise ({worst['population']})"
+    )
     fine = all(one["answer"] == one["releases"] for one in made)
     return 0 if fine and worst["mean cost"] <= LARGEST_COST else 1
 
