@@ -1,8 +1,8 @@
 """Default releases: what the prior without zeros costs, and how well the histogram of the labels is estimated.
 
 First part: the loss of a default release, of which the prior is smoothed and debiased randomized response draws a few
-labels, against that of the optimum for the prior of [B23], Algorithm 4, clipped and normalised, under the *true*
-distribution of the table, each from the same noisy histograms. Populations are weeks worked, one label alone, both ends,
+labels, against that of the optimum for the prior of [B23], Algorithm 4, clipped and normalised, both under the *true*
+distribution of the table, from the same noisy histograms. Populations are weeks worked, one label alone, both ends,
 Zipf, mostly empty, uniform and geometric.
 
 Second part: releases of the bundled table at epsilon 0.5 to 8, each asked for its histogram; standard deviations of the

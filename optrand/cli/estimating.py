@@ -118,5 +118,5 @@ def _values(cells: Any, around: Circumstances, *, text: str | None) -> tuple[NDA
         return np.append(numbers_of(distinct, column=column, text=text), np.nan)[places], places < 0
     # A missing label is the class without a name.
     declared = DeclaredClasses(tuple(str(name) or None for name in around.classes))
-    places = declared.places(cells, column=column, text=text)
-    return np.where(places < 0, np.nan, places), places == MISSING
+    found = declared.places(cells, column=column, text=text)
+    return np.where(found < 0, np.nan, found), found == MISSING
