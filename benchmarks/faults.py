@@ -48,7 +48,7 @@ from optrand.release.publication import staging_folder
 
 __all__ = ["Scene", "kills", "main"]
 
-KILLS, ROWS, SMOKE_KILLS, SMOKE_ROWS = 200, 10_000_000, 6, 20_000
+KILLS, ROWS, SMOKE_KILLS, SMOKE_ROWS = 200, 10_000_000, 2, 20_000
 RACERS, WORKERS = 32, 64
 DAMAGES, SMOKE_DAMAGES = {"mechanisms": 12_000, "keys": 4_000, "ledgers": 4_000}, 40
 FORGERIES = 100
@@ -360,9 +360,10 @@ def main(arguments: Sequence[str]) -> int:
         for what, damaged in tried.items():
             seen = damaged(folder, damages[what])
             add(_judged(f"saved {what}, damaged at random", seen))
-        add(_judged("forged files with a right digest", forged_files(folder, FORGERIES)))
-        add(row("forked workers sharing a random block", WORKERS, *forked_blocks(WORKERS)))
-        add(row("threads sharing a random block", WORKERS, *threaded_blocks(WORKERS)))
+        forgeries, workers = (20, 8) if given.smoke else (FORGERIES, WORKERS)
+        add(_judged("forged files with a right digest", forged_files(folder, forgeries)))
+        add(row("forked workers sharing a random block", workers, *forked_blocks(workers)))
+        add(row("threads sharing a random block", workers, *threaded_blocks(workers)))
         small = Scene(folder / "small", ".csv", min(rows, SMOKE_ROWS))
         add(race(small, 4 if given.smoke else RACERS), disk_full(small, 3 if given.smoke else 20), unwritable(small))
         add(*changed(small, 1 if given.smoke else 20))
@@ -375,7 +376,7 @@ def main(arguments: Sequence[str]) -> int:
         [[str(each["fault"]), f"{each['tried']:,}", str(each["wrong"]), each["what was seen"]] for each in records],
     )
     print(circumstances())
-    write_json(given.results, "faults", records)
+    write_json(given.results, "faults-smoke" if given.smoke else "faults", records)
     return int(any(each["wrong"] for each in records))
 
 

@@ -193,5 +193,5 @@ def main(arguments: Sequence[str]) -> int:
     print_table("Releases", COLUMNS, [row(record) for record in found])
     print(f"this process: {peak_memory() / MEGABYTE:.0f} MB")
     print(circumstances())
-    write_json(given.results, "release", found)
+    write_json(given.results, "release-smoke" if given.smoke else "release", found)
     return int(not all(record["right"] for record in found))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
-from benchmarks import faults, release
+from benchmarks import faults
 from benchmarks.damage import ACCEPTABLE, damaged_keys, damaged_ledgers, damaged_mechanisms, forged_files
 from benchmarks.shared_blocks import forked_blocks, repeated, threaded_blocks
 from optrand.release.paths import mechanism_path
@@ -33,9 +31,3 @@ def test_killed_releases_end_as_one_that_was_not_and_another_end_is_noticed(tmp_
     mechanism_path(scene.reference).write_text("another")
     *_, ends = faults.kills(scene, 1)
     assert ends["wrong"] == ends["tried"]
-
-
-def test_releases_of_every_kind_are_right(tmp_path):
-    found = list(release.records([3_000], Path(tmp_path)))
-    assert [(each["table"], each["ids"]) for each in found] == list(release.KINDS)
-    assert all(each["right"] and each["megabytes"] > 0 for each in found)

@@ -37,6 +37,7 @@ def test_a_small_run_draws_all_of_them(tmp_path):
     assert "times-by-labels.png" in drawn
     assert "times-by-mesh.png" not in drawn
     assert "python -m benchmarks mesh" in run.stdout
+    assert "┏" in run.stdout
     assert all((folder / path).read_bytes().startswith(b"\x89PNG") for path in drawn)
 
 

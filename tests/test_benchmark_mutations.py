@@ -81,7 +81,8 @@ def test_a_trial_passes_if_a_test_and_all_claims_notice():
     assert not Trial(*edit, {"a": "refuted"}, (), "", 1.0).passed
 
 
-def test_a_small_run_is_noticed(tmp_path):
+def test_a_small_run_is_noticed(tmp_path, capsys):
     assert mutations.main(["--smoke", "--results", str(tmp_path)]) == 0
+    assert "┏" in capsys.readouterr().out
     rows = json.loads((tmp_path / "mutations-smoke.json").read_text())["rows"]
     assert all(row["test"] and row["noticed"] and not row["unnoticed"] for row in rows)

@@ -30,6 +30,7 @@ from benchmarks import (
     mesh,
     priors,
     readme,
+    release,
     speed,
     structure,
     thin_tails,
@@ -61,6 +62,8 @@ from optrand.studies import sweep
 
 ROOT = Path(__file__).resolve().parents[1]
 WITHOUT_ROWS = ("sampling",)
+ELSEWHERE = ("figures", "mutations")
+"""Benchmarks that other files run in small."""
 
 
 @pytest.fixture(scope="module")
@@ -87,12 +90,18 @@ def has_picture(name, runs):
     return (runs(name)[1] / f"{name}-smoke.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("name", sorted(BENCHMARKS))
+@pytest.mark.parametrize("name", sorted(set(BENCHMARKS) - set(ELSEWHERE)))
 def test_every_benchmark_ends_well_and_prints_a_table(runs, name):
     run = runs(name)[0]
     assert run.returncode == 0, run.stderr
     assert run.stdout.count("┏") >= 1
     assert "Traceback" not in run.stderr
+
+
+def test_releases_of_every_kind_are_right(runs):
+    rows = rows_of("release", runs)
+    assert [(each["table"], each["ids"]) for each in rows] == list(release.KINDS)
+    assert all(each["right"] and each["megabytes"] > 0 for each in rows)
 
 
 def test_the_pictures_of_the_readme_are_small_and_of_proven_answers(runs):
