@@ -6,6 +6,7 @@ the machine has. Both leave ``dist/``.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -48,6 +49,9 @@ IN_ARCHIVE = {
     "tests/conftest.py",
     *IN_WHEEL,
 }
+ALONE = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+"""An environment in which no other optrand is found."""
+
 CACHE = re.compile(
     r"__pycache__|\.pyc$|_cache/|\.hypothesis/|^demo/|^\.venv|docs/_build|^benchmarks/results/|\.egg-info"
 )
@@ -132,7 +136,7 @@ def tried(python: Path, wheel: Path, folder: Path) -> None:
     own = environment(python, folder / "environment", wheel)
     (folder / "work").mkdir()
     command = [own, ROOT / ".ci" / "try_wheel.py", ROOT / "README.md"]
-    done = subprocess.run(command, cwd=folder / "work", check=False)
+    done = subprocess.run(command, cwd=folder / "work", env=ALONE, check=False)
     if done.returncode:
         sys.exit(f"the wheel fails with {python}")
 
