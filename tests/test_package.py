@@ -80,9 +80,10 @@ def test_the_hook_hands_over_what_is_built(hook):
     assert PROJECT["dynamic"] == ["readme"]
 
 
-def test_the_version_is_one():
-    assert PROJECT["version"] == optrand.__version__
-    assert PROJECT["authors"] == [{"name": "optrand developers"}]
+def test_version_and_authors_are_the_same_everywhere():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert PROJECT["version"] == optrand.__version__ == cited["version"]
+    assert PROJECT["authors"] == [{"name": "optrand developers"}] == cited["authors"]
 
 
 def test_every_python_that_is_promised_is_tried():
@@ -123,3 +124,30 @@ def test_the_conda_recipe_is_of_this_package():
     assert {one.name: one.specifier for one in told} == needed
     (backend,) = map(Requirement, PYPROJECT["build-system"]["requires"])
     assert str(backend).replace(">", " >", 1) in recipe["requirements"]["host"]
+
+
+def recipes() -> dict[str, list[str]]:
+    """Commands behind each target of make, in an environment that is active."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n\t\t", "")
+    found = {}
+    for target, lines in re.findall(r"^([a-z-]+):.*\n((?:\t.*\n)+)", makefile, re.MULTILINE):
+        plain = lines.replace("$(RUN)", "").replace("$(PYTHON)", "python3").replace(" $(AGAIN)", "")
+        found[target] = [line.strip() for line in plain.splitlines()]
+    return found
+
+
+def test_commands_without_make_are_those_that_make_runs():
+    text = (ROOT / "docs" / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = text.partition("## Without make\n")[2].partition("\n## ")[0]
+    told: dict[str, list[str]] = {}
+    for target, command in re.findall(r"^\| (?:`make ([a-z]+)`)? ?\| (.*) \|$", section, re.MULTILINE):
+        rows = told.setdefault(target or list(told)[-1], [])
+        rows += re.findall(r"^`(.*)`$", command)
+    known = recipes()
+    assert len(told) >= 10
+    assert told == {target: known[target] for target in told}
+    targets = set(known) - {"help", "floors", "clean", "system-deps", "bench-smoke"}
+    assert targets == set(told)
+    setup = (ROOT / "Makefile").read_text(encoding="utf-8").replace("$(RUN)", ".venv/bin/")
+    for line in re.findall(r"^\.venv/bin/python -m pip .*$", section, re.MULTILINE):
+        assert f"\t{line}\n" in setup
