@@ -1,9 +1,10 @@
 """The four pictures of the README and the tour: a shape, a proof, phases and solve times of weeks worked.
 
-Shape, proof and times are at epsilon 1, phases at epsilon 4. Shape and proof are drawn of one exact mechanism, the phases
-of another one, and both are certified first. The times are the rows of `mesh`, which is run first if it has left none:
-the paper's program with a row for every pair of labels, the floor form on HiGHS, `ColumnGeneration`, and `ReducedDual`,
-which needs no mesh. A time whose answer is not proven fails the run; a solve that was given up at the limit has an arrow.
+Shape, proof and times are at epsilon 1, phases at epsilon 4. Shape and proof are drawn of one exact mechanism, the
+phases of another one, and both are certified first. The times are the rows of `mesh`, which is run first if it has
+left none: the paper's program with a row for every pair of labels, the floor form on HiGHS, `ColumnGeneration`, and
+`ReducedDual`, which needs no mesh. A time whose answer is not proven fails the run; a solve that was given up at the
+limit has an arrow.
 """
 
 from __future__ import annotations
