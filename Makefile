@@ -14,7 +14,7 @@ help:
 	@echo "make test         format, lint, types, the documentation and all tests"
 	@echo "make floors       some tests with the lowest versions of what is needed, in $(FLOORS)/"
 	@echo "make package      wheel and source archive into dist/, and the wheel tried in a fresh environment"
-	@echo "make pythons      the same with each of Python 3.11 to 3.13 that is on this machine"
+	@echo "make pythons      the same, and some tests, with each of Python 3.11 to 3.13 that is on this machine"
 	@echo "make setup        what all of these need, in $(VENV)/"
 	@echo "make lint         look at format and lint only; make format mends them"
 	@echo "make docs         build the documentation into docs/_build, warnings are errors"

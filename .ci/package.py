@@ -1,7 +1,7 @@
 """Wheel and source archive: built, looked into, and the wheel tried in a fresh environment.
 
 ``python .ci/package.py`` tries it with the Python that runs this, ``--all`` with each that :data:`VERSIONS` names and
-the machine has. Both leave ``dist/``.
+the machine has, and runs :data:`TESTS` there. Both leave ``dist/``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ CONSTRAINTS = ROOT / "constraints.txt"
 
 VERSIONS = ("3.11", "3.12", "3.13")
 """Versions of Python that the classifiers promise."""
+
+TESTS = [f"tests/test_{name}.py" for name in ("certificate", "mechanism", "sampling", "saved")]
+"""Tests that run with every Python: what the proof and the draws rest on."""
+
+FOR_TESTS = ("hypothesis", "packaging", "pandas", "polars", "pytest", "pytest-xdist", "pyyaml")
 
 IN_WHEEL = {
     "optrand/py.typed",
@@ -66,7 +71,9 @@ def main(arguments: list[str]) -> None:
         print(f"built {', '.join(sorted(path.name for path in DIST.iterdir()))}: {time.monotonic() - begin:.0f} s")
         for number, python in enumerate(pythons):
             begin = time.monotonic()
-            tried(python, wheel, Path(folder) / str(number))
+            own = tried(python, wheel, Path(folder) / str(number))
+            if arguments == ["--all"]:
+                tested(own)
             print(f"the wheel works with {python}: {time.monotonic() - begin:.0f} s", flush=True)
 
 
@@ -95,13 +102,17 @@ def environment(python: Path, folder: Path, *packages: str | Path) -> Path:
     """A Python of its own that has some packages, not compiled beforehand: most of it is never imported."""
     subprocess.run([python, "-m", "venv", folder], check=True)
     own = folder / "bin" / "python"
-    install = [own, "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]
-    done = subprocess.run(
-        [*install, "--constraint", CONSTRAINTS, *packages], capture_output=True, text=True, check=False
-    )
+    install(own, *packages)
+    return own
+
+
+def install(python: Path, *packages: str | Path) -> None:
+    """Install packages in the versions that CI has."""
+    quiet = ["--quiet", "--no-compile", "--disable-pip-version-check", "--constraint", CONSTRAINTS]
+    command = [python, "-m", "pip", "install", *quiet, *packages]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{python}: {done.stderr}")
-    return own
 
 
 def built(folder: Path) -> Path:
@@ -131,7 +142,7 @@ def built(folder: Path) -> Path:
     return wheel
 
 
-def tried(python: Path, wheel: Path, folder: Path) -> None:
+def tried(python: Path, wheel: Path, folder: Path) -> Path:
     """Install the wheel beside nothing else, and do with it what the README says."""
     own = environment(python, folder / "environment", wheel)
     (folder / "work").mkdir()
@@ -139,6 +150,15 @@ def tried(python: Path, wheel: Path, folder: Path) -> None:
     done = subprocess.run(command, cwd=folder / "work", env=ALONE, check=False)
     if done.returncode:
         sys.exit(f"the wheel fails with {python}")
+    return own
+
+
+def tested(python: Path) -> None:
+    """Run some tests of the clone."""
+    install(python, *FOR_TESTS)
+    command = [python, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *TESTS]
+    if subprocess.run(command, cwd=ROOT, env=ALONE, check=False).returncode:
+        sys.exit(f"tests fail with {python}")
 
 
 if __name__ == "__main__":

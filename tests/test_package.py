@@ -95,7 +95,7 @@ def test_every_python_that_is_promised_is_tried():
 
 def test_what_the_archive_must_hold_is_there():
     package = script("package")
-    assert all((ROOT / name).is_file() for name in package.IN_ARCHIVE)
+    assert all((ROOT / name).is_file() for name in [*package.IN_ARCHIVE, *package.TESTS])
     assert all(package.CACHE.search(name) for name in ("optrand/__pycache__/x.pyc", ".mypy_cache/x", "demo/weeks.csv"))
     assert not any(package.CACHE.search(name) for name in package.IN_ARCHIVE)
 
