@@ -6,13 +6,15 @@ RUN := $(VENV)/bin/
 STAMP := $(VENV)/.installed
 FLOORS := .venv-floors
 
-.PHONY: help setup demo test floors lint format types docs notebooks bench-smoke spark torch system-deps clean
+.PHONY: help setup demo test floors package pythons lint format types docs notebooks bench-smoke spark torch system-deps clean
 
 help:
 	@echo "make demo         release the bundled table of weeks worked, with its proof, into demo/: once, for the ledger"
 	@echo "                  refuses to spend on the same labels again; make demo AGAIN=--spend-again does, and says so"
 	@echo "make test         format, lint, types, the documentation and all tests"
 	@echo "make floors       some tests with the lowest versions of what is needed, in $(FLOORS)/"
+	@echo "make package      wheel and source archive into dist/, and the wheel tried in a fresh environment"
+	@echo "make pythons      the same, and some tests, with each of Python 3.11 to 3.13 that is on this machine"
 	@echo "make setup        what all of these need, in $(VENV)/"
 	@echo "make lint         look at format and lint only; make format mends them"
 	@echo "make docs         build the documentation into docs/_build, warnings are errors"
@@ -49,6 +51,12 @@ $(FLOORS)/.installed: pyproject.toml constraints-floors.txt
 
 floors: $(FLOORS)/.installed
 	$(FLOORS)/bin/python -m pytest -q -n 2 --dist worksteal $(FLOOR_TESTS)
+
+package:
+	$(PYTHON) .ci/package.py
+
+pythons:
+	$(PYTHON) .ci/package.py --all
 
 lint: $(STAMP)
 	$(RUN)ruff format --check .
@@ -110,4 +118,4 @@ system-deps:
 		echo "$$lacking could not be installed: run make system-deps as root, or with sudo" >&2; exit 1; }
 
 clean:
-	rm -rf $(VENV) $(FLOORS) demo docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(FLOORS) demo dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

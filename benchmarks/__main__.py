@@ -34,7 +34,9 @@ BENCHMARKS = {
     "mesh": Benchmark("benchmarks.mesh", "the unbiased program on finer and finer grids: time, value, verified gap"),
     "mutations": Benchmark("benchmarks.mutations", "the package broken on purpose: which claims and tests notice"),
     "randomizers": Benchmark("benchmarks.randomizers", "every randomizer at equal epsilon, beside the proven optimum"),
-    "readme": Benchmark("benchmarks.readme", "the four pictures of the README: a shape, a proof, phases, solve times"),
+    "readme": Benchmark(
+        "benchmarks.readme", "the four pictures of the README and the tour: a shape, a proof, phases, solve times"
+    ),
     "release": Benchmark("benchmarks.release", "rows a second and peak memory of a release, up to 100 million rows"),
     "sampling": Benchmark("benchmarks.sampling", "labels a second on one core, against other libraries"),
     "speed": Benchmark("benchmarks.speed", "solving and proving against written-down limits, on named priors"),

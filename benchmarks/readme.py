@@ -1,9 +1,10 @@
-"""The four pictures of the README: a shape, a proof and solve times of weeks worked at epsilon 1, phases at epsilon 4.
+"""The four pictures of the README and the tour: a shape, a proof, phases and solve times of weeks worked.
 
-The first two are drawn of one exact mechanism, the phases of another one, and both are certified first. The times are
-the rows of `mesh`, which is run first if it has left none: the paper's program with a row for every pair of labels, the
-floor form on HiGHS, `ColumnGeneration`, and `ReducedDual`, which needs no mesh. A time whose answer is not proven fails
-the run; a solve that was given up at the limit has an arrow.
+Shape, proof and times are at epsilon 1, phases at epsilon 4. Shape and proof are drawn of one exact mechanism, the
+phases of another one, and both are certified first. The times are the rows of `mesh`, which is run first if it has
+left none: the paper's program with a row for every pair of labels, the floor form on HiGHS, `ColumnGeneration`, and
+`ReducedDual`, which needs no mesh. A time whose answer is not proven fails the run; a solve that was given up at the
+limit has an arrow.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["IMAGES", "pictures", "timed_rows"]
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
-"""Where the README looks for its pictures: under version control."""
+"""Where the README and the tour look for their pictures: under version control."""
 
 LARGEST = 120_000
 """Bytes that a picture may have."""
@@ -119,7 +120,7 @@ def main(arguments: Sequence[str]) -> int:
         save_figure(figure, path, overwrite=True)
         Image.open(path).convert("RGB").quantize(COLOURS).save(path, optimize=True)
         drawn.append(judged(picture, gap, path.stat().st_size))
-    print_table("The pictures of the README", COLUMNS, [row(record) for record in drawn])
+    print_table("The pictures of the README and the tour", COLUMNS, [row(record) for record in drawn])
     write_json(given.results, "readme-smoke" if given.smoke else "readme", drawn)
     print(f"pictures written to {folder}")
     return 0 if all(record["right"] for record in drawn) else 1

@@ -7,12 +7,14 @@ where it now lives.
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import sys
 import warnings
 from types import MappingProxyType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
 
 __all__ = ["MODULES", "NAMES", "install", "moved_name"]
 
@@ -117,11 +119,12 @@ def _warn(old: str, new: str) -> None:
     warnings.warn(f"{old} is now {new}; the old path goes in the next version", DeprecationWarning, stacklevel=3)
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Import an old path as the module that it became."""
+class _Finder:
+    """Finder and loader of old paths, without the slow import of their base classes."""
 
     def find_spec(self, fullname: str, *_: object) -> importlib.machinery.ModuleSpec | None:
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=True) if fullname in MODULES else None
+        loader = cast("Loader", self)
+        return importlib.machinery.ModuleSpec(fullname, loader, is_package=True) if fullname in MODULES else None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         _warn(spec.name, MODULES[spec.name])

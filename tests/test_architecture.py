@@ -40,12 +40,17 @@ HEAVY = (
     "cvxpy",
     "dp_accounting",
     "highspy",
+    "joblib",
     "matplotlib",
+    "numba",
+    "numpy",
     "opendp",
     "pandas",
+    "polars",
     "pyarrow",
     "pyspark",
     "rich",
+    "scipy",
     "sklearn",
     "torch",
     "typer",
@@ -140,6 +145,53 @@ def test_import_optrand_is_light() -> None:
     script = f"import sys, optrand; print([name for name in {HEAVY} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+FIRST = """
+import sys
+import optrand
+solution = optrand.solve(optrand.unbiased_regression(labels=[0, 1, 2], prior=[0.5, 0.3, 0.2], epsilon=1.0))
+optrand.certify(optrand.tabulate(solution)).require(gap=1e-9)
+print([name for name in {names} if name in sys.modules])
+"""
+
+
+def test_a_first_proof_loads_no_library_that_it_does_not_use() -> None:
+    heavy = (*(name for name in HEAVY if name not in ("numpy", "scipy")), "scipy.optimize", "scipy.stats")
+    script = FIRST.format(names=heavy)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_name_is_imported_from_where_type_checkers_find_it() -> None:
+    (block,) = (node for node in ast.parse((PACKAGE / "__init__.py").read_text()).body if isinstance(node, ast.If))
+    told = {alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert set(optrand.__all__) <= set(told)
+    for name, module in told.items():
+        home = importlib.import_module(str(module))
+        expected = getattr(home, name) if hasattr(home, name) else importlib.import_module(f"{module}.{name}")
+        optrand.__dict__.pop(name, None)
+        assert getattr(optrand, name) is expected, name
+
+
+def test_every_public_package_is_an_attribute() -> None:
+    script = (
+        "import importlib, optrand\n"
+        f"for name in {sorted(name for floor in FLOORS for name in floor if name.islower())}:\n"
+        "    if not name.startswith('_') and name != 'cli':\n"
+        "        assert getattr(optrand, name) is importlib.import_module(f'optrand.{name}'), name"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_help_opens_with_every_name_on_one_line() -> None:
+    told = optrand.__doc__
+    assert told is not None
+    lines = told.splitlines()
+    assert len(lines) < 80
+    listed = [found for line in lines if (found := re.match(r":\w+:`(\w+)`\s+\S", line))]
+    assert sorted(found[1] for found in listed) == sorted(optrand.__all__)
+    assert set(optrand.__all__) <= set(dir(optrand))
 
 
 def test_public_names_exist_and_are_documented() -> None:

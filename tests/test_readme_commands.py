@@ -1,4 +1,4 @@
-"""Each command line of the README runs as it is printed, in the clone."""
+"""Each command line of the README and of the tour runs as it is printed, in the clone."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from optrand.cli import app
 
 ROOT = Path(__file__).parent.parent
 
-LINES = re.findall(r"^    optrand (.*)$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TOUR = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
 
 LONG = ("theory",)
 """All claims: half a minute, which their own tests try."""
@@ -32,24 +35,42 @@ def clone(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_each_command_line_of_the_readme_runs(clone):
-    own = [line for line in LINES if line not in LONG and not line.startswith("theory --claim")]
-    assert len(own) >= 10
+def lines(page):
+    """Command lines of a page that take no more than seconds."""
+    told = re.findall(r"^    optrand (.*)$", page, flags=re.MULTILINE)
+    return [line for line in told if line not in LONG and not line.startswith("theory --claim")]
+
+
+@pytest.mark.parametrize(("page", "least"), [(README, 4), (TOUR, 11)], ids=["readme", "tour"])
+def test_each_command_line_runs(clone, page, least):
+    own = lines(page)
+    assert len(own) >= least
     for line in own:
         result = CliRunner().invoke(app, shlex.split(line))
         assert result.exit_code == 0, f"{line}: {result.stderr}"
     spent = json.loads((clone / "noisy.csv.release.json").read_text())
     assert spent["epsilon"] == 1.0
-    assert (clone / "report.html").is_file()
 
 
-def test_the_demo_prints_what_the_readme_shows(clone):
+def test_the_tour_shows_every_command():
+    assert {line.split()[0] for line in lines(TOUR)} | {"audit", "theory"} == set(get_command(app).commands)
+
+
+def test_the_extras_that_pages_install_exist():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    pages = [README, *(page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md"))]
+    named = [
+        name for page in pages for told in re.findall(r"(?:optrand|'\.)\[([a-z,]+)\]", page) for name in told.split(",")
+    ]
+    assert {"fast", "learning"} <= set(named) <= set(extras)
+
+
+def test_the_demo_prints_what_the_tour_shows(clone):
     """Line by line but for figures of the noise: the gap, the loss and the errors of counts."""
     (line,) = re.findall(r"optrand (randomize .*) \$\(AGAIN\)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
     (clone / "demo").mkdir()
     told = CliRunner().invoke(app, shlex.split(line)).stdout.splitlines()
-    shown = (ROOT / "README.md").read_text(encoding="utf-8")
-    block = re.search(r"and prints\n\n((?: {4}.*\n)+)", shown)
+    block = re.search(r"and prints\n\n((?: {4}.*\n)+)", TOUR)
     assert block is not None
     printed = [row[4:] for row in block[1].splitlines()]
     figures = re.compile(r"(?<=^verified gap      ).*|(?<=^noisy label loss  )[0-9.]+|(?<=within )[0-9.]+")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from scipy.optimize import linprog
-
 from optrand.errors import SolverFailed
 from optrand.solvers.backends.linear import LP, LPSolution
 
@@ -30,6 +28,8 @@ class Scipy:
 
     def solve(self, lp: LP) -> LPSolution:
         """Answer `lp`; scipy's marginals are derivatives of the minimum by the right-hand side."""
+        from scipy.optimize import linprog
+
         answer = linprog(  # type: ignore[call-overload,misc]  # the stubs know no None beside a sparse matrix
             lp.cost,
             A_ub=lp.less if lp.less_than.size else None,

@@ -36,7 +36,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from optrand.base.validation import Floats
 from optrand.model.problem import Problem
@@ -172,6 +171,8 @@ class _Shares:
 
     def ordered(self, position: Floats, relaxed: float) -> Floats:
         """Places near some others where both ends of the labels' reaches move up with the label, or nearly so."""
+        from scipy.optimize import isotonic_regression
+
         costs, prior = self.graph.costs, self.problem.prior
         ends = costs.reaches(self.alpha(position) / prior)
         levels = costs.levels(*(isotonic_regression(end, weights=prior).x for end in ends))

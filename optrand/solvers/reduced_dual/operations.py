@@ -6,7 +6,6 @@ from typing import TypeVar
 
 import numpy as np
 from scipy.linalg import lapack
-from scipy.optimize import isotonic_regression
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
@@ -53,6 +52,8 @@ def _running_maximum(values: Numbers) -> Numbers:
 
 def _isotonic(values: Floats, weights: Floats) -> Floats:
     """The nearest sequence that does not fall, in weighted squares."""
+    from scipy.optimize import isotonic_regression
+
     fitted: Floats = isotonic_regression(values, weights=weights).x
     return fitted
 

@@ -1,0 +1,165 @@
+"""Wheel and source archive: built, looked into, and the wheel tried in a fresh environment.
+
+``python .ci/package.py`` tries it with the Python that runs this, ``--all`` with each that :data:`VERSIONS` names and
+the machine has, and runs :data:`TESTS` there. Both leave ``dist/``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+DIST = ROOT / "dist"
+CONSTRAINTS = ROOT / "constraints.txt"
+
+VERSIONS = ("3.11", "3.12", "3.13")
+"""Versions of Python that the classifiers promise."""
+
+TESTS = [f"tests/test_{name}.py" for name in ("certificate", "mechanism", "sampling", "saved")]
+"""Tests that run with every Python: what the proof and the draws rest on."""
+
+FOR_TESTS = ("hypothesis", "packaging", "pandas", "polars", "pytest", "pytest-xdist", "pyyaml")
+
+IN_WHEEL = {
+    "optrand/py.typed",
+    "optrand/checker.py",
+    "optrand/data/README.md",
+    "optrand/data/weeks_worked.csv.gz",
+    "optrand/data/weeks_worked_counts.csv",
+}
+IN_ARCHIVE = {
+    ".ci/hatch_build.py",
+    ".ci/package.py",
+    ".ci/try_wheel.py",
+    "CITATION.cff",
+    "LICENSE",
+    "Makefile",
+    "README.md",
+    "benchmarks/__main__.py",
+    "constraints.txt",
+    "constraints-floors.txt",
+    "docs/conf.py",
+    "docs/images/shape.png",
+    "notebooks/1_shapes.ipynb",
+    "pyproject.toml",
+    "tests/conftest.py",
+    *IN_WHEEL,
+}
+ALONE = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+"""An environment in which no other optrand is found."""
+
+CACHE = re.compile(
+    r"__pycache__|\.pyc$|_cache/|\.hypothesis/|^demo/|^\.venv|docs/_build|^benchmarks/results/|\.egg-info"
+)
+
+
+def main(arguments: list[str]) -> None:
+    """Build once, and try the wheel with one Python or with all."""
+    pythons = found() if arguments == ["--all"] else [Path(sys.executable)]
+    with tempfile.TemporaryDirectory() as folder:
+        begin = time.monotonic()
+        wheel = built(Path(folder) / "build")
+        print(f"built {', '.join(sorted(path.name for path in DIST.iterdir()))}: {time.monotonic() - begin:.0f} s")
+        for number, python in enumerate(pythons):
+            begin = time.monotonic()
+            own = tried(python, wheel, Path(folder) / str(number))
+            if arguments == ["--all"]:
+                tested(own)
+            print(f"the wheel works with {python}: {time.monotonic() - begin:.0f} s", flush=True)
+
+
+def found() -> list[Path]:
+    """Each Python of :data:`VERSIONS` on this machine, of pyenv or on the path; the others are named."""
+    pythons = []
+    for version in VERSIONS:
+        candidates = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
+        named = shutil.which(f"python{version}")
+        works = [path for path in [*candidates, *([Path(named)] if named else [])] if runs(path)]
+        if works:
+            pythons.append(works[0])
+        else:
+            print(f"SKIPPED: no Python {version} on this machine", flush=True)
+    if not pythons:
+        sys.exit(f"none of Python {', '.join(VERSIONS)} is on this machine")
+    return pythons
+
+
+def runs(python: Path) -> bool:
+    """Whether it starts: pyenv leaves names that do not."""
+    return subprocess.run([python, "--version"], capture_output=True, check=False).returncode == 0
+
+
+def environment(python: Path, folder: Path, *packages: str | Path) -> Path:
+    """A Python of its own that has some packages, not compiled beforehand: most of it is never imported."""
+    subprocess.run([python, "-m", "venv", folder], check=True)
+    own = folder / "bin" / "python"
+    install(own, *packages)
+    return own
+
+
+def install(python: Path, *packages: str | Path) -> None:
+    """Install packages in the versions that CI has."""
+    quiet = ["--quiet", "--no-compile", "--disable-pip-version-check", "--constraint", CONSTRAINTS]
+    command = [python, "-m", "pip", "install", *quiet, *packages]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{python}: {done.stderr}")
+
+
+def built(folder: Path) -> Path:
+    """Build the source archive, and the wheel from it."""
+    shutil.rmtree(DIST, ignore_errors=True)
+    python = environment(Path(sys.executable), folder, "build", "hatchling")
+    command = [python, "-m", "build", "--no-isolation", "--outdir", DIST, ROOT]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stdout + done.stderr)
+    (wheel,) = DIST.glob("*.whl")
+    (archive,) = DIST.glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as opened:
+        held = set(opened.namelist())
+        (metadata,) = (opened.read(name).decode() for name in held if name.endswith(".dist-info/METADATA"))
+    roots = {name.split("/")[0] for name in held}
+    if roots != {"optrand", wheel.name.split("-py3")[0] + ".dist-info"}:
+        sys.exit(f"{wheel.name} holds {sorted(roots)}")
+    if re.search(r"\]\((?!https?:|#|mailto:)", metadata):
+        sys.exit(f"the long description of {wheel.name} has a link that no package index can follow")
+    with tarfile.open(archive) as opened:
+        packed = {name.partition("/")[2] for name in opened.getnames()}
+    for name, names, needed in ((wheel.name, held, IN_WHEEL), (archive.name, packed, IN_ARCHIVE)):
+        caches = [one for one in names if CACHE.search(one)]
+        if needed - names or caches:
+            sys.exit(f"{name} lacks {sorted(needed - names)} and holds caches {caches}")
+    return wheel
+
+
+def tried(python: Path, wheel: Path, folder: Path) -> Path:
+    """Install the wheel beside nothing else, and do with it what the README says."""
+    own = environment(python, folder / "environment", wheel)
+    (folder / "work").mkdir()
+    command = [own, ROOT / ".ci" / "try_wheel.py", ROOT / "README.md"]
+    done = subprocess.run(command, cwd=folder / "work", env=ALONE, check=False)
+    if done.returncode:
+        sys.exit(f"the wheel fails with {python}")
+    return own
+
+
+def tested(python: Path) -> None:
+    """Run some tests of the clone."""
+    install(python, *FOR_TESTS)
+    command = [python, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *TESTS]
+    if subprocess.run(command, cwd=ROOT, env=ALONE, check=False).returncode:
+        sys.exit(f"tests fail with {python}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,69 @@
+"""The page of the command line describes every command, option and exit code, in their own words."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from optrand.cli import app
+from optrand.cli.reporting import EXIT_CODES
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+COMMANDS = get_command(app).commands
+
+
+@pytest.fixture(scope="module")
+def written():
+    """The script that writes the page."""
+    spec = importlib.util.spec_from_file_location("ci_command_line", ROOT / ".ci" / "command_line.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_has_every_option_as_the_command_line_explains_it(written):
+    assert written.page(PAGE) == PAGE, "run python .ci/command_line.py"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_and_option_is_there(name):
+    section = PAGE.partition(f"### optrand {name}\n")[2].partition("\n### ")[0]
+    for parameter in COMMANDS[name].params:
+        assert parameter.help, f"{name} does not explain {parameter.name}"
+        spelled = [parameter.metavar] if parameter.param_type_name == "argument" else parameter.opts
+        assert all(re.search(rf"^\| .*`{re.escape(one)}[ `]", section, re.MULTILINE) for one in spelled), parameter.name
+
+
+def test_a_new_option_makes_the_page_stale(written, monkeypatch):
+    monkeypatch.setattr(COMMANDS["solve"].params[0], "help", "Something else.")
+    monkeypatch.setattr(written, "get_command", lambda _: get_command_of(COMMANDS))
+    assert written.page(PAGE) != PAGE
+    assert "Something else." in written.page(PAGE)
+
+
+def get_command_of(commands):
+    """The command line, with some commands in place of its own."""
+    found = get_command(app)
+    found.commands = commands
+    return found
+
+
+def test_exit_codes_are_those_of_the_help():
+    told = re.findall(r"^ {2}(\d)  (.*)$", EXIT_CODES, re.MULTILINE)
+    assert len(told) == 6
+    assert re.findall(r"^\| (\d) \| (.*) \|$", PAGE, re.MULTILINE) == told
+
+
+@pytest.mark.parametrize(
+    ("typed", "place", "offered"), [("optrand so", 1, "solve"), ("optrand solve --pr", 2, "--prior")]
+)
+def test_the_shell_completes_commands_and_options(typed, place, offered):
+    asked = {"_OPTRAND_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(place)}
+    result = CliRunner().invoke(app, [], prog_name="optrand", env=asked)
+    assert result.stdout.split() == [offered]
