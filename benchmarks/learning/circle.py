@@ -1,14 +1,14 @@
 """Classes on a circle, more and more of them: [Z25], Figures 2, 3 and 4, by nearest neighbours.
 
-Means are equally spaced on the unit circle, with normal noise of deviation 0.05 (panel a) or ``2 / K`` (panel b). Beside
-the methods of the paper stand neighbours by the likelihood, on bits and on noisy labels. [Z25] prints no numbers, and
-names neither the numbers of classes nor a temperature of LP-2ST: the first are in the settings, and the second is 1.
+Means are equally spaced on the unit circle, with normal noise of deviation 0.05 (panel a) or ``2 / K`` (panel b).
+Beside the methods of the paper stand neighbours by the likelihood, on bits and on noisy labels. [Z25] prints pictures,
+no numbers, of 1,000 trials; it states neither how LP-2ST is tempered nor filtered: here it is not.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +44,11 @@ OURS: dict[str, tuple[Any, str]] = {
     "two stages, likelihood": (Stages(2), "likelihood"),
 }
 
-PANELS = {"a": lambda k: 0.05, "b": lambda k: 2 / k}  # noqa: ARG005
-"""Deviation by the number of classes."""
+PANELS: dict[str, tuple[str, Callable[[int], float]]] = {
+    "a": ("deviation 0.05", lambda k: 0.05),  # noqa: ARG005
+    "b": ("deviation 2 / K", lambda k: 2 / k),
+}
+"""Deviation of the noise, in words and by the number of classes."""
 
 
 def means(k: int) -> Floats:
@@ -72,7 +75,7 @@ def measure(setup: Setup, cell: Cell) -> dict[str, float]:
     """Percentage of test points that are right, by panel and number of classes."""
     return {
         f"{panel} {k}": accuracy(setup, cell, k, deviation(k))
-        for panel, deviation in PANELS.items()
+        for panel, (_, deviation) in PANELS.items()
         for k in setup.settings["classes"]
     }
 
@@ -97,7 +100,7 @@ def accuracy(setup: Setup, cell: Cell, k: int, deviation: float) -> float:
 
 
 def report(setup: Setup, rows: Sequence[Row], results: Path) -> bool:
-    """Print accuracies and what bits gain, draw; whether they gain on all of [Z25] with the most classes, as it says."""
+    """Print accuracies and what bits gain, and draw; whether they gain on all with the most classes, as [Z25] says."""
     found, epsilon, classes = Errors(rows), setup.settings["epsilon"], setup.settings["classes"]
     arms = [VECTOR, *THEIRS, *OURS]
     columns = [(math.inf, BAYES), (math.inf, NON_PRIVATE), *((epsilon, arm) for arm in arms)]
@@ -129,7 +132,7 @@ def picture(setup: Setup, found: Errors, results: Path) -> None:
     classes, epsilon = setup.settings["classes"], setup.settings["epsilon"]
     arms = [VECTOR, *THEIRS, *OURS]
     with drawing(results, f"learning-{setup.name}", (4.2 * len(PANELS), 3.6)) as figure:
-        for axes, panel in zip(figure.subplots(1, len(PANELS), sharey=True), PANELS, strict=True):
+        for axes, (panel, (words, _)) in zip(figure.subplots(1, len(PANELS), sharey=True), PANELS.items(), strict=True):
             for look, arm in zip(looks(arms, "arms"), arms, strict=True):
                 axes.plot(classes, [found.of(epsilon, arm, f"{panel} {k}").mean() for k in classes], label=arm, **look)
             best = [found.of(math.inf, BAYES, f"{panel} {k}").mean() for k in classes]
@@ -137,7 +140,7 @@ def picture(setup: Setup, found: Errors, results: Path) -> None:
             log_x(axes, classes)
             axes.set(xlabel="classes", ylabel="test accuracy (percent)")
             light(axes)
-            axes.set_title({"a": "σ = 0.05", "b": "σ = 2 / K"}[panel], fontsize=9)
+            axes.set_title(words, fontsize=9)
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)
 
 

@@ -18,7 +18,7 @@ CHUNK = 50
 """Rows that are predicted at a time."""
 
 
-def likeliest_shares(table: Floats, rounds: int = 50) -> Floats:
+def likeliest_shares(table: Floats, rounds: int = 20) -> Floats:
     """Shares of labels under which some independent releases are likeliest, by expectation maximisation.
 
     Parameters
