@@ -20,8 +20,10 @@ from benchmarks.learning.experiment import Cell, Experiment, Row, Setup, setting
 from benchmarks.learning.fetch import Source, fetch, fetched
 from benchmarks.learning.intervals import mean, ratio
 from benchmarks.learning.journal import Journal, digest, run
-from benchmarks.learning.reports import NON_PRIVATE, Errors, promises
+from benchmarks.learning.neighbours import Neighbours, likeliest_shares
+from benchmarks.learning.reports import NON_PRIVATE, Errors, promises, report
 from benchmarks.learning.run import EXPERIMENTS, main
+from optrand.errors import InvalidInput
 
 CELLS = [Cell(seed, epsilon, "a") for seed in range(2) for epsilon in (1.0, math.inf)]
 
@@ -110,6 +112,35 @@ def test_every_experiment_has_its_settings() -> None:
         assert len(EXPERIMENTS[name].cells(Setup(name, settings, None), 2)) > 1
 
 
+def test_neighbours_undo_the_noise_of_randomized_response() -> None:
+    rng = np.random.default_rng(0)
+    shares, table = np.array([0.6, 0.3, 0.1]), np.full((3, 3), 0.2) + 0.4 * np.eye(3)
+    noisy = rng.choice(3, 20_000, p=shares @ table)
+    found = likeliest_shares(table[noisy], rounds=200)
+    # The likeliest shares of a full table are the counts, with the noise inverted, where these are positive.
+    assert found == pytest.approx(np.bincount(noisy) / noisy.size @ np.linalg.inv(table), abs=1e-6)
+    X = np.zeros((noisy.size, 1))
+    near = Neighbours(noisy.size)
+    assert near.fit_likelihood(X, table[noisy]).predict_proba(X[:1])[0] == pytest.approx(shares, abs=0.03)
+    # Votes keep the noise: the shares of noisy labels.
+    assert near.fit(X, noisy).predict_proba(X[:1])[0] == pytest.approx(shares @ table, abs=0.03)
+    with pytest.raises(InvalidInput, match="4 rows have no 5 neighbours"):
+        Neighbours(5).check_input(X[:4], 3)
+
+
+def test_errors_that_a_paper_prints_at_an_epsilon_stand_beside_that_one(tmp_path, capsys) -> None:
+    rows = [
+        Row(Cell(seed, epsilon, arm), {"ridge": 5.0 + seed})
+        for seed in range(2)
+        for epsilon, arm in ((math.inf, NON_PRIVATE), (0.5, "ours"), (1.0, "ours"))
+    ]
+    setup = Setup("made", {"printed": {"ours, 0.5": "half 12.5", "ours": "else 3.25"}}, tmp_path)
+    assert report(setup, rows, tmp_path, models=["ridge"], error="error")
+    lines = [line for line in capsys.readouterr().out.splitlines() if "ours" in line]
+    assert ["half 12.5" in line for line in lines] == [True, False]
+    assert ["else 3.25" in line for line in lines] == [False, True]
+
+
 def test_experiments_say_which_packages_they_lack(monkeypatch, capsys) -> None:
     made = replace(EXPERIMENTS["oracle"], needs=("numpy", "no_such_package"))
     assert made.lacks == ["no_such_package"]
@@ -130,12 +161,14 @@ def test_votes_of_many_teachers_are_learned_and_pay_for_every_query(monkeypatch)
     assert paid == [(10.0, 1.0, 1e-5)]
 
 
-@pytest.mark.parametrize("name", ["weeks", "oracle"])
-def test_experiments_run_in_small(name, tmp_path, capsys) -> None:
+@pytest.mark.parametrize(
+    ("name", "words"), [("weeks", "one prior"), ("oracle", "one prior"), ("circle2", "two stages, likelihood")]
+)
+def test_experiments_run_in_small(name, words, tmp_path, capsys) -> None:
     given = ["--experiment", name, "--smoke", "--seeds", "1", "--results", str(tmp_path)]
     assert main(given) == 0
     printed = capsys.readouterr().out
-    assert "one prior" in printed
+    assert words in printed
     assert (tmp_path / f"learning-{name}-smoke.png").exists()
     # All cells are known by now.
     assert main(given) == 0

@@ -57,7 +57,8 @@ def report(setup: Setup, rows: Sequence[Row], results: Path, *, models: Sequence
     Parameters
     ----------
     setup : Setup
-        With the table `printed` of the paper's errors by arm, and the list `promises`, if it has them.
+        With the table `printed` of the paper's errors by arm, or by arm and epsilon, and the list `promises`, if it has
+        them.
     rows : sequence of Row
     results : Path
         Folder of the picture.
@@ -86,7 +87,8 @@ def report(setup: Setup, rows: Sequence[Row], results: Path, *, models: Sequence
         losses = errors.rows[epsilon, arm][0]
         loss = f"{models[0]} label loss"
         label_loss = f"{errors.of(epsilon, arm, loss).mean():.2f}" if loss in losses else ""
-        lines.append([arm, f"{epsilon:g}", *numbers, label_loss, printed.get(arm, "")])
+        theirs = printed.get(f"{arm}, {epsilon:g}", printed.get(arm, ""))
+        lines.append([arm, f"{epsilon:g}", *numbers, label_loss, theirs])
     lines[0] += ["", printed.get(NON_PRIVATE, "")]
     title = f"{error}: mean of {seeds} seeds, interval at 95 %; excess: above the model of true labels"
     print_table(title, [*columns, "label loss", "the paper prints"], lines)
