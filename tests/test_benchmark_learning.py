@@ -16,9 +16,10 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.learning import baselines
 from benchmarks.learning import fetch as fetching
+from benchmarks.learning.convex import law
 from benchmarks.learning.experiment import Cell, Experiment, Row, Setup, settings_of
 from benchmarks.learning.fetch import Source, fetch, fetched
-from benchmarks.learning.intervals import mean, ratio
+from benchmarks.learning.intervals import mean, ratio, slope
 from benchmarks.learning.journal import Journal, digest, run
 from benchmarks.learning.neighbours import Neighbours, likeliest_shares
 from benchmarks.learning.reports import NON_PRIVATE, Errors, promises, report
@@ -62,6 +63,33 @@ def test_ratios_have_the_interval_of_a_paired_test() -> None:
         assert ttest_rel(ours, end * theirs).pvalue == pytest.approx(0.05)
     assert ratio(ours, theirs - theirs.mean() + 0.01).high == math.inf
     assert mean([3.0]).low == -math.inf
+
+
+def test_slopes_are_those_of_means_with_an_interval_that_covers_them() -> None:
+    x, rng = np.array([1.0, 3.0, 9.0]), np.random.default_rng(0)
+    exact = 5 / np.sqrt(x)
+    assert slope(x, np.column_stack([exact, 3 * exact])).value == pytest.approx(-0.5)
+    assert slope(x, exact[:, np.newaxis]).high == math.inf
+    found = [slope(x, exact[:, np.newaxis] * rng.uniform(0.5, 1.5, (3, 10))) for _ in range(200)]
+    assert 0.9 < np.mean([one.low <= -0.5 <= one.high for one in found]) < 0.99
+
+
+@pytest.mark.parametrize("name", ["logistic", "squared"])
+def test_laws_of_convex_losses_know_their_best_weights(name) -> None:
+    made = law(name)
+    risks = [
+        weights @ made.loss.coefficients(made.best @ x) for x, weights in zip(made.points, made.chances, strict=True)
+    ]
+    np.testing.assert_allclose(np.array(risks).T @ made.points, 0, atol=1e-12)
+    assert np.linalg.norm(made.best) < settings_of("convex", smoke=False)["diameters"][name] / 2
+    np.testing.assert_allclose(np.linalg.norm(made.points, axis=1), 1)
+    assert all(
+        made.excess(made.best + step) > 0 for step in np.random.default_rng(0).normal(size=(9, *made.best.shape))
+    )
+    X, codes = made.drawn(50_000, np.random.default_rng(0))
+    # The mean product of features and indicators of labels, within five standard deviations.
+    found = np.eye(3)[codes].T @ X / len(X)
+    np.testing.assert_allclose(found, made.chances.T @ made.points / len(made.points), atol=5 / math.sqrt(len(X)))
 
 
 def test_promises_are_judged_by_means(tmp_path, capsys) -> None:
@@ -162,7 +190,13 @@ def test_votes_of_many_teachers_are_learned_and_pay_for_every_query(monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("weeks", "one prior"), ("oracle", "one prior"), ("circle2", "two stages, likelihood")]
+    ("name", "words"),
+    [
+        ("weeks", "one prior"),
+        ("oracle", "one prior"),
+        ("circle2", "two stages, likelihood"),
+        ("convex", "squared, LP-Normal-SGD"),
+    ],
 )
 def test_experiments_run_in_small(name, words, tmp_path, capsys) -> None:
     given = ["--experiment", name, "--smoke", "--seeds", "1", "--results", str(tmp_path)]
