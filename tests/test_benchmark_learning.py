@@ -209,7 +209,10 @@ def test_experiments_run_in_small(name, words, tmp_path, capsys) -> None:
     assert "1/" not in capsys.readouterr().out.split("smoke:")[0]
 
 
-def test_images_are_learned_in_small(tmp_path, capsys) -> None:
+@pytest.mark.parametrize(
+    ("name", "words"), [("mnist", "two stages, noisy labels"), ("clusters-binary", "4 clusters, likelihood")]
+)
+def test_images_are_learned_in_small(name, words, tmp_path, capsys) -> None:
     pytest.importorskip("torch", reason="no networks without torch (`make torch` installs it)")
-    assert main(["--experiment", "mnist", "--smoke", "--seeds", "1", "--results", str(tmp_path)]) == 0
-    assert "two stages, noisy labels" in capsys.readouterr().out
+    assert main(["--experiment", name, "--smoke", "--seeds", "1", "--results", str(tmp_path)]) == 0
+    assert words in capsys.readouterr().out
