@@ -132,7 +132,7 @@ def compared(promise: Mapping[str, Any], ours: Floats, theirs: Floats) -> Estima
 
 def picture(setup: Setup, errors: Errors, results: Path, *, models: Sequence[str], error: str) -> None:
     """Error of each arm against epsilon, a panel a model."""
-    from benchmarks.pictures import FAINT, drawing, light, log_x, looks
+    from benchmarks.pictures import FAINT, drawing, light, log_x, log_y, looks
 
     arms = list(dict.fromkeys(arm for _, arm in errors.arms))
     epsilons = sorted({epsilon for epsilon, _ in errors.arms})
@@ -147,7 +147,7 @@ def picture(setup: Setup, errors: Errors, results: Path, *, models: Sequence[str
             axes.axhline(float(errors.of(math.inf, NON_PRIVATE, model).mean()), label=NON_PRIVATE, **FAINT)
             log_x(axes, epsilons)
             if axes.dataLim.ymin > 0:
-                axes.set_yscale("log")
+                log_y(axes)
             axes.set(xlabel="ε", ylabel=error)
             light(axes)
             axes.set_title(model, fontsize=9)
