@@ -26,6 +26,7 @@ __all__ = [
     "SolverFailed",
     "SomeFailed",
     "SpentNote",
+    "UnexpectedInput",
 ]
 
 
@@ -53,6 +54,10 @@ class Finished(InvalidInput):
 
 class InputChanged(InvalidInput):
     """A table, or what was made of it, is not what a release began with."""
+
+
+class UnexpectedInput(InputChanged):
+    """A table of another digest than expected: a fact about private labels, for their owner alone."""
 
 
 class Interrupted(OptrandError):

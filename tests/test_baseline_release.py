@@ -516,7 +516,7 @@ def test_saved_noise_that_was_edited_is_not_verified_and_has_no_gap():
 @pytest.mark.parametrize(
     ("name", "more", "message"),
     [
-        ("gauss", [], "expected one of rr"),
+        ("gauss", [], "expected one of optimal, rr-with-prior"),
         ("rr", ["--clip-outputs", "0:2"], "no noise that could be clipped"),
         ("discrete-laplace", ["--clip-outputs", "0:2.5"], "no whole number of steps"),
         ("discrete-laplace", ["--clip-outputs", "2:0"], "is empty"),

@@ -155,8 +155,12 @@ def test_default_releases_all_answer_histograms():
         found = optrand.estimate.histogram(release.values, release.mechanism)
         fit = release.conditioning
         assert fit.possible
-        assert fit.multiple < MULTIPLE
-        assert release.summary.gap <= 1e-6
+        assert fit.multiple <= MULTIPLE * 1.01 or fit.cost == pytest.approx(COST, rel=0.01)
+        assert fit.multiple < 36
+        # Nothing but what was mixed in separates the mechanism from the optimum, and the record says so.
+        assert release.summary.gap <= fit.cost + 1e-6
+        assert (release.summary.gap > 1e-6) == (fit.weight > 0)
+        assert (f"{fit.cost:.2%} of the loss" in release.summary.histograms) == (fit.weight > 0)
         assert (np.abs(found.shares - true) <= 6 * fit.count_errors / math.sqrt(labels.size)).all()
 
 

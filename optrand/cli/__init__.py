@@ -5,6 +5,7 @@ What went wrong is one line on the standard error and an exit code; never a trac
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from typing import Annotated
@@ -19,7 +20,7 @@ from optrand.cli.ledger import ledger
 from optrand.cli.randomizing import randomize
 from optrand.cli.recovering import recover
 from optrand.cli.report import report
-from optrand.cli.reporting import EXIT_CODES, FAILED, UNVERIFIED, WRONG_INPUT
+from optrand.cli.reporting import EXIT_CODES, FAILED, UNVERIFIED, WRONG_INPUT, drop_unwritten, wrong_usage
 from optrand.cli.theory import theory
 from optrand.cli.verifying import verify
 
@@ -54,7 +55,27 @@ def main() -> None:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda *_: sys.exit(FAILED))
-    app()
+    if sys.stdout is None:
+        # Closed by the caller: whatever is written to it fails, as to a full disk.
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    try:
+        _run()
+    except OSError as error:
+        typer.echo(f"error: {error.strerror}", err=True)
+        sys.exit(FAILED)
+    finally:
+        drop_unwritten()
+
+
+def _run() -> None:
+    """Run the command line; wrong usage, too, is answered in JSON where that is asked for."""
+    try:
+        app()
+    except SystemExit as ended:
+        told = getattr(ended.__context__, "format_message", None)
+        if told is not None and "--json" in sys.argv:
+            wrong_usage(told(), WRONG_INPUT)
+        raise
 
 
 def _version(asked: bool) -> None:

@@ -120,11 +120,15 @@ class Asked:
     def _without_prior(self, name: str, labels: Floats, budget: float) -> Job:
         from optrand.release.baseline_job import BaselineJob
         from optrand.release.declared import parse_clip
-        from optrand.release.named import named_randomizer
+        from optrand.release.named import NAMES, named_randomizer
+        from optrand.release.rules import RULES
 
         solved = () if name == "minimax" else ("outputs", "bias_penalty", "allow_gap")
         self._refuse(name, "prior_epsilon", "public_prior", "paid_prior", *solved, "loss")
         saved = name.endswith(".json")
+        if not saved and name not in NAMES:
+            known = ", ".join((*RULES, *NAMES))
+            raise InvalidInput(f"--randomizer is {name!r}, expected one of {known}, or a saved mechanism, FILE.json")
         if self._classes and name != "rr" and not saved:
             raise InvalidInput(
                 f"{name!r} makes numbers that are no classes: use rr, which is minimax for classes, rr-with-prior or "

@@ -40,6 +40,8 @@ __all__ = [
     "PriorEpsilon",
     "PublicPrior",
     "Randomizer",
+    "ReleasedDecimal",
+    "ReleasedSeparator",
     "Separator",
     "Source",
     "SpendAgain",
@@ -166,6 +168,10 @@ Keep = Annotated[str | None, _text("--keep", "COLUMNS", "The only other columns 
 Drop = Annotated[str | None, _text("--drop", "COLUMNS", "Columns that are not copied: a,b.")]
 Separator = Annotated[str | None, _text("--separator", "CHARACTER", "Between cells of IN, if not that of its kind.")]
 Decimal = Annotated[str | None, _text("--decimal", "CHARACTER", "The decimal point of labels in IN: . or ,")]
+ReleasedSeparator = Annotated[
+    str | None, _text("--separator", "CHARACTER", "Between cells of the released table, if not that of its kind.")
+]
+ReleasedDecimal = Annotated[str | None, _text("--decimal", "CHARACTER", "The decimal point of its labels: . or ,")]
 ExpectRows = Annotated[str | None, _text("--expect-rows", "N", "Refuse a table of another number of rows.")]
 ExpectSha256 = Annotated[str | None, _text("--expect-sha256", "HEX", "Refuse a table of another digest.")]
 Ledger = Annotated[Path | None, _text("--ledger", "FILE", "By default $XDG_STATE_HOME/optrand/ledger.sqlite.")]

@@ -30,6 +30,7 @@ from optrand.errors import (
     OptrandError,
     OverBudget,
     SpentNote,
+    UnexpectedInput,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ __all__ = [
     "WRONG_INPUT",
     "Announce",
     "also",
+    "drop_unwritten",
     "lines",
     "progress",
     "released",
@@ -57,6 +59,7 @@ __all__ = [
     "tell_total",
     "tell_warning",
     "told_gap",
+    "wrong_usage",
 ]
 
 FAILED, WRONG_INPUT, UNVERIFIED, RELEASED, SPENT = 1, 2, 3, 4, 5
@@ -97,8 +100,7 @@ def reported(command: Command) -> Command:
             code = RELEASED if _released.get() else FAILED
             if not isinstance(error, BrokenPipeError):
                 typer.echo(f"error: {_after(_judged(error)[0])}", err=True)
-            # The reader, such as `head`, has closed the pipe: the rest of the buffer is dropped.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            drop_unwritten()
             raise typer.Exit(code) from None
 
     signature = inspect.signature(command, eval_str=True)
@@ -123,7 +125,7 @@ def _run(command: Callable[[], None]) -> None:
         if _released.get():
             message, code = _after(message), RELEASED
         typer.echo(f"error: {message}", err=True)
-        _finish(code, message)
+        _finish(code, None if isinstance(error, UnexpectedInput) else message)
         raise typer.Exit(code) from None
     except BaseException as error:
         for note in _spent(error):
@@ -144,6 +146,22 @@ def _finish(code: int, error: str | None = None) -> None:
     if answer is not None:
         document = {**answer, "exit": code, **({} if error is None else {"error": error})}
         typer.echo(json.dumps(document, allow_nan=False))
+
+
+def drop_unwritten() -> None:
+    """Drop the rest of what the standard output cannot take, as where its reader, such as `head`, has closed the pipe.
+
+    The interpreter would try again at its end, and lose the exit code.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def wrong_usage(message: str, code: int) -> None:
+    """Print the answer of a call that no command was found for, or that its options do not fit."""
+    typer.echo(json.dumps({"exit": code, "error": " ".join(message.split())}))
 
 
 def released(target: Path) -> None:

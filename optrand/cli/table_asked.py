@@ -8,40 +8,45 @@ from typing import TYPE_CHECKING, Any, get_args
 from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from optrand.release.streams.records import CsvFormat
     from optrand.release.table_options import TableOptions
 
-__all__ = ["table_options"]
+__all__ = ["csv_layout", "table_options"]
 
 
 def table_options(source: Path, **given: Any) -> TableOptions:
     """Options of the table from texts, None where they were not given."""
     from optrand.release.batch import Nulls
     from optrand.release.column_groups import ColumnGroups
-    from optrand.release.streams.records import CsvFormat
-    from optrand.release.table import format_of, suffix_of
     from optrand.release.table_options import TableOptions
 
     separator, decimal, group = given.pop("separator"), given.pop("decimal"), given.pop("group")
     if given["nulls"] not in get_args(Nulls):
         raise InvalidInput(f"--nulls is {given['nulls']!r}, expected one of {', '.join(get_args(Nulls))}")
-    layout = None
-    if separator is not None or decimal is not None:
-        if source.is_dir() or suffix_of(source) == ".parquet":
-            raise InvalidInput("--separator and --decimal are for separated text, not for Parquet: leave them out")
-        separator = {"\\t": "\t", "tab": "\t"}.get(separator, separator)
-        layout = CsvFormat(
-            separator=format_of(source).separator if separator is None else separator,
-            decimal="." if decimal is None else decimal,
-        )
     return TableOptions(
         **{
             **given,
-            "layout": layout,
+            "layout": csv_layout(source, separator, decimal),
             "grouping": None if group is None else ColumnGroups(_columns(group, "--group")),
             "keep": None if given["keep"] is None else _columns(given["keep"], "--keep"),
             "drop": () if given["drop"] is None else _columns(given["drop"], "--drop"),
             "expect_rows": None if given["expect_rows"] is None else _rows(given["expect_rows"]),
         }
+    )
+
+
+def csv_layout(table: Path, separator: str | None, decimal: str | None) -> CsvFormat | None:
+    """Layout of a table of separated text; None, that of its name, where neither option was given."""
+    from optrand.release.streams.records import CsvFormat
+    from optrand.release.table import format_of, suffix_of
+
+    if separator is None and decimal is None:
+        return None
+    if table.is_dir() or suffix_of(table) == ".parquet":
+        raise InvalidInput("--separator and --decimal are for separated text, not for Parquet: leave them out")
+    between = format_of(table).separator if separator is None else separator
+    return CsvFormat(
+        separator={"\\t": "\t", "tab": "\t"}.get(between, between), decimal="." if decimal is None else decimal
     )
 
 

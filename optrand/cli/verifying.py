@@ -11,7 +11,9 @@ import typer
 from optrand.base.numerals import shown_above, shown_below, shown_spent
 from optrand.cli.options import read_gap
 from optrand.cli.questions import holds_record, read_mechanism
+from optrand.cli.release_options import ReleasedSeparator
 from optrand.cli.reporting import progress, reported, say, show, told_gap
+from optrand.cli.table_asked import csv_layout
 from optrand.errors import InvalidFile, InvalidInput
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ def verify(
         Path | None,
         typer.Option("--table", metavar="FILE", help="Fail unless this is, byte by byte, the table of the release."),
     ] = None,
+    separator: ReleasedSeparator = None,
 ) -> None:
     """Prove a saved mechanism private and near optimal, or saved noise private, or a release to be what it says.
 
@@ -44,10 +47,10 @@ def verify(
 
     required = math.inf if gap is None else read_gap(gap)
     if holds_record(saved):
-        *others, saved = _verify_record(saved, table)
+        *others, saved = _verify_record(saved, table, separator)
         for other in others:
             _verify_mechanism(other, required)
-    elif table is not None:
+    elif table is not None or separator is not None:
         raise InvalidInput(f"{saved} is no record of a release, which alone knows its table: give OUT.release.json")
     if saved.is_file() and holds_noise(saved):
         if gap is not None:
@@ -69,7 +72,7 @@ def _verify_mechanism(path: Path, required: float) -> None:
     proof.require(gap=required)
 
 
-def _verify_record(path: Path, table: Path | None) -> list[Path]:
+def _verify_record(path: Path, table: Path | None, separator: str | None) -> list[Path]:
     """Check the record of a release and its table, and say what it states; paths of its randomizers, verified too."""
     from optrand.release.record import load_release
     from optrand.release.streams.source import digest_of
@@ -98,18 +101,18 @@ def _verify_record(path: Path, table: Path | None) -> list[Path]:
             raise InvalidInput(f"{table} is not there: expected the released table")
         record.verify_table(table)
         stated = record.table
-        if stated is not None and _rows(table) != stated.rows:
+        if stated is not None and _rows(table, separator) != stated.rows:
             raise InvalidFile(f"{table} has another number of rows than the record states, {stated.rows}")
         facts["table"] = f"{table}, SHA-256 {digest_of(table)}"
     show(facts)
     return [path.parent / one.name for one in distinct]
 
 
-def _rows(path: Path) -> int:
+def _rows(path: Path, separator: str | None) -> int:
     """Number of rows of a table."""
     from optrand.release.table import open_table
 
-    table = open_table(path)
+    table = open_table(path, layout=csv_layout(path, separator, None))
     return sum(batch.num_rows for _, batch in table.batches(table.names[:1]))
 
 

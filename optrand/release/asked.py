@@ -27,7 +27,7 @@ from optrand.release.baseline_job import BaselineJob
 from optrand.release.declared import DeclaredOutputs, EvenGrid, PublicPrior
 from optrand.release.declared_sets import DeclaredClasses, DeclaredNumbers
 from optrand.release.job import LabelJob
-from optrand.release.named import minimax_mechanism, named_randomizer
+from optrand.release.named import NAMES, minimax_mechanism, named_randomizer
 from optrand.release.rules import RULES, Rule
 
 __all__ = ["Asked", "ClassName"]
@@ -172,6 +172,8 @@ class Asked:
             outputs = _outputs(self.outputs)
             given = minimax_mechanism(labels, self.epsilon, bias_penalty=self.bias_penalty, outputs=outputs)
         if isinstance(given, str):
+            if given not in NAMES:
+                raise InvalidInput(f"the randomizer is {given!r}, expected one of {', '.join((*RULES, *NAMES))}")
             given = named_randomizer(given, labels, epsilon=self.epsilon)
         if not isinstance(given, Mechanism | Additive):
             raise InvalidInput(

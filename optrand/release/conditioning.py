@@ -40,14 +40,14 @@ from optrand.release.named import randomized_response
 
 __all__ = ["CLASS_COST", "CLASS_MULTIPLE", "COST", "MULTIPLE", "Conditioning", "conditioned"]
 
-MULTIPLE = 100.0
+MULTIPLE = 10.0
 """Standard deviation of a count, in those of debiased randomized response, above which the two are mixed."""
 
-COST = 0.005
-"""Largest share of the loss, under the prior, that mixing may cost."""
+COST = 0.008
+"""Largest share of the loss, under the prior, that mixing may cost: with the smoothing of the prior at most 1 %."""
 
 CLASS_MULTIPLE = 10.0
-"""The same multiple for classes."""
+"""Multiple of randomized response above which it is mixed into a mechanism of classes."""
 
 CLASS_COST = 0.01
 """Share of the probability that a class stays, under the prior, that mixing costs."""
@@ -69,7 +69,7 @@ class Conditioning:
     weight : float
         Share of labels that debiased randomized response draws; 0 where nothing was mixed in.
     cost : float
-        Share of the loss that this costs under the prior.
+        Share of the loss that this costs under the prior; of classes, of the probability that one stays.
 
     Examples
     --------
@@ -146,11 +146,16 @@ class Conditioning:
             return f"no histogram, no loss of a label: {self.obstacle}"
         if self.count_errors is None:
             return "histogram and losses"
-        mixed = f"; {self.weight:.2g} of the labels are drawn by it" if self.weight else ""
+        mixed = f"; it draws {self.weight:.2g} of the labels, at {self.cost:.2%} of {self.lost}" if self.weight else ""
         return (
             f"histogram and losses, each count within {self.multiple:.3g} times the noise of debiased randomized "
             f"response{mixed}"
         )
+
+    @property
+    def lost(self) -> str:
+        """Words for the quantity that :attr:`cost` is a share of."""
+        return "the chance that a class stays" if self.mechanism.problem.loss == losses.zero_one else "the loss"
 
     @cached_property
     def _debiasing(self) -> Debiasing:

@@ -169,6 +169,9 @@ def _histograms(fits: Sequence[Conditioning]) -> str:
     worst = max(fit.multiple for fit in fits)
     if math.isnan(worst):
         return "histogram and losses"
+    most = max(fits, key=lambda fit: fit.cost)
+    mixed = f"; it draws labels at up to {most.cost:.2%} of {most.lost}" if most.weight else ""
     return (
         f"histogram and losses, each group's count within {worst:.3g} times the noise of debiased randomized response"
+        f"{mixed}"
     )

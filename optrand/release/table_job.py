@@ -17,36 +17,27 @@ from optrand.base.validation import flag
 from optrand.errors import Interrupted, InvalidInput
 from optrand.release.account import Account, LedgerAccount, NoLedger, Terms
 from optrand.release.base_job import Job
-from optrand.release.batch import Draw
 from optrand.release.charged import ChargedRelease, Entropy
-from optrand.release.circumstances import Circumstances, RandomizerFile, TableFile
+from optrand.release.circumstances import Circumstances
 from optrand.release.column_groups import ColumnGroups
 from optrand.release.configuration import configuration_digest
 from optrand.release.diagnosis import Diagnosis
-from optrand.release.group_plan import GroupPlan, checked_job, plan_groups
+from optrand.release.group_plan import checked_job, plan_groups
 from optrand.release.interruption import Signals
 from optrand.release.job import LabelJob
 from optrand.release.paid_prior import PaidPrior
 from optrand.release.paths import beside, mechanism_path, mechanisms_path, paid_prior_path, randomizer_path, record_path
 from optrand.release.plan import Plan, ProgressCallback, Summary, no_progress
 from optrand.release.publication import Publication
-from optrand.release.record import ReleaseRecord, sha256_of
+from optrand.release.record import ReleaseRecord
 from optrand.release.scan import Pass, Scan
+from optrand.release.staging import Staging
 from optrand.release.table import open_table, suffix_of
-from optrand.release.table_options import TableOptions, open_sink
+from optrand.release.table_options import TableOptions
 from optrand.sampling.entropy import EntropySource, SystemEntropy
 from optrand.sampling.priors import EstimatedPrior
 
 __all__ = ["TableJob"]
-
-
-@dataclass(frozen=True)
-class _Drawn:
-    """Files of a release that are staged, and the place of the record that is to name them."""
-
-    table: TableFile
-    randomizers: tuple[RandomizerFile, ...]
-    record: Path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +202,8 @@ class TableJob:
                         else plan_groups(self.job, scan.counts, charged, tell=tell, warn=warn)
                     )
                     tell("drawing labels")
-                    drawn = self._write(plan, rows, scan, publication, charged)
+                    staging = Staging(publication, self.beside(output), self.options.released_layout)
+                    drawn = staging.drawn(plan, rows, scan, charged)
                     around = self._circumstances(charged, account)
                     ReleaseRecord.of(plan, around, table=drawn.table, randomizers=drawn.randomizers).save(drawn.record)
                     tell("writing")
@@ -287,42 +279,6 @@ class TableJob:
                 "and its label be cut, as 44 to 4"
             )
         return scan
-
-    def _write(
-        self, plan: Plan | GroupPlan, rows: Pass, scan: Scan, publication: Publication, charged: ChargedRelease
-    ) -> _Drawn:
-        """Second pass: the mechanism, then the table, under their hidden names."""
-        output = publication.target
-        beside, record = (publication.stage(path) for path in (self.beside(output), record_path(output)))
-        if isinstance(plan, Plan):
-            plan.save(beside)
-            files: tuple[RandomizerFile, ...] = (RandomizerFile(self.beside(output).name, sha256_of(beside)),)
-            draws = charged.draws({"": (plan.randomizer, files[0].sha256)})
-        else:
-            files, draws = self._save_groups(plan, rows, (beside, self.beside(output).name), charged)
-        staged = publication.stage(output, like=rows.source.files[0])
-        sink = open_sink(rows.source, rows.randomizer, output, staged, layout=self.options.released_layout)
-        rows.replace(scan, draws, sink)
-        return _Drawn(TableFile(output.name, publication.digest(output), scan.rows), files, record)
-
-    def _save_groups(
-        self, plan: GroupPlan, rows: Pass, place: tuple[Path, str], charged: ChargedRelease
-    ) -> tuple[tuple[RandomizerFile, ...], list[Draw]]:
-        """A file for each pool of groups; the file and the draws of each group."""
-        folder, name = place
-        folder.mkdir(mode=0o700)
-        paths = [folder / f"{pool}.json" for pool in range(len(plan.mechanisms))]
-        for mechanism, path in zip(plan.mechanisms, paths, strict=True):
-            mechanism.save(path)
-        digests = [sha256_of(path) for path in paths]
-        drawing = {str(i): pair for i, pair in enumerate(zip(plan.mechanisms, digests, strict=True))}
-        of_pools = charged.draws(drawing)
-        grouping, pools = rows.randomizer.grouping, plan.pools.pool.tolist()
-        named: tuple[str, ...] = grouping.names if isinstance(grouping, ColumnGroups) else ()
-        return tuple(
-            RandomizerFile(f"{name}/{paths[pool].name}", digests[pool], group)
-            for group, pool in zip(named, pools, strict=True)
-        ), [of_pools[pool] for pool in pools]
 
     def _circumstances(self, charged: ChargedRelease, account: Account) -> Circumstances:
         return Circumstances(

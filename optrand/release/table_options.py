@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optrand.base.validation import Floats, integer
-from optrand.errors import InputChanged, InvalidInput
+from optrand.errors import InputChanged, InvalidInput, UnexpectedInput
 from optrand.release.batch import BatchRandomizer, Nulls
 from optrand.release.column_groups import ColumnGroups
 from optrand.release.declared_sets import DeclaredClasses, DeclaredNumbers
@@ -138,14 +138,14 @@ class TableOptions:
 
         Raises
         ------
-        InputChanged
+        UnexpectedInput
             It is another.
         """
         if self.expect_sha256 is None:
             return
         expected = self.expect_sha256.lower().removeprefix("sha256:")
         if not hmac.compare_digest(expected, digest_of(source.path)):
-            raise InputChanged(f"{source.path.name} is not the table that was expected: its SHA-256 is another")
+            raise UnexpectedInput(f"{source.path.name} is not the table that was expected: its SHA-256 is another")
 
     def check_rows(self, rows: int, name: str) -> None:
         """Compare a number of rows with the expected one.
