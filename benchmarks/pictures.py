@@ -15,7 +15,7 @@ from optrand.plotting import save_figure
 from optrand.plotting.comparisons.curves import CURVES, light, logarithmic, looks
 from optrand.plotting.style import INK
 
-__all__ = ["FAINT", "drawing", "left", "light", "log_log", "log_x", "looks"]
+__all__ = ["FAINT", "drawing", "left", "light", "log_log", "log_x", "log_y", "looks"]
 
 FAINT: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (1, 3)), "zorder": 1}
 """A line that others are compared with."""
@@ -41,7 +41,7 @@ def left(figure: FigureBase, results: Path, name: str) -> None:
 def log_log(axes: Axes, x: str, y: str, ticks: Sequence[float] = ()) -> None:
     """Logarithmic axes with names and a light grid, and numbers where told to."""
     log_x(axes, ticks)
-    logarithmic(axes, y=True)
+    log_y(axes)
     axes.set(xlabel=x, ylabel=y)
     light(axes)
 
@@ -51,3 +51,8 @@ def log_x(axes: Axes, ticks: Sequence[float] = ()) -> None:
     logarithmic(axes)
     if ticks:
         axes.set_xticks(list(ticks))
+
+
+def log_y(axes: Axes) -> None:
+    """A logarithmic vertical axis with plain numbers."""
+    logarithmic(axes, y=True)

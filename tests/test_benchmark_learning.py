@@ -16,12 +16,15 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.learning import baselines
 from benchmarks.learning import fetch as fetching
+from benchmarks.learning.convex import law
 from benchmarks.learning.experiment import Cell, Experiment, Row, Setup, settings_of
 from benchmarks.learning.fetch import Source, fetch, fetched
-from benchmarks.learning.intervals import mean, ratio
+from benchmarks.learning.intervals import mean, ratio, slope
 from benchmarks.learning.journal import Journal, digest, run
-from benchmarks.learning.reports import NON_PRIVATE, Errors, promises
+from benchmarks.learning.neighbours import Neighbours, likeliest_shares
+from benchmarks.learning.reports import NON_PRIVATE, Errors, promises, report
 from benchmarks.learning.run import EXPERIMENTS, main
+from optrand.errors import InvalidInput
 
 CELLS = [Cell(seed, epsilon, "a") for seed in range(2) for epsilon in (1.0, math.inf)]
 
@@ -60,6 +63,33 @@ def test_ratios_have_the_interval_of_a_paired_test() -> None:
         assert ttest_rel(ours, end * theirs).pvalue == pytest.approx(0.05)
     assert ratio(ours, theirs - theirs.mean() + 0.01).high == math.inf
     assert mean([3.0]).low == -math.inf
+
+
+def test_slopes_are_those_of_means_with_an_interval_that_covers_them() -> None:
+    x, rng = np.array([1.0, 3.0, 9.0]), np.random.default_rng(0)
+    exact = 5 / np.sqrt(x)
+    assert slope(x, np.column_stack([exact, 3 * exact])).value == pytest.approx(-0.5)
+    assert slope(x, exact[:, np.newaxis]).high == math.inf
+    found = [slope(x, exact[:, np.newaxis] * rng.uniform(0.5, 1.5, (3, 10))) for _ in range(200)]
+    assert 0.9 < np.mean([one.low <= -0.5 <= one.high for one in found]) < 0.99
+
+
+@pytest.mark.parametrize("name", ["logistic", "squared"])
+def test_laws_of_convex_losses_know_their_best_weights(name) -> None:
+    made = law(name)
+    risks = [
+        weights @ made.loss.coefficients(made.best @ x) for x, weights in zip(made.points, made.chances, strict=True)
+    ]
+    np.testing.assert_allclose(np.array(risks).T @ made.points, 0, atol=1e-12)
+    assert np.linalg.norm(made.best) < settings_of("convex", smoke=False)["diameters"][name] / 2
+    np.testing.assert_allclose(np.linalg.norm(made.points, axis=1), 1)
+    assert all(
+        made.excess(made.best + step) > 0 for step in np.random.default_rng(0).normal(size=(9, *made.best.shape))
+    )
+    X, codes = made.drawn(50_000, np.random.default_rng(0))
+    # The mean product of features and indicators of labels, within five standard deviations.
+    found = np.eye(3)[codes].T @ X / len(X)
+    np.testing.assert_allclose(found, made.chances.T @ made.points / len(made.points), atol=5 / math.sqrt(len(X)))
 
 
 def test_promises_are_judged_by_means(tmp_path, capsys) -> None:
@@ -110,6 +140,35 @@ def test_every_experiment_has_its_settings() -> None:
         assert len(EXPERIMENTS[name].cells(Setup(name, settings, None), 2)) > 1
 
 
+def test_neighbours_undo_the_noise_of_randomized_response() -> None:
+    rng = np.random.default_rng(0)
+    shares, table = np.array([0.6, 0.3, 0.1]), np.full((3, 3), 0.2) + 0.4 * np.eye(3)
+    noisy = rng.choice(3, 20_000, p=shares @ table)
+    found = likeliest_shares(table[noisy], rounds=200)
+    # The likeliest shares of a full table are the counts, with the noise inverted, where these are positive.
+    assert found == pytest.approx(np.bincount(noisy) / noisy.size @ np.linalg.inv(table), abs=1e-6)
+    X = np.zeros((noisy.size, 1))
+    near = Neighbours(noisy.size)
+    assert near.fit_likelihood(X, table[noisy]).predict_proba(X[:1])[0] == pytest.approx(shares, abs=0.03)
+    # Votes keep the noise: the shares of noisy labels.
+    assert near.fit(X, noisy).predict_proba(X[:1])[0] == pytest.approx(shares @ table, abs=0.03)
+    with pytest.raises(InvalidInput, match="4 rows have no 5 neighbours"):
+        Neighbours(5).check_input(X[:4], 3)
+
+
+def test_errors_that_a_paper_prints_at_an_epsilon_stand_beside_that_one(tmp_path, capsys) -> None:
+    rows = [
+        Row(Cell(seed, epsilon, arm), {"ridge": 5.0 + seed})
+        for seed in range(2)
+        for epsilon, arm in ((math.inf, NON_PRIVATE), (0.5, "ours"), (1.0, "ours"))
+    ]
+    setup = Setup("made", {"printed": {"ours, 0.5": "half 12.5", "ours": "else 3.25"}}, tmp_path)
+    assert report(setup, rows, tmp_path, models=["ridge"], error="error")
+    lines = [line for line in capsys.readouterr().out.splitlines() if "ours" in line]
+    assert ["half 12.5" in line for line in lines] == [True, False]
+    assert ["else 3.25" in line for line in lines] == [False, True]
+
+
 def test_experiments_say_which_packages_they_lack(monkeypatch, capsys) -> None:
     made = replace(EXPERIMENTS["oracle"], needs=("numpy", "no_such_package"))
     assert made.lacks == ["no_such_package"]
@@ -130,19 +189,30 @@ def test_votes_of_many_teachers_are_learned_and_pay_for_every_query(monkeypatch)
     assert paid == [(10.0, 1.0, 1e-5)]
 
 
-@pytest.mark.parametrize("name", ["weeks", "oracle"])
-def test_experiments_run_in_small(name, tmp_path, capsys) -> None:
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("weeks", "one prior"),
+        ("oracle", "one prior"),
+        ("circle2", "two stages, likelihood"),
+        ("convex", "squared, LP-Normal-SGD"),
+    ],
+)
+def test_experiments_run_in_small(name, words, tmp_path, capsys) -> None:
     given = ["--experiment", name, "--smoke", "--seeds", "1", "--results", str(tmp_path)]
     assert main(given) == 0
     printed = capsys.readouterr().out
-    assert "one prior" in printed
+    assert words in printed
     assert (tmp_path / f"learning-{name}-smoke.png").exists()
     # All cells are known by now.
     assert main(given) == 0
     assert "1/" not in capsys.readouterr().out.split("smoke:")[0]
 
 
-def test_images_are_learned_in_small(tmp_path, capsys) -> None:
+@pytest.mark.parametrize(
+    ("name", "words"), [("mnist", "two stages, noisy labels"), ("clusters-binary", "4 clusters, likelihood")]
+)
+def test_images_are_learned_in_small(name, words, tmp_path, capsys) -> None:
     pytest.importorskip("torch", reason="no networks without torch (`make torch` installs it)")
-    assert main(["--experiment", "mnist", "--smoke", "--seeds", "1", "--results", str(tmp_path)]) == 0
-    assert "two stages, noisy labels" in capsys.readouterr().out
+    assert main(["--experiment", name, "--smoke", "--seeds", "1", "--results", str(tmp_path)]) == 0
+    assert words in capsys.readouterr().out

@@ -151,8 +151,26 @@ def test_an_estimator_with_a_likelihood_of_its_own_is_given_the_table() -> None:
         def predict_proba(self, X):
             return np.tile(self.shares_, (len(X), 1))
 
-    X, y = blobs(30)
+    X, y = blobs(150)
     assert model(estimator=Own()).fit(X, holder(y)).predict_proba(X[:2]).shape == (2, 3)
+    # Priors of clusters are no part of the table.
+    labels = holder(y)
+    for plan in (DomainPrior(3), Clusters(3), Stages(2, domain_prior=DomainPrior(3))):
+        with pytest.raises(InvalidInput, match="no fit"):
+            model(plan, estimator=Own()).fit(X, labels)
+    assert labels.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("plan", [DomainPrior(3, 0.5), Clusters(3), Stages(2, domain_prior=DomainPrior(3, 0.5))])
+def test_what_priors_of_clusters_have_cost_is_not_forgotten(plan) -> None:
+    class Own(LogisticRegression):
+        def fit_likelihood(self, X, table):
+            raise NotImplementedError
+
+    X, y = blobs()
+    fitted = model(plan, estimator=Own(), epsilon=0.25).fit(X, holder(y, 0.25))
+    # Randomized response at epsilon 1/8 is right for 36 percent.
+    assert (fitted.predict(X) == y).mean() > 0.9
 
 
 # -------------------------------------------------------------------------------------------------------------- refused

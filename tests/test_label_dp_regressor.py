@@ -323,6 +323,11 @@ def test_a_groups_prior_has_its_bins_the_shape_within_and_a_share_of_all() -> No
     np.testing.assert_allclose(group_prior(np.array([0.1, 0.5, 0.4]), bins, overall), overall)
 
 
-def test_default_plans_look_at_sizes_alone() -> None:
-    assert isinstance(default_plan(100), OnePrior)
-    assert isinstance(default_plan(100_000), TwoStages)
+def test_default_plans_look_at_sizes_and_epsilon_alone() -> None:
+    found = {(rows, epsilon): default_plan(rows, epsilon) for rows in (7999, 8000) for epsilon in (0.1, 1.99, 2.0, 8.0)}
+    two = {case for case, plan in found.items() if isinstance(plan, TwoStages)}
+    assert two == {(8000, 0.1), (8000, 1.99)}
+    assert all(isinstance(plan, OnePrior) for case, plan in found.items() if case not in two)
+    X, y = line(8000)
+    one, two_stages = (model(None, epsilon=epsilon).fit(X, holder(y, epsilon)) for epsilon in (2.0, 1.9))
+    assert (len(one.priors_), len(two_stages.priors_)) == (1, 3)

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
 from optrand.errors import InvalidInput, MissingExtra
-from optrand.learning import Alibi, Bits, LabelDPClassifier, Likelihood, PrivateLabels, Stages
+from optrand.learning import Alibi, Bits, Clusters, LabelDPClassifier, Likelihood, PrivateLabels, Stages
 from optrand.learning.torch import TorchClassifier
 from optrand.sampling.entropy import SeededEntropy
 
@@ -36,6 +36,13 @@ def network(**options) -> TorchClassifier:
             torch.nn.Linear(2, 16), torch.nn.ReLU(), torch.nn.Dropout(0.1), torch.nn.Linear(16, 3)
         )
     return TorchClassifier(module, **{"epochs": 15, "batch_size": 64, "learning_rate": 0.05, **options})
+
+
+def test_networks_learn_from_priors_of_clusters() -> None:
+    X, y = blobs()
+    labels = PrivateLabels(y, 0.25, [0, 1, 2], source=SeededEntropy(4))
+    fitted = LabelDPClassifier(network(epochs=5), 0.25, [0, 1, 2], Clusters(3), random_state=0).fit(X, labels)
+    assert (fitted.predict(X) == y).mean() > 0.85
 
 
 def parameters(fitted: TorchClassifier) -> np.ndarray:

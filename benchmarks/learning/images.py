@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -37,8 +38,48 @@ ARMS: dict[str, tuple[Any, str]] = {
     "one stage, noisy labels": (Stages(1), "labels"),
     "two stages, likelihood": (Stages(2), "likelihood"),
     "two stages, noisy labels": (Stages(2), "labels"),
+    "LP-1ST": (Stages(1), "labels"),
+    "LP-2ST": (Stages(2, temperature=0.5, least=1, top_k_filter=True), "labels"),
 }
 """Plan and target of each arm."""
+
+ROBUST: dict[str, dict[str, Any]] = {
+    "LP-1ST": {"mixup": 4.0},
+    "LP-2ST": {"mixup": 4.0, "warm_start": True},
+}
+"""How [G21] trains: it found mixing of 4 to 8 and temperatures below 1 good, and goes on with the model of stage 1."""
+
+PRINTED: dict[str, dict[str, str]] = {
+    "mnist": {
+        "non-private": "1 [Z25], 0.67 [G21]",
+        "bits, binary cross entropy, 0.5": "12.1 [Z25]",
+        "bits, binary cross entropy, 1": "3.8 [Z25]",
+        "one stage, noisy labels, 0.5": "25.1 [Z25]",
+        "one stage, noisy labels, 1": "4.7 [Z25]",
+        "two stages, noisy labels, 0.5": "18.6 [Z25]",
+        "two stages, noisy labels, 1": "8.2 [Z25]",
+        "LP-1ST, 1": "4.66 [G21]",
+        "LP-1ST, 2": "1.84 [G21]",
+        "LP-2ST, 1": "4.18 [G21]",
+        "LP-2ST, 2": "1.22 [G21]",
+    },
+    "fashion": {
+        "non-private": "5.72 [G21]",
+        "bits, binary cross entropy, 0.5": "24.3 [Z25]",
+        "bits, binary cross entropy, 1": "16.6 [Z25]",
+        "ALIBI, soft labels, 0.5": "45.7 [Z25]",
+        "ALIBI, soft labels, 1": "20.2 [Z25]",
+        "LP-1ST, 1": "19.22 [G21]",
+        "LP-1ST, 2": "9.82 [G21]",
+        "LP-2ST, 1": "16.74 [G21]",
+        "LP-2ST, 2": "8.76 [G21]",
+    },
+}
+"""Errors of [Z25], Table 1 and [G21], Table 4, by arm and epsilon: of larger networks, trained longer.
+
+[Z25] says that each method has its own best parameters, and ignores what choosing them cost; its 99 % without privacy
+are MNIST's.
+"""
 
 Images = tuple[Floats, NDArray[np.uint8]]
 
@@ -122,7 +163,8 @@ def measure(setup: Setup, cell: Cell) -> dict[str, float]:
     else:
         (X, y), (test, truth) = images(setup.data, settings["data"])
     torch.manual_seed(cell.seed)
-    model: Any = TorchClassifier(network(), **settings["network"], seed=cell.seed)
+    options = {**settings["network"], **ROBUST.get(cell.arm, {})}
+    model: Any = TorchClassifier(network(), **options, seed=cell.seed)
     if cell.arm == NON_PRIVATE:
         model.fit(X, y)
     else:
@@ -135,6 +177,8 @@ def measure(setup: Setup, cell: Cell) -> dict[str, float]:
 
 def reported(setup: Setup, rows: Sequence[Row], results: Path) -> bool:
     """See :func:`benchmarks.learning.reports.report`."""
+    # What papers print is no setting: rows that were measured stay valid.
+    setup = replace(setup, settings={**setup.settings, "printed": PRINTED.get(setup.settings["data"], {})})
     return report(setup, rows, results, models=["network"], error="test error (percent)")
 
 
@@ -143,5 +187,8 @@ EXPERIMENTS = {
     for name, summary in {
         "mnist": "MNIST: bits with the likelihood against binary cross entropy; one stage against two",
         "fashion": "Fashion-MNIST: the same, and ALIBI with the likelihood against soft labels",
+        "fashion-longer": "Fashion-MNIST with twice the epochs, after 4 had missed a promise",
+        "table4-mnist": "[G21], Table 4, MNIST: one stage against two, as in the paper and by the likelihood",
+        "table4-fashion": "[G21], Table 4, Fashion-MNIST: one stage against two",
     }.items()
 }

@@ -1,4 +1,4 @@
-"""Means over seeds and their intervals: of one arm, and of the ratio of two that are paired by seed."""
+"""Means over seeds and their intervals: of one arm, of the ratio of two that are paired by seed, and slopes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import t
 
-__all__ = ["Estimate", "mean", "ratio"]
+__all__ = ["Estimate", "mean", "ratio", "slope"]
 
 LEVEL = 0.95
 
@@ -65,6 +65,36 @@ def ratio(ours: ArrayLike, theirs: ArrayLike) -> Estimate:
         return Estimate(centre, -math.inf, math.inf)
     root = math.sqrt(max(middle**2 - square * rest, 0.0))
     return Estimate(centre, float((middle - root) / square), float((middle + root) / square))
+
+
+def slope(x: ArrayLike, y: ArrayLike) -> Estimate:
+    """Slope of a line through means in log-log scales, with the t interval of the jackknife over seeds.
+
+    Parameters
+    ----------
+    x : (m,) array
+        Positive.
+    y : (m, seeds) array
+        Positive on average, with any one seed left out too.
+
+    Examples
+    --------
+    >>> str(slope([1.0, 2.0, 4.0], [[3.0, 3.1, 2.9], [6.1, 6.0, 5.9], [12.0, 12.2, 11.8]]))
+    '1 [0.97, 1.03]'
+    """
+    table = np.asarray(y, dtype=np.float64)
+    count = table.shape[1]
+    value = _line(x, table.mean(axis=1))
+    if count < 2:
+        return Estimate(value, -math.inf, math.inf)
+    without = np.array([_line(x, np.delete(table, seed, axis=1).mean(axis=1)) for seed in range(count)])
+    spread = mean(count * value - (count - 1) * without)
+    half = (spread.high - spread.low) / 2
+    return Estimate(value, value - half, value + half)
+
+
+def _line(x: ArrayLike, y: ArrayLike) -> float:
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
 def _quantile(size: int) -> float:

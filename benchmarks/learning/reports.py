@@ -57,7 +57,8 @@ def report(setup: Setup, rows: Sequence[Row], results: Path, *, models: Sequence
     Parameters
     ----------
     setup : Setup
-        With the table `printed` of the paper's errors by arm, and the list `promises`, if it has them.
+        With the table `printed` of the paper's errors by arm, or by arm and epsilon, and the list `promises`, if it has
+        them.
     rows : sequence of Row
     results : Path
         Folder of the picture.
@@ -86,7 +87,8 @@ def report(setup: Setup, rows: Sequence[Row], results: Path, *, models: Sequence
         losses = errors.rows[epsilon, arm][0]
         loss = f"{models[0]} label loss"
         label_loss = f"{errors.of(epsilon, arm, loss).mean():.2f}" if loss in losses else ""
-        lines.append([arm, f"{epsilon:g}", *numbers, label_loss, printed.get(arm, "")])
+        theirs = printed.get(f"{arm}, {epsilon:g}", printed.get(arm, ""))
+        lines.append([arm, f"{epsilon:g}", *numbers, label_loss, theirs])
     lines[0] += ["", printed.get(NON_PRIVATE, "")]
     title = f"{error}: mean of {seeds} seeds, interval at 95 %; excess: above the model of true labels"
     print_table(title, [*columns, "label loss", "the paper prints"], lines)
@@ -130,7 +132,7 @@ def compared(promise: Mapping[str, Any], ours: Floats, theirs: Floats) -> Estima
 
 def picture(setup: Setup, errors: Errors, results: Path, *, models: Sequence[str], error: str) -> None:
     """Error of each arm against epsilon, a panel a model."""
-    from benchmarks.pictures import FAINT, drawing, light, log_x, looks
+    from benchmarks.pictures import FAINT, drawing, light, log_x, log_y, looks
 
     arms = list(dict.fromkeys(arm for _, arm in errors.arms))
     epsilons = sorted({epsilon for epsilon, _ in errors.arms})
@@ -145,7 +147,7 @@ def picture(setup: Setup, errors: Errors, results: Path, *, models: Sequence[str
             axes.axhline(float(errors.of(math.inf, NON_PRIVATE, model).mean()), label=NON_PRIVATE, **FAINT)
             log_x(axes, epsilons)
             if axes.dataLim.ymin > 0:
-                axes.set_yscale("log")
+                log_y(axes)
             axes.set(xlabel="ε", ylabel=error)
             light(axes)
             axes.set_title(model, fontsize=9)

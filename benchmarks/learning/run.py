@@ -10,6 +10,9 @@ from pathlib import Path
 
 from benchmarks.harness import RESULTS, circumstances, options
 from benchmarks.learning.baselines import EXPERIMENTS as BASELINES
+from benchmarks.learning.circle import EXPERIMENTS as CIRCLES
+from benchmarks.learning.cluster_images import EXPERIMENTS as CLUSTERS
+from benchmarks.learning.convex import EXPERIMENTS as CONVEX
 from benchmarks.learning.experiment import Experiment, Setup, settings_of
 from benchmarks.learning.fetch import fetch
 from benchmarks.learning.images import EXPERIMENTS as IMAGES
@@ -19,7 +22,15 @@ from benchmarks.learning.regression import EXPERIMENTS as REGRESSION
 
 __all__ = ["EXPERIMENTS", "main"]
 
-EXPERIMENTS: dict[str, Experiment] = {**REGRESSION, **ORACLE, **IMAGES, **BASELINES}
+EXPERIMENTS: dict[str, Experiment] = {
+    **REGRESSION,
+    **ORACLE,
+    **IMAGES,
+    **CIRCLES,
+    **CLUSTERS,
+    **CONVEX,
+    **BASELINES,
+}
 """All experiments by name. A new one is a record here, and a table of its name in the settings."""
 
 SEEDS, SMOKE_SEEDS = 10, 1

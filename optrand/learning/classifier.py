@@ -29,8 +29,8 @@ class LabelDPClassifier(ClassifierMixin, PrivateFit):  # type: ignore[misc]
     ----------
     estimator : classifier
         With `fit`, `predict_proba` and, but for ``target="labels"`` and ``"bits"``, `sample_weight`; or with
-        ``fit_likelihood(X, table)``, and ``check_input(X, k)`` to refuse features before anything is drawn. It is
-        cloned. None for :class:`~optrand.learning.NearestNeighbour`.
+        ``fit_likelihood(X, table)``, which is enough where clusters have no priors, and ``check_input(X, k)`` to refuse
+        features before anything is drawn. It is cloned. None for :class:`~optrand.learning.NearestNeighbour`.
     epsilon : float
         What one fit charges each row, in nats.
     classes : sequence
@@ -122,7 +122,8 @@ class LabelDPClassifier(ClassifierMixin, PrivateFit):  # type: ignore[misc]
         domain = Domain.of(self.classes)
         self._check(X, labels, plan, target, domain)
         holder = self._holder(labels, domain)
-        training = Training(X, holder, self.estimator, target, checked_epsilon(self.epsilon), self._seed())
+        budget = checked_epsilon(self.epsilon)
+        training = Training(X, holder, self.estimator, target, budget, self._seed(), plan.informed)
         self.estimator_ = plan.train(training)
         self.classes_ = np.array(domain.array)
         self.releases_, self.priors_ = training.releases, training.priors
@@ -159,16 +160,16 @@ class LabelDPClassifier(ClassifierMixin, PrivateFit):  # type: ignore[misc]
             raise InvalidInput(f"{plan} releases vectors, which target={self.target!r} cannot use: take 'likelihood'")
         plan.check(_num_samples(X), len(domain))
         if plan.trains:
-            check_estimator_fits(self.estimator, target)
-            self._rehearse(X, target, len(domain))
+            check_estimator_fits(self.estimator, target, informed=plan.informed)
+            self._rehearse(X, target, len(domain), informed=plan.informed)
 
-    def _rehearse(self, X: Any, target: Target, k: int) -> None:
+    def _rehearse(self, X: Any, target: Target, k: int, *, informed: bool) -> None:
         """Raise what the estimator would raise at these features, of labels that mean nothing."""
         rows = rehearsed_rows(X)
         if hasattr(self.estimator, "check_input"):
             self.estimator.check_input(_safe_indexing(X, rows), k)
             return
-        if isinstance(target, Likelihood) and hasattr(self.estimator, "fit_likelihood"):
+        if isinstance(target, Likelihood) and target.descends(self.estimator, informed=informed):
             return
         repeated, labels = np.repeat(rows, 2), np.column_stack([rows % k, (rows + 1) % k]).reshape(-1)
         # Negative weights are refused by some estimators: better now than after the draw.

@@ -57,6 +57,7 @@ class DomainPrior:
 
     vectors: ClassVar[bool] = False
     trains: ClassVar[bool] = True
+    informed: ClassVar[bool] = True
 
     clusters: int | Callable[[Any], Any] = 16
     share: float = 0.05
@@ -81,13 +82,19 @@ class DomainPrior:
         for group in range(len(groups)):
             members = np.flatnonzero(groups.index == group)
             table[members] = training.prior(rows[members], split.prior).probabilities
-        return (at_least_two(table, split.labels) if self.least == 2 else table), split.labels
+        return table, split.labels
+
+    def kept(self, priors: Floats, budget: float) -> Floats:
+        """Priors of the randomizers, which keep at least :attr:`least` labels."""
+        return at_least_two(priors, budget) if self.least == 2 else priors
 
     def train(self, training: Training) -> Any:
         """One stage, with the priors of the clusters."""
         rows = np.arange(training.rows)
         priors, budget = self.priors(training, rows)
-        return training.learn([training.release(rows, RRWithPriorBatch(priors, budget))], beliefs=priors)
+        return training.learn(
+            [training.release(rows, RRWithPriorBatch(self.kept(priors, budget), budget))], beliefs=priors
+        )
 
 
 @dataclass(frozen=True)
@@ -119,6 +126,7 @@ class Clusters:
 
     vectors: ClassVar[bool] = False
     trains: ClassVar[bool] = True
+    informed: ClassVar[bool] = True
 
     clusters: int | Callable[[Any], Any] = 16
     heterogeneity: float | None = 0.03
@@ -199,6 +207,7 @@ class Peers:
 
     vectors: ClassVar[bool] = False
     trains: ClassVar[bool] = True
+    informed: ClassVar[bool] = False
 
     clusters: int | Callable[[Any], Any] = 16
     rate: float = 1.0

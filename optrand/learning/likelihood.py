@@ -10,7 +10,8 @@ r"""How a classifier learns from a release: by its likelihood, or by the losses 
 
 A target trains through `sample_weight`: each row is repeated for each label that it may have. An estimator with the
 methods ``fit_likelihood(X, table)``, ``fit_weights(X, weights)`` or ``fit_bits(X, bits)``, such as
-:class:`~optrand.learning.torch.TorchClassifier`, is given the likelihood, the weights or the bits themselves.
+:class:`~optrand.learning.torch.TorchClassifier`, is given the likelihood, the weights or the bits themselves; where
+clusters have priors the weights, for the likelihood too.
 """
 
 from __future__ import annotations
@@ -54,10 +55,13 @@ class Start:
         Probabilities of labels, by an earlier model or priors that were paid for.
     model : object or None
         The earlier model.
+    informed : bool
+        Whether beliefs, or those of an earlier stage, are priors that the likelihood of labels knows nothing of.
     """
 
     beliefs: Floats | None = None
     model: Any = None
+    informed: bool = False
 
 
 class Target(Protocol):
@@ -94,6 +98,9 @@ class Likelihood:
     what an earlier stage believes, or priors that were paid for, or the uniform distribution: the likeliest shares of
     labels, which at a small epsilon are zero for some, would leave these labels out for good.
 
+    A network descends on the likelihood itself, unless there are priors: noisy labels in good clusters say little that
+    the priors of the clusters do not, so that a network that begins elsewhere never learns what these have cost.
+
     Parameters
     ----------
     rounds : int
@@ -114,10 +121,14 @@ class Likelihood:
         if not 0 <= real(self.smallest, "smallest") <= 0.5:
             raise InvalidInput(f"smallest is {self.smallest:g}, expected a weight from 0 to 0.5")
 
+    def descends(self, estimator: Any, *, informed: bool) -> bool:
+        """Whether an estimator is given the likelihood itself, in place of weights; `informed` as in :class:`Start`."""
+        return hasattr(estimator, "fit_likelihood") and not informed
+
     def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Start) -> Any:
         """Train a clone, as :meth:`Target.fit`."""
         table = np.concatenate([release.likelihood for release in releases])
-        if hasattr(estimator, "fit_likelihood"):
+        if self.descends(estimator, informed=start.informed):
             return begun(estimator, start.model).fit_likelihood(X, table)
         belief = np.ones_like(table) if start.beliefs is None else start.beliefs
         model = start.model
@@ -246,15 +257,15 @@ def target_of(given: str | Target) -> Target:
     return given
 
 
-def check_estimator_fits(estimator: Any, target: Target) -> None:
-    """Refuse an estimator that cannot be trained by a target.
+def check_estimator_fits(estimator: Any, target: Target, *, informed: bool = False) -> None:
+    """Refuse an estimator that cannot be trained by a target, with priors if `informed`.
 
     Raises
     ------
     InvalidInput
         It lacks a method, or does not take weights.
     """
-    if isinstance(target, Likelihood) and hasattr(estimator, "fit_likelihood"):
+    if isinstance(target, Likelihood) and target.descends(estimator, informed=informed):
         return
     missing = [name for name in ("fit", "predict_proba") if not hasattr(estimator, name)]
     if missing:

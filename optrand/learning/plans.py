@@ -65,6 +65,11 @@ class Plan(Protocol):
     trains: ClassVar[bool]
     """Whether it trains the estimator."""
 
+    @property
+    def informed(self) -> bool:
+        """Whether its models begin with priors of clusters, which the likelihood of labels does not know."""
+        ...
+
     def check(self, rows: int, k: int) -> None:
         """Refuse sizes that it cannot work with, before anything is drawn."""
         ...
@@ -133,6 +138,11 @@ class Stages:
         """Share of the rows of each stage."""
         return tuple(self.split or SPLITS.get(self.n, (1 / self.n,) * self.n))
 
+    @property
+    def informed(self) -> bool:
+        """Whether the first stage has a domain prior."""
+        return self.domain_prior is not None
+
     def parts(self, rows: int, generator: np.random.Generator) -> list[Rows]:
         """Rows of each stage, at random."""
         ends = np.rint(np.cumsum((0.0, *self.shares)) * rows).astype(np.intp)
@@ -152,8 +162,7 @@ class Stages:
         model: Any = None
         held: list[LabelRelease] = []
         for rows in self.parts(training.rows, training.generator):
-            priors, budget = self._priors(training, rows, model)
-            beliefs = priors if model is None and self.domain_prior is not None else None
+            priors, budget, beliefs = self._priors(training, rows, model)
             randomizer = RRWithPriorBatch(priors, budget)
             release = training.release(rows, randomizer)
             old = [self._filtered(training, one, model, randomizer) for one in held] if self.reuse else []
@@ -161,14 +170,17 @@ class Stages:
             held.append(release)
         return model
 
-    def _priors(self, training: Training, rows: Rows, model: Any) -> tuple[Floats, float]:
+    def _priors(self, training: Training, rows: Rows, model: Any) -> tuple[Floats, float, Floats | None]:
+        """Priors of the randomizers, what they cost, and what the domain prior believes, where it is asked."""
+        beliefs = None
         if model is None and self.domain_prior is not None:
-            priors, budget = self.domain_prior.priors(training, rows)
+            beliefs, budget = self.domain_prior.priors(training, rows)
+            priors = self.domain_prior.kept(beliefs, budget)
         elif model is None:
             priors, budget = np.full((rows.size, training.k), 1 / training.k), training.epsilon
         else:
             priors, budget = tempered(training.beliefs(model, rows), self.temperature), training.epsilon
-        return (at_least_two(priors, budget) if self.least == 2 else priors), budget
+        return (at_least_two(priors, budget) if self.least == 2 else priors), budget, beliefs
 
     def _filtered(
         self, training: Training, release: LabelRelease, model: Any, randomizer: RRWithPriorBatch
@@ -187,6 +199,7 @@ class Bits:
 
     vectors: ClassVar[bool] = True
     trains: ClassVar[bool] = True
+    informed: ClassVar[bool] = False
 
     def check(self, rows: int, k: int) -> None:
         """Any sizes will do."""
@@ -208,6 +221,7 @@ class NearestNeighbour:
 
     vectors: ClassVar[bool] = True
     trains: ClassVar[bool] = False
+    informed: ClassVar[bool] = False
 
     neighbours: int = 200
 
@@ -238,6 +252,7 @@ class Alibi:
 
     vectors: ClassVar[bool] = True
     trains: ClassVar[bool] = True
+    informed: ClassVar[bool] = False
 
     steps: int | None = 16
 

@@ -38,7 +38,8 @@ class LabelDPRegressor(RegressorMixin, PrivateFit):  # type: ignore[misc]
         bias. By default by the rule of the plan, from the number of rows alone.
     plan : RegressionPlan, optional
         :class:`~optrand.learning.OnePrior`, :class:`~optrand.learning.PublicClusters` or
-        :class:`~optrand.learning.TwoStages`; by default two stages where there are rows enough, else one prior.
+        :class:`~optrand.learning.TwoStages`; by default two stages from 8,000 rows on at an epsilon below 2, else one
+        prior.
     one_fit : bool, optional
         Allow plain labels, once: neither this estimator nor a clone can be fitted a second time.
     random_state : int, optional
@@ -122,14 +123,15 @@ class LabelDPRegressor(RegressorMixin, PrivateFit):  # type: ignore[misc]
             raise InvalidInput(f"the {len(domain)} declared labels are not all finite numbers: take LabelDPClassifier")
         self._check_labels(X, labels, domain)
         rows = _num_samples(X)
-        plan: RegressionPlan = default_plan(rows) if self.plan is None else self.plan
+        budget = checked_epsilon(self.epsilon)
+        plan: RegressionPlan = default_plan(rows, budget) if self.plan is None else self.plan
         penalty = plan.penalty(rows) if self.bias_penalty is None else checked_penalty(self.bias_penalty)
         plan.check(rows)
         for estimator in (self.estimator, getattr(plan, "first", None)):
             if estimator is not None or estimator is self.estimator:
                 self._rehearse(X, estimator, domain, weighted=isinstance(plan, TwoStages))
         holder = self._holder(labels, domain)
-        training = RegressionTraining(X, holder, self.estimator, checked_epsilon(self.epsilon), self._seed())
+        training = RegressionTraining(X, holder, self.estimator, budget, self._seed())
         self.estimator_ = plan.train(training, penalty)
         self.range_ = (float(training.numbers[0]), float(training.numbers[-1]))
         self.releases_, self.priors_ = training.releases, training.priors

@@ -63,6 +63,8 @@ class Training:
         What each row may pay.
     seed : int
         Of choices that are public.
+    informed : bool
+        Whether the first model begins with priors of clusters.
     """
 
     X: Any
@@ -71,6 +73,7 @@ class Training:
     target: Target
     epsilon: float
     seed: int
+    informed: bool = False
     releases: list[LabelRelease] = field(default_factory=list)
     priors: list[PriorRelease] = field(default_factory=list)
 
@@ -119,7 +122,7 @@ class Training:
             Priors of all rows of the releases, where there is no earlier model.
         """
         rows = np.concatenate([release.rows for release in releases])
-        start = Start(beliefs if before is None else self.beliefs(before, rows), before)
+        start = Start(beliefs if before is None else self.beliefs(before, rows), before, self.informed)
         return self.target.fit(self.estimator, self.features(rows), releases, start)
 
     def neighbours(self, rows: Rows, randomizer: UnaryBits, count: int) -> BitNeighbours:
