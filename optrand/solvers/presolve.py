@@ -76,6 +76,9 @@ class Reduction:
         problem = self.problem
         if problem.loss != losses.squared or not problem.bias_penalty:
             return np.zeros(problem.k, dtype=bool)
+        # Some unbiased answer costs no more than half the square of the reach.
+        if problem.unbiased and self.value is None and problem.prior.min() > NEGLIGIBLE_MIXED:
+            return np.zeros(problem.k, dtype=bool)
         unit = attainable_loss(problem) if self.value is None else self.value
         if problem.unbiased:
             share, costs = NEGLIGIBLE_MIXED, problem.prior * reach(problem) ** 2

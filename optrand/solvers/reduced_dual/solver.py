@@ -305,10 +305,13 @@ class Reduced:
         k, prior = self.problem.k, self.problem.prior / self.total
         before = np.append(0.0, np.cumsum((1 - floor) * prior + floor / k))
         before /= before[-1]
-        gaps = np.concatenate(([0.0], np.diff(self.problem.labels), [-self.offsets[-1]])) / self.unit
-        if not self.problem.unbiased:
-            gaps *= 1 + 1 / self.problem.bias_penalty
-        return Level(before, gaps, np.zeros(0, np.int64), np.zeros(0))
+        return Level(before, self.gaps, np.zeros(0, np.int64), np.zeros(0))
+
+    @cached_property
+    def gaps(self) -> Floats:
+        """Distance of the labels beside each node, as in :class:`Level`; with a price of bias, what it is charged."""
+        gaps: Floats = np.concatenate(([0.0], np.diff(self.problem.labels), [-self.offsets[-1]])) / self.unit
+        return gaps if self.problem.unbiased else gaps * (1 + 1 / self.problem.bias_penalty)
 
     @cached_property
     def variance(self) -> float:
