@@ -80,13 +80,19 @@ EXACT = 1e-11
 FAR = 1e3
 """A level that ends at so many times its gap has failed: its arcs hold no randomizer, or lack some that matter."""
 
-AGAIN, PRICED = 2, 2
-"""How often arcs that are too cheap are added to those of a level that has failed, and of the finest one, at most."""
+AGAIN, PRICED, CLOSING = 2, 2, 8
+"""How often arcs that are too cheap are added to a level that has failed, and to the finest, far from its end or near."""
+
+LACK = 1e-14
+"""Slack of which arcs of the finest level lack more where they are too cheap."""
+
+NEAR = 1e-3
+"""Relative gap below which a few more arcs are likely to be all that lacks."""
 
 MOST_PRICED = 20_000
 """Nodes of which all pairs are looked at, at most."""
 
-NEARLY = 1e-8
+NEARLY = 1e-9
 """Relative gap that is open by rounding, and not for lack of arcs."""
 
 PATIENCE = 6.0
@@ -410,15 +416,17 @@ class Reduced:
 
         terms, steps = self.terms(self.finest.before, self.finest.gaps), 0
         best = Claim(None, math.inf, 0)
-        for _ in _before(end, range(1 + PRICED)):
+        for number in _before(end, range(1 + CLOSING)):
             arcs = self._arcs(terms, nodes, whole=whole)
             slopes, costs, mass, slack, count = interior_point.interior_point(arcs, terms, gap, EXACT)
             steps += abs(count)
             claim = self._claim(arcs, terms, (slopes, costs, mass, slack))
             if best.solution is None or claim.gap < best.gap:
                 best = claim
+            if best.gap <= NEARLY or (number >= PRICED and not claim.gap < NEAR):
+                break
             failed = not mass @ slack < FAR * gap
-            more = None if best.gap <= NEARLY else self._more(terms, nodes, (slopes, costs), EXACT, failed=failed)
+            more = self._more(terms, nodes, (slopes, costs), LACK, failed=failed)
             if more is None:
                 break
             nodes = more
