@@ -81,7 +81,7 @@ FAR = 1e3
 """A level that ends at so many times its gap has failed: its arcs hold no randomizer, or lack some that matter."""
 
 AGAIN, PRICED, CLOSING = 2, 2, 8
-"""How often arcs that are too cheap are added to a level that has failed, and to the finest, far from its end or near."""
+"""How often arcs that are too cheap are added to a level that has failed, and to the finest one, far off or near."""
 
 LACK = 1e-14
 """Slack of which arcs of the finest level lack more where they are too cheap."""
