@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optrand import certify, classification, losses, regression, solve, unbiased_regression
-from optrand.solvers import choose
+from optrand.model.arcs import Arcs
+from optrand.solvers import ReducedDual, choose
+from optrand.solvers.handover import handed_over
 from optrand.solvers.presolve import NEGLIGIBLE, Reduction
 
 GAP = 1e-6
@@ -84,6 +87,38 @@ def test_unbiased_idle_labels_are_rounded_between_their_neighbours():
     first, second, third, last = randomizer.matrix
     assert second == pytest.approx(0.75 * first + 0.25 * last)
     assert third == pytest.approx(0.25 * first + 0.75 * last)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+@pytest.mark.parametrize("seed", range(8))
+def test_few_pieces_are_handed_over_and_every_mean_is_right(seed, noise):
+    """Outputs with noise are in no order, so that means between two labels go up and down."""
+    rng = np.random.default_rng(seed)
+    k, epsilon = 40, rng.uniform(0.2, 4.0)
+    places = np.concatenate(([0], np.sort(rng.choice(np.arange(1, k - 1), seed, replace=False)), [k - 1]))
+    problem = unbiased_regression(places, rng.dirichlet(np.ones(places.size)), epsilon)
+    arcs = ReducedDual()(problem).randomizer.arcs
+    means = np.zeros(1)
+    while not (np.diff(means) > 0).all() or means.size == 1:
+        arcs = replace(arcs, outputs=noise * rng.normal(size=arcs.outputs.size) + arcs.outputs)
+        outputs, table = arcs.table(math.exp(epsilon))
+        means, noise = table @ outputs, noise / 2
+    labels = np.interp(np.arange(k), places, means)
+    whole = handed_over(arcs, places, labels)
+    outputs, rows = whole.table(math.exp(epsilon))
+    assert rows @ outputs == pytest.approx(labels, abs=1e-12 * np.abs(outputs).max())
+    assert rows.sum(axis=1) == pytest.approx(np.ones(k))
+    assert whole.masses.min() >= 0
+    assert whole.first.size <= 2 * arcs.first.size + 2 * k
+    for place, row in zip(places, table, strict=True):
+        assert (rows[place] * outputs**2).sum() == pytest.approx((row * arcs.table(math.exp(epsilon))[0] ** 2).sum())
+
+
+def test_rows_that_are_one_are_left_as_they_are():
+    """No mean lies between; the certificate says how far off the others are."""
+    arcs = Arcs(2, [0], [1], [0.0], [0.5])
+    whole = handed_over(arcs, np.array([0, 2]), np.array([0.0, 1.0, 2.0]))
+    assert (whole.first.tolist(), whole.last.tolist(), whole.masses.tolist()) == ([0], [2], [0.5])
 
 
 def test_other_idle_labels_copy_the_nearest():

@@ -17,7 +17,7 @@ from optrand.base.lean import SWITCH
 from optrand.certificates.quick import quick_gap
 from optrand.errors import InvalidInput, SolverFailed
 from optrand.solvers import Flow, ReducedDual
-from optrand.solvers.reduced_dual import interior_point, mending, newton, operations, strip
+from optrand.solvers.reduced_dual import interior_point, mending, newton, operations, pricing, strip
 from optrand.solvers.reduced_dual import solver as reduced_dual
 from optrand.solvers.reduced_dual.solver import LADDER, Reduced, Rung
 
@@ -51,7 +51,7 @@ def random_arcs(k, seed, stars=0, *, bordered=False, charged=False):
     places[1:k] = rng.permutation(k - 1)
     if bordered:
         places[k] = k - 1
-    return strip.arcs_of(low, high, places, stars + bordered, charged)
+    return strip.arcs_of(*strip.nodes_of(low, high), places, stars + bordered, charged)
 
 
 @pytest.mark.parametrize(("bordered", "charged"), [(False, False), (True, False), (True, True)])
@@ -206,7 +206,7 @@ def test_coarse_points_stay_feasible(kind, epsilon):
     fine = Reduced(problem_of(17, kind, epsilon)).finest
     coarse, excess = fine.coarser, 1 / np.expm1(epsilon)
     k = coarse.before.size - 1
-    arcs = strip.arcs_of(*strip.all_arcs(k), np.concatenate(([-1], np.arange(k - 1), [-1])), 0, False)
+    arcs = strip.arcs_of(*strip.nodes_of(*strip.all_arcs(k)), np.concatenate(([-1], np.arange(k - 1), [-1])), 0, False)
     terms = strip.Terms(coarse.before, coarse.gaps, excess, np.zeros(0), -np.inf, np.inf)
     slopes, costs, *_ = interior_point.interior_point(arcs, terms, 1e-12, 1e-13)
     least = slacks(coarse.before, slopes, costs, excess).min()
@@ -237,7 +237,7 @@ def test_strip_holds_the_path_and_every_node_has_a_place(kind):
     wide = strip.strip_around(low, high, 2)
     assert (wide[0] <= low).all()
     assert (wide[1] >= np.minimum(high, np.where(np.arange(60), 60, 59))).all()
-    places, stars = strip.near_order(*wide, 24, False)
+    places, stars = strip.near_order(*strip.nodes_of(*wide), 60, 24, False)
     assert sorted(places[1:60]) == list(range(59))
     assert places[0] == places[60] == -1
     assert 0 <= stars <= 59
@@ -533,3 +533,49 @@ def test_a_time_limit_within_the_ladder_leaves_the_best_so_far(monkeypatch):
     found = ReducedDual(gap=-1.0, time_limit=0.1)(problem)
     assert (len(calls), found.stats.status) == (2, "time limit")
     assert optrand.certify(found).gap < 1e-9
+
+
+def all_slacks(terms, slopes, costs):
+    """By the definition: the least price over the outputs that are allowed."""
+    k = costs.size - 1
+    found = {}
+    for a in range(k):
+        for b in range(a + 1, k + 1):
+            weight = terms.before[b] - terms.before[a] + terms.excess
+            slope = slopes[b] - slopes[a] + terms.excess * slopes[k]
+            v = np.clip(slope / weight, terms.low, terms.high)
+            found[a, b] = weight * v * v / 2 - slope * v + costs[b] - costs[a] + terms.excess * costs[k]
+    del found[0, k]
+    return found
+
+
+@pytest.mark.parametrize("box", [(-np.inf, np.inf), (-0.5, 0.7)])
+@pytest.mark.parametrize("k", [2, 3, 17])
+def test_cheap_arcs_are_the_cheapest_of_each_node(k, box):
+    rng = np.random.default_rng(k)
+    before = np.append(0.0, np.cumsum(rng.dirichlet(np.ones(k))))
+    slopes, costs = (np.append(0.0, rng.normal(size=k)) for _ in range(2))
+    terms = strip.Terms(before, np.zeros(k + 1), 0.6, np.zeros(0), *box)
+    slack = all_slacks(terms, slopes, costs)
+    expected = set()
+    for node in range(k + 1):
+        for end in (0, 1):
+            mine = [arc for arc in slack if arc[end] == node]
+            expected |= {arc for arc in mine if slack[arc] == min(map(slack.get, mine)) < -0.1}
+    assert expected
+    assert set(zip(*map(np.ndarray.tolist, pricing.cheap_arcs(terms, slopes, costs, -0.1)), strict=True)) == expected
+    assert pricing.cheap_arcs(terms, slopes, costs, min(slack.values()) - 1e-9)[0].size == 0
+
+
+def test_arcs_at_the_ends_hold_a_randomizer_wherever_there_is_one():
+    """On the narrowest interval that unbiased answers fit into they are all that is needed."""
+    labels, epsilon = np.array([0.0, 1.0, 3.0, 4.0]), 1.0
+    outputs = optrand.Interval(*optrand.unbiased_range(labels, epsilon))
+    excess = np.expm1(epsilon)
+    first, end = pricing.end_arcs(4)
+    assert sorted(zip(first.tolist(), end.tolist(), strict=True)) == [(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4)]
+    masses = np.diff(labels) / (excess * (outputs.high - outputs.low))
+    favoured = (first[:, None] <= np.arange(4)) & (np.arange(4) < end[:, None])
+    rows = np.tile(masses, 2)[:, None] * (1 + excess * favoured)
+    assert rows.sum(axis=0) == pytest.approx(1)
+    assert np.repeat([outputs.low, outputs.high], 3) @ rows == pytest.approx(labels)

@@ -18,13 +18,15 @@ FLOAT = float(np.finfo(np.float64).eps)
 
 
 def running(terms: Extended) -> tuple[Extended, int]:
-    """Running sums, block by block, and the largest number of additions that a term goes through."""
-    width = math.isqrt(terms.size) + 1
-    blocks = np.zeros((-(-terms.size // width) or 1, width), np.longdouble)
-    blocks.ravel()[: terms.size] = terms
-    inside = np.cumsum(blocks, axis=1)
-    inside[1:] += np.cumsum(inside[:-1, -1])[:, np.newaxis]
-    return inside.ravel()[: terms.size], width + blocks.shape[0] + 8
+    """Running sums along the last axis, block by block, and the most additions that a term goes through."""
+    size = terms.shape[-1]
+    width = math.isqrt(size) + 1
+    count = -(-size // width) or 1
+    blocks = np.zeros((*terms.shape[:-1], count * width), np.longdouble)
+    blocks[..., :size] = terms
+    inside = blocks.reshape(*terms.shape[:-1], count, width).cumsum(axis=-1)
+    inside[..., 1:, :] += inside[..., :-1, -1].cumsum(axis=-1)[..., np.newaxis]
+    return inside.reshape(blocks.shape)[..., :size], width + count + 8
 
 
 def sum_below(terms: Extended) -> np.longdouble:

@@ -91,7 +91,9 @@ def quick_gap(solution: Solution) -> float:
     problem, dual = solution.problem, solution.dual
     if dual is None:
         return math.inf
-    value = _value(solution)
+    randomizer = solution.randomizer
+    key = content(problem, randomizer.labels, *randomizer.numbers), randomizer.epsilon
+    value = kept(randomizer, "_quick_value", key, lambda: _value(solution))
     if not (math.isfinite(value) and value):
         return math.inf
     return (value - quick_bound(problem, dual)) / abs(value)
@@ -227,12 +229,11 @@ def _lowest(problem: Problem, each: _Quadratics, excess: np.longdouble, middle: 
     more = _Quadratics(*(x[rooted] for x in each)).times(excess)
     events = np.concatenate([end[rooted] for end in ends])
     order = np.argsort(events, kind="stable")
-    sums, errors = list[Extended](), list[Extended]()
-    for start, step, start_off, step_off in zip(each[:3], more[:3], each[3:], more[3:], strict=True):
-        total, (steps, count) = running(start)[0][-1:], running(np.concatenate((step, -step))[order])
-        sums.append(total + np.append(np.longdouble(0), steps))
-        rounding = 2 * count * UNIT * (abs(start).sum() + 2 * abs(step).sum())
-        errors.append(np.full(events.size + 1, start_off.sum() + 2 * step_off.sum() + rounding))
+    starts, steps = np.stack(each[:3]), np.stack(more[:3])
+    totals, (sums, count) = running(starts)[0][:, -1:], running(np.concatenate((steps, -steps), axis=1)[:, order])
+    sums = totals + np.concatenate((np.zeros((3, 1), np.longdouble), sums), axis=1)
+    errors = np.stack(each[3:]).sum(axis=1) + 2 * np.stack(more[3:]).sum(axis=1)
+    errors += 2 * count * UNIT * (abs(starts).sum(axis=1) + 2 * abs(steps).sum(axis=1))
     pieces = _Quadratics(*sums, *errors)
     best = np.clip(pieces.b / pieces.a, np.append(low, events[order]), np.append(events[order], high))
     if not (pieces.a > 4 * pieces.off_a).all():

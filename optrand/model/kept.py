@@ -34,7 +34,7 @@ def content(problem: Problem, *arrays: Any) -> Hashable:
         parts.append(outputs.values)
     digest = hashlib.blake2b()
     for part in parts:
-        digest.update(f"{part.dtype}{part.shape}".encode())
+        digest.update(f"{part.dtype.str}{part.shape}".encode())
         digest.update(part.tobytes())
     allowed = type(outputs), outputs.low, outputs.high
     return digest.digest(), problem.epsilon, problem.bias_penalty, allowed, loss

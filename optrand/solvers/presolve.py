@@ -3,7 +3,8 @@
 A label of prior zero adds nothing to the loss, so the optimum without it is a lower bound of the optimum with it; and a
 row that is a mixture of its neighbours' rows is as private as they are. Where bias is allowed any neighbour's row will
 do; an unbiased problem keeps its two end labels, and interior labels mix the rows of the kept labels around them, which
-is unbiased randomized rounding. Their multipliers are zero.
+is unbiased randomized rounding, or, of arcs, have the columns of one below and those of the other above some share
+(:mod:`optrand.solvers.handover`). Their multipliers are zero.
 
 At a finite bias penalty the same is done with the thinnest tails of a prior: labels that, together, add no more than
 rounding to the loss, whatever their rows. Left in they do harm, since the multiplier of a bias is charged
@@ -26,6 +27,7 @@ from optrand.model.losses import Tabulated
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution
+from optrand.solvers.handover import handed_over
 from optrand.solvers.merging import without_deficit
 from optrand.solvers.scales import attainable_loss, reach
 
@@ -75,6 +77,9 @@ class Reduction:
         """The labels that hardly cost anything even at the output that suits all others."""
         problem = self.problem
         if problem.loss != losses.squared or not problem.bias_penalty:
+            return np.zeros(problem.k, dtype=bool)
+        # Some unbiased answer costs no more than half the square of the reach.
+        if problem.unbiased and self.value is None and problem.prior.min() > NEGLIGIBLE_MIXED:
             return np.zeros(problem.k, dtype=bool)
         unit = attainable_loss(problem) if self.value is None else self.value
         if problem.unbiased:
@@ -150,22 +155,10 @@ class Reduction:
         return mixing
 
     def _extended(self, arcs: Arcs) -> Arcs:
-        """Arcs over all labels: beside an interval a column falls in steps, so it is a sum of nested intervals."""
-        _, _, share = self._neighbours()
-        places = np.flatnonzero(self.kept)
-        pieces = []
-        for first, last in zip(arcs.first.tolist(), arcs.last.tolist(), strict=True):
-            before = np.arange(places[first - 1] + 1 if first else 0, places[first])
-            after = np.arange(places[last] + 1, places[last + 1] if last + 1 < places.size else self.problem.k)
-            rising = share[before] if first else np.ones(before.size)
-            falling = 1 - share[after] if last + 1 < places.size else np.ones(after.size)
-            levels = np.unique(np.concatenate((rising, falling, [1.0])))[::-1]
-            levels = levels[levels > 0]
-            starts = places[first] - before.size + np.searchsorted(rising, levels)
-            ends = places[last] + np.searchsorted(-falling, -levels, side="right")
-            pieces.append((starts, ends, -np.diff(np.append(levels, 0.0))))
-        counts = [piece[0].size for piece in pieces]
-        starts, ends, heights = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
-        masses = np.repeat(arcs.masses, counts) * heights
-        outputs, rests = np.repeat(arcs.outputs, counts), np.repeat(arcs.rests, counts)
-        return Arcs(self.problem.k, starts, ends, outputs, masses, rests)
+        """Arcs over all labels."""
+        if self.problem.unbiased:
+            return handed_over(arcs, np.flatnonzero(self.kept), self.problem.labels)
+        left, right, share = self._neighbours()
+        nearest = np.where(share > 0, right, left)
+        first, last = np.searchsorted(nearest, arcs.first), np.searchsorted(nearest, arcs.last, side="right") - 1
+        return Arcs(self.problem.k, first, last, arcs.outputs, arcs.masses, arcs.rests)

@@ -18,11 +18,11 @@ RIDGE = 1e-14
 
 
 class Factors(NamedTuple):
-    """Cholesky's factor of the band, its inverse times the border, the inverse of what is left; and success."""
+    """Cholesky's factor of the band, its inverse times the border, the factor of what is left; and success."""
 
     band: Floats
     beside: Floats
-    inverse: Floats
+    corner: Floats
     well: bool
 
 
@@ -135,8 +135,7 @@ def factored(arcs: Arcs, terms: Terms, slopes: Floats, mixed: Floats, costs: Flo
         total_seen(arcs, terms.excess, 0, 1, mixed, border, corner)
         total_seen(arcs, terms.excess, 1, 0, mixed, border, corner)
         total_seen(arcs, terms.excess, 1, 1, costs, border, corner)
-        for i in range(corner.shape[0]):
-            corner[i, i] *= 1 + RIDGE
+    least = RIDGE * np.diag(corner)
     band[:, 0] *= 1 + RIDGE
     well = True
     if band.shape[0]:
@@ -146,8 +145,33 @@ def factored(arcs: Arcs, terms: Terms, slopes: Floats, mixed: Floats, costs: Flo
         if band.shape[0]:
             beside = np.ascontiguousarray(forward(band, arcs.bottoms, beside))
             corner = corner - np.ascontiguousarray(beside.T) @ beside
-        corner = np.linalg.inv(corner).astype(np.float64)
+        corner_factor(corner, least)
     return Factors(band, beside, corner, well)
+
+
+@compiled
+def corner_factor(corner: Floats, least: Floats) -> None:
+    """Cholesky's factor in place of a matrix; an unknown of which no more than some least pivot is left stays zero."""
+    for j in range(least.size):
+        column = corner[j:, j] - np.ascontiguousarray(corner[j:, :j]) @ np.ascontiguousarray(corner[j, :j])
+        pivot = column[0]
+        if pivot > least[j]:
+            corner[j:, j] = column / np.sqrt(pivot)
+        else:
+            corner[j:, j] = 0.0
+            corner[j, j] = np.inf
+
+
+@compiled
+def corner_solved(factor: Floats, right: Floats) -> Floats:
+    """Solution of the equations with a factor by :func:`corner_factor`."""
+    found = right.copy()
+    for j in range(found.size):
+        found[j] /= factor[j, j]
+        found[j + 1 :] -= found[j] * factor[j + 1 :, j]
+    for j in range(found.size - 1, -1, -1):
+        found[j] = (found[j] - np.sum(factor[j + 1 :, j] * found[j + 1 :])) / factor[j, j]
+    return found
 
 
 @compiled
@@ -157,16 +181,16 @@ def solved(arcs: Arcs, factors: Factors, slopes: Floats, costs: Floats) -> tuple
     at = 2 * arcs.places[1:last]
     right = np.empty((2 * arcs.unknown, 1))
     right[at, 0], right[at + 1, 0] = slopes[1:last], costs[1:last]
-    inverse, beside = np.ascontiguousarray(factors.inverse), np.ascontiguousarray(factors.beside)
+    beside = np.ascontiguousarray(factors.beside)
     if size:
         near = np.ascontiguousarray(forward(factors.band, arcs.bottoms, right[:size]))
         if size < right.size:
             left = right[size:] - np.ascontiguousarray(beside.T) @ near
-            right[size:] = inverse @ np.ascontiguousarray(left)
+            right[size:, 0] = corner_solved(factors.corner, left[:, 0])
             near = near - beside @ np.ascontiguousarray(right[size:])
         right[:size] = backward(factors.band, arcs.bottoms, near)
     else:
-        right = inverse @ right
+        right[:, 0] = corner_solved(factors.corner, right[:, 0])
     slope, cost = np.zeros(k + 1), np.zeros(k + 1)
     slope[1:last], cost[1:last] = right[at, 0], right[at + 1, 0]
     return slope, cost

@@ -77,6 +77,30 @@ FAINT = 1e-20
 EXACT = 1e-11
 """Errors of equations at the end of a level, in the unit of the kernel."""
 
+FAR = 1e3
+"""A level that ends at so many times its gap has failed: its arcs hold no randomizer, or lack some that matter."""
+
+AGAIN, PRICED, CLOSING = 2, 2, 8
+"""How often arcs that are too cheap are added to a level that has failed, and to the finest one, far off or near."""
+
+LACK = 1e-14
+"""Slack of which arcs of the finest level lack more where they are too cheap."""
+
+NEAR = 1e-3
+"""Relative gap below which a few more arcs are likely to be all that lacks."""
+
+MOST_PRICED = 20_000
+"""Nodes of which all pairs are looked at, at most."""
+
+NEARLY = 1e-9
+"""Relative gap that is open by rounding, and not for lack of arcs."""
+
+PATIENCE = 6.0
+"""Seconds that the flow is given by default: where the ladder fails it takes minutes, or proves no more."""
+
+Nodes = tuple[Indices, Indices]
+"""First and end nodes of arcs."""
+
 
 class Rung(NamedTuple):
     """How wide and how firm a descent is.
@@ -93,6 +117,8 @@ class Rung(NamedTuple):
         Share of the prior that coarse levels spread evenly: of labels without any, their answers would tell nothing.
     gap : float
         That of the finest level, as a share of what is to be minimised.
+    priced : bool
+        Whether arcs are added to coarse levels that have not failed, too.
     """
 
     reach: int = 2
@@ -100,9 +126,10 @@ class Rung(NamedTuple):
     firm: float = 0.003
     floor: float = 1e-5
     gap: float = 1e-15
+    priced: bool = True
 
 
-LADDER = (Rung(), Rung(3, 32, 3e-5, 1e-6), Rung(4, 64, 1e-6, 1e-8), Rung(8, 128, 1e-8, 1e-10))
+LADDER = (Rung(priced=False), Rung(3, 32, 3e-5, 1e-6), Rung(4, 64, 1e-6, 1e-8), Rung(8, 128, 1e-8, 1e-10))
 """Ever wider and firmer descents."""
 
 
@@ -115,7 +142,8 @@ class ReducedDual(GuardedSolver):
     gap : float
         Relative gap, proven in floats, at which an answer is taken; the best one otherwise.
     flow : Flow
-        What is asked where the last rung falls short by more.
+        What is asked where the last rung falls short by more; by default for 6 seconds. Problems that few solve may
+        need ``Flow(time_limit=600)``.
     time_limit : float
         Seconds, looked at between levels. When they have passed, the answer is the best one so far, or
         what `Flow` has without time, and its status is "time limit".
@@ -135,7 +163,7 @@ class ReducedDual(GuardedSolver):
     """
 
     gap: float = 1e-10
-    flow: Flow = field(default_factory=Flow)
+    flow: Flow = field(default_factory=lambda: Flow(time_limit=PATIENCE))
     time_limit: float = math.inf
 
     refusal = (
@@ -305,10 +333,13 @@ class Reduced:
         k, prior = self.problem.k, self.problem.prior / self.total
         before = np.append(0.0, np.cumsum((1 - floor) * prior + floor / k))
         before /= before[-1]
-        gaps = np.concatenate(([0.0], np.diff(self.problem.labels), [-self.offsets[-1]])) / self.unit
-        if not self.problem.unbiased:
-            gaps *= 1 + 1 / self.problem.bias_penalty
-        return Level(before, gaps, np.zeros(0, np.int64), np.zeros(0))
+        return Level(before, self.gaps, np.zeros(0, np.int64), np.zeros(0))
+
+    @cached_property
+    def gaps(self) -> Floats:
+        """Distance of the labels beside each node, as in :class:`Level`; with a price of bias, what it is charged."""
+        gaps: Floats = np.concatenate(([0.0], np.diff(self.problem.labels), [-self.offsets[-1]])) / self.unit
+        return gaps if self.problem.unbiased else gaps * (1 + 1 / self.problem.bias_penalty)
 
     @cached_property
     def variance(self) -> float:
@@ -354,40 +385,96 @@ class Reduced:
         for number in _before(end, range(len(levels) - 1, -1, -1)):
             before, gaps, *_ = levels[number]
             terms, k = self.terms(before, gaps), before.size - 1
-            if number == len(levels) - 1:
-                low, high = strip.all_arcs(k)
-                places, stars = np.concatenate(([-1], np.arange(k - 1), [-1])), 0
+            whole = number == len(levels) - 1
+            if whole:
+                nodes = strip.nodes_of(*strip.all_arcs(k))
             else:
                 slopes, costs = levels[number + 1].prolonged(slopes), levels[number + 1].prolonged(costs)
-                near_low, near_high = strip.path(terms, slopes, costs)
-                low, high = strip.strip_around(near_low, near_high, rung.reach)
-                places, stars = strip.near_order(low, high, MOST, not self.problem.unbiased)
-            if not self.stretched:
-                places[k], stars = k - 1, stars + 1
-            arcs = strip.arcs_of(low, high, places, stars, terms.charges.size > 0)
-            border = 0 if self.stretched else 2 * stars
-            if arcs.banded * (arcs.width + border) ** 2 > WORK[0] + k * (WORK[1] + k * WORK[2]):
-                raise _TooWide
+                nodes = strip.nodes_of(*strip.strip_around(*strip.path(terms, slopes, costs), rung.reach))
             if not number:
                 break
             gap = min(1e-4, rung.firm / k**2)
-            slopes, costs, mass, slack, count = interior_point.interior_point(arcs, terms, gap, EXACT)
-            steps += abs(count)
+            for _ in _before(end, range(1 + AGAIN)):
+                arcs = self._arcs(terms, nodes, whole=whole)
+                slopes, costs, mass, slack, count = interior_point.interior_point(arcs, terms, gap, EXACT)
+                steps += abs(count)
+                failed = not mass @ slack < FAR * gap
+                more = self._more(terms, nodes, (slopes, costs), gap, failed=failed) if failed or rung.priced else None
+                if more is None:
+                    break
+                nodes = more
             if terms.charges.size:
                 outputs = mending.outputs_of(arcs, terms, slopes)
                 groups = Groups.of_used(terms, slopes, costs, (arcs.first, arcs.end, outputs), mass > IDLE * slack)
                 costs = next(groups.candidates())
-        claim = self._solved(arcs, self.terms(self.finest.before, gaps), max(LEAST, rung.gap * self.share))
+        claim = self._priced(nodes, max(LEAST, rung.gap * self.share), end, whole=whole)
         return claim._replace(steps=steps + claim.steps)
 
-    def _solved(self, arcs: strip.Arcs, terms: strip.Terms, gap: float) -> Claim:
-        """A claim by some arcs."""
-        from optrand.solvers.reduced_dual import interior_point, mending
+    def _priced(self, nodes: Nodes, gap: float, end: float, *, whole: bool) -> Claim:
+        """The best claim by some arcs of the finest level and those that its answers leave too cheap."""
+        from optrand.solvers.reduced_dual import interior_point
+
+        terms, steps = self.terms(self.finest.before, self.finest.gaps), 0
+        best = Claim(None, math.inf, 0)
+        for number in _before(end, range(1 + CLOSING)):
+            arcs = self._arcs(terms, nodes, whole=whole)
+            slopes, costs, mass, slack, count = interior_point.interior_point(arcs, terms, gap, EXACT)
+            steps += abs(count)
+            claim = self._claim(arcs, terms, (slopes, costs, mass, slack))
+            if best.solution is None or claim.gap < best.gap:
+                best = claim
+            if best.gap <= NEARLY or (number >= PRICED and not claim.gap < NEAR):
+                break
+            failed = not mass @ slack < FAR * gap
+            more = self._more(terms, nodes, (slopes, costs), LACK, failed=failed)
+            if more is None:
+                break
+            nodes = more
+        return best._replace(steps=steps)
+
+    def _arcs(self, terms: strip.Terms, nodes: Nodes, *, whole: bool) -> strip.Arcs:
+        """Arcs of a level; where they are all, their nodes stay in order."""
+        from optrand.solvers.reduced_dual import strip
+
+        k = terms.before.size - 1
+        places, stars = np.concatenate(([-1], np.arange(k - 1), [-1])), 0
+        if not whole:
+            places, stars = strip.near_order(*nodes, k, MOST, not self.problem.unbiased)
+        if not self.stretched:
+            places[k], stars = k - 1, stars + 1
+        arcs = strip.arcs_of(*nodes, places, stars, terms.charges.size > 0)
+        border = 0 if self.stretched else 2 * stars
+        if arcs.banded * (arcs.width + border) ** 2 > WORK[0] + k * (WORK[1] + k * WORK[2]):
+            raise _TooWide
+        return arcs
+
+    def _more(
+        self, terms: strip.Terms, nodes: Nodes, sums: tuple[Floats, Floats], lack: float, *, failed: bool
+    ) -> Nodes | None:
+        """Arcs with those that lack more of a slack than given; None where there are none, or too many to look at.
+
+        Arcs that hold no unbiased randomizer within the outputs get those at the ends first.
+        """
+        from optrand.solvers.reduced_dual import pricing
+
+        slopes, costs = sums
+        if failed and self.problem.unbiased and not self.stretched:
+            more = pricing.united(nodes, pricing.end_arcs(slopes.size - 1))
+            if more[0].size > nodes[0].size:
+                return more
+        if slopes.size > MOST_PRICED or not (np.isfinite(slopes).all() and np.isfinite(costs).all()):
+            return None
+        more = pricing.united(nodes, pricing.cheap_arcs(terms, slopes, costs, -lack))
+        return more if more[0].size > nodes[0].size else None
+
+    def _claim(self, arcs: strip.Arcs, terms: strip.Terms, point: tuple[Floats, Floats, Floats, Floats]) -> Claim:
+        """A claim by the sums, masses and slacks where the interior point ends on some arcs."""
+        from optrand.solvers.reduced_dual import mending
         from optrand.solvers.reduced_dual.groups import Groups
 
-        slopes, costs, mass, slack, count = interior_point.interior_point(arcs, terms, gap, EXACT)
+        slopes, costs, mass, slack = point
         if not (np.isfinite(slopes).all() and np.isfinite(costs).all() and np.isfinite(mass).all()):
-            return Claim(None, math.inf, abs(count))
+            return Claim(None, math.inf, 0)
         ratios, enough = mass / slack, 2 * self.problem.k - 2 * self.stretched
         used = ratios > IDLE
         # Some optimum has no more arcs than that; where these are not its arcs, all that look in use are kept.
@@ -409,7 +496,7 @@ class Reduced:
                 best, least = found, gap
             if least <= PROVEN:
                 break
-        return Claim(best, least, abs(count))
+        return Claim(best, least, 0)
 
     def _randomizer(self, arcs: strip.Arcs, mass: Floats, outputs: Floats) -> Randomizer:
         """The masses as probabilities, and the outputs in the unit of the labels."""

@@ -179,20 +179,13 @@ def all_arcs(k: int) -> tuple[Indices, Indices]:
 
 
 @compiled
-def near_order(low: Indices, high: Indices, most: int, charged: bool) -> tuple[Indices, int]:
+def near_order(first: Indices, end: Indices, k: int, most: int, charged: bool) -> tuple[Indices, int]:
     """The place of each inner node in an order that keeps neighbours near, -1 for both ends, and the number of stars.
 
     Stars, nodes of more than `most` arcs on a side, come last. Labels are arcs too where biases are charged.
     """
-    k = low.size
-    counts = np.zeros(k + 2, np.int64)
-    for a in range(k):
-        counts[low[a]] += 1
-        counts[high[a] + 1] -= 1
-    ends = np.cumsum(counts)
-    stars = np.ones(k + 1, np.bool_)
-    stars[1:k] = (ends[1:k] > most) | (high[1:] - low[1:] + 1 > most)
-    first, end = nodes_of(low, high)
+    stars = (np.bincount(first, minlength=k + 1) > most) | (np.bincount(end, minlength=k + 1) > most)
+    stars[0] = stars[k] = True
     if charged:
         first, end = np.concatenate((first, np.arange(k))), np.concatenate((end, np.arange(1, k + 1)))
     kept = ~(stars[first] | stars[end])
@@ -212,10 +205,9 @@ def nodes_of(low: Indices, high: Indices) -> tuple[Indices, Indices]:
 
 
 @compiled
-def arcs_of(low: Indices, high: Indices, places: Indices, stars: int, charged: bool) -> Arcs:
-    """The arcs of a strip, with their entries in an order of nodes; then the labels, where biases are charged."""
-    k = low.size
-    first, end = nodes_of(low, high)
+def arcs_of(first: Indices, end: Indices, places: Indices, stars: int, charged: bool) -> Arcs:
+    """Arcs with their entries in an order of nodes; then the labels, where biases are charged."""
+    k = places.size - 1
     count = first.size
     if charged:
         first, end = np.concatenate((first, np.arange(k))), np.concatenate((end, np.arange(1, k + 1)))

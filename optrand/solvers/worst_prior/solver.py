@@ -277,9 +277,9 @@ class Scaled:
         terms = strip.Terms(before, np.zeros(before.size), self.excess, np.zeros(0), *self.box)
         path = strip.path(terms, slopes, costs)
         low, high = strip.strip_around(*path, reach)
-        places, stars = strip.near_order(low, high, MOST, True)
         k = before.size - 1
         first, end = strip.nodes_of(low, high)
+        places, stars = strip.near_order(first, end, k, MOST, True)
         if not (self.problem.unbiased and isinstance(self.problem.outputs, Line)):
             each = np.arange(1, k)
             code = np.concatenate((first * (k + 1) + end, each, each * (k + 1) + k))
