@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ author = "optrand developers"
 project_copyright = "the optrand developers, Apache-2.0"
 release = version = optrand.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "myst_parser"]
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "myst_parser", "pictures"]
 exclude_patterns = ["_build"]
 nitpicky = True
 

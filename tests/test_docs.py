@@ -16,12 +16,13 @@ import yaml
 from typer.main import get_command
 
 import optrand
+import optrand.plotting
 from benchmarks.__main__ import BENCHMARKS
 from optrand._moved import MODULES
 from optrand.cli import app
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
 
 LINK = re.compile(r"\[((?:`[^`]*`|[^\]`])*)\](?:\(([^)\s]+)\)|: (\S+)$)", re.MULTILINE)
 CODE = re.compile(r"`([^`\n]+)`")
@@ -258,6 +259,14 @@ def test_every_public_name_is_in_the_reference(package: str) -> None:
 def test_the_reference_begins_with_every_name_of_the_package() -> None:
     listed = re.findall(r":py:obj:`~optrand\.(\w+)`", (ROOT / "docs" / "api" / "index.rst").read_text())
     assert sorted(listed) == sorted(optrand.__all__)
+
+
+def test_the_gallery_shows_every_picture() -> None:
+    text = (ROOT / "docs" / "gallery.md").read_text()
+    shown = set(re.findall(r"^figure = (\w+)\(", text, re.MULTILINE))
+    assert shown | {"save_figure"} == set(optrand.plotting.__all__)
+    names = re.findall(r"^```{picture} (\S+)$", text, re.MULTILINE)
+    assert len(names) == len(set(names))
 
 
 # ------------------------------------------------------------------------------------------------------------- citation
