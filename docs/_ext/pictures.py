@@ -1,4 +1,4 @@
-"""A directive that runs the code it shows, in the namespace of its page, and places the picture that comes out below it."""
+"""A directive that runs the code it shows, in the namespace of its page, and shows the picture that comes out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Picture(SphinxDirective):
         """The code and the picture."""
         names: dict[str, Any] = self.env.temp_data.setdefault("pictures", {"optrand": optrand})
         code = "\n".join(self.content)
-        exec(compile(code, f"{self.env.docname}, {self.arguments[0]}", "exec"), names)
+        exec(compile(code, f"{self.env.docname}, {self.arguments[0]}", "exec"), names)  # noqa: S102
         # Below the source folder, as images must be, and in the part of it that is not under version control.
         path = Path(self.env.srcdir, "_build", "pictures", f"{self.arguments[0]}.svg")
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 
 from optrand.base.numerals import shown_above
 from optrand.certificates.certificate import certify
 from optrand.mechanism.mechanism import Mechanism
 from optrand.plotting.groups import groups_figure, pooled
 from optrand.plotting.report import facts
-from optrand.plotting.report.page import document, facts_table, labels_table, section
-from optrand.plotting.report.svg import inline_svg
+from optrand.plotting.report.document import FactTable, Section, Verdict, document, drawn
+from optrand.plotting.report.page import labels_table
 from optrand.plotting.subject import counted
 from optrand.sampling.priors import BudgetSplit
 
 __all__ = ["group_report_page"]
+
+NEIGHBOURS = (
+    "Neighbouring tables differ in one label, which is in one group: the priors of all groups cost as much as one. "
+    "Groups are public, and were not computed from labels."
+)
 
 
 def group_report_page(
@@ -37,7 +41,7 @@ def group_report_page(
     >>> from optrand import rr, tabulate
     >>> table = tabulate(rr([0, 1], 1.0))
     >>> page = group_report_page({"a": table, "b": table}, BudgetSplit(0.05, 1.0))
-    >>> page.count("<svg"), page.count("<h2")
+    >>> page.count("<img"), page.count("<h2")
     (1, 3)
     """
     distinct = [(one, names, certify(one)) for one, names in pooled(mechanisms)]
@@ -53,34 +57,12 @@ def group_report_page(
         "privately, and the noise that it adds to each label."
     )
     figure = groups_figure(mechanisms, total=parts.total)
-    drawn = inline_svg(figure, name="groups", title="Groups", text=f"{figure.get_suptitle()}. {meaning}")
-    sections = [
-        f"<h1>{escape(title)}</h1>",
-        section(
-            "budget",
-            "Groups and budget",
-            facts_table("What was spent", budget)
-            + f"<figure>\n{drawn}\n<figcaption>{escape(meaning)}</figcaption>\n</figure>",
-        ),
-    ]
+    picture = drawn(figure, name="groups", heading="", meaning=meaning, told=figure.get_suptitle())
+    sections = [Section("budget", "Groups and budget", facts=FactTable("What was spent", budget), pictures=[picture])]
     for place, (mechanism, names, proof) in enumerate(distinct):
-        proven, sentence = facts.verdict(proof)
-        sections.append(
-            section(
-                f"mechanism-{place}",
-                f"Mechanism {place + 1}: {', '.join(names)}",
-                f'<p class="verdict{"" if proven else " doubt"}">{escape(sentence)}</p>\n'
-                + facts_table("What was asked, and what is proven", facts.certificate_facts(mechanism, proof))
-                + labels_table(mechanism),
-            )
-        )
-    # One section for what is not a mechanism's.
-    sections.append(
-        section(
-            "meaning",
-            "What it means",
-            "<p>Neighbouring tables differ in one label, which is in one group: the priors of all groups cost as much "
-            "as one. Groups are public, and were not computed from labels.</p>",
-        )
-    )
+        asked = FactTable("What was asked, and what is proven", facts.certificate_facts(mechanism, proof))
+        heading, verdict = f"Mechanism {place + 1}: {', '.join(names)}", Verdict(*facts.verdict(proof))
+        numbers = labels_table(mechanism)
+        sections.append(Section(f"mechanism-{place}", heading, verdict, asked, numbers=numbers))
+    sections.append(Section("meaning", "What it means", sentences=[NEIGHBOURS]))
     return document(title, sections)
