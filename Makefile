@@ -70,7 +70,7 @@ format: $(STAMP)
 	$(RUN)ruff check --fix .
 
 docs: $(STAMP)
-	$(RUN)python -m sphinx -W --keep-going -q -b html docs docs/_build
+	$(RUN)python -m sphinx -W --keep-going -q -j auto -b html docs docs/_build
 
 notebooks: $(STAMP)
 	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[notebooks]'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,8 @@ project_copyright = "the optrand developers, Apache-2.0"
 release = version = optrand.__version__
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "myst_parser", "pictures"]
-exclude_patterns = ["_build"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "myst_nb", "pictures"]
+exclude_patterns = ["_build", "jupyter_execute"]
 nitpicky = True
 
 html_theme = "furo"
@@ -50,6 +51,14 @@ napoleon_google_docstring = False
 # Fields of dataclasses are documented together, several on one line where they belong together.
 napoleon_custom_sections = [("Attributes", "params_style")]
 napoleon_use_rtype = False
+
+# The notebooks, as pages, with what comes out as the site is built.
+TUTORIALS = Path(__file__).parent / "tutorials"
+nb_execution_mode = "force"
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_execution_in_temp = True
+nb_merge_streams = True
 
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
@@ -157,8 +166,16 @@ def formula(translator: HTML5Translator, node: nodes.math | nodes.math_block) ->
     raise nodes.SkipNode
 
 
+def copy_notebooks(_app: Sphinx) -> None:
+    """Bring the notebooks below the folder of the pages, where alone they are found."""
+    TUTORIALS.mkdir(exist_ok=True)
+    for path in (Path(__file__).parents[1] / "notebooks").glob("*.ipynb"):
+        shutil.copyfile(path, TUTORIALS / path.name)
+
+
 def setup(app: Sphinx) -> None:
     """Connect all of these, citations before napoleon reads the sections of a docstring."""
+    app.connect("builder-inited", copy_notebooks)
     app.connect("autodoc-process-docstring", cite, priority=400)
     app.connect("doctree-read", unlink)
     app.connect("doctree-read", refer)
