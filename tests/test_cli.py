@@ -333,6 +333,17 @@ def test_sweep_prints_a_row_for_every_pair_and_saves_all_columns(here):
     assert float(saved[-1]["value"]) == pytest.approx(solve(problem).value, rel=GAP)
 
 
+def test_a_sweep_is_drawn_and_a_picture_is_kept(here):
+    assert swept("--bias-penalty", "0,inf", "--picture", "f.png").exit_code == 0
+    drawn = (here / "f.png").read_bytes()
+    assert drawn.startswith(b"\x89PNG")
+    for name, told in (("f.png", "exists"), ("f.txt", "name a .png, .svg or .pdf file")):
+        result = swept("--picture", name)
+        assert result.exit_code == WRONG_INPUT
+        assert told in one_line(result)
+    assert (here / "f.png").read_bytes() == drawn
+
+
 def test_a_sweep_on_a_grid_keeps_the_widest_of_them(here):
     result = swept("--outputs", "grid:40", "-o", "sweep.csv", epsilon="2,0.7")
     assert result.exit_code == 0, result.stderr

@@ -1,4 +1,4 @@
-"""``optrand sweep``: one certified row for every epsilon and bias penalty, as a table and as CSV."""
+"""``optrand sweep``: one certified row for every epsilon and bias penalty, as a table, a file and a picture."""
 
 from __future__ import annotations
 
@@ -41,6 +41,10 @@ def sweep(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to save all columns: .csv or .parquet.")
     ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", metavar="FILE", help="Where to draw variance against bias: .png, .svg or .pdf."),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Compute what privacy and unbiasedness cost: one certified row for every epsilon and bias penalty.
@@ -65,6 +69,11 @@ def sweep(
             ending = f"ends in {output.suffix}" if output.suffix else "has no ending"
             raise InvalidInput(f"{output.name} {ending}: rows are written as {' or '.join(WRITERS)}, name such a file")
         check_target(output, prior, overwrite=force)
+    if picture is not None:
+        from optrand.plotting.saving import check_ending
+
+        check_ending(picture)
+        check_target(picture, prior, overwrite=force)
     tell_prior(prior, public)
     with progress() as announce:
         table = swept(
@@ -76,6 +85,10 @@ def sweep(
     _print(table)
     if output is not None:
         write_atomically(output, WRITERS[output.suffix.lower()](table), overwrite=force)
+    if picture is not None:
+        from optrand.plotting import save_figure
+
+        save_figure(table.plot(), picture, overwrite=force)
     failed = sum(row.status == "failed" for row in table)
     if failed:
         raise NotCertified(f"{failed} of {len(table)} problems have no proof: see their notes")
