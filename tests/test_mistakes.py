@@ -215,3 +215,20 @@ def test_a_notebook_shows_the_summary_as_a_table() -> None:
     page = SOLUTION._repr_html_()
     assert page.startswith("<table>")
     assert page.count("<tr>") == len(SOLUTION.summary().facts)
+
+
+def test_what_people_hold_in_their_hands_prints_as_one_line() -> None:
+    noisy, record = optrand.randomize([0, 1, 2] * 500, 1.0, domain=range(53))
+    shown = {
+        "<ReleaseRecord: epsilon 1.0 (prior ": record,
+        "<Estimate: ": optrand.estimate.mean(noisy, record),
+        "<Histogram: 53 labels, 1,500 released values>": optrand.estimate.histogram(noisy, record),
+        "<Audit: 2 labels, 2 outputs, epsilon 0.510826, stated 1>": optrand.audit([[0.5, 0.5], [0.3, 0.7]], 1.0),
+        "<Minimax: 5 labels, ": optrand.studies.minimax(range(5), 1.0),
+        "<UnbiasedVectors: 3 classes, ": optrand.unbiased_vectors([0.5, 0.25, 0.25], 1.0),
+        "<Sweep: 1 rows, 1 certified>": optrand.studies.sweep(SOLUTION.problem, epsilons=[1.0]),
+    }
+    for start, it in shown.items():
+        assert repr(it).startswith(start), repr(it)
+        assert len(repr(it)) < 240
+        assert "\n" not in repr(it)

@@ -81,6 +81,11 @@ class Audit:
     numeric: bool
     comparison: Comparison | None
 
+    def __repr__(self) -> str:
+        """One line, without the table."""
+        size = f"{len(self.labels):,} labels, {len(self.outputs):,} outputs"
+        return f"<Audit: {size}, epsilon {self.epsilon:g}, stated {self.stated_epsilon:g}>"
+
     @property
     def epsilon(self) -> float:
         """Largest logarithm of a ratio of two entries of a column, rounded up; infinite where it is."""

@@ -59,6 +59,10 @@ class Histogram(_Shares):
     debiasing: Debiasing
     tallies: Floats
 
+    def __repr__(self) -> str:
+        """One line, without the shares."""
+        return f"<Histogram: {self.labels.size:,} labels, {self.size:,} released values>"
+
     @property
     def labels(self) -> Floats:
         """Increasing labels, shape ``(k,)``."""

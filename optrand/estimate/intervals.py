@@ -129,6 +129,11 @@ class Estimate:
     high: float
     bias: float
 
+    def __repr__(self) -> str:
+        """One line: the value, its errors, and of how many."""
+        errors = f"noise error {self.noise_error:.3g}, standard error {self.standard_error:.3g}"
+        return f"<Estimate: {self.value:.6g}, {errors}, {self.size:,} values>"
+
     @property
     def standard_error(self) -> float:
         """Standard error of the estimate, for the population from which the rows are a random sample."""

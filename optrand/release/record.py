@@ -124,6 +124,12 @@ class ReleaseRecord(Released):
         record_format.check_estimates(self.estimates)
         record_format.check_files(self.rows, self.table, self.randomizers, more=around.nulls == "pass")
 
+    def __repr__(self) -> str:
+        """One line: what it cost, of how many labels, and what can be estimated."""
+        spent = f"epsilon {self.epsilon!r} (prior {self.parts.prior!r}, labels {self.parts.labels!r})"
+        size = f"{self.rows:,} rows, {len(self.labels):,} labels declared"
+        return f"<ReleaseRecord: {spent}, {size}; {self.estimates.words}>"
+
     @classmethod
     def of(
         cls,

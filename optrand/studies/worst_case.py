@@ -44,6 +44,11 @@ class Minimax(Solution):
     stats : Stats
     """
 
+    def __repr__(self) -> str:
+        """One line, without table and prior."""
+        size = f"{self.problem.k} labels, {self.randomizer.n} outputs, epsilon {self.problem.epsilon:g}"
+        return f"<Minimax: {size}, largest loss {self.losses.max():.7g}>"
+
     @property
     def prior(self) -> Floats:
         """Worst prior, often with zeros: at labels whose loss stays below the largest."""

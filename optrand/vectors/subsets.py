@@ -111,6 +111,11 @@ class UnbiasedVectors:
     ratio: Fraction = field(repr=False)
     dual: VectorDual | None = field(repr=False, default=None)
 
+    def __repr__(self) -> str:
+        """One line, without the subsets."""
+        size = f"{self.prior.size:,} classes, {len(self.masses):,} types of subsets"
+        return f"<UnbiasedVectors: {size}, epsilon {self.epsilon:g}>"
+
     def __post_init__(self) -> None:
         """Prove privacy in integers."""
         verified_ratio(self.ratio, self.epsilon)
