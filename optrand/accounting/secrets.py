@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from optrand.base.files import sync_directory, temporary_file
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.sampling.keyed import KEY_BYTES, checked_key
 
-__all__ = ["Lock", "Vault", "open_private", "sync_folder"]
+__all__ = ["Lock", "Vault", "open_private"]
 
 SECRET = "ledger.secret"  # noqa: S105
 TAG_BYTES = 32
@@ -115,7 +116,7 @@ class Vault:
             path.unlink()
         for unused in self.folder.glob(f".{path.name}.*.tmp"):
             unused.unlink(missing_ok=True)
-        sync_folder(self.folder)
+        sync_directory(self.folder)
 
     def lock(self, release: str) -> Lock | None:
         """Lock of a release, held until it is closed or the process ends; None while another holds it."""
@@ -140,20 +141,18 @@ class Vault:
     def _write(self, name: str, content: bytes) -> None:
         """Make a file that appears whole, and never replaces one."""
         temporary = self.folder / f".{name}.{uuid.uuid4().hex}.tmp"
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            with os.fdopen(descriptor, "wb") as stream:
+            with temporary_file(temporary) as stream:
                 stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
             target = self.folder / name
             if target.exists() or target.is_symlink():
                 raise FileExistsError(errno.EEXIST, "exists", str(target))
-            # Only the holder of a lock comes here, so that nobody else can have taken the name since.
+            # Only the holder of a lock comes here, so that nobody else can have taken the name since; a hard link,
+            # which needs no lock, would leave a key with two names where a process is killed.
             temporary.rename(target)
         finally:
             temporary.unlink(missing_ok=True)
-        sync_folder(self.folder)
+        sync_directory(self.folder)
 
     def _read(self, name: str, size: int) -> bytes:
         try:
@@ -224,15 +223,6 @@ def open_private(path: Path, *, create: bool = True) -> int:
         os.close(descriptor)
         raise InvalidFile(f"{path} is {wrong}")
     return descriptor
-
-
-def sync_folder(folder: Path) -> None:
-    """Make new and removed names of a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _private_folder(folder: Path) -> None:

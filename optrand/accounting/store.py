@@ -14,7 +14,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from optrand.accounting.charge import Charge
-from optrand.accounting.secrets import Vault, open_private, sync_folder
+from optrand.accounting.secrets import Vault, open_private
+from optrand.base.files import sync_directory
 from optrand.errors import InvalidFile, InvalidInput
 
 __all__ = ["Store"]
@@ -79,7 +80,7 @@ class Store:
             temporary.rename(self.path)
         finally:
             temporary.unlink(missing_ok=True)
-        sync_folder(self.path.parent)
+        sync_directory(self.path.parent)
 
     def _check_whole(self) -> None:
         if self._connection.execute("PRAGMA quick_check").fetchall() != [("ok",)]:
