@@ -240,7 +240,7 @@ def true_noise_errors(frame, record):
 
 @pytest.mark.parametrize("classes", [False, True])
 def test_estimates_over_groups_are_right_and_as_precise_as_stated(classes):
-    frame = people()
+    frame = pd.concat([people()] * 10, ignore_index=True)
     declared = {"classes": list("abcd"), "domain": None, "column": "c"} if classes else {}
     true = np.bincount(frame["y"], minlength=4) / len(frame)
     noisy, record = grouped(frame, **declared)
@@ -249,10 +249,10 @@ def test_estimates_over_groups_are_right_and_as_precise_as_stated(classes):
     assert found.size == len(frame)
     assert found.shares.sum() == pytest.approx(1)
     assert (np.abs(found.shares - true) <= 5 * found.noise_errors).all()
-    # What is stated is of the noisy prior, and near the truth; what is estimated from 1,730 labels is rougher.
+    # What is stated is of the noisy prior, and near the truth; what is estimated from noisy labels is rougher.
     exact = true_noise_errors(frame, record)
     assert np.array(record.estimates.counts) / len(frame) == pytest.approx(exact, rel=0.05)
-    assert found.noise_errors == pytest.approx(exact, rel=0.5)
+    assert found.noise_errors == pytest.approx(exact, rel=0.3)
     assert (found.standard_errors > found.noise_errors).all()
     assert found.projected.min() >= 0
     if not classes:
