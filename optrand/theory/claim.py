@@ -37,8 +37,9 @@ class Claim:
 
     Its `instances`, of a budget, are the same each time, small ones first; the text of one is enough to rebuild it. A
     form tells what the claim says of one: as `printed`, in a deliberately `false` variant, which a check must refute,
-    and as `corrected`, where the printed form has a slip. A `quantifier` is what no finite computation settles, such as
-    an unnamed constant. It `needs` extras of the package.
+    and as `corrected`, where the printed form has a slip. Its `sides` are the quantities that a form compares, left and
+    right, as the axes of a picture name them. A `quantifier` is what no finite computation settles, such as an unnamed
+    constant. It `needs` extras of the package.
     """
 
     paper: str
@@ -49,6 +50,7 @@ class Claim:
     false: Form
     corrected: Form | None = None
     part: str = ""
+    sides: tuple[str, str] = ("left side of the claim", "right side of the claim")
     quantifier: str = ""
     needs: tuple[str, ...] = ()
     kind: Literal["numbered", "text", "ours"] = "numbered"
@@ -121,7 +123,8 @@ def claim(
 
     Its name is ``"G21 Theorem 9: variance"``, or ``"G21", "Theorem 9: variance"``. It is tried `on` its instances,
     `given` its hypothesis; further facts are those of :class:`Claim`, `false` and `corrected` being a :class:`Variant`,
-    and the `kind` by default what the number tells: that of an equation, a section or an appendix is ``"text"``.
+    `sides` the names of the two quantities, and the `kind` by default what the number tells: that of an equation, a
+    section or an appendix is ``"text"``.
 
     Examples
     --------

@@ -42,14 +42,14 @@ def claim_figure(
         for (name, sides), look in zip(drawn.items(), looks(drawn, "forms"), strict=True):
             near = (np.abs(sides) <= most).all(axis=1) if most else np.ones(len(sides), dtype=np.bool_)
             drawn[name], beyond = sides[near], int((~near).sum())
-            left, right = drawn[name].T
             shown = f"{name}, {beyond:,} beyond the axes" if beyond else name
-            axes.plot(right, left, **{**look, "linestyle": "none", "label": shown})
+            axes.plot(*drawn[name].T[::-1], **{**look, "linestyle": "none", "label": shown})
         _scale(axes, np.concatenate(list(drawn.values())))
         _shade(axes, alike=finding.printed.worst.alike)
         light(axes)
         wording = (finding.corrected or finding.printed).wording
-        axes.set(xlabel="right side of the claim, as computed", ylabel="left side of the claim, as computed")
+        left, right = (textwrap.fill(side, WIDTH) for side in claim.sides)
+        axes.set(xlabel=right, ylabel=left)
         axes.set_title(textwrap.fill(" ".join(wording.split()), WIDTH))
         figure.suptitle(f"{claim.name}: {finding.verdict.value}")
         axes.legend(loc="best")
