@@ -379,13 +379,20 @@ def test_findings_in_words() -> None:
 
 
 @pytest.mark.parametrize("claim", FIRST_TWO)
-def test_the_picture_of_a_claim_has_a_mark_for_each_instance(claim: Claim) -> None:
+def test_the_picture_of_a_claim_names_its_quantities_and_has_a_mark_for_each_instance(claim: Claim) -> None:
     finding = check(claim)
     (axes,) = claim_figure(claim, finding).axes
+    assert (axes.get_ylabel(), axes.get_xlabel()) == claim.sides
     forms = [line for line in axes.lines if str(line.get_label()).split(" (")[0] in {"as printed", "false variant"}]
     assert [len(line.get_xdata()) for line in forms] == [len(finding.printed.sides), len(finding.false.sides)]
     right, left = forms[0].get_xdata()[0], forms[0].get_ydata()[0]
     assert (left, right) == finding.printed.sides[0]
+
+
+def test_each_claim_names_the_quantities_that_it_compares() -> None:
+    unnamed = [field.default for field in dataclasses.fields(Claim) if field.name == "sides"]
+    assert [claim.name for claim in claims() if claim.sides in unnamed or claim.sides[0] == claim.sides[1]] == []
+    assert max(len(side) for claim in claims() for side in claim.sides) <= 60
 
 
 def run_theory(*arguments: str) -> tuple[int, str]:

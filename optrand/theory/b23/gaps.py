@@ -76,6 +76,7 @@ def _forms(budget: Budget) -> Iterator[Form]:
     kind="ours",
     on=_forms,
     given="halved squared loss, outputs anywhere on the line, a chord of at most 1",
+    sides=("half squared error by the formula", "optimum"),
     false=Variant("The same where the chord is at most 21/20.", most=1.05),
 )
 def gap_response_is_best(form: Form, most: float = 1.0) -> Comparison:
@@ -94,6 +95,7 @@ def gap_response_is_best(form: Form, most: float = 1.0) -> Comparison:
     kind="ours",
     on=_forms,
     given="as of the closed form, a chord that is longer than 1 by more than 1/50",
+    sides=("optimum", "half squared error by the formula"),
     false=Variant("The same where the chord is longer than 4/5.", least=Fraction(4, 5)),
 )
 def gap_response_is_best_nowhere_else(form: Form, least: Fraction = 1 + FURTHER) -> Comparison:
@@ -108,6 +110,7 @@ def gap_response_is_best_nowhere_else(form: Form, least: Fraction = 1 + FURTHER)
     kind="ours",
     on=_forms,
     given="halved squared loss, outputs anywhere on the line; any epsilon",
+    sides=("loss of gaps in proportion to length times r", "loss of other gaps"),
     false=Variant("The same of gaps drawn in proportion to their length times the square of `r`.", power=2),
 )
 def no_other_gaps_are_better(form: Form, power: int = 1) -> Comparison:

@@ -39,6 +39,7 @@ def smallest_ratio(labels: Row, low: Fraction, high: Fraction) -> Fraction | flo
     "B23 Proposition 7",
     on=lambda budget: settings(budget.pick(quick=300, full=5_000)),
     given="at least two labels, any epsilon above 0",
+    sides=("least ratio at which the two outputs are feasible", "exp(epsilon)"),
     false=Variant("The same with both ends a tenth nearer to the labels.", nearer=Fraction(1, 10)),
 )
 def two_ends_are_enough(setting: Setting, nearer: Fraction = Fraction(0)) -> Comparison:
@@ -67,6 +68,7 @@ def _triples(budget: Budget) -> Iterator[Triple]:
     "B23 Proposition 7: last step",
     on=_triples,
     given="three positive numbers",
+    sides=("(a + b) / (a + c)", "b / c"),
     corrected=Variant(
         "Of positive numbers with `b >= c` it is; in the proof `b / c` is exp(epsilon).",
         order=lambda a, b, c: (a, max(b, c), min(b, c)),
@@ -99,6 +101,7 @@ def _in_floats(budget: Budget) -> Iterator[InFloats]:
     "B23 Algorithm 2",
     on=_in_floats,
     given="at least two labels; labels and epsilon are floats, the ends rounded outward as the package does",
+    sides=("least ratio at which the two outputs are feasible", "exp(epsilon)"),
     false=Variant("The same with every operation rounded to the nearest float.", nearest=True),
 )
 def outward_ends_are_enough(given: InFloats, nearest: bool = False) -> Comparison:
@@ -130,6 +133,7 @@ def _splits(budget: Budget) -> Iterator[Split]:
     "B23 Algorithm 3",
     on=_splits,
     given="at least two labels, any two budgets above 0",
+    sides=("least ratio at which the two outputs are feasible", "exp(epsilon_2)"),
     corrected=Variant("The grid for epsilon_2, the budget of the labels, does.", ratio=lambda split: split.second),
     false=Variant(
         "The grid for epsilon_1 + epsilon_2, the whole budget, does.", ratio=lambda split: split.first * split.second
@@ -163,7 +167,12 @@ def _squared_excess(mesh: Mesh) -> float:
     return proven(posed(mesh.setting, outputs))[1].require(PROVEN).upper - interval
 
 
-@claim("B23 Lemma 8", on=_exact, given="absolute loss; outputs from end to end of debiased randomized response")
+@claim(
+    "B23 Lemma 8",
+    on=_exact,
+    given="absolute loss; outputs from end to end of debiased randomized response",
+    sides=("loss on the grid above the least one", "mesh"),
+)
 def loss_grows_by_the_mesh(mesh: Mesh) -> Comparison:
     """Of a loss with slopes of at most 1, absolute loss, a grid of mesh Delta costs at most Delta more."""
     return at_most(_absolute_excess(mesh), mesh.size)
@@ -180,6 +189,7 @@ def _(mesh: Mesh) -> Comparison:
     kind="ours",
     on=_exact,
     given="as of Lemma 8; half of what the paper says",
+    sides=("loss on the grid above the least one", "share of the mesh"),
     false=Variant("It costs at most 49/100 of Delta more.", share=Fraction(49, 100)),
 )
 def loss_grows_by_half(mesh: Mesh, share: Fraction = Fraction(1, 2)) -> Comparison:
@@ -196,6 +206,7 @@ def _squared(mesh: Mesh, bound: Fraction) -> Comparison:
     kind="text",
     on=lambda budget: meshes(budget, 6, 20),
     given="halved squared loss; outputs between the ends of debiased randomized response",
+    sides=("loss above the least one, or the steepest slope", "bound"),
     false=Variant("The same with (U - L) / 2 for `U - L`.", share=Fraction(1, 2)),
 )
 def squared_loss_grows_by_range_and_mesh(mesh: Mesh, share: Fraction = Fraction(1)) -> Comparison:
@@ -210,6 +221,7 @@ def squared_loss_grows_by_range_and_mesh(mesh: Mesh, share: Fraction = Fraction(
     kind="ours",
     on=lambda budget: meshes(budget, 6, 20),
     given="halved squared loss; sharper than the paper, whose bound is linear in the mesh",
+    sides=("loss on the grid above the least one", "bound"),
     false=Variant("It costs at most 49/50 of that more.", share=Fraction(49, 50)),
 )
 def squared_loss_grows_by_a_square(mesh: Mesh, share: Fraction = Fraction(1)) -> Comparison:
@@ -221,6 +233,7 @@ def squared_loss_grows_by_a_square(mesh: Mesh, share: Fraction = Fraction(1)) ->
     "B23 Appendix G.3: finer grids",
     on=lambda budget: meshes(budget, 3, 12),
     given="halved squared loss, grids as Algorithm 2 makes them; exact optima",
+    sides=("least loss on the finer grid", "least loss on the coarser grid"),
     corrected=Variant(
         "It does not grow as the mesh is halved: the new grid holds the old one.",
         lambda mesh: at_most(mesh.least(n=2 * mesh.n - 1), mesh.least()),
@@ -263,6 +276,7 @@ class Weeks(Instance, lowest="weeks worked 1994-95, epsilon 1, labels to 52 from
     "B23 Appendix G.3: trend",
     on=lambda budget: starmap(Weeks, product((0, 1), budget.pick(quick=(52,), full=(52, 104, 208, 416)))),
     given="weeks worked of another census, epsilon 1, the labels 1 to 52 of the paper and those of the data, 0 to 52",
+    sides=("least loss on the finer grid, or most of the other", "least loss on the coarser grid, or of the finer"),
     quantifier="the figures are of the 1940 census, which cannot be had here: only the trend is tried",
     false=Variant("It falls by at most one in a hundred.", least=0.99),
 )
@@ -276,6 +290,7 @@ def finer_meshes_lose_less(weeks: Weeks, least: float = 0.94) -> Comparison:
     "B23 Appendix G.3: figures",
     on=lambda budget: [Weeks(1, n) for n in tuple(TABLE)[: budget.pick(quick=2, full=4)]],
     given="weeks worked of another census, epsilon 1, the labels 1 to 52 of the paper",
+    sides=("loss as computed", "loss as printed"),
     quantifier="the figures are of the 1940 census: no more than their size is tried",
     false=Variant("The same of the labels 0 to 52.", lowest=0),
 )
@@ -317,6 +332,7 @@ def _large(budget: Budget) -> Iterator[Setting]:
     "B23 Section 3.1: large epsilon",
     on=_large,
     given="halved squared loss, end labels that occur, labels not far from even",
+    sides=("loss of debiased randomized response", "optimum"),
     quantifier="an observation that names no epsilon: tried at exp(epsilon) = 10^7",
     false=Variant(
         "It has that over all labels, also those that never occur.",
@@ -349,6 +365,7 @@ def _small(budget: Budget) -> Iterator[Setting]:
     "B23 Section 3.1: small epsilon",
     on=_small,
     given="halved squared loss, any labels and prior, epsilon up to 1",
+    sides=("relative loss of two outputs above the optimum", "bound, in epsilon^2"),
     quantifier="an observation that names no epsilon and no rate: the rate tried is what was measured here",
     false=Variant("They lose at most a share of epsilon^2 / 5 more than the optimum.", part=5),
 )

@@ -80,7 +80,13 @@ def _descents(budget: Budget) -> Iterator[Descent]:
         yield Descent(whole - bias, bias, *rest, curved=curved, away=away)
 
 
-@claim("B23 Lemma 15", on=_descents, given="one dimension, R = 1, harmful biases, two-valued noise", false=WITHOUT_BIAS)
+@claim(
+    "B23 Lemma 15",
+    on=_descents,
+    given="one dimension, R = 1, harmful biases, two-valued noise",
+    sides=("expected excess loss", "bound"),
+    false=WITHOUT_BIAS,
+)
 def descent_comes_near(descent: Descent, share: int = 1) -> Comparison:
     """The expected excess loss is at most R sqrt(((L + alpha)^2 + sigma^2) / T) + alpha R."""
     return at_most(descent.excess, descent.root / descent.steps + share * descent.bias)
@@ -125,7 +131,13 @@ def _walks(budget: Budget) -> Iterator[Walk]:
         yield Walk(dimensions, 1.0, bias, sigma, time)
 
 
-@claim("B23 Lemma 15: simulation", on=_walks, given="in a ball, harmful biases, 5 standard errors", false=WITHOUT_BIAS)
+@claim(
+    "B23 Lemma 15: simulation",
+    on=_walks,
+    given="in a ball, harmful biases, 5 standard errors",
+    sides=("mean excess loss, less five errors", "bound"),
+    false=WITHOUT_BIAS,
+)
 def walks_come_near(walk: Walk, share: int = 1) -> Comparison:
     """The expected excess loss is at most R sqrt(((L + alpha)^2 + sigma^2) / T) + alpha R."""
     mean, error = walk.excess
@@ -153,6 +165,7 @@ def _places(budget: Budget) -> Iterator[Place]:
     kind="text",
     on=_places,
     given="losses alpha w / 2 and -alpha w / 2 on [0, R], which an oracle of bias alpha / 2 makes look alike",
+    sides=("alpha R / 4, or as the form has it", "excess loss"),
     corrected=Variant("Anywhere the larger of the two excess losses is at least alpha R / 4.", which=max),
     false=Variant("Anywhere the larger of the two excess losses is at least 3 alpha R / 8.", which=max, eighths=3),
 )
@@ -197,7 +210,13 @@ BY_MAXIMUM = Variant("The same with the largest change of a coordinate.", norm=m
 VECTORS = "two or three coordinates; densities of the package"
 
 
-@claim("B23 Definition 17", on=partial(_queries, DiscreteLaplace), given=VECTORS, false=BY_MAXIMUM)
+@claim(
+    "B23 Definition 17",
+    on=partial(_queries, DiscreteLaplace),
+    given=VECTORS,
+    sides=("largest ratio of densities", "exp(epsilon)"),
+    false=BY_MAXIMUM,
+)
 def discrete_laplace_hides(query: Query, norm: Callable[[Iterable[int]], int] = sum) -> Comparison:
     """Discrete Laplace noise of scale sensitivity over epsilon makes a vector of integers epsilon-DP.
 
@@ -206,7 +225,13 @@ def discrete_laplace_hides(query: Query, norm: Callable[[Iterable[int]], int] = 
     return query.hides(norm)
 
 
-@claim("B23 Definition 18", on=partial(_queries, Laplace), given=VECTORS, false=BY_MAXIMUM)
+@claim(
+    "B23 Definition 18",
+    on=partial(_queries, Laplace),
+    given=VECTORS,
+    sides=("largest ratio of densities", "exp(epsilon)"),
+    false=BY_MAXIMUM,
+)
 def laplace_hides(query: Query, norm: Callable[[Iterable[int]], int] = sum) -> Comparison:
     """Laplace noise of scale sensitivity over epsilon makes a vector epsilon-DP, by the sum of all changes."""
     return query.hides(norm)
@@ -284,6 +309,7 @@ def _continuous(budget: Budget) -> Iterator[Stairs]:
     "B23 Definition 19",
     on=_discrete,
     given="any Delta of at least 1, any r from 1 to Delta, any epsilon above 0; b, not defined, is exp(-epsilon)",
+    sides=("total, largest ratio, or a probability by the package", "1, exp(epsilon), or the probability as printed"),
     false=Variant("It is epsilon-DP on a query of sensitivity Delta + 1.", lambda s: s.holds(s.length + 1)),
 )
 def stairs_are_a_distribution(stairs: Stairs) -> Comparison:
@@ -295,6 +321,7 @@ def stairs_are_a_distribution(stairs: Stairs) -> Comparison:
     "B23 Definition 20",
     on=_continuous,
     given="any Delta above 0, gamma strictly between 0 and 1, any epsilon above 0",
+    sides=("total, largest ratio, or a density by the package", "1, exp(epsilon), or the density as printed"),
     false=Variant("It is epsilon-DP on one of 9/8 of Delta.", lambda s: s.holds(s.length * Fraction(9, 8))),
 )
 def steps_are_a_density(stairs: Stairs) -> Comparison:
@@ -320,6 +347,7 @@ def _drawn(budget: Budget) -> Iterator[Drawn]:
     kind="ours",
     on=_drawn,
     given="discrete Laplace and staircase noise of the package; all sequences of 12 random bits",
+    sides=("probability, or its least value by the bits drawn", "its largest value by the bits drawn, or probability"),
     false=Variant("The same with a zero that comes up with both signs.", zeros=2),
 )
 def drawn_as_defined(each: Drawn, zeros: int = 1) -> Comparison:
@@ -345,6 +373,7 @@ DRAWS = 4_000
     kind="ours",
     on=_continuous,
     given=f"continuous staircase noise of the package; {DRAWS} seeded draws",
+    sides=("distance of a frequency from its probability", "five standard errors"),
     false=Variant("The same with levels as likely as they are long.", level=False),
 )
 def drawn_in_floats_as_defined(stairs: Stairs, level: bool = True) -> Comparison:
@@ -367,7 +396,13 @@ def _answers(release: Callable[[Noise], Law], _: Budget) -> Iterator[Noise]:
         yield Noise(tuple(sorted(random.sample(range(1, 40), k))), prior(random, k), epsilon, release)
 
 
-@claim("B23 Definition 21", on=partial(_answers, response), given=f"labels of any number; {EXACT}", false=MORE)
+@claim(
+    "B23 Definition 21",
+    on=partial(_answers, response),
+    given=f"labels of any number; {EXACT}",
+    sides=("probability of an answer, or the largest ratio", "probability as printed, or exp(epsilon)"),
+    false=MORE,
+)
 def answers_as_defined(noise: Noise, less: int = 1) -> Comparison:
     """Randomized response says the label with probability exp(epsilon) / (exp(epsilon) + q - 1), and is epsilon-DP."""
     outputs, rows = noise.law
@@ -380,13 +415,25 @@ def answers_as_defined(noise: Noise, less: int = 1) -> Comparison:
     return worst(*said, at_most(largest_ratio(rows), exp_bracket(noise.epsilon)[0]))
 
 
-@claim("B23 Definition 22", on=partial(_answers, bins), given=f"the best bins under some prior; {EXACT}", false=MORE)
+@claim(
+    "B23 Definition 22",
+    on=partial(_answers, bins),
+    given=f"the best bins under some prior; {EXACT}",
+    sides=("probability of an answer, or the largest ratio", "probability as printed, or exp(epsilon)"),
+    false=MORE,
+)
 def bins_as_defined(noise: Noise, less: int = 1) -> Comparison:
     """Randomized response on bins says the own bin with probability exp(epsilon) / (exp(epsilon) + |bins| - 1)."""
     return answers_as_defined(noise, less=less)
 
 
-@claim("B23 Definition 23", on=partial(_answers, debiased), given=f"two labels or more; {EXACT}", false=MORE)
+@claim(
+    "B23 Definition 23",
+    on=partial(_answers, debiased),
+    given=f"two labels or more; {EXACT}",
+    sides=("output of the package, or the largest ratio", "output as printed, or exp(epsilon)"),
+    false=MORE,
+)
 def response_is_debiased(noise: Noise, less: int = 1) -> Comparison:
     """With outputs ((exp(epsilon) + k - 1) y - sum) / (exp(epsilon) - 1) it is unbiased and epsilon-DP."""
     k, rise = len(noise.labels), math.exp(noise.epsilon)

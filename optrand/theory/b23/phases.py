@@ -67,6 +67,7 @@ def _paths(budget: Budget) -> Iterator[Path]:
     kind="ours",
     on=_paths,
     given=f"{GIVEN}; each column as long as its mass",
+    sides=("longest delay, or steps back (count)", "shortest delay, or zero"),
     false=Variant("The same where each column is as long as its output is likely under the prior.", gain=True),
 )
 def one_delay(path: Path, gain: bool = False) -> Comparison:
@@ -87,6 +88,7 @@ def one_delay(path: Path, gain: bool = False) -> Comparison:
     kind="ours",
     on=_paths,
     given=GIVEN,
+    sides=("distance of the table from the mixture", "zero"),
     false=Variant("The same at a uniform phase.", uniform=True),
 )
 def bins_at_a_phase(path: Path, uniform: bool = False) -> Comparison:

@@ -102,6 +102,7 @@ def _noises(budget: Budget, *first: Noise) -> Iterator[Noise]:
     "B23 Equation 1",
     on=lambda budget: _noises(budget, Noise((1, 3), (Fraction(0), Fraction(1)), 1.0, halfway)),
     given="halved squared loss, any randomizer, a predictor that says the lowest label",
+    sides=("loss of a predictor on the labels", "noisy label loss and its loss on noisy labels"),
     false=Variant("A predictor's squared loss is at most 3/2 of the sum of those two losses.", factor=Fraction(3, 2)),
 )
 def squares_obey_the_triangle(noise: Noise, factor: Fraction | int = 1, loss: Cost = half_square) -> Comparison:
@@ -124,7 +125,12 @@ def _least(chances: Sequence[Fraction], values: Sequence[Fraction], slope: Slope
     return 1 - one / (two - one)
 
 
-@claim("B23 Theorem 5", on=_noises, given="squared, Poisson, and a squared loss that counts twice above all labels")
+@claim(
+    "B23 Theorem 5",
+    on=_noises,
+    given="squared, Poisson, and a squared loss that counts twice above all labels",
+    sides=("largest move of the prediction, or a sure one", "largest bias, or the bias there"),
+)
 def predictor_moves(noise: Noise, slope: Slope = sub, times: int = 2) -> Comparison:
     """If the mean is the best prediction for all distributions of labels, noise moves that by the largest bias at most.
 
@@ -179,6 +185,7 @@ def _batches(budget: Budget) -> Iterator[Batch]:
     "B23 Equation 2",
     on=_batches,
     given="halved squared loss, a predictor not linear in its parameters; all noisy versions of a batch",
+    sides=("gradient of noisy labels, by coordinate", "clean gradient and the two terms"),
     false=Variant("The same with the second term `E[M(y)] - y` times the gradients of the predictions.", sign=-1),
 )
 def noise_decomposes(batch: Batch, sign: int = 1) -> Comparison:
@@ -245,6 +252,7 @@ def _examples(_: Budget) -> tuple[Example, ...]:
     "B23 Table 1: bins",
     on=_examples,
     given="the distribution of Table 1, halved squared loss, epsilon 1/2",
+    sides=("output as computed, or labels in a wrong bin (count)", "output as printed, or zero"),
     false=Variant("The same with 0 and 1 in one bin, and 2 in another.", alone=2),
 )
 def zero_is_alone(example: Example, alone: int = 0) -> Comparison:
@@ -260,6 +268,7 @@ def zero_is_alone(example: Example, alone: int = 0) -> Comparison:
     "B23 Table 1: predictors",
     on=_examples,
     given="the distribution of Table 1; labels as they are, and through the best randomized response on bins",
+    sides=("prediction as computed", "prediction as printed"),
     false=Variant("The same with 0.558 for a and 0.542 for b.", noisy=("0.558", "0.542")),
 )
 def means_of_labels_and_of_noisy_labels(example: Example, noisy: tuple[str, str] = ("0.542", "0.558")) -> Comparison:
@@ -272,6 +281,7 @@ def means_of_labels_and_of_noisy_labels(example: Example, noisy: tuple[str, str]
     "B23 Table 1: losses",
     on=_examples,
     given="the distribution of Table 1, the loss that the paper calls squared, which has the factor 1/2",
+    sides=("squared loss as computed", "squared loss as printed"),
     corrected=Variant("They are 0.2625 and 0.2726, a tenth of the print.", clean="0.2625", noisy="0.2726"),
     false=Variant("They are 0.525 and 0.5452, not halved.", clean="0.525", noisy="0.5452"),
 )
@@ -289,6 +299,7 @@ def _around(budget: Budget) -> Iterator[Setting]:
     "B23 Figure 2",
     on=_around,
     given="the prior of Table 1, epsilon near 1/2, outputs anywhere on the line",
+    sides=("outputs in the range of the labels (count)", "zero"),
     false=Variant("No output lies within three of the labels.", reach=3),
 )
 def outputs_lie_outside(setting: Setting, reach: int = 0) -> Comparison:

@@ -65,6 +65,7 @@ def _rounded(budget: Budget) -> Iterator[Rounded]:
     "B23 Section 3.1: rounding",
     on=_rounded,
     given="labels of an interval, even knots; all random bits of the package's rounding",
+    sides=("mean of the rounded label, its knots, or its move", "label, 2, or the mesh"),
     false=Variant("The same with the two probabilities exchanged.", exchanged=True),
 )
 def rounding_is_unbiased(rounded: Rounded, exchanged: bool = False) -> Comparison:
@@ -76,7 +77,12 @@ def rounding_is_unbiased(rounded: Rounded, exchanged: bool = False) -> Compariso
     return worst(near, at_most(len(law), 2), at_most(far, Fraction(LENGTH, rounded.knots)))
 
 
-@claim("B23 Section 3.1: variance of rounding", on=_rounded, given="even knots; all bits of the package's rounding")
+@claim(
+    "B23 Section 3.1: variance of rounding",
+    on=_rounded,
+    given="even knots; all bits of the package's rounding",
+    sides=("variance with the finer knots", "variance with the coarser knots, or bound"),
+)
 def variance_shrinks(rounded: Rounded) -> Comparison:
     """As the gap between knots decreases, the variance that rounding adds to a label does not grow: one gap more."""
     return _no_larger(rounded.variance(rounded.knots + 1), rounded.variance(rounded.knots))
@@ -136,6 +142,7 @@ def _composed(budget: Budget) -> Iterator[Composed]:
     "B23 Section 3.1: continuous labels",
     on=_composed,
     given="optimal unbiased randomizers of the package for the knots, labels at eighths of each gap",
+    sides=("mean noisy label, a ratio, or a probability", "label, exp(epsilon), or the probability drawn"),
     false=Variant("The same with labels rounded to the nearest knot.", nearest=True),
 )
 def rounding_keeps_the_mean(composed: Composed, nearest: bool = False) -> Comparison:
@@ -193,6 +200,7 @@ def _neighbours(budget: Budget) -> Iterator[Neighbours]:
         Neighbours((n,), (n + 1,), e) for n, e in product(budget.pick(quick=(2,), full=(0, 2, 9)), (2.0, 4.0, 1.0))
     ),
     given="discrete noise of the package in place of the continuous one; all sequences of 12 random bits",
+    sides=("probability, or its least value by the bits drawn", "its largest value by the bits drawn, or probability"),
     false=Variant("The same with scale 1 / epsilon.", power=2),
 )
 def noise_has_scale_two(neighbours: Neighbours, power: int = 1) -> Comparison:
@@ -206,6 +214,7 @@ def noise_has_scale_two(neighbours: Neighbours, power: int = 1) -> Comparison:
     "B23 Algorithm 4: privacy",
     on=_neighbours,
     given="two histograms that differ in one label; discrete noise, exact laws of clipped histograms",
+    sides=("largest ratio of probabilities", "exp(epsilon)"),
     false=Variant("The same with noise of scale 1 / epsilon.", power=2),
 )
 def prior_is_private(neighbours: Neighbours, power: int = 1) -> Comparison:
@@ -258,6 +267,7 @@ def _releases(budget: Budget) -> Iterator[Release]:
     "B23 Algorithm 3: privacy",
     on=_releases,
     given="the package's job on tables of one to three labels; laws of noisy histogram and noisy labels together",
+    sides=("largest ratio of probabilities, or the epsilon stated", "exp(epsilon), or the epsilon asked"),
     false=Variant("They are (epsilon_1 / 2 + epsilon_2)-DP, as one count changes.", share=0.5),
 )
 def release_is_private(release: Release, share: float = 1.0) -> Comparison:
@@ -300,6 +310,7 @@ def _estimated(budget: Budget) -> Iterator[Estimated]:
     "B23 Appendix C: error",
     on=_estimated,
     given="discrete noise in place of the continuous one",
+    sides=("mean error in total variation, less five errors", "bound"),
     quantifier="the paper says small and names no distance: the one tried is ours",
     false=Variant("It is on average within k / (4 n epsilon_1).", factor=0.25),
 )
@@ -332,6 +343,7 @@ def _two_labels(budget: Budget) -> Iterator[TwoLabels]:
     "B23 Appendix C: split",
     on=_two_labels,
     given="two labels; what is made small is a bound of the excess loss, up to factors",
+    sides=("bound at the chosen budget", "bound at another budget"),
     quantifier="the argument is quoted from another paper and leaves factors open: only its bound is tried",
 )
 def the_root_is_best_for_the_bound(two: TwoLabels) -> Comparison:

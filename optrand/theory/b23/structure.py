@@ -47,6 +47,7 @@ INTERIOR_POINT = 1e-6
     "B23 Algorithm 1",
     on=lambda budget: (mesh for mesh in meshes(budget, 4, 12) if mesh.setting.k > 2),
     given="halved squared loss, outputs of Algorithm 2, three or four labels",
+    sides=("optimum of the program as printed", "least loss of staircase columns"),
     needs=("cvxpy",),
     false=Variant("The same where privacy is asked of neighbouring labels only.", apart=1),
 )
@@ -76,6 +77,7 @@ def _all_sizes(budget: Budget) -> Iterator[Setting]:
     "B23 Theorem 6: outputs",
     on=_all_sizes,
     given="halved squared loss, any finite labels and prior, any epsilon above 0; optima with a proof on the real line",
+    sides=("outputs of the optimum (count)", "bound (count)"),
     false=Variant("The same with `2 k - 3` for three labels or more.", most=lambda k: max(2 * k - 3, min(k, 2))),
 )
 def twice_as_many_outputs(setting: Setting, most: Callable[[int], int] = lambda k: 2 * k) -> Comparison:
@@ -167,6 +169,7 @@ def _absolute_losses(budget: Budget) -> Iterator[AbsoluteLoss]:
     "B23 Theorem 6: existence",
     on=_absolute_losses,
     given="absolute loss, which is convex and least at the label; any finite labels, prior and epsilon",
+    sides=("outputs, loss, or settings without an optimum", "bound, loss on a finer grid, or zero"),
     false=Variant(
         "Of absolute loss one exists if no label has the prior 0.",
         lambda posed: none(len(posed.lost) if all(posed.setting.prior) else 0),
@@ -212,6 +215,7 @@ def _is_interval(members: Members) -> bool:
     "B23 Claim 11: on a grid",
     on=_on_grid,
     given="halved squared or absolute loss, any prior, outputs on a grid; exact optima",
+    sides=("least loss of outputs that favour intervals", "least loss of all"),
     false=Variant(
         "The same of outputs that favour all labels up to one, or from one on.",
         kept=lambda members: sorted(members) in (list(members), list(reversed(members))),

@@ -195,7 +195,12 @@ def _tighter(before: Channel, after: Channel, forgiven: float = 0.0) -> Comparis
     )
 
 
-@claim("B23 Claim 12", on=_channels, given="any randomizer with finitely many outputs, ratios up to exp(epsilon)")
+@claim(
+    "B23 Claim 12",
+    on=_channels,
+    given="any randomizer with finitely many outputs, ratios up to exp(epsilon)",
+    sides=("outputs (count), or what changed of a row", "2**k, or rounding"),
+)
 def columns_merge(channel: Channel) -> Comparison:
     """At the same means and no larger convex loss, `2^k` outputs with a staircase column of its own each are enough.
 
@@ -245,6 +250,7 @@ def _densities(budget: Budget) -> Iterator[Density]:
     "B23 Appendix B: densities",
     on=_densities,
     given="additive staircase noise of the package, whose density is a sum of staircase columns from jump to jump",
+    sides=("outputs (count), what changed, or the loss", "bound, rounding, or loss of the density"),
     false=Variant("The same with at most k outputs.", most=lambda k: k),
 )
 def densities_merge(density: Density, most: Callable[[int], int] = lambda k: 2**k) -> Comparison:
@@ -288,6 +294,7 @@ def _exchanges(budget: Budget) -> Iterator[Exchange]:
     kind="text",
     on=_exchanges,
     given="three labels; a label favoured by the first and the last of three outputs, and not by the middle one",
+    sides=("change of the mean", "zero"),
     corrected=Variant("The same by the distances of the three outputs.", by=lambda each: each.outputs),
     false=Variant(
         "The same by those, the first and the last one exchanged.",
@@ -304,6 +311,7 @@ def labels_weigh_the_step(exchange: Exchange, by: Callable[[Exchange], Row] = la
     kind="text",
     on=_exchanges,
     given="the exchange by the distances of the outputs; halved squared or absolute loss",
+    sides=("change of the loss, or whether it is no gain", "zero"),
     corrected=Variant(
         "It makes no convex loss larger, and smaller one that is strictly convex if the prior is positive.",
         strict=lambda each: each.prior > 0 and each.loss is half_square,
@@ -341,7 +349,12 @@ def _no_worse(channel: Channel) -> Comparison:
     return _tighter(channel.merged, Channel.of(channel.setting, channel.best), FLOATS)
 
 
-@claim("B23 Claim 13", on=_with_means, given="any randomizer whose means differ, with three outputs or more")
+@claim(
+    "B23 Claim 13",
+    on=_with_means,
+    given="any randomizer whose means differ, with three outputs or more",
+    sides=("labels favoured otherwise (count), or what changed", "zero, or rounding"),
+)
 def rows_are_runs(channel: Channel) -> Comparison:
     """At the same means and no larger convex loss each label is favoured by outputs in a row, and by one at least."""
     broken = sum(not row or row[-1] - row[0] + 1 != len(row) for row in channel.favouring)
@@ -354,7 +367,12 @@ def _(channel: Channel) -> Comparison:
     return worst(none(sum(not 1 <= len(row) <= 2 for row in channel.favouring)), _no_worse(channel))
 
 
-@claim("B23 Claim 14", on=_ordered, given="any unbiased randomizer, put in order as by Claim 13, not optima only")
+@claim(
+    "B23 Claim 14",
+    on=_ordered,
+    given="any unbiased randomizer, put in order as by Claim 13, not optima only",
+    sides=("sets that are nested or go back (count)", "zero"),
+)
 def sets_of_outputs_advance(channel: Channel) -> Comparison:
     """Of two labels neither's favouring outputs include the other's; those of the larger start and end later."""
     nested = sum(set(a) <= set(b) for a, b in product(channel.favouring, repeat=2) if a is not b)
@@ -368,7 +386,12 @@ def _(channel: Channel) -> Comparison:
     return none(sum(not a[-1] < b[0] for a, b in pairwise(channel.favouring)))
 
 
-@claim("B23 Claim 11", on=_ordered, given="any unbiased randomizer, finitely many outputs, at least two labels")
+@claim(
+    "B23 Claim 11",
+    on=_ordered,
+    given="any unbiased randomizer, finitely many outputs, at least two labels",
+    sides=("intervals that are none or go back (count), or change", "zero, or rounding"),
+)
 def intervals_move_forward(channel: Channel) -> Comparison:
     """At no larger convex loss each output favours neighbouring labels, and these move forward, output by output."""
     ends = _ends(channel)

@@ -51,7 +51,14 @@ def _majorities(budget: Budget) -> Iterator[Majority]:
     return (Majority(size, rate, flip, gamma) for size, (rate, flip), gamma in cases)
 
 
-@claim("E22 Theorem 4", on=_majorities, given=ANY, quantifier=CONSTANT, false=Variant("Without theta.", power=0))
+@claim(
+    "E22 Theorem 4",
+    on=_majorities,
+    given=ANY,
+    sides=("excess risk that has the chance gamma", "bound"),
+    quantifier=CONSTANT,
+    false=Variant("Without theta.", power=0),
+)
 def peers_learn_at_the_rate_of_their_copies(majority: Majority, power: int = 1) -> Comparison:
     """With probability 1 - gamma the excess risk is at most C (sqrt(dim log(1/gamma) / (theta n)) + phi + alpha)."""
     deviation = math.sqrt(math.log(1 / majority.gamma) / (majority.rate**power * majority.size))
@@ -80,6 +87,7 @@ def _biases(budget: Budget) -> Iterator[Bias]:
     kind="ours",
     on=_biases,
     given="two hypotheses, as many rows as one likes in every cluster, alpha at most 1/2",
+    sides=("excess risk with any number of rows", "bound"),
     false=Variant("With any number of rows, the excess risk among peers is at most phi + alpha.", flips=1),
 )
 def bias_is_heterogeneity_and_two_flips(bias: Bias, flips: int = 2) -> Comparison:
@@ -107,6 +115,7 @@ def _combined(budget: Budget) -> Iterator[Combined]:
     kind="text",
     on=_combined,
     given="any number of rows, theta = epsilon / 2",
+    sides=("epsilon of the cluster, or the risk", "epsilon that was asked, or order of phi"),
     corrected=Variant("Clusters of s = 1 / (phi**2 epsilon) users and more have both.", powers=(2, 1)),
     false=Variant("Clusters of s = 1 / (phi**(3/2) epsilon) users and more have both.", powers=(3 / 2, 1)),
 )
@@ -140,6 +149,7 @@ def _pure(budget: Budget) -> Iterator[Pure]:
     "E22 Section 6: excess risk",
     on=_pure,
     given="pure clusters, phi = 0, beta = 0, lambda = 1, tau = 0, sigma = 1 / epsilon",
+    sides=("excess risk", "bound without its constant"),
     quantifier=CONSTANT,
     false=Variant("The same with sqrt(K) for K.", power=1 / 2),
 )
@@ -188,6 +198,7 @@ def _associations(budget: Budget) -> Iterator[Association]:
     "E22 Theorem 5",
     on=_associations,
     given="epsilon and s fixed",
+    sides=("best precision times recall for twice the labels", "best precision times recall"),
     quantifier="as s / K tends to 0",
     false=Variant("The best product of precision and recall falls to a third when K doubles.", share=Fraction(1, 3)),
 )
@@ -201,6 +212,7 @@ def more_labels_are_harder(problem: Association, share: Fraction = Fraction(1)) 
     kind="text",
     on=_associations,
     given="1 <= s < K",
+    sides=("best precision times recall", "bound"),
     false=Variant("Without exp(epsilon).", power=0),
 )
 def precision_times_recall_is_bounded(problem: Association, power: int = 1) -> Comparison:

@@ -117,6 +117,7 @@ def _curators(budget: Budget) -> Iterator[Curator]:
     "E22 Theorem 1",
     on=_curators,
     given="beta above 0, so that the modified loss tells the noisy distribution",
+    sides=("largest ratio of probabilities", "exp of the stated epsilon"),
     corrected=Variant("A release is private at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)).", noises=2),
     false=Variant("The same with 2 / sigma and 1 / K for tau.", noises=2, floored=False),
 )
@@ -125,7 +126,14 @@ def noise_is_paid_once(curator: Curator, noises: int = 1, *, floored: bool = Tru
     return at_most(curator.corners, curator.spent(noises, curator.threshold if floored else Fraction(1, curator.k)))
 
 
-@claim("E22 Theorem 1: as the package has it", kind="ours", on=_curators, given="the same", false=ONCE)
+@claim(
+    "E22 Theorem 1: as the package has it",
+    kind="ours",
+    on=_curators,
+    given="the same",
+    sides=("epsilon by the formula, or of what is released", "epsilon that the package states"),
+    false=ONCE,
+)
 def package_states_it(curator: Curator, noises: int = 2) -> Comparison:
     """The package states an epsilon of 2 / sigma + log(1 + (1 - lambda) / (lambda tau)), and releases no more."""
     spent, stated = math.log(curator.spent(noises, curator.threshold)), curator.mechanism.epsilon
@@ -139,7 +147,13 @@ def _released(budget: Budget) -> Iterator[Curator]:
     yield from budget.pick(quick=(), full=(Curator((0, 5), 2, Fraction(3, 2), Fraction(3, 4)),))
 
 
-@claim("E22 Theorem 1: draws", kind="ours", on=_released, given="many equal clusters released after another one")
+@claim(
+    "E22 Theorem 1: draws",
+    kind="ours",
+    on=_released,
+    given="many equal clusters released after another one",
+    sides=("distance of a frequency from its probability", "five standard errors"),
+)
 def drawn_as_printed(curator: Curator, counted: Curator | None = None) -> Comparison:
     """Distributions and first labels are released as often as Algorithm 1 says, up to five standard errors."""
     labels = [0, *(y for y, count in enumerate(curator.others) for _ in range(count))]
@@ -220,6 +234,7 @@ def _labels_alone(budget: Budget) -> Iterator[LabelsAlone]:
     "E22 Theorem 1: noisy labels alone",
     on=_labels_alone,
     given="two labels, continuous noise, beta = 0; both summands alike",
+    sides=("largest ratio of probabilities of the labels", "exp of the stated epsilon"),
     corrected=Variant("The same at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)).", noises=2),
     false=Variant("The same at 3 / (2 sigma) + log(1 + (1 - lambda) / (lambda tau)).", noises=3 / 2),
 )
@@ -232,6 +247,7 @@ def labels_alone(labels: LabelsAlone, noises: float = 1) -> Comparison:
     "E22 Section 6: privacy",
     on=lambda budget: (replace(each, threshold=0.0) for each in _labels_alone(budget) if each.threshold == 0.25),
     given="two labels, continuous noise; compared as shares of epsilon",
+    sides=("largest ratio of probabilities of the labels", "exp of the stated epsilon"),
     corrected=Variant("The same at 2 epsilon.", noises=2),
     false=Variant("The same at 3/2 epsilon.", noises=3 / 2),
 )
@@ -255,6 +271,7 @@ def _resamplings(budget: Budget) -> Iterator[Randomization]:
     kind="text",
     on=_resamplings,
     given="a public distribution with no share below tau, lambda for beta",
+    sides=("largest ratio of probabilities of the labels", "bound"),
     false=Variant("The same with 1 / K for tau.", floored=False),
 )
 def labels_cost_their_rarest(each: Randomization, *, floored: bool = True) -> Comparison:
@@ -284,7 +301,12 @@ def _shares(budget: Budget) -> Iterator[Shares]:
         yield Shares(shares, Fraction(random.randint(0, 100), 100 * k), Fraction(random.randint(0, 999), 1_000))
 
 
-@claim("E22 Theorem 6", on=_shares, given="at least two labels, tau from 0 to 1/K, beta below 1, any noise")
+@claim(
+    "E22 Theorem 6",
+    on=_shares,
+    given="at least two labels, tau from 0 to 1/K, beta below 1, any noise",
+    sides=("tau, the largest share, or the sum of shares", "least share, or 1"),
+)
 def distributions_are_well_defined(given: Shares, q: Distribution | None = None) -> Comparison:
     """With tau at most 1/K the noisy shares become a distribution with no share below tau, and matrices that invert."""
     q = q or cluster_distribution(given.shares, given.threshold)
@@ -315,7 +337,13 @@ def _uniforms(budget: Budget) -> Iterator[Uniform]:
         yield Uniform(k, ratio, tuple(Fraction(random.randint(-30, 30), 10) for _ in range(k)))
 
 
-@claim("E22 Corollary 1: privacy", on=_uniforms, given="tau = 1/K, any noise, epsilon above 0", false=LESS)
+@claim(
+    "E22 Corollary 1: privacy",
+    on=_uniforms,
+    given="tau = 1/K, any noise, epsilon above 0",
+    sides=("largest ratio of probabilities", "exp(epsilon)"),
+    false=LESS,
+)
 def uniform_response_spends_epsilon(uniform: Uniform, less: int = 0) -> Comparison:
     """With tau = 1/K and lambda = K / (K - 1 + exp(epsilon)) labels are drawn uniformly and cost epsilon; as ratios."""
     drawn = cluster_distribution(uniform.shares, Fraction(1, uniform.k))
@@ -323,7 +351,14 @@ def uniform_response_spends_epsilon(uniform: Uniform, less: int = 0) -> Comparis
     return worst(at_most(largest_ratio(laws), uniform.ratio), none(len(set(drawn)) - 1))
 
 
-@claim("E22 Corollary 1: as the package has it", kind="ours", on=_uniforms, given="the same", false=LESS)
+@claim(
+    "E22 Corollary 1: as the package has it",
+    kind="ours",
+    on=_uniforms,
+    given="the same",
+    sides=("lambda of the package", "lambda as printed"),
+    false=LESS,
+)
 def package_responds_uniformly(uniform: Uniform, less: int = 0) -> Comparison:
     """The package's uniform response is Algorithm 1 with equal shares and lambda = K / (K - 1 + exp(epsilon))."""
     known = UniformRR(uniform.k, math.log(uniform.ratio)).channel
@@ -352,6 +387,7 @@ def _spent(budget: Budget) -> Iterator[Spent]:
     "E22 Corollary 2: privacy",
     on=_spent,
     given="tau = phi of at most 1/K, sigma = 1 / epsilon, lambda = 1 / (1 + (exp(epsilon) - 1) phi)",
+    sides=("largest ratio of probabilities", "exp of the stated epsilon"),
     false=Variant("The same with 2 epsilon: compared as ratios.", times_epsilon=2),
 )
 def release_spends_three_epsilon(spent: Spent, times_epsilon: int = 3) -> Comparison:

@@ -90,7 +90,13 @@ def _randomizations(budget: Budget) -> Iterator[Randomization]:
         yield Randomization((Fraction(1),) + (Fraction(0),) * (k - 1), Fraction(999, 1_000))
 
 
-@claim("E22 Lemma 1", on=_randomizations, given=ANY, false=Variant("It is 1 - beta, an eigenvalue.", square=1))
+@claim(
+    "E22 Lemma 1",
+    on=_randomizations,
+    given=ANY,
+    sides=("inverse of the smallest singular value", "inverse of the bound"),
+    false=Variant("It is 1 - beta, an eigenvalue.", square=1),
+)
 def inverses_are_at_most_root_2k(each: Randomization, square: int | None = None) -> Comparison:
     """The smallest singular value of the matrix is at least (1 - beta) / sqrt(2 K); compared as inverses."""
     matrix = LabelRandomization(each.distribution, each.beta).matrix
@@ -98,14 +104,20 @@ def inverses_are_at_most_root_2k(each: Randomization, square: int | None = None)
     return at_most(1 / smallest, math.sqrt(square or 2 * each.k) / float(1 - each.beta), tolerance=TOLERANCE)
 
 
-@claim("E22 Lemma 2", on=_randomizations, given=ANY, false=Variant("The same with 1 for sqrt(2) K.", square=1))
+@claim(
+    "E22 Lemma 2",
+    on=_randomizations,
+    given=ANY,
+    sides=("largest sum of a column of the inverse (squared)", "bound (squared)"),
+    false=Variant("The same with 1 for sqrt(2) K.", square=1),
+)
 def columns_sum_to_root_2_k(each: Randomization, square: int | None = None) -> Comparison:
     """The absolute entries of a column of the inverse sum to at most sqrt(2) K / (1 - beta); compared in squares."""
     largest = max(total(map(abs, column)) for column in each.columns)
     return each.of_an_inverse(largest, Fraction(square or 2 * each.k**2))
 
 
-@claim("E22 Lemma 4", on=_randomizations, given=IN_ONE)
+@claim("E22 Lemma 4", on=_randomizations, given=IN_ONE, sides=("largest modified loss (squared)", "bound (squared)"))
 def losses_are_bounded_by_root_2_k(each: Randomization) -> Comparison:
     """The modified loss is at most sqrt(2) K / (1 - beta) in absolute value; compared in squares."""
     return each.of_an_inverse(each.largest_loss, Fraction(2 * each.k**2))
@@ -117,13 +129,26 @@ def _(each: Randomization) -> Comparison:
     return each.of_an_inverse(each.largest_loss, (1 - each.beta / each.k) ** 2)
 
 
-@claim("E22 Equation 1", on=_randomizations, given=IN_ONE, false=Variant("The same without 1 - beta.", power=1))
+@claim(
+    "E22 Equation 1",
+    on=_randomizations,
+    given=IN_ONE,
+    sides=("largest modified loss (squared)", "bound (squared)"),
+    false=Variant("The same without 1 - beta.", power=1),
+)
 def losses_are_bounded_by_k(each: Randomization, power: int = 0) -> Comparison:
     """The modified loss is at most K / (1 - beta) in absolute value; compared in squares."""
     return each.of_an_inverse(each.largest_loss, (each.k * (1 - each.beta) ** power) ** 2)
 
 
-@claim("E22 Lemma 3: as the package has it", kind="ours", on=_randomizations, given=ANY, false=RESAMPLED)
+@claim(
+    "E22 Lemma 3: as the package has it",
+    kind="ours",
+    on=_randomizations,
+    given=ANY,
+    sides=("largest distance of the weights from the inverse", "rounding that is forgiven"),
+    false=RESAMPLED,
+)
 def package_weighs_losses(each: Randomization, beta: Fraction | None = None) -> Comparison:
     """The weights of a release of the package are columns of the inverse with beta (Algorithm 1, line 30)."""
     q, k = each.distribution, each.k
@@ -254,7 +279,13 @@ def _populations(budget: Budget) -> Iterator[Population]:
         )
 
 
-@claim("E22 Lemma 3", on=_populations, given=NOISE, false=Variant("The same whatever beta and lambda.", alike=False))
+@claim(
+    "E22 Lemma 3",
+    on=_populations,
+    given=NOISE,
+    sides=("mean modified loss on noisy labels", "risk"),
+    false=Variant("The same whatever beta and lambda.", alike=False),
+)
 def modified_losses_are_unbiased(population: Population, *, alike: bool = True) -> Comparison:
     """With beta = lambda the mean modified loss on noisy labels is the risk."""
     resampling = population.beta if alike else population.resampling
@@ -290,7 +321,13 @@ def _noisy(budget: Budget) -> Iterator[Noisy]:
         yield Noisy(some, Fraction(random.randint(0, 9), 9 * k), 10 ** random.uniform(-2, 2))
 
 
-@claim("E22 Lemma 5", on=_noisy, given="any cluster, tau from 0 to 1/K", false=Variant("With K tau.", thresholds=1))
+@claim(
+    "E22 Lemma 5",
+    on=_noisy,
+    given="any cluster, tau from 0 to 1/K",
+    sides=("mean distance of noisy shares from the shares", "bound"),
+    false=Variant("With K tau.", thresholds=1),
+)
 def shares_are_distorted_by_threshold_and_noise(noisy: Noisy, thresholds: int = 2) -> Comparison:
     """The noisy shares of a cluster of s rows are on average within 2 K tau + 2 sqrt(2) K sigma / s of its shares."""
     k = len(noisy.counts)
@@ -298,7 +335,13 @@ def shares_are_distorted_by_threshold_and_noise(noisy: Noisy, thresholds: int = 
     return at_most(noisy.distortion, bound, tolerance=0.02)
 
 
-@claim("E22 Lemma 6", on=_populations, given=NOISE, false=Variant("Without psi.", noises=0))
+@claim(
+    "E22 Lemma 6",
+    on=_populations,
+    given=NOISE,
+    sides=("change of the mean modified loss", "bound"),
+    false=Variant("Without psi.", noises=0),
+)
 def another_correction_costs_both_distances(population: Population, noises: int = 1) -> Comparison:
     """Another beta than lambda moves the mean modified loss by at most its bound times |beta - lambda| (phi + psi)."""
     moved = abs(population.modified_risk(population.beta) - population.modified_risk(population.resampling))

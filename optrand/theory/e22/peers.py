@@ -44,7 +44,13 @@ def _powers(budget: Budget) -> Iterator[Power]:
     yield from (Power(Fraction(3, 2), half, sign) for sign in (-1, 1))
 
 
-@claim("E22 Lemma 8", on=_powers, given="s of -1 or 1, a of 1/2 or 1", false=Variant("With 5/2 for 3.", halves=5))
+@claim(
+    "E22 Lemma 8",
+    on=_powers,
+    given="s of -1 or 1, a of 1/2 or 1",
+    sides=("left side, to a whole power", "right side, to the same power"),
+    false=Variant("With 5/2 for 3.", halves=5),
+)
 def powers_are_within_three(power: Power, halves: int = 6) -> Comparison:
     """(1 + s/x)**(s x**a) is at most e**(2a - 1) + 3 / x**a, for x of 2 and more; compared in whole powers."""
     r, sign = power.power, power.sign
@@ -94,7 +100,12 @@ def _peers(budget: Budget) -> Iterator[Peers]:
                 yield replace(peers, users=2 * size + 1)
 
 
-@claim("E22 Lemma 9", on=_peers, given="alpha >= 2 / s, clusters of s users and more, any xi that the lemma allows")
+@claim(
+    "E22 Lemma 9",
+    on=_peers,
+    given="alpha >= 2 / s, clusters of s users and more, any xi that the lemma allows",
+    sides=("delta at the stated epsilon", "stated delta"),
+)
 def peers_are_private(peers: Peers) -> Comparison:
     """Delta is at most exp(-alpha xi**2 / (4 (alpha + 1/s) (1 - alpha))) at Lemma 9's epsilon.
 
@@ -148,6 +159,7 @@ def _draws(budget: Budget) -> Iterator[Draws]:
     kind="text",
     on=_draws,
     given="n = s, alpha <= p < p' <= 1 - alpha, xi up to its limit",
+    sides=("probability beyond the threshold, after the change", "probability before the change, or bound"),
     corrected=Variant(
         "After the change, counts beyond t p + xi sqrt(t p) are no likelier than Lemma 9's delta.", power=1
     ),
@@ -188,7 +200,12 @@ def _many(budget: Budget) -> Iterator[ManyPeers]:
     return (ManyPeers(size, rate) for size, rate in (*cases, *budget.pick(quick=(), full=more)))
 
 
-@claim("E22 Theorem 3", on=_many, given="its alpha, at most 1/2; of the others' labels none is 1, or half")
+@claim(
+    "E22 Theorem 3",
+    on=_many,
+    given="its alpha, at most 1/2; of the others' labels none is 1, or half",
+    sides=("delta at the stated epsilon", "1 / s**2"),
+)
 def many_peers_are_private(peers: ManyPeers) -> Comparison:
     """Delta is at most 1/s**2 at an epsilon of order theta + theta**(3/2) / (sqrt(s) log s) + theta**(3/4) / s**(1/4).
 
@@ -215,6 +232,7 @@ def _all_many(budget: Budget) -> Iterator[ManyPeers]:
     kind="text",
     on=_all_many,
     given="alpha = 4 sqrt(2) log(s) / sqrt(theta s) of at most 1/2",
+    sides=("epsilon of Lemma 9", "bound"),
     false=Variant("The same with 2**(1/2) for 2**(3/4).", power=1 / 2),
 )
 def last_line_is_above(peers: ManyPeers, power: float = 3 / 4) -> Comparison:
@@ -269,6 +287,7 @@ def _accounted(budget: Budget) -> Iterator[Accounted]:
     kind="ours",
     on=_accounted,
     given="all labels of small clusters, all flips, choices and subsamples",
+    sides=("delta over all that users can send", "delta that the package states"),
     false=Variant("The same where every copy is flipped by itself, as the lemma's proof has it.", anew=True),
 )
 def package_accounts_for_releases(accounted: Accounted, *, anew: bool = False) -> Comparison:
@@ -294,6 +313,7 @@ def _released(budget: Budget) -> Iterator[Cluster]:
     kind="ours",
     on=_released,
     given="many equal clusters released by the package, with the words of a seed",
+    sides=("distance of a frequency from its probability", "five standard errors"),
     false=Variant("The same where every copy is flipped by itself.", anew=True),
 )
 def released_as_printed(cluster: Cluster, counted: Cluster | None = None, *, anew: bool = False) -> Comparison:
@@ -319,6 +339,7 @@ def _copied(budget: Budget) -> Iterator[Cluster]:
     kind="text",
     on=_copied,
     given="every user of the cluster sends a copy",
+    sides=("variance of the number of ones", "variance as claimed"),
     corrected=Variant(
         "The variance of the ones among t copies is t p (1 - p) + t (t - 1) alpha (1 - alpha) / n: some copy the same.",
         chance=lambda each: each.flip,
@@ -360,6 +381,7 @@ def _views(budget: Budget) -> Iterator[View]:
     "E22 Section 5.1: flips",
     on=_views,
     given="any alpha above 0 and below 1; what one user learns",
+    sides=("largest ratio of probabilities", "odds of a flip, or as the form has it"),
     corrected=Variant(
         "Towards each user Algorithm 2 is only private at the absolute value of that; compared as ratios.", either=True
     ),
@@ -372,7 +394,13 @@ def users_see_flips(view: View, *, either: bool = False, unseen: bool = False) -
     return equal(largest_ratio(view.laws), 1 + (odds - 1) / view.users if unseen else odds)
 
 
-@claim("E22 Section 5.1: one of s", on=_views, given="any alpha", false=Variant("With 1 / (s + 1).", more=1))
+@claim(
+    "E22 Section 5.1: one of s",
+    on=_views,
+    given="any alpha",
+    sides=("largest distance of two probabilities (delta)", "bound"),
+    false=Variant("With 1 / (s + 1).", more=1),
+)
 def users_see_one_of_s(view: View, more: int = 0) -> Comparison:
     """Towards each user Algorithm 2 is (0, 1/s)-private, in clusters of s users."""
     return at_most(view.apart, Fraction(1, view.users + more))
@@ -383,6 +411,7 @@ def users_see_one_of_s(view: View, more: int = 0) -> Comparison:
     kind="ours",
     on=_views,
     given="any alpha above 0 and below 1",
+    sides=("epsilon or delta that the package states", "epsilon or delta by enumeration"),
     false=Variant("The same with (1 - alpha) / s for the delta.", share=1),
 )
 def package_states_what_users_see(view: View, share: int = 2) -> Comparison:
@@ -399,6 +428,7 @@ def package_states_what_users_see(view: View, share: int = 2) -> Comparison:
     "E22 Section 5.1: subsampling alone",
     on=lambda _: (Cluster((0,), Fraction(a, 20), Fraction(t, 20)) for a in (5, 1, 8, 10) for t in (5, 1, 8, 10, 20)),
     given="alpha from above 0 to 1/2, theta above 0; every user alone in a cluster",
+    sides=("largest ratio of probabilities", "odds of a flip, or as the form has it"),
     false=Variant("The ratio is 1 + theta (ratio - 1), as where users leave the data.", amplified=True),
 )
 def subsampling_alone_amplifies_nothing(cluster: Cluster, *, amplified: bool = False) -> Comparison:

@@ -44,7 +44,14 @@ def _thresholds(budget: Budget) -> Iterator[Thresholds]:
     return (Thresholds(*case) for case in product(sizes, GAMMAS))
 
 
-@claim("E22 Lemma 7", on=_thresholds, given=ANY, quantifier=CONSTANT, false=Variant("Without the root.", power=1.0))
+@claim(
+    "E22 Lemma 7",
+    on=_thresholds,
+    given=ANY,
+    sides=("deviation that has the chance gamma", "bound"),
+    quantifier=CONSTANT,
+    false=Variant("Without the root.", power=1.0),
+)
 def thresholds_deviate_like_roots(thresholds: Thresholds, power: float = 0.5) -> Comparison:
     """With probability 1 - gamma, mean losses and risks differ by at most C K / (1 - beta) sqrt(dim log(1/gamma) / n).
 
@@ -72,6 +79,7 @@ def _scaled(budget: Budget) -> Iterator[Scaled]:
     kind="text",
     on=_scaled,
     given="one function; gamma of at most 1/2",
+    sides=("deviation that has the chance gamma", "bound"),
     corrected=Variant(
         "One function of b-bounded differences deviates, either way, by at most b sqrt(log(2/gamma) / (2 n)).", parts=2
     ),
@@ -119,6 +127,7 @@ def _functions(budget: Budget) -> Iterator[Functions]:
     "E22 Equation 14",
     on=_functions,
     given="Rademacher complexity as in the book that is cited, without absolute values; given samples",
+    sides=("Rademacher complexity of the convex hull", "scaled complexity of the functions"),
     corrected=Variant(
         "The complexity of the hull is b times that of the functions and their negatives.", signs=(1, -1)
     ),
@@ -137,7 +146,14 @@ def longest_walk(steps: int) -> float:
     return float((at_least + above).sum())
 
 
-@claim("E22 Equation 15", on=_thresholds, given=ANY, quantifier=CONSTANT, false=Variant("Without the root.", power=1.0))
+@claim(
+    "E22 Equation 15",
+    on=_thresholds,
+    given=ANY,
+    sides=("Rademacher complexity of the losses", "bound"),
+    quantifier=CONSTANT,
+    false=Variant("Without the root.", power=1.0),
+)
 def complexity_falls_like_a_root(thresholds: Thresholds, power: float = 0.5) -> Comparison:
     """The Rademacher complexity of the losses is at most C sqrt(dim / n)."""
     return at_most(longest_walk(thresholds.size) / thresholds.size, thresholds.size**-power)
@@ -182,7 +198,14 @@ def _responses(budget: Budget) -> Iterator[Response]:
     return (Response(*case) for case in product(sizes, (0.5, 0.9, 0.99), GAMMAS))
 
 
-@claim("E22 Theorem 2", on=_responses, given=ANY, quantifier=CONSTANT, false=Variant("Without 1 - beta.", power=0))
+@claim(
+    "E22 Theorem 2",
+    on=_responses,
+    given=ANY,
+    sides=("excess risk that has the chance gamma", "bound"),
+    quantifier=CONSTANT,
+    false=Variant("Without 1 - beta.", power=0),
+)
 def responses_are_learned_from(response: Response, power: int = 1) -> Comparison:
     """Excess risk is at most C K (sqrt(dim log(1/gamma) / n) + |beta - lambda| (phi + K sigma/s + K tau)) / (1 - beta).
 
@@ -243,6 +266,7 @@ def _noisy_choices(budget: Budget) -> Iterator[Choice]:
     kind="text",
     on=_noisy_choices,
     given="beta = lambda; means over noise in whole rows, given labels and noisy labels",
+    sides=("mean of the last terms of (21)", "bound"),
     corrected=Variant(
         "They are at most twice the average, over the noise, of the largest gap of a risk and modified loss.",
         of_means=0,
@@ -258,7 +282,13 @@ def means_are_bounded_by_means(choice: Choice, of_means: int = 1, times: int = 2
     return at_most(deviations, times * (choice.largest_of_means if of_means else gaps))
 
 
-@claim("E22 Equation 22", on=_noisy_choices, given="the same", false=Variant("Without the first term.", biases=0))
+@claim(
+    "E22 Equation 22",
+    on=_noisy_choices,
+    given="the same",
+    sides=("mean excess risk", "bound"),
+    false=Variant("Without the first term.", biases=0),
+)
 def excess_is_bias_and_deviation(choice: Choice, biases: int = 1) -> Comparison:
     """Mean excess risk is at most 8 K / (1 - beta) (phi + K tau + K sigma/s) and twice that largest difference."""
     bias = 32 / float(1 - choice.beta) / math.log(choice.noise) / sum(choice.counts)
@@ -269,6 +299,7 @@ def excess_is_bias_and_deviation(choice: Choice, biases: int = 1) -> Comparison:
     "E22 Corollary 1",
     on=lambda budget: (each for each in _responses(budget) if each.epsilon < 1),
     given=ANY,
+    sides=("excess risk that has the chance gamma", "bound"),
     quantifier=CONSTANT,
     false=Variant("With sqrt(epsilon).", power=0.5),
 )
@@ -317,6 +348,7 @@ def _residuals_at_a_budget(budget: Budget) -> Iterator[Residual]:
     kind="text",
     on=_residuals,
     given="two hypotheses, as many rows as one likes in every cluster",
+    sides=("excess risk with any number of rows", "bound"),
     false=Variant("The same without phi, as if all examples of a cluster were of one kind.", kinds=0),
 )
 def bias_is_heterogeneity_and_threshold(residual: Residual, kinds: int = 1) -> Comparison:
@@ -329,6 +361,7 @@ def bias_is_heterogeneity_and_threshold(residual: Residual, kinds: int = 1) -> C
     "E22 Corollary 2",
     on=_residuals_at_a_budget,
     given="clusters of at least 1 / (epsilon phi) rows",
+    sides=("excess risk with any number of rows", "bound"),
     quantifier=CONSTANT,
     false=Variant("With so many rows the excess risk is at most phi / 2 / (1 + (exp(epsilon) - 1) phi).", half=True),
 )

@@ -101,7 +101,12 @@ DRAWN = Variant("As corrected, within ``1 - 1 / k`` for others: as if it could b
 ANY_LABEL = Variant("The debiased loss of what is released of any label is on average its loss.", kept=False)
 
 
-@of_losses("Equation 17", given="a label that can be released", false=ALL_LABELS)
+@of_losses(
+    "Equation 17",
+    given="a label that can be released",
+    sides=("debiased loss by the package", "debiased loss by the formula"),
+    false=ALL_LABELS,
+)
 def weights_are_those_of_the_paper(given: Losses, all_labels: bool = False) -> Comparison:
     """The package debiases a loss as printed: less ``p`` times the sum of those of kept labels, over ``1 - k p``."""
     found = given.response.weights(all_labels=all_labels) @ given.losses
@@ -109,14 +114,25 @@ def weights_are_those_of_the_paper(given: Losses, all_labels: bool = False) -> C
     return worst(*map(given.response.near, found, wanted))
 
 
-@of_losses("Lemma 18", given="a label among the likeliest k of its prior", false=ANY_LABEL)
+@of_losses(
+    "Lemma 18",
+    given="a label among the likeliest k of its prior",
+    sides=("mean debiased loss", "loss of the label"),
+    false=ANY_LABEL,
+)
 def kept_labels_are_debiased(given: Losses, kept: bool = True) -> Comparison:
     """The debiased loss of what is released of a kept label is on average the loss of that label."""
     labels = given.response.kept if kept else range(len(given.losses))
     return worst(*(equal(given.response.expected(given.losses, y), given.losses[y]) for y in labels))
 
 
-@of_losses("Lemma 18: as the package has it", kind="ours", given="integer tables and weights", false=ALL_LABELS)
+@of_losses(
+    "Lemma 18: as the package has it",
+    kind="ours",
+    given="integer tables and weights",
+    sides=("mean weighed loss by the package", "loss of the label, or mean loss of the kept"),
+    false=ALL_LABELS,
+)
 def the_package_is_unbiased(given: Losses, all_labels: bool = False) -> Comparison:
     """Weighed losses of what is released of a kept label are on average its loss, of another the mean of the kept."""
     response, kept = given.response, list(given.response.kept)
@@ -125,14 +141,24 @@ def the_package_is_unbiased(given: Losses, all_labels: bool = False) -> Comparis
     return worst(*map(response.near, found, (loss if y in kept else mean for y, loss in enumerate(given.losses))))
 
 
-@of_responses("Lemma 19", given="a loss that is 1-Lipschitz in the prediction under every label", false=LESS_STEEP)
+@of_responses(
+    "Lemma 19",
+    given="a loss that is 1-Lipschitz in the prediction under every label",
+    sides=("Lipschitz constant of the debiased loss", "bound"),
+    false=LESS_STEEP,
+)
 def debiased_losses_are_no_steeper(response: TopK, others: int = 1) -> Comparison:
     """The debiased loss is Lipschitz in the prediction, with ``L (1 + k p) / (1 - k p)``."""
     return at_most(response.largest(range(response.size)), response.slope(others))
 
 
 @of_responses(
-    "Theorem 17: range of the debiased loss", kind="text", given="losses in [0, 1]", corrected=WIDER, false=TOO_NEAR
+    "Theorem 17: range of the debiased loss",
+    kind="text",
+    given="losses in [0, 1]",
+    sides=("range of the debiased loss", "bound"),
+    corrected=WIDER,
+    false=TOO_NEAR,
 )
 def debiased_losses_stay_in_the_interval(response: TopK, others: int | None = None) -> Comparison:
     """Debiased losses of released labels are at most 1 apart, as those of a function into [0, 1] are."""
@@ -140,7 +166,14 @@ def debiased_losses_stay_in_the_interval(response: TopK, others: int | None = No
     return at_most(response.largest(response.kept), 1 if others is None else wider)
 
 
-@of_losses("Lemma 20: inner term", kind="text", given="losses in [0, 1]", corrected=DEBIASED, false=DRAWN)
+@of_losses(
+    "Lemma 20: inner term",
+    kind="text",
+    given="losses in [0, 1]",
+    sides=("distance of the loss from the mean loss", "bound"),
+    corrected=DEBIASED,
+    false=DRAWN,
+)
 def the_inner_term(given: Losses, debiased: bool = False, drawn: int = 0) -> Comparison:
     """A loss and the mean loss of what is released of the label are equal for kept labels, within 1 for others."""
     each, losses = given.response, given.losses

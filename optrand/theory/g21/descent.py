@@ -114,14 +114,24 @@ PASSES = Variant("The same with two passes over the rows, each with noise of its
 of_any = partial(claim, "G21", given="any gradients, epsilon above 0", false=PLAIN)
 
 
-@of_any("Theorem 9: unbiased", kind="text", on=_any_gradients)
+@of_any(
+    "Theorem 9: unbiased",
+    kind="text",
+    on=_any_gradients,
+    sides=("mean of the estimate, by coordinate", "gradient of the label, by coordinate"),
+)
 def estimate_is_unbiased(given: Gradients, *, plain: bool = False) -> Comparison:
     """The estimate of eq. (7), over the noisy labels of each label, has the gradient of the label as its mean."""
     means = response_rows(len(given.table), given.ratio) @ given.estimates(plain=plain)
     return worst(*map(equal, means.flat, given.table.flat))
 
 
-@of_any("Theorem 9: weights", kind="ours", on=_few_gradients)
+@of_any(
+    "Theorem 9: weights",
+    kind="ours",
+    on=_few_gradients,
+    sides=("largest distance from eq. (7)", "rounding that is forgiven"),
+)
 def weights_are_eq_7(given: Gradients, *, plain: bool = False) -> Comparison:
     """The weights of losses that the package makes for randomized response, in two ways, are those of eq. (7)."""
     epsilon, labels, vectors = math.log(given.ratio), np.arange(len(given.table)), given.table.astype(float)
@@ -136,13 +146,17 @@ of_bounded = partial(claim, "G21", kind="text", on=bounded_gradients, given=SMAL
 FACTOR = Variant("It has one of at most ``K**2 L**2 / epsilon**2``, which its variance keeps to.", factor=1)
 
 
-@of_bounded("Theorem 9: variance", false=Variant("It has a variance of at most ``36 K L**2 / epsilon**2``.", power=1))
+@of_bounded(
+    "Theorem 9: variance",
+    sides=("variance of the estimate", "bound"),
+    false=Variant("It has a variance of at most ``36 K L**2 / epsilon**2``.", power=1),
+)
 def variance_is_bounded(given: Gradients, *, power: int = 2) -> Comparison:
     """The estimate of eq. (7) has a variance of at most ``36 K**2 L**2 / epsilon**2``."""
     return at_most(given.moments[0], given.bound(power=power))
 
 
-@of_bounded("Theorem 9: mean square", false=FACTOR)
+@of_bounded("Theorem 9: mean square", sides=("mean square of the estimate", "bound"), false=FACTOR)
 def mean_square_is_bounded(given: Gradients, *, factor: int = 36) -> Comparison:
     """The estimate itself has a mean square of at most ``36 K**2 L**2 / epsilon**2``."""
     return at_most(given.moments[1], given.bound(factor=factor))
@@ -181,7 +195,13 @@ def _runs(budget: Budget) -> Iterator[Run]:
         yield from (Run(centres, epsilon, rows) for centres in ((0.0, 1.0), (0.5, 0.5), (0.0, 0.5, 1.0)))
 
 
-@claim("G21 Theorem 9: privacy", on=_runs, given="each row seen once, any steps, epsilon between 0 and 1", false=PASSES)
+@claim(
+    "G21 Theorem 9: privacy",
+    on=_runs,
+    given="each row seen once, any steps, epsilon between 0 and 1",
+    sides=("largest ratio of probabilities", "exp(epsilon)"),
+    false=PASSES,
+)
 def descent_is_private(run: Run, passes: int = 1) -> Comparison:
     """Algorithm 5, which looks at each row once, is epsilon-LabelDP: even all its iterates together are."""
     found = {labels: run.law(labels * passes) for labels in product(range(len(run.centres)), repeat=run.rows)}
@@ -310,7 +330,14 @@ QUARTER = Variant("They divide it by 4: the rate with n in place of sqrt(n).", b
 of_rates = partial(claim, "G21", quantifier=UNNAMED)
 
 
-@of_rates("Theorem 9: rate", on=_learnings, given=f"{CONVEX}, the steps of the theorem", corrected=PLUS, false=FLAT)
+@of_rates(
+    "Theorem 9: rate",
+    on=_learnings,
+    given=f"{CONVEX}, the steps of the theorem",
+    sides=("excess risk", "bound"),
+    corrected=PLUS,
+    false=FLAT,
+)
 def excess_is_bounded(learning: Learning, plus: int = 0, epsilon: bool = True) -> Comparison:
     """Algorithm 5 is within a constant (1 is tried) times ``D L K log(n) / (epsilon sqrt(n))`` of the least risk."""
     return at_most(learning.surely, learning.bound(plus, epsilon=epsilon), tolerance=FLOATS)
@@ -327,6 +354,7 @@ def _long_learnings(budget: Budget) -> Iterator[Learning]:
     kind="ours",
     on=_long_learnings,
     given="as for the rate, rows enough to come near the least risk",
+    sides=("excess risk at four times the rows", "share of the excess risk before, and five errors"),
     false=QUARTER,
 )
 def four_times_the_rows_halve_the_excess(learning: Learning, by: int = 2) -> Comparison:

@@ -174,7 +174,9 @@ LESS_STEEP = Variant("The same with ``L / (1 - k p)``.", others=0)
 SMALLER = Variant("The same with ``1 - p`` times that chance.", lost=1)
 
 
-@of_theorem_17("Theorem 17", on=_settings, corrected=SPREAD, false=INSIDE)
+@of_theorem_17(
+    "Theorem 17", on=_settings, sides=("probability of a larger deviation", "beta"), corrected=SPREAD, false=INSIDE
+)
 def noisy_risks_are_near_risks(learning: Learning, spread: bool = False, outside: int = 1) -> Comparison:
     """All noisy empirical risks are near the risks: within ``2 slope R + sqrt(log(2 / beta) / (2 n)) + outside``.
 
@@ -199,7 +201,14 @@ def _minimizers(budget: Budget) -> Iterator[Learning]:
     yield from _randomly(budget, 27)
 
 
-@of_theorem_17("Theorem 17: empirical risk minimizer", kind="text", on=_minimizers, corrected=FACTOR, false=ONCE)
+@of_theorem_17(
+    "Theorem 17: empirical risk minimizer",
+    kind="text",
+    on=_minimizers,
+    sides=("probability that more is lost", "beta"),
+    corrected=FACTOR,
+    false=ONCE,
+)
 def minimizers_lose_twice_the_bound(learning: Learning, spread: bool = False, times: int = 2) -> Comparison:
     """But for probability beta, minimizers of the noisy empirical risk lose at most twice the bound of Theorem 17."""
     lost = learning.risks - min(learning.risks)
@@ -214,7 +223,13 @@ def _small(budget: Budget) -> Iterator[Learning]:
     yield from _randomly(budget, 26)
 
 
-@of_theorem_17("Theorem 17: equation 25", kind="text", on=_small, false=LESS_STEEP)
+@of_theorem_17(
+    "Theorem 17: equation 25",
+    kind="text",
+    on=_small,
+    sides=("Rademacher complexity of the debiased losses", "bound"),
+    false=LESS_STEEP,
+)
 def debiased_losses_are_hardly_more_complex(learning: Learning, others: int = 1) -> Comparison:
     """Debiased losses on released labels are at most ``L (1 + k p) / (1 - k p)`` times as complex as the functions."""
     found = rademacher(learning.debiased, learning.released, learning.size)
@@ -222,7 +237,13 @@ def debiased_losses_are_hardly_more_complex(learning: Learning, others: int = 1)
     return at_most(found, slope * learning.complexity, tolerance=ROUNDING)
 
 
-@claim("G21 Lemma 20", on=_settings, given="losses in [0, 1]; any function, any distribution", false=SMALLER)
+@claim(
+    "G21 Lemma 20",
+    on=_settings,
+    given="losses in [0, 1]; any function, any distribution",
+    sides=("distance of the two risks", "bound"),
+    false=SMALLER,
+)
 def only_other_labels_cost(learning: Learning, lost: int = 0) -> Comparison:
     """The risk of the debiased loss on released labels is off by at most the chance of a label that is not kept."""
     response, error = learning.responses[0], max(abs(learning.risks - learning.debiased @ learning.released))
@@ -270,14 +291,14 @@ of_averages = partial(claim, "G21", on=_classes, given=SAMPLES, false=SIMPLE)
 ABSOLUTE = Variant("The same with the largest absolute correlation on both sides.", absolute=True)
 
 
-@of_averages("Lemma 21")
+@of_averages("Lemma 21", sides=("probability of a larger deviation", "beta"))
 def averages_are_near_means(each: Class, complexities: int = 2, root: int = 2) -> Comparison:
     """But for probability beta, all averages are within ``2 R + sqrt(log(2 / beta) / n)`` of their means."""
     offset = complexities * rademacher(each.functions, each.chances, each.size)
     return at_most(exceeded(each.deviations, offset, root * log_term(each.beta, each.size)), each.beta)
 
 
-@of_averages("Lemma 21: as Theorem 17 uses it", kind="ours")
+@of_averages("Lemma 21: as Theorem 17 uses it", sides=("probability of a larger deviation", "beta"), kind="ours")
 def averages_are_nearer_means(each: Class, complexities: int = 2) -> Comparison:
     """But for probability beta, all averages are within ``2 R + sqrt(log(2 / beta) / (2 n))`` of their means."""
     return averages_are_near_means(each, complexities=complexities, root=1)
@@ -319,7 +340,13 @@ def _contractions(budget: Budget) -> Iterator[Contraction]:
         yield Contraction(tuple(rows[1:]), curves, rows[0], steepness)
 
 
-@claim("G21 Lemma 22", on=_contractions, given="finite classes", false=ABSOLUTE)
+@claim(
+    "G21 Lemma 22",
+    on=_contractions,
+    given="finite classes",
+    sides=("Rademacher complexity behind the curves", "bound"),
+    false=ABSOLUTE,
+)
 def curves_contract(contraction: Contraction, absolute: bool = False) -> Comparison:
     """Curves no steeper than L, one for each point, make a class at most L times as complex."""
     classes = np.array(contraction.functions), np.array([*map(contraction.curved, contraction.functions)])

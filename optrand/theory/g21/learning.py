@@ -38,6 +38,7 @@ __all__ = ["Replaced", "with_gaussian_noise"]
     "G21 Corollary 10: labels replaced",
     on=lambda budget: top_ks(budget.pick(quick=20, full=1_500), most=7, seed=11),
     given="any prior, any number of labels kept, epsilon above 0",
+    sides=("largest ratio, or a probability of the composition", "exp(epsilon), or that probability by RRTop-k"),
     false=Variant("The same where the label is replaced by one that is drawn from the prior, cut off.", uniform=False),
 )
 def replaced_labels_are_top_k(given: TopK, uniform: bool = True) -> Comparison:
@@ -101,14 +102,14 @@ FINITE = "convex L-Lipschitz losses on an interval of length D, any labels kept"
 of_replaced = partial(claim, "G21", kind="text", on=_replaced, given=FINITE, false=ONCE)
 
 
-@of_replaced("Corollary 10: eq. 9")
+@of_replaced("Corollary 10: eq. 9", sides=("change of the difference of two risks", "bound"))
 def differences_change_by_two(given: Replaced, factor: int = 2) -> Comparison:
     """With labels replaced, the difference of two points' risks changes by at most ``2 D L Pr[label not kept]``."""
     risks, replaced = given.risks
     return at_most(max(risks - replaced) - min(risks - replaced), factor * given.unit)
 
 
-@of_replaced("Corollary 10: eq. 10")
+@of_replaced("Corollary 10: eq. 10", sides=("change of the distance from the least risk", "bound"))
 def excess_grows_by_two(given: Replaced, factor: int = 2) -> Comparison:
     """Replacing labels hides at most ``2 D L Pr[label not kept]`` of any point's distance from the least risk."""
     risks, replaced = given.risks
@@ -125,7 +126,14 @@ def _learnings(budget: Budget) -> Iterator[Learning]:
     yield Learning(Descent((0.0, 1.0), (0.0, 1.0), 2**8), 0.99, shares((2, 1)), 1)
 
 
-@of_rates("Corollary 10: rate", on=_learnings, given=f"{CONVEX}, its steps for `k` labels", corrected=PLUS, false=SMALL)
+@of_rates(
+    "Corollary 10: rate",
+    on=_learnings,
+    given=f"{CONVEX}, its steps for `k` labels",
+    sides=("excess risk", "bound"),
+    corrected=PLUS,
+    false=SMALL,
+)
 def top_k_excess_is_bounded(learning: Learning, plus: int = 0, factor: float = 2.0) -> Comparison:
     """With `k` labels kept, the excess risk is ``O(D L (k log(n) / (epsilon sqrt(n)) + Pr[label not kept]))``."""
     return at_most(learning.surely, learning.bound(plus, factor), tolerance=FLOATS)
@@ -181,7 +189,14 @@ def _noises(budget: Budget) -> Iterator[Noise]:
         yield Noise(CLASSICAL * random.uniform(1, 3), random.uniform(0.001, 0.999), random.random())
 
 
-@claim("G21 Proposition 11: privacy", on=_noises, given=SMALL_BUDGETS, corrected=MORE, false=HALVED)
+@claim(
+    "G21 Proposition 11: privacy",
+    on=_noises,
+    given=SMALL_BUDGETS,
+    sides=("delta of the Gaussian noise", "delta that was asked"),
+    corrected=MORE,
+    false=HALVED,
+)
 def noise_is_enough(noise: Noise, *, added: float = 0.0, distance: float = 2.0) -> Comparison:
     """For a constant `C` and any epsilon and delta below 1, noise ``C L sqrt(log(1 / delta)) / epsilon`` is enough."""
     reached = delta_of_gaussian(distance, noise.sigma(added), noise.epsilon)
@@ -192,14 +207,22 @@ of_gradients = partial(claim, "G21", kind="text", on=bounded_gradients, given="g
 ORTHOGONAL = Variant("They are at a distance of at most ``sqrt(2) L``, as orthogonal ones are.", square=2)
 
 
-@of_gradients("Proposition 11: sensitivity", false=ORTHOGONAL)
+@of_gradients(
+    "Proposition 11: sensitivity",
+    sides=("largest squared distance of two gradients", "squared bound"),
+    false=ORTHOGONAL,
+)
 def gradients_are_near(given: Gradients, *, square: int = 4) -> Comparison:
     """Gradients of two labels are at a distance of at most ``2 L``."""
     gaps = given.table[:, np.newaxis] - given.table
     return at_most((gaps**2).sum(axis=2).max(), square * max(given.squares))
 
 
-@of_gradients("Proposition 11: mean square", false=Variant("The same without the projection.", project=False))
+@of_gradients(
+    "Proposition 11: mean square",
+    sides=("mean square of gradient and noise", "bound"),
+    false=Variant("The same without the projection.", project=False),
+)
 def projected_noise_is_small(given: Gradients, *, project: bool = True) -> Comparison:
     """The gradient and the projected noise (``sigma = L``) have a mean square of at most ``L**2 + K sigma**2``."""
     square, vectors = float(max(given.squares)), given.table.astype(float)
@@ -225,7 +248,14 @@ def _noisy(budget: Budget) -> Iterator[Noisy]:
         yield Noisy(Descent((0.0, 1.0), (1.0, 0.0), 2**9), Noise(CLASSICAL, epsilon, short))
 
 
-@of_rates("Proposition 11: rate", on=_noisy, given=f"{CONVEX}, delta too, n above 1", corrected=BOTH, false=FLAT)
+@of_rates(
+    "Proposition 11: rate",
+    on=_noisy,
+    given=f"{CONVEX}, delta too, n above 1",
+    sides=("excess risk", "bound"),
+    corrected=BOTH,
+    false=FLAT,
+)
 def excess_is_bounded(noisy: Noisy, *, added: float = 0.0, power: int = 1) -> Comparison:
     """Algorithm 6 is ``O(D L sqrt(K log(1 / delta)) log(n) / (epsilon sqrt(n)))`` from the least risk."""
     descent, noise = noisy.descent, noisy.noise

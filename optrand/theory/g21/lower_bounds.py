@@ -75,7 +75,13 @@ HELPLESS = Variant("The same with ``E / (E + 1)``.", helps=0)
 SHARED = Variant("Risk is at least ``-(L / n) (D / 2)`` times their number over ``sqrt(n)``.", shared=True)
 
 
-@of_text("Proposition 13: construction", on=_data_sets, given="any labels, any D and L", false=FALLS)
+@of_text(
+    "Proposition 13: construction",
+    on=_data_sets,
+    given="any labels, any D and L",
+    sides=("squared risk, or the risk, at the claimed place", "square of the claimed least risk, or zero"),
+    false=FALLS,
+)
 def least_risk_is_at_the_sum_of_signs(given: Signs, *, power: int = 1) -> Comparison:
     """The least empirical risk in the ball is ``-D L / (2 sqrt(n))``, where the signed directions add up."""
     n, radius = len(given.labels), given.diameter**2 / 4
@@ -120,7 +126,13 @@ def _coins(budget: Budget) -> Iterator[Private]:
         yield Private(1, 1 + Fraction(random.randint(1, 999), 100), Fraction(random.randint(0, 100), 100))
 
 
-@of_text("Proposition 13: equation 13", on=_coins, given="any channel of a fair label", false=HELPLESS)
+@of_text(
+    "Proposition 13: equation 13",
+    on=_coins,
+    given="any channel of a fair label",
+    sides=("probability that a side is guessed right", "bound"),
+    false=HELPLESS,
+)
 def a_sign_is_hard_to_guess(private: Private, *, helps: int = 1) -> Comparison:
     """A private parameter is on the right side of a direction with probability at most ``(E + delta) / (E + 1)``."""
     most = float((private.ratio + helps * private.delta) / (private.ratio + 1))
@@ -145,7 +157,13 @@ def _parameters(budget: Budget) -> Iterator[Parameter]:
         yield Parameter(parts, tuple(random.choice((1, -1)) for _ in range(n)))
 
 
-@of_text("Proposition 13: equation 15", on=_parameters, given="any parameter and labels", false=SHARED)
+@of_text(
+    "Proposition 13: equation 15",
+    on=_parameters,
+    given="any parameter and labels",
+    sides=("squared gain in risk, in units of L D / (2 n)", "directions on the right side, as the form counts them"),
+    false=SHARED,
+)
 def right_signs_bound_what_is_gained(given: Parameter, *, shared: bool = False) -> Comparison:
     """Risk is at least ``-(L / n) (D / 2)`` times the root of how many directions have the parameter on their side."""
     products = list(map(mul, given.signs, given.parameter))
@@ -160,7 +178,13 @@ def _budgets(budget: Budget) -> Iterator[Private]:
     return (Private(n, ratio, delta) for n, ratio, delta in product(sizes, RATIOS, deltas))
 
 
-@claim("G21 Proposition 13: least excess risk", on=_budgets, given="all algorithms, constructed data sets", false=FLIPS)
+@claim(
+    "G21 Proposition 13: least excess risk",
+    on=_budgets,
+    given="all algorithms, constructed data sets",
+    sides=("squared correlation that is attained", "largest squared correlation, or what the bound allows"),
+    false=FLIPS,
+)
 def private_risk_exceeds_the_least(private: Private, *, flips: bool = False) -> Comparison:
     """The excess risk is on average at least ``(1 - sqrt((E + delta) / (E + 1))) D L / (2 sqrt(n))``.
 
@@ -206,7 +230,13 @@ def _events(budget: Budget) -> Iterator[Event]:
         yield Event(event, ratio, delta, random.randint(1, 12))
 
 
-@claim("G21 Fact 14", on=_events, given="epsilon above 0, data sets that differ in k labels", false=ADDED)
+@claim(
+    "G21 Fact 14",
+    on=_events,
+    given="epsilon above 0, data sets that differ in k labels",
+    sides=("largest probability of the event", "bound"),
+    false=ADDED,
+)
 def groups_are_protected(event: Event, *, summed: bool = False) -> Comparison:
     """Where `k` labels differ, an event is at most ``E^k`` times as likely, plus ``delta (E^k - 1) / (E - 1)``."""
     reached = event.event
@@ -267,7 +297,13 @@ def _draws(budget: Budget) -> Iterator[Drawn]:
     return (Drawn(n, epsilon, delta) for n, delta, epsilon in product(sizes, deltas, epsilons))
 
 
-@claim("G21 Lemma 16", on=_draws, given="delta below 1/2; all algorithms for populations", false=FULL)
+@claim(
+    "G21 Lemma 16",
+    on=_draws,
+    given="delta below 1/2; all algorithms for populations",
+    sides=("delta of the whole", "delta that was asked"),
+    false=FULL,
+)
 def resampling_is_private(drawn: Drawn, *, full: bool = False) -> Comparison:
     """What is LabelDP for (epsilon / (4 l), exp(-epsilon) delta / (8 l)), given draws, is so for (epsilon, delta).
 
@@ -278,7 +314,14 @@ def resampling_is_private(drawn: Drawn, *, full: bool = False) -> Comparison:
     return at_most(drawn.spent(share * float(drawn.delta)), float(drawn.delta), tolerance=1e-9)
 
 
-@claim("G21 Lemma 16: draws", kind="ours", on=_draws, given="delta below 1/2", false=FEW)
+@claim(
+    "G21 Lemma 16: draws",
+    kind="ours",
+    on=_draws,
+    given="delta below 1/2",
+    sides=("probability of more draws", "delta / 2"),
+    false=FEW,
+)
 def examples_are_drawn_seldom(drawn: Drawn, *, factor: float = 1.0) -> Comparison:
     """An example is drawn more than ``4 log(2 / delta)`` times with probability at most ``delta / 2``."""
     return at_most(1 - total(occurrences(drawn.n, math.floor(factor * drawn.copies))), drawn.delta / 2)

@@ -119,7 +119,13 @@ AGAIN = Variant("The same where the last stage asks for the label of row 0 again
 UNSEEN = "stages chosen without a look at labels, any training algorithm"
 
 
-@claim("G21 Observation 4", on=_trainings, given=UNSEEN, false=AGAIN)
+@claim(
+    "G21 Observation 4",
+    on=_trainings,
+    given=UNSEEN,
+    sides=("largest ratio of probabilities", "exp(epsilon)"),
+    false=AGAIN,
+)
 def stages_cost_epsilon_once(training: Training, *, again: tuple[int, ...] = ()) -> Comparison:
     """Training in stages of disjoint rows, with priors that the stage before predicts, is epsilon-LabelDP."""
     last = tuple(dict.fromkeys((*training.stages[-1], *again)))
@@ -147,7 +153,14 @@ def _grouped(budget: Budget) -> Iterator[Grouped]:
     return starmap(Grouped, product((2, 3), map(Fraction, ("2", "11/10", "1001/1000")), ids))
 
 
-@claim("G21 Algorithm 4", on=_grouped, given="public groups, at least two labels", corrected=OWN, false=WHOLE)
+@claim(
+    "G21 Algorithm 4",
+    on=_grouped,
+    given="public groups, at least two labels",
+    sides=("largest ratio of probabilities", "exp(epsilon)"),
+    corrected=OWN,
+    false=WHOLE,
+)
 def noise_hides_groups(grouped: Grouped, *, own: int = 0) -> Comparison:
     """Histograms of the labels of disjoint groups, with ``dlaplace.rvs(epsilon / 2, K)`` added, are epsilon-LabelDP.
 
@@ -178,6 +191,7 @@ def _clipped(counts: Integers) -> Floats:
     kind="text",
     on=_histograms,
     given="any noisy counts, 0 / 0 taken as 0",
+    sides=("sum of the shares, or zero", "1, or the least share"),
     corrected=Variant(
         "The same, and the uniform prior where no count is above 0: the prior of the package.",
         shares=lambda counts: EstimatedPrior(tuple(np.maximum(counts, 0).tolist()), 1.0).probabilities,
@@ -206,7 +220,14 @@ def _learned(budget: Budget) -> Iterator[Learned]:
     return (Learned(counts, epsilon, groups) for counts, epsilon in product(((1, 0), (2, 1)), epsilons))
 
 
-@claim("G21 Algorithm 4: draws", kind="ours", on=_learned, given="priors of two labels, words of a seed", false=HALVES)
+@claim(
+    "G21 Algorithm 4: draws",
+    kind="ours",
+    on=_learned,
+    given="priors of two labels, words of a seed",
+    sides=("distance of a frequency from its probability", "five standard errors"),
+    false=HALVES,
+)
 def priors_come_as_often(learned: Learned, *, halves: int = 1) -> Comparison:
     """Learned priors come as often as noise of ratio ``exp(epsilon / 2)`` says, up to five standard errors."""
     labels = np.tile(np.repeat((0, 1), learned.counts), learned.groups)
@@ -268,7 +289,11 @@ EACH = Variant("At a lower temperature each of the likelier half of the classes 
 ONE_TOP = Variant("The same with ``exp(g / t) - 1 >= E - 1``, as if there were one top class.", tops=1)
 
 
-@one_temperature("Appendix E: cold priors", false=ONE_OTHER)
+@one_temperature(
+    "Appendix E: cold priors",
+    sides=("prior of the classes below the top, or top classes", "bound, or top classes (count)"),
+    false=ONE_OTHER,
+)
 def cold_priors_are_on_the_top(given: Tempered, *, others: int | None = None) -> Comparison:
     """As t tends to 0, classes below the `m` top ones lose the prior: they have at most ``(K - m) / m exp(-g / t)``.
 
@@ -280,7 +305,11 @@ def cold_priors_are_on_the_top(given: Tempered, *, others: int | None = None) ->
     return worst(at_most(1 - given.tops * likeliest, bound), equal(given.prior.count(likeliest), given.tops))
 
 
-@one_temperature("Appendix E: hot priors", false=Variant("The same with ``d / 2``.", halves=1))
+@one_temperature(
+    "Appendix E: hot priors",
+    sides=("largest (K p)**2, or its inverse", "exp(2 d / t), or exp(d / t)"),
+    false=Variant("The same with ``d / 2``.", halves=1),
+)
 def hot_priors_are_uniform(given: Tempered, *, halves: int = 2) -> Comparison:
     """As t grows the prior becomes uniform: ``K p`` is within a factor ``exp(d / t)`` of 1, `d` the logits' range."""
     farthest = given.heat ** (halves * (max(given.logits) - min(given.logits)))
@@ -307,7 +336,12 @@ def _cooled(budget: Budget) -> Iterator[Cooled]:
     return (Cooled(logits, heats, ratio) for (logits, heats), ratio in zip(pairs, ratios, strict=False))
 
 
-@temperature("Appendix E: confidence", on=_cooled, false=EACH)
+@temperature(
+    "Appendix E: confidence",
+    on=_cooled,
+    sides=("probability at the higher temperature", "probability at the lower temperature"),
+    false=EACH,
+)
 def cooling_is_more_confident(given: Cooled, *, each: bool = False) -> Comparison:
     """At a lower temperature the `k` likeliest classes together are likelier, for every `k`."""
     cold, hot = (sorted(tempered.prior, reverse=True) for tempered in given.both)
@@ -315,7 +349,15 @@ def cooling_is_more_confident(given: Cooled, *, each: bool = False) -> Compariso
     return worst(*(map(at_most, hot[:k], cold[:k]) if each else together))
 
 
-@temperature("Appendix E: labels kept", on=_cooled, false=ONE_TOP)
+@temperature(
+    "Appendix E: labels kept",
+    on=_cooled,
+    sides=(
+        "labels kept at the lower temperature, or whether as said",
+        "labels kept at the higher temperature, or whether said",
+    ),
+    false=ONE_TOP,
+)
 def heating_keeps_more(given: Cooled, *, tops: int | None = None) -> Comparison:
     """A higher temperature keeps more labels, and only the `m` top ones as long as ``m (exp(g / t) - 1) >= E - 1``.
 

@@ -78,6 +78,7 @@ def _copied(budget: Budget) -> Iterator[Copied]:
     "G21 Lemma 15: with constants",
     on=_copied,
     given="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 10; all LabelDP algorithms",
+    sides=("claimed bound, or the least excess risk", "least excess risk, or what is attained"),
     false=Variant(
         "On these data sets any algorithm loses at least ``D L / (2 sqrt(epsilon n))``.",
         lambda copied: at_most(0.5 / math.sqrt(copied.epsilon * copied.n), copied.ignorant, tolerance=1e-9),
@@ -97,14 +98,25 @@ of_budgets = partial(
 )
 
 
-@of_budgets("Lemma 15: copies", given="epsilon at most 1", false=SLOWER)
+@of_budgets(
+    "Lemma 15: copies",
+    given="epsilon at most 1",
+    sides=("lower end, budget of the copies, or growth of delta", "budget of the copies, upper end, or bound"),
+    false=SLOWER,
+)
 def copies_share_a_budget(copied: Copied, growth: Fraction = E1) -> Comparison:
     """With ``k = floor(1 / epsilon)``, ``1/2 <= k epsilon <= 1``, and delta grows at most by ``(e - 1) / epsilon``."""
     together, grown = copied.copies * copied.epsilon, at_most(copied.growth, growth / copied.epsilon)
     return worst(at_most(Fraction(1, 2), together), at_most(together, 1), grown)
 
 
-@of_budgets("Lemma 15: last line", given="epsilon at most 1, C = 1/10", corrected=TIMES, false=SMALLER)
+@of_budgets(
+    "Lemma 15: last line",
+    given="epsilon at most 1, C = 1/10",
+    sides=("delta of the copies", "(e - 1) C, or as the form has it"),
+    corrected=TIMES,
+    false=SMALLER,
+)
 def delta_of_the_last_line(copied: Copied, power: int = -1, growth: Fraction = E1) -> Comparison:
     """With ``delta = C / epsilon`` the copies have a delta of at most ``(e - 1) C``: small, if `C` is."""
     return at_most(copied.growth * CONSTANT * copied.epsilon**power, growth * CONSTANT)
@@ -193,6 +205,7 @@ def _steeper(population: Population) -> Comparison:
     "G21 Proposition 12",
     on=_routes,
     given="epsilon at most 1/20; all (epsilon, delta)-LabelDP algorithms",
+    sides=("claimed bound, or what the proof gives", "what the proof gives, or what is attained"),
     quantifier="the constant and the powers of logarithms in the bound; how large n, how small delta must be",
     false=Variant(STEEPER, lambda route: _steeper(route.found[0])),
 )
@@ -212,6 +225,7 @@ def the_route_is_within_a_logarithm(route: Route) -> Comparison:
     kind="ours",
     on=_populations,
     given="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 20; all LabelDP algorithms",
+    sides=("claimed bound, or the least excess risk", "least excess risk, or what is attained"),
     false=Variant(STEEPER, _steeper),
 )
 def a_constant_is_enough(population: Population) -> Comparison:

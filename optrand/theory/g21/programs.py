@@ -92,7 +92,12 @@ def _small_tasks(budget: Budget) -> Iterator[Task]:
     return (task for task in found if task.ratio <= LARGEST_FOR_SOLVERS)
 
 
-@claim("G21 Theorem 3", on=_any_tasks, given=ANY_PRIOR)
+@claim(
+    "G21 Theorem 3",
+    on=_any_tasks,
+    given=ANY_PRIOR,
+    sides=("least bound, or what RRWithPrior's table attains", "what RRWithPrior keeps (probability)"),
+)
 def nothing_is_better(task: Task) -> Comparison:
     """No epsilon-DP randomizer keeps the label more often than RRWithPrior."""
     kept = rr_with_prior(task.floats, task.epsilon).randomizer.outputs.astype(int).tolist()
@@ -107,7 +112,14 @@ def _(task: Task) -> Comparison:
     return at_most(bounds(task)[0], kept_by(task, kept))
 
 
-@claim("G21 Theorem 3: closed form", kind="ours", on=_any_tasks, given=ANY_PRIOR, false=AVERAGE)
+@claim(
+    "G21 Theorem 3: closed form",
+    kind="ours",
+    on=_any_tasks,
+    given=ANY_PRIOR,
+    sides=("probability kept by the best subset of labels", "probability kept by the package"),
+    false=AVERAGE,
+)
 def closed_form_is_best(task: Task, *, average: bool = False) -> Comparison:
     """The package's RRWithPrior, of one prior and of a batch, keeps the label as often as the best subset of labels."""
     above = [y for y, p in enumerate(task.prior) if p * task.size >= 1]
@@ -117,14 +129,28 @@ def closed_form_is_best(task: Task, *, average: bool = False) -> Comparison:
     return worst(*(equal(wanted, value, tolerance=1e-12) for value in (one, batch)))
 
 
-@claim("G21 Theorem 3: LP1", kind="text", on=_small_tasks, given=SMALL, false=OFF_BY_ONE)
+@claim(
+    "G21 Theorem 3: LP1",
+    kind="text",
+    on=_small_tasks,
+    given=SMALL,
+    sides=("optimum of LP1", "probability kept by the best subset of labels"),
+    false=OFF_BY_ONE,
+)
 def lp1_is_best_subset(task: Task, *, others: int = -1) -> Comparison:
     """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior."""
     found = LinearProgram(Pairwise())(classification(task.floats, task.epsilon)).value
     return equal(found, best_subset(task, others=others), tolerance=SOLVER)
 
 
-@claim("G21 Theorem 3: LP2", kind="text", on=_small_tasks, given=SMALL, false=OFF_BY_ONE)
+@claim(
+    "G21 Theorem 3: LP2",
+    kind="text",
+    on=_small_tasks,
+    given=SMALL,
+    sides=("optimum of LP2", "probability kept by the best subset of labels"),
+    false=OFF_BY_ONE,
+)
 def lp2_is_best_subset(task: Task, *, others: int = -1) -> Comparison:
     """The optimum of LP2, whose variables are the diagonal only, is that of RRWithPrior."""
     program = LP2().build(classification(task.floats, task.epsilon))
@@ -153,7 +179,14 @@ def _channels(budget: Budget) -> Iterator[Channel]:
         yield Channel(ratio, tuple(map(tuple, rows)))
 
 
-@claim("G21 Theorem 3: LP1 implies LP2", kind="text", on=_channels, given="any epsilon-DP table", false=CLOSER)
+@claim(
+    "G21 Theorem 3: LP1 implies LP2",
+    kind="text",
+    on=_channels,
+    given="any epsilon-DP table",
+    sides=("largest row of LP2 at the diagonal", "1"),
+    false=CLOSER,
+)
 def lp1_implies_lp2(channel: Channel, *, twice: bool = False) -> Comparison:
     """The diagonal `q` of an epsilon-DP table has ``q_y + exp(-epsilon) * (sum of the other q) <= 1`` for every `y`."""
     diagonal = [row[y] for y, row in enumerate(channel.rows)]
@@ -190,7 +223,14 @@ def _flat(budget: Budget) -> Iterator[Task]:
     return (Task(shares([1] * size), ratio) for size, ratio in product(sizes, (Fraction(1), *RATIOS)))
 
 
-@claim("G21 Theorem 3: vertices of LP2", kind="text", on=_flat, given="epsilon at least 0", false=ALL)
+@claim(
+    "G21 Theorem 3: vertices of LP2",
+    kind="text",
+    on=_flat,
+    given="epsilon at least 0",
+    sides=("vertices of another form (count)", "zero"),
+    false=ALL,
+)
 def vertices_are_responses(task: Task, *, of_all: bool = False) -> Comparison:
     """A vertex of LP2 is zero, or ``E / (E + |Y| - 1)`` on a non-empty set `Y` of labels and 0 elsewhere."""
     responses = set()
@@ -204,7 +244,13 @@ def _value(task: Task, point: Point) -> Fraction:
     return total(map(mul, task.prior, point))
 
 
-@claim("G21 Theorem 3: optima at vertices", kind="text", on=_few_tasks, given=ANY_PRIOR)
+@claim(
+    "G21 Theorem 3: optima at vertices",
+    kind="text",
+    on=_few_tasks,
+    given=ANY_PRIOR,
+    sides=("optimum by a dual, or optima that are no vertices (count)", "value at the best vertex, or zero"),
+)
 def all_optima_are_vertices(task: Task) -> Comparison:
     """Every optimal solution of LP2 is a vertex."""
     vertices, optimum = vertices_of_lp2(task.size, task.ratio), bounds(task)[1]

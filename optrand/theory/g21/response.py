@@ -161,7 +161,7 @@ of_the_best_k = partial(
 )
 
 
-@of_top_k("Lemma 1")
+@of_top_k("Lemma 1", sides=("largest ratio of probabilities", "E = exp(epsilon)"))
 def top_k_is_private(kept: TopK) -> Comparison:
     """RRTop-k, in which a label that is not among the `k` likeliest gives one of these at random, is epsilon-DP."""
     return kept.privacy
@@ -175,7 +175,12 @@ def _(kept: TopK) -> Comparison:
     return at_most(largest_ratio([row if y in kept.kept else drawn for y, row in enumerate(kept.listed)]), kept.ratio)
 
 
-@of_top_k("Lemma 1: integer tables", kind="ours", false=LESS)
+@of_top_k(
+    "Lemma 1: integer tables",
+    sides=("largest distance of the table from the printed one", "1e-9"),
+    kind="ours",
+    false=LESS,
+)
 def top_k_table_is_as_printed(kept: TopK, *, share: Fraction = Fraction(1)) -> Comparison:
     """The integer table of the package for RRTop-k has the printed probabilities, up to 1e-9."""
     printed = top_k_rows(kept.prior, kept.k, 1 + share * (kept.ratio - 1))
@@ -183,7 +188,12 @@ def top_k_table_is_as_printed(kept: TopK, *, share: Fraction = Fraction(1)) -> C
     return at_most(max(map(abs, gaps)), Fraction(ROUNDING))
 
 
-@of_top_k("Appendix A.1", corrected=CERTAIN, false=STRANGER)
+@of_top_k(
+    "Appendix A.1",
+    sides=("least probability of an output", "probability as claimed"),
+    corrected=CERTAIN,
+    false=STRANGER,
+)
 def another_kept_label_is_least_likely(kept: TopK, *, alike: int = 0) -> Comparison:
     """RRTop-k gives an output least likely for another label that is kept: with probability ``1 / (E + k - 1)``."""
     chance = Fraction(1, kept.k) if kept.k <= alike else 1 / (kept.ratio + kept.k - 1)
@@ -191,7 +201,11 @@ def another_kept_label_is_least_likely(kept: TopK, *, alike: int = 0) -> Compari
     return worst(*(equal(each, chance, tolerance=ROUNDING, scale=1) for each in found))
 
 
-@of_top_k("Section 3.1: objective of RRTop-k", false=ALL_LABELS)
+@of_top_k(
+    "Section 3.1: objective of RRTop-k",
+    sides=("probability that the label is kept", "probability as claimed"),
+    false=ALL_LABELS,
+)
 def top_k_keeps_the_label(kept: TopK, *, all_labels: bool = False) -> Comparison:
     """RRTop-k keeps a label that follows the prior with ``E / (E + k - 1)`` times the prior of the `k` likeliest."""
     share = kept.ratio / (kept.ratio + (kept.size if all_labels else kept.k) - 1)
@@ -200,7 +214,7 @@ def top_k_keeps_the_label(kept: TopK, *, all_labels: bool = False) -> Comparison
     return worst(*(equal(each, chance, tolerance=ROUNDING) for each in found))
 
 
-@of_the_best_k("Corollary 2")
+@of_the_best_k("Corollary 2", sides=("largest ratio of probabilities", "E = exp(epsilon)"))
 def with_prior_is_private(task: Task) -> Comparison:
     """RRWithPrior, which keeps as many labels as is best for the prior, whatever the label is, is epsilon-DP."""
     return task.privacy
@@ -215,7 +229,12 @@ def _(task: Task) -> Comparison:
     return at_most(largest_ratio(rows), task.ratio)
 
 
-@of_the_best_k("Corollary 2: integer tables", kind="ours", false=LESS)
+@of_the_best_k(
+    "Corollary 2: integer tables",
+    sides=("probability that the table keeps the label", "probability as printed"),
+    kind="ours",
+    false=LESS,
+)
 def with_prior_table_is_as_good(task: Task, *, share: Fraction = Fraction(1)) -> Comparison:
     """The integer table of the package for RRWithPrior keeps the label as often as printed, up to 1e-9."""
     ratio = 1 + share * (task.ratio - 1)
@@ -260,7 +279,14 @@ def _sampled(budget: Budget) -> Iterator[Sampled]:
     return (Sampled(shares(weights), ratio, depth) for weights, ratio in product(priors, ratios))
 
 
-@claim("G21 Corollary 2: sampler", kind="ours", on=_sampled, given="words of one bit, until they decide", false=AGAIN)
+@claim(
+    "G21 Corollary 2: sampler",
+    kind="ours",
+    on=_sampled,
+    given="words of one bit, until they decide",
+    sides=("probability, or its least value by the bits drawn", "its largest value by the bits drawn, or probability"),
+    false=AGAIN,
+)
 def sampler_is_as_printed(task: Sampled, *, again: int = 0) -> Comparison:
     """Outputs have the probabilities of RRWithPrior, up to those of bits that have not decided; all bits are exact."""
     batch = rr_with_prior_batch([task.floats], task.epsilon)
@@ -280,7 +306,13 @@ def _flat(_: Budget) -> Iterator[Task]:
     return (Task(shares([1] * k), ratio) for k in (1, 2, 3, 7, 10, 49) for ratio in RATIOS)
 
 
-@claim("G21 Section 4: one stage", on=_flat, given="a flat first prior", false=HALF)
+@claim(
+    "G21 Section 4: one stage",
+    on=_flat,
+    given="a flat first prior",
+    sides=("probability by the table of the stage", "probability by randomized response"),
+    false=HALF,
+)
 def one_stage_is_randomized_response(task: Task, *, first: int = 2) -> Comparison:
     """One stage of training, whose model gives all labels equal probabilities, asks by randomized response on all."""
     found = Task(shares([first] + [2] * (task.size - 1)), task.ratio).tabulated

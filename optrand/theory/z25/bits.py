@@ -73,14 +73,27 @@ def _bits(budget: Budget) -> Iterator[Bits]:
         yield Bits(prior(random, random.randint(2, budget.pick(quick=5, full=7))), random.randint(1, 90) / 20)
 
 
-@claim("Z25 Theorem 1", on=_bits, given="at least two classes, any epsilon above 0", false=TWICE)
+@claim(
+    "Z25 Theorem 1",
+    on=_bits,
+    given="at least two classes, any epsilon above 0",
+    sides=("largest ratio of probabilities", "exp(epsilon)"),
+    false=TWICE,
+)
 def two_bits(bits: Bits, share: int = 1) -> Comparison:
     """If each bit is exp(epsilon / 2) times likelier right than wrong, no vector has a ratio above exp(epsilon)."""
     randomizer = UnaryBits(len(bits.eta), share * bits.epsilon)
     return at_most(largest_ratio([law(randomizer, y) for y in range(randomizer.k)]), exp_bracket(bits.epsilon)[0])
 
 
-@claim("Z25 Theorem 1: draws", kind="ours", on=_bits, given="20,000 seeded vectors of the first label", false=TWICE)
+@claim(
+    "Z25 Theorem 1: draws",
+    kind="ours",
+    on=_bits,
+    given="20,000 seeded vectors of the first label",
+    sides=("distance of a frequency from its probability", "five standard errors"),
+    false=TWICE,
+)
 def drawn_as_printed(bits: Bits, share: int = 1) -> Comparison:
     """The package draws vectors as often as their probabilities say, up to five standard errors."""
     k, n = len(bits.eta), 20_000
@@ -129,6 +142,7 @@ def _trainings(budget: Budget) -> Iterator[Training]:
     "Z25 Section 3.1: local to central",
     on=_trainings,
     given="small datasets, vectors of Theorem 1; algorithms that return all vectors, or the class of most bits",
+    sides=("largest ratio of probabilities", "exp(epsilon)"),
     false=Variant("The same where a label is randomized anew in each of two rounds.", rounds=2),
 )
 def local_is_central(training: Training, rounds: int = 1) -> Comparison:
@@ -162,6 +176,7 @@ class _Counted(SeededEntropy):
     "Z25 Section 4.3: cost",
     on=_shipments,
     given="time by the random octets that are drawn, a vector of K bits sent in whole octets",
+    sides=("octets sent, or random octets", "bound (octets)"),
     false=Variant("The same with log2(K) in place of K: the bits of a scalar.", bits=lambda k: (k - 1).bit_length()),
 )
 def cost(shipment: Shipment, bits: Callable[[int], int] = int) -> Comparison:
@@ -172,7 +187,13 @@ def cost(shipment: Shipment, bits: Callable[[int], int] = int) -> Comparison:
     return worst(at_most(sent.size, octets), at_most(8 * source.count, 5 * octets))
 
 
-@claim("Z25 Equation 24", on=_bits, given="any distribution of the label, any epsilon above 0", false=FORGOTTEN)
+@claim(
+    "Z25 Equation 24",
+    on=_bits,
+    given="any distribution of the label, any epsilon above 0",
+    sides=("probability that a bit is 1, or r", "probability as claimed, or exp(epsilon / 2)"),
+    false=FORGOTTEN,
+)
 def bits_tell_the_class(bits: Bits, lost: int = 1) -> Comparison:
     """Bit ``j`` is 1 with probability ``1 / (1 + r) + eta_j (r - 1) / (r + 1)``, where ``r = exp(epsilon / 2)``."""
     r = UnaryBits(len(bits.eta), bits.epsilon).odds
@@ -181,7 +202,13 @@ def bits_tell_the_class(bits: Bits, lost: int = 1) -> Comparison:
     return worst(equal(float(r), math.exp(bits.epsilon / 2), tolerance=1e-12), *alike)
 
 
-@claim("Z25 Equation 44", on=_bits, given="any law of the label, any epsilon; least: as said after it", false=NOISELESS)
+@claim(
+    "Z25 Equation 44",
+    on=_bits,
+    given="any law of the label, any epsilon; least: as said after it",
+    sides=("mean loss of an output, or the least one", "loss by the formula, or that of another output"),
+    false=NOISELESS,
+)
 def cross_entropy_is_least_at_the_mean(bits: Bits, *, noisy: bool = True) -> Comparison:
     """Output `u` for a bit of mean `m` has the expected loss ``-m ln u - (1 - m) ln(1 - u)``, which is least at `m`."""
     mean = bit_mean(bits.eta[0], UnaryBits(len(bits.eta), bits.epsilon).odds) if noisy else bits.eta[0]
@@ -265,7 +292,12 @@ def _tasks(budget: Budget) -> Iterator[Task]:
         yield Task(shares([random.randint(1, 5) for _ in range(size)]), etas, odds, models)
 
 
-@claim("Z25 Proposition 1", on=_tasks, given="a classifier learned from a sample independent of what it is tested on")
+@claim(
+    "Z25 Proposition 1",
+    on=_tasks,
+    given="a classifier learned from a sample independent of what it is tested on",
+    sides=("excess risk", "mean lack of the named classes"),
+)
 def excess_is_what_classes_lack(task: Task) -> Comparison:
     """The excess risk is the mean, over points and models, of how far the named class is from the likeliest one."""
     return equal(task.excess, total(point.mass * point.lack for point in task.points))
@@ -281,7 +313,13 @@ def _(task: Task) -> Comparison:
     return equal(task.excess, lacking)
 
 
-@claim("Z25 Theorem 2", on=_tasks, given="any model of the means of bits, any epsilon above 0", false=NO_TIES)
+@claim(
+    "Z25 Theorem 2",
+    on=_tasks,
+    given="any model of the means of bits, any epsilon above 0",
+    sides=("excess risk", "bound"),
+    false=NO_TIES,
+)
 def excess_needs_a_small_gap(task: Task, *, ties: bool = True) -> Comparison:
     """The excess risk is at most the mean of ``2 Delta_epsilon`` where the two likeliest classes are no further apart.
 
@@ -295,6 +333,7 @@ def excess_needs_a_small_gap(task: Task, *, ties: bool = True) -> Comparison:
     "Z25 Section 1: gap",
     on=_tasks,
     given="estimates of class probabilities from the outputs, debiased; the error is the largest over the classes",
+    sides=("largest lack where the error is below the gap", "zero"),
     corrected=Variant("The named class is best wherever twice the error is below the gap.", factor=2),
     false=Variant("The named class is best wherever twice the error is at most the gap.", factor=2, ties=True),
 )
@@ -304,7 +343,13 @@ def errors_below_the_gap_do_no_harm(task: Task, *, factor: int = 1, ties: bool =
     return at_most(max((p.lack for p in far), default=0), 0)
 
 
-@claim("Z25 Equation 27", on=_tasks, given="as in Theorem 2, whose proof it is", false=BIASED)
+@claim(
+    "Z25 Equation 27",
+    on=_tasks,
+    given="as in Theorem 2, whose proof it is",
+    sides=("lack of the named class", "bound at the point"),
+    false=BIASED,
+)
 def mistakes_need_a_small_gap(task: Task, *, debiased: bool = True) -> Comparison:
     """At each point the named class lacks at most ``2 Delta_epsilon``, and nothing where the gap is larger than that.
 

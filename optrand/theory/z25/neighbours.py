@@ -55,6 +55,7 @@ def _neighbours(budget: Budget) -> Iterator[Neighbours]:
     "Z25 Equation 33",
     on=_neighbours,
     given="probabilities that are Lipschitz, neighbours on the line",
+    sides=("distance of the output", "bound"),
     corrected=Variant("The output is within as much of the mean of a bit of its class: a tilde is lost.", tilde=True),
     false=Variant(
         "The same of the mean of a bit, with the distance of the nearest neighbour.", tilde=True, nearest=True
@@ -103,6 +104,7 @@ def _coins(budget: Budget) -> Iterator[Coins]:
     "Z25 Equation 34",
     on=_coins,
     given="independent bits",
+    sides=("probability of a larger deviation", "delta / K"),
     false=Variant("The same with ``ln(K / delta)``: as if the average were off to one side alone.", sides=1),
 )
 def averages_of_bits_are_near(coins: Coins, sides: int = 2) -> Comparison:
@@ -129,6 +131,7 @@ def _samples(budget: Budget) -> Iterator[Sample]:
     "Z25 Equation 35",
     on=_samples,
     given="features with a density, N at least 2 k: for smaller N there is no such ball",
+    sides=("probability that the neighbour is outside", "bound"),
     false=Variant("The same with ``exp(-k / 2)``.", halved=True),
 )
 def neighbours_are_in_the_ball(sample: Sample, *, halved: bool = False) -> Comparison:
@@ -192,6 +195,7 @@ def _deviations(budget: Budget) -> Iterator[Constant | Slope]:
     "Z25 Equation 36",
     on=_deviations,
     given="probabilities that are Lipschitz, features with a density, N at least 2 k",
+    sides=("probability of a larger error", "delta + exp(-(1 - ln 2) k)"),
     false=Variant("The same with ``ln(2 / delta)``: without a union over the classes.", union=False),
 )
 def outputs_are_near_for_all_classes(found: Constant | Slope, *, union: bool = True) -> Comparison:
@@ -233,6 +237,7 @@ def _scales(budget: Budget) -> Iterator[Scale]:
     "Z25 Appendix C.1: best k",
     on=_scales,
     given="epsilon at most 1; the bound without constants and logarithms, any real k",
+    sides=("best k, or the error over epsilon", "its order, with one constant a dimension"),
     corrected=Variant("The same since ``r_0`` is of the order ``(k / N)**(1/d)``: no ball knows epsilon.", shrinking=0),
     false=Variant("As corrected, with ``N epsilon`` for ``N epsilon**2`` in the error.", shrinking=0, power=1),
 )
@@ -336,6 +341,7 @@ TWO_CLASSES = "records evenly spread on [0, 1]; two classes, eta_1 = x up to 1/2
     "Z25 Appendix C.1: rate",
     on=_growths,
     given=TWO_CLASSES,
+    sides=("excess risk after, scaled up by the rate", "excess risk before"),
     false=Variant("The same with ``N epsilon`` in place of ``N epsilon**2``.", square=1),
     quantifier="a constant without a name, logarithms left out, all distributions",
 )
@@ -350,6 +356,7 @@ def excess_falls(growth: Growth, power: float = 1 / 3, square: int = 2) -> Compa
     "Z25 Appendix C.1: rate with a margin",
     on=lambda budget: chain(_growths(budget), _ties(budget)),
     given=f"{TWO_CLASSES}; or three classes, eta_1 = eta_2 = min(1/3 + x, 1/2)",
+    sides=("excess risk after, scaled up by the rate", "excess risk before"),
     corrected=Variant(
         "The same where the gap is that to the likeliest class that is not itself best.", excess_falls, power=2 / 3
     ),

@@ -45,6 +45,7 @@ def _channels(budget: Budget) -> Iterator[Channel]:
     "Z25 Appendix B.1",
     on=_channels,
     given="any epsilon-DP randomizer from K classes to the same classes",
+    sides=("mean probability that a label is kept", "bound"),
     false=Variant("The same with ``exp(epsilon) / (exp(epsilon) + K)``, hardly below what is attained.", more=True),
 )
 def retention_falls_as_one_over_k(channel: Channel, *, more: bool = False) -> Comparison:
@@ -86,6 +87,7 @@ def _noisy(budget: Budget) -> Iterator[Noisy]:
     "Z25 Equation 29",
     on=_noisy,
     given="a uniform prior",
+    sides=("posterior probability of a class", "softmax of the scores"),
     false=Variant("The same with ``2 o_c`` for ``f(c)``: right where all coordinates are in [0, 1].", clipped=False),
 )
 def soft_labels_are_posteriors(noisy: Noisy, *, clipped: bool = True) -> Comparison:
@@ -108,6 +110,7 @@ def soft_labels_are_posteriors(noisy: Noisy, *, clipped: bool = True) -> Compari
     "Z25 Equation 30",
     on=_noisy,
     given="a uniform prior, any noisy vector; one over none is infinite",
+    sides=("soft label times its rivals, or classes as high", "1, or rivals (count)"),
     false=Variant("The same, the second step the other way round: who fits as well is as high.", swapped=True),
 )
 def truth_has_rivals(noisy: Noisy, *, swapped: bool = False) -> Comparison:
@@ -157,6 +160,7 @@ def _small_crowds(budget: Budget) -> Iterator[Crowd]:
     "Z25 Appendix B.2: privacy",
     on=_small_crowds,
     given="noise in real numbers, of scale 2 / epsilon: the paper refers to another one for it",
+    sides=("largest logarithm of a ratio of densities", "epsilon"),
     false=Variant("The same with noise of scale ``1 / epsilon``: one coordinate forgotten.", spent=2),
 )
 def noise_of_two_over_epsilon_is_private(crowd: Crowd, spent: int = 1) -> Comparison:
@@ -178,6 +182,7 @@ def _crowds(budget: Budget) -> Iterator[Crowd]:
     "Z25 Appendix B.2: decay",
     on=_crowds,
     given='all labels are the same, a uniform prior, "nearly" up to a factor of exp(epsilon)',
+    sides=("mean soft label of the truth, or 1 / K", "bound, or mean soft label"),
     false=Variant(
         'The mean soft label of the truth is 2 / `K` of what it is with two classes: inversely, without "nearly".',
         lambda crowd: equal(crowd.truth * crowd.k, Crowd(2, crowd.epsilon).truth * 2, tolerance=1e-8),
