@@ -121,7 +121,6 @@ def records(k: int, meshes: Sequence[int], limit: float) -> Iterator[dict[str, A
             if method in late:
                 found = Measurement((), None, f"not asked again: {late[method]}")
             else:
-                print(f"{method}, mesh {mesh:,} ...", flush=True)
                 problem, rehearsal = weeks_problem(mesh, k), weeks_problem(5, k=3)
                 found = measure(worker, solver, problem, rehearsal=rehearsal, limit=limit)
                 if not found.times:
@@ -173,7 +172,10 @@ def main(arguments: Sequence[str]) -> int:
     given = options("mesh", __doc__, limit=60.0).parse_args(arguments)
     use_one_core()
     k, meshes = (6, SMALL_MESHES) if given.smoke else (priors.WEEKS, MESHES)
-    found = list(records(k, meshes, given.limit))
+    found = []
+    for record in records(k, meshes, given.limit):
+        found.append(record)
+        print(f"{record['method']}, mesh {record['mesh'] or 'none'}: {record['verdict']}", flush=True)
     line = next(record["seconds"] for record in found if record["method"] == LINE)
     title = f"Optimal unbiased randomizers of {k} labels, weeks worked, epsilon {EPSILON:g}, half squared error"
     print_table(f"{title}\n{circumstances()}", COLUMNS, [row(record, line) for record in found])
