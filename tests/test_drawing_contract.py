@@ -129,3 +129,13 @@ def test_gaps_of_outputs_are_marked_only_where_they_are_wide() -> None:
     assert _gaps(np.array([0.0, 0.1, 0.2, 0.3, 8, 8.1, 8.2])) == [3.5]
     # Six times the median step, but a hundredth of the range.
     assert _gaps(np.array([0.0, 0.1, 0.2, 1.0, 1.1, 80, 80.1, 80.2])) == [4.5]
+
+
+def test_groups_share_axes_that_hold_all_of_them() -> None:
+    far = optrand.tabulate(optrand.solve(optrand.unbiased_regression(LABELS, PRIOR[::-1], 0.05)))
+    axes = np.array(plotting.groups_figure({"a": MECHANISM, "b": far}).axes).reshape(2, 2)
+    for column in axes.T:
+        assert column[0].get_ylim() == column[1].get_ylim()
+        drawn = max(float(np.max(each.dataLim.y1)) for each in column)
+        assert column[0].get_ylim()[0] == 0
+        assert column[0].get_ylim()[1] > drawn

@@ -82,12 +82,11 @@ def groups_figure(
             left.vlines(labels, 0, mechanism.problem.prior, color=INK, linewidth=1.2)
             right.plot(labels, _noise(mechanism), color=INK, linewidth=1.2, marker="." if labels.size <= 60 else "")
             left.set_title(_shortened(names), loc="left")
-            left.set_ylim(bottom=0)
-            right.set_ylim(bottom=0)
         classes = rows[0][0].problem.loss == losses.zero_one
         axes[0, 1].set_title("Probability of another class" if classes else "Standard deviation of the noise")
         for axis, text in zip(axes[-1], ("label, and its prior", "label (label units)"), strict=True):
             axis.set_xlabel(text)
+            axis.set_ylim(bottom=0)
     return figure
 
 
