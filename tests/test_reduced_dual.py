@@ -298,6 +298,53 @@ def test_a_band_that_is_too_wide_is_left_to_the_flow(monkeypatch):
     assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
 
 
+def rungs_asked(monkeypatch, wide=()):
+    """What is asked, in order: reaches of rungs, those in `wide` being too wide, and "flow"."""
+    asked, descent, flow = [], Reduced.solution, Flow.__call__
+
+    def told(self, rung, **limits):
+        asked.append(rung.reach)
+        if rung.reach in wide:
+            raise reduced_dual._TooWide
+        return descent(self, rung, **limits)
+
+    monkeypatch.setattr(Reduced, "solution", told)
+    monkeypatch.setattr(Flow, "__call__", lambda self, problem: asked.append("flow") or flow(self, problem))
+    return asked
+
+
+def test_a_rung_that_is_too_wide_is_followed_by_the_next(monkeypatch):
+    problem, asked = problem_of(60, "rough", 2.0), rungs_asked(monkeypatch, wide=(2, 3))
+    solution = ReducedDual()(problem)
+    assert (asked, solution.stats.status) == ([2, 3, 4], "solved")
+    assert optrand.certify(solution).gap < 1e-9
+
+
+def test_in_an_interval_without_bias_the_flow_is_asked_before_the_middle_rungs(monkeypatch):
+    labels = np.arange(12.0)
+    box = optrand.Interval(*(1.01 * end for end in optrand.unbiased_range(labels, 1.0)))
+    problem = optrand.unbiased_regression(labels, np.full(12, 1 / 12), 1.0, outputs=box)
+    asked = rungs_asked(monkeypatch, wide=(2, 8))
+    assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
+    assert asked == [2, 8, "flow"]
+    asked.clear()
+    monkeypatch.setattr(Flow, "_solution", lambda *_: (_ for _ in ()).throw(SolverFailed("no answer")))
+    assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
+    assert asked == [2, 8, "flow", 3]
+
+
+def test_no_claim_is_made_of_arcs_that_lack_many_in_an_interval_without_bias(monkeypatch):
+    """The arcs of a first rung without the ones at the ends hold no randomizer: they are added before any claim."""
+    labels = np.arange(40.0)
+    low, high = optrand.unbiased_range(labels, 1.0)
+    problem = optrand.unbiased_regression(labels, np.full(40, 1 / 40), 1.0, outputs=optrand.Interval(low - 1, high + 1))
+    claims, claimed = [], Reduced._claim
+    monkeypatch.setattr(Reduced, "_claim", lambda *given: claims.append(1) or claimed(*given))
+    found = Reduced(problem).solution(LADDER[0])
+    assert found.gap < 1e-9
+    assert len(claims) <= 2
+
+
 def test_every_rung_solves_an_easy_problem():
     problem = problem_of(101, "smooth", 1.0)
     for rung in LADDER:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -80,8 +79,11 @@ EXACT = 1e-11
 FAR = 1e3
 """A level that ends at so many times its gap has failed: its arcs hold no randomizer, or lack some that matter."""
 
-AGAIN, PRICED, CLOSING = 2, 2, 8
-"""How often arcs that are too cheap are added to a level that has failed, and to the finest one, far off or near."""
+PRICED, CLOSING = 2, 8
+"""How often arcs that are too cheap are added to the finest level, far off or near."""
+
+LACKING = 1e-9
+"""Slack of which arcs may lack less before a claim is made of them, in an interval without bias."""
 
 LACK = 1e-14
 """Slack of which arcs of the finest level lack more where they are too cheap."""
@@ -96,7 +98,13 @@ NEARLY = 1e-9
 """Relative gap that is open by rounding, and not for lack of arcs."""
 
 PATIENCE = 6.0
-"""Seconds that the flow is given by default: where the ladder fails it takes minutes, or proves no more."""
+"""Seconds that the flow is given by default: where the ladder fails it takes minutes, or proves no more.
+
+In an interval without bias it is asked after so many seconds of the first and the last rung.
+"""
+
+SOLVED = Stats("Reduced", status="solved")
+"""Of what is found on the way."""
 
 Nodes = tuple[Indices, Indices]
 """First and end nodes of arcs."""
@@ -118,7 +126,9 @@ class Rung(NamedTuple):
     gap : float
         That of the finest level, as a share of what is to be minimised.
     priced : bool
-        Whether arcs are added to coarse levels that have not failed, too.
+        Whether arcs that are too cheap are added to coarse levels that have not failed, too.
+    again : int
+        How often they are added to a coarse level.
     """
 
     reach: int = 2
@@ -127,9 +137,10 @@ class Rung(NamedTuple):
     floor: float = 1e-5
     gap: float = 1e-15
     priced: bool = True
+    again: int = 2
 
 
-LADDER = (Rung(priced=False), Rung(3, 32, 3e-5, 1e-6), Rung(4, 64, 1e-6, 1e-8), Rung(8, 128, 1e-8, 1e-10))
+LADDER = (Rung(priced=False), Rung(3, 32, 3e-5, 1e-6), Rung(4, 64, 1e-6, 1e-8), Rung(8, 128, 1e-8, 1e-10, again=6))
 """Ever wider and firmer descents."""
 
 
@@ -142,8 +153,8 @@ class ReducedDual(GuardedSolver):
     gap : float
         Relative gap, proven in floats, at which an answer is taken; the best one otherwise.
     flow : Flow
-        What is asked where the last rung falls short by more; by default for 6 seconds. Problems that few solve may
-        need ``Flow(time_limit=600)``.
+        What is asked where the ladder falls short by more, in an interval without bias before its middle rungs; by
+        default for 6 seconds. Problems that few solve may need ``Flow(time_limit=600)``.
     time_limit : float
         Seconds, looked at between levels. When they have passed, the answer is the best one so far, or
         what `Flow` has without time, and its status is "time limit".
@@ -185,34 +196,45 @@ class ReducedDual(GuardedSolver):
         response = debiased_rr_within(problem)
         if response:
             return response
-        end = time.perf_counter() + self.time_limit
-        reduced = Reduced(problem)
-        best, least, steps = None, math.inf, 0
-        for rung in LADDER:
+        start = time.perf_counter()
+        reduced, end = Reduced(problem), start + self.time_limit
+        before, after, soon = (LADDER[::3], LADDER[1:], start + PATIENCE) if reduced.boxed else (LADDER, (), end)
+        best, failure = Claim(None, math.inf, 0), SolverFailed("no descent ended")
+        best = self._climbed(reduced, before, best, min(soon, end))
+        if not best.gap <= ENOUGH:
+            flow = replace(self.flow, time_limit=min(self.flow.time_limit, end - time.perf_counter()))
+            try:
+                found = flow(problem)
+            except SolverFailed as error:
+                failure = error
+            else:
+                gap = self._gap(found, quick_gap(found))
+                # An answer that is proven less well is better than none.
+                if best.solution is None or not best.gap <= gap:
+                    best = best._replace(solution=found, gap=gap)
+        if not best.gap <= ENOUGH:
+            best = self._climbed(reduced, after, best, end)
+        if best.solution is None:
+            raise failure
+        late = end <= time.perf_counter() and best.gap > self.gap
+        status = OUT_OF_TIME if late else best.solution.stats.status
+        return replace(best.solution, problem=problem, stats=Stats(repr(self), iterations=best.steps, status=status))
+
+    def _climbed(self, reduced: Reduced, rungs: Iterable[Rung], best: Claim, end: float) -> Claim:
+        """The best claim so far or of some rungs, up to the first one that is good enough."""
+        for rung in rungs:
             try:
                 claim = reduced.solution(rung, end=end)
-            except np.linalg.LinAlgError:
+            except (np.linalg.LinAlgError, _TooWide):
                 continue
-            except (_TooWide, _OutOfTime):
+            except _OutOfTime:
                 break
-            steps += claim.steps
             gap = math.inf if claim.solution is None else self._gap(claim.solution, claim.gap)
-            if gap < least:
-                best, least = claim.solution, gap
-            if least <= self.gap:
+            solution = claim.solution if gap < best.gap else best.solution
+            best = Claim(solution, min(gap, best.gap), best.steps + claim.steps)
+            if best.gap <= self.gap:
                 break
-        left = end - time.perf_counter()
-        flow = replace(self.flow, time_limit=min(self.flow.time_limit, left))
-        if best is None:
-            return flow(problem)
-        if least > ENOUGH:
-            # An answer that is proven less well is better than none.
-            with suppress(SolverFailed):
-                other = flow(problem)
-                if not least <= self._gap(other, quick_gap(other)):
-                    return other
-        status = OUT_OF_TIME if left <= 0 and least > self.gap else "solved"
-        return Solution(problem, best.randomizer, best.dual, Stats(repr(self), iterations=steps, status=status))
+        return best
 
     def _gap(self, solution: Solution, gap: float) -> float:
         """The proven gap in floats, or, where they do not tell, by the exact bound."""
@@ -235,7 +257,7 @@ class _OutOfTime(Exception):
 
 
 class _TooWide(Exception):
-    """A band that costs more than the flow; wider descents have wider ones."""
+    """A band that costs more than the flow, often of arcs that only look cheap to a level that has failed."""
 
 
 def _before(end: float, numbers: Iterable[int]) -> Iterator[int]:
@@ -291,6 +313,11 @@ class Reduced:
     def stretched(self) -> bool:
         """Whether outputs may be shifted and stretched, so that the sums of the last node are fixed."""
         return self.problem.unbiased and isinstance(self.problem.outputs, Line)
+
+    @property
+    def boxed(self) -> bool:
+        """Whether no bias is allowed in an interval: there the arcs of a descent often lack many that matter."""
+        return self.problem.unbiased and not self.stretched
 
     @cached_property
     def mean(self) -> float:
@@ -394,7 +421,7 @@ class Reduced:
             if not number:
                 break
             gap = min(1e-4, rung.firm / k**2)
-            for _ in _before(end, range(1 + AGAIN)):
+            for _ in _before(end, range(1 + rung.again)):
                 arcs = self._arcs(terms, nodes, whole=whole)
                 slopes, costs, mass, slack, count = interior_point.interior_point(arcs, terms, gap, EXACT)
                 steps += abs(count)
@@ -420,12 +447,17 @@ class Reduced:
             arcs = self._arcs(terms, nodes, whole=whole)
             slopes, costs, mass, slack, count = interior_point.interior_point(arcs, terms, gap, EXACT)
             steps += abs(count)
+            failed = not mass @ slack < FAR * gap
+            if self.boxed and number < PRICED:
+                more = self._more(terms, nodes, (slopes, costs), LACKING, failed=failed)
+                if more is not None:
+                    nodes = more
+                    continue
             claim = self._claim(arcs, terms, (slopes, costs, mass, slack))
             if best.solution is None or claim.gap < best.gap:
                 best = claim
             if best.gap <= NEARLY or (number >= PRICED and not claim.gap < NEAR):
                 break
-            failed = not mass @ slack < FAR * gap
             more = self._more(terms, nodes, (slopes, costs), LACK, failed=failed)
             if more is None:
                 break
@@ -458,7 +490,7 @@ class Reduced:
         from optrand.solvers.reduced_dual import pricing
 
         slopes, costs = sums
-        if failed and self.problem.unbiased and not self.stretched:
+        if failed and self.boxed:
             more = pricing.united(nodes, pricing.end_arcs(slopes.size - 1))
             if more[0].size > nodes[0].size:
                 return more
@@ -485,7 +517,7 @@ class Reduced:
             if not (masses > 0).any():
                 break
             randomizer = self._randomizer(arcs, masses, outputs)
-            found = Solution(self.problem, randomizer, self._dual(slopes, costs), Stats(type(self).__name__))
+            found = Solution(self.problem, randomizer, self._dual(slopes, costs), SOLVED)
             gap = quick_gap(found)
             for faint in FAINTLY_USED if not self.stretched and gap < math.inf else ():
                 if gap <= PROVEN:
