@@ -45,6 +45,9 @@ SMALL = 2_000
 
 Answer = TypeVar("Answer", bound=Solution)
 
+MORE_TIME = "minutes of the cone program may close it: solve(problem, ReducedDual(flow=Flow(time_limit=600)))"
+"""What to do about an answer that is not certified."""
+
 
 class Solver(Protocol):
     """An algorithm and its options: a frozen record, called on a problem."""
@@ -153,7 +156,8 @@ def accepted(solution: Answer, proof: Certificate) -> Answer:
     if proof.findings or not proof.gap <= USEFUL_GAP:
         reason = "; ".join(proof.findings) or f"the verified gap is {shown_above(proof.gap, 3)}"
         raise NotCertified(
-            f"the solver's answer could not be certified ({reason}): the best solution is attached as .solution",
+            f"the solver's answer could not be certified ({reason}): the best solution is attached as .solution"
+            + (f"; {MORE_TIME}" if ReducedDual().accepts(solution.problem) else ""),
             certificate=proof,
             solution=solution,
         )

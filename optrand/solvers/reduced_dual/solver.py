@@ -103,6 +103,9 @@ PATIENCE = 6.0
 In an interval without bias it is asked after so many seconds of the first and the last rung.
 """
 
+MANY = 200
+"""Labels in an interval without bias, for each so many of which the flow is given that time: there it often proves."""
+
 SOLVED = Stats("Reduced", status="solved")
 """Of what is found on the way."""
 
@@ -154,7 +157,7 @@ class ReducedDual(GuardedSolver):
         Relative gap, proven in floats, at which an answer is taken; the best one otherwise.
     flow : Flow
         What is asked where the ladder falls short by more, in an interval without bias before its middle rungs; by
-        default for 6 seconds. Problems that few solve may need ``Flow(time_limit=600)``.
+        default for 6 seconds, there for each 200 labels. Some problems need ``Flow(time_limit=600)``.
     time_limit : float
         Seconds, looked at between levels. When they have passed, the answer is the best one so far, or
         what `Flow` has without time, and its status is "time limit".
@@ -202,7 +205,8 @@ class ReducedDual(GuardedSolver):
         best, failure = Claim(None, math.inf, 0), SolverFailed("no descent ended")
         best = self._climbed(reduced, before, best, min(soon, end))
         if not best.gap <= ENOUGH:
-            flow = replace(self.flow, time_limit=min(self.flow.time_limit, end - time.perf_counter()))
+            patience = self.flow.time_limit * (max(1.0, problem.k / MANY) if reduced.boxed else 1.0)
+            flow = replace(self.flow, time_limit=min(patience, end - time.perf_counter()))
             try:
                 found = flow(problem)
             except SolverFailed as error:
