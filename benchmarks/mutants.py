@@ -923,14 +923,14 @@ SOLVING = (
     ),
     Mutation(
         "coarse levels whose nodes get their weights from the wrong side",
-        "solvers/reduced_dual/solver.py",
+        "solvers/reduced_dual/levels.py",
         "return sums[self.left] * (1 - self.share) + sums[self.left + 1] * self.share",
         "return sums[self.left] * self.share + sums[self.left + 1] * (1 - self.share)",
         ("test_reduced_dual.py",),
     ),
     Mutation(
         "reduced dual stretched by half of its value",
-        "solvers/reduced_dual/solver.py",
+        "solvers/reduced_dual/descent.py",
         "stretch = -float(self.finest.gaps @ slopes) * self.unit",
         "stretch = -float(self.finest.gaps @ slopes) * self.unit / 2",
         ("test_reduced_dual.py",),

@@ -17,9 +17,9 @@ from optrand.base.lean import SWITCH
 from optrand.certificates.quick import quick_gap
 from optrand.errors import InvalidInput, SolverFailed
 from optrand.solvers import Flow, ReducedDual
-from optrand.solvers.reduced_dual import interior_point, mending, newton, operations, pricing, strip
-from optrand.solvers.reduced_dual import solver as reduced_dual
-from optrand.solvers.reduced_dual.solver import LADDER, Reduced, Rung
+from optrand.solvers.reduced_dual import descent, interior_point, mending, newton, operations, pricing, solver, strip
+from optrand.solvers.reduced_dual.descent import Reduced, Rung, TooWide
+from optrand.solvers.reduced_dual.solver import LADDER
 
 PRIORS = ("uniform", "rough", "smooth", "spike", "half zero", "tails")
 
@@ -270,29 +270,29 @@ def test_values_are_those_of_the_flow(kind):
 
 def test_the_flow_is_asked_where_the_ladder_ends(monkeypatch):
     problem = problem_of(12, "rough", 2.0)
-    monkeypatch.setattr(reduced_dual, "LADDER", ())
+    monkeypatch.setattr(solver, "LADDER", ())
     assert ReducedDual()(problem).stats.status != "solved"
     assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
 
 
 def test_the_best_of_the_ladder_stands_where_the_flow_fails(monkeypatch):
     problem = problem_of(12, "rough", 2.0)
-    monkeypatch.setattr(reduced_dual, "ENOUGH", 0.0)
+    monkeypatch.setattr(solver, "ENOUGH", 0.0)
 
     def fails(*_):
         raise SolverFailed("no answer")
 
     monkeypatch.setattr(Flow, "__call__", fails)
     assert ReducedDual()(problem).stats.status == "solved"
-    monkeypatch.setattr(reduced_dual, "LADDER", ())
+    monkeypatch.setattr(solver, "LADDER", ())
     with pytest.raises(SolverFailed, match="no answer"):
         ReducedDual()(problem)
 
 
 def test_a_band_that_is_too_wide_is_left_to_the_flow(monkeypatch):
     problem = problem_of(60, "rough", 2.0)
-    monkeypatch.setattr(reduced_dual, "WORK", (0.0, 0.0, 0.0))
-    with pytest.raises(reduced_dual._TooWide):
+    monkeypatch.setattr(descent, "WORK", (0.0, 0.0, 0.0))
+    with pytest.raises(TooWide):
         Reduced(problem).solution(Rung())
     assert ReducedDual()(problem).stats.status != "solved"
     assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
@@ -305,7 +305,7 @@ def rungs_asked(monkeypatch, wide=()):
     def told(self, rung, **limits):
         asked.append(rung.reach)
         if rung.reach in wide:
-            raise reduced_dual._TooWide
+            raise TooWide
         return descent(self, rung, **limits)
 
     monkeypatch.setattr(Reduced, "solution", told)

@@ -2,7 +2,7 @@ r"""Squared loss without a prior, by the reduced dual with the prior as a third 
 
 Without a prior the largest loss over labels is the largest average over priors, which is concave in the prior. So the
 sums :math:`F_j` of the prior are unknowns next to the sums :math:`b_j, c_j` of the multipliers
-(:mod:`optrand.solvers.reduced_dual.solver`), and a slack stays what it is, a concave function of all three
+(:mod:`optrand.solvers.reduced_dual.descent`), and a slack stays what it is, a concave function of all three
 (``docs/mathematics.md``, section 13). On coarse levels neighbouring labels share their prior evenly, and a share of the
 prior is spread over all labels: a worst prior often vanishes at half of them, where no price tells which arcs are next.
 """
@@ -32,7 +32,8 @@ from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.dual_repair import randomizer_of, repair
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.flow.minimax_solver import MinimaxFlow
-from optrand.solvers.reduced_dual.solver import MOST, Level
+from optrand.solvers.reduced_dual.descent import MOST
+from optrand.solvers.reduced_dual.levels import Level
 from optrand.solvers.scales import attainable_largest_loss
 from optrand.solvers.worst_prior.interior_point import Point, Terms, centred
 from optrand.solvers.worst_prior.network import Network
