@@ -66,7 +66,6 @@ def merged(outputs: list[Any]) -> list[Any]:
     """Outputs with all that a stream printed as one text."""
     kept: list[Any] = []
     for output in outputs:
-        output.pop("execution_count", None) if output.output_type != "execute_result" else None
         if kept and output.output_type == kept[-1].output_type == "stream" and output.name == kept[-1].name:
             kept[-1].text += output.text
         else:
@@ -75,7 +74,7 @@ def merged(outputs: list[Any]) -> list[Any]:
 
 
 def shrunk(notebook: Any) -> Any:
-    """A notebook whose pictures have few colours and no size of a screen."""
+    """The notebook with pictures in few colours."""
     for output in itertools.chain.from_iterable(cell.outputs for cell in code_cells(notebook)):
         data = output.get("data", {})
         if "image/png" in data:
