@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from optrand.solvers.reduced_dual import strip
     from optrand.solvers.reduced_dual.groups import Groups
 
-__all__ = ["Claim", "TimeOver", "Reduced", "Rung", "TooWide"]
+__all__ = ["Claim", "Reduced", "Rung", "TimeOver", "TooWide"]
 
 MOST = 48
 """Nodes of more arcs on a side border the band."""

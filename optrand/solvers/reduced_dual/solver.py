@@ -19,7 +19,7 @@ from optrand.solvers.closed_form import debiased_rr_within
 from optrand.solvers.dual_repair import relative_gap
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.flow.solver import OUT_OF_TIME, Flow, refuse_close_labels
-from optrand.solvers.reduced_dual.descent import Claim, TimeOver, Reduced, Rung, TooWide
+from optrand.solvers.reduced_dual.descent import Claim, Reduced, Rung, TimeOver, TooWide
 
 __all__ = ["ReducedDual"]
 
