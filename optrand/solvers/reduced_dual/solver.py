@@ -30,10 +30,10 @@ UNTOLD = 1e-5
 """Relative gaps below this, in floats, may be less."""
 
 PATIENCE = 6.0
-"""Seconds that the flow is given by default: where the ladder fails it takes minutes, or proves no more.
+"""Seconds that the flow is given by default: where the ladder fails it takes minutes, or proves no more."""
 
-In an interval without bias it is asked after so many seconds of the first and the last rung.
-"""
+SOON = 10.0
+"""Seconds of the first and the last rung after which the flow is asked, in an interval without bias."""
 
 MANY = 200
 """Labels in an interval without bias, for each so many of which the flow is given that time: there it often proves."""
@@ -96,7 +96,7 @@ class ReducedDual(GuardedSolver):
             return response
         start = time.perf_counter()
         reduced, end = Reduced(problem), start + self.time_limit
-        before, after, soon = (LADDER[::3], LADDER[1:], start + PATIENCE) if reduced.boxed else (LADDER, (), end)
+        before, after, soon = (LADDER[::3], LADDER[1:], start + SOON) if reduced.boxed else (LADDER, (), end)
         best, failure = Claim(None, math.inf, 0), SolverFailed("no descent ended")
         best = self._climbed(reduced, before, best, min(soon, end))
         if not best.gap <= ENOUGH:
