@@ -54,7 +54,7 @@ State a problem, solve it, certify the answer, turn it into an exact mechanism, 
 :mod:`errors`                exceptions
 ===========================  ===========================================================================
 
-Each name is imported when it is first asked for.
+Each name is imported when it is first asked for: ask for names one by one, not for ``*``.
 """
 
 import importlib
@@ -80,46 +80,47 @@ if TYPE_CHECKING:
     from optrand.studies import solve_many
     from optrand.vectors import unbiased_vectors
 
-__all__ = [
-    "Certificate",
-    "Dual",
-    "Grid",
-    "Interval",
-    "Mechanism",
-    "Problem",
-    "Randomizer",
-    "Solution",
-    "audit",
-    "baselines",
-    "certify",
-    "classification",
-    "closed_forms",
-    "debiased_rr",
-    "errors",
-    "estimate",
-    "feasible_output_set",
-    "learning",
-    "load",
-    "losses",
-    "lower_bound",
-    "plotting",
-    "randomize",
-    "regression",
-    "rr",
-    "rr_on_bins",
-    "rr_top_k",
-    "rr_with_prior",
-    "solve",
-    "solve_many",
-    "solvers",
-    "states",
-    "studies",
-    "tabulate",
-    "unbiased_range",
-    "unbiased_regression",
-    "unbiased_vectors",
-    "vectors",
-]
+    # For type checkers alone: of names in ``__all__`` ``help(optrand)`` prints page after page.
+    __all__ = [
+        "Certificate",
+        "Dual",
+        "Grid",
+        "Interval",
+        "Mechanism",
+        "Problem",
+        "Randomizer",
+        "Solution",
+        "audit",
+        "baselines",
+        "certify",
+        "classification",
+        "closed_forms",
+        "debiased_rr",
+        "errors",
+        "estimate",
+        "feasible_output_set",
+        "learning",
+        "load",
+        "losses",
+        "lower_bound",
+        "plotting",
+        "randomize",
+        "regression",
+        "rr",
+        "rr_on_bins",
+        "rr_top_k",
+        "rr_with_prior",
+        "solve",
+        "solve_many",
+        "solvers",
+        "states",
+        "studies",
+        "tabulate",
+        "unbiased_range",
+        "unbiased_regression",
+        "unbiased_vectors",
+        "vectors",
+    ]
 
 __version__ = "0.1.0"
 
@@ -155,6 +156,22 @@ _MODULES = {
 }
 """Every package and module here."""
 
+_INNER = {
+    "accounting",
+    "audits",
+    "base",
+    "certificates",
+    "certify_largest_loss",
+    "data",
+    "label_losses",
+    "mechanism",
+    "model",
+    "release",
+    "sampling",
+    "theory",
+}
+"""What is found here, but belongs to no first look at the package."""
+
 _moved.install()
 
 
@@ -171,5 +188,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Names that are imported already, and those that would be."""
-    return sorted({*globals(), *__all__})
+    """The names of the overview above, and what every module has."""
+    every = {name for name, value in globals().items() if name.startswith("__") and not callable(value)}
+    return sorted(({*_HOMES, *_MODULES} - _INNER) | every)

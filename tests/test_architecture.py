@@ -14,6 +14,9 @@ import optrand
 
 PACKAGE = Path(optrand.__file__).parent
 
+NAMES = [name for name in dir(optrand) if not name.startswith("_")]
+"""Every public name."""
+
 FLOORS = [
     {"errors"},
     {"base", "data"},
@@ -130,7 +133,7 @@ def test_the_checker_stands_alone() -> None:
 
 def test_no_module_bears_the_name_of_a_public_function() -> None:
     """A module would replace the function of its name as soon as it is imported."""
-    public = {name for name in optrand.__all__ if callable(getattr(optrand, name))}
+    public = {name for name in NAMES if callable(getattr(optrand, name))}
     stems = {path.parent.name if path.name == "__init__.py" else path.stem for path in PACKAGE.rglob("*.py")}
     assert not stems & public
     for package in PACKAGE.rglob("__init__.py"):
@@ -166,7 +169,9 @@ def test_a_first_proof_loads_no_library_that_it_does_not_use() -> None:
 def test_a_name_is_imported_from_where_type_checkers_find_it() -> None:
     (block,) = (node for node in ast.parse((PACKAGE / "__init__.py").read_text()).body if isinstance(node, ast.If))
     told = {alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert set(optrand.__all__) <= set(told)
+    assert set(NAMES) <= set(told)
+    (static,) = (node.value for node in block.body if isinstance(node, ast.Assign))
+    assert sorted(ast.literal_eval(static)) == NAMES
     for name, module in told.items():
         home = importlib.import_module(str(module))
         expected = getattr(home, name) if hasattr(home, name) else importlib.import_module(f"{module}.{name}")
@@ -190,12 +195,18 @@ def test_help_opens_with_every_name_on_one_line() -> None:
     lines = told.splitlines()
     assert len(lines) < 80
     listed = [found for line in lines if (found := re.match(r":\w+:`(\w+)`\s+\S", line))]
-    assert sorted(found[1] for found in listed) == sorted(optrand.__all__)
-    assert set(optrand.__all__) <= set(dir(optrand))
+    assert sorted(found[1] for found in listed) == NAMES
+
+
+def test_help_fits_on_two_screens() -> None:
+    script = "import pydoc, optrand; print(pydoc.plain(pydoc.render_doc(optrand)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ":func:`solve` " in done.stdout
+    assert len(done.stdout.splitlines()) <= 100
 
 
 def test_public_names_exist_and_are_documented() -> None:
-    for name in optrand.__all__:
+    for name in NAMES:
         assert getattr(optrand, name).__doc__, name
 
 

@@ -204,7 +204,7 @@ def slacks(before, slopes, costs, excess):
 def test_coarse_points_stay_feasible(kind, epsilon):
     """Prolonging multipliers keeps all fine intervals priced at least at zero."""
     fine = Reduced(problem_of(17, kind, epsilon)).finest
-    coarse, excess = fine.coarser, 1 / np.expm1(epsilon)
+    coarse, excess = fine.coarser(), 1 / np.expm1(epsilon)
     k = coarse.before.size - 1
     arcs = strip.arcs_of(*strip.nodes_of(*strip.all_arcs(k)), np.concatenate(([-1], np.arange(k - 1), [-1])), 0, False)
     terms = strip.Terms(coarse.before, coarse.gaps, excess, np.zeros(0), -np.inf, np.inf)
@@ -320,29 +320,49 @@ def test_a_rung_that_is_too_wide_is_followed_by_the_next(monkeypatch):
     assert optrand.certify(solution).gap < 1e-9
 
 
-def test_in_an_interval_without_bias_the_flow_is_asked_before_the_middle_rungs(monkeypatch):
-    labels = np.arange(12.0)
-    box = optrand.Interval(*(1.01 * end for end in optrand.unbiased_range(labels, 1.0)))
-    problem = optrand.unbiased_regression(labels, np.full(12, 1 / 12), 1.0, outputs=box)
-    asked = rungs_asked(monkeypatch, wide=(2, 8))
-    assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
-    assert asked == [2, 8, "flow"]
-    asked.clear()
-    monkeypatch.setattr(Flow, "_solution", lambda *_: (_ for _ in ()).throw(SolverFailed("no answer")))
-    assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
-    assert asked == [2, 8, "flow", 3]
+def tight_problem(k, epsilon, room):
+    """No bias in an interval hardly wider than it must be, half of the labels close to their neighbours."""
+    rng = np.random.default_rng(k)
+    gaps = np.where(rng.random(k) < 0.5, 0.01, 1.0)
+    labels, prior = np.cumsum(gaps), rng.dirichlet(np.full(k, 0.5)) + 1e-4
+    low, high = optrand.unbiased_range(labels, epsilon)
+    box = optrand.Interval(low - room * (high - low), high + room * (high - low))
+    return optrand.unbiased_regression(labels, prior / prior.sum(), epsilon, outputs=box)
 
 
-def test_no_claim_is_made_of_arcs_that_lack_many_in_an_interval_without_bias(monkeypatch):
-    """The arcs of a first rung without the ones at the ends hold no randomizer: they are added before any claim."""
-    labels = np.arange(40.0)
-    low, high = optrand.unbiased_range(labels, 1.0)
-    problem = optrand.unbiased_regression(labels, np.full(40, 1 / 40), 1.0, outputs=optrand.Interval(low - 1, high + 1))
-    claims, claimed = [], Reduced._claim
-    monkeypatch.setattr(Reduced, "_claim", lambda *given: claims.append(1) or claimed(*given))
-    found = Reduced(problem).solution(LADDER[0])
-    assert found.gap < 1e-9
-    assert len(claims) <= 2
+@pytest.mark.parametrize("steep", [0.0, 2.0, 10.0])
+def test_labels_near_the_ends_are_not_merged(steep):
+    level = Reduced(tight_problem(300, 3.0, 0.01)).finest
+    coarser = level.coarser(steep)
+    inner = level.gaps[1:-1]
+    lost = ~np.isin(level.before[1:-1], coarser.before)
+    place = np.cumsum(inner)
+    nearer = np.minimum(place - inner, place[-1] - place)
+    assert lost.any()
+    assert (steep * inner <= nearer)[lost].all()
+    assert coarser.gaps.sum() == pytest.approx(level.gaps.sum())
+    assert lost[[0, -1]].any() <= (not steep)
+
+
+@pytest.mark.parametrize("epsilon", [4.0, 5.0])
+def test_a_tight_interval_without_bias_needs_no_more_than_the_first_rung(monkeypatch, epsilon):
+    problem = tight_problem(250, epsilon, 0.005)
+    assert Reduced(problem).solution(LADDER[0]).gap < 1e-9
+    monkeypatch.setattr(descent, "STEEP", 0.0)
+    # Merged labels at the ends make a problem of its own: its path tells nothing.
+    assert Reduced(problem).solution(LADDER[0]).gap > 1e-6
+
+
+@pytest.mark.parametrize("penalty", [0.2, 5.0])
+@pytest.mark.parametrize("boxed", [False, True])
+def test_biases_of_labels_next_to_no_weight_leave_the_others_their_digits(penalty, boxed):
+    labels = np.arange(150.0)
+    prior = np.maximum(np.exp(-(((labels - 40) / 18) ** 2) / 2), 1e-20)
+    outputs = optrand.Interval(-2.0, 155.0) if boxed else None
+    problem = optrand.regression(labels, prior / prior.sum(), 1.0, bias_penalty=penalty, outputs=outputs)
+    claim = Reduced(problem).solution(LADDER[0])
+    assert claim.gap < 1e-11
+    assert optrand.certify(claim.solution).gap < 1e-11
 
 
 def test_every_rung_solves_an_easy_problem():
@@ -414,7 +434,7 @@ def test_biases_are_those_that_the_multipliers_pay_for():
 
 def test_an_end_that_leaves_no_mass_is_left_to_the_flow(monkeypatch):
     problem = next(kinds(12, "rough", 1.0))
-    monkeypatch.setattr(mending, "mended", lambda *given: (0 * given[-1], 0 * given[-1]))
+    monkeypatch.setattr(mending, "mended", lambda *given: (0 * given[3], 0 * given[3]))
     assert ReducedDual()(problem).stats.status != "solved"
     assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ IDLE = 1e-3
 FAINTLY_USED = 0.0, 1e-9, 1e-6
 """Arcs of no more mass fix no multipliers: the ones of the least may be in use by rounding alone."""
 
-PROVEN = 1e-10
+PROVEN = 5e-10
 """Relative gap with which the fewest arcs are taken."""
 
 WORK = 2e8, 4e4, 150.0
@@ -52,6 +53,12 @@ WORK = 2e8, 4e4, 150.0
 
 LEAST = 1e-18
 """Gap of the finest level, at least."""
+
+STEEP = 2.0
+"""In an interval without bias labels are not merged across gaps that are wider, times this, than it is to an end."""
+
+FREELY = 1e6, 1.0
+"""How much more freely than outputs masses move in an interval without bias; the last one elsewhere."""
 
 SHRUNK = 0.9
 """A coarser level with more than this share of the nodes is none."""
@@ -65,11 +72,11 @@ EXACT = 1e-11
 FAR = 1e3
 """A level that ends at so many times its gap has failed: its arcs hold no randomizer, or lack some that matter."""
 
+AGAIN = 2
+"""How often arcs that are too cheap are added to a coarse level."""
+
 PRICED, CLOSING = 2, 8
 """How often arcs that are too cheap are added to the finest level, far off or near."""
-
-LACKING = 1e-9
-"""Slack of which arcs may lack less before a claim is made of them, in an interval without bias."""
 
 LACK = 1e-14
 """Slack of which arcs of the finest level lack more where they are too cheap."""
@@ -107,17 +114,14 @@ class Rung(NamedTuple):
         That of the finest level, as a share of what is to be minimised.
     priced : bool
         Whether arcs that are too cheap are added to coarse levels that have not failed, too.
-    again : int
-        How often they are added to a coarse level.
     """
 
     reach: int = 2
     fewest: int = 24
-    firm: float = 0.003
-    floor: float = 1e-5
+    firm: float = 1e-9
+    floor: float = 1e-7
     gap: float = 1e-15
     priced: bool = True
-    again: int = 2
 
 
 class Claim(NamedTuple):
@@ -238,7 +242,7 @@ class Reduced:
         """All levels, the finest first."""
         levels = [self.level(rung.floor)]
         while levels[-1].before.size - 1 > rung.fewest:
-            coarser = levels[-1].coarser
+            coarser = levels[-1].coarser(STEEP if self.boxed else 0.0)
             if coarser.before.size > SHRUNK * levels[-1].before.size:
                 break
             levels.append(coarser)
@@ -264,10 +268,10 @@ class Reduced:
             else:
                 slopes, costs = levels[number + 1].prolonged(slopes), levels[number + 1].prolonged(costs)
                 nodes = strip.nodes_of(*strip.strip_around(*strip.path(terms, slopes, costs), rung.reach))
-            if not number:
+            if not number and (whole or not self.boxed):
                 break
             gap = min(1e-4, rung.firm / k**2)
-            for _ in _before(end, range(1 + rung.again)):
+            for _ in _before(end, range(1 + AGAIN)):
                 arcs = self._arcs(terms, nodes, whole=whole)
                 slopes, costs, mass, slack, count = interior_point.interior_point(arcs, terms, gap, EXACT)
                 steps += abs(count)
@@ -280,6 +284,8 @@ class Reduced:
                 outputs = mending.outputs_of(arcs, terms, slopes)
                 groups = Groups.of_used(terms, slopes, costs, (arcs.first, arcs.end, outputs), mass > IDLE * slack)
                 costs = next(groups.candidates())
+        else:
+            nodes = strip.nodes_of(*strip.strip_around(*strip.path(terms, slopes, costs), rung.reach))
         claim = self._priced(nodes, max(LEAST, rung.gap * self.share), end, whole=whole)
         return claim._replace(steps=steps + claim.steps)
 
@@ -294,12 +300,7 @@ class Reduced:
             slopes, costs, mass, slack, count = interior_point.interior_point(arcs, terms, gap, EXACT)
             steps += abs(count)
             failed = not mass @ slack < FAR * gap
-            if self.boxed and number < PRICED:
-                more = self._more(terms, nodes, (slopes, costs), LACKING, failed=failed)
-                if more is not None:
-                    nodes = more
-                    continue
-            claim = self._claim(arcs, terms, (slopes, costs, mass, slack))
+            claim = self._claim(arcs, (slopes, costs, mass, slack))
             if best.solution is None or claim.gap < best.gap:
                 best = claim
             if best.gap <= NEARLY or (number >= PRICED and not claim.gap < NEAR):
@@ -345,11 +346,12 @@ class Reduced:
         more = pricing.united(nodes, pricing.cheap_arcs(terms, slopes, costs, -lack))
         return more if more[0].size > nodes[0].size else None
 
-    def _claim(self, arcs: strip.Arcs, terms: strip.Terms, point: tuple[Floats, Floats, Floats, Floats]) -> Claim:
+    def _claim(self, arcs: strip.Arcs, point: tuple[Floats, Floats, Floats, Floats]) -> Claim:
         """A claim by the sums, masses and slacks where the interior point ends on some arcs."""
         from optrand.solvers.reduced_dual import mending
         from optrand.solvers.reduced_dual.groups import Groups
 
+        terms = self.terms(self.finest.before, self.finest.gaps)
         slopes, costs, mass, slack = point
         if not (np.isfinite(slopes).all() and np.isfinite(costs).all() and np.isfinite(mass).all()):
             return Claim(None, math.inf, 0)
@@ -358,12 +360,13 @@ class Reduced:
         # Some optimum has no more arcs than that; where these are not its arcs, all that look in use are kept.
         few = used & (ratios >= np.partition(ratios, -enough)[-enough]) if used.sum() > enough else used
         best, least = None, math.inf
-        for some in (few, used) if few.sum() < used.sum() else (used,):
-            masses, outputs = mending.mended(arcs, terms, slopes, np.where(some, mass, 0.0))
+        kept = (few, used) if few.sum() < used.sum() else (used,)
+        for some, free in product(kept, FREELY if self.boxed else FREELY[-1:]):
+            masses, outputs = mending.mended(arcs, terms, slopes, np.where(some, mass, 0.0), free)
             if not (masses > 0).any():
                 break
             randomizer = self._randomizer(arcs, masses, outputs)
-            found = Solution(self.problem, randomizer, self._dual(slopes, costs), SOLVED)
+            found = Solution(self.problem, randomizer, self._dual(slopes, np.diff(costs)), SOLVED)
             gap = quick_gap(found)
             for faint in FAINTLY_USED if not self.stretched and gap < math.inf else ():
                 if gap <= PROVEN:
@@ -396,22 +399,22 @@ class Reduced:
         some = Arcs(problem.k, first[order], end[order] - 1, outputs[order], mass[order])
         return Randomizer.of_arcs(problem.labels, some, problem.epsilon)
 
-    def _dual(self, slopes: Floats, costs: Floats) -> Dual:
-        """The multipliers; at their best stretch, where that is free."""
+    def _dual(self, slopes: Floats, cost: Floats) -> Dual:
+        """The multipliers of sums ``b`` and of each label's share of the sums ``c``; at their best stretch, if free."""
         problem, total = self.problem, self.total
         stretch = -float(self.finest.gaps @ slopes) * self.unit if self.stretched else self.unit
         prior = problem.prior / total
         beta = stretch * np.diff(slopes) - prior * self.offsets
         if not problem.unbiased:
             beta = np.where(prior * problem.bias_penalty >= FAINT, beta, 0.0)
-        alpha = prior * self.offsets**2 / 2 - stretch**2 * np.diff(costs)
+        alpha = prior * self.offsets**2 / 2 - stretch**2 * cost
         alpha -= beta * (problem.labels[0] + self.mean)
         return Dual(total * alpha, total * beta)
 
     def _settled(self, found: Solution, gap: float, groups: Groups) -> tuple[Solution, float]:
         """The solution with those multipliers of the groups that prove most, and its gap."""
-        for costs in groups.candidates():
-            other = replace(found, dual=self._dual(groups.slopes, costs))
+        for cost in chain((groups.clipped,), map(np.diff, groups.candidates())):
+            other = replace(found, dual=self._dual(groups.slopes, cost))
             proven = quick_gap(other)
             if proven < gap:
                 found, gap = other, proven

@@ -73,6 +73,11 @@ class Groups:
         first, end, outputs = arcs[0][at], arcs[1][at], arcs[2][at]
         return cls(terms, slopes, costs, first, end, outputs)
 
+    @property
+    def clipped(self) -> Floats:
+        """Each label's share of the sums `c`, moved into its range: nothing is left of rounding in the sums."""
+        return np.clip(np.diff(self.costs), self._least, self._least + self._room)
+
     def candidates(self) -> Iterator[Floats]:
         """Sums `c` that agree with the given ones at the nodes of the arcs in use."""
         position = self._balanced(self._spread(np.clip(_quotient(self._above, self._sums(self._room)), 0.0, 1.0)))

@@ -8,7 +8,7 @@ import numpy as np
 
 from optrand.base.compiled import COMPILED, compiled
 from optrand.base.validation import Floats
-from optrand.solvers.reduced_dual.newton import Factors, factored, gathered, seen, slope_rows, solved
+from optrand.solvers.reduced_dual.newton import Factors, factored, gathered, limited, seen, slope_rows, solved
 from optrand.solvers.reduced_dual.strip import Arcs, Terms
 
 __all__ = ["Point", "Residuals", "Step", "Target", "interior_point", "longest", "newton_step", "residuals_of"]
@@ -196,6 +196,9 @@ def interior_point(
     Products sum to `gap` at the end, and equations hold to `tolerance`.
     """
     k, n, excess, unknown = arcs.k, arcs.n, terms.excess, slice(1, arcs.unknown + 1)
+    # What larger charges ask for is held by multipliers of their own.
+    charges, held = terms.charges, np.zeros(terms.charges.size)
+    terms = limited(terms)
     weight = seen(arcs, excess, terms.before)
     slack = weight / 2
     point = Point(np.zeros(k + 1), terms.before / 2, 1 / (n * slack), slack)
@@ -213,6 +216,9 @@ def interior_point(
         residuals = residuals_of(arcs, terms, weight, point)
         output, mass, slack = residuals.output, point.mass, point.slack
         residuals.cost_row[:] += total_row
+        if charges.size:
+            residuals.slope_row[1:] += held
+            residuals.slope_row[:-1] -= held
         total = np.sum(mass * slack)
         slack_error = np.max(np.abs(residuals.off))
         row_error = max(np.max(np.abs(residuals.slope_row[unknown])), np.max(np.abs(residuals.cost_row[unknown])))
@@ -276,4 +282,6 @@ def interior_point(
             np.maximum(mass + to_mass * taken.point.mass, TINY),
             np.maximum(slack + to_slack * taken.point.slack, TINY),
         )
+        if charges.size:
+            held = (terms.charges * np.diff(point.slopes) + held) * (1 - terms.charges / charges)
     return best.slopes, best.costs, best.mass, best.slack, step

@@ -31,12 +31,14 @@ class Level(NamedTuple):
     left: Indices
     share: Floats
 
-    @property
-    def coarser(self) -> Level:
-        """Every second node, the last one, and those beside heavy labels and in wide gaps."""
+    def coarser(self, steep: float = 0.0) -> Level:
+        """Every second node, the last one, and those beside heavy labels and in wide gaps.
+
+        Wide are also those that are wider, `steep` times, than the distance to the nearer of the end labels.
+        """
         from optrand.solvers.reduced_dual.strip import halved
 
-        return Level(*halved(self.before, self.gaps, HEAVY))
+        return Level(*halved(self.before, self.gaps, HEAVY, steep))
 
     def prolonged(self, sums: Floats) -> Floats:
         """Sums of the finer level."""

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from optrand.base.compiled import compiled
 from optrand.base.validation import Floats
-from optrand.solvers.reduced_dual.newton import factored, gathered, seen, slope_rows, solved
+from optrand.solvers.reduced_dual.newton import factored, gathered, limited, seen, slope_rows, solved
 from optrand.solvers.reduced_dual.strip import Arcs, Terms
 
 __all__ = ["lowered", "mended", "outputs_of", "potentials", "raised", "required"]
@@ -31,10 +31,11 @@ def outputs_of(arcs: Arcs, terms: Terms, slopes: Floats) -> Floats:
 
 
 @compiled
-def mended(arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats) -> tuple[Floats, Floats]:
+def mended(arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats, free: float) -> tuple[Floats, Floats]:
     """Masses whose flow is right to rounding, and outputs whose means are, or the best ones: the least changes.
 
-    In squares weighted by masses; on an interval, where outputs on an end stay, both at once if there is no bias.
+    In squares weighted by masses; on an interval, where outputs on an end stay, both at once if there is no bias. There
+    changes of masses count `free` times less than those of outputs: if that is large, what is in use stays cheapest.
     """
     k, excess = arcs.k, terms.excess
     boxed, charged = terms.low > -np.inf or terms.high < np.inf, terms.charges.size > 0
@@ -45,10 +46,11 @@ def mended(arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats) -> tuple[Floa
         target[k] = 1.0
     faint = np.maximum(mass, FAINTEST)
     if boxed and not charged:
-        return _mended_jointly(arcs, terms, mass, output, target)
+        return _mended_jointly(arcs, terms, mass, output, target, free)
     if boxed:
         bend = np.where((output > terms.low) & (output < terms.high), bend, 0.0)
-    factors = factored(arcs, terms, faint * bend, none, faint)
+    soft = limited(terms)
+    factors = factored(arcs, soft, faint * bend, none, faint)
     if not factors.well:
         return mass, output
     for number in range(AGAIN):
@@ -60,30 +62,36 @@ def mended(arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats) -> tuple[Floa
             break
         if cut:
             # What a mass cannot give others must: it weighs less in the next round.
-            again = factored(arcs, terms, np.maximum(mass, FAINTEST) * bend, none, np.maximum(mass, FAINTEST))
+            again = factored(arcs, soft, np.maximum(mass, FAINTEST) * bend, none, np.maximum(mass, FAINTEST))
             if not again.well:
                 break
             factors = again
+    # Sums in floats do not tell the biases of labels next to no weight.
+    told = np.ones(k + 1)
+    stiff = np.flatnonzero(terms.charges > soft.charges)
+    told[stiff], told[stiff + 1] = 0.0, 0.0
     for _ in range(MENDED):
-        potential, _ = solved(arcs, factors, -slope_rows(arcs, terms, slopes, mass * output), nothing)
+        potential, _ = solved(arcs, factors, -told * slope_rows(arcs, terms, slopes, mass * output), nothing)
         slopes = slopes + potential
         output = np.minimum(np.maximum(output + seen(arcs, excess, potential) * bend, terms.low), terms.high)
     return mass, output
 
 
 @compiled
-def _mended_jointly(arcs: Arcs, terms: Terms, mass: Floats, output: Floats, target: Floats) -> tuple[Floats, Floats]:
+def _mended_jointly(
+    arcs: Arcs, terms: Terms, mass: Floats, output: Floats, target: Floats, free: float
+) -> tuple[Floats, Floats]:
     """Masses and outputs at once, where outputs have ends and there is no bias."""
     excess, weight, faint = terms.excess, seen(arcs, terms.excess, terms.before), np.maximum(mass, FAINTEST)
     for number in range(AGAIN):
         bend = np.where((output > terms.low) & (output < terms.high), 1 / weight, 0.0)
-        factors = factored(arcs, terms, faint * (output * output + bend), faint * output, faint)
+        factors = factored(arcs, terms, faint * (free * output * output + bend), free * faint * output, free * faint)
         if not factors.well:
             break
         means = -terms.gaps - gathered(arcs, excess, mass * output)
         tilt, potential = solved(arcs, factors, means, target - gathered(arcs, excess, mass))
         turn = seen(arcs, excess, tilt)
-        growth = seen(arcs, excess, potential) + turn * output
+        growth = free * (seen(arcs, excess, potential) + turn * output)
         mass = mass * (1 + np.minimum(np.maximum(growth, -CUT), CUT))
         output = np.minimum(np.maximum(output + turn * bend, terms.low), terms.high)
         faint = np.maximum(mass, FAINTEST)

@@ -11,10 +11,14 @@ from optrand.base.validation import Floats
 from optrand.solvers.reduced_dual.operations import PANEL, backward, band_factor, forward, node_sums
 from optrand.solvers.reduced_dual.strip import Arcs, Terms
 
-__all__ = ["Factors", "assembled", "factored", "gathered", "seen", "slope_rows", "solved", "total_seen"]
+__all__ = ["Factors", "assembled", "factored", "gathered", "limited", "seen", "slope_rows", "solved", "total_seen"]
 
 RIDGE = 1e-14
 """Relative addition to the diagonal."""
+
+
+STIFF = 1e10
+"""Charge of a bias, at most, in the equations: larger ones leave nothing of the other terms in floats."""
 
 
 class Factors(NamedTuple):
@@ -112,6 +116,13 @@ def total_seen(
     below[at[~near] - size + column] += sums[~near]
     above[at[~near] - size + column] += sums[~near]
     below[last + column] += excess * excess * np.sum(amounts)
+
+
+@compiled
+def limited(terms: Terms) -> Terms:
+    """The terms, with charges of at most :data:`STIFF`."""
+    charges = np.minimum(terms.charges, STIFF)
+    return Terms(terms.before, terms.gaps, terms.excess, charges, terms.low, terms.high)
 
 
 @compiled

@@ -1,10 +1,9 @@
-"""Squared loss on the line or an interval: descents, ever wider and firmer, and the flow behind them."""
+"""Squared loss on the line or an interval: descents, ever wider, and the flow behind them."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -24,7 +23,7 @@ from optrand.solvers.reduced_dual.descent import Claim, Reduced, Rung, TimeOver,
 __all__ = ["ReducedDual"]
 
 ENOUGH = 1e-9
-"""Relative gap with which the last rung is left."""
+"""Relative gap with which all rungs but the first are left."""
 
 UNTOLD = 1e-5
 """Relative gaps below this, in floats, may be less."""
@@ -32,14 +31,8 @@ UNTOLD = 1e-5
 PATIENCE = 6.0
 """Seconds that the flow is given by default: where the ladder fails it takes minutes, or proves no more."""
 
-SOON = 10.0
-"""Seconds of the first and the last rung after which the flow is asked, in an interval without bias."""
-
-MANY = 200
-"""Labels in an interval without bias, for each so many of which the flow is given that time: there it often proves."""
-
-LADDER = (Rung(priced=False), Rung(3, 32, 3e-5, 1e-6), Rung(4, 64, 1e-6, 1e-8), Rung(8, 128, 1e-8, 1e-10, again=6))
-"""Ever wider and firmer descents."""
+LADDER = (Rung(priced=False), Rung(3, 32, floor=1e-6), Rung(4, 64, floor=1e-8), Rung(8, 128, floor=1e-10))
+"""Ever wider descents."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +42,10 @@ class ReducedDual(GuardedSolver):
     Attributes
     ----------
     gap : float
-        Relative gap, proven in floats, at which an answer is taken; the best one otherwise.
+        Relative gap, proven in floats, at which the first answer is taken; the best one otherwise.
     flow : Flow
-        What is asked where the ladder falls short by more, in an interval without bias before its middle rungs; by
-        default for 6 seconds, there for each 200 labels. Some problems need ``Flow(time_limit=600)``.
+        What is asked where the ladder falls short by more; by default for 6 seconds. Some problems need
+        ``Flow(time_limit=600)``.
     time_limit : float
         Seconds, looked at between levels. When they have passed, the answer is the best one so far, or
         what `Flow` has without time, and its status is "time limit".
@@ -71,7 +64,7 @@ class ReducedDual(GuardedSolver):
     (True, 1.945447)
     """
 
-    gap: float = 1e-10
+    gap: float = 5e-10
     flow: Flow = field(default_factory=lambda: Flow(time_limit=PATIENCE))
     time_limit: float = math.inf
 
@@ -94,14 +87,10 @@ class ReducedDual(GuardedSolver):
         response = debiased_rr_within(problem)
         if response:
             return response
-        start = time.perf_counter()
-        reduced, end = Reduced(problem), start + self.time_limit
-        before, after, soon = (LADDER[::3], LADDER[1:], start + SOON) if reduced.boxed else (LADDER, (), end)
-        best, failure = Claim(None, math.inf, 0), SolverFailed("no descent ended")
-        best = self._climbed(reduced, before, best, min(soon, end))
+        reduced, end = Reduced(problem), time.perf_counter() + self.time_limit
+        best, failure = self._climbed(reduced, end), SolverFailed("no descent ended")
         if not best.gap <= ENOUGH:
-            patience = self.flow.time_limit * (max(1.0, problem.k / MANY) if reduced.boxed else 1.0)
-            flow = replace(self.flow, time_limit=min(patience, end - time.perf_counter()))
+            flow = replace(self.flow, time_limit=min(self.flow.time_limit, end - time.perf_counter()))
             try:
                 found = flow(problem)
             except SolverFailed as error:
@@ -111,17 +100,16 @@ class ReducedDual(GuardedSolver):
                 # An answer that is proven less well is better than none.
                 if best.solution is None or not best.gap <= gap:
                     best = best._replace(solution=found, gap=gap)
-        if not best.gap <= ENOUGH:
-            best = self._climbed(reduced, after, best, end)
         if best.solution is None:
             raise failure
         late = end <= time.perf_counter() and best.gap > self.gap
         status = OUT_OF_TIME if late else best.solution.stats.status
         return replace(best.solution, problem=problem, stats=Stats(repr(self), iterations=best.steps, status=status))
 
-    def _climbed(self, reduced: Reduced, rungs: Iterable[Rung], best: Claim, end: float) -> Claim:
-        """The best claim so far or of some rungs, up to the first one that is good enough."""
-        for rung in rungs:
+    def _climbed(self, reduced: Reduced, end: float) -> Claim:
+        """The best claim of the rungs, up to the first one that is good enough."""
+        best = Claim(None, math.inf, 0)
+        for number, rung in enumerate(LADDER):
             try:
                 claim = reduced.solution(rung, end=end)
             except (np.linalg.LinAlgError, TooWide):
@@ -131,7 +119,7 @@ class ReducedDual(GuardedSolver):
             gap = math.inf if claim.solution is None else self._gap(claim.solution, claim.gap)
             solution = claim.solution if gap < best.gap else best.solution
             best = Claim(solution, min(gap, best.gap), best.steps + claim.steps)
-            if best.gap <= self.gap:
+            if best.gap <= (ENOUGH if number else self.gap):
                 break
         return best
 

@@ -94,16 +94,18 @@ FAINT = 1e-12
 
 
 @compiled
-def halved(before: Floats, gaps: Floats, heavy: float) -> tuple[Floats, Floats, Indices, Floats]:
+def halved(before: Floats, gaps: Floats, heavy: float, steep: float) -> tuple[Floats, Floats, Indices, Floats]:
     """Priors before and gaps at some nodes, and each node as a mixture: the kept one before it, the share of the next.
 
-    Kept are the last node, those beside labels and gaps `heavy` times the mean, and between these every second one.
+    Kept are the last node, those beside labels and gaps `heavy` times the mean, those in gaps that are
+    wider, `steep` times, than the distance to the nearer of the end labels, and between these every second one.
     """
     size = before.size
     mass, each, inner = np.diff(before), np.arange(size), gaps.copy()
     inner[0] = inner[-1] = 0.0
     much = mass > heavy * mass.mean()
-    forced = inner > heavy * inner.mean()
+    place = np.cumsum(inner)
+    forced = (inner > heavy * inner.mean()) | (steep * inner > np.minimum(place - inner, place[-1] - place))
     forced[0] = True
     forced[:-1] |= much
     forced[1:] |= much

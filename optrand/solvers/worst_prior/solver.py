@@ -241,7 +241,7 @@ class Scaled:
         gaps = np.concatenate(([0.0], np.diff(self.places), [-self.places[-1]]))
         levels = [Level(np.arange(k + 1) / k, gaps, np.zeros(0, np.int64), np.zeros(0))]
         while levels[-1].before.size - 1 > rung.fewest:
-            coarser = levels[-1].coarser
+            coarser = levels[-1].coarser()
             if coarser.before.size > SHRUNK * levels[-1].before.size:
                 break
             levels.append(coarser)
