@@ -5,7 +5,7 @@ total of all labels' terms can be fixed (:mod:`optrand.solvers.reduced_dual.stri
 the best stretch gives the bound :math:`(W^2 - \operatorname{Var} Y) / 2`. Elsewhere the total is unknown. With sums
 that are piecewise linear in the prior between every second node, a problem is one of half as many labels, whose
 feasible points stay feasible; its path of cheapest intervals points at the arcs of the next level. Labels that are
-heavy, or far from their neighbours, are not merged.
+heavy, or far from their neighbours, are not merged, nor, in an interval without bias, those near the ends.
 """
 
 from __future__ import annotations
@@ -72,6 +72,9 @@ EXACT = 1e-11
 FAR = 1e3
 """A level that ends at so many times its gap has failed: its arcs hold no randomizer, or lack some that matter."""
 
+FIRM = 3e-5
+"""Gap of a coarse level, times the number of labels, over the prior of the rarest; 1e-4 at most."""
+
 AGAIN = 2
 """How often arcs that are too cheap are added to a coarse level."""
 
@@ -106,8 +109,6 @@ class Rung(NamedTuple):
         Steps from the path at which arcs are kept.
     fewest : int
         Labels of the coarsest level, at most; there all intervals are arcs.
-    firm : float
-        The gap of a coarse level of ``k`` labels is ``firm / k**2``, and 1e-4 at most.
     floor : float
         Share of the prior that coarse levels spread evenly: of labels without any, their answers would tell nothing.
     gap : float
@@ -118,7 +119,6 @@ class Rung(NamedTuple):
 
     reach: int = 2
     fewest: int = 24
-    firm: float = 1e-9
     floor: float = 1e-7
     gap: float = 1e-15
     priced: bool = True
@@ -270,7 +270,7 @@ class Reduced:
                 nodes = strip.nodes_of(*strip.strip_around(*strip.path(terms, slopes, costs), rung.reach))
             if not number and (whole or not self.boxed):
                 break
-            gap = min(1e-4, rung.firm / k**2)
+            gap = min(1e-4, FIRM * float(np.diff(before).min()) / k)
             for _ in _before(end, range(1 + AGAIN)):
                 arcs = self._arcs(terms, nodes, whole=whole)
                 slopes, costs, mass, slack, count = interior_point.interior_point(arcs, terms, gap, EXACT)
