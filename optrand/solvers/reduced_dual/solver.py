@@ -23,7 +23,10 @@ from optrand.solvers.reduced_dual.descent import Claim, Reduced, Rung, TimeOver,
 __all__ = ["ReducedDual"]
 
 ENOUGH = 1e-9
-"""Relative gap with which all rungs but the first are left."""
+"""Relative gap above which the flow is asked."""
+
+LENIENT = 2.0
+"""How much larger the gap of a wider rung may be: what is left is mostly rounding."""
 
 UNTOLD = 1e-5
 """Relative gaps below this, in floats, may be less."""
@@ -42,7 +45,8 @@ class ReducedDual(GuardedSolver):
     Attributes
     ----------
     gap : float
-        Relative gap, proven in floats, at which the first answer is taken; the best one otherwise.
+        Relative gap, proven in floats, at which an answer is taken, from the second rung on at twice that; the best
+        one otherwise.
     flow : Flow
         What is asked where the ladder falls short by more; by default for 6 seconds. Some problems need
         ``Flow(time_limit=600)``.
@@ -119,7 +123,7 @@ class ReducedDual(GuardedSolver):
             gap = math.inf if claim.solution is None else self._gap(claim.solution, claim.gap)
             solution = claim.solution if gap < best.gap else best.solution
             best = Claim(solution, min(gap, best.gap), best.steps + claim.steps)
-            if best.gap <= (ENOUGH if number else self.gap):
+            if best.gap <= self.gap * (LENIENT if number else 1.0):
                 break
         return best
 
