@@ -105,6 +105,23 @@ def test_promises_are_judged_by_means(tmp_path, capsys) -> None:
     assert "NOT KEPT" in capsys.readouterr().out
 
 
+def test_a_ratio_to_what_may_be_nothing_is_no_verdict(tmp_path, capsys) -> None:
+    rows = [
+        Row(Cell(seed, epsilon, arm), {"ridge": value})
+        for seed in range(3)
+        for epsilon, arm, value in (
+            (math.inf, NON_PRIVATE, 5.0),
+            (1.0, "ours", 5.5 + seed / 10),
+            (1.0, "theirs", 4.995 + seed / 100),
+        )
+    ]
+    promise = {"ours": "ours", "theirs": "theirs", "model": "ridge", "of": "excess", "epsilons": [1.0], "most": 0.5}
+    assert promises(Setup("made", {"promises": [promise]}, tmp_path), Errors(rows))
+    out = capsys.readouterr().out.lower()
+    assert "not to be told" in out
+    assert "kept" not in out
+
+
 def test_archives_are_unpacked_if_their_digest_is_right(tmp_path, monkeypatch) -> None:
     wheel, sdist = tmp_path / "made.whl", tmp_path / "made.tar.gz"
     with zipfile.ZipFile(wheel, "w") as archive:

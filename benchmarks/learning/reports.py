@@ -111,10 +111,14 @@ def promises(setup: Setup, errors: Errors) -> bool:
                 if "theirs" not in one
                 else compared(one, ours, measure(epsilon, one["theirs"], one["model"]))
             )
+            # A ratio to what may be nothing is any number.
+            told = math.isfinite(found.high) or len(ours) == 1
             held = found.value <= one["most"]
-            kept &= held
+            kept &= held or not told
             verdict = "kept" if held else "NOT KEPT"
-            if held and found.high > one["most"]:
+            if not told:
+                verdict = f"not to be told: {one['theirs']} loses no more than chance"
+            elif held and found.high > one["most"]:
                 verdict += ", the interval reaches beyond"
             sign = "-" if one["of"] == "difference" else "/"
             words = f"{one['ours']} {sign} {one['theirs']}" if "theirs" in one else one["ours"]

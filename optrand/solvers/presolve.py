@@ -36,7 +36,7 @@ __all__ = ["Reduction"]
 NEGLIGIBLE = 0.0
 """Labels that together add no more than about this share to the loss are of no consequence."""
 
-NEGLIGIBLE_MIXED = 1e-14
+NEGLIGIBLE_MIXED = 1e-12
 """The same share where no bias is allowed, and rows between kept labels are mixtures of theirs."""
 
 SPENT = 1e-10

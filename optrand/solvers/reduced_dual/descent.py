@@ -106,7 +106,7 @@ class Rung(NamedTuple):
     Attributes
     ----------
     reach : int
-        Steps from the path at which arcs are kept.
+        Steps from the path at which arcs are kept; one more in an interval without bias.
     fewest : int
         Labels of the coarsest level, at most; there all intervals are arcs.
     floor : float
@@ -257,7 +257,7 @@ class Reduced:
         from optrand.solvers.reduced_dual import interior_point, mending, strip
         from optrand.solvers.reduced_dual.groups import Groups
 
-        levels = self._levels(rung)
+        levels, reach = self._levels(rung), rung.reach + self.boxed
         steps, slopes, costs = 0, np.zeros(0), np.zeros(0)
         for number in _before(end, range(len(levels) - 1, -1, -1)):
             before, gaps, *_ = levels[number]
@@ -267,7 +267,7 @@ class Reduced:
                 nodes = strip.nodes_of(*strip.all_arcs(k))
             else:
                 slopes, costs = levels[number + 1].prolonged(slopes), levels[number + 1].prolonged(costs)
-                nodes = strip.nodes_of(*strip.strip_around(*strip.path(terms, slopes, costs), rung.reach))
+                nodes = strip.nodes_of(*strip.strip_around(*strip.path(terms, slopes, costs), reach))
             if not number and (whole or not self.boxed):
                 break
             gap = min(1e-4, FIRM * float(np.diff(before).min()) / k)
@@ -285,7 +285,7 @@ class Reduced:
                 groups = Groups.of_used(terms, slopes, costs, (arcs.first, arcs.end, outputs), mass > IDLE * slack)
                 costs = next(groups.candidates())
         else:
-            nodes = strip.nodes_of(*strip.strip_around(*strip.path(terms, slopes, costs), rung.reach))
+            nodes = strip.nodes_of(*strip.strip_around(*strip.path(terms, slopes, costs), reach))
         claim = self._priced(nodes, max(LEAST, rung.gap * self.share), end, whole=whole)
         return claim._replace(steps=steps + claim.steps)
 

@@ -25,9 +25,6 @@ __all__ = ["ReducedDual"]
 ENOUGH = 1e-9
 """Relative gap above which the flow is asked."""
 
-LENIENT = 2.0
-"""How much larger the gap of a wider rung may be: what is left is mostly rounding."""
-
 UNTOLD = 1e-5
 """Relative gaps below this, in floats, may be less."""
 
@@ -45,8 +42,7 @@ class ReducedDual(GuardedSolver):
     Attributes
     ----------
     gap : float
-        Relative gap, proven in floats, at which an answer is taken, from the second rung on at twice that; the best
-        one otherwise.
+        Relative gap, proven in floats, at which an answer is taken; the best one otherwise.
     flow : Flow
         What is asked where the ladder falls short by more; by default for 6 seconds. Some problems need
         ``Flow(time_limit=600)``.
@@ -68,7 +64,7 @@ class ReducedDual(GuardedSolver):
     (True, 1.945447)
     """
 
-    gap: float = 5e-10
+    gap: float = 9e-10
     flow: Flow = field(default_factory=lambda: Flow(time_limit=PATIENCE))
     time_limit: float = math.inf
 
@@ -113,7 +109,7 @@ class ReducedDual(GuardedSolver):
     def _climbed(self, reduced: Reduced, end: float) -> Claim:
         """The best claim of the rungs, up to the first one that is good enough."""
         best = Claim(None, math.inf, 0)
-        for number, rung in enumerate(LADDER):
+        for rung in LADDER:
             try:
                 claim = reduced.solution(rung, end=end)
             except (np.linalg.LinAlgError, TooWide):
@@ -123,7 +119,7 @@ class ReducedDual(GuardedSolver):
             gap = math.inf if claim.solution is None else self._gap(claim.solution, claim.gap)
             solution = claim.solution if gap < best.gap else best.solution
             best = Claim(solution, min(gap, best.gap), best.steps + claim.steps)
-            if best.gap <= self.gap * (LENIENT if number else 1.0):
+            if best.gap <= self.gap:
                 break
         return best
 
