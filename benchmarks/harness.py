@@ -27,6 +27,9 @@ __all__ = [
     "write_json",
 ]
 
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""Environment of a process with one thread of arithmetic: others would take processor time while they wait."""
+
 RESULTS = Path(__file__).parent / "results"
 """Where benchmarks may leave files; not under version control."""
 

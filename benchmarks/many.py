@@ -1,9 +1,9 @@
 """The solver of unbiased problems on the line, compiled and not, beside the older one; and a thousand priors at once.
 
-Only `solve` is timed, in processor seconds of one warm process a form; every answer is then certified in exact
-arithmetic, at sizes where that takes minutes in floats, rounded down. The form without numba runs in a process of its
-own, in which numba's own switch turns it off. A thousand Dirichlet priors of 53 labels at epsilon 0.5 to 4 are solved
-by `solve_many`; bins and classes likewise.
+Only `solve` is timed, in processor seconds of one warm process a form, with one thread of arithmetic; every answer is
+then certified in exact arithmetic, at sizes where that takes minutes in floats, rounded down. Numba's own switch turns
+it off in the process of the form without it. A thousand Dirichlet priors of 53 labels at epsilon 0.5 to 4 are solved by
+`solve_many`; bins and classes likewise.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import circumstances, duration, options, print_table, write_json
+from benchmarks.harness import ONE_THREAD, circumstances, duration, options, print_table, write_json
 from benchmarks.priors import dirichlet
 from optrand import certify, classification, regression, solve, solve_many, unbiased_regression
 from optrand.base.compiled import COMPILED
@@ -88,6 +88,14 @@ def _one(problem: Problem, form: str, solver: Solver | None) -> dict[str, Any]:
     return {**row, "k": problem.k, "epsilon": problem.epsilon}
 
 
+def rows_of_a_process(scope: str, environment: dict[str, str], *, smoke: bool) -> list[dict[str, Any]]:
+    """Rows of a process of its own with one thread of arithmetic and some more environment."""
+    command = [sys.executable, "-m", "benchmarks", "many", "--rows", scope, *(["--smoke"] if smoke else [])]
+    run = subprocess.run(command, env=os.environ | ONE_THREAD | environment, check=True, capture_output=True, text=True)
+    rows: list[dict[str, Any]] = json.loads(run.stdout)
+    return rows
+
+
 def _row(what: str, form: str, seconds: float, solutions: Sequence[Solution]) -> dict[str, Any]:
     gaps = [quick_gap(one) if one.problem.k > EXACT else certify(one).gap for one in solutions]
     worst = max(gaps)
@@ -131,16 +139,16 @@ def picture(rows: Sequence[dict[str, Any]], results: Any, name: str) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Measure, print, draw, and return 1 if an answer is not proven."""
     parser = options("many", __doc__)
-    parser.add_argument("--rows", action="store_true", help="print the rows of this process as JSON, and nothing else")
+    parser.add_argument(
+        "--rows", choices=("all", "new"), help="print rows of this process as JSON, with or without the older solver's"
+    )
     given = parser.parse_args(arguments)
     if given.rows:
-        print(json.dumps(readings(given.smoke, old=False)))
+        print(json.dumps(readings(given.smoke, old=given.rows == "all")))
         return 0
-    rows = readings(given.smoke, old=True)
+    rows = rows_of_a_process("all", {}, smoke=given.smoke)
     if COMPILED:
-        command = [sys.executable, "-m", "benchmarks", "many", "--rows", *(["--smoke"] if given.smoke else [])]
-        plain = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-        rows += json.loads(subprocess.run(command, env=plain, check=True, capture_output=True, text=True).stdout)
+        rows += rows_of_a_process("new", {"NUMBA_DISABLE_JIT": "1"}, smoke=given.smoke)
     rows.sort(key=lambda row: (row.get("k", math.inf), row["what"], row["form"]))
     cells = [
         [

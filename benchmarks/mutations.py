@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks.harness import circumstances, duration, options, print_table, write_json
+from benchmarks.harness import ONE_THREAD, circumstances, duration, options, print_table, write_json
 from benchmarks.mutants import MUTATIONS, SMOKE, Mutation
 
 __all__ = ["ROOT", "Bench", "Trial", "failures", "misplaced", "mutated"]
@@ -101,8 +101,7 @@ def mutated(mutation: Mutation | None) -> Iterator[Path]:
 
 def run(folder: Path, arguments: Sequence[str], limit: float) -> tuple[str, int | None]:
     """Printed lines of ``python -m ...`` on a copy, and its exit code; None if it was ended at the limit."""
-    one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    environment = os.environ | one_thread | {"PYTHONPATH": str(folder), "NO_COLOR": "1"}
+    environment = os.environ | ONE_THREAD | {"PYTHONPATH": str(folder), "NO_COLOR": "1"}
     command = [sys.executable, "-m", *arguments]
     output = folder / "output.txt"
     with output.open("w", encoding="utf-8") as stream:

@@ -14,11 +14,24 @@ import pytest
 import optrand
 from optrand.base.compiled import COMPILED, _digest
 from optrand.base.lean import SWITCH
+from optrand.certificates.extended import FLOAT, UNIT
 from optrand.certificates.quick import quick_gap
 from optrand.errors import InvalidInput, SolverFailed
 from optrand.solvers import Flow, ReducedDual
-from optrand.solvers.reduced_dual import descent, interior_point, mending, newton, operations, pricing, solver, strip
-from optrand.solvers.reduced_dual.descent import Reduced, Rung, TooWide
+from optrand.solvers.reduced_dual import (
+    claims,
+    descent,
+    interior_point,
+    mending,
+    newton,
+    operations,
+    pricing,
+    refinement,
+    solver,
+    strip,
+)
+from optrand.solvers.reduced_dual.descent import Descent, Rung, TooWide
+from optrand.solvers.reduced_dual.reduced import Reduced
 from optrand.solvers.reduced_dual.solver import LADDER
 
 PRIORS = ("uniform", "rough", "smooth", "spike", "half zero", "tails")
@@ -293,22 +306,22 @@ def test_a_band_that_is_too_wide_is_left_to_the_flow(monkeypatch):
     problem = problem_of(60, "rough", 2.0)
     monkeypatch.setattr(descent, "WORK", (0.0, 0.0, 0.0))
     with pytest.raises(TooWide):
-        Reduced(problem).solution(Rung())
+        Descent(Reduced(problem), Rung()).claim()
     assert ReducedDual()(problem).stats.status != "solved"
     assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
 
 
 def rungs_asked(monkeypatch, wide=()):
     """What is asked, in order: reaches of rungs, those in `wide` being too wide, and "flow"."""
-    asked, descent, flow = [], Reduced.solution, Flow.__call__
+    asked, claim, flow = [], Descent.claim, Flow.__call__
 
-    def told(self, rung, **limits):
-        asked.append(rung.reach)
-        if rung.reach in wide:
+    def told(self):
+        asked.append(self.rung.reach)
+        if self.rung.reach in wide:
             raise TooWide
-        return descent(self, rung, **limits)
+        return claim(self)
 
-    monkeypatch.setattr(Reduced, "solution", told)
+    monkeypatch.setattr(Descent, "claim", told)
     monkeypatch.setattr(Flow, "__call__", lambda self, problem: asked.append("flow") or flow(self, problem))
     return asked
 
@@ -347,10 +360,70 @@ def test_labels_near_the_ends_are_not_merged(steep):
 @pytest.mark.parametrize("epsilon", [4.0, 5.0])
 def test_a_tight_interval_without_bias_needs_no_more_than_the_first_rung(monkeypatch, epsilon):
     problem = tight_problem(250, epsilon, 0.005)
-    assert Reduced(problem).solution(LADDER[0]).gap < 1e-9
+    assert Descent(Reduced(problem), LADDER[0]).claim().gap < 1e-9
     monkeypatch.setattr(descent, "STEEP", 0.0)
     # Merged labels at the ends make a problem of its own: its path tells nothing.
-    assert Reduced(problem).solution(LADDER[0]).gap > 1e-6
+    assert Descent(Reduced(problem), LADDER[0]).claim().gap > 1e-6
+
+
+def problem_of_class(kind, k, epsilon):
+    """No bias on the line, no bias in an interval, or a price of bias."""
+    rng = np.random.default_rng(k)
+    labels, prior = np.arange(float(k)), rng.dirichlet(np.ones(k))
+    if kind == "price":
+        return optrand.regression(labels, prior, epsilon, bias_penalty=20.0)
+    if kind == "line":
+        return optrand.unbiased_regression(labels, prior, epsilon)
+    low, high = optrand.unbiased_range(labels, epsilon)
+    box = optrand.Interval(low - 0.01 * (high - low), high + 0.01 * (high - low))
+    return optrand.unbiased_regression(labels, prior, epsilon, outputs=box)
+
+
+def off_slacks(arcs, terms, sums, slack):
+    """How far prices are from some slacks, weighted by nothing, in extended precision."""
+    before, slopes, costs = (x[arcs.end[: arcs.n]] - x[arcs.first[: arcs.n]] + terms.excess * x[-1] for x in sums)
+    output = np.clip(slopes / before, terms.low, terms.high)
+    return np.abs(costs - (slopes - before * output / 2) * output - slack)
+
+
+@pytest.mark.parametrize("kind", ["line", "interval", "price"])
+def test_refined_sums_solve_their_equations_to_more_digits_than_floats_have(kind):
+    reduced = Reduced(problem_of_class(kind, 40, 2.0))
+    terms = reduced.terms(reduced.finest.before, reduced.finest.gaps)
+    nodes, places = strip.nodes_of(*strip.all_arcs(40)), np.concatenate(([-1], np.arange(39), [-1]))
+    places[40] = -1 if kind == "line" else 39
+    arcs = strip.arcs_of(*nodes, places, int(kind != "line"), kind == "price")
+    point = interior_point.Point(*interior_point.interior_point(arcs, terms, 1e-12, 1e-11)[:4])
+    used = point.mass > 1e-3 * point.slack
+
+    def most(sums):
+        return off_slacks(arcs, terms, sums, point.slack)[used].max()
+
+    given = refinement.Sums(reduced.before, point.slopes.astype(np.longdouble), point.costs.astype(np.longdouble))
+    found = refinement.refined(arcs, terms, point, reduced.before)
+    assert found.slopes.dtype == found.costs.dtype == np.longdouble
+    assert most(found) < most(given) / 10
+    # From far off as well; and where a step would lead nowhere, nothing is moved.
+    noise = 1e-6 * np.sin(np.arange(41.0)) * (np.arange(41) <= arcs.unknown) * (np.arange(41) > 0)
+    off = point._replace(costs=point.costs + noise, slopes=point.slopes + noise)
+    assert most(refinement.refined(arcs, terms, off, reduced.before)) < 1e-3 * most(
+        refinement.Sums(reduced.before, off.slopes, off.costs)
+    )
+    lost = point._replace(slopes=point.slopes * np.nan)
+    assert np.isnan(refinement.refined(arcs, terms, lost, reduced.before).slopes).all()
+
+
+@pytest.mark.skipif(UNIT == FLOAT, reason="no numbers of more digits than floats have")
+@pytest.mark.parametrize("kind", ["line", "interval", "price"])
+def test_refined_multipliers_prove_more_at_a_large_epsilon(monkeypatch, kind):
+    problem = problem_of_class(kind, 60, 17.0)
+
+    def gap():
+        return float(optrand.certify(Descent(Reduced(problem), LADDER[0]).claim().solution).gap)
+
+    refined = gap()
+    monkeypatch.setattr(claims, "refined", lambda *given: refinement.Sums(given[3], *given[2][:2]))
+    assert refined < gap() / 3
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
@@ -359,7 +432,7 @@ def test_biases_of_labels_next_to_no_weight_leave_the_others_their_digits(penalt
     labels = np.arange(60.0)
     prior = np.maximum(np.exp(-(((labels - 18) / 5) ** 2) / 2), 1e-20)
     problem = optrand.regression(labels, prior / prior.sum(), epsilon, bias_penalty=penalty)
-    claim = Reduced(problem).solution(LADDER[0])
+    claim = Descent(Reduced(problem), LADDER[0]).claim()
     assert claim.gap < 1e-11
     assert optrand.certify(claim.solution).gap < 1e-11
 
@@ -367,7 +440,7 @@ def test_biases_of_labels_next_to_no_weight_leave_the_others_their_digits(penalt
 def test_every_rung_solves_an_easy_problem():
     problem = problem_of(101, "smooth", 1.0)
     for rung in LADDER:
-        claim = Reduced(problem).solution(rung)
+        claim = Descent(Reduced(problem), rung).claim()
         assert claim.gap == quick_gap(claim.solution) < 1e-10
         assert claim.steps > 0
 
@@ -585,17 +658,17 @@ def test_a_time_limit_that_has_passed_leaves_a_gap_and_a_bit_with_its_bound():
 def test_a_time_limit_within_the_ladder_leaves_the_best_so_far(monkeypatch):
     """Time is over after the first rung, whose answer is not yet good enough for a gap that no rung can reach."""
     problem = optrand.unbiased_regression(np.arange(40), np.full(40, 1 / 40), 1.5)
-    descent, calls = Reduced.solution, []
+    claim, calls = Descent.claim, []
 
-    def first_only(self, rung, *, end):
-        calls.append(rung)
+    def first_only(self):
+        calls.append(self.rung)
         if len(calls) > 1:
-            return descent(self, rung, end=end)
-        found = descent(self, rung)
-        time.sleep(max(0.0, end - time.perf_counter()))
+            return claim(self)
+        found = claim(replace(self, end=np.inf))
+        time.sleep(max(0.0, self.end - time.perf_counter()))
         return found
 
-    monkeypatch.setattr(Reduced, "solution", first_only)
+    monkeypatch.setattr(Descent, "claim", first_only)
     found = ReducedDual(gap=-1.0, time_limit=0.1)(problem)
     assert (len(calls), found.stats.status) == (2, "time limit")
     assert optrand.certify(found).gap < 1e-9

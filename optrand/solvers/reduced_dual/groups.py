@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from optrand.base.validation import Floats
 from optrand.model.arcs import Indices
 from optrand.solvers.reduced_dual import mending, operations, strip
+from optrand.solvers.reduced_dual.refinement import Numbers, Sums
 
 __all__ = ["Groups"]
 
@@ -44,16 +45,15 @@ class Groups:
     Parameters
     ----------
     terms : strip.Terms
-    slopes, costs : (k + 1,) arrays
-        Sums of the multipliers up to each node.
+    sums : Sums
+        Up to each node, in floats or in extended precision.
     first, end : (n,) arrays
         Nodes of the arcs in use, in increasing order of their outputs.
     outputs : (n,) array
     """
 
     terms: strip.Terms
-    slopes: Floats
-    costs: Floats
+    sums: Sums
     first: Indices
     end: Indices
     outputs: Floats
@@ -62,8 +62,7 @@ class Groups:
     def of_used(
         cls,
         terms: strip.Terms,
-        slopes: Floats,
-        costs: Floats,
+        sums: Sums,
         arcs: tuple[Indices, Indices, Floats],
         used: NDArray[np.bool_],
     ) -> Groups:
@@ -71,14 +70,14 @@ class Groups:
         at = np.flatnonzero(used)
         at = at[np.argsort(arcs[2][at], kind="stable")]
         first, end, outputs = arcs[0][at], arcs[1][at], arcs[2][at]
-        return cls(terms, slopes, costs, first, end, outputs)
+        return cls(terms, sums, first, end, outputs)
 
     @property
-    def clipped(self) -> Floats:
+    def clipped(self) -> Numbers:
         """Each label's share of the sums `c`, moved into its range: nothing is left of rounding in the sums."""
-        return np.clip(np.diff(self.costs), self._least, self._least + self._room)
+        return np.clip(np.diff(self.sums.costs), self._least, self._least + self._room)
 
-    def candidates(self) -> Iterator[Floats]:
+    def candidates(self) -> Iterator[Numbers]:
         """Sums `c` that agree with the given ones at the nodes of the arcs in use."""
         position = self._balanced(self._spread(np.clip(_quotient(self._above, self._sums(self._room)), 0.0, 1.0)))
         yield self._totals(position)
@@ -87,17 +86,17 @@ class Groups:
             yield self._totals(position)
 
     @cached_property
-    def _mass(self) -> Floats:
-        return np.diff(self.terms.before)
+    def _mass(self) -> Numbers:
+        return np.diff(self.sums.before)
 
     @cached_property
-    def _slope(self) -> Floats:
-        return np.diff(self.slopes)
+    def _slope(self) -> Numbers:
+        return np.diff(self.sums.slopes)
 
     @cached_property
     def _fixed(self) -> NDArray[np.bool_]:
         """Whether arcs begin or end at a node."""
-        fixed = np.zeros(self.costs.size, dtype=bool)
+        fixed = np.zeros(self.sums.costs.size, dtype=bool)
         fixed[self.first] = fixed[self.end] = fixed[0] = fixed[-1] = True
         return fixed
 
@@ -106,14 +105,15 @@ class Groups:
         """Number of each label's group."""
         return np.cumsum(self._fixed[:-1]) - 1
 
-    def _sums(self, amounts: Floats) -> Floats:
-        return np.bincount(self._group, amounts).astype(np.float64, copy=False)
+    def _sums(self, amounts: Numbers) -> Numbers:
+        sums: Numbers = np.add.reduceat(amounts, np.flatnonzero(self._fixed[:-1]))
+        return sums
 
-    def _spread(self, amounts: Floats) -> Floats:
+    def _spread(self, amounts: Numbers) -> Numbers:
         return amounts[self._group]
 
     @cached_property
-    def _range(self) -> tuple[Floats, Floats]:
+    def _range(self) -> tuple[Numbers, Numbers]:
         """The lower ends of the labels' ranges, and how wide these are."""
         each, last = np.arange(self._mass.size), self.outputs.size - 1
         start = np.searchsorted(np.maximum.accumulate(self.end), each, side="right")
@@ -121,9 +121,9 @@ class Groups:
         start = np.minimum(start, last)
         stop = np.maximum(stop, start)
 
-        def zero_at(arc: Indices) -> Floats:
+        def zero_at(arc: Indices) -> Numbers:
             output = self.outputs[np.clip(arc, 0, last)]
-            zero: Floats = np.where(
+            zero: Numbers = np.where(
                 (arc >= 0) & (arc <= last), (self._slope - self._mass * output / 2) * output, -np.inf
             )
             return zero
@@ -134,19 +134,19 @@ class Groups:
         return least, most - least
 
     @property
-    def _least(self) -> Floats:
+    def _least(self) -> Numbers:
         return self._range[0]
 
     @property
-    def _room(self) -> Floats:
+    def _room(self) -> Numbers:
         return self._range[1]
 
     @cached_property
-    def _above(self) -> Floats:
+    def _above(self) -> Numbers:
         """Sum over each group above the lower ends."""
-        return self._sums(np.diff(self.costs) - self._least)
+        return self._sums(np.diff(self.sums.costs) - self._least)
 
-    def _balanced(self, position: Floats) -> Floats:
+    def _balanced(self, position: Numbers) -> Numbers:
         """Places between both ends, near some others, that have the sums of the groups."""
         for _ in range(BALANCED):
             lacking = self._above - self._sums(self._room * position)
@@ -157,31 +157,32 @@ class Groups:
                 break
         return position
 
-    def _totals(self, position: Floats) -> Floats:
+    def _totals(self, position: Numbers) -> Numbers:
         """Sums up to each node; where they are fixed, as they were."""
         cost = self._least + self._room * position
         cost += self._spread((self._above - self._sums(self._room * position)) / self._sums(np.ones(cost.size)))
-        return np.where(self._fixed, self.costs, np.append(0.0, np.cumsum(cost)))
+        return np.where(self._fixed, self.sums.costs, np.append(0.0, np.cumsum(cost)))
 
-    def _places(self, cost: Floats) -> Floats:
+    def _places(self, cost: Numbers) -> Numbers:
         return self._balanced(np.clip(_quotient(cost - self._least, self._room), 0.0, 1.0))
 
-    def _mended(self, position: Floats) -> Floats:
+    def _mended(self, position: Numbers) -> Numbers:
         """Places near some others where no interval is too cheap."""
-        return self._places(np.diff(mending.potentials(self.terms, self.slopes, self._totals(position), self._fixed)))
+        slopes, costs = self.sums.slopes.astype(np.float64), self._totals(position).astype(np.float64)
+        return self._places(np.diff(mending.potentials(self.terms, slopes, costs, self._fixed)))
 
-    def _ordered(self, position: Floats) -> Floats:
+    def _ordered(self, position: Numbers) -> Numbers:
         """Places near some others where both zeros move up with the label, or nearly so."""
         middle = _quotient(self._slope, self._mass)
         square = 2 * _quotient(np.diff(self._totals(position)), self._mass)
         apart = np.sqrt(np.maximum(middle**2 - square, 0.0))
-        weights = np.maximum(self._mass, strip.FAINT)
-        lower, upper = (operations.isotonic(ends, weights) for ends in (middle - apart, middle + apart))
+        ends, weights = np.array([middle - apart, middle + apart], dtype=np.float64), np.diff(self.terms.before)
+        lower, upper = (operations.isotonic(each, np.maximum(weights, strip.FAINT)) for each in ends)
         apart = np.maximum(upper - lower, 0.0) / 2
         return self._places(self._mass * (middle - apart) * (middle + apart) / 2)
 
 
-def _quotient(above: Floats, below: Floats) -> Floats:
+def _quotient(above: Numbers, below: Numbers) -> Numbers:
     """A quotient that is 0 where there is nothing to divide by."""
-    ratio: Floats = np.divide(above, below, out=np.zeros(above.shape), where=below > 0)
+    ratio: Numbers = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
     return ratio

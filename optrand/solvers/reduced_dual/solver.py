@@ -18,7 +18,8 @@ from optrand.solvers.closed_form import debiased_rr_within
 from optrand.solvers.dual_repair import relative_gap
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.flow.solver import OUT_OF_TIME, Flow, refuse_close_labels
-from optrand.solvers.reduced_dual.descent import Claim, Reduced, Rung, TimeOver, TooWide
+from optrand.solvers.reduced_dual.descent import Descent, Rung, TimeOver, TooWide
+from optrand.solvers.reduced_dual.reduced import Claim, Reduced
 
 __all__ = ["ReducedDual"]
 
@@ -111,7 +112,7 @@ class ReducedDual(GuardedSolver):
         best = Claim(None, math.inf, 0)
         for rung in LADDER:
             try:
-                claim = reduced.solution(rung, end=end)
+                claim = Descent(reduced, rung, end).claim()
             except (np.linalg.LinAlgError, TooWide):
                 continue
             except TimeOver:

@@ -1,0 +1,102 @@
+"""The claim that is made of the point where the interior point ends on some arcs of the finest level."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optrand.base.validation import Floats
+from optrand.certificates.quick import quick_gap
+from optrand.model.solution import Dual, Solution, Stats
+from optrand.solvers.reduced_dual import mending
+from optrand.solvers.reduced_dual.groups import Groups
+from optrand.solvers.reduced_dual.interior_point import Point
+from optrand.solvers.reduced_dual.reduced import Claim, Reduced
+from optrand.solvers.reduced_dual.refinement import Sums, refined
+from optrand.solvers.reduced_dual.strip import Arcs, Terms
+
+__all__ = ["claimed"]
+
+IDLE = 1e-3
+"""Arcs with less mass than this share of their slack are not in use."""
+
+FAINTLY_USED = 0.0, 1e-9, 1e-6
+"""Arcs of no more mass fix no multipliers: the ones of the least may be in use by rounding alone."""
+
+PROVEN = 5e-10
+"""Relative gap with which the fewest arcs, and multipliers in floats, are taken."""
+
+FREELY = 1e6, 1.0
+"""How much more freely than outputs masses move in an interval without bias; the last one elsewhere."""
+
+SOLVED = Stats("Reduced", status="solved")
+"""Of what is found on the way."""
+
+
+def claimed(reduced: Reduced, arcs: Arcs, point: Point) -> Claim:
+    """The best claim by the masses, slacks and sums where the interior point ends."""
+    best = Claim(None, math.inf, 0)
+    if not all(np.isfinite(numbers).all() for numbers in (point.slopes, point.costs, point.mass)):
+        return best
+    end = _End(reduced, arcs, point)
+    for some, free in product(end.kept, FREELY if reduced.boxed else FREELY[-1:]):
+        masses, outputs = mending.mended(arcs, end.terms, point.slopes, np.where(some, point.mass, 0.0), free)
+        if not (masses > 0).any():
+            break
+        randomizer = reduced.randomizer(arcs, masses, outputs)
+        for dual in end.duals(masses, outputs):
+            solution = Solution(reduced.problem, randomizer, dual, SOLVED)
+            gap = quick_gap(solution)
+            if best.solution is None or gap < best.gap:
+                best = Claim(solution, gap, 0)
+            if best.gap <= PROVEN:
+                return best
+            if gap == math.inf:
+                break
+    return best
+
+
+@dataclass(frozen=True, eq=False)
+class _End:
+    """Where the interior point ends on some arcs of the finest level."""
+
+    reduced: Reduced
+    arcs: Arcs
+    point: Point
+
+    @cached_property
+    def terms(self) -> Terms:
+        """The finest level."""
+        return self.reduced.terms(self.reduced.finest.before, self.reduced.finest.gaps)
+
+    @cached_property
+    def refined(self) -> Sums:
+        """Sums in extended precision."""
+        return refined(self.arcs, self.terms, self.point, self.reduced.before)
+
+    @property
+    def kept(self) -> list[NDArray[np.bool_]]:
+        """Which arcs may be in use: the fewest, then all that look so."""
+        ratios, enough = self.point.mass / self.point.slack, 2 * (self.reduced.problem.k - self.reduced.stretched)
+        used = ratios > IDLE
+        if used.sum() <= enough:
+            return [used]
+        # Some optimum has no more arcs than that.
+        few = used & (ratios >= np.partition(ratios, -enough)[-enough])
+        return [few, used] if few.sum() < used.sum() else [used]
+
+    def duals(self, masses: Floats, outputs: Floats) -> Iterator[Dual]:
+        """Multipliers: in floats, refined, and those of groups of labels that the arcs in use do not tell apart."""
+        yield self.reduced.dual(self.point.slopes, np.diff(self.point.costs))
+        yield self.reduced.dual(self.refined.slopes, np.diff(self.refined.costs))
+        for faint in () if self.reduced.stretched else FAINTLY_USED:
+            arcs = self.arcs.first, self.arcs.end, outputs
+            groups = Groups.of_used(self.terms, self.refined, arcs, masses > faint)
+            for cost in chain((groups.clipped,), map(np.diff, groups.candidates())):
+                yield self.reduced.dual(self.refined.slopes, cost)
