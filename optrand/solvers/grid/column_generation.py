@@ -48,6 +48,9 @@ MAX_ALL_INTERVALS = 150
 WIDENED = ((3, 12), (2, 40), (1, math.inf))
 """Labels by which the ends of arcs are moved, for up to so many arcs, where a price of bias leaves few in use."""
 
+BEST = 0.9
+"""Share of the best multipliers so far in those that are priced beside a master's, at a price of bias."""
+
 CENTRAL_UNTIL = 1e-6
 """Relative gap at which central multipliers give way to those of a vertex."""
 
@@ -104,7 +107,9 @@ class ColumnGeneration(GuardedSolver):
                     break
                 duals = [dual]
                 if not problem.unbiased and not simplex:
-                    duals.append(repair(problem, arcs, dual, gap=target, rounds=REPAIRS))
+                    best.update(arcs, repair(problem, arcs, dual, gap=target, rounds=REPAIRS))
+                    # Multipliers of one master after the other lie far apart: those next to the best ones ask for less.
+                    duals.append(_mixed(dual, best.dual, BEST))
                     best.update(arcs, duals[-1])
                 before = columns[1].size
                 for prices in (price(problem, dual) for dual in duals):
@@ -131,6 +136,12 @@ class ColumnGeneration(GuardedSolver):
             return *master.read(vertex.x, vertex.equal_dual), vertex.status
         central = self.engine.solve(master.conic())
         return *master.read(central.x, central.equal_dual), central.status
+
+
+def _mixed(some: Dual, others: Dual, share: float) -> Dual:
+    """Multipliers between some and others, of which they have a share."""
+    alpha, beta = ((1 - share) * a + share * b for a, b in ((some.alpha, others.alpha), (some.beta, others.beta)))
+    return Dual(alpha, beta)
 
 
 def _mended(problem: Problem, staircase: Staircase) -> Randomizer:
