@@ -96,6 +96,17 @@ def test_a_deficit_of_the_reduced_dual_costs_no_more_among_more_labels():
     assert before * (1 - 1e-12) <= after < found.value
 
 
+@pytest.mark.parametrize("penalty", [0.001, 1.0, 1000.0])
+@pytest.mark.parametrize(("low", "high"), [(-0.3, 1.3), (-0.6, 2.6)])
+def test_a_loss_of_rounding_alone_is_proven_with_all_labels(low, high, penalty):
+    """The grid misses the one label of any weight by 1e-16: beside the square of that the other is not negligible."""
+    problem = regression([0, 1], [1, 0], 0.5, bias_penalty=penalty, outputs=np.linspace(low, high, 17))
+    proof = certify(solve(problem))
+    assert proof.findings == ()
+    assert 0 < proof.upper < 1e-28
+    assert proof.gap < 1e-9
+
+
 @pytest.mark.parametrize("excess", [1e-12, 1e-10, 0.9e-9])
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 8.0])
 def test_a_budget_that_is_exceeded_a_little_is_repaired(epsilon, excess):

@@ -18,6 +18,7 @@ from optrand.solvers.bins.path import BinPath
 from optrand.solvers.closed_form import ClosedForm
 from optrand.solvers.flow.solver import Flow
 from optrand.solvers.grid.column_generation import ColumnGeneration
+from optrand.solvers.grid.finish import finishable
 from optrand.solvers.grid.linear_program import LinearProgram
 from optrand.solvers.long_numbers.solver import LongNumbers
 from optrand.solvers.merging import Merging
@@ -173,7 +174,20 @@ def _reduced_and_solved(problem: Problem, solver: Solver | None) -> Solution:
         found = solver(reduction.reduced) if solver else _proven(reduction.reduced)
         solution = reduction.extend(found)
         reduction = reduction.closer(found, solution)
-    return merging.extend(solution)
+    solution = merging.extend(solution)
+    if solver is None and found.problem is not problem and finishable(problem) and _gap(solution) > PROVEN:
+        # What is negligible beside labels is not beside a loss of rounding alone.
+        return _better(solution, problem)
+    return solution
+
+
+def _better(solution: Solution, problem: Problem) -> Solution:
+    """The better one of a solution and that of the problem with all of its labels."""
+    try:
+        whole = _proven(problem)
+    except SolverFailed:
+        return solution
+    return whole if _gap(whole) < _gap(solution) else solution
 
 
 def _proven(problem: Problem) -> Solution:

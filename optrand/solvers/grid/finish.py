@@ -16,13 +16,13 @@ from optrand.model.staircase import Staircase, decompose, rounding_noise
 from optrand.solvers.dual_repair import randomizer_of
 from optrand.solvers.grid.active_set import active_set
 
-__all__ = ["finished"]
+__all__ = ["finishable", "finished"]
 
 PROVEN = 1e-9
 """Relative gap, certified, with which an answer in floats is left as it is."""
 
 MOST = 4e6
-"""Largest product of equations, entries and digits for which steps in integers take seconds."""
+"""Largest product of equations, entries and digits, in units of 500 digits, of what is finished in integers."""
 
 
 def finished(problem: Problem, in_floats: Callable[[Problem], Solution]) -> Solution:
@@ -33,7 +33,7 @@ def finished(problem: Problem, in_floats: Callable[[Problem], Solution]) -> Solu
     SolverFailed
         Where the solver in floats raises it and the problem is too large for integers.
     """
-    small = _work(problem) <= MOST
+    small = finishable(problem)
     try:
         solution = in_floats(problem)
         gap = _gap(solution) if small else 0.0
@@ -67,8 +67,10 @@ def _gap(solution: Solution) -> float:
     return math.inf if proof.findings else proof.gap
 
 
-def _work(problem: Problem) -> float:
-    """About how many operations a step of each equation takes, in units of numbers of 500 digits."""
-    k, n = problem.k, problem.outputs.values.size if isinstance(problem.outputs, Grid) else problem.k
+def finishable(problem: Problem) -> bool:
+    """Whether the outputs are a grid and a step of each equation, in numbers of hundreds of digits, takes seconds."""
+    if not isinstance(problem.outputs, Grid):
+        return False
+    k, n = problem.k, problem.outputs.values.size
     equations = 2 * k if problem.bias_penalty else k
-    return equations * (16 * k**2 + 2 * k * n) * (1 + 9 * problem.epsilon / 500)
+    return equations * (16 * k**2 + 2 * k * n) * (1 + 9 * problem.epsilon / 500) <= MOST
