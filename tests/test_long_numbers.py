@@ -135,3 +135,16 @@ def test_dispatch_and_refusals() -> None:
     for refused in (many, optrand.regression(range(5), PRIOR, 25.0), optrand.classification(PRIOR, 1.0)):
         with pytest.raises(errors.InvalidInput, match="a few labels"):
             LongNumbers()(refused)
+
+
+def test_outputs_next_to_too_narrow_are_refused_with_what_to_do() -> None:
+    """In floats the ends of the narrowest interval are off by more than there is room; a billionth of it is enough."""
+    prior, (low, high) = [1e-6, 1 - 4e-6, 1e-6, 1e-6, 1e-6], optrand.unbiased_range(range(5), 40.0)
+
+    def answer(room: float) -> optrand.Solution:
+        outputs = optrand.Interval(low - room * (high - low), high + room * (high - low))
+        return optrand.solve(optrand.unbiased_regression(range(5), prior, 40.0, outputs=outputs))
+
+    with pytest.raises(errors.NotCertified, match="no room: widen them by a billionth"):
+        answer(0.0)
+    assert optrand.certify(answer(1e-9)).gap < 1e-9

@@ -12,7 +12,8 @@ from optrand.base.numerals import shown_above
 from optrand.certificates.certificate import Certificate, certify
 from optrand.certificates.quick import quick_gap
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
-from optrand.model.problem import Problem
+from optrand.model.outputs import Interval
+from optrand.model.problem import Problem, unbiased_range
 from optrand.model.solution import Solution
 from optrand.solvers.bins.path import BinPath
 from optrand.solvers.closed_form import ClosedForm
@@ -46,8 +47,12 @@ SMALL = 2_000
 
 Answer = TypeVar("Answer", bound=Solution)
 
-MORE_TIME = "minutes of the cone program may close it: solve(problem, ReducedDual(flow=Flow(time_limit=600)))"
+MORE_TIME = "; minutes of the cone program may close it: solve(problem, ReducedDual(flow=Flow(time_limit=600)))"
+WIDER = "; the outputs leave unbiased answers next to no room: widen them by a billionth of their width at both ends"
 """What to do about an answer that is not certified."""
+
+TIGHT = 5e-10
+"""Share of their width that outputs must reach beyond what unbiased answers need for :data:`WIDER` not to be said."""
 
 
 class Solver(Protocol):
@@ -132,7 +137,7 @@ def solve(problem: Problem, solver: Solver | None = None) -> Solution:
     try:
         solution = near_zero(problem, lambda centred: _reduced_and_solved(centred, solver))
     except SolverFailed as error:
-        raise NotCertified(f"no solution: {error}") from error
+        raise NotCertified(f"no solution: {error}{_advice(problem)}") from error
     return solution if quick_gap(solution) <= PROVEN else accepted(solution, certify(solution))
 
 
@@ -158,11 +163,20 @@ def accepted(solution: Answer, proof: Certificate) -> Answer:
         reason = "; ".join(proof.findings) or f"the verified gap is {shown_above(proof.gap, 3)}"
         raise NotCertified(
             f"the solver's answer could not be certified ({reason}): the best solution is attached as .solution"
-            + (f"; {MORE_TIME}" if ReducedDual().accepts(solution.problem) else ""),
+            + _advice(solution.problem),
             certificate=proof,
             solution=solution,
         )
     return solution
+
+
+def _advice(problem: Problem) -> str:
+    """What to do about a problem without a proven answer."""
+    if problem.unbiased and isinstance(problem.outputs, Interval):
+        low, high = unbiased_range(problem.labels, problem.epsilon)
+        if min(low - problem.outputs.low, problem.outputs.high - high) < TIGHT * (high - low):
+            return WIDER
+    return MORE_TIME if ReducedDual().accepts(problem) else ""
 
 
 def _reduced_and_solved(problem: Problem, solver: Solver | None) -> Solution:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from optrand.errors import SolverFailed
 from optrand.model import losses
 from optrand.model.feasibility import balanced
 from optrand.model.outputs import Grid
@@ -98,6 +99,8 @@ def _randomizer(program: LongProgram, point: Point) -> Randomizer:
     """The columns in use, with rows and means right to rounding."""
     problem, numbers, k = program.problem, program.numbers, program.problem.k
     used = np.flatnonzero(numbers.product(point.masses, max(program.value(point.sums), 1)) > point.slacks)
+    if not used.size:
+        raise SolverFailed("the interior point in long numbers ended with no column in use")
     (first, end), labels = program.intervals, np.arange(k)[:, np.newaxis]
     intervals = (first <= labels) & (labels < end)
     members = np.concatenate((intervals, program.members.astype(np.bool_).T), axis=1)[:, used]
