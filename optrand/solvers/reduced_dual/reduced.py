@@ -160,12 +160,17 @@ class Reduced:
 
     def dual(self, slopes: Numbers, cost: Numbers) -> Dual:
         """The multipliers of sums ``b`` and of each label's share of the sums ``c``; at their best stretch, if free."""
-        problem, total = self.problem, self.total
+        problem, kind = self.problem, slopes.dtype
         stretch = -(self.finest.gaps @ slopes) * self.unit if self.stretched else self.unit
-        prior = problem.prior / total
-        beta = stretch * np.diff(slopes) - prior * self.offsets
+        prior, offsets = (
+            problem.prior.astype(kind) / self.total,
+            problem.labels.astype(kind) - problem.labels[0] - self.mean,
+        )
+        beta = stretch * np.diff(slopes) - prior * offsets
         if not problem.unbiased:
             beta = np.where(prior * problem.bias_penalty >= FAINT, beta, 0.0)
-        alpha = prior * self.offsets**2 / 2 - stretch**2 * cost
-        alpha = alpha - beta * (problem.labels[0] + self.mean)
-        return Dual((total * alpha).astype(np.float64), (total * beta).astype(np.float64))
+        alpha = prior * offsets**2 / 2 - stretch**2 * cost
+        # What rounding takes from a label's slope is made up for at the label, where its price is near zero.
+        rounded = (self.total * beta).astype(np.float64)
+        alpha = self.total * (alpha + beta * offsets) - rounded * problem.labels
+        return Dual(alpha.astype(np.float64), rounded)
