@@ -17,14 +17,11 @@ from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.reduced_dual import mending
 from optrand.solvers.reduced_dual.groups import Groups
 from optrand.solvers.reduced_dual.interior_point import Point
-from optrand.solvers.reduced_dual.reduced import Claim, Reduced
+from optrand.solvers.reduced_dual.reduced import IDLE, Claim, Reduced
 from optrand.solvers.reduced_dual.refinement import Sums, refined
 from optrand.solvers.reduced_dual.strip import Arcs, Terms
 
 __all__ = ["claimed"]
-
-IDLE = 1e-3
-"""Arcs with less mass than this share of their slack are not in use."""
 
 FAINTLY_USED = 0.0, 1e-9, 1e-6
 """Arcs of no more mass fix no multipliers: the ones of the least may be in use by rounding alone."""

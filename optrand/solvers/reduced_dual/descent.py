@@ -18,7 +18,7 @@ import numpy as np
 from optrand.base.validation import Floats
 from optrand.model.arcs import Indices
 from optrand.solvers.reduced_dual.levels import Level
-from optrand.solvers.reduced_dual.reduced import Claim, Reduced
+from optrand.solvers.reduced_dual.reduced import IDLE, Claim, Reduced
 
 if TYPE_CHECKING:
     from optrand.solvers.reduced_dual import strip
@@ -28,9 +28,6 @@ __all__ = ["Descent", "Rung", "TimeOver", "TooWide"]
 
 MOST = 48
 """Nodes of more arcs on a side border the band."""
-
-IDLE = 1e-3
-"""Arcs with less mass than this share of their slack are not in use."""
 
 WORK = 2e8, 4e4, 150.0
 """Operations of a factor, those for each label and for each pair of them, at most; a path that needs more is none."""
@@ -184,10 +181,8 @@ class Descent:
         from optrand.solvers.reduced_dual.claims import claimed
 
         reduced, steps, best = self.reduced, 0, Claim(None, math.inf, 0)
-        terms, gap = (
-            reduced.terms(reduced.finest.before, reduced.finest.gaps),
-            max(LEAST, self.rung.gap * reduced.share),
-        )
+        terms = reduced.terms(reduced.finest.before, reduced.finest.gaps)
+        gap = max(LEAST, self.rung.gap * reduced.share)
         for number in self._in_time(range(1 + CLOSING)):
             arcs, point, count, failed = self._solved(terms, nodes, gap, whole=whole)
             steps += count

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from optrand.solvers.reduced_dual import strip
     from optrand.solvers.reduced_dual.refinement import Numbers
 
-__all__ = ["Claim", "Reduced"]
+__all__ = ["IDLE", "Claim", "Reduced"]
+
+IDLE = 1e-3
+"""Arcs with less mass than this share of their slack are not in use."""
 
 FAINT = 1e-20
 """Biases are charged as if no weight of one were smaller."""
@@ -162,10 +165,8 @@ class Reduced:
         """The multipliers of sums ``b`` and of each label's share of the sums ``c``; at their best stretch, if free."""
         problem, kind = self.problem, slopes.dtype
         stretch = -(self.finest.gaps @ slopes) * self.unit if self.stretched else self.unit
-        prior, offsets = (
-            problem.prior.astype(kind) / self.total,
-            problem.labels.astype(kind) - problem.labels[0] - self.mean,
-        )
+        prior = problem.prior.astype(kind) / self.total
+        offsets = problem.labels.astype(kind) - problem.labels[0] - self.mean
         beta = stretch * np.diff(slopes) - prior * offsets
         if not problem.unbiased:
             beta = np.where(prior * problem.bias_penalty >= FAINT, beta, 0.0)

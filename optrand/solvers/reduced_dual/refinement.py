@@ -21,7 +21,6 @@ __all__ = ["Numbers", "Sums", "refined"]
 ROUNDS = 2
 """Steps of refinement."""
 
-
 Numbers = NDArray[np.floating[Any]]
 """In floats or in extended precision."""
 
