@@ -45,8 +45,8 @@ NEARLY = 1e-6
 SHARE = 0.995
 """How many of each class must close."""
 
-REHEARSED, REHEARSAL = 18, 300.0
-"""Small problems of every class that are solved first, and seconds for each: the kernel is compiled by them."""
+REHEARSED, FEW, REHEARSAL = 30, 200, 300.0
+"""Problems of every class that are solved first, labels of each at most, and seconds: they compile the kernel."""
 
 LARGEST_BIAS = 0.0
 """Of the range of the labels."""
@@ -228,7 +228,7 @@ def examinations(
     """Every problem in a worker that is killed when it takes too long."""
     worker = Worker()
     for number in range(REHEARSED):
-        worker.call(examined, number, REHEARSED, families, limit=REHEARSAL)
+        worker.call(examined, number, min(FEW, largest), families, limit=REHEARSAL)
     for number in numbers:
         record, error = worker.call(examined, number, largest, families, limit=limit)
         if record is None:
