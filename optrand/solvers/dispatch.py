@@ -41,6 +41,9 @@ AIM = 1e-10
 LARGE = 20.0
 """From this epsilon on floats rarely have digits to spare."""
 
+FEW, LARGE_FOR_FEW = 10, 15.0
+"""So few labels take long numbers tenths of a second: from this epsilon on they are asked where floats do not tell."""
+
 SMALL = 2_000
 """Up to so many entries of the table one linear program is quicker than columns."""
 
@@ -213,8 +216,8 @@ def _proven(problem: Problem) -> Solution:
         found = solver(problem)
     except SolverFailed:
         return long_numbers(problem)
-    least = _gap(found)
-    if least > AIM:
+    least, small = _gap(found), problem.k <= FEW and problem.epsilon >= LARGE_FOR_FEW
+    if least > AIM or (small and quick_gap(found) > AIM):
         with suppress(SolverFailed):
             longer = long_numbers(problem)
             if not least <= _gap(longer):

@@ -81,7 +81,7 @@ class Target(NamedTuple):
 @compiled
 def longest(amounts: Floats, changes: Floats) -> float:
     """Length of the longest step that leaves all amounts nonnegative."""
-    steepest = np.max(-changes / amounts)
+    steepest = -(changes / amounts).min()
     return 1 / steepest if steepest > 0 else np.inf
 
 
@@ -219,9 +219,9 @@ def interior_point(
         if charges.size:
             residuals.slope_row[1:] += held
             residuals.slope_row[:-1] -= held
-        total = np.sum(mass * slack)
-        slack_error = np.max(np.abs(residuals.off))
-        row_error = max(np.max(np.abs(residuals.slope_row[unknown])), np.max(np.abs(residuals.cost_row[unknown])))
+        total = (mass * slack).sum()
+        slack_error = np.abs(residuals.off).max()
+        row_error = max(np.abs(residuals.slope_row[unknown]).max(), np.abs(residuals.cost_row[unknown]).max())
         if not np.isfinite(total):
             step = -step - 1
             break
@@ -248,7 +248,7 @@ def interior_point(
         target = none
         trial = newton_step(arcs, excess, factors, point, residuals, target)
         near_slack, near_mass = min(1.0, trial.to_slack), min(1.0, trial.to_mass)
-        reached = np.sum((mass + near_mass * trial.point.mass) * (slack + near_slack * trial.point.slack))
+        reached = ((mass + near_mass * trial.point.mass) * (slack + near_slack * trial.point.slack)).sum()
         centring = max(min(max(reached / total, 0.0) ** 3, 1.0), 1e-8)
         both = near_slack * near_mass
         target = Target(

@@ -41,6 +41,9 @@ def _assembled(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> tupl
     band: Floats = -np.bincount(arcs.spots, entries, size * width).astype(np.float64, copy=False)
     at = 2 * width * arcs.places[arcs.nodes]
     band[at], band[at + 1], band[at + width] = (x[arcs.nodes] for x in sums)
+    band = band.reshape(size, width)
+    if not stars:
+        return band, np.zeros((0, size)), np.zeros((0, 0))
     i = arcs.beside
     entries = np.concatenate((slopes[i], mixed[i], mixed[i], costs[i]))
     border: Floats = -np.bincount(arcs.borders, entries, stars * (size + stars)).astype(np.float64, copy=False)
@@ -50,7 +53,7 @@ def _assembled(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> tupl
     at = 2 * (arcs.places[arcs.stars] - banded)
     corner[at, at], corner[at + 1, at + 1] = sums[0][arcs.stars], sums[2][arcs.stars]
     corner[at, at + 1] = corner[at + 1, at] = sums[1][arcs.stars]
-    return band.reshape(size, width), border[:, :size], corner
+    return band, border[:, :size], corner
 
 
 def _assembled_in_loops(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> tuple[Floats, Floats, Floats]:
@@ -115,7 +118,7 @@ def total_seen(
     below, above = corner[last + row], corner[:, last + row]
     below[at[~near] - size + column] += sums[~near]
     above[at[~near] - size + column] += sums[~near]
-    below[last + column] += excess * excess * np.sum(amounts)
+    below[last + column] += excess * excess * amounts.sum()
 
 
 @compiled
@@ -146,13 +149,13 @@ def factored(arcs: Arcs, terms: Terms, slopes: Floats, mixed: Floats, costs: Flo
         total_seen(arcs, terms.excess, 0, 1, mixed, border, corner)
         total_seen(arcs, terms.excess, 1, 0, mixed, border, corner)
         total_seen(arcs, terms.excess, 1, 1, costs, border, corner)
-    least = RIDGE * np.diag(corner)
     band[:, 0] *= 1 + RIDGE
     well = True
     if band.shape[0]:
         well = band_factor(band, arcs.bottoms)
     beside = np.ascontiguousarray(border.T)
     if well and corner.size:
+        least = RIDGE * np.diag(corner)
         if band.shape[0]:
             beside = np.ascontiguousarray(forward(band, arcs.bottoms, beside))
             corner = corner - np.ascontiguousarray(beside.T) @ beside
@@ -181,7 +184,7 @@ def corner_solved(factor: Floats, right: Floats) -> Floats:
         found[j] /= factor[j, j]
         found[j + 1 :] -= found[j] * factor[j + 1 :, j]
     for j in range(found.size - 1, -1, -1):
-        found[j] = (found[j] - np.sum(factor[j + 1 :, j] * found[j + 1 :])) / factor[j, j]
+        found[j] = (found[j] - (factor[j + 1 :, j] * found[j + 1 :]).sum()) / factor[j, j]
     return found
 
 
@@ -220,7 +223,7 @@ def gathered(arcs: Arcs, excess: float, amounts: Floats) -> Floats:
     """Transpose of :func:`seen`."""
     n = arcs.n
     sums = node_sums(arcs.first[:n], arcs.end[:n], amounts, arcs.k + 1)
-    sums[arcs.k] += excess * np.sum(amounts)
+    sums[arcs.k] += excess * amounts.sum()
     return sums
 
 
