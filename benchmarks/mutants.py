@@ -930,9 +930,9 @@ SOLVING = (
     ),
     Mutation(
         "reduced dual stretched by half of its value",
-        "solvers/reduced_dual/descent.py",
-        "stretch = -float(self.finest.gaps @ slopes) * self.unit",
-        "stretch = -float(self.finest.gaps @ slopes) * self.unit / 2",
+        "solvers/reduced_dual/reduced.py",
+        "stretch = -(self.finest.gaps @ slopes) * self.unit",
+        "stretch = -(self.finest.gaps @ slopes) * self.unit / 2",
         ("test_reduced_dual.py",),
     ),
     Mutation(
