@@ -128,11 +128,14 @@ def test_features_and_scores_are_tried_before_the_draw() -> None:
 def test_images_of_any_shape() -> None:
     import torch
 
-    module = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.Flatten(), torch.nn.Linear(8, 2))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.Flatten(), torch.nn.Linear(8, 2))
     X, y = np.random.default_rng(0).normal(size=(40, 1, 4, 4)), np.arange(40) % 2
     X[y == 1] += 3
     labels = PrivateLabels(y, 8.0, [0, 1])
-    made = LabelDPClassifier(TorchClassifier(module, epochs=20, learning_rate=0.05), 8.0, [0, 1], target=Likelihood())
+    learner = TorchClassifier(module, epochs=20, learning_rate=0.05, batch_size=8)
+    made = LabelDPClassifier(learner, 8.0, [0, 1], target=Likelihood())
     assert (made.fit(X, labels).predict(X) == y).mean() > 0.9
 
 

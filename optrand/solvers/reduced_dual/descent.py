@@ -29,7 +29,7 @@ __all__ = ["Descent", "Rung", "TimeOver", "TooWide"]
 MOST = 48
 """Nodes of more arcs on a side border the band."""
 
-WORK = 2e8, 4e4, 150.0
+WORK = 2e8, 4e4, 200.0
 """Operations of a factor, those for each label and for each pair of them, at most; a path that needs more is none."""
 
 LEAST = 1e-18

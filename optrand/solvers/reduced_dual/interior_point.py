@@ -28,6 +28,9 @@ DAMPING = 0.995
 TINY = 1e-300
 """Least multiplier and slack."""
 
+LOST = 1e6
+"""Error of slacks from which on a step that does not lessen it by a tenth is the last one: arcs hold no randomizer."""
+
 CORRECTIONS = 2
 """Of the products of multipliers and slacks that stray, where steps are short."""
 
@@ -233,7 +236,8 @@ def interior_point(
                 least = error
         exact = slack_error < limit and row_error < limit
         stuck = total < 0.01 * gap and row_error > 0.5 * last_row and slack_error > 0.5 * last_slack
-        if step == STEPS or (total < gap and (exact or stuck or total < 1e-6 * gap)):
+        lost = slack_error > LOST and slack_error > 0.9 * last_slack and last_slack > LOST
+        if step == STEPS or lost or (total < gap and (exact or stuck or total < 1e-6 * gap)):
             break
         last_row, last_slack = row_error, slack_error
         ratio = mass / slack
