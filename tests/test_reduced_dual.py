@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 import optrand
 from optrand.base.compiled import COMPILED, _digest
@@ -704,6 +705,37 @@ def test_cheap_arcs_are_the_cheapest_of_each_node(k, box):
     assert expected
     assert set(zip(*map(np.ndarray.tolist, pricing.cheap_arcs(terms, slopes, costs, -0.1)), strict=True)) == expected
     assert pricing.cheap_arcs(terms, slopes, costs, min(slack.values()) - 1e-9)[0].size == 0
+
+
+def hold_a_randomizer(arcs, terms):
+    """Whether some masses and outputs of arcs keep all rows, by a linear program in masses and moments."""
+    k, n = arcs.k, arcs.n
+    incidence = np.zeros((k + 1, n))
+    incidence[arcs.end[:n], np.arange(n)] = 1
+    incidence[arcs.first[:n], np.arange(n)] -= 1
+    incidence[k] += terms.excess
+    # Rows of the sums from the second node on: masses to one at the last, moments to minus the gaps.
+    none = np.zeros((k, n))
+    rows = np.block([[incidence[1:], none], [none, incidence[1:]]])
+    right = np.concatenate((np.eye(k)[-1], -terms.gaps[1:]))
+    ends = np.block([[terms.low * np.eye(n), -np.eye(n)], [-terms.high * np.eye(n), np.eye(n)]])
+    bounds = [(0, None)] * n + [(None, None)] * n
+    return linprog(np.zeros(2 * n), ends, np.zeros(2 * n), rows, right, bounds).status == 0
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0, 5.0])
+@pytest.mark.parametrize("reach", [1, 4, 8, 16, 32])
+def test_arcs_that_hold_no_randomizer_are_told_before_the_last_step(epsilon, reach):
+    k = 65
+    reduced = Reduced(tight_problem(k, epsilon, 0.01))
+    terms = reduced.terms(reduced.finest.before, reduced.finest.gaps)
+    first, end = strip.nodes_of(*strip.all_arcs(k))
+    kept = np.abs(end - first - k // 2) <= reach
+    arcs = strip.arcs_of(first[kept], end[kept], np.arange(-1, k), 1, False)
+    *_, mass, slack, steps = interior_point.interior_point(arcs, terms, 1e-12, 1e-11)
+    holds = hold_a_randomizer(arcs, terms)
+    assert (mass @ slack < 1e-12) == holds
+    assert holds or steps < interior_point.STEPS
 
 
 def test_arcs_at_the_ends_hold_a_randomizer_wherever_there_is_one():

@@ -28,8 +28,11 @@ DAMPING = 0.995
 TINY = 1e-300
 """Least multiplier and slack."""
 
-LOST = 1e6
-"""Error of slacks from which on a step that does not lessen it by a tenth is the last one: arcs hold no randomizer."""
+LOST, PATIENCE = 1e3, 15
+"""Error of slacks beyond which so many steps that lessen no error of rows are the last: arcs hold no randomizer.
+
+Where biases are charged they hold one.
+"""
 
 CORRECTIONS = 2
 """Of the products of multipliers and slacks that stray, where steps are short."""
@@ -213,7 +216,7 @@ def interior_point(
     limit = max(0.02 * gap, tolerance)
     last_row, last_slack, least = np.inf, np.inf, np.inf
     best = point
-    step = 0
+    step, idle = 0, 0
     none = Target(np.zeros(n), np.zeros(n), np.zeros(n))
     for step in range(STEPS + 1):
         residuals = residuals_of(arcs, terms, weight, point)
@@ -236,8 +239,9 @@ def interior_point(
                 least = error
         exact = slack_error < limit and row_error < limit
         stuck = total < 0.01 * gap and row_error > 0.5 * last_row and slack_error > 0.5 * last_slack
-        lost = slack_error > LOST and slack_error > 0.9 * last_slack and last_slack > LOST
-        if step == STEPS or lost or (total < gap and (exact or stuck or total < 1e-6 * gap)):
+        lost = not charges.size and slack_error > LOST and row_error > 0.9 * last_row
+        idle = idle + 1 if lost else 0
+        if step == STEPS or idle == PATIENCE or (total < gap and (exact or stuck or total < 1e-6 * gap)):
             break
         last_row, last_slack = row_error, slack_error
         ratio = mass / slack
