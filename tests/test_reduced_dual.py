@@ -13,6 +13,7 @@ import pytest
 from scipy.optimize import linprog
 
 import optrand
+from benchmarks.exactness import TAILS, drawn
 from optrand.base.compiled import COMPILED, _digest
 from optrand.base.lean import SWITCH
 from optrand.certificates.extended import FLOAT, UNIT
@@ -365,6 +366,32 @@ def test_a_tight_interval_without_bias_needs_no_more_than_the_first_rung(monkeyp
     monkeypatch.setattr(descent, "STEEP", 0.0)
     # Merged labels at the ends make a problem of its own: its path tells nothing.
     assert Descent(Reduced(problem), LADDER[0]).claim().gap > 1e-6
+
+
+@pytest.mark.parametrize(("number", "name", "without"), [(101021, "FALLING", 0.0), (16644, "ASIDE", ())])
+def test_a_finest_level_far_off_comes_closer_by_more_arcs(monkeypatch, number, name, without):
+    reduced = Reduced(drawn(number, 2001, TAILS)[1])
+    claim = Descent(reduced, LADDER[0]).claim()
+    assert claim.gap < 1e-9
+    assert optrand.certify(claim.solution).gap < 1e-9
+    monkeypatch.setattr(descent, name, without)
+    assert Descent(reduced, LADDER[0]).claim().gap > 1e-6
+
+
+def test_a_band_that_grows_too_wide_leaves_the_best_claim_so_far(monkeypatch):
+    reduced = Reduced(drawn(101021, 2001, TAILS)[1])
+    solved, calls = Descent._solved, []
+
+    def too_wide_later(self, terms, *given, **options):
+        calls.extend([0] * (terms.before.size == reduced.before.size))
+        if len(calls) > 2:
+            raise TooWide
+        return solved(self, terms, *given, **options)
+
+    monkeypatch.setattr(Descent, "_solved", too_wide_later)
+    claim = Descent(reduced, LADDER[0]).claim()
+    assert claim.solution is not None
+    assert 1e-6 < claim.gap < np.inf
 
 
 def problem_of_class(kind, k, epsilon):
@@ -724,9 +751,9 @@ def hold_a_randomizer(arcs, terms):
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0, 5.0])
-@pytest.mark.parametrize("reach", [1, 4, 8, 16, 32])
+@pytest.mark.parametrize("reach", [8, 16, 32, 64])
 def test_arcs_that_hold_no_randomizer_are_told_before_the_last_step(epsilon, reach):
-    k = 65
+    k = 130
     reduced = Reduced(tight_problem(k, epsilon, 0.01))
     terms = reduced.terms(reduced.finest.before, reduced.finest.gaps)
     first, end = strip.nodes_of(*strip.all_arcs(k))

@@ -56,7 +56,13 @@ AGAIN = 2
 PRICED, CLOSING = 2, 8
 """How often arcs that are too cheap are added to the finest level, far off or near."""
 
-LACK = 1e-14
+FALLING = 0.5
+"""Share of the last gap at which the finest level comes closer: more arcs are added, far off as it may be."""
+
+ASIDE = 1, 3, 8
+"""Nodes by which one end of arcs that are too cheap is moved, too, where the first such arcs left a level far off."""
+
+LACK = 1e-15
 """Slack of which arcs of the finest level lack more where they are too cheap."""
 
 NEAR = 1e-3
@@ -180,18 +186,24 @@ class Descent:
         """The best claim by some arcs of the finest level and those that its answers leave too cheap."""
         from optrand.solvers.reduced_dual.claims import claimed
 
-        reduced, steps, best = self.reduced, 0, Claim(None, math.inf, 0)
+        reduced, steps, best, last = self.reduced, 0, Claim(None, math.inf, 0), math.inf
         terms = reduced.terms(reduced.finest.before, reduced.finest.gaps)
         gap = max(LEAST, self.rung.gap * reduced.share)
         for number in self._in_time(range(1 + CLOSING)):
-            arcs, point, count, failed = self._solved(terms, nodes, gap, whole=whole)
+            try:
+                arcs, point, count, failed = self._solved(terms, nodes, gap, whole=whole)
+            except TooWide:
+                if best.solution is None:
+                    raise
+                break
             steps += count
             claim = claimed(reduced, arcs, point)
             if best.solution is None or claim.gap < best.gap:
                 best = claim
-            if best.gap <= NEARLY or (number >= PRICED and not claim.gap < NEAR):
+            far, falls, last = not claim.gap < NEAR, claim.gap < FALLING * last, claim.gap
+            if best.gap <= NEARLY or (number >= PRICED and far and not falls):
                 break
-            more = self._more(terms, nodes, point, LACK, failed=failed)
+            more = self._more(terms, nodes, point, LACK, failed=failed, aside=ASIDE if number and far else ())
             if more is None:
                 break
             nodes = more
@@ -224,10 +236,20 @@ class Descent:
             raise TooWide
         return arcs
 
-    def _more(self, terms: strip.Terms, nodes: Nodes, point: Point, lack: float, *, failed: bool) -> Nodes | None:
+    def _more(
+        self,
+        terms: strip.Terms,
+        nodes: Nodes,
+        point: Point,
+        lack: float,
+        *,
+        failed: bool,
+        aside: tuple[int, ...] = (),
+    ) -> Nodes | None:
         """Arcs with those that lack more of a slack than given; None where there are none, or too many to look at.
 
-        Arcs that hold no unbiased randomizer within the outputs get those at the ends first.
+        Those that lack come with arcs of which one end is so many nodes `aside`. Arcs that hold no unbiased randomizer
+        within the outputs get those at the ends first.
         """
         from optrand.solvers.reduced_dual import pricing
 
@@ -238,5 +260,8 @@ class Descent:
                 return more
         if slopes.size > MOST_PRICED or not (np.isfinite(slopes).all() and np.isfinite(costs).all()):
             return None
-        more = pricing.united(nodes, pricing.cheap_arcs(terms, slopes, costs, -lack))
+        cheap = pricing.cheap_arcs(terms, slopes, costs, -lack)
+        if aside and cheap[0].size:
+            cheap = pricing.spread(cheap, slopes.size - 1, aside)
+        more = pricing.united(nodes, cheap)
         return more if more[0].size > nodes[0].size else None

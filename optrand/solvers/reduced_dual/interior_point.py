@@ -28,10 +28,10 @@ DAMPING = 0.995
 TINY = 1e-300
 """Least multiplier and slack."""
 
-LOST, PATIENCE = 1e3, 15
+LOST, PATIENCE, MANY = 1e3, 15, 1000
 """Error of slacks beyond which so many steps that lessen no error of rows are the last: arcs hold no randomizer.
 
-Where biases are charged they hold one.
+Where biases are charged they hold one; and of fewer arcs than so many all steps cost next to nothing.
 """
 
 CORRECTIONS = 2
@@ -239,7 +239,7 @@ def interior_point(
                 least = error
         exact = slack_error < limit and row_error < limit
         stuck = total < 0.01 * gap and row_error > 0.5 * last_row and slack_error > 0.5 * last_slack
-        lost = not charges.size and slack_error > LOST and row_error > 0.9 * last_row
+        lost = n > MANY and not charges.size and slack_error > LOST and row_error > 0.9 * last_row
         idle = idle + 1 if lost else 0
         if step == STEPS or idle == PATIENCE or (total < gap and (exact or stuck or total < 1e-6 * gap)):
             break

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from optrand.base.compiled import compiled
@@ -10,7 +12,7 @@ from optrand.model.arcs import Indices
 from optrand.solvers.reduced_dual.mending import required
 from optrand.solvers.reduced_dual.strip import Terms
 
-__all__ = ["cheap_arcs", "end_arcs", "united"]
+__all__ = ["cheap_arcs", "end_arcs", "spread", "united"]
 
 
 @compiled
@@ -51,6 +53,24 @@ def end_arcs(k: int) -> tuple[Indices, Indices]:
     """
     inner = np.arange(1, k)
     return np.append(np.zeros(k - 1, np.int64), inner), np.append(inner, np.full(k - 1, k))
+
+
+def spread(nodes: tuple[Indices, Indices], k: int, steps: Sequence[int]) -> tuple[Indices, Indices]:
+    """First and end nodes of some arcs, and of those with one end moved by so many nodes; each once and in order.
+
+    The arc over all of the `k` labels is none.
+
+    Examples
+    --------
+    >>> first, end = spread((np.array([1]), np.array([3])), 4, (1, 2))
+    >>> list(zip(first.tolist(), end.tolist(), strict=True))
+    [(0, 3), (1, 2), (1, 3), (1, 4), (2, 3)]
+    """
+    moves = np.array([0, *steps, *(-step for step in steps)])
+    (first, end), none = (x[:, np.newaxis] for x in nodes), np.zeros_like(moves)
+    first, end = (np.hstack(x).ravel() for x in ((first + moves, first + none), (end + none, end + moves)))
+    arcs = (first >= 0) & (end <= k) & (first < end) & (end - first < k)
+    return united((first[arcs], end[arcs]), nodes)
 
 
 def united(one: tuple[Indices, Indices], other: tuple[Indices, Indices]) -> tuple[Indices, Indices]:
