@@ -32,7 +32,7 @@ from optrand.solvers.reduced_dual import (
     solver,
     strip,
 )
-from optrand.solvers.reduced_dual.descent import Descent, Rung, TooWide
+from optrand.solvers.reduced_dual.descent import Descent, Rung, TimeOver, TooWide
 from optrand.solvers.reduced_dual.reduced import Reduced
 from optrand.solvers.reduced_dual.solver import LADDER
 
@@ -378,20 +378,26 @@ def test_a_finest_level_far_off_comes_closer_by_more_arcs(monkeypatch, number, n
     assert Descent(reduced, LADDER[0]).claim().gap > 1e-6
 
 
-def test_a_band_that_grows_too_wide_leaves_the_best_claim_so_far(monkeypatch):
+@pytest.mark.parametrize("over", [TooWide, TimeOver])
+def test_a_finest_level_cut_off_leaves_the_best_claim_so_far(monkeypatch, over):
     reduced = Reduced(drawn(101021, 2001, TAILS)[1])
     solved, calls = Descent._solved, []
 
-    def too_wide_later(self, terms, *given, **options):
+    def cut_off(self, terms, *given, **options):
         calls.extend([0] * (terms.before.size == reduced.before.size))
-        if len(calls) > 2:
-            raise TooWide
+        if len(calls) == many:
+            raise over
         return solved(self, terms, *given, **options)
 
-    monkeypatch.setattr(Descent, "_solved", too_wide_later)
+    monkeypatch.setattr(Descent, "_solved", cut_off)
+    many = 3
     claim = Descent(reduced, LADDER[0]).claim()
     assert claim.solution is not None
     assert 1e-6 < claim.gap < np.inf
+    calls.clear()
+    many = 1
+    with pytest.raises(over):
+        Descent(reduced, LADDER[0]).claim()
 
 
 def problem_of_class(kind, k, epsilon):

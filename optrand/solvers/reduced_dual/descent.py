@@ -189,24 +189,23 @@ class Descent:
         reduced, steps, best, last = self.reduced, 0, Claim(None, math.inf, 0), math.inf
         terms = reduced.terms(reduced.finest.before, reduced.finest.gaps)
         gap = max(LEAST, self.rung.gap * reduced.share)
-        for number in self._in_time(range(1 + CLOSING)):
-            try:
+        try:
+            for number in self._in_time(range(1 + CLOSING)):
                 arcs, point, count, failed = self._solved(terms, nodes, gap, whole=whole)
-            except TooWide:
-                if best.solution is None:
-                    raise
-                break
-            steps += count
-            claim = claimed(reduced, arcs, point)
-            if best.solution is None or claim.gap < best.gap:
-                best = claim
-            far, falls, last = not claim.gap < NEAR, claim.gap < FALLING * last, claim.gap
-            if best.gap <= NEARLY or (number >= PRICED and far and not falls):
-                break
-            more = self._more(terms, nodes, point, LACK, failed=failed, aside=ASIDE if number and far else ())
-            if more is None:
-                break
-            nodes = more
+                steps += count
+                claim = claimed(reduced, arcs, point)
+                if best.solution is None or claim.gap < best.gap:
+                    best = claim
+                far, falls, last = not claim.gap < NEAR, claim.gap < FALLING * last, claim.gap
+                if best.gap <= NEARLY or (number >= PRICED and far and not falls):
+                    break
+                more = self._more(terms, nodes, point, LACK, failed=failed, aside=ASIDE if number and far else ())
+                if more is None:
+                    break
+                nodes = more
+        except (TimeOver, TooWide):
+            if best.solution is None:
+                raise
         return best._replace(steps=steps)
 
     def _solved(
