@@ -335,6 +335,18 @@ def test_a_rung_that_is_too_wide_is_followed_by_the_next(monkeypatch):
     assert optrand.certify(solution).gap < 1e-9
 
 
+def test_a_wide_band_is_solved_where_no_rung_has_one_that_is_not(monkeypatch):
+    problem, asked = problem_of(60, "rough", 2.0), rungs_asked(monkeypatch)
+    monkeypatch.setattr(solver, "LAST", LADDER[0]._replace(work=solver.LAST.work))
+    assert ReducedDual()(problem).stats.status == "solved"
+    assert asked == [2]
+    asked.clear()
+    monkeypatch.setattr(descent, "WORK", (6e4, 0.0, 0.0))
+    solution = ReducedDual()(problem)
+    assert (asked, solution.stats.status) == ([2, 3, 4, 8, 2], "solved")
+    assert optrand.certify(solution).gap < 1e-9
+
+
 def tight_problem(k, epsilon, room):
     """No bias in an interval hardly wider than it must be, half of the labels close to their neighbours."""
     rng = np.random.default_rng(k)

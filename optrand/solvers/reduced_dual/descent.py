@@ -93,6 +93,8 @@ class Rung(NamedTuple):
         That of the finest level, as a share of what is to be minimised.
     priced : bool
         Whether arcs that are too cheap are added to coarse levels that have not failed, too.
+    work : float
+        How many times the usual operations a factor may cost.
     """
 
     reach: int = 2
@@ -100,6 +102,7 @@ class Rung(NamedTuple):
     floor: float = 1e-7
     gap: float = 1e-15
     priced: bool = True
+    work: float = 1.0
 
 
 class TimeOver(Exception):
@@ -231,7 +234,7 @@ class Descent:
             places[k], stars = k - 1, stars + 1
         arcs = strip.arcs_of(*nodes, places, stars, terms.charges.size > 0)
         border = 0 if self.reduced.stretched else 2 * stars
-        if arcs.banded * (arcs.width + border) ** 2 > WORK[0] + k * (WORK[1] + k * WORK[2]):
+        if arcs.banded * (arcs.width + border) ** 2 > self.rung.work * (WORK[0] + k * (WORK[1] + k * WORK[2])):
             raise TooWide
         return arcs
 

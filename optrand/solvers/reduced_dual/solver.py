@@ -35,6 +35,9 @@ PATIENCE = 6.0
 LADDER = (Rung(priced=False), Rung(3, 32, floor=1e-6), Rung(4, 64, floor=1e-8), Rung(8, 128, floor=1e-10))
 """Ever wider descents."""
 
+LAST = Rung(4, 64, floor=1e-8, work=4.0)
+"""The descent that follows where a band was too wide, and no other one has proven enough."""
+
 
 @dataclass(frozen=True)
 class ReducedDual(GuardedSolver):
@@ -109,11 +112,16 @@ class ReducedDual(GuardedSolver):
 
     def _climbed(self, reduced: Reduced, end: float) -> Claim:
         """The best claim of the rungs, up to the first one that is good enough."""
-        best = Claim(None, math.inf, 0)
-        for rung in LADDER:
+        best, wide = Claim(None, math.inf, 0), False
+        for rung in (*LADDER, LAST):
+            if rung is LAST and not wide:
+                break
             try:
                 claim = Descent(reduced, rung, end).claim()
-            except (np.linalg.LinAlgError, TooWide):
+            except TooWide:
+                wide = True
+                continue
+            except np.linalg.LinAlgError:
                 continue
             except TimeOver:
                 break
