@@ -599,6 +599,18 @@ def test_groups_prove_what_the_middle_of_all_multipliers_does_not():
     assert quick_gap(solution) < 1e-12
 
 
+def test_sets_that_are_cheaper_than_all_intervals_are_mended_before_the_flow_is_asked(monkeypatch):
+    _, problem = drawn(4041, 401, TAILS)
+    asked = rungs_asked(monkeypatch)
+    # No wider descent helps: the randomizer is the best one, and sets that are no intervals are too cheap.
+    assert min(Descent(Reduced(problem), rung).claim().gap for rung in LADDER) > 1e-3
+    assert optrand.certify(ReducedDual()(problem)).gap < 1e-12
+    assert "flow" not in asked
+    monkeypatch.setattr(solver, "repair", lambda *given, **_: given[-1])
+    assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
+    assert "flow" in asked
+
+
 @pytest.mark.parametrize(
     "problem",
     [

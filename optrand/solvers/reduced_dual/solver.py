@@ -15,7 +15,7 @@ from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.solution import Solution, Stats
 from optrand.solvers.closed_form import debiased_rr_within
-from optrand.solvers.dual_repair import relative_gap
+from optrand.solvers.dual_repair import relative_gap, repair
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.flow.solver import OUT_OF_TIME, Flow, refuse_close_labels
 from optrand.solvers.reduced_dual.descent import Descent, Rung, TimeOver, TooWide
@@ -30,7 +30,7 @@ UNTOLD = 1e-5
 """Relative gaps below this, in floats, may be less."""
 
 PATIENCE = 6.0
-"""Seconds that the flow is given by default: where the ladder fails it takes minutes, or proves no more."""
+"""Seconds of a repair, and by default of the flow: where the ladder fails it takes minutes, or proves no more."""
 
 LADDER = (Rung(priced=False), Rung(3, 32, floor=1e-6), Rung(4, 64, floor=1e-8), Rung(8, 128, floor=1e-10))
 """Ever wider descents."""
@@ -93,6 +93,8 @@ class ReducedDual(GuardedSolver):
             return response
         reduced, end = Reduced(problem), time.perf_counter() + self.time_limit
         best, failure = self._climbed(reduced, end), SolverFailed("no descent ended")
+        if not best.gap <= ENOUGH and not problem.unbiased:
+            best = self._repaired(best, end)
         if not best.gap <= ENOUGH:
             flow = replace(self.flow, time_limit=min(self.flow.time_limit, end - time.perf_counter()))
             try:
@@ -131,6 +133,19 @@ class ReducedDual(GuardedSolver):
             if best.gap <= self.gap:
                 break
         return best
+
+    def _repaired(self, claim: Claim, end: float) -> Claim:
+        """The claim with multipliers for which sets of labels that are no intervals cost enough, where some are found.
+
+        At a finite penalty those of a descent may leave such sets too cheap.
+        """
+        solution, seconds = claim.solution, min(PATIENCE, end - time.perf_counter())
+        if solution is None or solution.randomizer.arcs is None or solution.dual is None or seconds <= 0:
+            return claim
+        dual = repair(solution.problem, solution.randomizer.arcs, solution.dual, gap=self.gap, seconds=seconds)
+        found = replace(solution, dual=dual)
+        gap = self._gap(found, quick_gap(found))
+        return claim._replace(solution=found, gap=gap) if gap < claim.gap else claim
 
     def _gap(self, solution: Solution, gap: float) -> float:
         """The proven gap in floats, or, where they do not tell, by the exact bound."""
