@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-__all__ = ["SMALL", "SWITCH", "lean_process"]
+__all__ = ["SMALL", "SWITCH", "kernels_loaded", "lean_process"]
 
 SWITCH = "OPTRAND_COMPILE"
 """Environment variable: ``0`` leaves kernels as they are, and numba unloaded."""
@@ -29,3 +29,8 @@ def lean_process(labels: int) -> None:
             arrow.set_memory_pool(arrow.system_memory_pool())
     if labels <= SMALL:
         os.environ.setdefault(SWITCH, "0")
+
+
+def kernels_loaded() -> bool:
+    """Whether kernels are compiled in this process, and loaded already."""
+    return getattr(sys.modules.get("optrand.base.compiled"), "COMPILED", False)

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optrand.base.lean import kernels_loaded
 from optrand.certificates import quick_classes, quick_convex
 from optrand.certificates.extended import UNIT, Extended, assembled_below, excess_above, running, sum_below
 from optrand.certificates.quick_losses import bins_loss
@@ -88,10 +89,25 @@ def quick_gap(solution: Solution) -> float:
     floats prove nothing. The bound is proven; the loss is that of the randomizer before the last rounding errors are
     taken out of it, rounded up.
     """
-    problem, dual = solution.problem, solution.dual
+    problem, randomizer, dual = solution.problem, solution.randomizer, solution.dual
     if dual is None:
         return math.inf
-    randomizer = solution.randomizer
+    key = content(problem, dual.alpha, dual.beta, *randomizer.numbers), dual.origin, randomizer.epsilon
+    return kept(dual, "_quick_gap", key, lambda: _gap(solution, dual))
+
+
+CLOSE = 1e-12
+"""Errors of rows and ratios, and of means as a share of the spread of outputs, that count as rounding."""
+
+SMALL = 1e-11
+"""Gap in doubles with which extended precision is not asked."""
+
+
+def _gap(solution: Solution, dual: Dual) -> float:
+    problem, randomizer = solution.problem, solution.randomizer
+    gap = _gap_in_doubles(solution, dual)
+    if gap <= SMALL:
+        return gap
     key = content(problem, randomizer.labels, *randomizer.numbers), randomizer.epsilon
     value = kept(randomizer, "_quick_value", key, lambda: _value(solution))
     if not (math.isfinite(value) and value):
@@ -99,8 +115,27 @@ def quick_gap(solution: Solution) -> float:
     return (value - quick_bound(problem, dual)) / abs(value)
 
 
-CLOSE = 1e-12
-"""Errors of rows and ratios, and of means as a share of the spread of outputs, that count as rounding."""
+def _gap_in_doubles(solution: Solution, dual: Dual) -> float:
+    """Relative gap of squared loss off grids at a price of bias or without any, in compiled doubles."""
+    problem, arcs = solution.problem, solution.randomizer.arcs
+    if problem.loss != losses.squared or not problem.bias_penalty or isinstance(problem.outputs, Grid):
+        return math.inf
+    # Loading the compiler takes longer than extended precision.
+    if arcs is None or arcs.rests.any() or not kernels_loaded():
+        return math.inf
+    if not problem.outputs.low <= arcs.outputs.min() <= arcs.outputs.max() <= problem.outputs.high:
+        return math.inf
+    from optrand.certificates.doubles import MOST, Asked, bound_below, loss_above
+
+    excess = float(excess_above(problem.epsilon))
+    asked = Asked(problem.labels, problem.prior, excess, problem.bias_penalty, problem.outputs.low, problem.outputs.high)
+    loss, bias = loss_above(asked, arcs.first, arcs.last, arcs.outputs, arcs.masses, CLOSE)
+    if problem.unbiased:
+        error = CLOSE * max(np.ptp(problem.labels), np.ptp(arcs.outputs))
+        if not (bias <= error and _has_room(problem, error)):
+            return math.inf
+    gap = (loss - bound_below(asked, dual.alpha, dual.beta, dual.origin)) / loss
+    return gap if math.isfinite(gap) else math.inf
 
 
 def _value(solution: Solution) -> float:

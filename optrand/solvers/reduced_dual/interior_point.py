@@ -272,12 +272,8 @@ def interior_point(
                 break
             near_slack, near_mass = min(1.0, 1.08 * near_slack + 0.08), min(1.0, 1.08 * near_mass + 0.08)
             product = (mass + near_mass * taken.point.mass) * (slack + near_slack * taken.point.slack)
-            lowest, highest_product = 0.1 * centring * mean, 10 * centring * mean
-            strays = np.where(
-                product < lowest,
-                lowest - product,
-                np.where(product > highest_product, np.maximum(highest_product - product, -highest_product), 0.0),
-            )
+            lowest, highest = 0.1 * centring * mean, 10 * centring * mean
+            strays = np.maximum(np.minimum(np.maximum(product, lowest), highest) - product, -highest)
             target = Target(target.products + strays, target.curve, target.square)
             trial = newton_step(arcs, excess, factors, point, residuals, target)
             if min(1.0, trial.to_slack, trial.to_mass) < length + 0.01:

@@ -8,7 +8,7 @@ import numpy as np
 
 from optrand.base.compiled import COMPILED, compiled
 from optrand.base.validation import Floats
-from optrand.solvers.reduced_dual.operations import PANEL, backward, band_factor, forward, node_sums
+from optrand.solvers.reduced_dual.operations import PANEL, ascended, band_factor, descended, forward, node_sums
 from optrand.solvers.reduced_dual.strip import Arcs, Terms
 
 __all__ = ["Factors", "assembled", "factored", "gathered", "limited", "seen", "slope_rows", "solved", "total_seen"]
@@ -191,22 +191,22 @@ def corner_solved(factor: Floats, right: Floats) -> Floats:
 @compiled
 def solved(arcs: Arcs, factors: Factors, slopes: Floats, costs: Floats) -> tuple[Floats, Floats]:
     """Unknowns of all nodes, zero where they are fixed, for right sides of all nodes."""
-    k, size, last = arcs.k, 2 * arcs.banded, arcs.unknown + 1
+    k, size, last, rows = arcs.k, 2 * arcs.banded, arcs.unknown + 1, factors.band.shape[0]
+    # The band may be filled up to whole panels.
     at = 2 * arcs.places[1:last]
-    right = np.empty((2 * arcs.unknown, 1))
-    right[at, 0], right[at + 1, 0] = slopes[1:last], costs[1:last]
-    beside = np.ascontiguousarray(factors.beside)
-    if size:
-        near = np.ascontiguousarray(forward(factors.band, arcs.bottoms, right[:size]))
-        if size < right.size:
-            left = right[size:] - np.ascontiguousarray(beside.T) @ near
-            right[size:, 0] = corner_solved(factors.corner, left[:, 0])
-            near = near - beside @ np.ascontiguousarray(right[size:])
-        right[:size] = backward(factors.band, arcs.bottoms, near)
-    else:
-        right[:, 0] = corner_solved(factors.corner, right[:, 0])
+    at += np.where(at < size, 0, rows - size)
+    unknowns = np.zeros(rows + factors.corner.shape[0])
+    unknowns[at], unknowns[at + 1] = slopes[1:last], costs[1:last]
+    inside, beside = unknowns[:rows], unknowns[rows:]
+    if rows:
+        descended(factors.band, arcs.bottoms, inside)
+    if beside.size:
+        beside[:] = corner_solved(factors.corner, beside - factors.beside.T @ inside[:size])
+        inside[:size] -= factors.beside @ beside
+    if rows:
+        ascended(factors.band, arcs.bottoms, inside)
     slope, cost = np.zeros(k + 1), np.zeros(k + 1)
-    slope[1:last], cost[1:last] = right[at, 0], right[at + 1, 0]
+    slope[1:last], cost[1:last] = unknowns[at], unknowns[at + 1]
     return slope, cost
 
 

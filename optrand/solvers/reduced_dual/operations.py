@@ -15,9 +15,10 @@ from optrand.model.arcs import Indices
 
 __all__ = [
     "PANEL",
-    "backward",
+    "ascended",
     "band_factor",
     "cuthill_mckee",
+    "descended",
     "forward",
     "highest",
     "isotonic",
@@ -78,10 +79,14 @@ def _forward(band: Floats, bottoms: Indices, right: Floats) -> Floats:
     return solved
 
 
-def _backward(band: Floats, bottoms: Indices, right: Floats) -> Floats:
-    """Solution ``x`` of ``L' x = right``."""
-    solved: Floats = lapack.dtbtrs(band.T, right, uplo="L", trans="T")[0]
-    return solved
+def _descended(band: Floats, bottoms: Indices, unknowns: Floats) -> None:
+    """Solution ``x`` of ``L x = right`` in the place of the right side."""
+    unknowns[:] = lapack.dtbtrs(band.T, unknowns, uplo="L")[0]
+
+
+def _ascended(band: Floats, bottoms: Indices, unknowns: Floats) -> None:
+    """Solution ``x`` of ``L' x = right`` in the place of the right side."""
+    unknowns[:] = lapack.dtbtrs(band.T, unknowns, uplo="L", trans="T")[0]
 
 
 def _node_sums_in_loops(first: Indices, end: Indices, amounts: Floats, size: int) -> Floats:
@@ -215,38 +220,45 @@ def _forward_in_loops(band: Floats, bottoms: Indices, right: Floats) -> Floats:
             c = (solved[at + 2, j] - a * one[2] - b * two[1]) / three[0]
             d = (solved[at + 3, j] - a * one[3] - b * two[2] - c * three[1]) / four[0]
             solved[at, j], solved[at + 1, j], solved[at + 2, j], solved[at + 3, j] = a, b, c, d
-            if many == 1:
-                for i in range(rows):
-                    under[i] -= a * w[i] + b * x[i] + c * y[i] + d * z[i]
-        if many > 1:
-            a, b, c, d = solved[at], solved[at + 1], solved[at + 2], solved[at + 3]
-            for i in range(rows):
-                target = under[i * many : (i + 1) * many]
-                for j in range(many):
-                    target[j] -= a[j] * w[i] + b[j] * x[i] + c[j] * y[i] + d[j] * z[i]
+        a, b, c, d = solved[at], solved[at + 1], solved[at + 2], solved[at + 3]
+        for i in range(rows):
+            target = under[i * many : (i + 1) * many]
+            for j in range(many):
+                target[j] -= a[j] * w[i] + b[j] * x[i] + c[j] * y[i] + d[j] * z[i]
     return solved[:size].copy()
 
 
-def _backward_in_loops(band: Floats, bottoms: Indices, right: Floats) -> Floats:
-    size = right.shape[0]
-    solved = np.zeros((band.shape[0], 1))
-    solved[:size] = right
-    flat = solved.reshape(-1)
+def _descended_in_loops(band: Floats, bottoms: Indices, unknowns: Floats) -> None:
+    for panel in range(bottoms.size):
+        at, rows = 4 * panel, bottoms[panel] - 4 * panel - 3
+        one, two, three, four = band[at], band[at + 1], band[at + 2], band[at + 3]
+        w, x, y, z, under = one[4:], two[3:], three[2:], four[1:], unknowns[at + 4 :]
+        a = unknowns[at] / one[0]
+        b = (unknowns[at + 1] - a * one[1]) / two[0]
+        c = (unknowns[at + 2] - a * one[2] - b * two[1]) / three[0]
+        d = (unknowns[at + 3] - a * one[3] - b * two[2] - c * three[1]) / four[0]
+        unknowns[at], unknowns[at + 1], unknowns[at + 2], unknowns[at + 3] = a, b, c, d
+        for i in range(rows):
+            under[i] -= a * w[i] + b * x[i] + c * y[i] + d * z[i]
+
+
+def _ascended_in_loops(band: Floats, bottoms: Indices, unknowns: Floats) -> None:
     for panel in range(bottoms.size - 1, -1, -1):
         at, rows = 4 * panel, bottoms[panel] - 4 * panel - 3
         one, two, three, four = band[at], band[at + 1], band[at + 2], band[at + 3]
-        w, x, y, z, under = one[4:], two[3:], three[2:], four[1:], flat[at + 4 :]
+        w, x, y, z, under = one[4:], two[3:], three[2:], four[1:], unknowns[at + 4 :]
         a, b, c, d = 0.0, 0.0, 0.0, 0.0
         for i in range(rows):
-            a += w[i] * under[i]
-            b += x[i] * under[i]
-            c += y[i] * under[i]
-            d += z[i] * under[i]
-        flat[at + 3] = (flat[at + 3] - d) / four[0]
-        flat[at + 2] = (flat[at + 2] - c - three[1] * flat[at + 3]) / three[0]
-        flat[at + 1] = (flat[at + 1] - b - two[1] * flat[at + 2] - two[2] * flat[at + 3]) / two[0]
-        flat[at] = (flat[at] - a - one[1] * flat[at + 1] - one[2] * flat[at + 2] - one[3] * flat[at + 3]) / one[0]
-    return solved[:size].copy()
+            below = under[i]
+            a += w[i] * below
+            b += x[i] * below
+            c += y[i] * below
+            d += z[i] * below
+        d = (unknowns[at + 3] - d) / four[0]
+        c = (unknowns[at + 2] - c - three[1] * d) / three[0]
+        b = (unknowns[at + 1] - b - two[1] * c - two[2] * d) / two[0]
+        unknowns[at] = (unknowns[at] - a - one[1] * b - one[2] * c - one[3] * d) / one[0]
+        unknowns[at + 1], unknowns[at + 2], unknowns[at + 3] = b, c, d
 
 
 node_sums = compiled(_node_sums_in_loops) if COMPILED else _node_sums
@@ -256,4 +268,5 @@ isotonic = compiled(_isotonic_in_loops) if COMPILED else _isotonic
 cuthill_mckee = compiled(_cuthill_mckee_in_loops) if COMPILED else _cuthill_mckee
 band_factor = compiled(_band_factor_in_loops) if COMPILED else _band_factor
 forward = compiled(_forward_in_loops) if COMPILED else _forward
-backward = compiled(_backward_in_loops) if COMPILED else _backward
+descended = compiled(_descended_in_loops) if COMPILED else _descended
+ascended = compiled(_ascended_in_loops) if COMPILED else _ascended
