@@ -908,6 +908,20 @@ SOLVING = (
         ("test_quick.py",),
     ),
     Mutation(
+        "bound in doubles that takes roots for exact",
+        "certificates/doubles.py",
+        "slack += off + (abs(height) if end == root else max(height, 0.0))",
+        "slack += 0.0 * off + (0.0 if end == root else max(height, 0.0))",
+        ("test_doubles.py",),
+    ),
+    Mutation(
+        "bound in doubles whose sums forget what rounding takes",
+        "certificates/doubles.py",
+        "return found, lost + ((total - (found - taken)) + (term - taken))",
+        "return found, lost + 0.0 * taken",
+        ("test_doubles.py",),
+    ),
+    Mutation(
         "bound in floats with epsilon for exp(epsilon)",
         "certificates/extended.py",
         "return np.longdouble(math.expm1(epsilon) * (1 + 8 * FLOAT))",

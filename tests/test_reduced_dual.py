@@ -125,11 +125,17 @@ def test_both_forms_of_the_band_agree():
     assert operations._band_factor_in_loops(other, bottoms)
     np.testing.assert_allclose(one, other[:, :width], atol=1e-14)
     right = rng.normal(size=(size, 3))
-    for some in (right, right[:, :1]):
-        found = operations._forward_in_loops(other, bottoms, some)
-        np.testing.assert_allclose(operations._forward(one, bottoms, some), found, atol=1e-13)
-    found = operations._backward_in_loops(other, bottoms, right[:, :1])
-    np.testing.assert_allclose(operations._backward(one, bottoms, right[:, :1]), found, atol=1e-13)
+    found = operations._forward_in_loops(other, bottoms, right)
+    np.testing.assert_allclose(operations._forward(one, bottoms, right), found, atol=1e-13)
+    for usual, in_loops in (
+        (operations._descended, operations._descended_in_loops),
+        (operations._ascended, operations._ascended_in_loops),
+    ):
+        mine, theirs = right[:, 0].copy(), right[:, 0].copy()
+        usual(one, bottoms, mine)
+        in_loops(other, bottoms, theirs)
+        np.testing.assert_allclose(mine, theirs, atol=1e-13)
+        assert abs(mine - right[:, 0]).max() > 0.1
     for place in range(operations.PANEL):
         band[4 + place, 0] = -1
         assert not operations._band_factor_in_loops(band.copy(), bottoms)

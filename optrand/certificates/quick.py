@@ -99,7 +99,7 @@ def quick_gap(solution: Solution) -> float:
 CLOSE = 1e-12
 """Errors of rows and ratios, and of means as a share of the spread of outputs, that count as rounding."""
 
-SMALL = 1e-11
+SMALL = 5e-11
 """Gap in doubles with which extended precision is not asked."""
 
 
@@ -123,17 +123,18 @@ def _gap_in_doubles(solution: Solution, dual: Dual) -> float:
     # Loading the compiler takes longer than extended precision.
     if arcs is None or arcs.rests.any() or not kernels_loaded():
         return math.inf
-    if not problem.outputs.low <= arcs.outputs.min() <= arcs.outputs.max() <= problem.outputs.high:
-        return math.inf
     from optrand.certificates.doubles import MOST, Asked, bound_below, loss_above
 
+    if problem.k + arcs.n > MOST:
+        return math.inf
+
     excess = float(excess_above(problem.epsilon))
-    asked = Asked(problem.labels, problem.prior, excess, problem.bias_penalty, problem.outputs.low, problem.outputs.high)
-    loss, bias = loss_above(asked, arcs.first, arcs.last, arcs.outputs, arcs.masses, CLOSE)
-    if problem.unbiased:
-        error = CLOSE * max(np.ptp(problem.labels), np.ptp(arcs.outputs))
-        if not (bias <= error and _has_room(problem, error)):
-            return math.inf
+    asked = Asked(
+        problem.labels, problem.prior, excess, problem.bias_penalty, problem.outputs.low, problem.outputs.high
+    )
+    loss, error = loss_above(asked, arcs.first, arcs.last, arcs.outputs, arcs.masses, CLOSE)
+    if not loss < math.inf or (problem.unbiased and not _has_room(problem, error)):
+        return math.inf
     gap = (loss - bound_below(asked, dual.alpha, dual.beta, dual.origin)) / loss
     return gap if math.isfinite(gap) else math.inf
 

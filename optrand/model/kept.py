@@ -34,10 +34,10 @@ def content(problem: Problem, *arrays: Any) -> Hashable:
         parts.append(outputs.values)
     digest = hashlib.blake2b()
     for part in parts:
-        digest.update(f"{part.dtype.str}{part.shape}".encode())
         digest.update(part.tobytes())
+    shapes = tuple((part.dtype.char, part.shape) for part in parts)
     allowed = type(outputs), outputs.low, outputs.high
-    return digest.digest(), problem.epsilon, problem.bias_penalty, allowed, loss
+    return digest.digest(), shapes, problem.epsilon, problem.bias_penalty, allowed, loss
 
 
 def kept(holder: object, name: str, key: Hashable, compute: Callable[[], T]) -> T:

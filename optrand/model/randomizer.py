@@ -66,26 +66,35 @@ class Randomizer:
 
     def __init__(self, labels: ArrayLike, outputs: ArrayLike, matrix: ArrayLike | Arcs, epsilon: float) -> None:
         """Freeze the arrays and check that they fit together."""
-        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
-        for name, given in (("labels", labels), ("outputs", outputs)):
-            array = frozen(checked_values(given, name))
-            if (np.diff(array) <= 0).any():
-                raise InvalidInput(f"{name} of a randomizer must strictly increase")
-            object.__setattr__(self, name, array)
+        self._set(labels, _increasing(outputs, "outputs"), epsilon)
         object.__setattr__(self, "columns", self._checked(matrix))
+
+    def _set(self, labels: ArrayLike, outputs: Floats, epsilon: float) -> None:
+        """Set all but the columns, where outputs are checked already."""
+        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
+        object.__setattr__(self, "labels", _increasing(labels, "labels"))
+        object.__setattr__(self, "outputs", outputs)
 
     @classmethod
     def of_arcs(cls, labels: ArrayLike, arcs: Arcs, epsilon: float) -> Randomizer:
         """Channel of some arcs."""
-        return cls(labels, np.unique(arcs.outputs), arcs, epsilon)
+        randomizer = object.__new__(cls)
+        randomizer._set(labels, _distinct_outputs(arcs), epsilon)
+        object.__setattr__(randomizer, "columns", randomizer._checked_arcs(arcs))
+        return randomizer
+
+    def _checked_arcs(self, arcs: Arcs) -> Arcs:
+        if arcs.k != self.labels.size:
+            raise InvalidInput(f"the arcs are over {arcs.k} labels, expected {self.labels.size}")
+        if not np.isfinite(arcs.masses).all():
+            raise InvalidInput("the arcs' masses hold NaN or infinite entries, expected probabilities")
+        return arcs
 
     def _checked(self, matrix: ArrayLike | Arcs) -> Floats | Arcs:
         if isinstance(matrix, Arcs):
-            if matrix.k != self.labels.size or not np.array_equal(np.unique(matrix.outputs), self.outputs):
-                raise InvalidInput("the arcs do not have these labels and these outputs")
-            if not np.isfinite(matrix.masses).all():
-                raise InvalidInput("the arcs' masses hold NaN or infinite entries, expected probabilities")
-            return matrix
+            if not np.array_equal(_distinct_outputs(matrix), self.outputs):
+                raise InvalidInput("the arcs do not have these outputs")
+            return self._checked_arcs(matrix)
         table = frozen(matrix)
         expected = (self.labels.size, self.outputs.size)
         if table.shape != expected:
@@ -266,3 +275,19 @@ class Randomizer:
             return Randomizer.of_arcs(self.labels, self.arcs.only(self.arcs.masses != 0), self.epsilon)
         used = (self.matrix != 0).any(axis=0)
         return Randomizer(self.labels, self.outputs[used], self.matrix[:, used], self.epsilon)
+
+
+def _increasing(given: ArrayLike, name: str) -> Floats:
+    array = frozen(checked_values(given, name))
+    if not (array[1:] > array[:-1]).all():
+        raise InvalidInput(f"{name} of a randomizer must strictly increase")
+    return array
+
+
+def _distinct_outputs(arcs: Arcs) -> Floats:
+    """Outputs of arcs in increasing order; what is not finite is refused."""
+    outputs: Floats = np.unique(arcs.outputs) + 0.0
+    if not (outputs.size and math.isfinite(outputs[0]) and math.isfinite(outputs[-1])):
+        raise InvalidInput("the arcs' outputs hold NaN or infinite entries, or there are none: expected finite numbers")
+    outputs.flags.writeable = False
+    return outputs

@@ -146,13 +146,13 @@ class Descent:
                 nodes = strip.nodes_of(*strip.all_arcs(before.size - 1))
             else:
                 slopes, costs = levels[number + 1].prolonged(slopes), levels[number + 1].prolonged(costs)
-                nodes = strip.nodes_of(*strip.strip_around(*strip.path(terms, slopes, costs), reach))
+                nodes = strip.near(terms, slopes, costs, reach)
             if not number and (whole or not self.reduced.boxed):
                 break
             slopes, costs, count = self._on_level(terms, nodes, whole=whole)
             steps += count
         else:
-            nodes = strip.nodes_of(*strip.strip_around(*strip.path(terms, slopes, costs), reach))
+            nodes = strip.near(terms, slopes, costs, reach)
         claim = self._on_finest(nodes, whole=whole)
         return claim._replace(steps=steps + claim.steps)
 

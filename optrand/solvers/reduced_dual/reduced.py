@@ -33,6 +33,9 @@ __all__ = ["IDLE", "Claim", "Reduced"]
 IDLE = 1e-3
 """Arcs with less mass than this share of their slack are not in use."""
 
+NO_COARSER = np.zeros(0, np.int64), np.zeros(0)
+"""What the finest level is to a coarser one."""
+
 FAINT = 1e-20
 """Biases are charged as if no weight of one were smaller."""
 
@@ -69,9 +72,9 @@ class Reduced:
     @cached_property
     def mean(self) -> float:
         """Mean label, or the allowed output next to it, measured from the lowest label."""
-        lowest, outputs = self.problem.labels[0], self.problem.outputs
+        lowest, outputs = float(self.problem.labels[0]), self.problem.outputs
         mean = float(self.problem.prior @ (self.problem.labels - lowest)) / self.total
-        return float(np.clip(mean, outputs.low - lowest, outputs.high - lowest))
+        return min(max(mean, outputs.low - lowest), outputs.high - lowest)
 
     @cached_property
     def offsets(self) -> Floats:
@@ -105,9 +108,10 @@ class Reduced:
     def level(self, floor: float) -> Level:
         """All nodes, where a share of the prior is spread evenly."""
         k, prior = self.problem.k, self.problem.prior / self.total
-        before = np.append(0.0, np.cumsum((1 - floor) * prior + floor / k))
+        before = np.zeros(k + 1)
+        np.cumsum((1 - floor) * prior + floor / k, out=before[1:])
         before /= before[-1]
-        return Level(before, self.gaps, np.zeros(0, np.int64), np.zeros(0))
+        return Level(before, self.gaps, *NO_COARSER)
 
     @cached_property
     def before(self) -> Extended:
@@ -118,7 +122,9 @@ class Reduced:
     @cached_property
     def gaps(self) -> Floats:
         """Distance of the labels beside each node, as in :class:`Level`; with a price of bias, what it is charged."""
-        gaps: Floats = np.concatenate(([0.0], np.diff(self.problem.labels), [-self.offsets[-1]])) / self.unit
+        gaps, labels = np.zeros(self.problem.k + 1), self.problem.labels
+        gaps[1:-1], gaps[-1] = labels[1:] - labels[:-1], -self.offsets[-1]
+        gaps /= self.unit
         return gaps if self.problem.unbiased else gaps * (1 + 1 / self.problem.bias_penalty)
 
     @cached_property
@@ -131,10 +137,10 @@ class Reduced:
         """The root of twice a loss that is attained and of the variance."""
         if not self.stretched:
             return math.sqrt(2 * attainable_loss(self.problem) + self.variance)
-        before = np.cumsum(self.problem.prior)[:-1] / self.total
+        before, labels = np.cumsum(self.problem.prior)[:-1] / self.total, self.problem.labels
         excess = math.expm1(self.problem.epsilon)
         roots = np.sqrt(1 + excess + excess**2 * before * (1 - before))
-        return float(np.diff(self.problem.labels) @ roots) / excess
+        return float((labels[1:] - labels[:-1]) @ roots) / excess
 
     @cached_property
     def share(self) -> float:

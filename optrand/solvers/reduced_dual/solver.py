@@ -13,7 +13,7 @@ from optrand.errors import SolverFailed
 from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
-from optrand.model.solution import Solution, Stats
+from optrand.model.solution import Solution
 from optrand.solvers.closed_form import debiased_rr_within
 from optrand.solvers.dual_repair import relative_gap, repair
 from optrand.solvers.failures import GuardedSolver
@@ -110,7 +110,8 @@ class ReducedDual(GuardedSolver):
             raise failure
         late = end <= time.perf_counter() and best.gap > self.gap
         status = OUT_OF_TIME if late else best.solution.stats.status
-        return replace(best.solution, problem=problem, stats=Stats(repr(self), iterations=best.steps, status=status))
+        stats = replace(best.solution.stats, iterations=best.steps, status=status)
+        return replace(best.solution, problem=problem, stats=stats)
 
     def _climbed(self, reduced: Reduced, end: float) -> Claim:
         """The best claim of the rungs, up to the first one that is good enough."""

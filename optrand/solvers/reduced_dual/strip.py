@@ -11,7 +11,19 @@ from optrand.base.validation import Floats
 from optrand.model.arcs import Indices
 from optrand.solvers.reduced_dual.operations import cuthill_mckee, highest, isotonic, running_maximum
 
-__all__ = ["FAINT", "Arcs", "Terms", "all_arcs", "arcs_of", "halved", "near_order", "nodes_of", "path", "strip_around"]
+__all__ = [
+    "FAINT",
+    "Arcs",
+    "Terms",
+    "all_arcs",
+    "arcs_of",
+    "halved",
+    "near",
+    "near_order",
+    "nodes_of",
+    "path",
+    "strip_around",
+]
 
 
 class Terms(NamedTuple):
@@ -204,6 +216,14 @@ def nodes_of(low: Indices, high: Indices) -> tuple[Indices, Indices]:
     counts = high - low + 1
     first = np.repeat(np.arange(low.size), counts)
     return first, np.arange(first.size) + np.repeat(low - (np.cumsum(counts) - counts), counts)
+
+
+@compiled
+def near(terms: Terms, slopes: Floats, costs: Floats, reach: int) -> tuple[Indices, Indices]:
+    """First and end nodes of the arcs within so many steps of the path of cheapest intervals."""
+    low, high = path(terms, slopes, costs)
+    low, high = strip_around(low, high, reach)
+    return nodes_of(low, high)
 
 
 @compiled

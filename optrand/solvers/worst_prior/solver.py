@@ -276,10 +276,8 @@ class Scaled:
         from optrand.solvers.reduced_dual import strip
 
         terms = strip.Terms(before, np.zeros(before.size), self.excess, np.zeros(0), *self.box)
-        path = strip.path(terms, slopes, costs)
-        low, high = strip.strip_around(*path, reach)
         k = before.size - 1
-        first, end = strip.nodes_of(low, high)
+        first, end = strip.near(terms, slopes, costs, reach)
         places, stars = strip.near_order(first, end, k, MOST, True)
         if not (self.problem.unbiased and isinstance(self.problem.outputs, Line)):
             each = np.arange(1, k)
