@@ -14,6 +14,7 @@ from optrand.closed_forms.gap import condition_holds
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model import losses
 from optrand.model.arcs import Arcs
+from optrand.model.kept import content, kept
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
@@ -56,24 +57,34 @@ class ClosedForm(GuardedSolver):
 
     def _solution(self, problem: Problem) -> Solution:
         if problem.loss == losses.zero_one:
-            found = rr_with_prior(problem.prior, problem.epsilon)
-            outputs = problem.labels[found.randomizer.outputs.astype(np.intp)]
-            randomizer = Randomizer(problem.labels, outputs, found.randomizer.matrix, problem.epsilon)
-            return Solution(problem, randomizer, found.dual, Stats(repr(self)))
+            classes = rr_with_prior(problem.prior, problem.epsilon)
+            outputs = problem.labels[classes.randomizer.outputs.astype(np.intp)]
+            randomizer = Randomizer(problem.labels, outputs, classes.randomizer.matrix, problem.epsilon)
+            return Solution(problem, randomizer, classes.dual, Stats(repr(self)))
         if problem.k == 1:
             return Solution(problem, *_one_label(problem), Stats(repr(self)))
-        return replace(gap_response(problem.labels, problem.prior, problem.epsilon), problem=problem)
+        found = gap_response_within(problem)
+        if found is None:
+            raise InvalidInput(self.refusal)
+        return found
 
 
 def gap_response_within(problem: Problem) -> Solution | None:
     """:func:`gap_response` as an answer to an unbiased problem; None where its outputs are not allowed."""
-    try:
-        found = gap_response(problem.labels, problem.prior, problem.epsilon)
-    except InvalidInput:
+    # Whoever asks whether it is the answer asks for it next.
+    found = kept(problem, "_gap_response", content(problem), lambda: _gap_response(problem))
+    if found is None:
         return None
     outputs = found.randomizer.outputs
     inside = problem.outputs.low <= outputs[0] and outputs[-1] <= problem.outputs.high
     return replace(found, problem=problem) if inside and found.dual is not None else None
+
+
+def _gap_response(problem: Problem) -> Solution | None:
+    try:
+        return gap_response(problem.labels, problem.prior, problem.epsilon)
+    except InvalidInput:
+        return None
 
 
 def debiased_rr_within(problem: Problem) -> Solution | None:
