@@ -33,11 +33,8 @@ from optrand.solvers.scales import attainable_loss, reach
 
 __all__ = ["Reduction"]
 
-NEGLIGIBLE = 0.0
+NEGLIGIBLE = 1e-12
 """Labels that together add no more than about this share to the loss are of no consequence."""
-
-NEGLIGIBLE_MIXED = 1e-12
-"""The same share where no bias is allowed, and rows between kept labels are mixtures of theirs."""
 
 SPENT = 1e-10
 """A larger share of the loss is of some."""
@@ -78,21 +75,21 @@ class Reduction:
         problem = self.problem
         if problem.loss != losses.squared or not problem.bias_penalty:
             return np.zeros(problem.k, dtype=bool)
-        # Some unbiased answer costs no more than half the square of the reach.
-        if problem.unbiased and self.value is None and problem.prior.min() > NEGLIGIBLE_MIXED:
+        # Each is charged its share of the loss, at least.
+        if self.value is None and problem.prior.min() > NEGLIGIBLE:
             return np.zeros(problem.k, dtype=bool)
         unit = attainable_loss(problem) if self.value is None else self.value
         if problem.unbiased:
-            share, costs = NEGLIGIBLE_MIXED, problem.prior * reach(problem) ** 2
+            costs = problem.prior * reach(problem) ** 2
         else:
             apart = problem.labels - problem.labels[0]
             squares = (apart - problem.prior @ apart) ** 2
             # What overflows, times a prior of 0 among it, is not negligible.
             with np.errstate(over="ignore", invalid="ignore"):
-                share, costs = NEGLIGIBLE, problem.prior * ((1 + problem.bias_penalty) * squares / 2 + unit)
+                costs = problem.prior * ((1 + problem.bias_penalty) * squares / 2 + unit)
         order = np.argsort(costs)
         negligible = np.zeros(problem.k, dtype=bool)
-        negligible[order] = np.cumsum(costs[order]) <= share * unit
+        negligible[order] = np.cumsum(costs[order]) <= NEGLIGIBLE * unit
         return negligible
 
     @cached_property
