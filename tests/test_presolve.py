@@ -1,4 +1,4 @@
-"""Labels of prior zero: left out of the solve, given rows that cost nothing afterwards."""
+"""Labels of prior zero, or next to nothing: left out of the solve, given rows that cost nothing afterwards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conftest import label_sets, priors, solved_epsilons
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optrand import certify, classification, losses, regression, solve, unbiased_regression
+from optrand import Interval, certify, classification, losses, regression, solve, unbiased_regression
 from optrand.model.arcs import Arcs
 from optrand.solvers import ReducedDual, choose
 from optrand.solvers.handover import handed_over
@@ -178,3 +178,16 @@ def test_penalties_next_to_the_largest_float_overflow_without_a_warning(penalty)
     problem = regression([0, 10, 30, 52], [0.5, 0.0, 0.3, 0.2], 1.0, bias_penalty=penalty)
     assert Reduction(problem).kept.tolist() == [True, False, True, True]
     solve(problem)
+
+
+def test_tails_that_hardly_count_are_left_out_at_a_price_too():
+    """With them the charges of their biases, up to 1e19, leave nothing of the other terms in floats."""
+    labels = np.arange(1132.0)
+    prior = np.maximum(np.exp(-(((labels - 102) / 119) ** 2) / 2), 1e-20)
+    problem = regression(labels, prior / prior.sum(), 1.5, bias_penalty=45.0, outputs=Interval(102.0, 1415.0))
+    gone = ~Reduction(problem).kept
+    assert gone.sum() > 100
+    solution = solve(problem)
+    proof = certify(solution).require(gap=1e-10)
+    # Whatever their rows, they add next to nothing.
+    assert problem.prior[gone] @ solution.randomizer.losses(bias_penalty=45.0)[gone] <= 1e-11 * proof.upper
