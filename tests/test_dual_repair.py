@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from optrand.certificates.certificate import lower_bound
 from optrand.errors import InvalidInput
 from optrand.model.solution import Solution
 from optrand.model.staircase import Staircase
-from optrand.solvers import Flow, solve
-from optrand.solvers.dual_repair import _Cuts, relative_gap, repair
+from optrand.solvers import Flow, dual_repair, solve
+from optrand.solvers.dual_repair import relative_gap, repair
 from optrand.solvers.flow.solver import OUT_OF_TIME
 
 
@@ -33,6 +34,27 @@ def test_an_optimal_randomizer_is_enough_to_find_multipliers_that_prove_it(seed,
     found = repair(problem, arcs, nothing, gap=1e-10)
     assert relative_gap(problem, arcs, found) <= 1e-10
     assert (found.beta == repair(problem, arcs, found, gap=1e-10).beta).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_in_the_outputs_costs_no_more_of_the_proof_than_of_the_loss(seed, monkeypatch):
+    """The noise costs its square, but biases and slopes are off by the noise itself: they have to change."""
+    problem = priced(seed)
+    arcs, _, _, _ = Flow().arcs(problem)
+    noise = np.random.default_rng(seed).normal(size=arcs.outputs.size)
+    noisy = replace(arcs, outputs=arcs.outputs * (1 + 1e-6 * noise))
+    nothing = Dual(np.zeros(problem.k), np.zeros(problem.k))
+    found = repair(problem, noisy, nothing, gap=1e-10)
+    assert relative_gap(problem, noisy, found) <= 1e-10
+    monkeypatch.setattr(dual_repair, "_refined", lambda _changes, best, *_: best.dual)
+    assert relative_gap(problem, noisy, repair(problem, noisy, nothing, gap=1e-10)) > 1e-9
+
+
+def test_multipliers_that_prove_nothing_are_not_changed():
+    problem = priced(0, k=9)
+    nothing, support = Dual(np.zeros(9), np.zeros(9)), Staircase(np.eye(9, dtype=bool), np.arange(9.0), np.full(9, 0.1))
+    changes = dual_repair._Changes(problem, dual_repair._Support(problem, support), 1.0)
+    assert changes.changed(dual_repair._Proven(nothing, -math.inf)) is None
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -78,9 +100,8 @@ def test_rows_are_sums_over_columns_of_any_set_of_labels():
     rng = np.random.default_rng(1)
     members = rng.random((9, 30)) < 0.5
     support = Staircase(np.eye(9, dtype=bool), np.arange(9.0), np.full(9, 0.1))
-    cuts = _Cuts(problem, support, Dual(np.zeros(9), np.zeros(9)), 1.0)
     alpha = rng.normal(size=9)
-    found = cuts._weighted(members) @ np.cumsum(alpha)
+    found = dual_repair._Support(problem, support).weighted(members) @ np.cumsum(alpha)
     assert found == pytest.approx(alpha @ np.where(members, 1.0, math.exp(-1.0)), rel=1e-12, abs=1e-12)
 
 

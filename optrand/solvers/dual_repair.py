@@ -12,12 +12,18 @@ What is left is the linear program
 
 solved by cutting planes: price, add the columns that cost less than nothing, solve again, by an interior-point method,
 whose central answers need two or three rounds where vertices would need many.
+
+At a finite penalty the biases of a randomizer in floats may keep that optimum below its value. Then a program over
+*changes* of :math:`\alpha` and :math:`\beta` takes over, in units of the gap that is left, so that even rough answers
+make it smaller: iterative refinement (Gleixner, Steffy and Wolter, "Iterative refinement for linear programming",
+INFORMS J. Comput. 2016), here of a quadratic program.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +62,12 @@ FIRST_SLACK = 1e-9
 LEAST_STAKE = 1e-4
 """Multipliers of labels that can cost less than a unit may leave it by less, down to this share."""
 
+FREEDOM = 0.1
+"""Slack of changed multipliers, in units of the gap that is left, from what slackness asks."""
+
+ROUGH = Clarabel(tolerance=1e-10)
+"""The engine of changes, whose last digits do not count."""
+
 
 def repair(
     problem: Problem, arcs: Staircase | Arcs, dual: Dual, *, gap: float, rounds: int = 40, seconds: float = math.inf
@@ -85,25 +97,55 @@ def repair(
     randomizer = randomizer_of(problem, arcs)
     value = problem.sign * problem.value(randomizer)
     unit = abs(value) or 1.0
-    best, bound = dual, lower_bound(problem, dual)
+    best = _Proven(dual, lower_bound(problem, dual))
     target = value - gap * unit
-    if bound >= target or problem.k * arcs.masses.size > LARGEST:
-        return best
+    if best.bound >= target or problem.k * arcs.masses.size > LARGEST:
+        return dual
     if isinstance(arcs, Arcs):
         arcs = Staircase.of_arcs(arcs)
     if not problem.unbiased:
         dual = Dual(dual.alpha, -problem.bias_weights * randomizer.biases)
-    support = arcs.only(arcs.masses * math.exp(problem.epsilon) > NEGLIGIBLE)
-    if not support.masses.size:  # No randomizer: an engine out of digits has left nothing.
-        return best
+    used = arcs.only(arcs.masses * math.exp(problem.epsilon) > NEGLIGIBLE)
+    if not used.masses.size:  # No randomizer: an engine out of digits has left nothing.
+        return best.dual
+    support = _Support(problem, used)
     cuts = _Cuts(problem, support, dual, unit)
-    for _ in range(rounds):
-        found = [(candidate, lower_bound(problem, candidate)) for candidate in cuts.candidates]
-        best, bound = max([(best, bound), *found], key=lambda pair: pair[1])
-        if bound >= min(target, cuts.limit - 0.1 * gap * unit) or time.perf_counter() > end:
+    for left in range(rounds, 0, -1):
+        found = [_Proven.of(problem, candidate) for candidate in cuts.candidates]
+        best = max([best, *found], key=lambda some: some.bound)
+        if best.bound >= target or time.perf_counter() > end:
+            break
+        if cuts.limit < target and not problem.unbiased:
+            return _refined(_Changes(problem, support, value), best, target, left, end)
+        if best.bound >= cuts.limit - 0.1 * gap * unit:
             break
         cuts.tighten()
-    return best
+    return best.dual
+
+
+class _Proven(NamedTuple):
+    """Multipliers and their lower bound."""
+
+    dual: Dual
+    bound: float
+
+    @classmethod
+    def of(cls, problem: Problem, dual: Dual) -> Self:
+        return cls(dual, lower_bound(problem, dual))
+
+
+def _refined(changes: _Changes, best: _Proven, target: float, rounds: int, end: float) -> Dual:
+    """The best multipliers of at most so many rounds of changes."""
+    changes.cut(best.dual)
+    for _ in range(rounds):
+        if best.bound >= target or time.perf_counter() > end:
+            break
+        dual = changes.changed(best)
+        if dual is None:
+            break
+        changes.cut(dual)
+        best = max(best, _Proven.of(changes.problem, dual), key=lambda some: some.bound)
+    return best.dual
 
 
 def relative_gap(problem: Problem, arcs: Staircase | Arcs, dual: Dual) -> float:
@@ -119,37 +161,40 @@ def randomizer_of(problem: Problem, arcs: Staircase | Arcs) -> Randomizer:
     return Randomizer(problem.labels, *arcs.table(math.exp(problem.epsilon)), problem.epsilon)
 
 
-class _Cuts:
-    """The linear program over sums of multipliers up to each label, scaled, growing by the columns that prices find."""
+class _Support:
+    """The columns in use, and the pairs of a label and a column of which slackness asks something.
 
-    def __init__(self, problem: Problem, support: Staircase, dual: Dual, unit: float) -> None:
-        self.problem, self.dual, self.unit = problem, dual, unit
-        self.current: Dual | None = dual
-        self.slack = FIRST_SLACK
-        self.limit = math.inf
-        self.support = support
-        self.centre = (support.outputs.min() + support.outputs.max()) / 2
-        self.width = float(np.ptp(support.outputs)) / 2 or 1.0
-        self.known, self.known_part = np.cumsum(dual.beta) * self.width / unit, 0.0
-        if not problem.unbiased:
-            charged = problem.bias_weights > 0
-            charges = dual.beta[charged] ** 2 / (2 * problem.bias_weights[charged])
-            self.known_part = float(dual.beta @ (problem.labels - self.centre) - charges.sum())
-        self.slackness = self._slackness()
-        self.columns = [self._priced(support.members, support.outputs)]
+    Outputs are in units of their range. Variables are sums of multipliers up to each label: of a set of neighbours only
+    the ends then count.
+    """
 
-    def _losses(self, outputs: Floats) -> Floats:
-        table: Floats = self.problem.prior[:, np.newaxis] * self.problem.loss_table(outputs) / self.unit
-        return table
+    def __init__(self, problem: Problem, columns: Staircase) -> None:
+        self.problem, self.columns = problem, columns
+        self.members, self.outputs = columns.members, columns.outputs
+        self.centre = (self.outputs.min() + self.outputs.max()) / 2
+        self.width = float(np.ptp(self.outputs)) / 2 or 1.0
+        self.label, self.column = _decisive(columns)
+        self.sign = np.where(self.members[self.label, self.column], -1.0, 1.0)
+        """Negative for a label's own columns, whose ``h`` is to be negative."""
+        each, inner = np.arange(self.label.size), self.label > 0
+        values = np.concatenate((self.sign, -self.sign[inner]))
+        where = np.concatenate((each, each[inner])), np.concatenate((self.label, self.label[inner] - 1))
+        self.singles = sparse.csr_array((values, where), shape=(each.size, problem.k))
+        """The signed multiplier of each pair's label."""
 
-    def _scaled(self, outputs: Floats) -> Floats:
+    @property
+    def share(self) -> float:
+        """What the bound gains by a lowest price of one."""
+        return self.problem.k / (1 + (self.problem.k - 1) * math.exp(-self.problem.epsilon))
+
+    def scaled(self, outputs: Floats) -> Floats:
         scaled: Floats = (outputs - self.centre) / self.width
         return scaled
 
-    def _steepness(self, members: NDArray[np.bool_]) -> Floats:
+    def steepness(self, members: NDArray[np.bool_]) -> Floats:
         return np.where(members, 1.0, math.exp(-self.problem.epsilon))
 
-    def _weighted(self, members: NDArray[np.bool_]) -> sparse.csr_array:
+    def weighted(self, members: NDArray[np.bool_]) -> sparse.csr_array:
         """The steep sums of multipliers, one row a column of `members`."""
         steps = members.astype(np.int8)
         steps[:-1] -= members[1:]
@@ -160,38 +205,68 @@ class _Cuts:
         where = np.concatenate((row, rows)), np.concatenate((label, last))
         return sparse.csr_array((values, where), shape=(rows.size, k))
 
+    def with_slopes(self, sums: sparse.csr_array, outputs: Floats) -> sparse.csr_array:
+        """Rows of ``alpha + beta v``, each at its output, for rows of `alpha`."""
+        return sparse.csr_array(sparse.hstack((sums, sparse.diags_array(self.scaled(outputs)) @ sums)))
+
+    def gain(self, means: Floats) -> Floats:
+        """What the bound gains by each variable, for the mean outputs of the rows."""
+        totals, places = np.zeros(means.size), self.scaled(means)
+        totals[-1] = 1.0
+        return np.concatenate((totals, places - np.append(places[1:], 0.0)))
+
+    def reduced(self, dual: Dual, outputs: Floats) -> Floats:
+        """The ``h`` of each label at each output."""
+        table = self.problem.prior[:, np.newaxis] * self.problem.loss_table(outputs)
+        reduced: Floats = table - dual.alpha[:, np.newaxis] - dual.beta[:, np.newaxis] * outputs
+        return reduced
+
+
+class _Cuts:
+    """The linear program over multipliers, growing by the columns that prices find."""
+
+    def __init__(self, problem: Problem, support: _Support, dual: Dual, unit: float) -> None:
+        self.problem, self.support, self.dual, self.unit = problem, support, dual, unit
+        self.current: Dual | None = dual
+        self.slack = FIRST_SLACK
+        self.limit = math.inf
+        self.known, self.known_part = np.cumsum(dual.beta) * support.width / unit, 0.0
+        if not problem.unbiased:
+            charged = problem.bias_weights > 0
+            charges = dual.beta[charged] ** 2 / (2 * problem.bias_weights[charged])
+            self.known_part = float(dual.beta @ (problem.labels - support.centre) - charges.sum())
+        self.slackness = self._slackness()
+        self.columns = [self._priced(support.members, support.outputs)]
+
+    def _losses(self, outputs: Floats) -> Floats:
+        table: Floats = self.problem.prior[:, np.newaxis] * self.problem.loss_table(outputs) / self.unit
+        return table
+
     def _rows(self, sums: sparse.csr_array, outputs: Floats, right: Floats) -> Rows:
         """Sums of ``alpha + beta v``, each at its output, of at most `right`."""
-        places = self._scaled(outputs)
         if not self.problem.unbiased:
-            return sums, right - places * (sums @ self.known)
-        return sparse.csr_array(sparse.hstack((sums, sparse.diags_array(places) @ sums))), right
+            return sums, right - self.support.scaled(outputs) * (sums @ self.known)
+        return self.support.with_slopes(sums, outputs), right
 
     def _priced(self, members: NDArray[np.bool_], outputs: Floats) -> Rows:
         """Rows that keep the prices of columns from being negative, if they are to add nothing."""
-        limits = (self._steepness(members) * self._losses(outputs)).sum(axis=0)
-        return self._rows(self._weighted(members), outputs, limits)
+        limits = (self.support.steepness(members) * self._losses(outputs)).sum(axis=0)
+        return self._rows(self.support.weighted(members), outputs, limits)
 
     def _slackness(self) -> Rows:
         """Rows of complementary slackness with the support."""
-        k, support = self.problem.k, self.support
-        label, arc = _decisive(support)
-        sign = np.where(support.members[label, arc], -1.0, 1.0)
-        each, inner = np.arange(label.size), label > 0
-        values = np.concatenate((sign, -sign[inner]))
-        where = np.concatenate((each, each[inner])), np.concatenate((label, label[inner] - 1))
-        singles = sparse.csr_array((values, where), shape=(label.size, k))
-        right = sign * self._losses(support.outputs)[label, arc]
-        rows, right = self._rows(singles, support.outputs[arc], right)
-        at_stake = np.clip(self._losses(support.outputs).max(axis=1), LEAST_STAKE, 1.0)
-        self.give = at_stake[label]
+        support = self.support
+        label, column = support.label, support.column
+        table = self._losses(support.outputs)
+        rows, right = self._rows(support.singles, support.outputs[column], support.sign * table[label, column])
+        self.give = np.clip(table.max(axis=1), LEAST_STAKE, 1.0)[label]
         if self.problem.loss != losses.squared or not self.problem.unbiased:
             return rows, right
         inside = (support.outputs > self.problem.outputs.low) & (support.outputs < self.problem.outputs.high)
         members, outputs = support.members[:, inside], support.outputs[inside]
         slopes = self.problem.prior[:, np.newaxis] * (outputs - self.problem.labels[:, np.newaxis])
-        level = (self._steepness(members) * slopes).sum(axis=0) * self.width / self.unit
-        flat = self._weighted(members)
+        level = (support.steepness(members) * slopes).sum(axis=0) * support.width / self.unit
+        flat = support.weighted(members)
         flat = sparse.hstack((sparse.csr_array(flat.shape), flat))
         self.give = np.append(self.give, np.ones(2 * level.size))
         return sparse.csr_array(sparse.vstack((rows, flat, -flat))), np.concatenate((right, level, -level))
@@ -213,29 +288,23 @@ class _Cuts:
     def _snapped(self, dual: Dual) -> Dual:
         """The nearest multipliers of the rows at which the columns in use cost exactly nothing."""
         support = self.support
-        steepness = self._steepness(support.members)
-        table = self.problem.prior[:, np.newaxis] * self.problem.loss_table(support.outputs)
-        table = table - dual.alpha[:, np.newaxis] - dual.beta[:, np.newaxis] * support.outputs
-        missing = (steepness * table).sum(axis=0)
+        steepness = support.steepness(support.members)
+        missing = (steepness * support.reduced(dual, support.outputs)).sum(axis=0)
         change = np.linalg.lstsq(steepness.T, missing, rcond=INDEPENDENT)[0]
         return Dual(dual.alpha + change, dual.beta)
 
     def _solved(self) -> Dual | None:
         """Central multipliers, or None where slackness admits none (it is relaxed for the next time)."""
-        problem, k = self.problem, self.problem.k
+        problem, support, k = self.problem, self.support, self.problem.k
         rows = sparse.vstack([rows for rows, _ in self.columns])
         limits = np.concatenate([right for _, right in self.columns])
-        gain, places = np.zeros(k), self._scaled(problem.labels)
-        gain[-1] = 1.0
-        if problem.unbiased:
-            gain = np.concatenate((gain, places - np.append(places[1:], 0.0)))
-        share = k / (1 + (k - 1) * math.exp(-problem.epsilon))
+        gain = support.gain(problem.labels)[: 2 * k if problem.unbiased else k]
         less, tight = self.slackness
         lowest, none = sparse.csr_array(np.ones((limits.size, 1))), sparse.csr_array((tight.size, 1))
         sides = [[rows, lowest], [sparse.csr_array((1, gain.size)), lowest[:1]], [less, none]]
         program = ConicProgram(
             quadratic=sparse.csc_array((gain.size + 1, gain.size + 1)),
-            cost=-np.append(gain, share),
+            cost=-np.append(gain, support.share),
             equal=sparse.csc_array((0, gain.size + 1)),
             equal_to=np.zeros(0),
             less=sparse.csc_array(sparse.block_array(sides)),
@@ -251,8 +320,68 @@ class _Cuts:
         self.limit = self.known_part - self.unit * float(np.dot(program.cost, answer.x))
         sums = answer.x[:-1].reshape(-1, k)
         alpha = np.diff(sums[0], prepend=0.0) * self.unit
-        beta = np.diff(sums[1], prepend=0.0) * self.unit / self.width if problem.unbiased else self.dual.beta
-        return Dual(alpha - beta * self.centre, beta)
+        beta = np.diff(sums[1], prepend=0.0) * self.unit / support.width if problem.unbiased else self.dual.beta
+        return Dual(alpha - beta * support.centre, beta)
+
+
+class _Changes:
+    """The program over changes of the multipliers, in units of the gap that is left, growing by the columns of each."""
+
+    def __init__(self, problem: Problem, support: _Support, value: float) -> None:
+        self.problem, self.support, self.value = problem, support, value
+        self.members, self.outputs = support.members, support.outputs
+
+    def cut(self, dual: Dual) -> None:
+        """Add the columns that these multipliers price below zero."""
+        prices = price(self.problem, dual)
+        violated = prices.improving(0.0)
+        self.members = np.hstack((self.members, prices.signatures(violated)))
+        self.outputs = np.append(self.outputs, prices.outputs[violated])
+
+    def changed(self, base: _Proven) -> Dual | None:
+        """Better multipliers for the columns known; None where the engine finds none.
+
+        Changes of `beta` at the label `y` are ``sqrt(penalty p_y)`` times a variable of their own, whose square is the
+        charge: nothing is divided by a small prior.
+        """
+        unit, k = self.value - base.bound, self.problem.k
+        if not math.isfinite(unit):
+            return None
+        support, dual, weights = self.support, base.dual, self.problem.bias_weights
+        means = self.problem.labels - np.divide(dual.beta, weights, out=np.zeros(k), where=weights > 0)
+        less, limits = self._limits(dual, unit)
+        own = sparse.diags_array(support.width * np.sqrt(weights / unit))
+        steps = sparse.eye_array(k) - sparse.eye_array(k, k=-1)
+        program = ConicProgram(
+            quadratic=sparse.csc_array(sparse.diags_array(np.concatenate((np.zeros(2 * k), np.ones(k), [0.0])))),
+            cost=-np.concatenate((support.gain(means), np.zeros(k), [support.share])),
+            equal=sparse.csc_array(sparse.hstack((sparse.csc_array((k, k)), steps, -own, sparse.csc_array((k, 1))))),
+            equal_to=np.zeros(k),
+            less=less,
+            less_than=limits,
+        )
+        try:
+            answer = ROUGH.solve(program)
+        except SolverFailed:
+            return None
+        sums = answer.x[: 2 * k].reshape(2, k)
+        alpha, beta = np.diff(sums, prepend=0.0) * [[unit], [unit / support.width]]
+        return Dual(dual.alpha + alpha - beta * support.centre, np.where(weights > 0, dual.beta + beta, 0.0))
+
+    def _limits(self, dual: Dual, unit: float) -> tuple[sparse.csc_array, Floats]:
+        """What prices and slackness leave to changes of these multipliers, the last of them the lowest price."""
+        support, k = self.support, self.problem.k
+        prices = (support.steepness(self.members) * support.reduced(dual, self.outputs)).sum(axis=0) / unit
+        slack = support.sign * support.reduced(dual, support.outputs)[support.label, support.column] / unit
+        sums = support.with_slopes(support.weighted(self.members), self.outputs)
+        singles = support.with_slopes(support.singles, support.outputs[support.column])
+        sides: list[list[sparse.csr_array | None]] = [
+            [sums, sparse.csr_array((prices.size, k)), sparse.csr_array(np.ones((prices.size, 1)))],
+            [singles, None, None],
+            [None, None, sparse.csr_array(np.ones((1, 1)))],
+        ]
+        limits = np.concatenate((prices, np.maximum(slack, 0.0) + FREEDOM, [0.0]))
+        return sparse.csc_array(sparse.block_array(sides)), limits
 
 
 def _decisive(support: Staircase) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
