@@ -922,6 +922,20 @@ SOLVING = (
         ("test_doubles.py",),
     ),
     Mutation(
+        "refined multipliers whose slopes stay",
+        "solvers/dual_repair.py",
+        "np.where(weights > 0, dual.beta + beta, 0.0)",
+        "dual.beta",
+        ("test_dual_repair.py",),
+    ),
+    Mutation(
+        "refined multipliers for labels in the place of mean outputs",
+        "solvers/dual_repair.py",
+        "cost=-np.concatenate((support.gain(means),",
+        "cost=-np.concatenate((support.gain(self.problem.labels),",
+        ("test_dual_repair.py",),
+    ),
+    Mutation(
         "bound in floats with epsilon for exp(epsilon)",
         "certificates/extended.py",
         "return np.longdouble(math.expm1(epsilon) * (1 + 8 * FLOAT))",
