@@ -84,7 +84,7 @@ def repair(
     gap : float
         Relative gap at which to stop.
     rounds : int
-        At most so many linear programs of up to ``2k + 1`` variables.
+        At most so many programs of up to ``3k + 1`` variables.
     seconds : float
         No program is begun later.
 
@@ -169,8 +169,7 @@ class _Support:
     """
 
     def __init__(self, problem: Problem, columns: Staircase) -> None:
-        self.problem, self.columns = problem, columns
-        self.members, self.outputs = columns.members, columns.outputs
+        self.problem, self.members, self.outputs = problem, columns.members, columns.outputs
         self.centre = (self.outputs.min() + self.outputs.max()) / 2
         self.width = float(np.ptp(self.outputs)) / 2 or 1.0
         self.label, self.column = _decisive(columns)
