@@ -229,7 +229,7 @@ def test_coarse_points_stay_feasible(kind, epsilon):
     k = coarse.before.size - 1
     arcs = strip.arcs_of(*strip.nodes_of(*strip.all_arcs(k)), np.concatenate(([-1], np.arange(k - 1), [-1])), 0, False)
     terms = strip.Terms(coarse.before, coarse.gaps, excess, np.zeros(0), -np.inf, np.inf)
-    slopes, costs, *_ = interior_point.interior_point(arcs, terms, 1e-12, 1e-13)
+    slopes, costs, *_ = interior_point.interior_point(arcs, terms, 1e-12, 1e-13, interior_point.centre_of(terms))
     least = slacks(coarse.before, slopes, costs, excess).min()
     assert least > -1e-11
     assert slacks(fine.before, coarse.prolonged(slopes), coarse.prolonged(costs), excess).min() >= least - 1e-12
@@ -438,14 +438,41 @@ def off_slacks(arcs, terms, sums, slack):
     return np.abs(costs - (slopes - before * output / 2) * output - slack)
 
 
+def all_arcs_of(kind, k):
+    """All arcs of a problem, and its terms."""
+    reduced = Reduced(problem_of_class(kind, k, 2.0))
+    terms = reduced.terms(reduced.finest.before, reduced.finest.gaps)
+    places = np.concatenate(([-1], np.arange(k - 1), [-1 if kind == "line" else k - 1]))
+    arcs = strip.arcs_of(*strip.nodes_of(*strip.all_arcs(k)), places, int(kind != "line"), kind == "price")
+    return reduced, terms, arcs
+
+
+@pytest.mark.parametrize("kind", ["line", "interval", "price"])
+def test_steps_that_begin_near_the_answer_are_fewer_and_an_infeasible_start_is_none(kind):
+    _, terms, arcs = all_arcs_of(kind, 24)
+
+    def ended(start):
+        *numbers, steps = interior_point.interior_point(arcs, terms, 1e-12, 1e-11, start)
+        point = interior_point.Point(*numbers)
+        return point, newton.seen(arcs, terms.excess, point.slopes), steps
+
+    centre = interior_point.centre_of(terms)
+    point, seen, steps = ended(centre)
+    again, seen_again, fewer = ended((point.slopes, point.costs))
+    assert fewer < steps
+    assert seen_again == pytest.approx(seen, abs=1e-6)
+    rng = np.random.default_rng(0)
+    noisy, seen_after, no_fewer = ended(tuple(sums + arcs.k * rng.normal(size=sums.size) for sums in centre))
+    assert no_fewer == steps
+    assert (seen_after == seen).all()
+    assert max(x.mass @ x.slack for x in (point, again, noisy)) < 1e-12
+
+
 @pytest.mark.parametrize("kind", ["line", "interval", "price"])
 def test_refined_sums_solve_their_equations_to_more_digits_than_floats_have(kind):
-    reduced = Reduced(problem_of_class(kind, 40, 2.0))
-    terms = reduced.terms(reduced.finest.before, reduced.finest.gaps)
-    nodes, places = strip.nodes_of(*strip.all_arcs(40)), np.concatenate(([-1], np.arange(39), [-1]))
-    places[40] = -1 if kind == "line" else 39
-    arcs = strip.arcs_of(*nodes, places, int(kind != "line"), kind == "price")
-    point = interior_point.Point(*interior_point.interior_point(arcs, terms, 1e-12, 1e-11)[:4])
+    reduced, terms, arcs = all_arcs_of(kind, 40)
+    centre = interior_point.centre_of(terms)
+    point = interior_point.Point(*interior_point.interior_point(arcs, terms, 1e-12, 1e-11, centre)[:4])
     used = point.mass > 1e-3 * point.slack
 
     def most(sums):
@@ -795,7 +822,8 @@ def test_arcs_that_hold_no_randomizer_are_told_before_the_last_step(epsilon, rea
     first, end = strip.nodes_of(*strip.all_arcs(k))
     kept = np.abs(end - first - k // 2) <= reach
     arcs = strip.arcs_of(first[kept], end[kept], np.arange(-1, k), 1, False)
-    *_, mass, slack, steps = interior_point.interior_point(arcs, terms, 1e-12, 1e-11)
+    centre = interior_point.centre_of(terms)
+    *_, mass, slack, steps = interior_point.interior_point(arcs, terms, 1e-12, 1e-11, centre)
     holds = hold_a_randomizer(arcs, terms)
     assert (mass @ slack < 1e-12) == holds
     assert holds or steps < interior_point.STEPS

@@ -77,6 +77,9 @@ NEARLY = 1e-9
 Nodes = tuple[Indices, Indices]
 """First and end nodes of arcs."""
 
+Start = tuple[Floats, Floats]
+"""Sums ``b, c`` of the multipliers up to each node, near which the steps of a level begin."""
+
 
 class Rung(NamedTuple):
     """How wide and how firm a descent is.
@@ -136,24 +139,27 @@ class Descent:
         """The best claim of the finest level."""
         # Loading the compiler takes longer than solving: it waits for the first problem.
         from optrand.solvers.reduced_dual import strip
+        from optrand.solvers.reduced_dual.interior_point import centre_of
 
         levels, reach = self.levels, self.rung.reach + self.reduced.boxed
-        steps, slopes, costs = 0, np.zeros(0), np.zeros(0)
+        steps, start = 0, (np.zeros(0), np.zeros(0))
         for number in self._in_time(range(len(levels) - 1, -1, -1)):
             before, gaps, *_ = levels[number]
             terms, whole = self.reduced.terms(before, gaps), number == len(levels) - 1
             if whole:
+                start = centre_of(terms)
                 nodes = strip.nodes_of(*strip.all_arcs(before.size - 1))
             else:
-                slopes, costs = levels[number + 1].prolonged(slopes), levels[number + 1].prolonged(costs)
-                nodes = strip.near(terms, slopes, costs, reach)
+                slopes, costs = start
+                start = levels[number + 1].prolonged(slopes), levels[number + 1].prolonged(costs)
+                nodes = strip.near(terms, *start, reach)
             if not number and (whole or not self.reduced.boxed):
                 break
-            slopes, costs, count = self._on_level(terms, nodes, whole=whole)
+            start, count = self._on_level(terms, nodes, start, whole=whole)
             steps += count
         else:
-            nodes = strip.near(terms, slopes, costs, reach)
-        claim = self._on_finest(nodes, whole=whole)
+            nodes = strip.near(terms, *start, reach)
+        claim = self._on_finest(nodes, start, whole=whole)
         return claim._replace(steps=steps + claim.steps)
 
     def _in_time(self, numbers: Iterable[int]) -> Iterator[int]:
@@ -163,15 +169,15 @@ class Descent:
                 raise TimeOver
             yield number
 
-    def _on_level(self, terms: strip.Terms, nodes: Nodes, *, whole: bool) -> tuple[Floats, Floats, int]:
-        """Both sums on some arcs of a level and those that they leave too cheap, and the number of steps."""
+    def _on_level(self, terms: strip.Terms, nodes: Nodes, start: Start, *, whole: bool) -> tuple[Start, int]:
+        """The sums on some arcs of a level and those that they leave too cheap, and the number of steps."""
         from optrand.solvers.reduced_dual import mending
         from optrand.solvers.reduced_dual.groups import Groups
         from optrand.solvers.reduced_dual.refinement import Sums
 
         gap, steps = min(1e-4, FIRM * float(np.diff(terms.before).min()) / (terms.before.size - 1)), 0
         for _ in self._in_time(range(1 + AGAIN)):
-            arcs, point, count, failed = self._solved(terms, nodes, gap, whole=whole)
+            arcs, point, count, failed = self._solved(terms, nodes, gap, start, whole=whole)
             steps += count
             more = self._more(terms, nodes, point, gap, failed=failed) if failed or self.rung.priced else None
             if more is None:
@@ -183,9 +189,9 @@ class Descent:
             sums = Sums(terms.before, point.slopes, costs)
             groups = Groups.of_used(terms, sums, ends, point.mass > IDLE * point.slack)
             costs = next(groups.candidates()).astype(np.float64, copy=False)
-        return point.slopes, costs, steps
+        return (point.slopes, costs), steps
 
-    def _on_finest(self, nodes: Nodes, *, whole: bool) -> Claim:
+    def _on_finest(self, nodes: Nodes, start: Start, *, whole: bool) -> Claim:
         """The best claim by some arcs of the finest level and those that its answers leave too cheap."""
         from optrand.solvers.reduced_dual.claims import claimed
 
@@ -194,7 +200,7 @@ class Descent:
         gap = max(LEAST, self.rung.gap * reduced.share)
         try:
             for number in self._in_time(range(1 + CLOSING)):
-                arcs, point, count, failed = self._solved(terms, nodes, gap, whole=whole)
+                arcs, point, count, failed = self._solved(terms, nodes, gap, start, whole=whole)
                 steps += count
                 claim = claimed(reduced, arcs, point)
                 if best.solution is None or claim.gap < best.gap:
@@ -212,13 +218,13 @@ class Descent:
         return best._replace(steps=steps)
 
     def _solved(
-        self, terms: strip.Terms, nodes: Nodes, gap: float, *, whole: bool
+        self, terms: strip.Terms, nodes: Nodes, gap: float, start: Start, *, whole: bool
     ) -> tuple[strip.Arcs, Point, int, bool]:
         """Arcs between some nodes, the point where the interior point ends, its steps, and whether it failed."""
         from optrand.solvers.reduced_dual.interior_point import Point, interior_point
 
         arcs = self._arcs(terms, nodes, whole=whole)
-        *numbers, count = interior_point(arcs, terms, gap, EXACT)
+        *numbers, count = interior_point(arcs, terms, gap, EXACT, start)
         point = Point(*numbers)
         return arcs, point, abs(count), not point.mass @ point.slack < FAR * gap
 

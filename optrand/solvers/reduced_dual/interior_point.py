@@ -11,10 +11,23 @@ from optrand.base.validation import Floats
 from optrand.solvers.reduced_dual.newton import Factors, factored, gathered, limited, seen, slope_rows, solved
 from optrand.solvers.reduced_dual.strip import Arcs, Terms
 
-__all__ = ["Point", "Residuals", "Step", "Target", "interior_point", "longest", "newton_step", "residuals_of"]
+__all__ = [
+    "Point",
+    "Residuals",
+    "Step",
+    "Target",
+    "centre_of",
+    "interior_point",
+    "longest",
+    "newton_step",
+    "residuals_of",
+]
 
 STEPS = 60
 """At most so many."""
+
+HEAD_START = 0.99
+"""Share of the way from the centre to given sums at which steps begin."""
 
 ROWS, SLACKS = 1e-8, 1e-3
 """Weights of the errors of rows, which masses are mended of, and of slacks, where the best step is looked for."""
@@ -193,21 +206,31 @@ residuals_of = compiled(_residuals_in_loops) if COMPILED else _residuals
 newton_step = compiled(_newton_step_in_loops) if COMPILED else _newton_step
 
 
+def centre_of(terms: Terms) -> tuple[Floats, Floats]:
+    """Sums ``b, c`` at which each arc costs half of its weight."""
+    return np.zeros(terms.before.size), terms.before / 2
+
+
 @compiled
 def interior_point(
-    arcs: Arcs, terms: Terms, gap: float, tolerance: float
+    arcs: Arcs, terms: Terms, gap: float, tolerance: float, start: tuple[Floats, Floats]
 ) -> tuple[Floats, Floats, Floats, Floats, int]:
     """Sums ``b, c`` of the multipliers, masses, slacks, and the number of steps, negative where floats gave out.
 
-    Products sum to `gap` at the end, and equations hold to `tolerance`.
+    Products sum to `gap` at the end, and equations hold to `tolerance`. Steps begin between the centre and the sums
+    `start`, or at the centre, if these leave some arc too cheap: prices are concave in the sums, and so have a share of
+    what they are at the centre.
     """
     k, n, excess, unknown = arcs.k, arcs.n, terms.excess, slice(1, arcs.unknown + 1)
     # What larger charges ask for is held by multipliers of their own.
     charges, held = terms.charges, np.zeros(terms.charges.size)
     terms = limited(terms)
     weight = seen(arcs, excess, terms.before)
-    slack = weight / 2
-    point = Point(np.zeros(k + 1), terms.before / 2, 1 / (n * slack), slack)
+    slopes, costs = HEAD_START * start[0], terms.before / 2 + HEAD_START * (start[1] - terms.before / 2)
+    slack = residuals_of(arcs, terms, weight, Point(slopes, costs, weight, np.zeros(n))).off
+    if not (slack > 0).all():
+        slopes, costs, slack = np.zeros(k + 1), terms.before / 2, weight / 2
+    point = Point(slopes, costs, 1 / (n * slack), slack)
     # Rows sum to one; where the total is fixed their scale is free.
     total_row = np.zeros(k + 1)
     if arcs.unknown == k:
