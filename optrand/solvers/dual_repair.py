@@ -75,8 +75,8 @@ after one for the better that promised less than a part of the gap, and the inve
 SMALL = 12
 """Rounds of small changes; where these do not lead to the end, any are taken."""
 
-PATIENCE = 5
-"""Rounds of the linear program at a finite penalty, before changes of `beta` as well are tried."""
+PATIENCE = 12
+"""Rounds of the linear program at a finite penalty, before changes of `beta` as well are tried: it may end all at once."""
 
 ROUGH = Clarabel(tolerance=1e-10)
 """The engine of changes, whose last digits do not count."""
