@@ -76,7 +76,7 @@ SMALL = 12
 """Rounds of small changes; where these do not lead to the end, any are taken."""
 
 PATIENCE = 12
-"""Rounds of the linear program at a finite penalty, before changes of `beta` as well are tried: it may end all at once."""
+"""Rounds of the linear program at a finite penalty, before changes of `beta` too: it may end all at once."""
 
 ROUGH = Clarabel(tolerance=1e-10)
 """The engine of changes, whose last digits do not count."""
