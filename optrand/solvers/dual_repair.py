@@ -93,7 +93,7 @@ def repair(
     arcs : Staircase or Arcs
         A feasible randomizer, best an optimal one.
     dual : Dual
-        Any multipliers; their `beta` is kept where the bias penalty is infinite.
+        Any multipliers, best of a gap that is small.
     gap : float
         Relative gap at which to stop.
     rounds : int
