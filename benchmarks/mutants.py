@@ -923,14 +923,14 @@ SOLVING = (
     ),
     Mutation(
         "refined multipliers whose slopes stay",
-        "solvers/dual_repair.py",
+        "solvers/dual_refinement.py",
         "np.where(weights > 0, dual.beta + beta, 0.0)",
         "dual.beta",
         ("test_dual_repair.py",),
     ),
     Mutation(
         "refined multipliers for labels in the place of mean outputs",
-        "solvers/dual_repair.py",
+        "solvers/dual_refinement.py",
         "cost=-np.concatenate((support.gain(means),",
         "cost=-np.concatenate((support.gain(self.problem.labels),",
         ("test_dual_repair.py",),

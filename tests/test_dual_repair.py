@@ -14,8 +14,10 @@ from optrand.errors import InvalidInput
 from optrand.model.solution import Solution
 from optrand.model.staircase import Staircase
 from optrand.solvers import Flow, dual_repair, solve
+from optrand.solvers.dual_refinement import Changes, Proven
 from optrand.solvers.dual_repair import relative_gap, repair
 from optrand.solvers.flow.solver import OUT_OF_TIME
+from optrand.solvers.slackness import Support
 
 
 def priced(seed, k=40, penalty=3.0, **options):
@@ -46,15 +48,15 @@ def test_noise_in_the_outputs_costs_no_more_of_the_proof_than_of_the_loss(seed, 
     nothing = Dual(np.zeros(problem.k), np.zeros(problem.k))
     found = repair(problem, noisy, nothing, gap=1e-10)
     assert relative_gap(problem, noisy, found) <= 1e-10
-    monkeypatch.setattr(dual_repair, "_refined", lambda _changes, best, *_: best.dual)
+    monkeypatch.setattr(dual_repair, "refined", lambda _changes, best, *_: best.dual)
     assert relative_gap(problem, noisy, repair(problem, noisy, nothing, gap=1e-10)) > 1e-9
 
 
 def test_multipliers_that_prove_nothing_are_not_changed():
     problem = priced(0, k=9)
     nothing, support = Dual(np.zeros(9), np.zeros(9)), Staircase(np.eye(9, dtype=bool), np.arange(9.0), np.full(9, 0.1))
-    changes = dual_repair._Changes(problem, dual_repair._Support(problem, support), 1.0)
-    assert changes.changed(dual_repair._Proven(nothing, -math.inf)) is None
+    changes = Changes(problem, Support(problem, support), 1.0)
+    assert changes.changed(Proven(nothing, -math.inf)) is None
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -101,7 +103,7 @@ def test_rows_are_sums_over_columns_of_any_set_of_labels():
     members = rng.random((9, 30)) < 0.5
     support = Staircase(np.eye(9, dtype=bool), np.arange(9.0), np.full(9, 0.1))
     alpha = rng.normal(size=9)
-    found = dual_repair._Support(problem, support).weighted(members) @ np.cumsum(alpha)
+    found = Support(problem, support).weighted(members) @ np.cumsum(alpha)
     assert found == pytest.approx(alpha @ np.where(members, 1.0, math.exp(-1.0)), rel=1e-12, abs=1e-12)
 
 

@@ -13,19 +13,14 @@ What is left is the linear program
 solved by cutting planes: price, add the columns that cost less than nothing, solve again, by an interior-point method,
 whose central answers need two or three rounds where vertices would need many.
 
-At a finite penalty the biases of a randomizer in floats may keep that optimum below its value. Then a program over
-*changes* of :math:`\alpha` and :math:`\beta` takes over, in units of the gap that is left, so that even rough answers
-make it smaller, and with the squares of the changes as a cost, so that few other columns become too cheap: iterative
-refinement (Gleixner, Steffy and Wolter, "Iterative refinement for linear programming", INFORMS J. Comput. 2016) by a
-proximal bundle method (Lemaréchal, "An extension of Davidon methods to non differentiable problems", Math. Programming
-Study 1975).
+At a finite penalty the biases of a randomizer in floats may keep that optimum below its value:
+:mod:`optrand.solvers.dual_refinement` takes over.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +38,8 @@ from optrand.model.solution import Dual
 from optrand.model.staircase import Staircase
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.conic import ConicProgram
+from optrand.solvers.dual_refinement import Changes, Proven, refined
+from optrand.solvers.slackness import Support
 
 __all__ = ["randomizer_of", "relative_gap", "repair"]
 
@@ -64,22 +61,8 @@ FIRST_SLACK = 1e-9
 LEAST_STAKE = 1e-4
 """Multipliers of labels that can cost less than a unit may leave it by less, down to this share."""
 
-FREEDOM = 0.1
-"""Slack of changed multipliers, in units of the gap that is left, from what slackness asks."""
-
-NEARNESS, LOOSER, PART = 1.0, 0.3, 0.5
-"""Weight of the squares of changes at first, in that unit, for small ones leave few other columns too cheap; its factor
-after one for the better that promised less than a part of the gap, and the inverse of that after one for the worse.
-"""
-
-SMALL = 12
-"""Rounds of small changes; where these do not lead to the end, any are taken."""
-
 PATIENCE = 12
 """Rounds of the linear program at a finite penalty, before changes of `beta` too: it may end all at once."""
-
-ROUGH = Clarabel(tolerance=1e-10)
-"""The engine of changes, whose last digits do not count."""
 
 
 def repair(
@@ -110,7 +93,7 @@ def repair(
     randomizer = randomizer_of(problem, arcs)
     value = problem.sign * problem.value(randomizer)
     unit = abs(value) or 1.0
-    best = _Proven(dual, lower_bound(problem, dual))
+    best = Proven(dual, lower_bound(problem, dual))
     target = value - gap * unit
     if best.bound >= target or problem.k * arcs.masses.size > LARGEST:
         return dual
@@ -121,50 +104,18 @@ def repair(
     used = arcs.only(arcs.masses * math.exp(problem.epsilon) > NEGLIGIBLE)
     if not used.masses.size:  # No randomizer: an engine out of digits has left nothing.
         return best.dual
-    support = _Support(problem, used)
+    support = Support(problem, used)
     cuts = _Cuts(problem, support, dual, unit)
     for left in range(rounds, 0, -1):
-        found = [_Proven.of(problem, candidate) for candidate in cuts.candidates]
+        found = [Proven.of(problem, candidate) for candidate in cuts.candidates]
         best = max([best, *found], key=lambda some: some.bound)
         if best.bound >= target or time.perf_counter() > end:
             break
         if not problem.unbiased and (cuts.limit < target or left <= rounds - PATIENCE):
-            return _refined(_Changes(problem, support, value), best, target, left, end)
+            return refined(Changes(problem, support, value), best, target, left, end)
         if best.bound >= cuts.limit - 0.1 * gap * unit:
             break
         cuts.tighten()
-    return best.dual
-
-
-class _Proven(NamedTuple):
-    """Multipliers and their lower bound."""
-
-    dual: Dual
-    bound: float
-
-    @classmethod
-    def of(cls, problem: Problem, dual: Dual) -> Self:
-        return cls(dual, lower_bound(problem, dual))
-
-
-def _refined(changes: _Changes, best: _Proven, target: float, rounds: int, end: float) -> Dual:
-    """The best multipliers of at most so many rounds of changes."""
-    changes.cut(best.dual)
-    for number in range(rounds):
-        if number == SMALL:
-            changes.nearness = 0.0
-        if best.bound >= target or time.perf_counter() > end:
-            break
-        dual = changes.changed(best)
-        if dual is None:
-            break
-        changes.cut(dual)
-        found = _Proven.of(changes.problem, dual)
-        if found.bound <= best.bound:
-            changes.nearness /= LOOSER
-        elif changes.promise < PART:
-            changes.nearness *= LOOSER
-        best = max(best, found, key=lambda some: some.bound)
     return best.dual
 
 
@@ -181,70 +132,10 @@ def randomizer_of(problem: Problem, arcs: Staircase | Arcs) -> Randomizer:
     return Randomizer(problem.labels, *arcs.table(math.exp(problem.epsilon)), problem.epsilon)
 
 
-class _Support:
-    """The columns in use, and the pairs of a label and a column of which slackness asks something.
-
-    Outputs are in units of their range. Variables are sums of multipliers up to each label: of a set of neighbours only
-    the ends then count.
-    """
-
-    def __init__(self, problem: Problem, columns: Staircase) -> None:
-        self.problem, self.members, self.outputs = problem, columns.members, columns.outputs
-        self.centre = (self.outputs.min() + self.outputs.max()) / 2
-        self.width = float(np.ptp(self.outputs)) / 2 or 1.0
-        self.label, self.column = _decisive(columns)
-        self.sign = np.where(self.members[self.label, self.column], -1.0, 1.0)
-        """Negative for a label's own columns, whose ``h`` is to be negative."""
-        each, inner = np.arange(self.label.size), self.label > 0
-        values = np.concatenate((self.sign, -self.sign[inner]))
-        where = np.concatenate((each, each[inner])), np.concatenate((self.label, self.label[inner] - 1))
-        self.singles = sparse.csr_array((values, where), shape=(each.size, problem.k))
-        """The signed multiplier of each pair's label."""
-
-    @property
-    def share(self) -> float:
-        """What the bound gains by a lowest price of one."""
-        return self.problem.k / (1 + (self.problem.k - 1) * math.exp(-self.problem.epsilon))
-
-    def scaled(self, outputs: Floats) -> Floats:
-        scaled: Floats = (outputs - self.centre) / self.width
-        return scaled
-
-    def steepness(self, members: NDArray[np.bool_]) -> Floats:
-        return np.where(members, 1.0, math.exp(-self.problem.epsilon))
-
-    def weighted(self, members: NDArray[np.bool_]) -> sparse.csr_array:
-        """The steep sums of multipliers, one row a column of `members`."""
-        steps = members.astype(np.int8)
-        steps[:-1] -= members[1:]
-        label, row = np.nonzero(steps)
-        k, least = steps.shape[0], math.exp(-self.problem.epsilon)
-        rows, last = np.arange(steps.shape[1]), np.full(steps.shape[1], k - 1)
-        values = np.concatenate(((1 - least) * steps[label, row], np.full(rows.size, least)))
-        where = np.concatenate((row, rows)), np.concatenate((label, last))
-        return sparse.csr_array((values, where), shape=(rows.size, k))
-
-    def with_slopes(self, sums: sparse.csr_array, outputs: Floats) -> sparse.csr_array:
-        """Rows of ``alpha + beta v``, each at its output, for rows of `alpha`."""
-        return sparse.csr_array(sparse.hstack((sums, sparse.diags_array(self.scaled(outputs)) @ sums)))
-
-    def gain(self, means: Floats) -> Floats:
-        """What the bound gains by each variable, for the mean outputs of the rows."""
-        totals, places = np.zeros(means.size), self.scaled(means)
-        totals[-1] = 1.0
-        return np.concatenate((totals, places - np.append(places[1:], 0.0)))
-
-    def reduced(self, dual: Dual, outputs: Floats) -> Floats:
-        """The ``h`` of each label at each output."""
-        table = self.problem.prior[:, np.newaxis] * self.problem.loss_table(outputs)
-        reduced: Floats = table - dual.alpha[:, np.newaxis] - dual.beta[:, np.newaxis] * outputs
-        return reduced
-
-
 class _Cuts:
     """The linear program over multipliers, growing by the columns that prices find."""
 
-    def __init__(self, problem: Problem, support: _Support, dual: Dual, unit: float) -> None:
+    def __init__(self, problem: Problem, support: Support, dual: Dual, unit: float) -> None:
         self.problem, self.support, self.dual, self.unit = problem, support, dual, unit
         self.current: Dual | None = dual
         self.slack = FIRST_SLACK
@@ -341,87 +232,3 @@ class _Cuts:
         alpha = np.diff(sums[0], prepend=0.0) * self.unit
         beta = np.diff(sums[1], prepend=0.0) * self.unit / support.width if problem.unbiased else self.dual.beta
         return Dual(alpha - beta * support.centre, beta)
-
-
-class _Changes:
-    """The program over changes of the multipliers, in units of the gap that is left, growing by the columns of each."""
-
-    def __init__(self, problem: Problem, support: _Support, value: float) -> None:
-        self.problem, self.support, self.value, self.nearness = problem, support, value, NEARNESS
-        self.members, self.outputs = support.members, support.outputs
-        self.promise = 0.0
-        """What the last changes would gain, in that unit, were no other column too cheap."""
-
-    def cut(self, dual: Dual) -> None:
-        """Add the columns that these multipliers price below zero."""
-        prices = price(self.problem, dual)
-        violated = prices.improving(0.0)
-        self.members = np.hstack((self.members, prices.signatures(violated)))
-        self.outputs = np.append(self.outputs, prices.outputs[violated])
-
-    def changed(self, base: _Proven) -> Dual | None:
-        """Better multipliers for the columns known, not far from the old ones; None where the engine finds none.
-
-        Changes of `beta` at the label `y` are ``sqrt(penalty p_y)`` times a variable of their own, whose square is the
-        charge: nothing is divided by a small prior.
-        """
-        unit, k = self.value - base.bound, self.problem.k
-        if not math.isfinite(unit):
-            return None
-        support, dual, weights = self.support, base.dual, self.problem.bias_weights
-        means = self.problem.labels - np.divide(dual.beta, weights, out=np.zeros(k), where=weights > 0)
-        less, limits = self._limits(dual, unit)
-        own = sparse.diags_array(support.width * np.sqrt(weights / unit))
-        steps = sparse.eye_array(k) - sparse.eye_array(k, k=-1)
-        squares = self.nearness * (steps.T @ steps)
-        program = ConicProgram(
-            quadratic=sparse.csc_array(
-                sparse.triu(sparse.block_diag((squares, squares, sparse.eye_array(k), sparse.csc_array((1, 1)))))
-            ),
-            cost=-np.concatenate((support.gain(means), np.zeros(k), [support.share])),
-            equal=sparse.csc_array(sparse.hstack((sparse.csc_array((k, k)), steps, -own, sparse.csc_array((k, 1))))),
-            equal_to=np.zeros(k),
-            less=less,
-            less_than=limits,
-        )
-        try:
-            answer = ROUGH.solve(program)
-        except SolverFailed:
-            return None
-        charge = answer.x[2 * k : 3 * k]
-        self.promise = float(-program.cost @ answer.x - charge @ charge / 2)
-        sums = answer.x[: 2 * k].reshape(2, k)
-        alpha, beta = np.diff(sums, prepend=0.0) * [[unit], [unit / support.width]]
-        return Dual(dual.alpha + alpha - beta * support.centre, np.where(weights > 0, dual.beta + beta, 0.0))
-
-    def _limits(self, dual: Dual, unit: float) -> tuple[sparse.csc_array, Floats]:
-        """What prices and slackness leave to changes of these multipliers, the last of them the lowest price."""
-        support, k = self.support, self.problem.k
-        prices = (support.steepness(self.members) * support.reduced(dual, self.outputs)).sum(axis=0) / unit
-        slack = support.sign * support.reduced(dual, support.outputs)[support.label, support.column] / unit
-        sums = support.with_slopes(support.weighted(self.members), self.outputs)
-        singles = support.with_slopes(support.singles, support.outputs[support.column])
-        sides: list[list[sparse.csr_array | None]] = [
-            [sums, sparse.csr_array((prices.size, k)), sparse.csr_array(np.ones((prices.size, 1)))],
-            [singles, None, None],
-            [None, None, sparse.csr_array(np.ones((1, 1)))],
-        ]
-        limits = np.concatenate((prices, np.maximum(slack, 0.0) + FREEDOM, [0.0]))
-        return sparse.csc_array(sparse.block_array(sides)), limits
-
-
-def _decisive(support: Staircase) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Pairs of a label and an arc whose slackness implies the others', since each ``h`` is convex in the output."""
-    # Of a label's own arcs those of the lowest and the highest output; of the others their nearest neighbours outside.
-    pairs = []
-    for label, own in enumerate(support.members):
-        arcs = np.flatnonzero(own)
-        if arcs.size:
-            first, last = arcs[support.outputs[arcs].argmin()], arcs[support.outputs[arcs].argmax()]
-            below = np.flatnonzero(support.outputs < support.outputs[first])
-            above = np.flatnonzero(support.outputs > support.outputs[last])
-            pairs += [(label, first), (label, last)]
-            pairs += [(label, below[support.outputs[below].argmax()])] if below.size else []
-            pairs += [(label, above[support.outputs[above].argmin()])] if above.size else []
-    found = np.array(pairs, dtype=np.intp).reshape(-1, 2)
-    return found[:, 0], found[:, 1]
