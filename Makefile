@@ -5,14 +5,15 @@ VENV ?= .venv
 RUN := $(VENV)/bin/
 STAMP := $(VENV)/.installed
 FLOORS := .venv-floors
+NEWEST := .venv-newest
 
-.PHONY: help setup demo test floors package pythons lint format types docs notebooks bench-smoke spark torch system-deps clean
+.PHONY: help setup demo test floors newest package pythons lint format types docs notebooks bench-smoke nightly spark torch system-deps clean
 
 help:
-	@echo "make demo         release the bundled table of weeks worked, with its proof, into demo/: once, for the ledger"
-	@echo "                  refuses to spend on the same labels again; make demo AGAIN=--spend-again does, and says so"
-	@echo "make test         format, lint, types, the documentation and all tests"
+	@echo "make demo         release the bundled table of weeks worked, with its proof and a new ledger, into demo/"
+	@echo "make test         format, lint, types and all tests but those of minutes"
 	@echo "make floors       some tests with the lowest versions of what is needed, in $(FLOORS)/"
+	@echo "make newest       the same tests with the newest versions, in $(NEWEST)/"
 	@echo "make package      wheel and source archive into dist/, and the wheel tried in a fresh environment"
 	@echo "make pythons      the same, and some tests, with each of Python 3.11 to 3.13 that is on this machine"
 	@echo "make setup        what all of these need, in $(VENV)/"
@@ -20,6 +21,7 @@ help:
 	@echo "make docs         build the documentation into docs/_build, warnings are errors"
 	@echo "make notebooks    open the first notebook"
 	@echo "make bench-smoke  every benchmark, small"
+	@echo "make nightly      sweeps of hard problems, fault injection and every benchmark in small: an hour"
 	@echo "make spark        pyspark (500 MB), without which make test leaves the releases on Spark out"
 	@echo "make torch        torch (200 MB as its CPU build), without which make test leaves the networks out"
 	@echo "make system-deps  chromium, in which a test opens a report, and Java 17 for Spark: as root, or with sudo"
@@ -32,25 +34,36 @@ $(STAMP): pyproject.toml constraints.txt
 setup: $(STAMP)
 
 demo: $(STAMP)
-	mkdir -p demo
-	$(RUN)optrand randomize optrand/data/weeks_worked.csv.gz demo/weeks.csv --label weeks --labels 0:52 --epsilon 1 --dataset demo --force $(AGAIN)
+	rm -rf demo && mkdir demo
+	$(RUN)optrand randomize optrand/data/weeks_worked.csv.gz demo/weeks.csv --label weeks --labels 0:52 --epsilon 1 --dataset demo --ledger demo/ledger.sqlite
 	$(RUN)optrand verify demo/weeks.csv.release.json --table demo/weeks.csv --gap 1e-12
-	$(RUN)optrand plot demo/weeks.csv.release.json -o demo/weeks.png --force
+	$(RUN)optrand plot demo/weeks.csv.release.json -o demo/weeks.png
 
-test: lint types docs
+test: lint types
 	$(RUN)python -m pytest -n 2 --dist worksteal
 
-FLOOR_TESTS := $(addprefix tests/test_,$(addsuffix .py,arrays backends certificate cli exact frames ids keyed ledger mechanism \
-	problem record sampling saved tabulation validation vector))
+FLOOR_TESTS := $(addprefix tests/test_,$(addsuffix .py,arrays backends certificate cli draw exact keyed label_dp_classifier ledger mechanism \
+	problem release saved tabulation validation vector))
+
+FLOOR_EXTRAS := .[clusters,fast]
+FLOOR_TOOLS := hypothesis pandas polars pytest pytest-xdist pyyaml
 
 $(FLOORS)/.installed: pyproject.toml constraints-floors.txt
 	$(PYTHON) -m venv $(FLOORS)
 	$(FLOORS)/bin/python -m pip install --quiet --constraint constraints-floors.txt \
-		--editable '.[clusters,cvxpy,exact,fast]' hypothesis pandas polars pytest pytest-xdist pyyaml
+		--editable '$(FLOOR_EXTRAS)' $(FLOOR_TOOLS)
 	touch $@
 
 floors: $(FLOORS)/.installed
-	$(FLOORS)/bin/python -m pytest -q -n 2 --dist worksteal $(FLOOR_TESTS)
+	$(FLOORS)/bin/python -m pytest -q -n 2 --dist loadfile $(FLOOR_TESTS)
+
+$(NEWEST)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(NEWEST)
+	$(NEWEST)/bin/python -m pip install --quiet --upgrade --editable '$(FLOOR_EXTRAS)' $(FLOOR_TOOLS)
+	touch $@
+
+newest: $(NEWEST)/.installed
+	$(NEWEST)/bin/python -m pytest -q -n 2 --dist loadfile $(FLOOR_TESTS)
 
 package:
 	$(PYTHON) .ci/package.py
@@ -74,30 +87,13 @@ docs: $(STAMP)
 
 notebooks: $(STAMP)
 	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[notebooks]'
-	$(RUN)python -m jupyter lab notebooks/1_shapes.ipynb
+	$(RUN)python -m jupyter lab notebooks/1_the_papers_in_order.ipynb
 
 bench-smoke: $(STAMP)
-	$(RUN)python -m benchmarks bins --smoke
-	$(RUN)python -m benchmarks closed_form --smoke
-	$(RUN)python -m benchmarks clusters --smoke
-	$(RUN)python -m benchmarks edges --smoke
-	$(RUN)python -m benchmarks exact --smoke
-	$(RUN)python -m benchmarks exactness --smoke
-	$(RUN)python -m benchmarks figures --smoke
-	$(RUN)python -m benchmarks frontier --smoke
-	$(RUN)python -m benchmarks labels --smoke
-	$(RUN)python -m benchmarks many --smoke
-	$(RUN)python -m benchmarks libqif --smoke
-	$(RUN)python -m benchmarks lp1 --smoke
-	$(RUN)python -m benchmarks mesh --smoke
-	$(RUN)python -m benchmarks mutations --smoke
-	$(RUN)python -m benchmarks randomizers --smoke
-	$(RUN)python -m benchmarks readme --smoke
-	$(RUN)python -m benchmarks sampling --smoke
-	$(RUN)python -m benchmarks speed --smoke
-	$(RUN)python -m benchmarks structure --smoke
-	$(RUN)python -m benchmarks thin_tails --smoke
-	$(RUN)python -m benchmarks vectors --smoke
+	$(RUN)python -m benchmarks --all --smoke
+
+nightly: $(STAMP)
+	HYPOTHESIS_PROFILE=nightly $(RUN)python -m pytest -m nightly -n 2 --dist loadfile --durations=20
 
 spark: $(STAMP)
 	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[dev,spark]'
@@ -118,4 +114,4 @@ system-deps:
 		echo "$$lacking could not be installed: run make system-deps as root, or with sudo" >&2; exit 1; }
 
 clean:
-	rm -rf $(VENV) $(FLOORS) demo dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(FLOORS) $(NEWEST) demo dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

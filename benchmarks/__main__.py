@@ -1,63 +1,63 @@
-"""Run a benchmark by its name: ``python -m benchmarks NAME [options]``; without a name, list them."""
+"""Run a benchmark by its name: ``python -m benchmarks NAME [options]``, or all of them with ``--all [--smoke]``."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NamedTuple
-
-
-class Benchmark(NamedTuple):
-    """A module with ``main(arguments) -> exit code``, and what it measures, in a line."""
-
-    module: str
-    summary: str
-
 
 BENCHMARKS = {
-    "bins": Benchmark("benchmarks.bins", "randomized response on bins against the cubic dynamic program and an LP"),
-    "closed_form": Benchmark("benchmarks.closed_form", "a gap and a bit: where it is optimal, and a million labels"),
-    "clusters": Benchmark("benchmarks.clusters", "what cluster mechanisms really spend, beside what is printed"),
-    "edges": Benchmark("benchmarks.edges", "far labels, thin tails, tight intervals, large epsilons: what is proven"),
-    "exact": Benchmark("benchmarks.exact_optima", "optima in rationals: gap 0 on grids, below 1e-30 on the line"),
-    "exactness": Benchmark("benchmarks.exactness", "1,000 random flow mechanisms: private, unbiased, proven, by class"),
-    "faults": Benchmark("benchmarks.faults", "releases killed, raced, starved and fed damaged files: what is wrong"),
-    "figures": Benchmark("benchmarks.figures", "every picture, from certified mechanisms"),
-    "frontier": Benchmark("benchmarks.frontier", "bias against variance, from randomized response on bins to no bias"),
-    "histograms": Benchmark("benchmarks.histograms", "default releases: cost of a prior without zeros, and histograms"),
-    "labels": Benchmark("benchmarks.labels", "time and peak memory against the number of labels, 11 to 100,001"),
-    "learning": Benchmark("benchmarks.learning.run", "models trained on private labels, experiment by experiment"),
-    "libqif": Benchmark("benchmarks.libqif", "the one public library that computes optimal randomizers, certified"),
-    "lp1": Benchmark("benchmarks.lp1", "RRWithPrior against the linear programs LP1 and LP2: certified gaps and times"),
-    "many": Benchmark("benchmarks.many", "one problem and a thousand priors: compiled, not compiled, the older solver"),
-    "mesh": Benchmark("benchmarks.mesh", "the unbiased program on finer and finer grids: time, value, verified gap"),
-    "mutations": Benchmark("benchmarks.mutations", "the package broken on purpose: which claims and tests notice"),
-    "randomizers": Benchmark("benchmarks.randomizers", "every randomizer at equal epsilon, beside the proven optimum"),
-    "readme": Benchmark(
-        "benchmarks.readme", "the four pictures of the README and the tour: a shape, a proof, phases, solve times"
-    ),
-    "release": Benchmark("benchmarks.release", "rows a second and peak memory of a release, up to 100 million rows"),
-    "sampling": Benchmark("benchmarks.sampling", "labels a second on one core, against other libraries"),
-    "speed": Benchmark("benchmarks.speed", "solving and proving against written-down limits, on named priors"),
-    "structure": Benchmark("benchmarks.structure", "what the best unbiased randomizers look like, on proven optima"),
-    "thin_tails": Benchmark("benchmarks.thin_tails", "priors that fade away, at every price of bias: what is proven"),
-    "vectors": Benchmark("benchmarks.vectors", "unbiased one-hot vectors: the proven best against response and bits"),
+    "bins": "randomized response on bins against the cubic dynamic program and a linear program",
+    "clusters": "epsilon that cluster mechanisms really spend, beside what is printed",
+    "exactness": "random flow mechanisms and problems at the edges: private, unbiased, proven, by class",
+    "frontier": "bias against variance, from randomized response on bins to no bias",
+    "histograms": "default releases: cost of a prior without zeros, and histograms",
+    "labels": "time and peak memory against the number of labels, 11 to 100,001",
+    "learning": "models trained on private labels, experiment by experiment",
+    "libqif": "the one public library that computes optimal randomizers, judged as it is",
+    "lp1": "RRWithPrior against the linear programs LP1 and LP2: certified gaps and times",
+    "many": "one problem and a thousand priors: compiled, not compiled, the older solver",
+    "mesh": "the unbiased program on finer and finer grids: time, value, verified gap",
+    "randomizers": "every randomizer at equal epsilon, beside the proven optimum",
+    "readme": "the four pictures of the README and the tour: a shape, a proof, phases, solve times",
+    "release": "rows per second and peak memory of a release, up to 100 million rows",
+    "sampling": "labels per second on one core, against other libraries",
+    "speed": "solving and proving against written-down limits, on named priors",
+    "vectors": "unbiased one-hot vectors: the proven best against response and bits",
 }
+"""Modules of this package with ``main(arguments) -> exit code``, and the measured quantity in a line."""
+
+
+def run_all(arguments: Sequence[str]) -> int:
+    """Run every benchmark in a process of its own, then print a summary; return 1 if one failed."""
+    codes, lines = [], []
+    for name in BENCHMARKS:
+        print(f"==== {name}", flush=True)
+        start = time.perf_counter()
+        codes.append(subprocess.run([sys.executable, "-m", "benchmarks", name, *arguments], check=False).returncode)
+        verdict = f"FAILED with {codes[-1]}" if codes[-1] else "passed"
+        lines.append(f"{name:12} {time.perf_counter() - start:7.1f} s  {verdict}")
+    print("\n".join(["==== summary", *lines, f"{codes.count(0)} of {len(codes)} passed"]))
+    return int(any(codes))
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the benchmark that the first argument names with the others; 2 for a name that is none."""
+    """Run the benchmark that the first argument names with the others; return 2 for an unknown name."""
     if not arguments or arguments[0] in ("-h", "--help"):
-        print("usage: python -m benchmarks NAME [--smoke] [options]\n")
-        for name, benchmark in BENCHMARKS.items():
-            print(f"  {name:12}{benchmark.summary}")
+        print("usage: python -m benchmarks NAME [--smoke] [options]\n       python -m benchmarks --all [--smoke]\n")
+        for name, summary in BENCHMARKS.items():
+            print(f"  {name:12}{summary}")
         return 0
     name, *rest = arguments
+    if name == "--all":
+        return run_all(rest)
     if name not in BENCHMARKS:
         print(f"no benchmark is called {name!r}: choose one of {', '.join(BENCHMARKS)}", file=sys.stderr)
         return 2
-    code: int = import_module(BENCHMARKS[name].module).main(rest)
+    module = "benchmarks.learning.run" if name == "learning" else f"benchmarks.{name}"
+    code: int = import_module(module).main(rest)
     return code
 
 

@@ -1,44 +1,59 @@
-"""What the benchmarks share: options, timing by medians, the machine, tables, and rows that are left as files."""
+"""The harness of all benchmarks: one table of cases and methods, one clock, one runner, and the peers' environments.
+
+A benchmark is a module whose ``main`` is ``Benchmark(...).run``: rows that are measured one after the other, tables of
+their columns, and a picture. A row that is not ``right`` makes the exit code 1. :func:`compare` makes the rows that
+time solvers, from :class:`Case` and :class:`Method`: it solves in a process of its own, which is killed at the time
+limit, and judges the answers off the clock. Building and compiling a program count, the import of libraries does not.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import math
+import multiprocessing
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Sequence
-from importlib.metadata import version
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "RESULTS",
-    "circumstances",
-    "duration",
-    "machine",
-    "median_seconds",
-    "options",
-    "print_table",
-    "rate",
-    "use_one_core",
-    "write_json",
-]
+import numpy as np
 
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""Environment of a process with one thread of arithmetic: others would take processor time while they wait."""
+from benchmarks.raw import judge
+from optrand import Mechanism, certify, solve
+from optrand.errors import OptrandError
+from optrand.mechanism.paths import count_outputs
+from optrand.model.problem import Problem
+
+if TYPE_CHECKING:
+    from matplotlib.figure import FigureBase
 
 RESULTS = Path(__file__).parent / "results"
-"""Where benchmarks may leave files; not under version control."""
+"""Where benchmarks leave rows and pictures; not under version control."""
 
-FILE_WIDTH = 200
-"""Columns of a table that is not printed on a terminal."""
+PEERS = Path(__file__).parent / "peers"
+"""Scripts and pinned versions of other libraries."""
+
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""Environment of a process with one thread of arithmetic: others take processor time while they wait."""
+
+Row = dict[str, Any]
+"""A record of one measurement; ``right`` says whether it is what it must be (true where it is missing)."""
+
+
+# ---- options and tables
 
 
 def options(name: str, summary: str | None, *, limit: float | None = None) -> argparse.ArgumentParser:
-    """What every benchmark with rows takes: a small version, a time limit if it has one, and where its files go."""
+    """Parse what every benchmark takes: a small version, a time limit if it has one, and where its files go."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks {name}", description=(summary or "").split("\n")[0])
     parser.add_argument("--smoke", action="store_true", help="a small version, of a few seconds")
     if limit is not None:
@@ -47,8 +62,199 @@ def options(name: str, summary: str | None, *, limit: float | None = None) -> ar
     return parser
 
 
+def duration(seconds: float) -> str:
+    """Write a time for a table.
+
+    Examples
+    --------
+    >>> [duration(t) for t in (0.0000931, 0.0123, 2.5, 61.2)]
+    ['93.1 µs', '12.3 ms', '2.5 s', '61.2 s']
+    """
+    scale, unit = (1e6, "µs") if seconds < 1e-3 else (1e3, "ms") if seconds < 1 else (1.0, "s")
+    return f"{seconds * scale:.3g} {unit}"
+
+
+def rate(per_second: float) -> str:
+    """Write a number of events per second for a table.
+
+    Examples
+    --------
+    >>> rate(37_215_000), rate(14_960)
+    ('37.2 M', '15.0 k')
+    """
+    scale, unit = (1e6, "M") if per_second >= 1e6 else (1e3, "k")
+    return f"{per_second / scale:.3g} {unit}" if per_second < 10 * scale else f"{per_second / scale:.1f} {unit}"
+
+
+FORMATS: dict[str, Callable[[Any], str]] = {"time": duration, "rate": rate}
+
+
+def cell(row: Mapping[str, Any], column: str) -> str:
+    """Write the entry of a column, which is ``key`` or ``key:format``; a dash if the row has none.
+
+    Examples
+    --------
+    >>> row = {"k": 4001, "seconds": 0.012, "gap": None}
+    >>> [cell(row, column) for column in ("k:,", "seconds:time", "gap:.1e", "bias")]
+    ['4,001', '12 ms', '-', '-']
+    """
+    key, _, form = column.partition(":")
+    value = row.get(key)
+    if value is None or (isinstance(value, float) and not math.isfinite(value) and form in FORMATS):
+        return "-"
+    return FORMATS[form](value) if form in FORMATS else format(value, form)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table with text in its first and last column and numbers between them; as wide as needed in a file."""
+    from rich.console import Console
+    from rich.table import Table as Printed
+
+    table = Printed(title=title, title_justify="left")
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="left" if place in (0, len(columns) - 1) else "right")
+    for row in rows:
+        table.add_row(*row)
+    console = Console(markup=False, emoji=False)
+    (console if console.is_terminal else Console(markup=False, emoji=False, width=200)).print(table)
+
+
+def circumstances() -> str:
+    """Describe what times depend on: the machine, its load, the cores in use, and the versions of what was measured."""
+    model, cpuinfo = platform.processor() or platform.machine(), Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        lines = cpuinfo.read_text().splitlines()
+        model = next((line.split(":")[1].strip() for line in lines if "model name" in line), model)
+    load = f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    packages = ("optrand", "highspy", "scipy", "clarabel", "cvxpy", "numpy", "numba")
+    versions = ", ".join(f"{package} {_version(package)}" for package in packages)
+    return (
+        f"{model}, Python {platform.python_version()}{load}; {cores} cores\n{versions}\nTimes are medians of few runs."
+    )
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def write_json(directory: Path, name: str, rows: Sequence[Row]) -> None:
+    """Leave the rows where a script can read them; numbers that are not finite as null."""
+    directory.mkdir(parents=True, exist_ok=True)
+    plain = [{k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()} for row in rows]
+    content = {"circumstances": circumstances().splitlines(), "rows": plain}
+    (directory / f"{name}.json").write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    print(f"rows written to {directory / name}.json")
+
+
+# ---- the runner
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the rows that have a key: headings, and for each the column as ``key:format``."""
+
+    title: str
+    key: str
+    columns: Mapping[str, str]
+
+    def print(self, rows: Sequence[Row]) -> None:
+        """Print the rows that have the key, if any."""
+        mine = [[cell(row, column) for column in self.columns.values()] for row in rows if self.key in row]
+        if mine:
+            print_table(self.title, list(self.columns), mine)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark: its rows, tables and picture.
+
+    ``measure(options)`` yields rows, each as soon as it is known; ``arguments(parser)`` adds options; ``notes(rows)``
+    are sentences below the tables; ``draw(rows, options)`` is the picture, if any. With `limit` there is an option
+    ``--limit`` in seconds; with `one_core` this process and those that it starts keep to one core.
+    """
+
+    name: str
+    summary: str | None
+    measure: Callable[[Any], Iterable[Row]]
+    tables: Sequence[Table]
+    limit: float | None = None
+    arguments: Callable[[argparse.ArgumentParser], object] = lambda _: None
+    notes: Callable[[Sequence[Row]], Iterable[str]] = lambda _: ()
+    draw: Callable[[Sequence[Row], Any], FigureBase | None] = lambda *_: None
+    one_core: bool = True
+
+    def run(self, arguments: Sequence[str]) -> int:
+        """Measure, print, leave rows and a picture; return 1 if a row is not right, or if there is no row."""
+        parser = options(self.name, self.summary, limit=self.limit)
+        self.arguments(parser)
+        given = parser.parse_args(arguments)
+        if self.one_core and hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        rows = []
+        for row in self.measure(given):
+            rows.append(row)
+            if not row.get("right", True):
+                print(f"NOT RIGHT: {row}", flush=True)
+        print(circumstances())
+        for table in self.tables:
+            table.print(rows)
+        for note in self.notes(rows):
+            print(note)
+        name = f"{self.name}-smoke" if given.smoke else self.name
+        figure = self.draw(rows, given)
+        if figure is not None:
+            from benchmarks.pictures import left
+
+            left(figure, given.results, name)
+        write_json(given.results, name, rows)
+        return exit_code(rows)
+
+
+def exit_code(rows: Sequence[Row]) -> int:
+    """Return 1 if a row is not right or there is no row, else 0.
+
+    Examples
+    --------
+    >>> exit_code([{"right": True}, {}]), exit_code([{}, {"right": False}]), exit_code([])
+    (0, 1, 1)
+    """
+    return 0 if rows and all(row.get("right", True) for row in rows) else 1
+
+
+def growth(sizes: Sequence[float], amounts: Sequence[float]) -> float:
+    """Fit the power of the sizes that the amounts grow with, by least squares on logarithms; NaN for one size.
+
+    Examples
+    --------
+    >>> round(growth([10, 20, 40], [3.0, 12.0, 48.0]), 9)
+    2.0
+    """
+    if len(sizes) < 2:
+        return math.nan
+    return float(np.polyfit(np.log(np.array(sizes, dtype=np.float64)), np.log(np.array(amounts)), 1)[0])
+
+
+# ---- the clock
+
+
+def peak_memory() -> int:
+    """Return the most memory that this process has held so far, in bytes."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # What getrusage reports of a process that another one started counts the memory of that one, too.
+        peaks = [line.split()[1] for line in status.read_text(encoding="ascii").splitlines() if line[:6] == "VmHWM:"]
+        return 1024 * int(peaks[0])
+    import resource
+
+    return (1 if sys.platform == "darwin" else 1024) * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
 def median_seconds(run: Callable[[], object], repeats: int = 5) -> float:
-    """The median wall-clock time of `run` over `repeats` calls, after one that is not counted."""
+    """Return the median wall-clock time of `run` over `repeats` calls, after one that is not counted."""
     run()
     times = []
     for _ in range(repeats):
@@ -58,88 +264,266 @@ def median_seconds(run: Callable[[], object], repeats: int = 5) -> float:
     return statistics.median(times)
 
 
-def rate(per_second: float | None) -> str:
-    """A number of events a second for a table: ``37.2 M``, ``1.40 M``, ``15.0 k``.
+class Worker:
+    """A process that answers calls one at a time, and is killed and replaced when one takes too long."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def call(self, function: Callable[..., Any], *arguments: object, limit: float) -> tuple[Any, str]:
+        """Return what `function` returned and no error, or None and what went wrong."""
+        try:
+            self._connection.send((function, arguments))
+            if self._connection.poll(limit):
+                answer: tuple[Any, str] = self._connection.recv()
+                return answer
+            error = f"over the limit of {limit:g} s"
+        except (EOFError, ConnectionError):
+            error = "the process died (out of memory?)"
+        self.close()
+        self.__init__()  # type: ignore[misc]
+        return None, error
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        self._process.kill()
+        self._process.join()
+        self._connection.close()
+
+
+def _serve(connection: Connection[Any, Any]) -> None:
+    """Answer calls until the other end is closed."""
+    while True:
+        try:
+            function, arguments = connection.recv()
+        except EOFError:
+            return
+        try:
+            answer = function(*arguments), ""
+        except (OptrandError, MemoryError, ArithmeticError, ValueError) as error:
+            answer = None, f"{type(error).__name__}: {error}"
+        connection.send(answer)
+
+
+_answers: list[Any] = []
+"""The last answers of a worker, kept there to be judged off the clock."""
+
+
+def _solve(solver: Callable[[Any], Any], problems: Sequence[Any]) -> tuple[float, float]:
+    """Solve all problems and keep the answers; return the wall-clock time and the processor's time."""
+    start, busy = time.perf_counter(), time.process_time()
+    _answers[:] = [solver(problem) for problem in problems]
+    return time.perf_counter() - start, time.process_time() - busy
+
+
+def _judge(judge: Callable[..., Row], problems: Sequence[Any], optimum: float) -> Row:
+    return judge(problems, list(_answers), optimum)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How long and how often a solve is timed, in seconds.
+
+    A run is killed at `limit`. The median of at most `repeats` runs counts (odd, so that it is one of them), and a
+    solve is not repeated once `patience` seconds are on the clock: five of the quick ones, one of the slow ones. Before
+    them a `rehearsal` on tiny problems pays for imports and compilation.
+    """
+
+    limit: float
+    repeats: int = 5
+    patience: float = 5.0
+    rehearsal: float = 300.0
+
+    def measure(
+        self, worker: Worker, solver: Callable[[Any], Any], problems: Sequence[Any], rehearsal: Sequence[Any]
+    ) -> Row:
+        """Solve in a worker; return ``seconds``, ``processor`` and ``runs``, or ``seconds`` None and the error."""
+        _, error = worker.call(_solve, solver, rehearsal, limit=self.rehearsal)
+        if error:
+            return {"seconds": None, "runs": 0, "verdict": f"rehearsal: {error}"}
+        times: list[tuple[float, float]] = []
+        while len(times) < self.repeats and sum(one for one, _ in times) < self.patience:
+            found, error = worker.call(_solve, solver, problems, limit=self.limit)
+            if error:
+                break
+            times.append(found)
+        if error:
+            return {"seconds": None, "runs": 0, "verdict": error}
+        seconds, processor = (statistics.median(column) for column in zip(*times, strict=True))
+        return {"seconds": seconds, "processor": processor, "runs": len(times)}
+
+    def judge(self, worker: Worker, judge: Callable[..., Row], problems: Sequence[Any], optimum: float) -> Row:
+        """Judge the worker's last answers, off the clock."""
+        row, error = worker.call(_judge, judge, problems, optimum, limit=self.rehearsal)
+        return {"verdict": error, "right": False} if row is None else row
+
+
+# ---- cases and methods
+
+
+def required_gap(problem: Problem) -> float:
+    """Return the relative gap within which an exact mechanism must be proven, or its time does not count.
 
     Examples
     --------
-    >>> rate(37_215_000), rate(14_960), rate(None)
-    ('37.2 M', '15.0 k', '-')
+    >>> import optrand
+    >>> [required_gap(optrand.unbiased_regression([0, 1], [0.5, 0.5], epsilon)) for epsilon in (4, 6)]
+    [1e-09, 1e-08]
     """
-    if per_second is None:
-        return "-"
-    scale, unit = (1e6, "M") if per_second >= 1e6 else (1e3, "k")
-    return f"{per_second / scale:.3g} {unit}" if per_second < 10 * scale else f"{per_second / scale:.1f} {unit}"
+    return 1e-8 if problem.epsilon >= 6 else 1e-9
 
 
-def use_one_core() -> None:
-    """Keep this process, and those that it starts, to one core, where the system can."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+def solve_and_certify(problem: Problem) -> Mechanism:
+    """Solve and prove, as a user does."""
+    mechanism = solve(problem)
+    certify(mechanism)
+    return mechanism
 
 
-def machine() -> str:
-    """The processor and the Python that a time was measured on."""
-    model = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
-        model = names[0] if names else model
-    return f"{model}, {platform.python_implementation()} {platform.python_version()}"
+def prove(problems: Sequence[Problem], answers: Sequence[Mechanism], _optimum: float = math.nan) -> Row:
+    """Certify our mechanisms: a row is right if all are proven."""
+    gaps, outputs, doubts = [], [], list[str]()
+    for mechanism in answers:
+        proof = certify(mechanism)
+        doubts += proof.findings
+        gaps.append(math.inf if proof.findings else proof.gap)
+        outputs.append(count_outputs(mechanism))
+    needed = [required_gap(problem) for problem in problems]
+    missed = sum(gap > need for gap, need in zip(gaps, needed, strict=True))
+    doubts += [f"{missed} of {len(gaps)} not proven within {max(needed):g}"] * (missed > 0)
+    return {
+        "value": answers[0].value,
+        "lower": proof.lower,
+        "upper": proof.upper,
+        "exact_gap": max(gaps),
+        "outputs": max(outputs),
+        "megabytes": peak_memory() / 1e6,
+        "right": not missed,
+        "proven": not missed,
+        "verdict": "; ".join(doubts) or f"proven within {max(needed):g}",
+    }
 
 
-def duration(seconds: float) -> str:
-    """A time for a table.
+def show(problems: Sequence[Problem], answers: Sequence[Any], optimum: float) -> Row:
+    """Judge what a peer left as it is, beside the proven optimum; whatever it is, the row is shown."""
+    problem, answer = problems[0], answers[0]
+    truth = judge(answer)
+    return {
+        "value": truth.value,
+        "optimum": optimum,
+        "rows": truth.rows,
+        "bias": truth.bias,
+        "realised": truth.epsilon,
+        "delta": truth.delta,
+        "distance": truth.distance(problem, optimum),
+        "status": answer.status,
+        "said_optimal": answer.said_optimal,
+        "verdict": truth.verdict(problem, optimum),
+    }
 
-    Examples
-    --------
-    >>> [duration(t) for t in (0.0000931, 0.0123, 2.5, 61.2)]
-    ['93.1 µs', '12.3 ms', '2.5 s', '61.2 s']
+
+@dataclass(frozen=True)
+class Method:
+    """A way to solve: ``solver(problem)`` in another process, judged there by ``judge(problems, answers, optimum)``.
+
+    What is judged by :func:`prove` is ours, and of another judge's answers those that `ours` marks. Anything else is a
+    peer's, and is not asked beyond `largest` labels.
     """
-    if not math.isfinite(seconds):
-        return "-"
-    scale, unit = (1e6, "µs") if seconds < 1e-3 else (1e3, "ms") if seconds < 1 else (1.0, "s")
-    return f"{seconds * scale:.3g} {unit}"
+
+    name: str
+    solver: Callable[[Any], Any]
+    judge: Callable[[Sequence[Problem], Sequence[Any], float], Row] = prove
+    largest: float = math.inf
+    ours: bool = False
+
+    @property
+    def is_peer(self) -> bool:
+        """Whether the answer is a peer's own."""
+        return not self.ours and self.judge is not prove
 
 
-def circumstances() -> str:
-    """What times depend on: the machine, its load, the cores in use, and the versions of what was measured."""
-    load = f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    packages = ("optrand", "highspy", "scipy", "clarabel", "cvxpy", "numpy")
-    versions = ", ".join(f"{package} {version(package)}" for package in packages)
-    used = "one core" if cores == 1 else f"{cores} cores"
-    return f"{machine()}{load}; {used}\n{versions}\nTimes are noisy medians of few runs."
+@dataclass(frozen=True)
+class Case:
+    """Problems to solve one after the other, as one row, and tiny ones of the same kind for the rehearsal.
 
-
-def write_json(directory: Path, name: str, records: Sequence[dict[str, Any]]) -> None:
-    """Leave the rows where a script can read them."""
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"{name}.json"
-    content = {"circumstances": circumstances().splitlines(), "rows": [_plain(record) for record in records]}
-    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    print(f"rows written to {path}")
-
-
-def _plain(record: dict[str, Any]) -> dict[str, Any]:
-    """Infinite and missing numbers as null, which strict readers take."""
-    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in record.items()}
-
-
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; the first column is text, and so is the last, all others are numbers.
-
-    A table that goes to a file is as wide as it needs to be. Brackets and colons in cells are printed as they are.
+    `key` holds the columns that name the case. A peer that went over the limit at some `size` is not asked again. With
+    `fresh` a process of its own solves the case, so that its peak of memory is known.
     """
-    from rich.console import Console
-    from rich.table import Table
 
-    table = Table(title=title, title_justify="left")
-    for place, column in enumerate(columns):
-        table.add_column(column, justify="left" if place in (0, len(columns) - 1) else "right")
-    for row in rows:
-        table.add_row(*row)
-    console = Console(markup=False, emoji=False)
-    if not console.is_terminal:
-        console = Console(markup=False, emoji=False, width=FILE_WIDTH)
-    console.print(table)
+    key: Row
+    problems: tuple[Problem, ...]
+    rehearsal: tuple[Problem, ...]
+    size: str = ""
+    fresh: bool = False
+
+
+def compare(cases: Iterable[Case], methods: Sequence[Method], clock: Clock) -> Iterator[Row]:
+    """Yield a row for each case and method; ours are measured first, and their optimum judges the peers."""
+    shared, late = Worker(), dict[str, str]()
+    for case in cases:
+        worker = Worker() if case.fresh else shared
+        found, optimum = dict[str, Row](), math.nan
+        for method in sorted(methods, key=lambda one: one.is_peer):
+            if case.problems[0].k > method.largest:
+                continue
+            row: Row = {"method": method.name, **case.key, "limit": clock.limit}
+            if method.name in late:
+                row |= {"seconds": None, "runs": 0, "verdict": f"not asked again: {late[method.name]}"}
+            else:
+                row |= clock.measure(worker, method.solver, case.problems, case.rehearsal)
+                if row["runs"]:
+                    row |= clock.judge(worker, method.judge, case.problems, optimum)
+                    optimum = optimum if method.is_peer else row.get("value", math.nan)
+                elif method.is_peer:
+                    late[method.name] = f"{row['verdict']} at {case.size}"
+            found[method.name] = row | {"right": row.get("right", method.is_peer)}
+        yield from (found[method.name] for method in methods if method.name in found)
+        if case.fresh:
+            worker.close()
+    shared.close()
+
+
+# ---- environments of the peers
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another library in an environment of its own, with pinned versions: made once, asked over a pipe."""
+
+    name: str
+
+    @property
+    def _python(self) -> Path:
+        return RESULTS / "peers" / self.name / "bin" / "python"
+
+    def set_up(self) -> None:
+        """Make the environment anew; an error is left in its log."""
+        folder, log = RESULTS / "peers" / self.name, RESULTS / "peers" / f"{self.name}.log"
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        print(f"installing {self.name} ...", flush=True)
+        requirements = str(PEERS / f"{self.name}.txt")
+        install = [str(self._python), "-m", "pip", "install", "--quiet", "--requirement", requirements]
+        with log.open("w") as stream:
+            for command in ([sys.executable, "-m", "venv", "--clear", str(folder)], install):
+                if subprocess.run(command, stdout=stream, stderr=subprocess.STDOUT, check=False).returncode:
+                    print(f"{self.name} could not be installed: see {log}")
+                    return
+
+    def ask(self, script: str, *arguments: str, limit: float) -> Row:
+        """Return the JSON that a script of the folder ``peers`` prints on its last line, or ``{"error": ...}``."""
+        if not self._python.exists():
+            return {"error": "not installed: see --setup-peers"}
+        command = [str(self._python), str(PEERS / script), *arguments]
+        try:
+            run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)
+        except subprocess.TimeoutExpired:
+            return {"error": f"over the limit of {limit:g} s"}
+        if run.returncode:
+            lines = [line.strip() for line in run.stderr.splitlines() if line.strip()] or ["no output"]
+            return {"error": ([line for line in lines if "rror" in line] or lines)[-1]}
+        answer: Row = json.loads(run.stdout.splitlines()[-1])
+        return answer

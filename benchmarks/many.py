@@ -1,172 +1,119 @@
 """The solver of unbiased problems on the line, compiled and not, beside the older one; and a thousand priors at once.
 
-Only `solve` is timed, in processor seconds of one warm process a form, with one thread of arithmetic; every answer is
-then certified in exact arithmetic, at sizes where that takes minutes in floats, rounded down. Numba's own switch turns
-it off in the process of the form without it. A thousand Dirichlet priors of 53 labels at epsilon 0.5 to 4 are solved by
-`solve_many`; bins and classes likewise.
+Only `solve` is timed, in processor seconds of one warm process for each form, with one thread of arithmetic; every
+mechanism is then proven. Numba's own switch turns it off in the process of the form without it. A
+thousand Dirichlet priors of 53 labels at epsilon 0.5 to 4 are solved by `solve_many`; bins and classes likewise.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import subprocess
-import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import ONE_THREAD, circumstances, duration, options, print_table, write_json
-from benchmarks.priors import dirichlet
-from optrand import certify, classification, regression, solve, solve_many, unbiased_regression
-from optrand.base.compiled import COMPILED
-from optrand.certificates.quick import quick_gap
+from benchmarks.harness import ONE_THREAD, Benchmark, Clock, Row, Table, Worker, growth, prove
+from benchmarks.priors import posed
+from optrand import Mechanism, classification, regression, solve, solve_many, unbiased_regression
+from optrand.base.compiled import LARGE, compile_kernels, kernels_are_compiled
 from optrand.model.problem import Problem
-from optrand.model.solution import Solution
-from optrand.solvers import Flow, Solver
-
-__all__ = ["ONE", "grown", "problems", "readings"]
+from optrand.solvers import Flow
 
 ONE = (*((k, epsilon) for k in (53, 401, 4_001, 10_001) for epsilon in (1.0, 3.0)), (100_001, 1.0))
-SMOKE = ((11, 1.0), (53, 3.0))
-MANY, SMOKE_MANY, LABELS = 1_000, 20, 53
-EXACT, OLD = 10_001, 4_001
-"""Labels up to which answers are certified exactly, and up to which the older solver is asked."""
-
-REQUIRED = 1e-9
-PATIENCE = 3.0
-"""Seconds after which a solve is not repeated."""
-
-SEED = 53
-COLUMNS = ("what", "form", "each", "count", "worst gap", "proven")
+SMALL_ONE = ((11, 1.0), (53, 3.0))
+LABELS = 53
+COLUMNS = {
+    "problem": "what",
+    "form": "form",
+    "each": "each:time",
+    "count": "count:,",
+    "worst gap": "exact_gap:.1e",
+    "verdict": "verdict",
+}
 
 
 def problems(kind: str, count: int) -> list[Problem]:
-    """Problems of one kind, their priors and epsilons drawn with a seed."""
-    rng = np.random.default_rng(SEED)
+    """Pose problems of one kind, their priors and epsilons drawn with a seed."""
+    rng = np.random.default_rng(LABELS)
     priors = rng.dirichlet(np.ones(LABELS), count)
-    epsilons = np.exp(rng.uniform(math.log(0.5), math.log(4.0), count))
-    pairs = list(zip(priors, epsilons.tolist(), strict=True))
+    pairs = list(zip(priors, np.exp(rng.uniform(math.log(0.5), math.log(4.0), count)).tolist(), strict=True))
     if kind == "classes":
         return [classification(prior, epsilon) for prior, epsilon in pairs]
     state = unbiased_regression if kind == "unbiased" else regression
     return [state(np.arange(LABELS), prior, epsilon) for prior, epsilon in pairs]
 
 
-def readings(smoke: bool, *, old: bool) -> list[dict[str, Any]]:
-    """Rows of the form that this process has, and of the older solver where asked."""
-    form = "compiled" if COMPILED else "numpy and LAPACK"
-    found = []
-    for k, epsilon in SMOKE if smoke else ONE:
-        if k > EXACT and not COMPILED:
-            continue
-        problem = unbiased_regression(np.arange(k), dirichlet(k), epsilon)
-        found.append(_one(problem, form, None))
-        if old and k <= OLD:
-            found.append(_one(problem, "the older solver", Flow()))
-    for kind in ("unbiased", "bins", "classes"):
-        given = problems(kind, SMOKE_MANY if smoke else MANY)
-        solve_many(given[:3])
-        start = time.process_time()
-        solutions = solve_many(given)
-        seconds = time.process_time() - start
-        found.append(_row(f"{len(given):,} priors, {LABELS} labels, {kind}", form, seconds / len(given), solutions))
-    return found
+def compile_now() -> str:
+    """Compile the kernels of this process if numba is there, and return the name of its form."""
+    compile_kernels(LARGE + 1)
+    return "compiled" if kernels_are_compiled() else "numpy and LAPACK"
 
 
-def _one(problem: Problem, form: str, solver: Solver | None) -> dict[str, Any]:
-    """Median of up to five solves after one that is not counted."""
-    times, solution = list[float](), solve(problem, solver)
-    while len(times) < 5 and sum(times) < PATIENCE:
-        start = time.process_time()
-        solution = solve(problem, solver)
-        times.append(time.process_time() - start)
-    row = _row(f"{problem.k:,} labels, epsilon {problem.epsilon:g}", form, float(np.median(times)), [solution])
-    return {**row, "k": problem.k, "epsilon": problem.epsilon}
+def prove_all(problems: Sequence[Sequence[Problem]], answers: Sequence[Sequence[Mechanism]], _: float) -> Row:
+    """Prove many problems at once."""
+    return prove(problems[0], answers[0])
 
 
-def rows_of_a_process(scope: str, environment: dict[str, str], *, smoke: bool) -> list[dict[str, Any]]:
-    """Rows of a process of its own with one thread of arithmetic and some more environment."""
-    command = [sys.executable, "-m", "benchmarks", "many", "--rows", scope, *(["--smoke"] if smoke else [])]
-    run = subprocess.run(command, env=os.environ | ONE_THREAD | environment, check=True, capture_output=True, text=True)
-    rows: list[dict[str, Any]] = json.loads(run.stdout)
-    return rows
-
-
-def _row(what: str, form: str, seconds: float, solutions: Sequence[Solution]) -> dict[str, Any]:
-    gaps = [quick_gap(one) if one.problem.k > EXACT else certify(one).gap for one in solutions]
-    worst = max(gaps)
-    proven = sum(gap <= REQUIRED for gap in gaps)
-    return {"what": what, "form": form, "seconds": seconds, "count": len(gaps), "gap": worst, "proven": proven}
-
-
-def grown(rows: Sequence[dict[str, Any]], form: str, epsilon: float) -> float:
-    """Power of the number of labels that the times of a form grow with, from 401 labels on; NaN of one size.
-
-    Examples
-    --------
-    >>> rows = [{"form": "new", "epsilon": 1.0, "k": k, "seconds": 1e-5 * k**1.2} for k in (401, 4001, 10001)]
-    >>> round(grown(rows, "new", 1.0), 6), grown(rows, "old", 1.0)
-    (1.2, nan)
-    """
-    some = [(row["k"], row["seconds"]) for row in rows if (row["form"], row.get("epsilon")) == (form, epsilon)]
-    sizes = [(k, seconds) for k, seconds in some if k >= 401]
-    if len(sizes) < 2:
-        return math.nan
-    x, y = np.log(np.array(sizes)).T
-    return float(np.polyfit(x, y, 1)[0])
-
-
-def picture(rows: Sequence[dict[str, Any]], results: Any, name: str) -> None:
-    """Time against the number of labels, of every form."""
-    from benchmarks.pictures import drawing, log_log, looks
-
-    forms = list(dict.fromkeys(row["form"] for row in rows))
-    with drawing(results, name, (4.8, 3.4)) as figure:
-        axes = figure.subplots()
-        for look, form in zip(looks(forms, "forms"), forms, strict=True):
-            some = [row for row in rows if row["form"] == form and row.get("epsilon") == ONE[0][1]]
-            if some:
-                axes.plot([row["k"] for row in some], [row["seconds"] for row in some], label=form, **look)
-        sizes = [row["k"] for row in rows if "k" in row]
-        log_log(axes, "labels", "solving (s of one core)", [k for k in (53, 401, 4_001, 100_001) if k <= max(sizes)])
-        axes.legend(loc="upper left")
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Measure, print, draw, and return 1 if an answer is not proven."""
-    parser = options("many", __doc__)
-    parser.add_argument(
-        "--rows", choices=("all", "new"), help="print rows of this process as JSON, with or without the older solver's"
-    )
-    given = parser.parse_args(arguments)
-    if given.rows:
-        print(json.dumps(readings(given.smoke, old=given.rows == "all")))
-        return 0
-    rows = rows_of_a_process("all", {}, smoke=given.smoke)
-    if COMPILED:
-        rows += rows_of_a_process("new", {"NUMBA_DISABLE_JIT": "1"}, smoke=given.smoke)
-    rows.sort(key=lambda row: (row.get("k", math.inf), row["what"], row["form"]))
-    cells = [
-        [
-            row["what"],
-            row["form"],
-            duration(row["seconds"]),
-            f"{row['count']:,}",
-            f"{row['gap']:.1e}",
-            f"{row['proven']:,}",
-        ]
-        for row in rows
+def rows_of(environment: dict[str, str], given: Any, *, older: bool) -> Iterator[Row]:
+    """Time everything in a process of one form, and the older solver in it where asked."""
+    before = dict(os.environ)
+    os.environ.update(ONE_THREAD | environment)
+    worker, clock = Worker(), Clock(given.limit, patience=3.0, rehearsal=600.0)
+    os.environ.clear()
+    os.environ.update(before)
+    form, error = worker.call(compile_now, limit=clock.rehearsal)
+    if error:
+        raise RuntimeError(error)
+    forms: list[tuple[str, Callable[[Problem], Mechanism]]] = [
+        (form, solve),
+        ("the older solver", partial(solve, solver=Flow())),
     ]
-    print_table(f"Unbiased on the line: `solve` alone, processor seconds\n{circumstances()}", COLUMNS, cells)
-    for form, epsilon in dict.fromkeys((row["form"], row["epsilon"]) for row in rows if "epsilon" in row):
-        power = grown(rows, form, epsilon)
-        if math.isfinite(power):
-            print(f"{form}, epsilon {epsilon:g}: time grows as k^{power:.2f} from 401 labels on")
-    name = "many-smoke" if given.smoke else "many"
-    write_json(given.results, name, rows)
-    picture(rows, given.results, name)
-    return 0 if all(row["proven"] == row["count"] for row in rows) else 1
+    row: Row
+    for k, epsilon in SMALL_ONE if given.smoke else ONE:
+        if k > 10_001 and form != "compiled":
+            continue
+        problem = posed("Dirichlet", k, epsilon)
+        for name, solver in forms if older and k <= 4_001 else forms[:1]:
+            row = {"what": f"{k:,} labels, epsilon {epsilon:g}", "form": name, "k": k, "epsilon": epsilon, "count": 1}
+            row |= clock.measure(worker, solver, [problem], [problem])
+            row |= clock.judge(worker, prove, [problem], math.nan) if row["runs"] else {"right": False}
+            yield row | {"each": row.get("processor")}
+    for kind in ("unbiased", "bins", "classes"):
+        many = problems(kind, 20 if given.smoke else 1_000)
+        row = {"what": f"{len(many):,} priors, {LABELS} labels, {kind}", "form": form, "count": len(many)}
+        row |= clock.measure(worker, solve_many, [many], [many[:3]])
+        row |= clock.judge(worker, prove_all, [many], math.nan) if row["runs"] else {"right": False}
+        yield row | {"each": float(row.get("processor", math.nan)) / len(many)}
+    worker.close()
+
+
+def measure(given: Any) -> Iterator[Row]:
+    """Time the form that this machine has, and the one without numba beside it."""
+    rows = list(rows_of({}, given, older=True))
+    yield from rows
+    if any(row["form"] == "compiled" for row in rows):
+        yield from rows_of({"NUMBA_DISABLE_JIT": "1"}, given, older=False)
+
+
+def notes(rows: Sequence[Row]) -> Iterator[str]:
+    """Fit the growth of each form from 401 labels on."""
+    large = [row for row in rows if row.get("k", 0) >= 401 and row["seconds"] is not None]
+    for form, epsilon in dict.fromkeys((row["form"], row["epsilon"]) for row in large):
+        mine = [row for row in large if (row["form"], row["epsilon"]) == (form, epsilon)]
+        power = growth([row["k"] for row in mine], [row["processor"] for row in mine])
+        yield f"{form}, epsilon {epsilon:g}: time grows as k^{power:.2f} from 401 labels on"
+
+
+def draw(rows: Sequence[Row], _: Any) -> Any:
+    """Draw time against the number of labels, of every form, at epsilon 1."""
+    from optrand.plotting import times_figure
+
+    chosen = [row for row in rows if row.get("epsilon") == 1.0]
+    return times_figure(chosen, by="k", series="form", title="Unbiased on the line, epsilon 1: one core")
+
+
+TABLES = (Table("`solve` alone, processor seconds", "what", COLUMNS),)
+main = Benchmark("many", __doc__, measure, TABLES, 600.0, notes=notes, draw=draw, one_core=False).run

@@ -7,26 +7,16 @@ down here.
 from __future__ import annotations
 
 import csv
+import math
+from collections.abc import Callable
 
 import numpy as np
 
+from optrand import feasible_output_set, regression, unbiased_regression
 from optrand.base.validation import Floats
 from optrand.data import weeks_worked_counts_path
 from optrand.errors import InvalidInput
-
-__all__ = [
-    "DIRICHLET_SEED",
-    "LOG_NORMAL_SEED",
-    "SPIKE_SEED",
-    "WEEKS",
-    "dirichlet",
-    "exponential",
-    "log_normal",
-    "revenue",
-    "spike",
-    "visits",
-    "weeks",
-]
+from optrand.model.problem import Problem
 
 WEEKS = 53
 """Labels of the weeks-worked prior, 0 to 52."""
@@ -163,3 +153,27 @@ def visits(k: int = len(VISITS)) -> Floats:
 def _normalised(weights: Floats) -> Floats:
     prior: Floats = weights / weights.sum()
     return prior
+
+
+PRIORS: dict[str, Callable[[int], Floats]] = {
+    "Dirichlet": dirichlet,
+    "exponential": exponential,
+    "spike": spike,
+    "revenue": revenue,
+    "log-normal": log_normal,
+    "weeks": weeks,
+}
+
+
+def posed(prior: str, k: int, epsilon: float, *, penalty: float = math.inf, mesh: int | None = None) -> Problem:
+    """Pose the problem of a named prior on the labels 0 ... k-1, on the line or, unbiased, on a grid of `mesh` outputs.
+
+    Examples
+    --------
+    >>> posed("weeks", 53, 1.0, mesh=52).outputs.values.size
+    52
+    """
+    labels, chances = np.arange(float(k)), PRIORS[prior](k)
+    if mesh is not None:
+        return unbiased_regression(labels, chances, epsilon, outputs=feasible_output_set(labels, epsilon, mesh))
+    return regression(labels, chances, epsilon, bias_penalty=penalty)

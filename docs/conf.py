@@ -44,7 +44,7 @@ autodoc_default_options = {
     "members": True,
     "member-order": "bysource",
     # Routing of metadata, which every estimator of scikit-learn inherits.
-    "exclude-members": "set_fit_request, set_score_request",
+    "exclude-members": "set_fit_request, set_partial_fit_request, set_score_request",
 }
 autodoc_typehints = "none"
 napoleon_google_docstring = False
@@ -169,6 +169,9 @@ def formula(translator: HTML5Translator, node: nodes.math | nodes.math_block) ->
 def copy_notebooks(_app: Sphinx) -> None:
     """Bring the notebooks below the folder of the pages, where alone they are found."""
     TUTORIALS.mkdir(exist_ok=True)
+    # A notebook that was renamed would stay under its old name as a page of its own.
+    for path in TUTORIALS.glob("*.ipynb"):
+        path.unlink()
     for path in (Path(__file__).parents[1] / "notebooks").glob("*.ipynb"):
         shutil.copyfile(path, TUTORIALS / path.name)
 

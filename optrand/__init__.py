@@ -1,83 +1,94 @@
 """Optimal label-differential-privacy randomizers, with proofs.
 
-State a problem, solve it, certify the answer, turn it into an exact mechanism, and release labels with it:
+State a problem, solve it, look at the proof, and release labels with the mechanism.
 
 >>> import optrand
 >>> problem = optrand.unbiased_regression(labels=[0, 1, 2], prior=[0.5, 0.3, 0.2], epsilon=1.0)
->>> solution = optrand.solve(problem)
->>> mechanism = optrand.tabulate(solution)
->>> proof = optrand.certify(mechanism).require(gap=1e-9)
+>>> mechanism = optrand.solve(problem)
+>>> proof = mechanism.certificate.require(gap=1e-9)
 >>> proof.epsilon <= 1.0, round(proof.upper, 6)
 (True, 1.945447)
->>> noisy = mechanism.sample([0, 2, 1, 1])
->>> noisy.shape
+>>> mechanism.sample([0, 2, 1, 1]).shape
 (4,)
 
-===========================  ===========================================================================
-:func:`classification`       problem: keep a class as often as possible
-:func:`unbiased_regression`  problem: unbiased noisy numbers of least squared error
-:func:`regression`           problem: noisy numbers at a price of bias
-:func:`feasible_output_set`  grid of outputs on which an unbiased randomizer exists
-:func:`unbiased_range`       least range of outputs that allows no bias
-:class:`Problem`             labels, prior, epsilon, loss, outputs and bias penalty
-:class:`Grid`                outputs from a list
-:class:`Interval`            outputs within limits
-:mod:`losses`                squared, absolute, Poisson and zero-one loss, and tables of numbers
-:func:`solve`                best randomizer of a problem, with the dual that proves it
-:func:`solve_many`           many problems at once
-:func:`unbiased_vectors`     unbiased noisy one-hot vectors of classes
-:class:`Solution`            problem, randomizer in floats and dual: a claim
-:class:`Randomizer`          finite channel from labels to outputs
-:class:`Dual`                multipliers of the rows and means
-:func:`rr`                   randomized response
-:func:`rr_top_k`             randomized response on the k likeliest labels, [G21]
-:func:`rr_with_prior`        best randomizer of classes, [G21]
-:func:`rr_on_bins`           least squared error with bias, [GKK23]
-:func:`debiased_rr`          debiased randomized response, [B23]
-:func:`certify`              exact proof of privacy, bias and distance from the optimum
-:class:`Certificate`         what was proven
-:func:`lower_bound`          loss that no private randomizer undercuts, from a dual
-:func:`audit`                exact epsilon and bias of anybody's table of probabilities
-:func:`tabulate`             exact integer mechanism of a solution
-:class:`Mechanism`           integer table, private by construction: sampled, saved, loaded
-:func:`load`                 saved mechanism, verified again
-:func:`randomize`            private release of an array or a column of a frame
-:mod:`estimate`              means, histograms and losses from a release
-:mod:`learning`              models of private labels
-:mod:`plotting`              pictures and reports
-:mod:`baselines`             randomizers that the papers compare with
-:mod:`closed_forms`          randomizers that need no solver
-:mod:`solvers`               algorithms and their options
-:mod:`studies`               sweeps, worst priors, inverse problems, continuous priors, optima in rationals
-:mod:`states`                event-level reports of ad measurement
-:mod:`vectors`               decoders and subsets of classes
-:mod:`errors`                exceptions
-===========================  ===========================================================================
-
-Each name is imported when it is first asked for: ask for names one by one, not for ``*``.
+============================  ===========================================================================
+:func:`classification`        problem: keep a class as often as possible
+:func:`unbiased_regression`   problem: unbiased noisy numbers of least squared error
+:func:`regression`            problem: noisy numbers at a price of bias
+:func:`feasible_output_set`   grid of outputs on which an unbiased randomizer exists, [B23] Algorithm 2
+:func:`mesh_size`             how many outputs of it a tolerance needs, [B23] Lemma 8
+:func:`adaptive_outputs`      few outputs, placed for a problem
+:func:`unbiased_range`        least range of outputs that allows no bias
+:class:`Problem`              labels, prior, epsilon, loss, outputs and bias penalty
+:class:`Grid`                 outputs from a list
+:class:`Interval`             outputs within limits
+:mod:`losses`                 squared, absolute, Poisson and zero-one loss, and tables of numbers
+:func:`solve`                 best mechanism of a problem, with the dual that proves it
+:func:`solve_many`            many problems at once
+:func:`unbiased_vectors`      unbiased noisy one-hot vectors of classes
+:class:`Dual`                 multipliers of the rows and means
+:func:`rr`                    randomized response
+:func:`rr_top_k`              randomized response on the k likeliest labels, [G21]
+:func:`rr_with_prior`         best randomizer of classes, [G21]
+:func:`rr_on_bins`            least squared error with bias, [GKK23]
+:func:`debiased_rr`           debiased randomized response, [B23]
+:func:`certify`               exact proof of privacy, bias and distance from the optimum
+:class:`Certificate`          what was proven
+:func:`lower_bound`           loss that no private randomizer undercuts, from a dual
+:func:`audit`                 exact epsilon and bias of anybody's table of probabilities
+:class:`Mechanism`            integer table, private by construction: sampled, saved, loaded
+:class:`Table`                labels, outputs and integer weights of a mechanism
+:func:`load`                  saved mechanism, verified again
+:func:`unbiased_rounding`     numbers rounded to one of two neighbours, right on average
+:func:`continuous_mechanism`  mechanism of a continuum of labels: rounding, then a table
+:func:`randomize`             private release of an array or a column of a frame
+:func:`load_release`          saved record of a release, verified again
+:mod:`estimate`               means, histograms and losses from a release
+:mod:`learning`               models of private labels
+:mod:`plotting`               pictures and reports
+:mod:`baselines`              randomizers that the papers compare with
+:mod:`closed_forms`           randomizers that need no solver
+:mod:`programs`               the papers' linear programs, for every notion of privacy, with proofs
+:mod:`solvers`                algorithms and their options
+:mod:`studies`                sweeps, worst priors, inverse problems, continuous priors
+:mod:`states`                 event-level reports of ad measurement
+:mod:`vectors`                decoders and subsets of classes
+:mod:`errors`                 exceptions
+============================  ===========================================================================
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from optrand import _moved
-
 if TYPE_CHECKING:
-    from optrand import baselines, closed_forms, errors, estimate, learning, plotting, solvers, states, studies, vectors
+    from optrand import (
+        baselines,
+        closed_forms,
+        errors,
+        estimate,
+        learning,
+        plotting,
+        programs,
+        solvers,
+        states,
+        studies,
+        vectors,
+    )
     from optrand.audits import audit
     from optrand.certificates.certificate import Certificate, certify, lower_bound
-    from optrand.certificates.largest_loss import certify_largest_loss as certify_largest_loss
-    from optrand.certificates.largest_loss import label_losses as label_losses
     from optrand.closed_forms import debiased_rr, rr, rr_top_k, rr_with_prior
-    from optrand.mechanism import Mechanism, load, tabulate
+    from optrand.mechanism import Mechanism
     from optrand.model import losses
-    from optrand.model.outputs import Grid, Interval, feasible_output_set
+    from optrand.model.outputs import Grid, Interval, feasible_output_set, mesh_size
     from optrand.model.problem import Problem, classification, regression, unbiased_range, unbiased_regression
-    from optrand.model.randomizer import Randomizer
-    from optrand.model.solution import Dual, Solution
-    from optrand.release.arrays import randomize
+    from optrand.model.solution import Dual
+    from optrand.model.table import Table
+    from optrand.programs.mechanism import load
+    from optrand.release.in_memory import randomize
+    from optrand.release.record import load_release
+    from optrand.sampling import unbiased_rounding
     from optrand.solvers import rr_on_bins, solve
-    from optrand.studies import solve_many
+    from optrand.studies import adaptive_outputs, continuous_mechanism, solve_many
     from optrand.vectors import unbiased_vectors
 
     # For type checkers alone: of names in ``__all__`` ``help(optrand)`` prints page after page.
@@ -88,22 +99,26 @@ if TYPE_CHECKING:
         "Interval",
         "Mechanism",
         "Problem",
-        "Randomizer",
-        "Solution",
+        "Table",
+        "adaptive_outputs",
         "audit",
         "baselines",
         "certify",
         "classification",
         "closed_forms",
+        "continuous_mechanism",
         "debiased_rr",
         "errors",
         "estimate",
         "feasible_output_set",
         "learning",
         "load",
+        "load_release",
         "losses",
         "lower_bound",
+        "mesh_size",
         "plotting",
+        "programs",
         "randomize",
         "regression",
         "rr",
@@ -115,9 +130,9 @@ if TYPE_CHECKING:
         "solvers",
         "states",
         "studies",
-        "tabulate",
         "unbiased_range",
         "unbiased_regression",
+        "unbiased_rounding",
         "unbiased_vectors",
         "vectors",
     ]
@@ -129,16 +144,18 @@ _HOMES = {
     for home, names in {
         "audits": "audit",
         "certificates.certificate": "Certificate certify lower_bound",
-        "certificates.largest_loss": "certify_largest_loss label_losses",
         "closed_forms": "debiased_rr rr rr_top_k rr_with_prior",
-        "mechanism": "Mechanism load tabulate",
-        "model.outputs": "Grid Interval feasible_output_set",
+        "mechanism": "Mechanism",
+        "model.outputs": "Grid Interval feasible_output_set mesh_size",
         "model.problem": "Problem classification regression unbiased_range unbiased_regression",
-        "model.randomizer": "Randomizer",
-        "model.solution": "Dual Solution",
-        "release.arrays": "randomize",
+        "model.solution": "Dual",
+        "model.table": "Table",
+        "programs.mechanism": "load",
+        "release.in_memory": "randomize",
+        "release.record": "load_release",
+        "sampling": "unbiased_rounding",
         "solvers": "rr_on_bins solve",
-        "studies": "solve_many",
+        "studies": "adaptive_outputs continuous_mechanism solve_many",
         "vectors": "unbiased_vectors",
     }.items()
     for name in names.split()
@@ -149,7 +166,7 @@ _MODULES = {
     name: f"optrand.{above}{name}"
     for above, names in {
         "": "accounting audits base baselines certificates closed_forms data errors estimate learning mechanism model "
-        "plotting release sampling solvers states studies theory vectors",
+        "plotting programs release sampling solvers states studies theory vectors",
         "model.": "losses",
     }.items()
     for name in names.split()
@@ -161,9 +178,7 @@ _INNER = {
     "audits",
     "base",
     "certificates",
-    "certify_largest_loss",
     "data",
-    "label_losses",
     "mechanism",
     "model",
     "release",
@@ -172,17 +187,15 @@ _INNER = {
 }
 """What is found here, but belongs to no first look at the package."""
 
-_moved.install()
-
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is first asked for; what version 0.1 had here is found, too."""
+    """Import a name when it is first asked for, one by one: ``import *`` has none of them."""
     if name in _MODULES:
         found: Any = importlib.import_module(_MODULES[name])
     elif name in _HOMES:
         found = getattr(importlib.import_module(_HOMES[name]), name)
     else:
-        return _moved.moved_name(name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found
     return found
 

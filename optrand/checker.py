@@ -1,9 +1,9 @@
 """Verifies a saved mechanism (``python checker.py weeks.json``) with none of optrand's code and nothing to install.
 
 A file passes if it is well formed, its digest is right and its table is epsilon-DP: positive integers, one total for
-all rows, no column with a ratio above R, R proven to be at most exp(epsilon); an arc adds mass R to one output for some
-neighbouring labels, mass for all others, times the denominator of R. Then come, in fractions, loss, biases and a lower
-bound of the loss of every epsilon-DP mechanism. Exit code: 0 it passes, 3 it does not, 2 it cannot be read.
+all rows, no column with a ratio above exp(epsilon). A column is written as its steps: from which label on it is higher,
+and by how much. Then come, in fractions, loss, biases and a lower bound of the loss of every epsilon-DP mechanism. Exit
+code: 0 it passes, 3 it does not, 2 it cannot be read.
 
 The bound. Let h_y(v) = p_y g(v, y) - alpha_y - beta_y (v - origin), and f(v) the least sum of s_y h_y(v) over 1 <= s_y
 <= E, which is sum h + (E-1) sum min(h, 0). An epsilon-DP table is a mixture of columns c s with s_y in {1, E}, not all
@@ -32,16 +32,18 @@ from typing import Any
 
 # ruff: noqa: T201
 # The text of each field, with sorted names and without white space; that of a field that may be left out may be empty.
-REAL, DIGITS = r"-?\d+(?:\.\d+(?:e[-+]\d+)?|e[-+]\d+)", r'"[1-9]\d{0,3999}"'
-REALS, INTS, MASSES = (rf"\[{entry}(?:,{entry})*+\]" for entry in (REAL, r"-?\d+", DIGITS))
-TABLE, WEIGHTS = (rf"\[{row}(?:,{row})*+\]" for row in (REALS, MASSES))
+REAL, DIGITS = r"(?!-0\.0\b)-?\d+(?:\.\d+(?:e[-+]\d+)?|e[-+]\d+)", r'"-?[1-9]\d{0,3999}"'
+REALS, STEPS = (rf"\[{entry}(?:,{entry})*+\]" for entry in (REAL, rf"\[\d+,{DIGITS}\]"))
+TABLE, COLUMNS = (rf"\[{row}(?:,{row})*+\]" for row in (REALS, STEPS))
 LOSS = rf'"loss":(?:{{"name":"(?:squared|absolute|poisson_log|zero_one)"}}|{{"entries":{TABLE},"name":"tabulated"}})'
 SETS = rf'"outputs":(?:{{"kind":"(?:line"|grid","values":{REALS})}}|{{"high":{REAL},"kind":"interval","low":{REAL}}})'
 ASKED = rf'"bias_penalty":(?:"inf"|{REAL}),"epsilon":{REAL},"labels":{REALS},{LOSS},{SETS},"prior":{REALS}'
-SHAPE = {"problem": rf"{{{ASKED}}}", "format": r'"optrand\.mechanism"', "schema": "1", "digest": ".*", "total": DIGITS}
-SHAPE |= {"dual": rf'null|{{"alpha":{REALS},"beta":{REALS}(?:,"origin":(?!-?0\.0}}){REAL})?}}', "outputs": REALS}
-SHAPE |= {"arcs": rf'|{{"at":{INTS},"first":{INTS},"last":{INTS},"masses":{MASSES}}}', "weights": f"|{WEIGHTS}"}
-SHAPE |= {"ratio": rf'{{"denominator":{DIGITS},"numerator":{DIGITS}}}'}
+SHAPE = {"problem": rf"{{{ASKED}}}", "format": r'"optrand\.mechanism"', "schema": "1", "digest": ".*"}
+SHAPE |= {
+    "dual": rf'null|{{"alpha":{REALS},"beta":{REALS}(?:,"origin":(?!-?0\.0}}){REAL})?}}',
+    "outputs": REALS,
+    "columns": COLUMNS,
+}
 
 
 class Refused(Exception):
@@ -56,7 +58,7 @@ def check(text: str) -> SimpleNamespace:
     if bias and case.penalty == math.inf:
         bound, note = None, f"bias is forbidden, and the largest is {_up(bias)!r}"
     report: dict[str, Any] = {"value": sign * value, "bound": bound and sign * bound, "note": note, "bias": bias}
-    report |= {"maximised": sign < 0, "ratio": case.ratio, "epsilon": _up(_log_bounds(case.ratio)[1])}
+    report |= {"maximised": sign < 0, "ratio": case.ratio, "epsilon": _up(_log_bounds(case.ratio)[1], text=True)}
     return SimpleNamespace(**report, gap=None if bound is None else (value - bound) / (abs(value) or 1))
 
 
@@ -91,9 +93,10 @@ def _read(document: dict[str, Any]) -> SimpleNamespace:
     k, grid, entries = len(labels), allowed.get("values", []), loss.get("entries", [[]] * len(labels))
     low, high = [grid[0], grid[-1]] if grid else [allowed.get("low", -math.inf), allowed.get("high", math.inf)]
     sets, rest, each = (labels, outputs, grid or [low, high]), iter(grid), (prior, dual["alpha"], dual["beta"], entries)
-    above, below, total = map(int, (*map(document["ratio"].get, ("numerator", "denominator")), document["total"]))
-    columns, loss, penalty = _columns(document, k, Fraction(above, below)), loss["name"], float(penalty)
-    ratio = max(Fraction(max(weights), min(weights)) for weights in (_levels(column, (0, k)) for column in columns))
+    columns, loss, penalty = _columns(document, k), loss["name"], float(penalty)
+    totals, levels = _levels(chain(*columns), (0, k)), [_levels(column, (0, k)) for column in columns]
+    _need(all(min(weights) > 0 for weights in levels), "not private: a weight is 0 or negative")
+    total, ratio = totals[0], max(Fraction(max(weights), min(weights)) for weights in levels)
     for wrong, right in {
         "labels, outputs and what is allowed must increase": all(a < b for x in sets for a, b in pairwise(x)),
         "no label or allowed output beyond 1e150": all(abs(v) <= 1e150 or math.isinf(v) for x in sets[::2] for v in x),
@@ -106,13 +109,12 @@ def _read(document: dict[str, Any]) -> SimpleNamespace:
         "the loss must go with the allowed set": grid != [] or loss not in ("zero_one", "tabulated"),
         "the loss must go with the penalty": penalty == 0 or loss == "squared" or (grid != [] and loss != "zero_one"),
         "poisson_log: wrong sign": loss != "poisson_log" or (labels[0] >= 0 < outputs[0] and not -math.inf < low <= 0),
-        "the ratio must be above 1, in lowest terms": above > below and math.gcd(above, below) == 1,
-        "every row of weights must have the stated total": all(x == total for x in _levels(chain(*columns), (0, k))),
-        "not private: a ratio above R in a column": ratio <= Fraction(above, below),
+        "every row of weights must have one total": all(x == total for x in totals),
     }.items():
         _need(right, wrong)
-    # So much precision decides every ratio that was not built to come close; such a one is refused.
-    _need(above <= below * _exp_bounds(Fraction(epsilon), 2 * above.bit_length())[0], "not private: R > exp(epsilon)")
+    budget = min(map(Fraction, (epsilon, repr(epsilon))))  # below, a ratio built to come too close to decide is refused
+    highest = _exp_bounds(budget, 2 * ratio.numerator.bit_length())[0]
+    _need(ratio <= highest, "not private: a ratio in a column is above exp(epsilon)")
     first, last, reach = labels[0], labels[-1], (labels[-1] - labels[0]) / math.expm1(epsilon)
     short = max(low - first, last - high) + reach > 2.0**-50 * (max(abs(first), abs(last)) + reach)
     _need(penalty < math.inf or not short, "no unbiased mechanism has all its outputs in the allowed set")
@@ -127,21 +129,13 @@ def _read(document: dict[str, Any]) -> SimpleNamespace:
     return case
 
 
-def _columns(document: dict[str, Any], k: int, ratio: Fraction) -> list[list[tuple[int, int]]]:
+def _columns(document: dict[str, Any], k: int) -> list[list[tuple[int, int]]]:
     """For each output the steps (y, w) of its weights: from label y on they are higher by w. At k they end at 0."""
-    n, rows, arcs = len(document["outputs"]), document.get("weights", []), document.get("arcs")
-    if rows or not arcs:
-        _need(not arcs and list(map(len, rows)) == [n] * k, "the weights must have one row per label, and no arcs")
-        pairs = (enumerate(pairwise([0, *map(int, column), 0])) for column in zip(*rows, strict=True))
-        return [[(y, after - before) for y, (before, after) in column if after != before] for column in pairs]
-    first, last, at, masses = four = [arcs[name] for name in ("first", "last", "at", "masses")]
-    fit = len({*map(len, four)}) == 1 and (at[0], at[-1]) == (0, n - 1) and all(0 <= j - i < 2 for i, j in pairwise(at))
-    fit = fit and all(0 <= a <= b < k for a, b in zip(first, last, strict=True))
-    _need(fit, "arcs must be in the order of the outputs, each for some labels")
-    columns, (high, low) = [list[tuple[int, int]]() for _ in range(n)], ratio.as_integer_ratio()
-    for a, b, i, mass in zip(first, last, at, map(int, masses), strict=True):
-        columns[i] += [(0, low * mass), (a, (high - low) * mass), (b + 1, (low - high) * mass), (k, -low * mass)]
-    return columns
+    columns = [[(y, int(digits)) for y, digits in steps] for steps in document["columns"]]
+    fit = all(0 <= y < k for column in columns for y, _ in column)
+    fit = fit and all(y < z for column in columns for (y, _), (z, _) in pairwise(column))
+    _need(fit and len(columns) == len(document["outputs"]), "there must be one column per output, its steps in order")
+    return [[*column, (k, -sum(w for _, w in column))] for column in columns]
 
 
 def _levels(changes: Iterable[tuple[int, int]], places: Iterable[int]) -> list[int]:
@@ -172,10 +166,10 @@ def _log_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
     return guess + 1 - high / x, guess + x / low - 1
 
 
-def _up(x: Fraction) -> float:
-    """The smallest float that is at least x."""
-    nearest = float(min(max(x, -Fraction(sys.float_info.max)), Fraction(sys.float_info.max)))
-    return nearest if nearest >= x else math.nextafter(nearest, math.inf)
+def _up(x: Fraction, text: bool = False) -> float:
+    """The smallest float that is at least x; with `text` the decimal that stands for it is, too."""
+    near = float(min(max(x, -Fraction(sys.float_info.max)), Fraction(sys.float_info.max)))
+    return near if near >= x <= Fraction(repr(near) if text else near) else math.nextafter(near, math.inf)
 
 
 def _sides(case: SimpleNamespace, alpha: list[int], beta: list[int]) -> Iterable[list[tuple[int, ...]]]:
@@ -279,10 +273,30 @@ def _least_quadratic(case: SimpleNamespace, sides: Iterable[Any], more: int, one
 def main(arguments: list[str] | None = None) -> int:
     """Check the file that the arguments name, print what holds, return the exit code."""
     try:
-        report = check(Path(*(arguments or sys.argv[1:])).read_text(encoding="utf-8"))
+        text = Path(*(arguments or sys.argv[1:])).read_text(encoding="utf-8")
+        reports = [check(one) for one in _mechanisms(text)]
     except (Refused, OSError, UnicodeDecodeError) as error:
         print(f"REFUSED           {error}")
         return 3 if isinstance(error, Refused) else 2
+    for report in reports:
+        _print(report)
+    return 0
+
+
+def _mechanisms(text: str) -> list[str]:
+    """The text itself, or the mechanisms inside the record of a release."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return [text]
+    if not isinstance(document, dict) or document.get("format") != "optrand.release":
+        return [text]
+    inside: Any = document.get("mechanisms")
+    _need(isinstance(inside, list) and bool(inside), "the record has no mechanisms")
+    return [json.dumps(one) for one in inside]
+
+
+def _print(report: SimpleNamespace) -> None:
     sign = -1 if report.maximised else 1
     print(f"private           proven, with epsilon {report.epsilon!r}")
     print(f"largest bias      {_up(report.bias)!r}")
@@ -292,7 +306,6 @@ def main(arguments: list[str] | None = None) -> int:
     else:
         print(f"bound             {-sign * _up(-sign * report.bound)!r}, {'at most' if sign < 0 else 'at least'}")
         print(f"gap               {_up(report.gap)!r}, {'relative' if report.value else 'absolute'}")
-    return 0
 
 
 if __name__ == "__main__":

@@ -7,12 +7,12 @@ given, what was expected and what to do, and never repeat a private label.
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 __all__ = [
     "AlreadySpent",
     "DrawFailed",
-    "Finished",
     "Infeasible",
     "InputChanged",
     "Interrupted",
@@ -26,12 +26,20 @@ __all__ = [
     "SolverFailed",
     "SomeFailed",
     "SpentNote",
-    "UnexpectedInput",
 ]
 
 
 class OptrandError(Exception):
-    """Base of every error that optrand raises on purpose."""
+    """Base of every error that optrand raises on purpose; a pickle has its message, its attributes and its notes."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the parts of a pickle, which do not depend on the arguments of the constructor.
+
+        An attribute that cannot be pickled, such as a solution whose loss is a lambda, is None in it: the error of
+        another process must arrive.
+        """
+        attributes = {name: value if _travels(value) else None for name, value in vars(self).items()}
+        return _restore, (type(self), self.args), attributes
 
 
 class InvalidInput(OptrandError, ValueError):
@@ -42,22 +50,8 @@ class Infeasible(InvalidInput):
     """No epsilon-DP randomizer meets the constraints of the problem, whatever the solver."""
 
 
-class Finished(InvalidInput):
-    """An earlier release of the output, interrupted as it was published, is finished now, and nothing else was done."""
-
-    def __init__(self, output: object, files: tuple[str, ...]) -> None:
-        super().__init__(
-            f"an earlier release of {output} had been interrupted as it was published and is finished now: "
-            f"{', '.join(files)}; nothing else was done or spent"
-        )
-
-
 class InputChanged(InvalidInput):
     """A table, or what was made of it, is not what a release began with."""
-
-
-class UnexpectedInput(InputChanged):
-    """A table of another digest than expected: a fact about private labels, for their owner alone."""
 
 
 class Interrupted(OptrandError):
@@ -119,8 +113,8 @@ class NotCertified(OptrandError):
     ----------
     certificate : Certificate or None
         What could be verified.
-    solution : Solution or None
-        The best solution known when a solve gave up.
+    mechanism : Mechanism or None
+        The best mechanism known when a solve gave up.
     """
 
     def __init__(
@@ -128,11 +122,11 @@ class NotCertified(OptrandError):
         message: str,
         *,
         certificate: Any = None,
-        solution: Any = None,
+        mechanism: Any = None,
     ) -> None:
         super().__init__(message)
         self.certificate = certificate
-        self.solution = solution
+        self.mechanism = mechanism
 
 
 class SomeFailed(OptrandError):
@@ -148,9 +142,21 @@ class SomeFailed(OptrandError):
         super().__init__(message)
         self.results = results
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Parts of a pickle."""
-        return type(self), (str(self), self.results)
+
+def _travels(value: object) -> bool:
+    """Whether a value can be pickled."""
+    try:
+        pickle.dumps(value)
+    except Exception:
+        # What pickling raises depends on the value.
+        return False
+    return True
+
+
+def _restore(kind: type[OptrandError], arguments: tuple[Any, ...]) -> OptrandError:
+    error = kind.__new__(kind, *arguments)
+    super(OptrandError, error).__init__(*arguments)
+    return error
 
 
 class SpentNote(str):

@@ -1,22 +1,36 @@
-"""The hypothesis profile, and the strategies that tests of the core share."""
+"""Hypothesis profiles, and fixtures of every test.
+
+``HYPOTHESIS_PROFILE=ci`` draws four times as many examples as by default, ``nightly`` forty times, new ones each time.
+"""
 
 from __future__ import annotations
 
-import math
 import os
 
-import numpy as np
 import pytest
 from hypothesis import settings
-from hypothesis import strategies as st
 
-from optrand import Dual, Grid, Interval, classification, losses, regression, unbiased_range
+# Compilation takes a minute, and threads of two test processes on two cores wait for each other.
+os.environ.setdefault("OPTRAND_COMPILE", "0")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# What one command decides for its own process must not hold for the tests after it.
-os.environ.setdefault("OPTRAND_COMPILE", "1")
+settings.register_profile("dev", max_examples=25, derandomize=True, deadline=None)
+settings.register_profile("ci", max_examples=100, derandomize=True, deadline=None)
+settings.register_profile("nightly", max_examples=1_000, deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
-settings.register_profile("optrand", derandomize=True, deadline=None)
-settings.load_profile("optrand")
+
+def pytest_terminal_summary(terminalreporter):
+    """Print the counts that nightly tests record, such as the share proven by class."""
+    for report in [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]:
+        for name, value in report.user_properties:
+            terminalreporter.write_line(f"{name}: {value}")
+
+
+@pytest.fixture(autouse=True)
+def unsynced(monkeypatch):
+    """Skip waiting for the disk, since only what a crash of the machine leaves depends on it."""
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -28,115 +42,3 @@ def state_folder(tmp_path_factory):
     os.environ.pop("XDG_STATE_HOME")
     if before is not None:
         os.environ["XDG_STATE_HOME"] = before
-
-
-EPSILONS = (1e-6, 1e-3, 0.1, 0.5, 1.0, 2.5, 8.0, 17.0, 40.0, 700.0)
-
-KINDS = ("squared", "absolute", "poisson_log", "tabulated", "classification")
-
-epsilons = st.one_of(st.sampled_from(EPSILONS), st.floats(1e-6, 40.0))
-"""Budgets far outside the range in which problems are solved, too."""
-
-solved_epsilons = st.one_of(st.sampled_from([0.01, 0.1, 0.7, 1.0, 2.0, 4.0, 8.0]), st.floats(0.01, 8.0))
-"""The range in which every problem is solved."""
-
-
-@st.composite
-def label_sets(draw, min_size=1, max_size=6):
-    """Increasing labels: even, uneven, negative, in clusters, or far from zero."""
-    k = draw(st.integers(min_size, max_size))
-    gaps = draw(
-        st.one_of(
-            st.just([1.0] * k),
-            st.lists(st.sampled_from([1.0, 0.5, 3.0, 0.01, 20.0]), min_size=k, max_size=k),
-            st.lists(st.sampled_from([1.0, 1.0, 1e-5]), min_size=k, max_size=k),
-        )
-    )
-    start = draw(st.sampled_from([0.0, 0.0, -2.5, 1.0, 1000.0]))
-    return start + np.concatenate(([0.0], np.cumsum(gaps[1:])))
-
-
-@st.composite
-def priors(draw, k):
-    """Probabilities with zeros, ties, spikes and entries that hardly count."""
-    entry = st.sampled_from([0.0, 0.0, 1.0, 1.0, 2.0, 5.0, 1e-3, 1e-8, 1e5])
-    weights = np.array(draw(st.lists(entry, min_size=k, max_size=k).filter(any)))
-    prior = weights / math.fsum(weights)
-    return prior / math.fsum(prior)
-
-
-@st.composite
-def problems(draw, kinds=KINDS, budgets=epsilons, max_size=5, places=("line", "interval", "grid")):
-    """Any problem that can be stated: every loss, outputs on the line, an interval or a grid, every care for bias."""
-    kind = draw(st.sampled_from(kinds))
-    labels = draw(label_sets(1, max_size))
-    prior = draw(priors(labels.size))
-    epsilon = draw(budgets)
-    if kind == "classification":
-        return classification(prior, epsilon, labels=labels)
-    where = draw(st.sampled_from(["grid"] if kind == "tabulated" else places))
-    penalty = 0.0
-    if kind == "squared" or where == "grid":
-        penalty = draw(st.sampled_from([0.0, 0.3, 10.0, math.inf]))
-    loss, floor = losses.by_name.get(kind), -math.inf
-    if kind == "poisson_log":
-        labels, floor = labels - min(0.0, labels[0]), 0.01
-        if where == "grid" and unbiased_range(labels, epsilon)[0] < floor:
-            penalty = min(penalty, 10.0)
-    outputs = None
-    if where != "line":
-        outputs = draw(_outputs(labels, epsilon, penalty, floor, where))
-    if kind == "tabulated":
-        entries = st.lists(
-            st.floats(-2, 2), min_size=labels.size * outputs.values.size, max_size=labels.size * outputs.values.size
-        )
-        loss = losses.Tabulated(np.array(draw(entries)).reshape(labels.size, -1))
-    return regression(labels, prior, epsilon, loss=loss, bias_penalty=penalty, outputs=outputs)
-
-
-@st.composite
-def _outputs(draw, labels, epsilon, penalty, floor, where):
-    """An interval or a grid around the labels, or one that leaves some of them outside."""
-    spread = float(np.ptp(labels)) or 1.0
-    low, high = (
-        labels[0] + draw(st.sampled_from([-0.5, 0.0, 0.3])) * spread,
-        labels[-1] + draw(st.sampled_from([0.4, 0.0, -0.2])) * spread,
-    )
-    if penalty == math.inf:
-        low, high = unbiased_range(labels, epsilon)
-        margin = draw(st.sampled_from([1e-9, 0.1, 1.0])) * (high - low + spread)
-        low, high = low - margin, high + margin
-    low, high = max(low, floor), max(high, floor + 0.5, low + spread)
-    if where == "interval":
-        return Interval(low, high)
-    return Grid(np.unique(np.linspace(low, high, draw(st.integers(2, 9)))))
-
-
-@st.composite
-def duals(draw, problem):
-    """Multipliers that put the bowls of the reduced costs where they matter: deep, shallow, touching 0, or above it."""
-    spread = float(np.ptp(problem.labels)) or 1.0
-    unit = float(np.abs(problem.loss_table(_some_outputs(problem, spread))).max()) or 1.0
-    alpha, beta = np.zeros(problem.k), np.zeros(problem.k)
-    for y in range(problem.k):
-        p = problem.prior[y]
-        weight = p if draw(st.sampled_from([True, True, False])) else 1.0
-        depth = weight * unit * draw(st.sampled_from([0.0, 0.0, 1.0, 0.1, -0.2, -1.0, 30.0, 1e-7]))
-        shift = spread * draw(st.sampled_from([0.0, 0.5, -0.5, 2.0, -1.0, 1e-6]))
-        if problem.bias_weights[y] > 0:
-            beta[y] = weight * unit / spread**2 * shift if problem.loss == losses.squared else weight * shift * unit
-        # Of p (v - y)^2 / 2 - alpha - beta v the least value is now -depth.
-        alpha[y] = depth - beta[y] * problem.labels[y]
-        if problem.loss == losses.squared and p > 0:
-            alpha[y] -= beta[y] ** 2 / (2 * p)
-    return Dual(alpha, beta)
-
-
-def _some_outputs(problem, spread):
-    if isinstance(problem.outputs, Grid):
-        return problem.outputs.values
-    return np.clip(
-        np.array([max(problem.labels[0], 0.1 * spread), problem.labels[-1] + spread]),
-        problem.outputs.low,
-        problem.outputs.high,
-    )

@@ -10,13 +10,21 @@ import numpy as np
 
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.arcs import IntegerArcs
+from optrand.model.table import Table
+
+
+def mechanism_of(problem, dual, outputs, weights, ratio=None) -> Mechanism:
+    """A mechanism of rows of weights, or of arcs with their ratio."""
+    of = Table.of_arcs if isinstance(weights, IntegerArcs) else Table.of_rows
+    more = (ratio,) if isinstance(weights, IntegerArcs) else ()
+    return Mechanism(problem, of(problem.labels, outputs, weights, *more), dual)
 
 
 def response(problem, outputs, *, ratio, dual=None):
     """Randomized response with one output per label: unequal columns, every ratio exactly `ratio`."""
     weights = np.full((problem.k, problem.k), ratio.denominator, dtype=object)
     np.fill_diagonal(weights, ratio.numerator)
-    return Mechanism(problem, dual, outputs, weights, ratio)
+    return mechanism_of(problem, dual, outputs, weights, ratio)
 
 
 def debiased(labels, ratio):

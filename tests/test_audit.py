@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
 import optrand
 from optrand import audit
+from optrand.audits.reading import read_sheet
+from optrand.base.arithmetic import exp_bracket, float_above, log_above
 from optrand.cli import UNVERIFIED, WRONG_INPUT, app
+from optrand.closed_forms.debiased import design_debiased_rr
 from optrand.errors import InvalidInput
 
 PRIOR = [0.5, 0.2, 0.15, 0.1, 0.05]
@@ -43,7 +49,7 @@ def test_a_ratio_beyond_floats_is_no_infinity() -> None:
 
 
 def test_rounding_is_forgiven_of_floats_and_of_nothing_else() -> None:
-    table = optrand.debiased_rr(range(5), 1.0).randomizer.matrix
+    table = design_debiased_rr(range(5), 1.0).randomizer.matrix
     found = audit(table, 1.0)
     assert (found.private, found.private_but_for_rounding, found.findings) == (False, True, ())
     exact = audit([[Fraction(p) for p in row] for row in table.tolist()], 1.0)
@@ -56,8 +62,7 @@ def test_rounding_is_forgiven_of_floats_and_of_nothing_else() -> None:
 
 def test_mechanisms_of_ours_pass_and_are_optimal() -> None:
     labels, prior = [0.0, 1.0, 2.5, 7.0, 9.0], np.array(PRIOR)
-    solution = optrand.solve(optrand.unbiased_regression(labels, prior, 1.0))
-    mechanism = optrand.tabulate(solution)
+    mechanism = optrand.solve(optrand.unbiased_regression(labels, prior, 1.0))
     shares = [[Fraction(w, mechanism.total) for w in row] for row in mechanism.weights.tolist()]
     found = audit(shares, 1.0, labels=labels, outputs=mechanism.outputs, prior=prior)
     assert found.private
@@ -65,24 +70,32 @@ def test_mechanisms_of_ours_pass_and_are_optimal() -> None:
     assert found.biases == mechanism.exact_biases
     assert found.comparison is not None
     assert found.comparison.kind == "unbiased"
-    assert found.comparison.value == sum(map(np.multiply, map(Fraction, PRIOR), mechanism.exact_losses()))
+    assert found.comparison.value == sum(map(np.multiply, map(Fraction, PRIOR), mechanism.table.losses()))
     assert found.gap is not None
     assert found.gap < 1e-9
 
 
 def test_the_gap_is_that_of_the_certificate() -> None:
     labels, prior = [0, 1, 2, 3, 4], np.array(PRIOR)
-    randomizer = optrand.debiased_rr(labels, 1.0).randomizer
+    response_table = optrand.debiased_rr(labels, 1.0)
     problem = optrand.unbiased_regression(labels, prior, 1.0)
-    proof = optrand.certify(problem, randomizer, optrand.solve(problem).dual)
-    found = audit(randomizer.matrix, 1.0, labels=labels, outputs=randomizer.outputs, prior=prior)
+    proof = optrand.Mechanism(problem, response_table.table, optrand.solve(problem).dual).certificate
+    found = audit(response_table.matrix, 1.0, labels=labels, outputs=response_table.outputs, prior=prior)
     assert found.gap == pytest.approx(proof.gap, rel=1e-9)
     biased = audit(response(5, Fraction(2)), 1.0, labels=labels, outputs=labels, prior=prior)
     assert biased.comparison is not None
     assert biased.comparison.kind == "biased"
-    assert biased.comparison.optimum.lower == pytest.approx(
-        optrand.certify(optrand.rr_on_bins(labels, prior, 1.0)).lower
-    )
+    assert biased.comparison.optimum.lower == pytest.approx(optrand.rr_on_bins(labels, prior, 1.0).certificate.lower)
+
+
+def test_floats_of_more_digits_are_not_rounded() -> None:
+    """A difference of 2**-63 is none in Python's floats: what is 0 in one row, and what is not, decides all."""
+    table = np.array([[1, 0], [1, 0]], dtype=np.longdouble)
+    table[0] += np.array([-1, 1]) * np.longdouble(2) ** -63
+    if table[0, 0] == 1:
+        pytest.skip("long doubles are doubles here")
+    assert audit(table, 1.0).table.weights[0, 0] == 2**63 - 1
+    assert audit(table, 1.0).epsilon == math.inf
 
 
 def test_rows_that_do_not_sum_to_one_are_said_and_normalised() -> None:
@@ -92,6 +105,20 @@ def test_rows_that_do_not_sum_to_one_are_said_and_normalised() -> None:
     assert found.biases == (Fraction(4, 9), Fraction(-1, 10))
     assert not found.private
     assert "1 row(s) do not sum to 1, that of label 0 misses it by 0.1" in str(found)
+
+
+@pytest.mark.parametrize("row", [["0.2", "0.2"], ["0.9", "0.9"], [0.2, 0.2], [0.5, 0.5 - 1e-8]])
+def test_a_row_that_is_no_distribution_is_not_private(row: list) -> None:
+    found = audit([["0.5", "0.5"], row], 2.0)
+    assert (found.private, found.private_but_for_rounding) == (False, False)
+    assert found.findings[0].startswith("1 row(s) do not sum to 1, that of label 1")
+    assert str(found).startswith("NOT private as stated")
+
+
+def test_audits_and_certificates_have_no_truth_value() -> None:
+    for one in (audit([["0.5", "0.5"]], 1.0), optrand.rr_with_prior(PRIOR, 1.0).certificate):
+        with pytest.raises(TypeError, match="neither true nor false"):
+            bool(one)
 
 
 def test_negative_probabilities_are_no_privacy() -> None:
@@ -108,15 +135,11 @@ def test_outputs_that_do_not_depend_on_the_label_are_called_so() -> None:
     assert str(found) == "private: the output does not depend on the label"
 
 
-def test_columns_that_nobody_uses_give_nothing_away() -> None:
-    assert audit([["0.6", 0, "0.4"], ["0.4", 0, "0.6"]], 0.5).epsilon == pytest.approx(math.log(1.5))
-
-
 def test_classes_by_name_are_compared_by_their_hits() -> None:
-    solution = optrand.rr_with_prior(PRIOR, 1.0)
+    mechanism = optrand.rr_with_prior(PRIOR, 1.0)
     names = list("abcde")
-    kept = [names[int(v)] for v in solution.randomizer.outputs]
-    found = audit(solution.randomizer.matrix, 1.0, labels=names, outputs=kept, prior=PRIOR)
+    kept = [names[int(v)] for v in mechanism.outputs]
+    found = audit(mechanism.matrix, 1.0, labels=names, outputs=kept, prior=PRIOR)
     assert found.comparison is not None
     assert found.comparison.kind == "classes"
     assert found.gap is not None
@@ -139,6 +162,14 @@ def test_classes_by_name_are_compared_by_their_hits() -> None:
         ([[0.5, 0.5]], {"prior": [0.5, 0.5]}, "prior has 2 entries"),
         ([[0.5, 0.5]], {"labels": 3}, "labels are of type int"),
         ([[0.5, 0.5]], {"outputs": "ab"}, "outputs are of type str"),
+        # A set has no order, and the keys of a dict or the numbers of bytes are names by mistake.
+        ([[0.5], [0.5]], {"labels": {0, 1}}, "labels are of type set"),
+        ([[0.5], [0.5]], {"labels": {"a": 1, "b": 2}}, "labels are of type dict"),
+        ([[0.5], [0.5]], {"labels": b"ab"}, "labels are of type bytes"),
+        ([[0.5], [0.5]], {"labels": np.ma.array(["a", "b"], mask=[0, 1])}, "labels has masked cells"),
+        ([[Decimal("sNaN"), 0.5]], {}, "is sNaN"),
+        ([[0.5], [0.5]], {"labels": [[0], [1]]}, "labels hold lists or other things that cannot be names"),
+        ([[0.5, 0.5]], {"outputs": [{}, {}]}, "outputs hold lists or other things that cannot be names"),
     ],
 )
 def test_what_is_no_table_is_refused(matrix: list, options: dict, words: str) -> None:
@@ -149,44 +180,22 @@ def test_what_is_no_table_is_refused(matrix: list, options: dict, words: str) ->
 # ------------------------------------------------------------------------------------------- published mistakes
 
 
-def test_top_k_over_all_labels_where_a_label_is_excluded() -> None:
-    """[G21] Algorithm 1 draws from the top k for every other label; to draw from all is an event of the others only."""
-    keep, other = Fraction(3, 4), Fraction(1, 4)
-    table = [[keep, other, 0, 0, 0], [other, keep, 0, 0, 0]] + [[Fraction(1, 5)] * 5] * 3
-    found = audit(table, math.log(3), prior=PRIOR)
-    assert found.epsilon == math.inf
-    assert (found.worst.output, found.worst.largest, found.worst.smallest) == (2, Fraction(1, 5), 0)
-    assert found.worst.unlikely in (0, 1)
-    assert found.comparison is None
-    assert "infinite" in str(found)
-
-
-def test_a_threshold_that_is_off_by_one() -> None:
-    """RRWithPrior that divides by ``1 + (k - 2) exp(-epsilon)``: private with the wrong k, and not optimal."""
-    epsilon = 1.0
-    sums = np.cumsum(PRIOR)
-    wrong = int(np.argmax(sums / (1 + (np.arange(5) - 1) * math.exp(-epsilon)))) + 1
-    chosen, right = optrand.rr_top_k(PRIOR, wrong, epsilon), optrand.rr_with_prior(PRIOR, epsilon)
-    assert wrong != right.randomizer.n
-    names = list(range(5))
-    found = audit(
-        chosen.randomizer.matrix, epsilon, labels=map(str, names), outputs=map(str, range(wrong)), prior=PRIOR
-    )
-    assert found.private_but_for_rounding
-    assert found.gap is not None
-    assert found.gap > 0.001
-
-
 def test_a_sampler_with_a_prior_under_the_exponent() -> None:
-    """Weights ``prior(v) exp(-epsilon |v - y| / 2)`` need a factor: distances reach 4, and sums depend on the label."""
+    """Weights ``prior(v) exp(-epsilon |v - y| / 2)``, normalised row by row, spend more than epsilon.
+
+    Two labels at distance 4 change a weight by up to exp(2 epsilon) and the sum of a row as well. Divided by 4, the
+    range of the distance, both change by at most exp(epsilon / 2): the exponential mechanism.
+    """
     labels, epsilon = np.arange(5), 1.0
-    weights = np.exp(-epsilon * np.abs(labels - labels[:, np.newaxis]) / 2 + np.log(PRIOR))
-    table = weights / weights.sum(axis=1, keepdims=True)
-    found = audit(table, epsilon, labels=labels, outputs=labels, prior=PRIOR)
-    assert found.epsilon > 2.0
+    distances = np.abs(labels - labels[:, np.newaxis])
+    weights, safe = (np.array(PRIOR) * np.exp(-epsilon * d / 2) for d in (distances, distances / 4))
+    found = audit(weights / weights.sum(axis=1, keepdims=True), epsilon, labels=labels, outputs=labels)
+    # The worst ratio, by hand: output 4 of labels 4 and 0.
+    sums = weights.sum(axis=1)
+    assert found.epsilon == pytest.approx(2 * epsilon + math.log(sums[0] / sums[4]), rel=1e-12)
+    assert found.epsilon > 2 * epsilon
     assert not found.private_but_for_rounding
-    # The exponential mechanism has to divide by the range of the distance, and by 2 for the sums.
-    safe = np.exp(-epsilon * np.abs(labels - labels[:, np.newaxis]) / 4 / 2 + np.log(PRIOR))
+    assert found.findings[0].startswith("not 1-DP")
     assert audit(safe / safe.sum(axis=1, keepdims=True), epsilon).private
 
 
@@ -208,6 +217,72 @@ def test_clipping_at_private_extremes() -> None:
     assert audit(public, math.log(7) + 1e-9).private
 
 
+# ---------------------------------------------------------------------------------- pairs, delta, leakage, guesses
+
+
+def test_each_pair_has_its_epsilon_delta_leakage_and_guess_by_hand() -> None:
+    """Rows (1/2, 1/2, 0), (1/4, 1/4, 1/2), (1/8, 3/8, 1/2).
+
+    Ratios of rows 0 and 1: 2, and infinite the other way; of rows 1 and 2: 2 and 3/2. Largest entries of the columns
+    sum to 1/2 + 1/2 + 1/2. Under (1/2, 1/4, 1/4) the best guesses keep 1/4 + 1/4 + 1/8.
+    """
+    half, quarter, eighth = Fraction(1, 2), Fraction(1, 4), Fraction(1, 8)
+    table = [[half, half, 0], [quarter, quarter, half], [eighth, 3 * eighth, half]]
+    found = audit(table, 1.0, prior=[0.5, 0.25, 0.25])
+    expected = [[1, 2, 4], [math.inf, 1, 2], [math.inf, 1.5, 1]]
+    assert found.pair_epsilons == pytest.approx(np.log(expected), rel=1e-15)
+    for ratio, epsilon in zip(np.ravel(expected), np.ravel(found.pair_epsilons), strict=True):
+        # Rounded up.
+        assert ratio == epsilon == math.inf or exp_bracket(epsilon)[1] >= Fraction(ratio)
+    # Label 1 has output 2 with probability 1/2, label 0 never: delta is 1/2 at least, at any epsilon.
+    assert found.delta(5.0) == 0.5
+    # At epsilon 0 the total variation: rows 0 and 2 differ by 3/8 + 1/8.
+    assert found.delta(0.0) == 0.5
+    assert found.maximal_leakage == pytest.approx(math.log(1.5), rel=1e-15)
+    assert found.guess == 0.625
+    assert audit(table, 1.0).guess == 0.5
+
+
+def test_delta_is_that_of_the_definition_for_every_set_of_outputs() -> None:
+    """The largest of ``P(S) - exp(epsilon) Q(S)`` over all sets of outputs, by trying them."""
+    weights = np.random.default_rng(3).integers(0, 20, (4, 5))
+    weights[:, 4] = 80 - weights[:, :4].sum(axis=1)
+    table = [[Fraction(int(w), 80) for w in row] for row in weights]
+    found = audit(table, 1.0)
+    for epsilon in (0.0, 0.1, 1.0, 3.0):
+        e = Fraction(math.exp(epsilon))
+        sets = [[o for o in range(5) if code >> o & 1] for code in range(32)]
+        best = max(
+            sum(first[o] for o in chosen) - e * sum(second[o] for o in chosen)
+            for first in table
+            for second in table
+            for chosen in sets
+        )
+        assert best * (1 - Fraction(1, 2**40)) <= Fraction(found.delta(epsilon)) <= best + Fraction(1, 2**40)
+
+
+def test_what_is_reported_of_pairs_is_that_of_the_whole() -> None:
+    """For the mechanisms of programs, whose tables know all three in their own way; and rows are normalised."""
+    mechanism = optrand.solve(optrand.programs.lp1([0.5, 0.3, 0.2], 1.0))
+    weights, total = mechanism.table.weights, mechanism.table.total
+    found = audit([[Fraction(w, total) for w in row] for row in weights.tolist()], 1.0)
+    assert found.pair_epsilons.max() == found.epsilon == found.normalised_epsilon
+    assert found.delta(0.5) == float_above(mechanism.table.excess(exp_bracket(0.5)[0]))
+    assert found.delta(1.0) == 0.0
+    assert found.maximal_leakage == log_above(mechanism.table.leakage)
+    scaled = audit([[int(w) * (y + 1) for w in row] for y, row in enumerate(weights.tolist())], 1.0)
+    assert scaled.pair_epsilons.tolist() == found.pair_epsilons.tolist()
+    assert (scaled.delta(0.5), scaled.guess) == (found.delta(0.5), found.guess)
+
+
+def test_tables_that_are_none_have_no_leakage() -> None:
+    found = audit([["1.5", "-0.5"], ["0.5", "0.5"]], 1.0)
+    assert (found.pair_epsilons, found.delta(1.0), found.maximal_leakage, found.guess) == (None,) * 4
+    for epsilon in (-1.0, math.nan, 1e4):
+        with pytest.raises(InvalidInput):
+            audit([["0.5", "0.5"]], 1.0).delta(epsilon)
+
+
 # ------------------------------------------------------------------------------------------------- command line
 
 
@@ -227,7 +302,14 @@ def test_a_file_is_audited(tmp_path) -> None:
     assert answer["largest_bias"] == 0.25
     assert answer["worst"]["probabilities"] == [0.75, 0.25]
     assert answer["optimum"]["kind"] == "biased"
-    assert run(table, "--epsilon", "1.1").stdout.startswith("private as stated: epsilon is 1.098612289")
+    assert answer["pair_epsilons"] == [[0.0, math.log(3)], [math.log(3), 0.0]]
+    assert answer["delta_at_stated_epsilon"] == 0.0
+    assert answer["maximal_leakage"] == pytest.approx(math.log(1.5), rel=1e-15)
+    # Output 0 is guessed as label 0: 3/4 of 3/4. So is output 1: 3/4 of 1/4 is no less than 1/4 of 3/4.
+    assert answer["guess"] == 0.75
+    told = run(table, "--epsilon", "1.1").stdout
+    assert told.startswith("private as stated: epsilon is 1.098612289")
+    assert "guessed with a chance of at most 0.75 if all labels are as likely" in told
 
 
 def test_a_file_that_is_not_private_ends_with_3(tmp_path) -> None:
@@ -239,6 +321,60 @@ def test_a_file_that_is_not_private_ends_with_3(tmp_path) -> None:
     assert done.stderr.startswith("error: ")
 
 
+ROWS = [[0.0, 0.5, 0.5], [0.6, 0.2, 0.2]]
+NAMES = ["low", "mid", "high"]
+
+
+def _frame(**options: object) -> str:
+    return pd.DataFrame(ROWS, columns=NAMES, index=options.pop("labels", None)).to_csv(**options)
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "outputs"),
+    [
+        ("0.0,0.5,0.5\n0.6,0.2,0.2\n", None, None),
+        (_frame(index=False), None, NAMES),
+        (_frame(), (0.0, 1.0), NAMES),
+        (_frame(labels=["no", "yes"]), ("no", "yes"), NAMES),
+        (_frame(labels=[10, 20], index_label="age"), (10.0, 20.0), NAMES),
+        (_frame(index_label="label"), (0.0, 1.0), NAMES),
+        (_frame(header=False, index=False), None, None),
+        (pl.DataFrame(dict(zip(NAMES, zip(*ROWS, strict=True), strict=True))).write_csv(), None, NAMES),
+        (pl.DataFrame({"age": ["a", "b"], "x": [0.5, 0.1], "z": [0.5, 0.9]}).write_csv(), ("a", "b"), ["x", "z"]),
+        # R: write.csv, without row names, and write.table with sep = ",".
+        ('"","low","mid","high"\n"1",0,0.5,0.5\n"2",0.6,0.2,0.2\n', (1.0, 2.0), NAMES),
+        ('"low","mid","high"\n0,0.5,0.5\n0.6,0.2,0.2\n', None, NAMES),
+        ('"low","mid","high"\n"1",0,0.5,0.5\n"2",0.6,0.2,0.2\n', (1.0, 2.0), NAMES),
+        # NumPy: savetxt with a header.
+        ("# low,mid,high\n0.0,0.5,0.5\n0.6,0.2,0.2\n", None, NAMES),
+        (",0,1\n0,0.75,0.25\n1,0.25,0.75\n", (0.0, 1.0), [0.0, 1.0]),
+        ("y,0,1\n0,0.75,0.25\n1,0.25,0.75\n", (0.0, 1.0), [0.0, 1.0]),
+        (",0,1\nno,0.75,0.25\nyes,0.25,0.75\n", ("no", "yes"), [0.0, 1.0]),
+        ("label,0,1\nno,0.75,0.25\nyes,0.25,0.75\n", ("no", "yes"), [0.0, 1.0]),
+        ("age,<18,18+\n<18,0.75,0.25\n18+,0.25,0.75\n", ("<18", "18+"), ["<18", "18+"]),
+        # One of the two readings is exact, and the other is not.
+        ("low,mid,high\n0.0,0.5,0.5\n0.04,0.48,0.48\n", None, NAMES),
+        (",mid,high\n0.01,0.5,0.5\n0.02,0.25,0.75\n", (0.01, 0.02), NAMES[1:]),
+    ],
+)
+def test_names_are_read_as_writers_of_tables_write_them(tmp_path, text: str, labels: tuple, outputs: list) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    sheet = read_sheet(path)
+    assert sheet.labels == labels
+    assert sheet.outputs == (None if outputs is None else tuple(outputs))
+    width = 3 if outputs is None else len(outputs)
+    assert [len(row) for row in sheet.entries] == [width, width]
+
+
+def test_the_first_output_is_not_taken_for_labels(tmp_path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("low,mid,high\n0.0,0.5,0.5\n0.6,0.2,0.2\n")
+    done = run(table, "--epsilon", "1")
+    assert done.exit_code == UNVERIFIED
+    assert "epsilon is infinite" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -247,7 +383,35 @@ def test_a_file_that_is_not_private_ends_with_3(tmp_path) -> None:
         ("0.5;0.5\n0.5;0.5\n", "semicolons"),
         ("0.5,0.5\n1\n", "line 2 of"),
         ("label,a,b\n", "names and no probabilities"),
-        ("0.5,x\n0.5,0.5\n", "row 0, column 1"),
+        ("0.5,x\n0.5,0.5\n", "the first line of"),
+        ("a,0.75,0.25\nb,0.25,0.75\n", "the first line of"),
+        ("a,0.75,x\nb,0.25,0.75\n", "the first line of"),
+        ("0,1,2\n0.5,0.25,0.25\n0.2,0.4,0.4\n", "may begin with names"),
+        ("0,1\n1,0\n", "may begin with names"),
+        ("0,0.75,0.25\n1,0.25,0.75\n", "may begin with names"),
+        ("low,mid,high\n0,0.5,0.5\n0,0.2,0.8\n", "the first column of"),
+        ("low,mid,high\n0.5,0.5,0.5\n0.6,0.5,0.5\n", "the first column of"),
+        ("low,mid,high\n0,0.5,0.5\nn/a,0.2,0.2\n", "the first column of"),
+        ("label,mid,high\n0,0.5,0.5\n0.6,0.2,0.2\n", "the first column of"),
+        # No names above: the first label is "y", or missing, and its row is not to be lost.
+        ("y,0.9,0.1\nn,0.1,0.9\n", "the first line of"),
+        (",0.9,0.1\nn,0.1,0.9\n", "the first line of"),
+        ("class,2/7,5/7\n0,0,1\n", "the first line of"),
+        ("y,0.9,0.2\nn,0.5,0.5\n", "the first line of"),
+        ("no,10%,90%\nyes,0.5,0.5\n", "the first line of"),
+        ("no,nan,nan\nyes,0.5,0.5\n", "the first line of"),
+        # Probabilities that cannot be read are no names of labels, nor are those next to nothing.
+        ("low,mid,high\n1e-401,0.5,0.5\n1e-402,0.5,0.5\n", "the first column of"),
+        ("low,mid,high\n1/1e401,0.5,0.5\n2/1e401,0.5,0.5\n", "the first column of"),
+        ("low,mid,high\n1%,0.5,0.5\n2%,0.5,0.5\n", "the first column of"),
+        ('low,mid,high\n"0,1",0.5,0.5\n"0,2",0.5,0.5\n', "the first column of"),
+        ("low,mid,high\n0x1p-3,0.5,0.5\n0x1p-4,0.5,0.5\n", "the first column of"),
+        ("y,n\n0.0,1.00000000000000\n0.000000000000001,0.999999999999999\n", "the first column of"),
+        ("low,mid,high\n1e-15,0.499999999999999,0.5\nn/a,0.5,0.5\n", "the first column of"),
+        # A quote that is left open swallows lines.
+        ('a,b\n0.5,0.5\n0.5,"0.5\n0.0,1.0\n', "line 4 of"),
+        ('label,a,b\nx,0.5,0.5\n"y,0,1\nz",0.5,0.5\n', "of several lines"),
+        ("a,b\n" + "0" * 140_000 + ",1\n", "line 2 of"),
     ],
 )
 def test_files_that_are_no_tables_are_refused(tmp_path, text: str | None, words: str) -> None:

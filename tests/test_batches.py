@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 import optrand
-from optrand.certificates.quick import quick_gap
-from optrand.closed_forms.response import many_rr_with_prior
+from optrand.closed_forms.response import design_rr_with_prior, many_rr_with_prior
+from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import Interval
-from optrand.solvers import batches
+from optrand.solvers import batches, design
 from optrand.solvers.batches import batch_key, solved_at_once
-from optrand.solvers.bins.first_duals import first_duals
-from optrand.solvers.bins.many import many_bins
+from optrand.solvers.gaps import estimated_gap
 
 KINDS = ["squared", "absolute", "poisson_log", "classes"]
 
@@ -38,20 +37,12 @@ def problems(kind, count=24, k=17, seed=0, outputs=None):
 def test_answers_are_those_of_one_by_one(kind, outputs):
     given = problems(kind, outputs=outputs)
     for problem, solution in zip(given, solved_at_once(given), strict=True):
-        alone = optrand.solve(problem)
+        alone = design(problem)
         assert solution.problem is problem
         assert solution.value == pytest.approx(alone.value, rel=1e-9)
         assert solution.randomizer.n == alone.randomizer.n
         assert solution.stats.solver == alone.stats.solver
-        assert optrand.certify(solution).require(1e-9).findings == ()
-
-
-def test_kinds_and_labels_may_be_mixed():
-    given = [one for kind in KINDS for k in (5, 9) for one in problems(kind, 4, k)]
-    order = np.random.default_rng(1).permutation(len(given))
-    found = solved_at_once([given[i] for i in order])
-    assert [one.problem for one in found] == [given[i] for i in order]
-    assert len({batch_key(one) for one in given}) == 8
+        assert optrand.certify(tabulate(solution)).require(1e-9).findings == ()
 
 
 def test_others_are_left_alone():
@@ -73,7 +64,7 @@ def test_others_are_left_alone():
 
 
 def test_what_floats_do_not_prove_is_solved_alone(monkeypatch):
-    monkeypatch.setattr(batches, "quick_gap", lambda _: 1e-8)
+    monkeypatch.setattr(batches, "estimated_gap", lambda _: 1e-8)
     assert solved_at_once(problems("classes", 3)) == [None] * 3
     assert solved_at_once(problems("squared", 3)) == [None] * 3
     assert all(optrand.certify(one).gap < 1e-9 for one in optrand.solve_many(problems("squared", 3)))
@@ -88,20 +79,6 @@ def test_where_floats_give_out_problems_are_solved_alone(monkeypatch):
     assert solved_at_once(problems("classes", 3) + problems("absolute", 3)) == [None] * 6
 
 
-@pytest.mark.parametrize("outputs", [None, Interval(4.0, 11.0)])
-def test_first_multipliers_sum_to_the_loss_and_are_no_better_than_the_optimum(outputs):
-    given = problems("squared", 30, 23, 5, outputs)
-    priors, epsilons = np.array([one.prior for one in given]), np.array([one.epsilon for one in given])
-    found = many_bins(given[0], priors, epsilons)
-    of_labels, alpha = first_duals(found)
-    assert alpha.sum(axis=1) == pytest.approx(found.values, rel=1e-12)
-    for i, problem in enumerate(given):
-        alone = optrand.solve(problem)
-        assert np.unique(of_labels[i]) == pytest.approx(alone.randomizer.outputs, rel=1e-12)
-        bound = optrand.lower_bound(problem, optrand.Dual(alpha[i], np.zeros(problem.k)))
-        assert bound <= alone.value * (1 + 1e-12)
-
-
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 1.0, 30.0])
 def test_classes_at_once_have_the_multipliers_of_one(epsilon):
     rng = np.random.default_rng(3)
@@ -111,7 +88,7 @@ def test_classes_at_once_have_the_multipliers_of_one(epsilon):
     priors[2, 5:] = 0
     given = [optrand.classification(prior / prior.sum(), epsilon) for prior in priors]
     for problem, solution in zip(given, many_rr_with_prior(given), strict=True):
-        alone = optrand.rr_with_prior(problem.prior, epsilon)
+        alone = design_rr_with_prior(problem)
         assert np.array_equal(solution.randomizer.matrix, alone.randomizer.matrix)
         assert solution.dual.alpha == pytest.approx(alone.dual.alpha, rel=1e-12, abs=1e-15)
-        assert quick_gap(solution) < 1e-11
+        assert estimated_gap(solution) < 1e-11

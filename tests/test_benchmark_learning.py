@@ -22,7 +22,7 @@ from benchmarks.learning.fetch import Source, fetch, fetched
 from benchmarks.learning.intervals import mean, ratio, slope
 from benchmarks.learning.journal import Journal, digest, run
 from benchmarks.learning.neighbours import Neighbours, likeliest_shares
-from benchmarks.learning.reports import NON_PRIVATE, Errors, promises, report
+from benchmarks.learning.reports import NON_PRIVATE, Errors, promises
 from benchmarks.learning.run import EXPERIMENTS, main
 from optrand.errors import InvalidInput
 
@@ -173,19 +173,6 @@ def test_neighbours_undo_the_noise_of_randomized_response() -> None:
         Neighbours(5).check_input(X[:4], 3)
 
 
-def test_errors_that_a_paper_prints_at_an_epsilon_stand_beside_that_one(tmp_path, capsys) -> None:
-    rows = [
-        Row(Cell(seed, epsilon, arm), {"ridge": 5.0 + seed})
-        for seed in range(2)
-        for epsilon, arm in ((math.inf, NON_PRIVATE), (0.5, "ours"), (1.0, "ours"))
-    ]
-    setup = Setup("made", {"printed": {"ours, 0.5": "half 12.5", "ours": "else 3.25"}}, tmp_path)
-    assert report(setup, rows, tmp_path, models=["ridge"], error="error")
-    lines = [line for line in capsys.readouterr().out.splitlines() if "ours" in line]
-    assert ["half 12.5" in line for line in lines] == [True, False]
-    assert ["else 3.25" in line for line in lines] == [False, True]
-
-
 def test_experiments_say_which_packages_they_lack(monkeypatch, capsys) -> None:
     made = replace(EXPERIMENTS["oracle"], needs=("numpy", "no_such_package"))
     assert made.lacks == ["no_such_package"]
@@ -204,32 +191,3 @@ def test_votes_of_many_teachers_are_learned_and_pay_for_every_query(monkeypatch)
     student = baselines.pate(X, y, LogisticRegression(), Cell(0, 1.0, "PATE"), settings)
     assert (student.predict(X) == y).mean() > 0.8
     assert paid == [(10.0, 1.0, 1e-5)]
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("weeks", "one prior"),
-        ("oracle", "one prior"),
-        ("circle2", "two stages, likelihood"),
-        ("convex", "squared, LP-Normal-SGD"),
-    ],
-)
-def test_experiments_run_in_small(name, words, tmp_path, capsys) -> None:
-    given = ["--experiment", name, "--smoke", "--seeds", "1", "--results", str(tmp_path)]
-    assert main(given) == 0
-    printed = capsys.readouterr().out
-    assert words in printed
-    assert (tmp_path / f"learning-{name}-smoke.png").exists()
-    # All cells are known by now.
-    assert main(given) == 0
-    assert "1/" not in capsys.readouterr().out.split("smoke:")[0]
-
-
-@pytest.mark.parametrize(
-    ("name", "words"), [("mnist", "two stages, noisy labels"), ("clusters-binary", "4 clusters, likelihood")]
-)
-def test_images_are_learned_in_small(name, words, tmp_path, capsys) -> None:
-    pytest.importorskip("torch", reason="no networks without torch (`make torch` installs it)")
-    assert main(["--experiment", name, "--smoke", "--seeds", "1", "--results", str(tmp_path)]) == 0
-    assert words in capsys.readouterr().out

@@ -15,19 +15,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 from tables import circulant, debiased, layered_arcs, resealed, response
+from test_hostile_files import is_private, places, verdicts
 
 from optrand import checker, losses
 from optrand.base.arithmetic import exp_bracket, float_below, log_bracket, privacy_ratio
 from optrand.certificates.certificate import lower_bound
-from optrand.errors import InvalidFile
-from optrand.mechanism.mechanism import Mechanism, load
-from optrand.model.arcs import IntegerArcs
 from optrand.model.losses import Tabulated
-from optrand.model.outputs import Grid, Interval, Line
+from optrand.model.outputs import Grid, Interval
 from optrand.model.problem import classification, regression, unbiased_regression
 from optrand.model.solution import Dual
+from tests.tables import mechanism_of
 
 SOURCE = Path(checker.__file__)
 
@@ -42,7 +40,7 @@ def text_of(mechanism, tmp_path):
 
 def test_it_is_short_and_needs_the_standard_library_only():
     source = SOURCE.read_text()
-    assert source.count("\n") < 300
+    assert source.count("\n") < 320
     imported = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -82,12 +80,11 @@ def test_it_runs_alone_and_says_what_holds(coin, tmp_path, start):
     lines = dict(line.split(maxsplit=1) for line in ended.stdout.replace("largest ", "").splitlines())
     assert lines["private"] == f"proven, with epsilon {math.log(3)!r}"
     assert lines["bias"] == "0.0"
-    assert float(lines["value"]) == pytest.approx(coin.problem.value(coin.randomizer), rel=1e-14)
+    assert float(lines["value"]) == coin.value
     assert abs(float(lines["gap"].split(",")[0])) < 1e-14
 
     content = json.loads(path.read_bytes())
-    content["total"] = "40"
-    content["weights"] = [["31", "9"], ["10", "30"]]
+    content["columns"] = [[[0, "31"], [1, "-21"]], [[0, "9"], [1, "21"]]]
     path.write_text(resealed(content))
     ended = run(*start, str(path), cwd=elsewhere)
     assert ended.returncode == 3
@@ -103,7 +100,7 @@ def test_it_runs_alone_and_says_what_holds(coin, tmp_path, start):
 
 
 def families():
-    """One valid mechanism for every kind of problem that a file can hold."""
+    """One valid mechanism for every kind of problem that a file can hold, of unequal columns."""
     ratio, epsilon = Fraction(2), 0.7
     prior, labels = [0.5, 0.25, 0.25], [0.0, 1.0, 2.0]
     dual = Dual([0.1, -0.2, 0.3], [0.5, 0.0, -0.25])
@@ -132,13 +129,9 @@ def families():
         else:
             outputs = [0.5, 1.0, 4.0]
         yield name, response(problem, outputs, ratio=ratio, dual=dual)
-        places = np.arange(3)
-        arcs = IntegerArcs(3, places, places, places, [1, 1, 1])
-        yield f"{name} of arcs", Mechanism(problem, dual, outputs, arcs, ratio)
 
 
 FAMILIES = dict(families())
-WITHOUT_A_BOUND = {"poisson", "poisson of arcs"}
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -150,160 +143,47 @@ def test_it_agrees_with_the_package_on_every_figure(name, tmp_path):
     assert report.epsilon == mechanism.realised_epsilon
     assert biases_of(text) == mechanism.exact_biases
     assert report.bias == max(map(abs, mechanism.exact_biases))
-    assert float(report.value) == pytest.approx(problem.value(mechanism.randomizer), rel=1e-14)
+    assert float(report.value) == pytest.approx(mechanism.value, rel=1e-15)
     assert report.maximised == name.startswith("classes")
-    if name in WITHOUT_A_BOUND:
+    if name == "poisson":
         assert report.bound is None
         assert "no bound for poisson_log" in report.note
         return
     beta = np.where(problem.prior * min(problem.bias_penalty, 1.0) > 0, mechanism.dual.beta, 0.0)
     cleaned = mechanism.dual if problem.unbiased else Dual(mechanism.dual.alpha, beta)
-    assert problem.sign * float(report.bound) == pytest.approx(lower_bound(problem, cleaned, exact=True), rel=1e-14)
+    assert problem.sign * float(report.bound) == pytest.approx(lower_bound(problem, cleaned), rel=1e-14)
 
 
 def test_without_multipliers_or_with_forbidden_bias_there_is_no_bound(tmp_path, coin):
-    without = Mechanism(coin.problem, None, coin.outputs, coin.weights, coin.ratio)
+    without = mechanism_of(coin.problem, None, coin.outputs, coin.weights, coin.ratio)
     report = checker.check(text_of(without, tmp_path))
     assert (report.bound, report.gap) == (None, None)
     assert "no multipliers" in report.note
     assert checker.check(text_of(coin, tmp_path)).bound is not None
-    shifted = Mechanism(coin.problem, coin.dual, [-2.0, math.nextafter(2.0, 3)], coin.weights, coin.ratio)
+    shifted = mechanism_of(coin.problem, coin.dual, [-2.0, math.nextafter(2.0, 3)], coin.weights, coin.ratio)
     report = checker.check(text_of(shifted, tmp_path))
     assert report.bound is None
     assert report.bias == Fraction(3, 4) / 2**51
     assert report.note == f"bias is forbidden, and the largest is {float(report.bias)!r}"
 
 
-ODD = [
-    True,
-    False,
-    None,
-    0,
-    1,
-    -1,
-    2,
-    1.5,
-    -1.0,
-    0.0,
-    -0.0,
-    1e308,
-    5e-324,
-    0.7,
-    "x",
-    "",
-    "inf",
-    "01",
-    "-1",
-    "+2",
-    "1e3",
-]
-ODD += ["2", "3", "9" * 4001, [], {}, [1.0], [[]], ["1"], {"kind": "line"}, {"name": "squared"}, "squared", "absolute"]
-
-
-@pytest.mark.parametrize("name", ["unbiased interval", "free", "absolute", "absolute grid", "poisson grid", "table"])
-def test_an_origin_is_a_change_of_the_constants(name, tmp_path):
-    """Multipliers of eighths and an origin of quarters: floats hold ``alpha - beta * origin`` exactly."""
-    mechanism = FAMILIES[name]
-    content = json.loads(text_of(mechanism, tmp_path))
-    used = mechanism.problem.bias_penalty > 0
-    alpha, beta, origin = [0.125, -0.5, 0.25], [0.5 * used, 0.0, -0.25 * used], -6.75
-    moved = [a - b * origin for a, b in zip(alpha, beta, strict=True)]
-    plain = checker.check(resealed({**content, "dual": {"alpha": moved, "beta": beta}}))
-    dual = {"alpha": alpha, "beta": beta, "origin": origin}
-    assert verdicts(resealed({**content, "dual": dual}), tmp_path / "moved.json") == (True, True)
-    assert abs(checker.check(resealed({**content, "dual": dual})).bound - plain.bound) < Fraction(1, 10**25)
-    for zero in (0.0, -0.0):
-        text = resealed({**content, "dual": {"alpha": moved, "beta": beta, "origin": zero}})
-        assert verdicts(text, tmp_path / "moved.json") == (False, False)
-        with pytest.raises(checker.Refused, match="malformed or unknown: 'dual'"):
-            checker.check(text)
-
-
-def branches(content, path=()):
-    """Every place of a document."""
-    yield path
-    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
-    for name, value in items:
-        yield from branches(value, (*path, name))
-
-
-def mutate(content, rng):
-    """The document with one thing changed somewhere, digest aside."""
-    content = copy.deepcopy(content)
-    *parents, last = rng.choice([path for path in branches(content) if path and path[0] != "digest"])
-    target = content
-    for name in parents:
-        target = target[name]
-    change = rng.randrange(6)
-    if change == 0:
-        del target[last]
-    elif change == 1 and isinstance(target, list):
-        target.insert(last, copy.deepcopy(target[last]))
-    elif change == 1:
-        target["remark"] = rng.choice(ODD)
-    elif change == 2 and isinstance(target[last], str) and target[last].isdigit():
-        target[last] = str(int(target[last]) + rng.choice([-1, 1]))
-    elif change == 2 and type(target[last]) is int:
-        target[last] += rng.choice([-1, 1])
-    elif change == 2 and isinstance(target[last], float):
-        target[last] *= rng.choice([1 - 2**-53, 1 + 2**-52, -1.0, 2.0, 0.5, 1 + 1e-9])
-    elif change == 3 and isinstance(target, list):
-        other = rng.randrange(len(target))
-        target[last], target[other] = target[other], target[last]
-    else:
-        target[last] = copy.deepcopy(rng.choice(ODD))
-    return content
-
-
-def verdicts(text, path):
-    path.write_text(text)
-    try:
-        load(path)
-        loaded = True
-    except InvalidFile:
-        loaded = False
-    try:
-        checker.check(text)
-        checked = True
-    except checker.Refused:
-        checked = False
-    return loaded, checked
-
-
-def test_it_agrees_with_load_on_thousands_of_edited_files(tmp_path):
-    """One edit each, digest recomputed: both accept or both refuse."""
-    rng = random.Random(5)
-    originals = [json.loads(text_of(mechanism, tmp_path)) for mechanism in FAMILIES.values()]
-    counts = {True: 0, False: 0}
-    for _ in range(4000):
-        text = resealed(mutate(rng.choice(originals), rng))
-        loaded, checked = verdicts(text, tmp_path / "edited.json")
-        assert loaded == checked, text
-        counts[loaded] += 1
-    assert min(counts.values()) > 200, f"both verdicts must occur: {counts}"
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda text: text[:-5], "not JSON"),
-        (lambda text: text.replace('"schema":1', '"schema":1,"schema":1'), "given twice"),
-        (lambda text: text.replace('"schema":1', '"schema":2'), "newer optrand"),
-        (lambda text: text.replace("0.7", "NaN"), "not JSON of finite numbers"),
-        (lambda text: text.replace("0.7", "1e999"), "not JSON of finite numbers"),
-        (lambda text: text.replace('"sha256:', '"sha256:0'), "digest is not that"),
-        (lambda text: text.replace("0.25", "0.2500001"), "digest is not that"),
-        (lambda text: text.replace('"total"', '"sum"'), "missing, malformed or unknown: 'sum', 'total'"),
-        (lambda _: "[" * 100_000, "not JSON"),
-        (lambda _: "[]", "not an optrand mechanism"),
-        (lambda _: '{"schema": true}', "not an optrand mechanism"),
-    ],
-)
-def test_both_refuse_spoilt_text(spoil, message, tmp_path):
-    text = spoil(text_of(FAMILIES["unbiased"], tmp_path))
-    assert verdicts(text, tmp_path / "spoilt.json") == (False, False)
-    with pytest.raises(checker.Refused, match=message):
-        checker.check(text)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_negative_zeros_are_no_numbers_of_a_file(name, tmp_path):
+    """What is loaded has the digest of its file; no digest of a mechanism is that of a -0.0."""
+    text = text_of(FAMILIES[name], tmp_path)
+    assert "-0.0," not in text
+    assert "-0.0]" not in text
+    content, zeros = json.loads(text), 0
+    for path in places(content):
+        changed = copy.deepcopy(content)
+        at = changed
+        for step in path[:-1]:
+            at = at[step]
+        if path and type(at[path[-1]]) is float and at[path[-1]] == 0:
+            at[path[-1]] = -0.0
+            zeros += 1
+            assert verdicts(resealed(changed), tmp_path / "zero.json") == (False, False), path
+    assert zeros
 
 
 def test_white_space_is_free(tmp_path):
@@ -312,9 +192,9 @@ def test_white_space_is_free(tmp_path):
         assert checker.check(json.dumps(json.loads(text), **spread)) == checker.check(text)
 
 
-@pytest.mark.parametrize("name", ["labels", "name", "alpha", "numerator", "first", "masses", "digest", "d\\u0069gest"])
+@pytest.mark.parametrize("name", ["labels", "name", "alpha", "columns", "digest", "d\\u0069gest"])
 def test_no_field_may_be_given_twice_at_any_depth(name, tmp_path):
-    text = json.dumps(json.loads(text_of(FAMILIES["unbiased of arcs"], tmp_path)))
+    text = json.dumps(json.loads(text_of(FAMILIES["unbiased"], tmp_path)))
     place = text.index(f'"{name.encode().decode("unicode_escape")}": ')
     for first in ("0", '"1"', '{"a": [{}]}', f'"{name}"'):
         twice = f'{text[:place]}"{name}" :{first}, {text[place:]}'
@@ -324,155 +204,79 @@ def test_no_field_may_be_given_twice_at_any_depth(name, tmp_path):
             checker.check(twice)
 
 
+MALFORMED = [
+    (lambda text: text[:-5], "not JSON"),
+    (lambda text: text.replace('"schema":1', '"schema":2'), "newer optrand"),
+    (lambda text: text.replace("0.7", "NaN"), "not JSON of finite numbers"),
+    (lambda text: text.replace("0.7", "1e999"), "not JSON of finite numbers"),
+    (lambda text: text.replace('"sha256:', '"sha256:0'), "digest is not that"),
+    (lambda text: text.replace("0.25", "0.2500001"), "digest is not that"),
+    (lambda text: text.replace('"columns"', '"rows"'), "missing, malformed or unknown: 'columns', 'rows'"),
+    (lambda _: "[" * 100_000, "not JSON"),
+    (lambda _: "[]", "not an optrand mechanism"),
+    (lambda _: '{"schema": true}', "not an optrand mechanism"),
+]
+FIELDS = [
+    *[("columns", [[[0, height]]] * 3) for height in ("007", "7\n", 7, 7.0, "0", "-0", "+7", "--7", "7" * 4001)],
+    *[("columns", [[[label, "1"]]] * 3) for label in ("0", 0.0, -1, True, None)],
+    *[("columns", wrong) for wrong in ([], [[]], [[[]]], [[[0, "1", "1"]]], [[0, "1"]], {}, "1")],
+    ("outputs", [-1, 1.0, 3.0]),
+    ("outputs", [-1.0, 1.0, True]),
+    ("outputs", [[-1.0, 1.0, 3.0]]),
+    ("format", "optrandXmechanism"),
+    ("dual", {"alpha": [0.5] * 3, "beta": [0.5] * 3, "origin": 1.0, "more": 1.0}),
+    ("dual", {"alpha": [0.5] * 3, "beta": [0.5] * 3, "origin": 0.0}),
+    ("dual", {"alpha": [], "beta": []}),
+    ("schema", -1),
+]
+
+
+def with_field(field, value):
+    return lambda text: resealed({**json.loads(text), field: value})
+
+
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("total", "0"),
-        ("total", "007"),
-        ("total", "7\n"),
-        ("total", 7),
-        ("weights", [["0", "1", "1"]] * 3),
-        ("weights", []),
-        ("weights", [[]]),
-        ("outputs", [-1, 1.0, 3.0]),
-        ("outputs", [-1.0, 1.0, True]),
-        ("outputs", ["-1.0", 1.0, 3.0]),
-        ("outputs", [[-1.0, 1.0, 3.0]]),
-        ("format", "optrand.mechanism.mechanism\n"),
-        ("format", "optrandXmechanism"),
-        ("dual", {"alpha": [0.5] * 3, "beta": [0.5] * 3, "origin": 1.0, "more": 1.0}),
-        ("dual", {"alpha": [], "beta": []}),
-        ("ratio", {"numerator": "2", "denominator": "1", "note": ""}),
-        ("schema", 0),
-        ("schema", -1),
-    ],
+    ("spoil", "message"),
+    [*MALFORMED, *((with_field(*each), f"missing, malformed or unknown: '{each[0]}'") for each in FIELDS)],
 )
-def test_a_malformed_field_is_named(field, value, tmp_path):
-    text = resealed({**json.loads(text_of(FAMILIES["unbiased"], tmp_path)), field: value})
-    assert verdicts(text, tmp_path / "malformed.json") == (False, False)
-    with pytest.raises(checker.Refused, match=f"missing, malformed or unknown: '{field}'"):
+def test_what_is_malformed_is_named(spoil, message, tmp_path):
+    text = spoil(text_of(FAMILIES["unbiased"], tmp_path))
+    assert verdicts(text, tmp_path / "spoilt.json") == (False, False)
+    with pytest.raises(checker.Refused, match=message):
         checker.check(text)
 
 
-def test_one_unit_changes_against_the_definition(tmp_path):
-    """As in the test of the constructor, on whole files with fresh digests and totals; every verdict is compared."""
+@pytest.mark.parametrize("trials", [100, pytest.param(5_000, marks=pytest.mark.nightly)])
+def test_one_unit_changes_against_the_definition(trials, tmp_path):
+    """A unit moved within a row, a step moved by a label or changed by a unit, with fresh digests."""
     rng = random.Random(11)
     seen = {True: 0, False: 0}
-    for trial in range(600):
-        k, ratio = 1 + trial % 8, [Fraction(3, 2), Fraction(2), privacy_ratio(0.7)][trial % 3]
-        weights = circulant(rng, k, 1 + trial % 2, ratio, 3)
+    for trial in range(trials):
+        k, ratio = 2 + trial % 6, [Fraction(3, 2), Fraction(2), privacy_ratio(0.7)][trial % 3]
         problem = regression(np.arange(k), np.full(k, 1 / k), 0.7)
-        content = json.loads(text_of(Mechanism(problem, None, np.arange(weights.shape[1]), weights, ratio), tmp_path))
+        table = circulant(rng, k, 1 + trial % 2, ratio, 3)
+        if trial % 4 > 1:
+            table = layered_arcs(rng, k, rng.randint(1, 3), 30, 3).table(ratio)
+        n = table.shape[1]
+        original = json.loads(text_of(mechanism_of(problem, None, np.arange(n), table), tmp_path))
         for _ in range(3):
-            y, (i, j) = rng.randrange(k), [rng.randrange(weights.shape[1]) for _ in range(2)]
-            rows = weights.tolist()
-            rows[y][i] += 1
-            rows[y][j] -= 1
-            truth = len({sum(row) for row in rows}) == 1 and all(
-                0 < a * ratio.denominator <= ratio.numerator * b
-                for column in zip(*rows, strict=True)
-                for a, b in itertools.product(column, repeat=2)
-            )
-            content["weights"] = [[str(weight) for weight in row] for row in rows]
+            content = copy.deepcopy(original)
+            columns = content["columns"]
+            if rng.random() < 0.5:
+                rows, row = table.copy(), rng.randrange(k)
+                for place, unit in zip([rng.randrange(n), rng.randrange(n)], (1, -1), strict=True):
+                    rows[row, place] += unit
+                columns[:] = [
+                    [[y, str(b - a)] for y, (a, b) in enumerate(itertools.pairwise((0, *column))) if a != b]
+                    for column in rows.T.tolist()
+                ]
+            else:
+                step, part, unit = rng.choice(rng.choice(columns)), rng.randrange(2), rng.choice([-1, 1])
+                step[part] = str(int(step[1]) + unit) if part else max(step[0] + unit, 0)
+            truth = is_private(content)
             assert verdicts(resealed(content), tmp_path / "edited.json") == (truth, truth)
             seen[truth] += 1
-    assert min(seen.values()) > 100
-
-
-def test_arcs_and_their_table_have_one_report(tmp_path):
-    """Nested arcs and shared outputs, for every loss: a file of arcs says what the file of its rows says."""
-    rng = random.Random(17)
-    for trial in range(120):
-        k, n, epsilon = rng.randint(1, 6), rng.choice([1, 2, 5]), rng.choice([0.1, 0.7, 4.0])
-        arcs, ratio = layered_arcs(rng, k, rng.randint(1, 4), n, rng.choice([1, 7, 2**100])), privacy_ratio(epsilon)
-        loss = [losses.squared, losses.squared, losses.absolute, losses.poisson_log][trial % 4]
-        labels, grid = np.sort(rng.sample(range(20), k)), np.arange(1, 21) / 3
-        outputs = np.sort(rng.sample(grid.tolist(), arcs.n))
-        kind = {"loss": loss, "bias_penalty": rng.choice([0.0, 2.0]), "outputs": grid}
-        if loss == losses.squared and rng.random() < 0.7:
-            kind |= {"bias_penalty": rng.choice([0.0, 0.5, math.inf]), "outputs": None}
-        problem = regression(labels, np.full(k, 1 / k), epsilon, **kind)
-        normal = np.random.default_rng(trial).normal
-        dual = Dual(normal(size=k), normal(size=k) * (problem.bias_penalty > 0))
-        reports = []
-        for weights in (arcs, arcs.table(ratio)):
-            mechanism = Mechanism(problem, dual, outputs, weights, ratio)
-            text = text_of(mechanism, tmp_path)
-            reports.append(checker.check(text))
-            assert biases_of(text) == mechanism.exact_biases
-            assert reports[-1].ratio == mechanism.realised_ratio
-        assert reports[0] == reports[1]
-        assert float(reports[0].value) == pytest.approx(problem.value(mechanism.randomizer), rel=1e-12)
-
-
-def test_one_unit_changes_of_arcs_against_the_definition(tmp_path):
-    """An end moved by one label or a mass by one unit, fresh totals: private if and only if all rows have one total."""
-    rng = random.Random(23)
-    seen = {True: 0, False: 0}
-    for _ in range(150):
-        k, ratio = rng.randint(2, 6), rng.choice([Fraction(3, 2), Fraction(2)])
-        arcs = layered_arcs(rng, k, rng.randint(1, 3), 30, 3)
-        problem = regression(np.arange(k), np.full(k, 1 / k), 0.7)
-        mechanism = Mechanism(problem, None, np.arange(arcs.n), arcs, ratio)
-        content = json.loads(text_of(mechanism, tmp_path))
-        for _ in range(4):
-            changed = copy.deepcopy(content)
-            part, j, unit = (
-                rng.choice(["first", "last", "masses"]),
-                rng.randrange(arcs.masses.size),
-                rng.choice([-1, 1]),
-            )
-            if part == "masses":
-                changed["arcs"][part][j] = str(max(0, int(changed["arcs"][part][j]) + unit))
-            else:
-                changed["arcs"][part][j] += unit
-            columns = (changed["arcs"][name] for name in ("first", "last", "masses"))
-            parts = [(a, b, int(mass)) for a, b, mass in zip(*columns, strict=True)]
-            fit = all(0 <= a <= b < k and mass for a, b, mass in parts)
-            totals = [
-                sum(mass * (ratio.numerator if a <= y <= b else ratio.denominator) for a, b, mass in parts)
-                for y in range(k)
-            ]
-            changed["total"] = str(totals[0])
-            truth = fit and len(set(totals)) == 1
-            assert verdicts(resealed(changed), tmp_path / "edited.json") == (truth, truth)
-            seen[truth] += 1
-    assert min(seen.values()) > 15
-
-
-def test_a_file_needs_one_table(tmp_path):
-    content = json.loads(text_of(FAMILIES["unbiased of arcs"], tmp_path))
-    rows = json.loads(text_of(FAMILIES["unbiased"], tmp_path))["weights"]
-    for edited in ({**content, "weights": rows}, {name: content[name] for name in content if name != "arcs"}):
-        assert verdicts(resealed(edited), tmp_path / "edited.json") == (False, False)
-        with pytest.raises(checker.Refused, match="weights"):
-            checker.check(resealed(edited))
-
-
-def test_ten_thousand_labels_are_checked_without_a_table(tmp_path):
-    """Debiased response of 10,001 labels under a uniform prior, whose value is known.
-
-    With E = R the outputs are v_y = y + (k y - s)/(E - 1), s the sum of the labels, the chance of one's own label is
-    E/(E + k - 1) and that of any other 1/(E + k - 1). So the value is the mean over labels of half of
-    (sum over all i of (v_i - y)^2 + (E - 1) (v_y - y)^2) / (E + k - 1), here by sums of powers, in fractions.
-    """
-    k = 10_001
-    places, ratio = np.arange(k), privacy_ratio(12.0)
-    problem = unbiased_regression(places, np.full(k, 1 / k), 12.0)
-    arcs = IntegerArcs(k, places, places, places, [1] * k)
-    mechanism = Mechanism(problem, Dual(np.full(k, 1e-5), np.zeros(k)), debiased(places.tolist(), ratio), arcs, ratio)
-    text = text_of(mechanism, tmp_path)
-    report = checker.check(text)
-    assert report.ratio == ratio
-    assert biases_of(text) == mechanism.exact_biases
-    values = [y + Fraction(k * y - k * (k - 1) // 2) / (ratio - 1) for y in range(k)]
-    first, second = sum(values), sum(v * v for v in values)
-    excess = [(ratio - 1) * (v - y) ** 2 for y, v in enumerate(values)]
-    squares = sum(second - 2 * y * first + k * y * y + more for y, more in enumerate(excess))
-    value = Fraction(1 / k) * squares / (2 * (ratio + k - 1))
-    assert float(report.value) == pytest.approx(float(value), rel=1e-12)
-    assert report.bound is None
-    assert "bias is forbidden" in report.note
+    assert min(seen.values()) > 10
 
 
 # ------------------------------------------------------------------------------------------- exp and log, by themselves
@@ -533,220 +337,18 @@ def by_hand(penalty, epsilon):
 @pytest.mark.parametrize("penalty", [0.0, 0.1, 1.0, 50.0, math.inf])
 def test_the_pencil_and_paper_optimum_is_certified(penalty, epsilon, tmp_path):
     mechanism = by_hand(penalty, epsilon)
-    report = checker.check(text_of(mechanism, tmp_path))
+    text = text_of(mechanism, tmp_path)
+    report = checker.check(text)
     if report.bias and penalty == math.inf:  # a float misses the optimum's output: one bound, and nothing to compare
         assert (report.bound, report.gap) == (None, None)
-        bound = bound_of(mechanism.problem, mechanism.dual, tmp_path)
+        bound = checker._bound(checker._read(checker._parse(text)))[0]
         assert float(bound) == pytest.approx(float(report.value), rel=1e-12)
     else:
         assert report.bound <= report.value
         assert 0 <= report.gap < 1e-12
 
 
-def test_the_bound_without_its_third_term_is_refuted(tmp_path):
-    """Labels -1 and 1, E = 3, lam = 1: a "bound" of 0.78 where a mechanism with a loss of 0.6 is there to see.
-
-    By the formulas above t = 1/2, v = (1/2)(2)/(1 + 1/4) = 0.8, loss (0.64 - 0.8 + 1)/2 + (0.4 - 1)^2/2 = 0.42 + 0.18 =
-    0.6, beta = (1 - 0.4)/2 = 0.3, and the third term is 2 * 0.3^2 / (2 * 1 * 0.5) = 0.18.
-    """
-    mechanism = by_hand(1.0, math.log(3))
-    report = checker.check(text_of(mechanism, tmp_path))
-    assert float(report.value) == pytest.approx(0.6, rel=1e-12)
-    assert report.bound <= report.value
-    assert float(report.bound) == pytest.approx(0.6, rel=1e-12)
-    third = sum(Fraction(b) ** 2 / (2 * Fraction(1, 2)) for b in mechanism.dual.beta)
-    assert float(report.bound + third) == pytest.approx(0.78, rel=1e-12)
-    assert report.bound + third > report.value, "the uncorrected bound claims that this mechanism cannot exist"
-
-
-def columns_of(k, ratio):
-    """All staircase columns, the constant one included."""
-    return np.array(list(itertools.product([1.0, ratio], repeat=k)))[1:]
-
-
-def best_on_a_grid(problem, grid):
-    """The LP over every staircase column at every value of a grid, and its dual, by scipy.
-
-    The variables are the masses of the columns, the bias of each label (fixed at 0 or free) and the price of that bias.
-    At a finite penalty 401 tangents of a parabola bound the price, which makes the value too low by very little.
-    """
-    k, ratio = problem.k, math.exp(problem.epsilon)
-    staircases = columns_of(k, ratio)
-    costs = (staircases @ (problem.prior[:, None] * problem.loss.table(problem.labels, grid))).ravel()
-    rows = np.repeat(staircases, grid.size, axis=0).T
-    means = np.tile(grid, len(staircases)) * rows
-    weights = problem.prior * (0.0 if problem.unbiased else problem.bias_penalty)
-    slopes = np.linspace(-2, 2, 401)[:, None]
-    free = (0, 0) if problem.unbiased else (None, None)
-    solved = linprog(
-        np.concatenate([costs, np.zeros(k), np.ones(k)]),
-        A_ub=np.hstack(
-            [
-                np.zeros((k * slopes.size, costs.size)),
-                np.kron(np.diag(weights), slopes),
-                np.kron(-np.eye(k), np.ones_like(slopes)),
-            ]
-        ),
-        b_ub=np.kron(weights, slopes.ravel() ** 2 / 2),
-        A_eq=np.block([[rows, np.zeros((k, 2 * k))], [means, -np.eye(k), np.zeros((k, k))]]),
-        b_eq=np.concatenate([np.ones(k), problem.labels]),
-        bounds=[(0, None)] * costs.size + [free] * k + [(0, None)] * k,
-    )
-    alpha, beta = solved.eqlin.marginals.reshape(2, k)
-    return solved.fun, Dual(alpha, beta if problem.unbiased else np.where(weights > 0, beta, 0.0))
-
-
-def any_response(problem, dual):
-    """Some private table for the problem, so that there is a file to check; its own value does not matter here."""
-    allowed = problem.outputs
-    if isinstance(allowed, Grid):
-        outputs = allowed.values[: problem.k]
-    else:
-        low, high = (0, 1) if isinstance(allowed, Line) else (allowed.low, allowed.high)
-        outputs = np.linspace(low, high, problem.k + 2)[1:-1]
-    return response(problem, outputs, ratio=privacy_ratio(problem.epsilon), dual=dual)
-
-
-def bound_of(problem, dual, tmp_path):
-    """The bound alone, also where the table at hand has a forbidden bias and `check` would not state one."""
-    case = checker._read(checker._parse(text_of(any_response(problem, dual), tmp_path)))
-    bound, note = checker._bound(case)
-    assert note == ""
-    return bound
-
-
-@pytest.mark.parametrize("penalty", [0.0, 0.3, math.inf])
-@pytest.mark.parametrize("loss", [losses.squared, losses.absolute, losses.poisson_log])
-@pytest.mark.parametrize("k", [2, 3])
-def test_on_a_grid_the_bound_of_an_lp_dual_meets_the_lp(k, loss, penalty, tmp_path):
-    rng = np.random.default_rng(k)
-    labels = np.sort(rng.uniform(1, 2, k))
-    prior = rng.dirichlet(np.ones(k))
-    grid = np.unique(np.concatenate([np.linspace(0.05, 4, 80), labels]))
-    problem = regression(labels, prior, 1.2, loss=loss, bias_penalty=penalty, outputs=grid)
-    value, dual = best_on_a_grid(problem, grid)
-    bound = float(bound_of(problem, dual, tmp_path))
-    slack = 1e-4 if penalty == 0.3 else 1e-9
-    assert value - slack < bound < value + slack
-    for scale in (1e-9, 1e-6, 1e-3, 1.0):
-        for _ in range(5):
-            alpha, beta = dual.alpha + scale * rng.normal(size=k), dual.beta + scale * rng.normal(size=k)
-            perturbed = Dual(alpha, beta if penalty else np.zeros(k))
-            assert float(bound_of(problem, perturbed, tmp_path)) < value + slack
-
-
-NARROW, WIDE = Interval(-0.5, 1.6), Interval(-8, 9)
-
-
-@pytest.mark.parametrize("zero", [False, True])
-@pytest.mark.parametrize(
-    ("loss", "penalty", "outputs"),
-    [
-        *itertools.product([losses.squared, losses.absolute], [0.0], [None, NARROW, WIDE]),
-        *itertools.product([losses.squared], [0.3], [None, NARROW, WIDE]),
-        *itertools.product([losses.squared], [math.inf], [None, WIDE]),
-    ],
-)
-def test_off_a_grid_the_bound_is_close_to_that_of_a_fine_grid(outputs, penalty, loss, zero, tmp_path):
-    """The dual of a fine grid, used on the continuum: a little below the grid's optimum, never above it."""
-    prior = [0.25, 0.0, 0.75] if zero else [0.25, 0.5, 0.25]
-    labels = np.array([0.0, 0.4, 1.0])
-    ends = (-0.5, 1.6) if outputs == NARROW else (-1.0, 2.0)
-    grid = np.union1d(np.linspace(*ends, 301), labels)
-    problem = regression(labels, prior, 1.2, loss=loss, bias_penalty=penalty, outputs=outputs)
-    value, dual = best_on_a_grid(problem, grid)
-    bound = float(bound_of(problem, dual, tmp_path))
-    assert bound < value + 1e-9
-    if not (zero and penalty):  # with zero priors the dual is not unique, and one that serves the grid may fail outside
-        assert bound > value - 2e-3
-
-
-def rationals(problem, dual):
-    """Label, prior, alpha and beta of each label, as fractions."""
-    columns = (problem.labels, problem.prior, dual.alpha, dual.beta)
-    return list(zip(*([Fraction(x) for x in column.tolist()] for column in columns), strict=True))
-
-
-def reference(problem, dual, outputs, ratio):
-    """The formula of the checker's docstring in fractions, with f evaluated at the given outputs only.
-
-    The least f over some outputs is at least that over all of them, so at any ratio from exp(epsilon) to the checker's
-    own this is at least what the checker may state.
-    """
-    rows, k = rationals(problem, dual), problem.k
-    total = sum(alpha + beta * y for y, _, alpha, beta in rows)
-    if not problem.unbiased:
-        penalty = Fraction(problem.bias_penalty)
-        total -= sum(beta**2 / (2 * penalty * p) for _, p, _, beta in rows if beta)
-    least = math.inf
-    for v in outputs:
-        h = [p * problem.loss.bracket(v, y)[1] - alpha - beta * v for y, p, alpha, beta in rows]
-        least = min(least, sum(h) + (ratio - 1) * sum(min(x, 0) for x in h))
-    return total + (least * k / (ratio + k - 1) if least < 0 else least / ratio)
-
-
-def places(problem, dual, ratio):
-    """Where f may be least, exactly: a grid's values; ends, and the kinks or the vertex of every piece."""
-    if isinstance(problem.outputs, Grid):
-        return [Fraction(v) for v in problem.outputs.values.tolist()]
-    ends = [Fraction(x) for x in (problem.outputs.low, problem.outputs.high) if math.isfinite(x)]
-    rows = rationals(problem, dual)
-    if problem.loss == losses.absolute:
-        found = [y + sign * alpha / p for y, p, alpha, _ in rows if p for sign in (-1, 0, 1)]
-    else:
-        low, high = max(problem.outputs.low, -50.0), min(problem.outputs.high, 50.0)
-        scan = np.concatenate([np.linspace(low, high, 4001), np.clip(problem.labels, low, high)])
-        h = problem.prior[:, None] * problem.loss.table(problem.labels, scan)
-        negative = h < dual.alpha[:, None] + np.outer(dual.beta, scan)
-        found = []
-        for piece in np.unique(negative, axis=1).T.tolist():
-            scales = [ratio if inside else 1 for inside in piece]
-            slope = sum(s * (p * y + beta) for s, (y, p, _, beta) in zip(scales, rows, strict=True))
-            found.append(slope / sum(s * p for s, (_, p, _, _) in zip(scales, rows, strict=True)))
-    first, last = ends or (min(found), max(found))
-    return ends + [min(max(v, first), last) for v in found]
-
-
-def random_question(rng):
-    """A problem with a spiky, sparse or tiny prior, perhaps clustered labels, and multipliers of some size."""
-    loss = [losses.squared, losses.squared, losses.absolute, losses.poisson_log][rng.integers(4)]
-    low = 0 if loss == losses.poisson_log else -3
-    labels = np.unique(np.round(rng.uniform(low, 3, rng.integers(1, 7)), rng.integers(1, 12)))
-    k = labels.size
-    prior = rng.dirichlet(np.full(k, rng.choice([0.1, 1.0]))) * (rng.random(k) < 0.8)
-    prior = np.where(prior < 1e-290, 0, prior)
-    prior = prior / prior.sum() if prior.any() else np.full(k, 1 / k)
-    kind = "grid" if loss == losses.poisson_log else rng.choice(["line", "interval", "grid"])
-    penalties = [0.0, 0.1, 10.0, math.inf] if kind == "grid" or loss == losses.squared else [0.0]
-    penalty = float(rng.choice(penalties))
-    outputs = None
-    if kind == "grid":
-        outputs = np.concatenate([rng.uniform(0.01 if low == 0 else -5, 5, 20), [1e7] + [-1e7] * (low < 0)])
-        penalty = min(penalty, 10.0)
-    elif kind == "interval" and penalty < math.inf:
-        outputs = Interval(*np.sort(rng.uniform(-5, 5, 2)))
-    epsilon = float(rng.choice([1e-6, 0.1, 1.0, 4.0, 20.0]))
-    problem = regression(labels, prior, epsilon, loss=loss, bias_penalty=penalty, outputs=outputs)
-    scale = float(rng.choice([1e-6, 0.1, 3.0]))
-    wanted = (rng.random(k) < 0.8) & (problem.unbiased | (problem.prior * min(penalty, 1.0) > 0))
-    return problem, Dual(scale * rng.normal(size=k), scale * rng.normal(size=k) * wanted)
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_the_bound_never_exceeds_the_formula_and_is_all_of_it(seed, tmp_path):
-    """At exp(epsilon) from below, and at the checker's own, where only roots, vertices and logarithms are rounded."""
-    rng = np.random.default_rng(seed)
-    for _ in range(6):
-        problem, dual = random_question(rng)
-        bound = bound_of(problem, dual, tmp_path)
-        for ratio in (exp_bracket(problem.epsilon)[0], checker._exp_bounds(Fraction(problem.epsilon))[1]):
-            formula = reference(problem, dual, places(problem, dual, ratio), ratio)
-            assert bound <= formula
-            if not dual.beta.any() or not isinstance(problem.outputs, Line):  # else f may be least beyond the scan
-                assert formula - bound <= Fraction(1, 10**20) * (1 + abs(formula))
-        assert float(bound) == pytest.approx(lower_bound(problem, dual, exact=True), rel=1e-12, abs=1e-15)
-
-
+@pytest.mark.nightly
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 @pytest.mark.parametrize("seed", range(5))
 def test_rounded_roots_never_overstate_the_least_column(loss, seed):
@@ -772,48 +374,6 @@ def test_rounded_roots_never_overstate_the_least_column(loss, seed):
                 for y, p, alpha, beta in rows
             ]
             assert least <= one * sum(h) + more * sum(min(value, 0) for value in h)
-
-
-@pytest.mark.parametrize("penalty", [0.0, 0.5, 20.0])
-@pytest.mark.parametrize("epsilon", [0.4, 1.0, 5.0])
-def test_no_private_table_beats_the_bound_whatever_the_multipliers(penalty, epsilon, tmp_path):
-    """Exact values of random private tables against the bounds of a good dual and its perturbations: no exception."""
-    rng = random.Random(3)
-    best = by_hand(penalty, epsilon)
-    ratio = privacy_ratio(epsilon)
-    tables = [best]
-    for _ in range(40):
-        weights = circulant(rng, 2, 2, ratio, 3)
-        spread = sorted(rng.uniform(-2, 2) for _ in range(4))
-        tables.append(Mechanism(best.problem, None, spread, weights, ratio))
-        tables.append(
-            response(best.problem, sorted(v * (1 + rng.uniform(-1e-9, 1e-9)) for v in best.outputs), ratio=ratio)
-        )
-    least = min(checker.check(text_of(table, tmp_path)).value for table in tables)
-    for scale in [0.0, *(10.0**-e for e in range(17))]:
-        for _ in range(6):
-            alpha = [a + scale * rng.gauss(0, 1) for a in best.dual.alpha]
-            beta = [b + scale * rng.gauss(0, 1) * (penalty > 0) for b in best.dual.beta]
-            assert bound_of(best.problem, Dual(alpha, beta), tmp_path) <= least
-
-
-def test_unbiased_tables_without_any_bias_are_never_below_the_bound(tmp_path):
-    """At ratio 2 debiased randomized response has integer outputs: no bias, so nothing blurs the comparison."""
-    rng = np.random.default_rng(8)
-    ratio, epsilon = Fraction(2), float(np.nextafter(math.log(2), 1))
-    for k in (2, 3, 5):
-        labels = np.arange(k)
-        problem = unbiased_regression(labels, rng.dirichlet(np.ones(k)), epsilon)
-        mechanism = response(problem, debiased(labels, ratio), ratio=ratio)
-        assert mechanism.bias == 0
-        value = checker.check(text_of(mechanism, tmp_path)).value
-        grid = np.union1d(np.linspace(*mechanism.outputs[[0, -1]] * 1.2, 60), mechanism.outputs)
-        _, dual = best_on_a_grid(problem, grid)
-        for scale in [0.0, *(10.0**-e for e in range(12))]:
-            noisy = Dual(dual.alpha + scale * rng.normal(size=k), dual.beta + scale * rng.normal(size=k))
-            with_dual = Mechanism(problem, noisy, mechanism.outputs, mechanism.weights, ratio)
-            report = checker.check(text_of(with_dual, tmp_path))
-            assert report.bound <= value == report.value
 
 
 def test_classification_is_bounded_from_above(tmp_path):
@@ -847,4 +407,4 @@ def test_extreme_numbers_do_not_stop_it(tmp_path):
         assert checker.main([str(tmp_path / "checked.json")]) == 0
         assert report.epsilon == mechanism.realised_epsilon
         if abs(report.bound) < 10**308:
-            assert float_below(report.bound) == pytest.approx(lower_bound(problem, dual, exact=True), rel=1e-9)
+            assert float_below(report.bound) == pytest.approx(lower_bound(problem, dual), rel=1e-9)

@@ -10,22 +10,26 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from bit_strings import enumerated
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from words import GivenWords
 
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.base.validation import Floats
-from optrand.certificates.certificate import certify, lower_bound
+from optrand.certificates.certificate import certify
 from optrand.closed_forms import debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
+from optrand.closed_forms.debiased import design_debiased_rr
 from optrand.errors import InvalidInput
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.tabulation import tabulate
 from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Solution
-from optrand.sampling.entropy import SeededEntropy
-from optrand.sampling.uniform import integers_below
+from optrand.model.table import Table
+from optrand.sampling.draw import draw_integers
 
 CLOSED = 1e-12
-"""The gap to which a closed form is certified in floats."""
+"""The gap to which a closed form is certified."""
 
 EPSILONS = (1e-6, 1e-3, 0.1, 1.0, 2.5, 8.0, 20.0, 40.0)
 
@@ -102,22 +106,22 @@ def test_nearly_tied_priors_lose_nothing_at_a_tiny_epsilon() -> None:
         prior = weights / weights.sum()
         solution = rr_with_prior(prior, epsilon)
         best, k = exact_objective([Fraction(p) for p in prior.tolist()], exp_bracket(epsilon)[0])
-        assert 1 < k == solution.randomizer.n
+        assert 1 < k == solution.n
         assert solution.value == pytest.approx(float(best), rel=1e-14)
         assert certify(solution).gap <= CLOSED
 
 
-@pytest.mark.parametrize("epsilon", [*EPSILONS, 0.01, 100.0, 700.0])
-@pytest.mark.parametrize("size", [1, 2, 7, 60, 300])
+@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 1.0, 8.0, 40.0, 700.0])
+@pytest.mark.parametrize("size", [1, 7, 100])
 def test_rr_with_prior_is_certified(size: int, epsilon: float) -> None:
     generator = np.random.default_rng([size, int(epsilon * 1e6)])
-    for _ in range(10):
+    for _ in range(4):
         proof = certify(rr_with_prior(random_prior(generator, size), epsilon))
         assert proof.require(gap=CLOSED).bias >= 0
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("size", range(1, 7))
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 8.0, 40.0])
+@pytest.mark.parametrize("size", [1, 3, 6])
 def test_rr_with_prior_attains_lp1(size: int, epsilon: float) -> None:
     # LP1 over staircase columns, scaled to [1/E, 1] so that no coefficient of the program is large.
     shrink = math.exp(-epsilon)
@@ -130,51 +134,18 @@ def test_rr_with_prior_attains_lp1(size: int, epsilon: float) -> None:
         assert rr_with_prior(prior, epsilon).value == pytest.approx(-answer.fun, abs=1e-8)
 
 
-@given(counts, epsilons, st.integers(0, 10**6))
-def test_relabelling_moves_the_answer_along(weights: list[int], epsilon: float, seed: int) -> None:
-    order = np.random.default_rng(seed).permutation(len(weights))
-    prior = prior_of(weights)
-    one, two = rr_with_prior(prior, epsilon), rr_with_prior(prior[order], epsilon)
-    assert two.value == pytest.approx(one.value, rel=1e-14)
-    assert set(order[two.randomizer.outputs.astype(int)]) == set(one.randomizer.outputs.astype(int))
-
-
-def test_a_larger_epsilon_is_never_worse() -> None:
-    prior = random_prior(np.random.default_rng(2), 12)
-    values = [rr_with_prior(prior, epsilon).value for epsilon in np.linspace(0.01, 12, 60)]
-    assert np.diff(values).min() >= -1e-15
-    assert values[0] < values[-1]
-
-
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("size", [1, 2, 3, 10])
-def test_three_families_are_one_under_the_uniform_prior(size: int, epsilon: float) -> None:
-    flat = np.full(size, 1 / size)
-    labels = rr(np.arange(size), epsilon)
-    for other in (rr_with_prior(flat, epsilon), rr_top_k(flat, size, epsilon)):
-        assert other.problem == labels.problem
-        assert np.array_equal(other.randomizer.matrix, labels.randomizer.matrix)
-        assert np.array_equal(other.randomizer.outputs, labels.randomizer.outputs)
-    certify(labels).require(gap=CLOSED)
-
-
 def test_rr_is_as_printed_and_sorts_its_labels() -> None:
     # [G21], Section 2: e^epsilon / (e^epsilon + K - 1) on the diagonal, at e^epsilon = 3 and K = 3.
     solution = rr([7, -2, 0.5], math.log(3))
-    assert solution.randomizer.labels.tolist() == solution.randomizer.outputs.tolist() == [-2, 0.5, 7]
-    np.testing.assert_allclose(solution.randomizer.matrix, (np.ones((3, 3)) + 2 * np.eye(3)) / 5, rtol=1e-15)
+    assert solution.labels.tolist() == solution.outputs.tolist() == [-2, 0.5, 7]
+    np.testing.assert_allclose(solution.matrix, (np.ones((3, 3)) + 2 * np.eye(3)) / 5, rtol=1e-15)
 
 
 def test_rr_top_k_is_as_printed() -> None:
     # [G21], Algorithm 1, with e^epsilon = 4 and k = 2: kept labels 3 and 1, the other rows uniform over them.
     solution = rr_top_k([0.1, 0.3, 0.2, 0.4], 2, math.log(4))
-    assert solution.randomizer.outputs.tolist() == [1, 3]
-    np.testing.assert_allclose(solution.randomizer.matrix, [[0.5, 0.5], [0.8, 0.2], [0.5, 0.5], [0.2, 0.8]], rtol=1e-15)
-
-
-def test_rr_top_k_breaks_ties_for_the_smaller_label() -> None:
-    assert rr_top_k([0.25, 0.25, 0.25, 0.25], 2, 1.0).randomizer.outputs.tolist() == [0, 1]
-    assert rr_top_k([0.2, 0.2, 0.4, 0.2], 2, 1.0).randomizer.outputs.tolist() == [0, 2]
+    assert solution.outputs.tolist() == [1, 3]
+    np.testing.assert_allclose(solution.matrix, [[0.5, 0.5], [0.8, 0.2], [0.5, 0.5], [0.2, 0.8]], rtol=1e-15)
 
 
 @given(counts, epsilons)
@@ -186,10 +157,10 @@ def test_the_gap_of_rr_top_k_is_its_true_distance_from_the_best(weights: list[in
         proof = certify(solution)
         assert proof.findings == ()
         assert proof.gap == pytest.approx((best.value - solution.value) / solution.value, abs=1e-12)
-    assert rr_top_k(prior, best.randomizer.n, epsilon).value == pytest.approx(best.value, rel=1e-15)
+    assert rr_top_k(prior, best.n, epsilon).value == pytest.approx(best.value, rel=1e-15)
 
 
-FAMILIES: dict[str, Callable[[float], Solution]] = {
+FAMILIES: dict[str, Callable[[float], Mechanism]] = {
     "rr": lambda epsilon: rr(range(5), epsilon),
     "rr_top_k": lambda epsilon: rr_top_k([0.1, 0.2, 0.3, 0.4], 3, epsilon),
     "rr_with_prior": lambda epsilon: rr_with_prior([0.33, 0.335, 0.335], epsilon),
@@ -201,10 +172,10 @@ FAMILIES: dict[str, Callable[[float], Solution]] = {
 @pytest.mark.parametrize("family", FAMILIES)
 def test_privacy_from_both_sides(family: str, epsilon: float) -> None:
     solution = FAMILIES[family](epsilon)
-    assert solution.randomizer.n > 1
+    assert solution.n > 1
     assert certify(solution).findings == ()
-    dearer = replace(solution.problem, epsilon=epsilon - 0.01)
-    assert any("-DP" in finding for finding in certify(dearer, solution.randomizer).findings)
+    with pytest.raises(InvalidInput, match="would not be private"):
+        Mechanism(replace(solution.problem, epsilon=epsilon - 1e-9), solution.table)
 
 
 # Two mistakes that published implementations make, and what a certificate says of them.
@@ -213,12 +184,9 @@ def test_privacy_from_both_sides(family: str, epsilon: float) -> None:
 def test_answering_from_all_labels_where_the_label_is_outside_the_top_k_is_caught() -> None:
     # The label 2 is not among the likeliest two and may answer 2, which no kept label ever does.
     sound = rr_top_k([0.5, 0.3, 0.2], 2, 1.0)
-    matrix = np.zeros((3, 3))
-    matrix[:2, :2] = sound.randomizer.matrix[:2]
-    matrix[2] = 1 / 3
-    proof = certify(sound.problem, Randomizer([0, 1, 2], [0, 1, 2], matrix, 1.0), sound.dual)
-    assert proof.epsilon == math.inf
-    assert any("-DP" in finding for finding in proof.findings)
+    rows = [[*(3 * row), 0] for row in sound.weights[:2]] + [[sound.total] * 3]
+    with pytest.raises(InvalidInput, match="a weight is 0 where another label's weight is not"):
+        Mechanism(sound.problem, Table.of_rows([0, 1, 2], [0, 1, 2], rows))
 
 
 def test_counting_k_from_zero_in_the_score_is_caught() -> None:
@@ -233,12 +201,6 @@ def test_counting_k_from_zero_in_the_score_is_caught() -> None:
     assert certify(rr_with_prior(prior, epsilon)).gap <= CLOSED
 
 
-@pytest.mark.parametrize("k", [0, 4, -1, True, 2.0, "2"])
-def test_rr_top_k_refuses_a_k_that_is_no_number_of_labels(k: object) -> None:
-    with pytest.raises(InvalidInput, match="k is"):
-        rr_top_k([0.5, 0.3, 0.2], k, 1.0)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     "call",
     [
@@ -248,6 +210,7 @@ def test_rr_top_k_refuses_a_k_that_is_no_number_of_labels(k: object) -> None:
         lambda: rr([0, 1], math.nan),
         lambda: rr([0, 1], 701),
         lambda: rr_top_k([0.5, 0.6], 1, 1.0),
+        *(lambda k=k: rr_top_k([0.5, 0.3, 0.2], k, 1.0) for k in (0, 4, -1, True, 2.0, "2")),
         lambda: rr_with_prior([0.5, 0.6], 1.0),
         lambda: rr_with_prior([1.5, -0.5], 1.0),
         lambda: rr_with_prior([], 1.0),
@@ -257,7 +220,7 @@ def test_rr_top_k_refuses_a_k_that_is_no_number_of_labels(k: object) -> None:
         lambda: debiased_rr([0, 1], -1.0),
     ],
 )
-def test_arguments_without_meaning_are_refused(call: Callable[[], Solution]) -> None:
+def test_arguments_without_meaning_are_refused(call: Callable[[], Mechanism]) -> None:
     with pytest.raises(InvalidInput):
         call()
 
@@ -267,71 +230,26 @@ def test_arguments_without_meaning_are_refused(call: Callable[[], Solution]) -> 
 
 def test_a_batch_says_what_its_rows_say() -> None:
     generator = np.random.default_rng(8)
-    priors = np.array([random_prior(generator, 9) for _ in range(200)])
-    for epsilon in (1e-6, 0.3, 2.0, 40.0):
+    priors = np.array([random_prior(generator, 9) for _ in range(60)])
+    for epsilon in (1e-6, 2.0, 40.0):
         batch = rr_with_prior_batch(priors, epsilon)
-        assert (len(batch), batch.k) == (200, 9)
+        assert (len(batch), batch.k) == (60, 9)
         for i, prior in enumerate(priors):
             single = rr_with_prior(prior, epsilon)
             assert batch[i].problem == single.problem
-            assert np.array_equal(batch[i].randomizer.matrix, single.randomizer.matrix)
-            assert np.array_equal(np.flatnonzero(batch.kept[i]), single.randomizer.outputs)
-            assert batch.k_star[i] == single.randomizer.n
+            assert np.array_equal(batch[i].matrix, single.matrix)
+            assert np.array_equal(np.flatnonzero(batch.kept[i]), single.outputs)
+            assert batch.k_star[i] == single.n
             assert batch.objective[i] == pytest.approx(single.value, rel=1e-15)
     with pytest.raises(IndexError):
-        batch[200]
+        batch[60]
 
 
-def test_a_batch_is_sorted_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    priors = np.random.default_rng(8).dirichlet(np.ones(7), 23)
-    whole = rr_with_prior_batch(priors, 1.0)
-    monkeypatch.setattr("optrand.closed_forms.response.BLOCK", 30)
-    assert np.array_equal(rr_with_prior_batch(priors, 1.0).kept, whole.kept)
-
-
-class Exhausted(Exception):
-    """A script of bits has come to its end."""
-
-
-class Script:
-    """A source of words that were written down beforehand."""
-
-    private = False
-
-    def __init__(self, width: int, words: Sequence[int]) -> None:
-        self.width, self._words, self._next = width, words, 0
-
-    def words(self, count: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-        self._next += count
-        if self._next > len(self._words):
-            raise Exhausted
-        return np.array(self._words[self._next - count : self._next], dtype=np.uint64)
-
-
-def enumerated(draw: Callable[[Script], int], width: int, bits: int) -> tuple[dict[int, Fraction], Fraction]:
-    """The probability of every outcome over all bit strings, and what strings of at most `bits` bits leave open."""
-    masses: dict[int, Fraction] = {}
-    open_mass, scripts = Fraction(0), [()]
-    while scripts:
-        script = scripts.pop()
-        try:
-            outcome = draw(Script(width, script))
-        except Exhausted:
-            if (len(script) + 1) * width > bits:
-                open_mass += Fraction(1, 1 << (len(script) * width))
-            else:
-                scripts += [(*script, word) for word in range(1 << width)]
-        else:
-            masses[outcome] = masses.get(outcome, Fraction(0)) + Fraction(1, 1 << (len(script) * width))
-    return masses, open_mass
-
-
-@pytest.mark.parametrize("width", [1, 2, 3])
-@pytest.mark.parametrize(("epsilon", "label"), [(1.0, 0), (1.0, 2), (1.0, 4), (0.01, 1), (30.0, 1), (700.0, 0)])
-def test_every_string_of_bits_is_drawn_as_the_ratio_says(width: int, epsilon: float, label: int) -> None:
+@pytest.mark.parametrize(("epsilon", "label"), [(1.0, 0), (1.0, 4), (0.01, 1), (30.0, 1), (700.0, 0)])
+def test_every_string_of_bits_is_drawn_as_the_ratio_says(epsilon: float, label: int) -> None:
     batch = rr_with_prior_batch([[0.25, 0.25, 0.24, 0.2, 0.06]], epsilon)
     kept, ratio = np.flatnonzero(batch.kept[0]).tolist(), privacy_ratio(epsilon)
-    masses, open_mass = enumerated(lambda source: int(batch.sample([label], source=source)[0]), width, 20)
+    masses, open_mass = enumerated(lambda source: int(batch.sample([label], source=source)[0]), 16)
     assert open_mass < Fraction(1, 50)
     for output in kept:
         chance = Fraction(1, len(kept))
@@ -342,12 +260,23 @@ def test_every_string_of_bits_is_drawn_as_the_ratio_says(width: int, epsilon: fl
     assert masses == {}
 
 
-@pytest.mark.parametrize("width", [1, 2, 3])
-@pytest.mark.parametrize("size", [1, 3, 4, 5, 6])
-def test_every_integer_below_a_size_is_as_likely_as_the_others(width: int, size: int) -> None:
-    masses, open_mass = enumerated(lambda source: int(integers_below(np.array([size]), source)[0]), width, 12)
-    assert masses == dict.fromkeys(range(size), (1 - open_mass) / size)
-    assert open_mass < Fraction(1, 8)
+@pytest.mark.parametrize("width", [33, 40, 60, 63, 64])
+def test_sizes_of_63_bits_are_drawn_from_words_of_any_width(width: int) -> None:
+    """Two words make 64 bits, or fewer where they have fewer; numbers beyond the last multiple are drawn again."""
+    rng, sizes = np.random.default_rng(width), [2**62 + 1, 3 * 2**61, 2**63 - 1, 2**61]
+    words = [int(word) for word in rng.integers(0, 2**width, 400, dtype=np.uint64, endpoint=False)]
+    parts = 1 if width >= 63 else 2
+    bits = min(64, parts * width)
+    for size in sizes:
+        source = GivenWords(width, words)
+        drawn = int(draw_integers(np.array([size]), source)[0])
+        accepted = []
+        for at in range(0, 400 - parts, parts):
+            number = sum(word << width * (parts - 1 - i) for i, word in enumerate(words[at : at + parts]))
+            number >>= parts * width - bits
+            if number < (1 << bits) // size * size:
+                accepted.append(number % size)
+        assert drawn == accepted[0]
 
 
 def test_the_words_used_do_not_depend_on_the_labels() -> None:
@@ -355,33 +284,16 @@ def test_the_words_used_do_not_depend_on_the_labels() -> None:
     batch = rr_with_prior_batch(priors, 1.0)
     used = set()
     for label in range(6):
-        source = Script(8, np.random.default_rng(2).integers(0, 256, 4000).tolist())
+        source = GivenWords(8, np.random.default_rng(2).integers(0, 256, 4000).tolist())
         batch.sample(np.full(50, label), source=source)
-        used.add(source._next)
+        used.add(len(source.left))
     assert len(used) == 1
-
-
-def test_large_batches_have_the_right_frequencies() -> None:
-    # 60,000 draws: five standard errors around every probability of every row of the table.
-    solution = rr_with_prior([0.5, 0.3, 0.15, 0.05], 1.2)
-    batch = rr_with_prior_batch([[0.5, 0.3, 0.15, 0.05]] * 60_000, 1.2)
-    for label, row in enumerate(solution.randomizer.matrix):
-        drawn = batch.sample(np.full(60_000, label), source=SeededEntropy(label))
-        found = np.bincount(drawn, minlength=4)[solution.randomizer.outputs.astype(int)] / 60_000
-        assert np.abs(found - row).max() < 5 * math.sqrt(0.25 / 60_000)
-        assert found.sum() == 1
 
 
 def test_the_operating_system_is_the_source_unless_another_is_given() -> None:
     batch = rr_with_prior_batch([[0.5, 0.5]] * 64, 0.1)
     assert {0, 1} == set(batch.sample([0] * 64).tolist())
     assert not np.array_equal(batch.sample([0] * 64), batch.sample([0] * 64))
-
-
-def test_a_batch_of_one_label() -> None:
-    batch = rr_with_prior_batch([[1.0], [1.0]], 1.0)
-    assert batch.sample([0, 0]).tolist() == [0, 0]
-    assert batch.objective.tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -440,11 +352,11 @@ def test_debiased_rr_is_as_printed(labels: list[int], epsilon: float) -> None:
     # [B23], Definition 23, in rationals at R = exp(epsilon) to 60 digits.
     ratio, k = exp_bracket(epsilon)[0], len(labels)
     expected = [((ratio + k - 1) * y - sum(labels)) / (ratio - 1) for y in sorted(labels)]
-    solution = debiased_rr(labels, epsilon)
+    solution = design_debiased_rr(labels, epsilon)
     scale = max(map(abs, expected)) or 1
     assert [float(v) for v in expected] == pytest.approx(solution.randomizer.outputs.tolist(), abs=1e-13 * float(scale))
-    assert solution.randomizer.matrix == pytest.approx(rr(labels, epsilon).randomizer.matrix, rel=1e-15)
-    assert np.abs(solution.randomizer.biases).max() <= 1e-14 * (1 + float(scale))
+    assert solution.randomizer.matrix == pytest.approx(rr(labels, epsilon).matrix, rel=1e-15)
+    assert not any(debiased_rr(labels, epsilon).exact_biases)
 
 
 @given(label_sets, st.floats(0.01, 40))
@@ -455,13 +367,6 @@ def test_the_value_of_debiased_rr_and_its_dual_are_formulas(labels: list[int], e
     assert solution.dual is not None
     met = solution.dual.alpha.sum() + solution.dual.beta @ solution.problem.labels
     assert met == pytest.approx(solution.value, rel=1e-9)
-
-
-@given(st.integers(-1000, 1000), st.integers(1, 1000), st.floats(0.01, 40))
-def test_debiased_rr_of_two_labels_is_proved_optimal(low: int, width: int, epsilon: float) -> None:
-    # Numbers that lie far from zero cost the dual digits, in units of the squared distance.
-    tolerance = 1e-11 * (1 + (low / width) ** 2)
-    assert certify(debiased_rr([low / 8, (low + width) / 8], epsilon)).gap <= tolerance
 
 
 @pytest.mark.parametrize(
@@ -480,31 +385,17 @@ def test_where_debiased_rr_is_not_optimal_its_dual_does_not_say_so(labels: Seque
     reach = (high - low) / math.expm1(epsilon)
     ends = np.array([low - reach, high + reach])
     upper = (solution.problem.labels - ends[0]) / (ends[1] - ends[0])
-    better = Randomizer(solution.problem.labels, ends, np.stack([1 - upper, upper], axis=1), epsilon)
-    assert certify(solution.problem, better).findings == ()
-    assert solution.dual is not None
-    assert lower_bound(solution.problem, solution.dual) <= solution.problem.value(better) < solution.value
-
-
-def test_debiased_rr_moves_and_scales_with_its_labels() -> None:
-    labels = np.array([0.0, 1, 4, 6])
-    one, moved, scaled = (debiased_rr(y, 0.7) for y in (labels, labels + 16, 8 * labels))
-    np.testing.assert_allclose(moved.randomizer.outputs, one.randomizer.outputs + 16, rtol=1e-14)
-    np.testing.assert_allclose(scaled.randomizer.outputs, 8 * one.randomizer.outputs, rtol=1e-14)
-    assert scaled.value == pytest.approx(64 * one.value, rel=1e-14)
+    floats = Randomizer(solution.problem.labels, ends, np.stack([1 - upper, upper], axis=1), epsilon)
+    better = tabulate(solution.problem, floats, solution.dual)
+    assert better.certificate.findings == ()
+    assert better.certificate.lower <= better.value < solution.value
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.5, 20.0])
 def test_labels_far_from_zero_keep_their_digits(epsilon: float) -> None:
-    near, far = debiased_rr([0, 1, 5], epsilon), debiased_rr([1e9, 1e9 + 1, 1e9 + 5], epsilon)
+    near, far = (design_debiased_rr([at, at + 1, at + 5], epsilon) for at in (0, 1e9))
     np.testing.assert_allclose(far.randomizer.outputs - 1e9, near.randomizer.outputs, atol=3e-7, rtol=1e-14)
     assert far.value == pytest.approx(near.value, rel=1e-5)
-
-
-def test_debiased_rr_of_one_label_is_that_label() -> None:
-    solution = debiased_rr([3.5], 0.2)
-    assert (solution.randomizer.outputs.tolist(), solution.randomizer.matrix.tolist()) == ([3.5], [[1.0]])
-    assert certify(solution).require(gap=0.0).upper == 0
 
 
 @pytest.mark.parametrize(
@@ -523,4 +414,4 @@ def test_debiased_rr_refuses_outputs_that_floats_cannot_hold(labels: list[float]
 def test_a_dual_that_floats_cannot_hold_is_left_out() -> None:
     solution = debiased_rr([0, 1e150], 1e-9)
     assert solution.dual is None
-    assert solution.randomizer.outputs[1] > 1e150
+    assert solution.outputs[-1] > 1e150

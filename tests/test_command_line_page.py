@@ -11,7 +11,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from optrand.cli import app
-from optrand.cli.reporting import EXIT_CODES
+from optrand.cli.console import EXIT_CODES
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
@@ -38,20 +38,6 @@ def test_each_command_and_option_is_there(name):
         assert parameter.help, f"{name} does not explain {parameter.name}"
         spelled = [parameter.metavar] if parameter.param_type_name == "argument" else parameter.opts
         assert all(re.search(rf"^\| .*`{re.escape(one)}[ `]", section, re.MULTILINE) for one in spelled), parameter.name
-
-
-def test_a_new_option_makes_the_page_stale(written, monkeypatch):
-    monkeypatch.setattr(COMMANDS["solve"].params[0], "help", "Something else.")
-    monkeypatch.setattr(written, "get_command", lambda _: get_command_of(COMMANDS))
-    assert written.page(PAGE) != PAGE
-    assert "Something else." in written.page(PAGE)
-
-
-def get_command_of(commands):
-    """The command line, with some commands in place of its own."""
-    found = get_command(app)
-    found.commands = commands
-    return found
 
 
 def test_exit_codes_are_those_of_the_help():

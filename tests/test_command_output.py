@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import optrand
 from optrand.cli import FAILED, WRONG_INPUT, app, main
 
 ROWS = 600
@@ -40,37 +41,29 @@ CLASSES = ("--label", "c", "--classes", "a,b")
 
 
 @pytest.mark.parametrize("nulls", ["pass", "drop"])
-@pytest.mark.parametrize("more", [NUMBERS, (*NUMBERS, "--group", "g"), CLASSES])
+@pytest.mark.parametrize("more", [NUMBERS, (*NUMBERS, "--groups", "g"), CLASSES])
 def test_released_tables_are_read_as_they_were_written(here, nulls, more):
     released(*more, "--nulls", nulls)
-    layout = ("--separator", ";", *(("--decimal", ",") if "y" in more else ()))
-    said = json.loads(invoked("estimate", "out.csv.release.json", "out.csv", *layout, "--json").stdout)
+    said = json.loads(invoked("estimate", "out.csv.release.json", "out.csv", "--json").stdout)
     present = here[here != ""]
     assert said["rows"] == present.size
     for name, one in zip(("0,5", "1,5"), said["histogram"], strict=True):
         assert abs(one["share"] - (present == name).mean()) < 6 * one["error"]
-    invoked("verify", "out.csv.release.json", "--table", "out.csv", "--separator", ";")
+    invoked("verify", "out.csv.release.json", "--table", "out.csv")
 
 
 @pytest.mark.usefixtures("here")
-def test_labels_that_a_release_does_not_have_are_refused():
+def test_files_that_are_no_release_are_named(tmp_path):
     released(*NUMBERS, "--nulls", "pass")
-    without_nulls = json.loads(invoked("estimate", "out.csv.release.json", "out.csv", "--json", code=2).stdout)
-    assert "name the separator" in without_nulls["error"]
-    only_separator = invoked("estimate", "out.csv.release.json", "out.csv", "--separator", ";", code=2)
-    assert "labels that are missing or that no such release has" in only_separator.stderr
-    assert not any(sign.isdigit() for sign in only_separator.stderr)
-    table = ("--separator", ";")
-    assert "no record" in invoked("verify", "out.csv.mechanism.json", *table, code=2).stderr
-
-
-@pytest.mark.usefixtures("here")
-def test_another_digest_is_told_to_the_owner_alone():
-    digest = ("--expect-sha256", "0" * 64)
-    options = ("--epsilon", "1", "--separator", ";", "--no-ledger", "--nulls", "drop")
-    result = invoked("randomize", "in.csv", "out.csv", *NUMBERS, *options, *digest, "--json", code=2)
-    assert json.loads(result.stdout) == {"exit": 2}
-    assert "its SHA-256 is another" in result.stderr
+    swapped = invoked("estimate", "out.csv", "out.csv.release.json", code=3)
+    assert "out.csv is no saved mechanism and no record of a release" in swapped.stderr
+    for command in ("verify", "estimate"):
+        missing = invoked(command, "none.json", *(["out.csv"] if command == "estimate" else []), code=2)
+        assert "none.json is not there" in missing.stderr
+    optrand.load_release("out.csv.release.json").mechanism.save(tmp_path / "m.json")
+    assert "no record of a release" in invoked("verify", "m.json", "--table", "out.csv", code=2).stderr
+    assert "no record of one release" in invoked("estimate", "m.json", "out.csv", code=2).stderr
+    invoked("estimate", "out.csv.release.json", "none.csv", code=2)
 
 
 @pytest.fixture

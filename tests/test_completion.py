@@ -10,9 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optrand import Interval, Mechanism, Randomizer, certify, regression, solve, tabulate, unbiased_regression
-from optrand.certificates.exact_loss import _evened
+from optrand import Interval, Mechanism, certify, regression, solve, unbiased_regression
+from optrand.base.arithmetic import float_above
 from optrand.mechanism.completion import Completion
+from optrand.mechanism.paths import merge_neighbours
+from optrand.mechanism.tabulation import tabulate
+from optrand.model.randomizer import Randomizer
+from tests.tables import mechanism_of
 
 LINE = (-math.inf, math.inf)
 small = st.fractions(-1, 1, max_denominator=10**6)
@@ -69,60 +73,42 @@ def test_monotone_chances_are_sums_of_intervals() -> None:
     assert bound.kept < free.kept
 
 
-def test_tables_in_floats_are_repaired_and_their_dual_has_no_say() -> None:
-    """Rows off by rounding, a ratio beyond the budget by less than the tolerance, means off by less than it."""
-    problem = unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=Interval(-3, 5))
-    rng = np.random.default_rng(1)
-    labels, low, high = np.arange(3.0), -2.0, 4.0
-    for _ in range(20):
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 20.0])
+def test_rows_and_means_that_are_off_by_rounding_are_repaired_at_no_cost(epsilon: float) -> None:
+    """Of an unbiased coin at epsilon 1, and of randomized response: rows, ratios and means within the tolerance."""
+    rng, labels, prior = np.random.default_rng(1), np.arange(3.0), np.array([0.5, 0.3, 0.2])
+    unbiased = unbiased_regression(labels, prior, 1.0, outputs=Interval(-3, 5))
+    low, high = -2.0, 4.0
+    for _ in range(10):
         chance = (labels - low) / (high - low)
         table = np.stack([1 - chance, chance], axis=1) * (1 + 1e-11 * rng.normal(size=(3, 2)))
-        proof = certify(problem, Randomizer(labels, [low, high], table, 1.0))
-        assert proof.findings == ()
-        exact = float(
-            sum(
-                p * ((v - y) ** 2) * t
-                for p, y, row in zip(problem.prior, labels, table, strict=True)
-                for v, t in zip((low, high), row, strict=True)
-            )
-            / 2
-        )
-        assert proof.upper == pytest.approx(exact, rel=1e-8)
-
-
-@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 20.0])
-def test_rows_that_miss_one_are_evened_at_no_cost(epsilon: float) -> None:
-    problem = regression([0, 1, 2], [0.5, 0.3, 0.2], epsilon)
-    rng = np.random.default_rng(6)
-    for _ in range(20):
+        coin = tabulate(unbiased, Randomizer(labels, [low, high], table, 1.0))
+        assert coin.bias == 0
+        squares = (np.array([low, high]) - labels[:, np.newaxis]) ** 2
+        assert coin.value == pytest.approx(float(prior @ (squares * table).sum(axis=1)) / 2, rel=1e-8)
         weights = np.where(np.eye(3, dtype=bool), math.exp(epsilon), 1.0)
         table = weights / weights[0].sum() * (1 + 1e-16 * rng.normal(size=(3, 1)))
-        randomizer = Randomizer([0, 1, 2], [0, 1, 2], table, epsilon)
-        proof = certify(problem, randomizer)
-        assert proof.findings == ()
+        problem, randomizer = regression(labels, prior, epsilon), Randomizer(labels, labels, table, epsilon)
         # Ratios that exceed the budget by rounding cost that much of what the budget allows.
-        assert proof.upper == pytest.approx(problem.value(randomizer), rel=1e-14 / min(1.0, epsilon))
+        assert tabulate(problem, randomizer).value == pytest.approx(
+            problem.value(randomizer), rel=1e-14 / min(1.0, epsilon)
+        )
 
 
-def test_evened_rows_keep_every_ratio_and_the_largest_total() -> None:
-    rng = np.random.default_rng(7)
-    for _ in range(200):
-        weights = rng.integers(1, 9, size=(4, 3)).astype(object)
-        even = _evened(weights)
-        assert set(even.sum(axis=1)) == {max(weights.sum(axis=1))}
-        assert (even >= weights).all()
-        assert (even.max(axis=0) == weights.max(axis=0)).all()
-
-
-def test_a_mechanism_whose_outputs_were_rounded_to_floats_is_repaired_and_stays_proven() -> None:
-    """As files hold them that were written before columns were split between floats."""
+def test_a_mechanism_of_rounded_outputs_is_biased_and_is_not_certified_as_another() -> None:
+    """Outputs at the nearest floats miss their means by roundings, and the certificate has no other table to state."""
     problem = unbiased_regression(np.arange(9.0), np.full(9, 1 / 9), 1.0)
-    mechanism = tabulate(solve(problem))
-    before = Mechanism(problem, mechanism.dual, *mechanism.unsplit.rounded(), mechanism.ratio)
-    assert 0 < before.bias < 1e-14
-    proof = certify(before).require(gap=1e-12)
-    assert proof.bias == before.bias
-    assert proof.upper >= certify(mechanism).lower
-    # What is off by more than outputs in floats can be is no rounding.
-    moved = Mechanism(problem, mechanism.dual, before.outputs * (1 + 1e-11), before.table, before.ratio)
-    assert certify(moved).findings[0].startswith("biased by up to")
+    mechanism = solve(problem)
+    rounded = mechanism_of(problem, mechanism.dual, *merge_neighbours(mechanism), mechanism.ratio)
+    assert 0 < rounded.bias < 1e-14
+    proof = certify(rounded)
+    assert proof.bias == rounded.bias
+    assert proof.findings[0].startswith("biased by up to")
+    assert proof.upper == math.inf
+    # Tabulated, it is unbiased, and loses what the optimum does.
+    again = certify(tabulate(problem, rounded.randomizer, mechanism.dual)).require(gap=1e-12)
+    assert again.bias == 0
+    # Where bias is free the same table is certified at its own loss.
+    free = regression(problem.labels, problem.prior, 1.0)
+    exact = sum(Fraction(p) * x for p, x in zip(free.prior.tolist(), rounded.table.losses(), strict=True))
+    assert Mechanism(free, rounded.table).value == float_above(exact)

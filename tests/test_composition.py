@@ -14,8 +14,8 @@ import optrand
 from optrand.errors import InvalidInput, MissingExtra
 from optrand.mechanism import privacy_loss
 from optrand.mechanism.privacy_loss import DominatingPair
-from optrand.model.arcs import IntegerArcs
 from optrand.plotting import composition_figure
+from tests.tables import mechanism_of
 
 PRIOR = [0.5, 0.2, 0.15, 0.1, 0.05]
 ORDERS = [Fraction(n, 7) for n in range(1, 22)]
@@ -43,11 +43,11 @@ def mechanisms() -> dict[str, optrand.Mechanism]:
     table = [[5, 3, 2], [3, 4, 3], [2, 3, 5]]
     three = optrand.regression(range(3), [0.5, 0.3, 0.2], 1.0)
     return {
-        "flow": optrand.tabulate(optrand.solve(problem)),
-        "grid": optrand.tabulate(optrand.solve(optrand.unbiased_regression(range(5), PRIOR, 1.0, outputs=grid))),
-        "bins": optrand.tabulate(optrand.rr_on_bins(range(5), PRIOR, 1.0)),
-        "classes": optrand.tabulate(optrand.rr_with_prior(PRIOR, 1.5)),
-        "rows of three levels": optrand.Mechanism(three, None, [0.0, 1.0, 2.0], table, Fraction(5, 2)),
+        "flow": optrand.solve(problem),
+        "grid": optrand.solve(optrand.unbiased_regression(range(5), PRIOR, 1.0, outputs=grid)),
+        "bins": optrand.rr_on_bins(range(5), PRIOR, 1.0),
+        "classes": optrand.rr_with_prior(PRIOR, 1.5),
+        "rows of three levels": mechanism_of(three, None, [0.0, 1.0, 2.0], table, Fraction(5, 2)),
     }
 
 
@@ -68,16 +68,9 @@ def test_two_levels_reach_the_pair(name: str) -> None:
     assert all(largest(mechanism, a) == stick_of(mechanism.dominating_pair, a) for a in ORDERS)
 
 
-def test_arcs_have_the_pair_of_their_table() -> None:
-    mechanism = mechanisms()["flow"]
-    table = optrand.Mechanism(mechanism.problem, None, mechanism.outputs, mechanism.weights, mechanism.ratio)
-    assert isinstance(mechanism.table, IntegerArcs)
-    assert table.dominating_pair == mechanism.dominating_pair
-
-
 def test_randomized_response_gives_less_away_the_more_classes_it_has() -> None:
     for k in (2, 3, 10):
-        mechanism = optrand.tabulate(optrand.rr_with_prior([1 / k] * k, 0.1))
+        mechanism = optrand.rr_with_prior([1 / k] * k, 0.1)
         assert mechanism.dominating_pair.mass == 1 / (mechanism.dominating_pair.ratio + k - 1)
 
 
@@ -91,7 +84,7 @@ def test_many_equal_pairs_are_bounded_from_above(monkeypatch: pytest.MonkeyPatch
 
 def test_a_mechanism_that_ignores_the_label_loses_nothing() -> None:
     problem = optrand.regression([0, 1], [0.5, 0.5], 1.0)
-    constant = optrand.Mechanism(problem, None, [0.0, 1.0], [[1, 2], [1, 2]], Fraction(2))
+    constant = mechanism_of(problem, None, [0.0, 1.0], [[1, 2], [1, 2]], Fraction(2))
     assert constant.dominating_pair.mass == 0
     assert constant.dominating_pair.delta(0, releases=1000) <= 1e-80
     assert constant.dominating_pair.epsilon(1e-9, releases=1000) == 0.0
@@ -127,7 +120,7 @@ def test_epsilon_is_the_inverse_of_delta() -> None:
 
 
 def test_no_pair_composes_worse_than_the_bit_and_the_bit_than_advanced_composition() -> None:
-    ratio = optrand.tabulate(optrand.rr_with_prior([0.5, 0.5], 0.1)).ratio
+    ratio = optrand.rr_with_prior([0.5, 0.5], 0.1).ratio
     bit, classes = DominatingPair(ratio, 1 / (ratio + 1)), DominatingPair(ratio, 1 / (ratio + 9))
     advanced = 0.1 * math.sqrt(200 * math.log(1e6)) + 10 * math.expm1(0.1)
     both = [pair.epsilon(1e-6, releases=100) for pair in (classes, bit)]
@@ -170,7 +163,7 @@ def test_the_accountant_of_others_rounds_losses_up() -> None:
     pytest.importorskip("dp_accounting")
     from dp_accounting.pld import privacy_loss_distribution as accountant
 
-    mechanism = optrand.tabulate(optrand.rr_with_prior([0.1] * 10, 0.1))
+    mechanism = optrand.rr_with_prior([0.1] * 10, 0.1)
     exact = mechanism.dominating_pair.epsilon(1e-6, releases=100)
     distribution = mechanism.privacy_loss_distribution(0.003)
     assert exact <= distribution.self_compose(100).get_epsilon_for_delta(1e-6) <= exact * 1.1
@@ -192,7 +185,7 @@ def test_without_the_accountant_the_extra_is_named(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_picture_shows_what_is_computed() -> None:
-    mechanism = optrand.tabulate(optrand.rr_with_prior([0.1] * 10, 0.1))
+    mechanism = optrand.rr_with_prior([0.1] * 10, 0.1)
     (axes,) = composition_figure({"10 classes": mechanism}, releases=10).axes
     lines = {line.get_label(): line.get_xydata() for line in axes.get_lines()}
     assert list(lines) == [
@@ -206,6 +199,6 @@ def test_the_picture_shows_what_is_computed() -> None:
 
 
 def test_pictures_of_several_budgets_are_refused() -> None:
-    some = {str(epsilon): optrand.tabulate(optrand.rr_with_prior(PRIOR, epsilon)) for epsilon in (0.1, 0.2)}
+    some = {str(epsilon): optrand.rr_with_prior(PRIOR, epsilon) for epsilon in (0.1, 0.2)}
     with pytest.raises(InvalidInput, match="2 epsilons"):
         composition_figure(some)

@@ -1,12 +1,19 @@
-"""The contract of every drawing function: a place, a title or none, a size, labels to show; and additive noise."""
+"""The contract of every drawing function, and additive noise.
+
+Each takes a place, a title or none, a size and labels to show, warns of nothing, and keeps the session as it was.
+"""
 
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure, FigureBase, SubFigure
@@ -19,7 +26,7 @@ from optrand.plotting.table import _gaps
 
 LABELS, PRIOR = np.arange(4.0), np.array([0.4, 0.3, 0.2, 0.1])
 PROBLEM = optrand.unbiased_regression(LABELS, PRIOR, 0.5)
-MECHANISM = optrand.tabulate(optrand.solve(PROBLEM))
+MECHANISM = optrand.solve(PROBLEM)
 SWEEP = optrand.studies.sweep(PROBLEM, bias_penalties=[0.0, 1.0])
 ROWS = [{"method": "LP", "k": k, "seconds": 1.0 * k} for k in (1, 2)]
 
@@ -67,13 +74,62 @@ def test_a_picture_takes_the_place_of_axes_and_returns_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_size_is_that_of_a_new_figure_and_the_title_can_be_left_out(name: str) -> None:
-    figure = DRAWN[name](size=(5, 4), **({} if name == "times" else {"title": False}))
+def test_size_is_that_of_a_new_figure_and_the_title_can_be_left_out(name: str, tmp_path: Path) -> None:
+    before = dict(matplotlib.rcParams)
+    figure = DRAWN[name](size=(7, 6), **({} if name == "times" else {"title": False}))
     assert isinstance(figure, Figure)
-    assert figure.get_size_inches().tolist() == [5, 4]
+    assert figure.get_size_inches().tolist() == [7, 6]
     assert figure.get_suptitle() == ""
     if name != "times":
         assert DRAWN[name]().get_suptitle()
+    axes = [each for part in (figure, *figure.subfigs) for each in part.axes]
+    assert any(each.get_xlabel() for each in axes)
+    assert all(each.get_ylabel() or each.get_title() or each.get_xlabel() for each in axes)
+    # A layout that does not fit its figure warns, and warnings are errors here.
+    plotting.save_figure(figure, tmp_path / "picture.png")
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_no_picture_opens_a_window() -> None:
+    code = (
+        "import sys, test_drawing_contract as t; t.DRAWN['mechanism'](), t.DRAWN['dual'](), t.DRAWN['frontier'](); "
+        "sys.exit('matplotlib.pyplot' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["dual", "mechanism"])
+def test_certified_numbers_are_in_the_title_rounded_outward(name: str) -> None:
+    proof = optrand.certify(MECHANISM)
+    title = (
+        DRAWN[name]().get_suptitle() if name == "dual" else plotting.mechanism_figure(MECHANISM, proof).get_suptitle()
+    )
+    if name == "dual":
+        low, high = (float(word) for word in title.split("between ")[1].split(" and "))
+        assert low <= proof.lower <= proof.upper <= high
+    else:
+        assert float(title.split("certified gap ")[1].split(",")[0]) >= proof.gap
+        assert float(title.rsplit(" ", 1)[1]) >= proof.epsilon
+
+
+EXTREMES = {
+    "one label": optrand.debiased_rr([3.5], 1.0),
+    "tiny epsilon": optrand.debiased_rr([0, 1], 1e-6),
+    "large epsilon": optrand.debiased_rr(range(-5, 6), 40.0),
+    "far from zero": optrand.debiased_rr([1e9, 1e9 + 1, 1e9 + 2], 1e-6),
+    "one output": optrand.rr_with_prior([0.9, 0.05, 0.05], 1.0),
+}
+
+
+@pytest.mark.parametrize("subject", EXTREMES.values(), ids=EXTREMES)
+def test_extremes_are_drawn_without_a_warning_from_a_randomizer_alone(subject: Any, tmp_path: Path) -> None:
+    for draw in (plotting.mechanism_figure, plotting.paths_figure):
+        figure = draw(subject.randomizer)
+        plotting.save_figure(figure, tmp_path / f"{draw.__name__}.png")
+    assert figure.get_suptitle().split(": ")[1] == draw(subject).get_suptitle().split(": ")[1]
+    for stranger in ([[0.5, 0.5]], None):
+        with pytest.raises(InvalidInput, match="needs a mechanism"):
+            plotting.pmf_figure(stranger)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +188,7 @@ def test_gaps_of_outputs_are_marked_only_where_they_are_wide() -> None:
 
 
 def test_groups_share_axes_that_hold_all_of_them() -> None:
-    far = optrand.tabulate(optrand.solve(optrand.unbiased_regression(LABELS, PRIOR[::-1], 0.05)))
+    far = optrand.solve(optrand.unbiased_regression(LABELS, PRIOR[::-1], 0.05))
     axes = np.array(plotting.groups_figure({"a": MECHANISM, "b": far}).axes).reshape(2, 2)
     for column in axes.T:
         assert column[0].get_ylim() == column[1].get_ylim()

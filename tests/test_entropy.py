@@ -63,11 +63,6 @@ def test_system_entropy_uses_the_bytes_it_gets(monkeypatch):
     assert large[:3].tobytes() == large[-3:].tobytes() == bytes(range(24))
 
 
-@pytest.mark.parametrize("source", [SystemEntropy(), SeededEntropy(1)])
-def test_no_words_are_words_too(source):
-    assert checked_words(source, 0).shape == (0,)
-
-
 def test_a_fork_shares_no_words():
     script = """
 import os
@@ -109,11 +104,6 @@ def test_a_seed_is_a_number_from_0(seed):
 def test_width_is_from_1_to_64(width):
     with pytest.raises(InvalidInput, match="from 1 to 64"):
         checked_width(Given(width, np.zeros(1, dtype=np.uint64)))
-
-
-@pytest.mark.parametrize("width", [1, np.int32(7), 64])
-def test_accepted_widths(width):
-    assert checked_width(Given(width, None)) == width
 
 
 @pytest.mark.parametrize(

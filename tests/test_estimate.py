@@ -6,29 +6,35 @@ Simulations are seeded. With ``r`` independent repetitions a coverage of 0.95 is
 
 from __future__ import annotations
 
+import copy
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import label_sets
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import label_sets
 
 import optrand
 from optrand import Mechanism, estimate
 from optrand.errors import InvalidInput
 from optrand.estimate import debiasing, factors, weights
+from optrand.mechanism.paths import merge_neighbours
 from optrand.sampling.entropy import SeededEntropy
+from tests.tables import mechanism_of
 
 
 def optimal(labels, prior, epsilon, **options) -> Mechanism:
-    return optrand.tabulate(optrand.solve(optrand.unbiased_regression(labels, prior, epsilon, **options)))
+    return optrand.solve(optrand.unbiased_regression(labels, prior, epsilon, **options))
 
 
 def dense(mechanism: Mechanism) -> Mechanism:
-    """The same table, forgetting that it is made of arcs."""
-    return Mechanism(mechanism.problem, mechanism.dual, mechanism.outputs, mechanism.weights, mechanism.ratio)
+    """The same mechanism, forgetting that its table is made of interval columns."""
+    forgetful = copy.copy(mechanism)
+    vars(forgetful)["_intervals"] = None
+    assert forgetful.arcs is None
+    return forgetful
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +82,7 @@ class TestRightInverse:
     def test_a_square_table_is_inverted_as_rationals_invert_it(self):
         # Rows (2, 1, 1), (1, 2, 1), (1, 1, 2) of 4 are (I + J) / 4, whose inverse is 4 I - J, for J J = 3 J.
         problem = optrand.classification([0.2, 0.3, 0.5], 0.7)
-        mechanism = Mechanism(problem, None, [0, 1, 2], [[2, 1, 1], [1, 2, 1], [1, 1, 2]], Fraction(2))
+        mechanism = mechanism_of(problem, None, [0, 1, 2], [[2, 1, 1], [1, 2, 1], [1, 1, 2]], Fraction(2))
         assert np.allclose(estimate.loss_weights(mechanism), 4 * np.eye(3) - 1, rtol=0, atol=1e-13)
 
     def test_no_other_unbiased_values_have_less_variance_under_the_prior(self, weeks):
@@ -118,17 +124,17 @@ class TestRightInverse:
         # Of randomized response the weights are known: 1 + k / (E - 1) on the diagonal, -1 / (E - 1) beside it ...
         k, gain = 5, math.expm1(epsilon)
         expected = np.full((k, k), -1 / gain) + np.eye(k) * (gain + k) / gain
-        mechanism = optrand.tabulate(optrand.rr(range(k), epsilon))
+        mechanism = optrand.rr(range(k), epsilon)
         assert np.allclose(estimate.loss_weights(mechanism), expected, rtol=1e-9, atol=1e-12)
 
     def test_ten_thousand_labels_need_no_table(self):
         k, epsilon = 10_001, 1.0
-        mechanism = optrand.tabulate(optrand.debiased_rr(np.arange(k), epsilon))
+        mechanism = optrand.debiased_rr(np.arange(k), epsilon)
         labels = np.random.default_rng(3).integers(0, 100, size=5000)
         noisy = mechanism.sample(labels, source=SeededEntropy(3))
         found = estimate.histogram(noisy, mechanism)
         # An output between two floats is released as either.
-        whole = np.array([float(output) for output in mechanism.unsplit.outputs])
+        whole = merge_neighbours(mechanism)[0]
         frequencies = np.bincount(np.abs(noisy[:, np.newaxis] - whole).argmin(axis=1), minlength=k) / noisy.size
         # The inverse of randomized response.
         expected = (frequencies * (math.expm1(epsilon) + k) - 1) / math.expm1(epsilon)
@@ -144,8 +150,8 @@ class TestSingular:
     @pytest.mark.parametrize(
         ("mechanism", "message"),
         [
-            (optrand.tabulate(optrand.rr_on_bins(range(8), np.ones(8) / 8, 1.0)), "2 outputs for 8 labels"),
-            (optrand.tabulate(optrand.rr_top_k([0.4, 0.3, 0.2, 0.1], 2, 1.0)), "2 outputs for 4 labels"),
+            (optrand.rr_on_bins(range(8), np.ones(8) / 8, 1.0), "2 outputs for 8 labels"),
+            (optrand.rr_top_k([0.4, 0.3, 0.2, 0.1], 2, 1.0), "2 outputs for 4 labels"),
             (optimal(range(6), [0.5, 0, 0, 0.2, 0.1, 0.2], 1.0), "rank 4 for 6 labels"),
         ],
     )
@@ -165,7 +171,7 @@ class TestSingular:
         monkeypatch.setattr(debiasing, "DENSE", limit)
         arcs = optrand.model.arcs.IntegerArcs(4, [0, 0, 3, 3], [2, 2, 3, 3], [0, 1, 2, 3], [1, 2, 1, 2])
         problem = optrand.regression(range(4), np.ones(4) / 4, math.log(3))
-        mechanism = Mechanism(problem, None, [0, 1, 2, 3], arcs, Fraction(2))
+        mechanism = mechanism_of(problem, None, [0, 1, 2, 3], arcs, Fraction(2))
         with pytest.raises(InvalidInput, match=r"numbered 0 and 1 \(from 0\) have the same row.*1 more pairs"):
             estimate.loss_weights(mechanism)
 
@@ -199,18 +205,6 @@ class TestMean:
         assert np.mean([e.noise_error for e in found]) == pytest.approx(errors.std(), rel=0.08)
         assert abs(errors.mean()) < 4 * errors.std() / math.sqrt(runs)
 
-    def test_with_little_noise_the_table_is_known_better_than_the_population(self):
-        mechanism = optimal([0.0, 1.0, 2.0], [0.5, 0.3, 0.2], 5.0)
-        rng, runs, size = np.random.default_rng(5), 800, 300
-        labels = rng.choice(3, size=(runs, size), p=[0.5, 0.0, 0.5])
-        found = [estimate.mean(row, mechanism) for row in mechanism.sample(labels, source=SeededEntropy(5))]
-        assert coverage([holds(e.table_interval(0.9), y.mean()) for e, y in zip(found, labels, strict=True)]) == (
-            pytest.approx(0.9, abs=0.043)
-        )
-        assert coverage([holds(e.interval(0.9), 1.0) for e in found]) == pytest.approx(0.9, abs=0.043)
-        # Noise is not all there is: an interval that counts nothing else misses the population.
-        assert coverage([holds(e.table_interval(0.9), 1.0) for e in found]) < 0.6
-
     def test_hoeffding_shares_what_may_fail_between_two_sides(self):
         # Each of two sides fails with probability exp(-2 N t^2) for values in [0, 1]; at N = 2 and t = 1, exp(-4).
         one = estimate.Spread(size=2, variance=1.0, sample_variance=1.0, width=1.0)
@@ -219,7 +213,7 @@ class TestMean:
     @pytest.mark.parametrize("method", [estimate.hoeffding, estimate.empirical_bernstein])
     def test_honest_intervals_hold_where_the_normal_one_does_not(self, method):
         # Ten rows of one label at epsilon 6: nearly all releases hold ten times the same output.
-        mechanism = optrand.tabulate(optrand.debiased_rr([0, 1], 6.0))
+        mechanism = optrand.debiased_rr([0, 1], 6.0)
         labels = np.zeros((400, 10))
         found = [estimate.mean(row, mechanism) for row in mechanism.sample(labels, source=SeededEntropy(6))]
         assert coverage([holds(e.interval(0.95), 0.0) for e in found]) < 0.5
@@ -262,7 +256,7 @@ class TestMean:
         assert coverage([holds(e.interval(0.95), middle) for e in found]) == pytest.approx(0.95, abs=0.036)
 
     def test_a_biased_mechanism_is_refused_and_the_way_out_works(self):
-        mechanism = optrand.tabulate(optrand.rr(range(3), 1.0))
+        mechanism = optrand.rr(range(3), 1.0)
         labels = np.repeat([0, 1, 2], [3000, 500, 500])
         noisy = mechanism.sample(labels, source=SeededEntropy(11))
         with pytest.raises(InvalidInput, match=r"biased by up to 0\.6.*average\(released"):
@@ -274,7 +268,7 @@ class TestMean:
 
 class TestAverage:
     def test_intervals_cover_as_often_as_they_say(self):
-        mechanism = optrand.tabulate(optrand.rr(range(4), 1.5))
+        mechanism = optrand.rr(range(4), 1.5)
         rng, runs, size = np.random.default_rng(12), 1000, 400
         labels = rng.choice(4, size=(runs, size), p=[0.7, 0.1, 0.1, 0.1])
         noisy = mechanism.sample(labels, source=SeededEntropy(12))
@@ -315,13 +309,6 @@ class TestHistogram:
         after = np.linalg.norm(np.array([h.projected for h in found]) - true, axis=1)
         assert (after <= before * (1 + 1e-12)).all()
 
-    def test_negative_shares_are_projected(self, weeks):
-        # Of few rows some share is negative; none of the projected ones is, and they add up.
-        found = estimate.histogram(weeks.sample(np.zeros(40), source=SeededEntropy(16)), weeks)
-        assert found.shares.min() < 0
-        assert found.projected.min() == 0
-        assert found.projected.sum() == pytest.approx(1, abs=1e-12)
-
     def test_blocks_of_labels_make_no_difference(self, weeks, monkeypatch):
         noisy = weeks.sample(np.tile(np.arange(8), 30), source=SeededEntropy(14))
         whole = estimate.histogram(noisy, weeks)
@@ -339,12 +326,6 @@ class TestHistogram:
             assert one.value == pytest.approx(found.shares[label], abs=1e-9)
             assert one.standard_error == pytest.approx(found.standard_errors[label], rel=1e-9)
             assert one.noise_error == pytest.approx(found.noise_errors[label], rel=1e-9)
-
-    def test_one_label(self):
-        mechanism = optimal([3.0], [1.0], 1.0)
-        found = estimate.histogram([3.0, 3.0], mechanism)
-        assert found.shares.tolist() == [1.0]
-        assert found.standard_errors.tolist() == found.noise_errors.tolist() == [0.0]
 
     @pytest.mark.parametrize(
         ("vector", "nearest"),
@@ -373,7 +354,7 @@ class TestLossWeights:
         # [G21], eq. (7): (E + K - 1) / (E - 1) * (g_v - sum of all g / (E + K - 1)).
         k, e = 4, math.exp(epsilon)
         printed = (e + k - 1) / (e - 1) * (np.eye(k) - 1 / (e + k - 1))
-        mechanism = optrand.tabulate(optrand.rr(range(k), epsilon))
+        mechanism = optrand.rr(range(k), epsilon)
         found = estimate.top_k_loss_weights(np.arange(k), np.ones(k, dtype=bool), epsilon)
         assert np.allclose(found, printed, rtol=1e-13)
         assert np.allclose(estimate.loss_weights(mechanism), printed, rtol=1e-11)
@@ -395,12 +376,6 @@ class TestLossWeights:
         expected = randomizer.matrix @ found
         assert np.allclose(expected[kept], np.eye(4)[kept], atol=1e-14)
         assert np.allclose(expected[~kept], kept / 2, atol=1e-14)
-
-    def test_every_example_may_keep_labels_of_its_own(self):
-        kept = np.array([[True, True, False], [True, True, True]])
-        found = estimate.top_k_loss_weights([1, 2], kept, 2.0)
-        for row, released in enumerate([1, 2]):
-            assert np.array_equal(found[row], estimate.top_k_loss_weights([released], kept[row], 2.0)[0])
 
     def test_resampling_within_clusters_is_the_printed_inverse(self):
         # [E22], Algorithm 1, lines 29 and 30, with a matrix a cluster.
@@ -479,7 +454,7 @@ class TestBadInput:
         for size in (1e200, 1e308):
             with pytest.raises(InvalidInput, match="the numbers of the function reach beyond 1e"):
                 estimate.average(three.outputs, three, [size, 0.0, -size])
-        coin = optrand.tabulate(optrand.rr([0, 1], 1e-6))
+        coin = optrand.rr([0, 1], 1e-6)
         with pytest.raises(InvalidInput, match="unbiased values of the function reach beyond 1e"):
             estimate.average([0, 1], coin, [0.0, 1e149])
         with pytest.raises(InvalidInput, match="prior has 2 entries for 3 labels"):

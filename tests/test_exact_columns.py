@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from conftest import label_sets, priors
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import Feasible, label_sets, priors
+from tables import layered_arcs
 
-from optrand import Dual, Mechanism, Randomizer, certify, losses, regression
-from optrand.base.arithmetic import privacy_ratio
+from optrand import Dual, certify, losses, regression
+from optrand.base.arithmetic import float_above, privacy_ratio
 from optrand.model.arcs import Arcs, IntegerArcs
-from optrand.model.exact_columns import ExactColumns
+from optrand.model.randomizer import Randomizer
+from tests.tables import mechanism_of
 
 
 @st.composite
@@ -155,31 +156,18 @@ def test_leaving_out_arcs_without_mass_keeps_arcs():
 # ------------------------------------------------------------------------------------------------- exact mechanisms
 
 
-@st.composite
-def mechanisms(draw):
-    """Paths from end to end, each a partition of the labels: any mixture of them covers every label equally."""
-    labels = draw(label_sets(2, 6))
-    k, epsilon = labels.size, draw(st.sampled_from([0.1, 1.0, 8.0, 40.0]))
-    ratio = privacy_ratio(epsilon)
-    columns = []
-    for _ in range(draw(st.integers(1, 3))):
-        cuts = [0, *sorted(draw(st.sets(st.integers(1, k - 1)))), k]
-        mass = draw(st.sampled_from([1, 7, 10**30]))
-        columns += [(draw(st.sampled_from([-3.0, 0.1, 0.25, 2.0, 7.5])), a, b - 1, mass) for a, b in pairwise(cuts)]
-    columns.sort()
-    outputs, at = np.unique([column[0] for column in columns], return_inverse=True)
-    arcs = IntegerArcs(k, *(np.array([column[i] for column in columns]) for i in (1, 2)), at, [c[3] for c in columns])
-    loss = draw(st.sampled_from([losses.squared, losses.absolute]))
-    penalty = draw(st.sampled_from([0.0, 0.7])) if loss == losses.squared else 0.0
-    problem = regression(labels, draw(priors(k)), epsilon, loss=loss, bias_penalty=penalty)
-    return Mechanism(problem, Dual(np.zeros(k), np.zeros(k)), outputs, arcs, ratio)
-
-
-@given(mechanisms())
-def test_a_mechanism_of_arcs_is_certified_as_its_table_is(mechanism):
-    dense = Mechanism(mechanism.problem, mechanism.dual, mechanism.outputs, mechanism.weights, mechanism.ratio)
-    assert certify(mechanism, exact=True) == certify(dense, exact=True)
-    assert certify(mechanism) == certify(mechanism, exact=True)
+@given(st.randoms(use_true_random=False), st.sampled_from([0.1, 1.0, 8.0, 40.0]), st.data())
+def test_the_loss_of_interval_columns_is_that_of_their_rows(rng, epsilon, data):
+    labels = data.draw(label_sets(2, 6))
+    k, ratio = labels.size, privacy_ratio(epsilon)
+    arcs = layered_arcs(rng, k, rng.randint(1, 3), 5, rng.choice([1, 7, 10**30]))
+    loss, penalty = rng.choice([(losses.squared, 0.0), (losses.squared, 0.7), (losses.absolute, 0.0)])
+    problem = regression(labels, data.draw(priors(k)), epsilon, loss=loss, bias_penalty=penalty)
+    outputs, dual = [-3.0, 0.1, 0.25, 2.0, 7.5][: arcs.n], Dual(np.zeros(k), np.zeros(k))
+    mechanism = mechanism_of(problem, dual, outputs, arcs, ratio)
+    shares = [[Fraction(w, mechanism.total) for w in row] for row in arcs.table(ratio).tolist()]
+    value = Feasible(problem, list(map(Fraction, outputs)), shares).value
+    assert certify(mechanism).upper == mechanism.value == float_above(value)
 
 
 def test_many_labels_are_certified_without_their_table():
@@ -193,21 +181,11 @@ def test_many_labels_are_certified_without_their_table():
     arcs = IntegerArcs(k, first[order], last[order], np.arange(first.size), [3] * first.size)
     problem = regression(labels, np.full(k, 1 / k), 1.0)
     outputs = (first + last)[order] / 2 + 1e-3 * np.arange(first.size)
-    mechanism = Mechanism(problem, Dual(np.zeros(k), np.zeros(k)), outputs, arcs, ratio)
-    proof, floats = certify(mechanism), certify(problem, mechanism.randomizer)
-    assert proof.exact
-    assert proof.findings == floats.findings == ()
-    assert floats.upper == pytest.approx(proof.upper, rel=1e-14)
-    assert "weights" not in vars(mechanism)
-    assert "matrix" not in vars(mechanism.randomizer)
+    mechanism = mechanism_of(problem, Dual(np.zeros(k), np.zeros(k)), outputs, arcs, ratio)
+    proof, floats = certify(mechanism), mechanism.randomizer
+    assert proof.findings == ()
+    assert problem.value(floats) == pytest.approx(proof.upper, rel=1e-14)
+    assert "weights" not in vars(mechanism.table)
+    assert "matrix" not in vars(floats)
     # Without multipliers of any use: the variance of the prior, halved, over E.
     assert proof.lower == pytest.approx((k**2 - 1) / 24 / math.e, rel=1e-9)
-
-
-def test_the_first_row_names_the_unit_of_probability():
-    arcs = IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 1])
-    channel = ExactColumns.of_integers(np.array([0.0, 1.0]), np.array([-0.5, 1.5]), arcs, Fraction(3), joined=False)
-    assert channel.total == arcs.total(Fraction(3))
-    assert channel.rows.tolist() == [1.0, 1.0]
-    assert channel.biases == [0, 0]
-    assert channel.squared_error(np.array([0.5, 0.5])) == Fraction(3, 4)

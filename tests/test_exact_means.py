@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,12 +14,17 @@ from hypothesis import strategies as st
 import optrand
 from optrand import Interval
 from optrand.base.arithmetic import privacy_ratio
-from optrand.errors import NotCertified
-from optrand.mechanism.exact_means import along_a_tree, columns_near, spanning_tree, widest_path, with_exact_means
+from optrand.errors import InvalidInput, NotCertified
+from optrand.mechanism.exact_means import along_a_tree, columns_near, with_exact_means
 from optrand.mechanism.flow_tabulation import exact_flow, rounded_flow
+from optrand.mechanism.paths import merge_neighbours
+from optrand.mechanism.tabulation import tabulate
 from optrand.model.arcs import Arcs, IntegerArcs
 from optrand.model.exact_columns import ExactColumns
 from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.solvers import design
+from tests.tables import mechanism_of
 
 
 def rows_of(flow: ExactColumns) -> list[list[Fraction]]:
@@ -66,27 +70,9 @@ def test_moments_along_a_tree_make_all_means_right(columns, epsilon) -> None:
             assert len({sum(row) for row in rows_of(flow)}) == 1
 
 
-def test_the_tree_and_the_path_are_all_that_moves() -> None:
-    rng = np.random.default_rng(5)
-    problem = optrand.unbiased_regression(np.arange(12.0), np.full(12, 1 / 12), 1.0)
-    near = rough(problem, arcs_of(problem, forward(rng, 12)))
-    movable = [True] * len(near.first)
-    tree, path = spanning_tree(near, movable), widest_path(near, movable)
-    assert tree is not None
-    assert path is not None
-    assert sorted(node for node, _ in tree) == list(range(1, 12))
-    assert near.first[path[-1]] == 0
-    assert near.last[path[0]] == 11
-    assert all(near.last[j] + 1 == near.first[i] for i, j in pairwise(path))
-    moved = along_a_tree(problem, near, movable)
-    assert moved is not None
-    changed = {j for j, (v, w) in enumerate(zip(near.outputs, moved.outputs, strict=True)) if v != w}
-    assert changed <= {*path, *(j for _, j in tree)}
-
-
 def test_biases_that_are_rounding_cost_nothing_to_speak_of() -> None:
     problem = optrand.unbiased_regression(np.arange(53.0), np.full(53, 1 / 53), 1.0)
-    solution = optrand.solve(problem)
+    solution = design(problem)
     assert solution.randomizer.arcs is not None
     flow = exact_flow(problem, solution.randomizer.arcs)
     assert float(flow.squared_error(problem.prior) / 2) == pytest.approx(solution.value, rel=1e-14)
@@ -100,7 +86,7 @@ def test_ends_of_an_interval_stay_and_means_are_right(epsilon: float, room: floa
     low, high = optrand.unbiased_range(labels, epsilon)
     box = Interval(low - room * (high - low), high + room * (high - low))
     problem = optrand.unbiased_regression(labels, rng.dirichlet(np.ones(9)), epsilon, outputs=box)
-    mechanism = optrand.tabulate(optrand.solve(problem))
+    mechanism = optrand.solve(problem)
     assert not any(mechanism.exact_biases)
     assert box.low <= mechanism.outputs[0] <= mechanism.outputs[-1] <= box.high
 
@@ -115,7 +101,7 @@ def test_outputs_that_leave_no_room_are_refused() -> None:
         3, [0, 0, 1, 2], [0, 1, 2, 2], [short.low, short.low, short.high, short.high], np.full(4, 1 / (2 + 2 * math.e))
     )
     with pytest.raises(NotCertified, match="leave no room to take it out; let them reach a little further"):
-        optrand.tabulate(problem, optrand.Randomizer.of_arcs([0, 1, 2], ends, 1.0))
+        tabulate(problem, Randomizer.of_arcs([0, 1, 2], ends, 1.0))
 
 
 outputs_of_columns = st.lists(
@@ -153,23 +139,26 @@ def test_a_split_column_keeps_privacy_and_means(values, ratio) -> None:
         assert {nearest, other if Fraction(nearest) != v else nearest} <= set(outputs.tolist())
 
 
-def test_what_was_split_is_joined_again() -> None:
-    problem = optrand.unbiased_regression(np.arange(6.0) + 1e15, np.full(6, 1 / 6), 1.0)
-    mechanism = optrand.tabulate(optrand.solve(problem))
-    assert mechanism.arcs is not None
-    whole = mechanism.unsplit
-    assert len(whole.first) < mechanism.arcs.first.size
-    assert not any(whole.biases)
-    assert any(v.denominator & (v.denominator - 1) for v in whole.outputs)
-    # A chain of neighbouring floats is one column; the next float but one is another.
-    ones = [0.0, math.nextafter(1, 0), 1.0, math.nextafter(1, 2), 1 + 2**-50]
-    arcs = IntegerArcs(1, [0] * 5, [0] * 5, [0, 1, 2, 3, 4], [1, 1, 2, 1, 4])
-    joined = ExactColumns.of_integers(np.zeros(1), np.array(ones), arcs, Fraction(2))
-    assert sorted(joined.masses) == [1, 4, 4]
-    assert (
-        sum(joined.moments)
-        == sum(m * Fraction(v) for m, v in zip([1, 1, 2, 1, 4], ones, strict=True)) * 2**joined.digits
-    )
+def test_pairs_of_neighbouring_floats_are_merged_and_nothing_else() -> None:
+    problem = optrand.regression([0.0], [1.0], 1.0)
+    ones = [0.0, math.nextafter(1, 0), 1.0, math.nextafter(1, 2), 1 + 2**-51, 1 + 2**-50]
+    arcs = IntegerArcs(1, [0] * 6, [0] * 6, [0, 1, 2, 3, 4, 5], [1, 1, 2, 3, 3, 4])
+    outputs, merged = merge_neighbours(mechanism_of(problem, None, ones, arcs, Fraction(2)))
+    assert outputs.tolist() == [0.0, 1.0, math.nextafter(1, 2), 1 + 2**-50], "chains are not"
+    assert merged.masses.tolist() == [1, 3, 6, 4]
+    pair = [1.0, math.nextafter(1, 2)]
+    line, grid = (optrand.regression([0.0, 1.0], [0.5, 0.5], 1.0, outputs=outputs) for outputs in (None, pair))
+    for asked, arcs in (
+        (line, IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 1])),
+        (grid, IntegerArcs(2, [0, 0], [1, 1], [0, 1], [1, 1])),
+    ):
+        kept = merge_neighbours(mechanism_of(asked, None, pair, arcs, Fraction(2)))[0]
+        assert kept.tolist() == pair, "columns of other intervals, and values of grids"
+    # Of no intervals at a ratio below 4.
+    three = optrand.regression([0.0, 1.0, 2.0], [0.5, 0.25, 0.25], 1.0)
+    table = mechanism_of(three, None, [0.0, 1.0], [[5, 2], [2, 5], [5, 2]])
+    with pytest.raises(InvalidInput, match="is a table"):
+        merge_neighbours(table)
 
 
 def test_squares_are_rounded_up_by_next_to_nothing() -> None:

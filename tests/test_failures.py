@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import optrand
 from optrand import Grid, certify, losses, regression, solve, unbiased_regression
 from optrand.errors import Infeasible, InvalidInput, NotCertified, SolverFailed
 from optrand.model.arcs import Arcs
@@ -20,7 +19,6 @@ from optrand.model.outputs import Interval
 from optrand.model.problem import Problem
 from optrand.solvers import ColumnGeneration, Flow, LinearProgram
 from optrand.solvers.failures import solver_failures
-from optrand.solvers.scales import reach
 
 HERE = Path(__file__).parent
 
@@ -41,19 +39,12 @@ def test_what_says_enough_or_is_a_mistake_of_ours_passes(error):
     assert caught.value is error
 
 
-def test_overflow_is_silent_and_what_it_makes_is_refused_as_an_answer():
-    with pytest.raises(SolverFailed, match="finite multipliers"), solver_failures(Flow()):
-        optrand.Dual(np.array([1e308]) * 10, np.zeros(1))
-    with pytest.raises(RuntimeWarning):
-        np.array([1e308]) * 10
-
-
 class _Broken:
     """A backend that fails like one."""
 
-    tolerance = time_limit = math.inf
+    name = "broken"
 
-    def solve(self, _):
+    def run(self, _):
         raise np.linalg.LinAlgError("SVD did not converge")
 
 
@@ -64,11 +55,6 @@ def test_a_backend_that_fails_is_not_the_callers_fault(solver):
         solver(problem)
     with pytest.raises(NotCertified, match=r"no solution: \w+\(\) gave up in floats: LinAlgError"):
         solve(problem, solver)
-
-
-def test_a_bias_penalty_is_refused_by_a_linear_program():
-    with pytest.raises(InvalidInput, match="bias penalty of 0 or infinity"):
-        LinearProgram()(regression([0, 1], [0.5, 0.5], 1.0, bias_penalty=1.0, outputs=[0, 1]))
 
 
 EXTREME: dict[str, Problem] = {
@@ -121,10 +107,10 @@ def drawn(number: int) -> Problem:
     return regression(labels, prior / prior.sum(), epsilon, loss=loss, bias_penalty=penalty, outputs=outputs)
 
 
-@pytest.mark.parametrize("start", range(0, 200, 50))
-def test_nothing_but_an_answer_or_an_error_of_ours_comes_out(start):
+@pytest.mark.parametrize("numbers", [range(0, 200, 10), pytest.param(range(200), marks=pytest.mark.nightly)])
+def test_nothing_but_an_answer_or_an_error_of_ours_comes_out(numbers):
     answered = 0
-    for number in range(start, start + 50):
+    for number in numbers:
         try:
             proof = certify(solve(drawn(number)))
         except (NotCertified, InvalidInput):
@@ -132,10 +118,12 @@ def test_nothing_but_an_answer_or_an_error_of_ours_comes_out(start):
         else:
             assert proof.lower <= proof.upper, number
             answered += 1
-    assert answered >= 30
+    assert answered >= 0.6 * len(numbers)
 
 
-@pytest.mark.parametrize("kernels", ["", "Haswell", "Nehalem"])
+@pytest.mark.parametrize(
+    "kernels", ["Nehalem", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("", "Haswell"))]
+)
 def test_clustered_labels_are_proven_with_the_arithmetic_of_every_processor(kernels):
     """The same 120 problems with the kernels of another processor, whose last digits differ."""
     environment = os.environ | ({"OPENBLAS_CORETYPE": kernels} if kernels else {})
@@ -152,8 +140,3 @@ def test_masses_that_are_next_to_nothing_do_not_unbalance_a_flow():
     assert imbalance(problem, balanced(problem, arcs)) <= 1e-14
     none = arcs.only(np.zeros(4, dtype=bool))
     assert balanced(problem, none) is none
-
-
-def test_how_far_outputs_reach_at_the_largest_epsilon():
-    for penalty in (0.0, 1.0):
-        assert reach(regression([0, 1], [0.5, 0.5], 700.0, bias_penalty=penalty, outputs=[0, 1])) == 0.5

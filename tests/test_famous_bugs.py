@@ -1,4 +1,4 @@
-"""Mistakes found in public code and in solvers' answers, written down as randomizers: each must be caught."""
+"""Mistakes found in public code and in solvers' answers, as tables of floats: each must be caught by an audit."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ import pytest
 
 import optrand
 from optrand import solvers
+from optrand.closed_forms.debiased import design_debiased_rr
+from optrand.errors import NotCertified
+from optrand.mechanism.tabulation import tabulate
+from optrand.model.randomizer import Randomizer
 
 PRIOR = np.array([0.5, 0.2, 0.15, 0.1, 0.05])
 
@@ -21,11 +25,10 @@ def test_top_k_that_samples_from_all_labels_when_the_label_is_outside() -> None:
     matrix[:k, :k] = (1 - keep) / (k - 1)
     matrix[range(k), range(k)] = keep
     matrix[k:, :] = 1 / 5
+    assert optrand.audit(matrix, epsilon).epsilon == math.inf
     problem = optrand.classification(PRIOR, epsilon)
-    proof = optrand.certify(problem, optrand.Randomizer(problem.labels, problem.labels, matrix, epsilon))
-    assert proof.epsilon == math.inf
-    with pytest.raises(optrand.errors.NotCertified, match="not 1-DP"):
-        proof.require(gap=math.inf)
+    with pytest.raises(NotCertified, match="not 1-DP"):
+        tabulate(problem, Randomizer(problem.labels, problem.labels, matrix, epsilon))
 
 
 def test_rr_with_prior_with_a_zero_based_k_is_private_but_not_optimal() -> None:
@@ -36,10 +39,10 @@ def test_rr_with_prior_with_a_zero_based_k_is_private_but_not_optimal() -> None:
     wrong = int(np.argmax(sums / (1 + (zero_based - 1) * math.exp(-epsilon)))) + 1
     right = optrand.rr_with_prior(PRIOR, epsilon)
     chosen = optrand.rr_top_k(PRIOR, wrong, epsilon)
-    assert wrong != right.randomizer.n
-    proof = optrand.certify(chosen.problem, chosen.randomizer, right.dual)
-    assert proof.epsilon <= epsilon * (1 + 1e-12)
-    with pytest.raises(optrand.errors.NotCertified, match="verified gap"):
+    assert wrong != right.n
+    proof = optrand.Mechanism(chosen.problem, chosen.table, right.dual).certificate
+    assert proof.epsilon <= epsilon
+    with pytest.raises(NotCertified, match="verified gap"):
         proof.require(gap=1e-3)
 
 
@@ -50,10 +53,9 @@ def test_a_staircase_whose_selector_takes_the_values_minus_and_plus_one() -> Non
     columns = 1 + math.expm1(epsilon) * selector
     matrix = columns / columns.sum(axis=1, keepdims=True)
     problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], epsilon)
-    outputs = optrand.debiased_rr([0, 1], epsilon).randomizer.outputs
-    proof = optrand.certify(problem, optrand.Randomizer(problem.labels, outputs, matrix, epsilon))
-    assert proof.epsilon > epsilon + 0.1
-    assert proof.findings
+    outputs = design_debiased_rr([0, 1], epsilon).randomizer.outputs
+    with pytest.raises(NotCertified, match=r"not 0\.5-DP"):
+        tabulate(problem, Randomizer(problem.labels, outputs, matrix, epsilon))
 
 
 def test_clip_at_zero_and_renormalise() -> None:
@@ -62,27 +64,23 @@ def test_clip_at_zero_and_renormalise() -> None:
     matrix = np.array([[0.999999, 1e-6, -1e-9], [0.4, 0.3, 0.3], [0.4, 0.3, 0.3]])
     clipped = np.maximum(matrix, 0)
     clipped /= clipped.sum(axis=1, keepdims=True)
-    proof = optrand.certify(problem, optrand.Randomizer(problem.labels, problem.labels, clipped, 1.0))
-    assert proof.epsilon == math.inf
-    assert any("not 1-DP" in finding for finding in proof.findings)
+    assert optrand.audit(clipped, 1.0).epsilon == math.inf
+    with pytest.raises(NotCertified, match="not 1-DP"):
+        tabulate(problem, Randomizer(problem.labels, problem.labels, clipped, 1.0))
 
 
 @pytest.mark.parametrize("epsilon", [17.0, 30.0])
 def test_the_identity_is_no_private_answer_at_large_epsilon(epsilon: float) -> None:
     """Rows ``exp(-epsilon) M <= M'`` below a solver's tolerance let the identity through; the certificate does not."""
-    problem = optrand.classification([0.5, 0.3, 0.2], epsilon)
-    proof = optrand.certify(problem, optrand.Randomizer(problem.labels, problem.labels, np.eye(3), epsilon))
-    assert proof.epsilon == math.inf
-    solution = solvers.LinearProgram(solvers.grid.Floor())(problem)
-    assert optrand.certify(solution).require(gap=1e-6).epsilon <= epsilon * (1 + 1e-12)
+    assert optrand.audit(np.eye(3), epsilon).epsilon == math.inf
+    mechanism = optrand.solve(optrand.classification([0.5, 0.3, 0.2], epsilon), solvers.LinearProgram())
+    assert mechanism.certificate.require(gap=1e-6).epsilon <= epsilon
 
 
 def test_the_bound_without_its_third_term_certifies_a_falsehood() -> None:
     """At a finite bias penalty the first two terms alone lie above the optimum; the certified bound does not."""
     problem = optrand.regression([0, 1, 2, 3], [0.1, 0.4, 0.4, 0.1], 0.5, bias_penalty=10.0)
-    solution = optrand.solve(problem)
-    assert solution.dual is not None
-    dual = solution.dual
-    proof = optrand.certify(solution).require(gap=1e-6)
+    mechanism = optrand.solve(problem)
+    dual, proof = mechanism.dual, mechanism.certificate.require(gap=1e-6)
     uncorrected = proof.lower + float((dual.beta**2 / (2 * problem.bias_weights)).sum())
     assert uncorrected > proof.upper * 1.01

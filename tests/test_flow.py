@@ -10,13 +10,13 @@ import pytest
 
 import optrand
 from optrand import Interval, Problem
-from optrand.certificates.certificate import lower_bound
 from optrand.model.problem import regression, unbiased_range
+from optrand.solvers import design
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.flow import interval_prices
-from optrand.solvers.flow.interior_point import FIRM, QUICK, Elimination, Equations, settled, used
+from optrand.solvers.flow.interior_point import Elimination, Equations, used
 from optrand.solvers.flow.interval_prices import violated_intervals
-from optrand.solvers.flow.levels import all_arcs, coarsened, refined, united, widened
+from optrand.solvers.flow.levels import all_arcs, coarsened, refined, widened
 from optrand.solvers.flow.program import FlowProgram, Point
 
 WITNESS = 1e-7
@@ -88,15 +88,7 @@ def test_an_arc_prices_at_the_sum_of_its_column_and_the_multipliers(make) -> Non
     assert program.nodes.amounts(at) == pytest.approx(np.column_stack((alpha, beta)))
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 9.0])
-@pytest.mark.parametrize("k", [2, 3, 9])
-def test_the_gain_of_weights_is_the_transpose_of_amounts(k: int, epsilon: float) -> None:
-    program = program_of(unbiased(k, epsilon, 2))
-    at, weights = potentials(program), np.random.default_rng(3).normal(size=(k, 2))
-    assert (program.nodes.amounts(at) * weights).sum() == pytest.approx((program.nodes.gain(weights) * at).sum())
-
-
-@pytest.mark.parametrize("epsilon", [0.05, 2.0, 12.0])
+@pytest.mark.parametrize("epsilon", [0.05, 12.0])
 def test_weights_means_and_spreads_are_right_to_the_last_digits(epsilon: float) -> None:
     """At a large epsilon a spread is a small difference of large sums: the witness counts in fractions."""
     rng = np.random.default_rng(4)
@@ -131,26 +123,6 @@ def test_a_reduced_cost_is_the_least_over_all_outputs(make) -> None:
     assert (table >= costs[:, np.newaxis] - 1e-11).all()
     assert (best >= program.box[0]).all()
     assert (best <= program.box[1]).all()
-
-
-@pytest.mark.parametrize("make", [priced, cramped])
-def test_the_price_of_bias_and_its_derivative(make) -> None:
-    program = program_of(make(5, 0.6, 7))
-    at = potentials(program, 8)
-    _, beta = multipliers(program, at)
-
-    def charge(at: np.ndarray) -> float:
-        return float(multipliers(program, at)[1] ** 2 @ (1 / program.problem.bias_weights)) / 2
-
-    built = program.build()
-    rows, quadratic = built.equal.toarray(), built.quadratic.toarray()
-    assert not built.equal_to.any()
-    # The last variables are what the equations say of the potentials, and the only ones that are charged.
-    x = -np.linalg.solve(rows[:, -program.k :], rows[:, : at.size] @ at.ravel())
-    assert not quadratic[: -program.k].any()
-    assert quadratic[-program.k :, -program.k :].tolist() == np.eye(program.k).tolist()
-    assert x @ x / 2 == pytest.approx(charge(at))
-    assert beta == pytest.approx(program.nodes.amounts(at)[:, 1])
 
 
 def witness(program: FlowProgram) -> float:
@@ -192,38 +164,11 @@ def test_the_dual_program_has_the_value_of_the_primal(make, epsilon: float) -> N
     assert value * program.unit**2 == pytest.approx(optrand.solve(program.problem).value, rel=WITNESS)
 
 
-@every_kind
-def test_what_is_read_is_a_randomizer_and_its_dual(make) -> None:
-    program = program_of(make(7, 1.0, 10))
-    point, problem = solved(program), program.problem
-    slacks = program.reduced_costs(point.potentials)[0]
-    # Without boxes the slack of a cone is the reduced cost; with them the cone's own multipliers have a say.
-    if not math.isfinite(program.box[0]):
-        assert point.slacks == pytest.approx(slacks, abs=1e-7)
-    assert (point.multipliers > 0).all()
-    assert (point.slacks > 0).all()
-    arcs = program.arcs(point)
-    assert (np.diff(arcs.outputs) >= 0).all()
-    assert arcs.outputs.min() >= problem.outputs.low
-    assert arcs.outputs.max() <= problem.outputs.high
-    randomizer = optrand.Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
-    assert np.abs(randomizer.rows - 1).max() <= 1e-6
-    assert problem.value(randomizer) == pytest.approx(optrand.solve(problem).value, rel=1e-5)
-    if problem.unbiased:
-        bound = lower_bound(problem, program.dual(point.potentials))
-        assert bound == pytest.approx(problem.value(randomizer), rel=1e-4)
-
-
-def test_the_more_in_use_the_higher_the_complementarity() -> None:
-    point = Point(np.zeros((2, 2)), np.array([1.0, 1e-9, 1e-3]), np.array([1e-9, 1.0, 1e-3]), np.zeros(2))
-    assert point.complementarity == pytest.approx([9.0, -9.0, 0.0])
-
-
 # ------------------------------------------------------------------------------------------------------ interval prices
 
 
 @every_kind
-@pytest.mark.parametrize("block", [1, 7, 1 << 20])
+@pytest.mark.parametrize("block", [7, 1 << 20])
 @pytest.mark.parametrize("epsilon", [0.2, 3.0])
 def test_the_intervals_that_a_program_lacks(make, block: int, epsilon: float, monkeypatch) -> None:
     """All that cost less than nothing and less than those one label shorter and longer, whatever the blocks."""
@@ -242,11 +187,6 @@ def test_the_intervals_that_a_program_lacks(make, block: int, epsilon: float, mo
         zip(*map(np.ndarray.tolist, np.nonzero(dips)), strict=True)
     )
     assert violated_intervals(some, at, 1e9)[0].size == 0
-
-
-def test_an_optimum_lacks_nothing() -> None:
-    program = program_of(unbiased(12, 1.0, 13))
-    assert violated_intervals(program, solved(program).potentials, 1e-7)[0].size == 0
 
 
 # ------------------------------------------------------------------------------------------------------- interior point
@@ -277,7 +217,7 @@ def inside(program: FlowProgram, seed: int) -> Point:
 
 
 @every_kind
-@pytest.mark.parametrize("k", [2, 3, 6])
+@pytest.mark.parametrize("k", [2, 6])
 def test_newtons_equations_are_the_derivatives_of_the_lagrangian(make, k: int) -> None:
     program = program_of(make(k, 0.9, 14))
     point, step = inside(program, 15), 1e-5
@@ -329,7 +269,7 @@ def stationary(program: FlowProgram, point: Point) -> tuple[float, float]:
 
 
 @every_kind
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [0.3, 4.0])
 def test_a_coarse_answer_is_polished_to_the_last_digit(make, epsilon: float) -> None:
     program = program_of(make(14, epsilon, 20))
     coarse = solved(program, 1e-8)
@@ -340,30 +280,6 @@ def test_a_coarse_answer_is_polished_to_the_last_digit(make, epsilon: float) -> 
     assert (point.multipliers > 0).all()
     # And it is the optimum of all arcs, not of those alone.
     assert program.reduced_costs(point.potentials)[0].min() >= -1e-9
-
-
-def test_settled_tells_arcs_in_use_from_the_others() -> None:
-    program = program_of(unbiased(10, 1.0, 21))
-    point = settled(program, solved(program, 1e-4), QUICK)
-    assert (np.abs(point.complementarity) > 4).all()
-    assert 10 <= (point.complementarity > 0).sum() <= 19
-    assert float(point.multipliers @ point.slacks) <= 1e-14
-
-
-def test_settled_mends_a_perturbed_point() -> None:
-    support, point = used(*(lambda program: (program, solved(program)))(program_of(unbiased(10, 1.0, 22))))
-    rng = np.random.default_rng(23)
-    off = Point(
-        point.potentials + 1e-4 * rng.normal(size=point.potentials.shape),
-        point.multipliers * (1 + 1e-4 * rng.normal(size=support.n)),
-        point.slacks,
-        point.biases,
-    )
-    assert max(stationary(support, off)) > 1e-6
-    mended = settled(support, off, FIRM)
-    assert max(stationary(support, mended)) <= 1e-11
-    assert mended.multipliers == pytest.approx(point.multipliers, rel=1e-9)
-    assert mended.potentials == pytest.approx(point.potentials, rel=1e-9, abs=1e-9)
 
 
 # -------------------------------------------------------------------------------------------------------------- levels
@@ -400,24 +316,9 @@ def test_arcs_for_more_labels_from_those_for_fewer() -> None:
     assert {(y, y) for y in range(41)} <= found
     assert {(0, y) for y in range(41)} | {(y, 40) for y in range(41)} <= found
     # The arcs of the fine answer are among them: that is what levels are for.
-    exact = optrand.solve(problem).randomizer.arcs
+    exact = design(problem).randomizer.arcs
     assert exact is not None
     assert set(zip(exact.first.tolist(), exact.last.tolist(), strict=True)) <= found
-
-
-def test_intervals_are_widened_within_the_labels() -> None:
-    first, last = widened(5, np.array([0, 3]), np.array([0, 3]), 1)
-    assert sorted(zip(first.tolist(), last.tolist(), strict=True)) == [
-        (0, 0),
-        (0, 1),
-        (1, 1),
-        (2, 2),
-        (2, 3),
-        (2, 4),
-        (3, 3),
-        (3, 4),
-        (4, 4),
-    ]
 
 
 def test_both_ends_move_by_two_labels_together() -> None:
@@ -427,10 +328,3 @@ def test_both_ends_move_by_two_labels_together() -> None:
     # The interval from 4 to 5 keeps at least one label.
     assert moved == {(a, b) for a, b in near if a - b <= 1}
     assert len(first) == len(moved)
-
-
-def test_intervals_are_united_each_once() -> None:
-    first, last = united(4, (np.array([0, 2]), np.array([3, 2])), (np.array([2, 1]), np.array([2, 3])))
-    assert (first.tolist(), last.tolist()) == ([0, 1, 2], [3, 3, 2])
-    everything = all_arcs(4)
-    assert [ends.tolist() for ends in united(4, everything, everything)] == [ends.tolist() for ends in everything]

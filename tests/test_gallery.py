@@ -13,9 +13,9 @@ from typer.testing import CliRunner, Result
 import optrand
 from optrand.cli import UNVERIFIED, WRONG_INPUT, app
 from optrand.errors import InvalidInput
-from optrand.mechanism.mechanism import Mechanism
 from optrand.model.arcs import IntegerArcs
 from optrand.plotting.gallery import DRAWINGS, gallery
+from tests.tables import mechanism_of
 
 IMAGES = Path(__file__).parent / "images"
 SIX = IMAGES / "six.json"
@@ -30,7 +30,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*words: object) -> Result:
-    return CliRunner().invoke(app, ["gallery", *map(str, words)])
+    return CliRunner().invoke(app, ["plot", *map(str, words)])
 
 
 def names(folder: Path) -> set[str]:
@@ -41,7 +41,7 @@ def test_what_cannot_be_drawn_is_left_out_with_its_reason(tmp_path: Path) -> Non
     problem = optrand.unbiased_regression([0, 1, 2], [0.4, 0.3, 0.3], 1.0)
     # The second output favours both ends and not the middle: no interval, and nobody named multipliers.
     weights = np.array([[1, 2], [2, 1], [1, 2]], dtype=object)
-    made = gallery(Mechanism(problem, None, [0.0, 1.0], weights, Fraction(2)), tmp_path, endings=(".svg",))
+    made = gallery(mechanism_of(problem, None, [0.0, 1.0], weights, Fraction(2)), tmp_path, endings=(".svg",))
     assert names(tmp_path) == {"pmf.svg", "matrix.svg", "joint.svg"}
     reasons = dict(made.left_out)
     assert list(reasons) == ["flow", "paths", "phases", "dual"]
@@ -71,6 +71,7 @@ def test_neither_a_file_nor_a_folder_out_of_nothing(tmp_path: Path) -> None:
     assert names(tmp_path) == {"file"}
 
 
+@pytest.mark.nightly
 def test_ten_thousand_labels(tmp_path: Path) -> None:
     k, width = 10_000, 3_333
     steps = np.arange(1 - width, k)
@@ -78,7 +79,7 @@ def test_ten_thousand_labels(tmp_path: Path) -> None:
     arcs = IntegerArcs(k, first, last, np.arange(steps.size), np.ones(steps.size, dtype=object))
     problem = optrand.regression(np.arange(k), np.full(k, 1 / k), 1.0)
     dual = optrand.Dual(np.zeros(k), np.zeros(k))
-    mechanism = Mechanism(
+    mechanism = mechanism_of(
         problem, dual, np.linspace(-k, 2 * k, steps.size), arcs, Fraction(math.floor(math.e * 64), 64)
     )
     assert len(gallery(mechanism, tmp_path, endings=(".png",)).pictures) == len(DRAWINGS)
@@ -86,6 +87,7 @@ def test_ten_thousand_labels(tmp_path: Path) -> None:
     assert "weights" not in vars(mechanism)
 
 
+@pytest.mark.nightly
 def test_the_command_draws_every_picture_as_pixels_and_as_lines(here: Path) -> None:
     result = run(SIX, "-o", "pictures")
     assert result.exit_code == 0, result.stderr
@@ -97,29 +99,9 @@ def test_the_command_draws_every_picture_as_pixels_and_as_lines(here: Path) -> N
     assert "exists" in again.stderr
 
 
-def test_the_command_solves_a_problem_and_says_that_its_prior_is_public(here: Path) -> None:
-    result = run("--labels", "0:2", "--prior", "prior.csv", "--epsilon", "1", "--outputs", "grid:9", "-o", "pictures")
-    assert result.exit_code == 0, result.stderr
-    assert "prior.csv is taken as public" in result.stdout
-    assert {"pmf.png", "dual.png", "joint.png"} <= names(here / "pictures")
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        (),
-        ("--labels", "0:2", "--epsilon", "1"),
-        (SIX, "--epsilon", "1"),
-        (SIX, "--outputs", "grid:9"),
-        (SIX, "--bias-penalty", "1"),
-        ("--labels", "0:2", "--prior", "prior.csv", "--epsilon", "0"),
-        ("missing.json",),
-    ],
-)
-def test_the_command_takes_a_mechanism_or_a_whole_problem(here: Path, words: tuple[object, ...]) -> None:
-    result = run(*words, "-o", "pictures")
-    assert result.exit_code == WRONG_INPUT
-    assert result.stderr.startswith("error: ")
+@pytest.mark.parametrize("words", [(), ("missing.json",)])
+def test_the_command_takes_a_mechanism(here: Path, words: tuple[object, ...]) -> None:
+    assert run(*words, "-o", "pictures").exit_code == WRONG_INPUT
     assert names(here) == {"prior.csv"}
 
 

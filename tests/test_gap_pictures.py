@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import optrand
-from optrand.closed_forms import gap_response, rr_with_prior
+from optrand.closed_forms import rr_with_prior
+from optrand.closed_forms.gap import design_gap_response
 from optrand.errors import InvalidInput
 from optrand.plotting import chord_figure, gap_figure
 
@@ -39,10 +40,9 @@ def test_the_title_says_what_is_decided():
 
 
 def test_gaps_are_as_wide_as_they_are_likely_and_the_outputs_those_of_the_closed_form():
-    solution = optrand.solve(PROBLEM)
-    for subject in (PROBLEM, solution, optrand.tabulate(solution)):
+    for subject in (PROBLEM, optrand.solve(PROBLEM)):
         (axes,) = gap_figure(subject).axes
-        arcs = gap_response(PROBLEM.labels, PROBLEM.prior, 0.9).randomizer.arcs
+        arcs = design_gap_response(PROBLEM.labels, PROBLEM.prior, 0.9).randomizer.arcs
         yes, no = curve(axes, "output of a yes"), curve(axes, "output of a no")
         np.testing.assert_allclose(np.diff(yes[:, 0]), arcs.masses[:5] / arcs.masses[:5].sum(), rtol=1e-9)
         np.testing.assert_array_equal(yes[:-1, 1], arcs.outputs[5:])
@@ -54,12 +54,10 @@ def test_gaps_are_as_wide_as_they_are_likely_and_the_outputs_those_of_the_closed
 
 @pytest.mark.parametrize("draw", [chord_figure, gap_figure])
 def test_only_unbiased_problems_of_squared_error_are_drawn(draw):
-    with pytest.raises(InvalidInput, match="see unbiased_regression"):
-        draw(optrand.regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0))
-    with pytest.raises(InvalidInput, match="see unbiased_regression"):
-        draw(optrand.unbiased_regression([0], [1], 1.0))
-    with pytest.raises(InvalidInput, match="see unbiased_regression"):
-        draw(rr_with_prior([0.5, 0.5], 1.0))
+    biased, alone = optrand.regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0), optrand.unbiased_regression([0], [1], 1.0)
+    for other in (biased, alone, rr_with_prior([0.5, 0.5], 1.0)):
+        with pytest.raises(InvalidInput, match="see unbiased_regression"):
+            draw(other)
     with pytest.raises(InvalidInput, match="needs a mechanism"):
         draw(optrand.solve(PROBLEM).randomizer)
     many = optrand.unbiased_regression(range(10_000), np.full(10_000, 1e-4), 0.5)

@@ -7,20 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from optrand import (
-    Dual,
-    Interval,
-    Randomizer,
-    certify,
-    classification,
-    feasible_output_set,
-    regression,
-    rr_with_prior,
-    solve,
-    tabulate,
-    unbiased_range,
-    unbiased_regression,
-)
+from optrand import Dual, certify, feasible_output_set, regression, solve, unbiased_regression
 from optrand.certificates.certificate import lower_bound
 from optrand.errors import NotCertified
 from optrand.solvers import Flow
@@ -53,10 +40,8 @@ PROBLEMS = {
 def test_it_is_solved_and_proven(name):
     labels, prior, epsilon, penalty = PROBLEMS[name]
     problem = regression(labels, np.array(prior) / sum(prior), epsilon, bias_penalty=penalty)
-    for proof in (certify(solve(problem)), certify(tabulate(solve(problem)))):
-        assert proof.findings == ()
-        assert proof.lower <= proof.upper
-        assert proof.gap <= 1e-6
+    proof = certify(solve(problem)).require(gap=1e-6)
+    assert proof.lower <= proof.upper
 
 
 @pytest.mark.parametrize("epsilon", [25.0, 32.0, 40.0])
@@ -77,13 +62,6 @@ def test_where_floats_end_it_says_so(labels, prior, epsilon):
         assert proof.lower <= proof.upper
 
 
-def test_where_no_arc_looks_used_the_engines_answer_stays():
-    problem = regression([-2.5, -1.5], [1 - 2e-9, 2e-9], 0.0185, bias_penalty=1e4, outputs=Interval(-2.5, -1.5))
-    proof = certify(Flow()(problem))
-    assert proof.findings == ()
-    assert proof.gap <= 1e-6
-
-
 def test_a_deficit_of_the_reduced_dual_costs_no_more_among_more_labels():
     """A price below zero is taken times ``k / (E + k - 1)``, and `k` grows by the labels that were left out."""
     problem = unbiased_regression(np.arange(12.0), [0.2, *[0] * 9, 0.5, 0.3], 0.05)
@@ -98,46 +76,12 @@ def test_a_deficit_of_the_reduced_dual_costs_no_more_among_more_labels():
 
 @pytest.mark.parametrize("penalty", [0.001, 1.0, 1000.0])
 @pytest.mark.parametrize(("low", "high"), [(-0.3, 1.3), (-0.6, 2.6)])
-def test_a_loss_of_rounding_alone_is_proven_with_all_labels(low, high, penalty):
-    """The grid misses the one label of any weight by 1e-16: beside the square of that the other is not negligible."""
+def test_a_loss_of_rounding_alone_is_an_answer(low, high, penalty):
+    """The grid misses the one label of any weight by 1e-16, so that the ratio of the bounds says nothing."""
     problem = regression([0, 1], [1, 0], 0.5, bias_penalty=penalty, outputs=np.linspace(low, high, 17))
     proof = certify(solve(problem))
     assert proof.findings == ()
     assert 0 < proof.upper < 1e-28
-    assert proof.gap < 1e-9
-
-
-@pytest.mark.parametrize("excess", [1e-12, 1e-10, 0.9e-9])
-@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 8.0])
-def test_a_budget_that_is_exceeded_a_little_is_repaired(epsilon, excess):
-    """A table that spends a billionth too much may be better than the best that keeps the budget."""
-    problem = classification([0.5, 0.5], epsilon)
-    dual = rr_with_prior(problem.prior, epsilon).dual
-    kept = 1 / (1 + math.exp(-epsilon * (1 + excess)))
-    spent = Randomizer([0, 1], [0, 1], [[kept, 1 - kept], [1 - kept, kept]], epsilon)
-    proof = certify(problem, spent, dual)
-    assert proof.findings == ()
-    assert kept > 1 / (1 + math.exp(-epsilon))
-    assert proof.lower <= proof.upper
-    assert proof.gap <= 1e-9 + excess
-
-
-@pytest.mark.parametrize("error", [1e-10, -1e-10])
-def test_what_rounding_forgives_is_repaired_so_that_the_bounds_stay_in_order(error):
-    """Means pulled inward by less than the tolerance make the loss smaller than any unbiased one's."""
-    labels = np.arange(5.0)
-    box = Interval(*unbiased_range(labels, 2.0))
-    problem = unbiased_regression(labels, np.full(5, 0.2), 2.0, outputs=box)
-    best = solve(problem)
-    table, outputs = best.randomizer.matrix, best.randomizer.outputs
-    moved = np.clip(outputs + error * (outputs - 2.0), box.low, box.high)
-    shaken = Randomizer(labels, moved, table, 2.0)
-    proof = certify(problem, shaken, best.dual)
-    assert proof.findings == ()
-    assert proof.lower <= proof.upper
-    assert (problem.value(shaken) < proof.lower) == (error < 0)
-    # The dual has no say in it.
-    assert certify(problem, shaken).upper == proof.upper
 
 
 def test_a_table_of_labels_that_double_is_unbiased_or_says_what_it_is():
@@ -146,9 +90,8 @@ def test_a_table_of_labels_that_double_is_unbiased_or_says_what_it_is():
     grid = feasible_output_set(labels, 0.001, 10)
     problem = unbiased_regression(labels, np.full(200, 1 / 200), 0.001, outputs=grid)
     try:
-        solution = solve(problem)
+        mechanism = solve(problem)
     except NotCertified as error:
-        solution = error.solution
-    mechanism = tabulate(solution)
+        mechanism = error.mechanism
     assert not any(mechanism.exact_biases)
     assert certify(mechanism).findings == ()

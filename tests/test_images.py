@@ -96,18 +96,6 @@ def test_pictures_look_as_they_did(name: str) -> None:
     assert difference(pixels(PICTURES[name]()), reference) < TOLERANCE
 
 
-@pytest.mark.parametrize("name", DRAWINGS)
-def test_the_tolerance_tells_another_mechanism_apart(name: str) -> None:
-    problem = optrand.unbiased_regression(range(6), [0.1, 0.1, 0.1, 0.2, 0.2, 0.3], 2.0)
-    other = optrand.tabulate(optrand.solve(problem))
-    assert difference(pixels(DRAWINGS[name](other)), pixels(of("six", name))) > 2 * TOLERANCE
-
-
-@pytest.mark.parametrize("draw", [chord_figure, gap_figure])
-def test_the_tolerance_tells_another_closed_form_apart(draw: Callable[[optrand.Problem], Figure]) -> None:
-    assert difference(pixels(draw(gaps(2.0))), pixels(draw(gaps(0.9)))) > 2 * TOLERANCE
-
-
 def test_references_are_small_and_none_is_left_over() -> None:
     found = {path.stem: path.stat().st_size for path in IMAGES.glob("*.png")}
     assert set(found) == set(PICTURES)

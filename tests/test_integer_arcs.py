@@ -9,7 +9,6 @@ from tables import layered_arcs, rows_of
 
 from optrand.base.arithmetic import privacy_ratio
 from optrand.errors import InvalidInput
-from optrand.mechanism.privacy import verified_total
 from optrand.model.arcs import IntegerArcs
 
 RATIOS = [Fraction(2), Fraction(5, 3), privacy_ratio(0.7), privacy_ratio(40.0)]
@@ -24,10 +23,10 @@ def cases(count):
 
 
 def test_the_table_and_its_sums_are_those_of_the_definition():
-    for arcs, ratio in cases(200):
+    for arcs, ratio in cases(100):
         rows = rows_of(arcs, ratio)
         assert arcs.table(ratio).tolist() == rows
-        assert arcs.total(ratio) == verified_total(arcs.table(ratio), ratio) == sum(rows[0])
+        assert {arcs.total(ratio)} == {sum(row) for row in rows}
         values = [7 * i - 3 for i in range(arcs.n)]
         amounts = [mass * values[at] for mass, at in zip(arcs.masses.tolist(), arcs.at.tolist(), strict=True)]
         assert arcs.row_sums(ratio, amounts) == [sum(w * v for w, v in zip(r, values, strict=True)) for r in rows]
@@ -35,19 +34,12 @@ def test_the_table_and_its_sums_are_those_of_the_definition():
 
 def test_the_largest_ratio_is_that_of_the_table():
     seen = set()
-    for arcs, ratio in cases(400):
+    for arcs, ratio in cases(200):
         columns = list(zip(*rows_of(arcs, ratio), strict=True))
         expected = max(Fraction(max(column), min(column)) for column in columns)
         assert arcs.largest_ratio(ratio) == expected
         seen.add("none" if expected == 1 else "full" if expected == ratio else "between")
     assert seen == {"none", "full", "between"}
-
-
-@pytest.mark.parametrize(("first", "last"), [(0, 2), (0, 0), (1, 1), (2, 2)])
-def test_the_ratio_of_one_arc(first, last):
-    """All labels favoured: nobody is. The first, one in the middle or the last: the ratio itself."""
-    arcs = IntegerArcs(3, [first], [last], [0], [5])
-    assert arcs.largest_ratio(Fraction(7, 2)) == (1 if first == 0 and last == 2 else Fraction(7, 2))
 
 
 def test_unequal_coverage_has_no_total():
@@ -72,18 +64,20 @@ def test_unequal_coverage_has_no_total():
         ({"masses": [1, 1, 1]}, "one for each of the 3 masses"),
         ({"masses": [1, 0]}, "integers above 0"),
         ({"masses": [1, -1]}, "integers above 0"),
-        ({"masses": [1, 1.0]}, "integers above 0"),
-        ({"masses": [1, True]}, "integers above 0"),
-        ({"masses": [1, np.int64(1)]}, "integers above 0"),
-        ({"first": [0.0, 1.0]}, "first is no vector of integers"),
-        ({"first": [False, True]}, "first is no vector of integers"),
+        ({"masses": [1, 1.0]}, "masses of arcs must be Python integers"),
+        ({"masses": [1, True]}, "masses of arcs must be Python integers"),
+        ({"masses": [1, np.int64(1)]}, "masses of arcs must be Python integers"),
+        ({"first": [0.0, 1.0]}, "first must be Python integers"),
+        ({"first": [False, True]}, "first must be Python integers"),
         ({"last": [[0, 1]]}, "last is no vector of integers"),
-        ({"last": [0, 10**30]}, "last is no vector of integers"),
-        ({"last": np.array([0, 2**63], dtype=np.uint64)}, r"interval of the labels 0 \.\.\. 1"),
+        ({"last": [0, 10**30]}, r"last holds integers beyond 2\*\*63"),
+        ({"last": np.array([0, 2**63], dtype=np.uint64)}, r"last holds integers beyond 2\*\*63"),
         ({"last": [0, 2]}, r"interval of the labels 0 \.\.\. 1"),
         ({"first": [-1, 1]}, "interval of the labels"),
         ({"last": [0, 0]}, "interval of the labels"),
         ({"at": [1, 1]}, "leave no output out"),
+        ({"masses": np.ma.array([1, 1], mask=[False, True])}, "masses of arcs is a masked array"),
+        ({"last": np.ma.array([0, 1], mask=[False, True])}, "last is a masked array"),
         ({"at": [0, 2]}, "leave no output out"),
         ({"at": [0, -1]}, "leave no output out"),
     ],

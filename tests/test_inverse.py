@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import replace
 
@@ -10,18 +9,7 @@ import numpy as np
 import pytest
 
 import optrand.studies.inverse
-from optrand import (
-    Dual,
-    certify,
-    classification,
-    losses,
-    lower_bound,
-    regression,
-    rr_with_prior,
-    solve,
-    tabulate,
-    unbiased_regression,
-)
+from optrand import Dual, certify, classification, losses, lower_bound, regression, solve, unbiased_regression
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.model.outputs import Interval
 from optrand.studies import smallest_epsilon
@@ -77,24 +65,17 @@ def test_one_end_is_reached_and_the_other_is_out_of_reach(name):
     problem, loss = CASES[name]
     bracket = smallest_epsilon(problem, loss=loss)
     assert 0 < bracket.high - bracket.low <= TOLERANCE
-    reached = certify(bracket.mechanism, exact=True)
+    reached = certify(bracket.mechanism)
     assert reached.findings == ()
     assert reached.epsilon <= bracket.high
     assert bracket.mechanism.problem == replace(problem, epsilon=bracket.high)
     assert bracket.excluded is not None
     assert bracket.excluded.problem == replace(problem, epsilon=bracket.low)
-    bound = lower_bound(bracket.excluded.problem, bracket.excluded.dual, exact=True)
+    bound = lower_bound(bracket.excluded.problem, bracket.excluded.dual)
     if name == "classification":
         assert 1 - reached.lower <= loss < 1 + bound
     else:
         assert reached.upper <= loss < bound
-
-
-def test_classification_agrees_with_the_closed_form():
-    """RRWithPrior of [G21] at both ends; with all three classes in play it is randomized response, E / (E + 2)."""
-    bracket = smallest_epsilon(classification(PRIOR, 1.0), loss=0.2)
-    assert rr_with_prior(PRIOR, bracket.high).value >= 0.8 > rr_with_prior(PRIOR, bracket.low).value
-    assert bracket.low < math.log(8) <= bracket.high
 
 
 def test_where_outputs_and_not_the_loss_are_what_is_short_there_is_no_dual():
@@ -117,20 +98,6 @@ def test_the_search_begins_anywhere():
 def test_the_ends_are_as_close_as_was_asked_for(tolerance):
     bracket = smallest_epsilon(two_labels(), loss=0.3, tolerance=tolerance)
     assert 0 < bracket.high - bracket.low <= tolerance
-
-
-def test_more_loss_needs_no_more_epsilon():
-    problem, _ = CASES["line"]
-    ends = [smallest_epsilon(problem, loss=loss, tolerance=1e-3) for loss in (0.1, 0.5, 2.0, 50.0)]
-    for tight, loose in itertools.pairwise(ends):
-        assert loose.high <= tight.low
-
-
-def test_scaled_labels_need_the_same_epsilon():
-    """A thousand times the labels is a million times the squared loss."""
-    here = smallest_epsilon(unbiased_regression(LABELS, PRIOR, 1.0), loss=0.5)
-    there = smallest_epsilon(unbiased_regression(np.multiply(LABELS, 1000.0) + 7, PRIOR, 1.0), loss=5e5)
-    assert max(here.low, there.low) < min(here.high, there.high)
 
 
 # The bracket itself
@@ -194,12 +161,6 @@ def test_a_loss_below_what_no_privacy_costs_is_refused_without_a_solve(problem, 
     assert asked == []
 
 
-def test_what_no_privacy_costs_is_approached():
-    """The bounds of the test above are sharp: a little more is reached."""
-    problem = unbiased_regression([0, 0.5, 1], PRIOR, 1.0, outputs=np.arange(-9, 11))
-    assert smallest_epsilon(problem, loss=1.001 * PRIOR[1] / 8, tolerance=0.1).high < 20
-
-
 def test_a_loss_beyond_the_range_of_the_search_is_refused():
     with pytest.raises(Infeasible, match=f"out of reach at epsilon {LARGEST:g}"):
         smallest_epsilon(two_labels(), loss=0.5 * two_labels_loss(LARGEST))
@@ -251,12 +212,6 @@ def test_an_epsilon_that_cannot_be_told_is_gone_around(monkeypatch):
     assert bracket.high - bracket.low <= TOLERANCE
 
 
-def test_a_first_epsilon_that_cannot_be_told_is_left(monkeypatch):
-    monkeypatch.setattr(optrand.studies.inverse, "solve", failing_between(3.0, 5.0))
-    bracket = smallest_epsilon(two_labels(4.0), loss=two_labels_loss(1.0))
-    assert bracket.low <= 1 + 1e-12 <= bracket.high + 1e-11
-
-
 @pytest.mark.parametrize(("low", "high"), [(0.9, 1.2), (0.5, math.inf), (0.0, math.inf), (0.0, 2.0)])
 def test_where_nothing_is_proven_around_the_answer_it_is_said(monkeypatch, low, high):
     monkeypatch.setattr(optrand.studies.inverse, "solve", failing_between(low, high))
@@ -277,8 +232,3 @@ def test_mechanisms_alone_do_not_exclude_anything(monkeypatch):
     monkeypatch.setattr(optrand.studies.inverse, "solve", lambda problem: replace(solve(problem), dual=None))
     with pytest.raises(NotCertified, match="neither reach the loss nor prove"):
         smallest_epsilon(two_labels(), loss=0.3)
-
-
-def test_the_mechanism_can_be_released(bracket):
-    assert certify(tabulate(solve(bracket.mechanism.problem))).gap < 1e-9
-    assert set(bracket.mechanism.sample([0, 1, 1])) <= set(bracket.mechanism.outputs)

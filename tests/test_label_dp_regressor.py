@@ -11,18 +11,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import KFold, cross_val_score
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.estimator_checks import check_estimator
 from test_learning_accounts import named
 
 import optrand
 from benchmarks import priors
+from optrand.base.arithmetic import decimal_value
 from optrand.errors import InvalidInput, OverBudget
 from optrand.learning import LabelDPRegressor, OnePrior, PrivateLabels, PublicClusters, TwoStages
 from optrand.learning.group_priors import GLOBAL_SHARE, coarse_bins, group_prior, prediction_groups
@@ -51,21 +51,14 @@ def sides(X):
     return (np.asarray(X)[:, 0] > 0).astype(int)
 
 
-PLANS = [
-    OnePrior(),
-    OnePrior(0.2),
-    PublicClusters(3),
-    PublicClusters(sides, 0.1, 50),
-    TwoStages(groups=3),
-    TwoStages(0.3),
-]
+PLANS = [OnePrior(0.2), PublicClusters(sides, 0.1, 50), TwoStages(0.3)]
 
 
 # ------------------------------------------------------------------------------------------- why bias needs a price
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
-@pytest.mark.parametrize("prior", [[0.98, 0.01, 0.01], [0.2, 0.5, 0.3], [1 / 3, 1 / 3, 1 / 3]])
+@pytest.mark.parametrize("epsilon", [0.3, 3.0])
+@pytest.mark.parametrize("prior", [[0.98, 0.01, 0.01], [0.2, 0.5, 0.3]])
 def test_no_unbiased_optimum_has_less_variance_than_the_bound(prior, epsilon) -> None:
     labels = np.array([0.0, 1.0, 5.0])
     variances = optrand.solve(optrand.unbiased_regression(labels, prior, epsilon)).randomizer.variances
@@ -74,12 +67,13 @@ def test_no_unbiased_optimum_has_less_variance_than_the_bound(prior, epsilon) ->
     assert (variances >= bound * (1 - 1e-9)).all()
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [0.1, 4.0])
 def test_two_labels_reach_the_bound(epsilon) -> None:
     variances = optrand.solve(optrand.unbiased_regression([0, 3], [0.9, 0.1], epsilon)).randomizer.variances
     np.testing.assert_allclose(variances, 9 * math.exp(epsilon) / math.expm1(epsilon) ** 2, rtol=1e-9)
 
 
+@pytest.mark.nightly
 def test_groups_that_know_the_truth_need_a_price_on_bias() -> None:
     # Weeks worked at epsilon 1, a group for each label: whatever the price of bias, nothing is lost. Without bias each
     # group has what its label has by the bound at least, 311 in the middle and 1,245 at the ends.
@@ -98,19 +92,22 @@ def test_groups_that_know_the_truth_need_a_price_on_bias() -> None:
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=named)
-@pytest.mark.parametrize("estimator", [Ridge(), HistGradientBoostingRegressor(max_iter=10)], ids=["ridge", "boosting"])
-def test_every_plan_learns_pays_epsilon_and_is_certified(plan, estimator) -> None:
+def test_every_plan_learns_pays_epsilon_and_is_certified(plan) -> None:
     X, y = line()
     labels = holder(y)
-    fitted = model(plan, estimator=estimator).fit(X, labels)
-    assert ((fitted.predict(X) - y) ** 2).mean() < 0.6 * y.var()
-    assert fitted.spent_ == labels.spent
+    fitted = model(plan).fit(X, labels)
+    predictions = fitted.predict(X)
+    assert ((predictions - y) ** 2).mean() < 0.6 * y.var()
+    assert fitted.score(X, y) > 0
+    # Predictions stay within the labels.
+    assert fitted.predict([[1e6, 0.0], [-1e6, 0.0]]).tolist() == [20.0, 0.0]
+    assert (fitted.spent_, fitted.epsilon_) == (labels.spent, 2.0)
     assert Fraction(1.9999999) < labels.spent.epsilon <= 2
-    assert fitted.epsilon_ == 2.0
     assert sorted(np.concatenate([one.rows for one in fitted.releases_]).tolist()) == list(range(len(y)))
     for proof in fitted.certificates_:
         assert proof.require(gap=1e-6).epsilon <= 2
-    assert fitted.score(X, y) > 0
+    # The same seed splits alike.
+    np.testing.assert_array_equal(model(plan).fit(X, holder(y)).predict(X), predictions)
 
 
 def test_each_row_pays_for_one_histogram_and_one_label() -> None:
@@ -119,7 +116,7 @@ def test_each_row_pays_for_one_histogram_and_one_label() -> None:
     fitted = model(TwoStages(groups=3)).fit(X, labels)
     paid = [Fraction(0)] * len(y)
     for one in (*fitted.priors_, *fitted.releases_):
-        price = Fraction(one.epsilon if hasattr(one, "epsilon") else one.randomizer.epsilon)
+        price = decimal_value(one.epsilon if hasattr(one, "epsilon") else one.randomizer.epsilon)
         for row in one.rows:
             paid[row] += price
     assert paid == [each.epsilon for each in labels.of_rows(slice(None))]
@@ -161,29 +158,18 @@ def test_the_first_stage_may_have_a_model_of_its_own() -> None:
     assert seen == [1000, 300]
 
 
-def test_predictions_stay_within_the_labels() -> None:
-    X, y = line()
-    fitted = model(OnePrior()).fit(X, holder(y))
-    found = fitted.predict([[1e6, 0.0], [-1e6, 0.0]])
-    assert found.tolist() == [20.0, 0.0]
-
-
 def test_frames_pipelines_clones_and_labels_in_any_order() -> None:
     X, y = line()
     frame = pd.DataFrame(X, columns=["a", "b"])
     domain = list(reversed(LABELS))
     labels = PrivateLabels(y, 2.0, domain, source=SeededEntropy(4))
-    learner = LabelDPRegressor(Ridge(), 2.0, domain, plan=TwoStages(groups=2), random_state=0)
+    learner = LabelDPRegressor(
+        DecisionTreeRegressor(max_depth=3), 2.0, domain, plan=TwoStages(groups=2), random_state=0
+    )
     assert clone(learner).get_params()["plan"] == TwoStages(groups=2)
     fitted = make_pipeline(StandardScaler(), clone(learner)).fit(frame, labels)
     assert ((fitted.predict(frame) - y) ** 2).mean() < 0.5 * y.var()
     assert fitted[-1].n_features_in_ == 2
-
-
-def test_the_same_seed_gives_the_same_split() -> None:
-    X, y = line()
-    one, two = (model(TwoStages(groups=2)).fit(X, holder(y)) for _ in range(2))
-    np.testing.assert_array_equal(one.predict(X), two.predict(X))
 
 
 # -------------------------------------------------------------------------------------------------- what it refuses
@@ -219,12 +205,10 @@ def test_nothing_is_drawn_where_something_does_not_fit() -> None:
     assert labels.spent.epsilon == 0
 
 
-@pytest.mark.parametrize(
-    "plan", [lambda: OnePrior(1.0), lambda: TwoStages(0.0), lambda: TwoStages(groups=0), lambda: PublicClusters(0)]
-)
-def test_plans_without_meaning(plan) -> None:
-    with pytest.raises(InvalidInput):
-        plan()
+def test_plans_without_meaning() -> None:
+    for plan in (lambda: OnePrior(1.0), lambda: TwoStages(0.0), lambda: TwoStages(groups=0), lambda: PublicClusters(0)):
+        with pytest.raises(InvalidInput):
+            plan()
 
 
 def test_plain_labels_are_fitted_once() -> None:
@@ -235,18 +219,6 @@ def test_plain_labels_are_fitted_once() -> None:
     for each in (once, again):
         with pytest.raises(OverBudget):
             each.fit(X, y)
-
-
-def test_the_second_fold_of_a_cross_validation_raises() -> None:
-    X, y = line(600)
-    labels = holder(y)
-
-    def score(fitted, X, _):
-        return float(fitted.predict(X).mean())
-
-    for cv, message in ((3, "would take at least one row"), (2, "would take at least one row")):
-        with pytest.raises(OverBudget, match=message):
-            cross_val_score(model(OnePrior()), X, labels, cv=KFold(cv), scoring=score, error_score="raise")
 
 
 def test_scores_and_holders() -> None:
@@ -263,7 +235,8 @@ def test_scores_and_holders() -> None:
 class Fresh(LabelDPRegressor):
     """The regressor with a new holder for each fit, so that scikit-learn's checks can fit it on plain labels."""
 
-    estimator, epsilon, bias_penalty, plan, one_fit = Ridge(), 30.0, None, None, False
+    # Without a price of bias a problem is solved in closed form.
+    estimator, epsilon, bias_penalty, plan, one_fit = Ridge(), 30.0, 0.0, None, False
     _labels = (0.0, 1.0)
 
     def __init__(self, random_state=None):
@@ -280,8 +253,10 @@ class Fresh(LabelDPRegressor):
         assert_all_finite(y, input_name="y")
         if y.dtype.kind == "c":
             raise ValueError("Complex data not supported")
-        self._labels = np.unique(y)
-        return super().fit(X, PrivateLabels(y, 30.0, self._labels, source=SeededEntropy(1)))
+        # Few declared labels, so that each of the checks solves a small problem.
+        self._labels = np.unique(np.linspace(y.min(), y.max(), 5))
+        nearest = self._labels[np.abs(y[:, np.newaxis] - self._labels).argmin(axis=1)]
+        return super().fit(X, PrivateLabels(nearest, 30.0, self._labels, source=SeededEntropy(1)))
 
 
 def test_scikit_learns_checks() -> None:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import optrand
-from optrand.errors import NotCertified, OutOfTime
-from optrand.solvers import Flow, ReducedDual
+from optrand.errors import OutOfTime
+from optrand.solvers import ReducedDual
 from optrand.studies import sweep
 
 distributed = pytest.importorskip("distributed", reason="Dask's distributed is not installed: optrand[dask]")
@@ -76,14 +76,6 @@ def test_a_sweep_has_the_rows_of_one_machine(client):
     assert {row.status for row in there} == {"certified"}
 
 
-def test_errors_of_problems_come_back_in_their_places(client):
-    given = [*problems(3), optrand.classification([0.5, 0.5], 1.0)]
-    found = optrand.solve_many(given, Flow(), executor=client.get_executor(), on_error="return")
-    assert [isinstance(one, optrand.Solution) for one in found] == [True, True, True, False]
-    assert isinstance(found[3], optrand.errors.OptrandError)
-    assert not isinstance(found[3], NotCertified)
-
-
 @pytest.mark.parametrize("study", ["many", "sweep"])
 def test_an_exception_of_a_task_is_raised(client, study):
     broken = operator.attrgetter("no_such_attribute")
@@ -120,7 +112,7 @@ def test_a_time_limit_cancels_what_has_not_begun(client, tmp_path):
         given, Slow(str(tmp_path)), executor=client.get_executor(), on_error="return", time_limit=2.0
     )
     idle(client)
-    solved = [isinstance(one, optrand.Solution) for one in found]
+    solved = [isinstance(one, optrand.Mechanism) for one in found]
     assert 0 < sum(solved) < len(given)
     assert all(isinstance(one, OutOfTime) for one, right in zip(found, solved, strict=True) if not right)
     assert len(list(tmp_path.iterdir())) < len(given)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
-from conftest import priors
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import priors
 
-from optrand import Interval, certify, losses, regression, solve, tabulate
-from optrand.solvers import ColumnGeneration, Flow
+from optrand import Interval, certify, losses, regression, solve
+from optrand.mechanism.tabulation import tabulate
+from optrand.solvers import ColumnGeneration, Flow, design
 from optrand.solvers.merging import Merging
 
 CLOSE = 1e-9
@@ -28,24 +27,7 @@ def cramped_problems(draw):
     return regression(labels, draw(priors(labels.size)), epsilon, bias_penalty=penalty, outputs=outputs)
 
 
-@given(cramped_problems())
-def test_weight_and_mean_of_the_prior_stay_and_labels_within_are_left_alone(problem):
-    merging = Merging(problem)
-    merged, groups = merging.merged, merging.groups
-    assert math.fsum(merged.prior) == pytest.approx(math.fsum(problem.prior), rel=1e-15)
-    assert merged.prior @ merged.labels == pytest.approx(problem.prior @ problem.labels, rel=1e-14)
-    for place in range(merged.k):
-        own = np.flatnonzero(groups == place)
-        assert own.tolist() == list(range(own[0], own[-1] + 1))
-        if own.size > 1:
-            some = problem.labels[own]
-            assert (some <= problem.outputs.low).all() or (some >= problem.outputs.high).all()
-        else:
-            assert merged.labels[place] == problem.labels[own[0]]
-    assert (np.diff(merged.labels) > 0).all()
-
-
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(cramped_problems())
 def test_the_loss_of_the_whole_is_that_of_the_merged_and_a_constant(problem):
     """By completing the square: ``(1 + penalty) / 2`` times the spread of the labels within their groups."""
@@ -59,19 +41,19 @@ def test_the_loss_of_the_whole_is_that_of_the_merged_and_a_constant(problem):
     constant = (1 + problem.bias_penalty) / 2 * float(problem.prior @ apart**2)
     assert whole.problem is problem
     assert whole.value == pytest.approx(found.value + constant, rel=1e-12)
-    before, after = certify(found), certify(whole)
+    before, after = certify(tabulate(found)), certify(tabulate(whole))
     assert after.findings == before.findings
     assert after.lower >= before.lower + constant - 1e-12 * abs(whole.value)
 
 
-@pytest.mark.parametrize("penalty", [0.1, 3.0, 1000.0])
-@pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
+@pytest.mark.parametrize("penalty", [0.1, 1000.0])
+@pytest.mark.parametrize("epsilon", [0.2, 4.0])
 def test_without_merging_the_optimum_is_the_same(penalty, epsilon):
     problem = regression(
         np.arange(9.0), np.arange(1.0, 10.0) / 45, epsilon, bias_penalty=penalty, outputs=Interval(2.5, 6.0)
     )
     assert Merging(problem).merged.labels.tolist() == [pytest.approx(4 / 3), 3.0, 4.0, 5.0, pytest.approx(23 / 3, 0.1)]
-    directly, merged = certify(Flow()(problem)), certify(solve(problem))
+    directly, merged = certify(tabulate(Flow()(problem))), certify(solve(problem))
     assert merged.gap <= CLOSE
     assert directly.gap <= 1e-6
     assert merged.upper == pytest.approx(directly.upper, rel=1e-6)
@@ -80,7 +62,7 @@ def test_without_merging_the_optimum_is_the_same(penalty, epsilon):
 def test_all_labels_beyond_one_end_are_a_single_one_and_have_the_end():
     problem = regression([3.0, 4.0, 9.0], [0.2, 0.5, 0.3], 1.0, bias_penalty=2.0, outputs=Interval(0.0, 1.0))
     assert Merging(problem).merged.k == 1
-    mechanism = tabulate(solve(problem))
+    mechanism = solve(problem)
     assert set(mechanism.outputs.tolist()) == {1.0}
     # Half of (1 + 2) times the mean square of the distances 2, 3 and 8.
     assert certify(mechanism).require(gap=1e-12).upper == pytest.approx(1.5 * (0.2 * 4 + 0.5 * 9 + 0.3 * 64))
@@ -93,7 +75,7 @@ def test_what_is_not_merged(options):
     options = {"outputs": Interval(1.0, 2.0), **options}
     problem = regression([0, 1, 2, 3, 4], np.full(5, 0.2), 1.0, **options)
     assert Merging(problem).merged is problem
-    solution = solve(problem)
+    solution = design(problem)
     assert Merging(problem).extend(solution) is solution or solution.problem is problem
 
 

@@ -14,7 +14,6 @@ from optrand.base.numerals import shown_above, shown_below, shown_spent
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 DIGITS = st.integers(1, 40)
-EXTREME = [0.0, -0.0, 5e-324, -5e-324, 1.7976931348623157e308, 2.2250738585072014e-308, 9.995, 99999.5, 1e16, 0.0001]
 
 
 def _digits(numeral: str) -> int:
@@ -35,6 +34,7 @@ def _unit(numeral: str, digits: int) -> Fraction:
 def test_a_numeral_is_on_its_side_and_as_near_as_its_digits_allow(x, digits):
     below, above = shown_below(x, digits), shown_above(x, digits)
     assert Fraction(below) <= Fraction(x) <= Fraction(above)
+    assert not shown_below(abs(x), digits).startswith("-")
     assert max(_digits(below), _digits(above)) <= digits
     if Fraction(below) != Fraction(x):
         # One step towards x passes it. At a power of ten the step is that of the side on which x lies.
@@ -65,13 +65,6 @@ def test_without_digits_a_numeral_reads_back_and_none_shorter_does(x):
         assert _digits(numeral) <= 19
         assert all(float(shown(x, fewer)) != x for fewer in range(1, _digits(numeral)))
     assert Fraction(shown_below(x)) <= Fraction(x) <= Fraction(shown_above(x))
-
-
-@pytest.mark.parametrize("x", EXTREME)
-def test_numbers_at_the_ends_of_the_floats(x):
-    for digits in (1, 3, 17, None):
-        assert Fraction(shown_below(x, digits)) <= Fraction(x) <= Fraction(shown_above(x, digits))
-        assert not shown_below(abs(x), digits).startswith("-")
 
 
 @pytest.mark.parametrize("shown", [shown_below, shown_above])
@@ -105,3 +98,26 @@ def test_what_is_spent_is_rounded_up_or_named_as_what_was_asked_for(epsilon, ask
     assert Fraction(shown_spent(epsilon, asked)) >= Fraction(epsilon) or epsilon == asked
     assert shown_spent(asked, asked) == repr(asked)
     assert float(shown_spent(epsilon, asked)) == epsilon
+
+
+@given(st.fractions())
+@example(Fraction(1, 2) - Fraction(1, 10**30))
+@example(Fraction(1, 2) + Fraction(1, 10**30))
+@example(Fraction(1, 3))
+@example(1 + Fraction(1, 2**53))
+@example(1 + Fraction(3, 2**53))
+@example(Fraction(10**400))
+@example(-Fraction(1, 10**400))
+def test_a_fraction_without_digits_stays_on_its_side(x):
+    below, above = shown_below(x), shown_above(x)
+    assert Fraction(below) <= x <= Fraction(above)
+    if abs(x) < 10**300:
+        assert float(below) == float(above) == float(x)
+
+
+def test_a_fraction_next_to_a_short_numeral_is_not_written_as_it():
+    tiny = Fraction(1, 10**30)
+    assert shown_below(Fraction(1, 2) - tiny) == "0.49999999999999999"
+    assert shown_above(Fraction(1, 2) - tiny) == "0.5"
+    assert shown_below(Fraction(1, 2) + tiny) == "0.5"
+    assert Fraction(1, 2) + tiny <= Fraction(shown_above(Fraction(1, 2) + tiny)) < Fraction(1, 2) + Fraction(1, 10**15)

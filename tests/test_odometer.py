@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from optrand.accounting import Odometer, Spent
 from optrand.accounting import odometer as module
-from optrand.errors import InvalidFile, InvalidInput, OverBudget
+from optrand.errors import InvalidInput, OverBudget
 
 amounts = st.fractions(min_value=0, max_value=50, max_denominator=10**6)
 everything = st.builds(Spent, amounts, amounts, exact=st.booleans())
@@ -33,12 +32,6 @@ def test_sums_and_maxima_are_those_of_fractions(parts):
     assert most.within(total)
 
 
-@given(everything)
-def test_a_document_reads_back(spent):
-    document = json.loads(json.dumps(spent.document()))
-    assert Spent.of_document(document, "it") == spent
-
-
 @given(st.fractions(min_value=0, max_value=10**6))
 def test_what_is_shown_is_at_least_what_was_spent(epsilon):
     shown = Fraction(str(Spent(epsilon)).removeprefix("epsilon "))
@@ -51,22 +44,17 @@ def test_what_is_shown_is_at_least_what_was_spent(epsilon):
         (Spent(), "epsilon 0"),
         (Spent(0.95), "epsilon 0.95"),
         (Spent(Fraction(19, 20)), "epsilon 0.95"),
-        (Spent(0.1), "epsilon 0.10000000000000001"),
-        (Spent(0.9) + Spent(0.1), "epsilon 1.0000000000000001"),
+        (Spent(0.1), "epsilon 0.1"),
+        (Spent(0.9) + Spent(0.1), "epsilon 1"),
         (Spent(0.95) + Spent(0.05), "epsilon 1"),
         (Spent(700.0), "epsilon 700"),
-        (Spent(1, 1e-9), "epsilon 1, delta 1.0000000000000001e-9"),
+        (Spent(1, 1e-9), "epsilon 1, delta 1e-9"),
+        (Spent(Fraction(0.1)), "epsilon 0.10000000000000001"),
         (Spent(2, exact=False), "epsilon 2 (for real numbers only)"),
     ],
 )
 def test_words(spent, words):
     assert str(spent) == words
-
-
-def test_of_groups_the_most_is_spent_and_of_repeats_the_sum():
-    groups = [Spent(Fraction(1, 20)) + Spent(Fraction(19, 20)), Spent(Fraction(1, 2))]
-    assert Spent.most(groups) == Spent(1)
-    assert Spent.most(groups) + Spent.most(groups) == Spent(2)
 
 
 @pytest.mark.parametrize("wrong", [-1, float("nan"), float("inf"), "1", None, True, -Fraction(1, 10**9)])
@@ -80,22 +68,6 @@ def test_amounts_are_numbers_of_at_least_0(wrong):
 def test_exact_is_a_flag(wrong):
     with pytest.raises(InvalidInput, match="exact"):
         Spent(1, exact=wrong)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("epsilon", 1.0),
-        ("epsilon", {"numerator": "1", "denominator": "0"}),
-        ("epsilon", {"numerator": "-1", "denominator": "1"}),
-        ("delta", {"numerator": "1"}),
-        ("exact", 1),
-        ("more", 1),
-    ],
-)
-def test_other_documents_are_refused(field, value):
-    with pytest.raises(InvalidFile):
-        Spent.of_document({**Spent(1).document(), field: value}, "it")
 
 
 # ---------------------------------------------------------------------------------------------------------------- rows
@@ -134,19 +106,6 @@ def test_rows_are_distinct_places(rows):
     with pytest.raises(InvalidInput, match="row"):
         odometer.charge(rows, Spent(1))
     assert odometer.realised == Spent()
-
-
-def test_no_rows_cost_nothing():
-    odometer = Odometer(0)
-    odometer.charge([], Spent(1))
-    assert (odometer.rows, odometer.realised) == (0, Spent())
-
-
-def test_threads_lose_no_charge():
-    odometer = Odometer(100)
-    with ThreadPoolExecutor(16) as pool:
-        list(pool.map(lambda i: odometer.charge(np.arange(i % 2, 100, 2), Spent(Fraction(1, 7))), range(64)))
-    assert set(odometer.of_rows(range(100))) == {Spent(Fraction(32, 7))}
 
 
 def test_threads_together_do_not_exceed_a_budget():

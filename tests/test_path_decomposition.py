@@ -11,11 +11,13 @@ import pytest
 from flows import arcs_of, forward, mixed
 
 import optrand
-from optrand import Mechanism, Randomizer
-from optrand.base.arithmetic import privacy_ratio
+from optrand import Mechanism
 from optrand.mechanism import decompose_paths
-from optrand.mechanism.paths import Paths
+from optrand.mechanism.paths import Paths, merge_neighbours
+from optrand.mechanism.tabulation import tabulate
 from optrand.model.arcs import Arcs
+from optrand.model.randomizer import Randomizer
+from tests.tables import mechanism_of
 
 
 def flow_mechanism(rng: np.random.Generator, k: int, kind: str, epsilon: float = 1.0) -> Mechanism:
@@ -23,13 +25,13 @@ def flow_mechanism(rng: np.random.Generator, k: int, kind: str, epsilon: float =
     columns = forward(rng, k) if kind == "forward" else mixed(rng, k, 5)
     build = optrand.unbiased_regression if kind == "forward" else optrand.regression
     problem = build(np.arange(k), rng.dirichlet(np.ones(k)), epsilon)
-    return optrand.tabulate(problem, Randomizer.of_arcs(problem.labels, arcs_of(problem, columns), epsilon))
+    return tabulate(problem, Randomizer.of_arcs(problem.labels, arcs_of(problem, columns), epsilon))
 
 
 def whole(mechanism: Mechanism) -> Mechanism:
-    """The same with the columns that are split between neighbouring floats at the nearest of them: hardly biased."""
+    """Return the same with columns that are split between neighbouring floats at the heavier of them: hardly biased."""
     problem = optrand.regression(mechanism.labels, mechanism.problem.prior, mechanism.epsilon)
-    return Mechanism(problem, None, *mechanism.unsplit.rounded(), mechanism.ratio)
+    return mechanism_of(problem, None, *merge_neighbours(mechanism), mechanism.ratio)
 
 
 def response_on_bins(paths: Paths, number: int) -> list[list[Fraction]]:
@@ -109,15 +111,6 @@ def test_the_optimum_of_four_labels_by_hand() -> None:
     assert [float(path.keeps) for path in paths] == pytest.approx([3 / 5, 3 / 5, 3 / 4], rel=1e-14)
 
 
-def test_tables_of_interval_columns_are_decomposed_as_well() -> None:
-    response = optrand.debiased_rr(range(5), 1.0)
-    for subject in (response, response.randomizer, optrand.tabulate(response)):
-        (path,) = decompose_paths(subject)
-        assert path.first.tolist() == path.last.tolist() == list(range(5))
-        assert path.outputs.tolist() == pytest.approx(response.randomizer.outputs.tolist())
-        assert path.ratio == privacy_ratio(1.0)
-
-
 def test_what_is_no_sum_of_intervals_is_refused() -> None:
     apart = Randomizer([0, 1, 2], [0, 1], [[0.75, 0.25], [0.25, 0.75], [0.75, 0.25]], math.log(3))
     with pytest.raises(optrand.errors.InvalidInput, match=r"1 column\(s\) favour labels that are no interval"):
@@ -129,14 +122,7 @@ def test_what_is_no_sum_of_intervals_is_refused() -> None:
         decompose_paths(Randomizer.of_arcs([0, 1], uneven, 1.1))
 
 
-def test_paths_are_numbered_like_a_list() -> None:
-    paths = decompose_paths(flow_mechanism(np.random.default_rng(2), 9, "forward"))
-    assert np.array_equal(paths[-1].arcs, paths[len(paths) - 1].arcs)
-    for number in (len(paths), -len(paths) - 1):
-        with pytest.raises(IndexError, match=f"there are {len(paths)} paths"):
-            paths[number]
-
-
+@pytest.mark.nightly
 def test_ten_thousand_labels_are_decomposed_without_writing_all_paths_out() -> None:
     k = 10_001
     mechanism = flow_mechanism(np.random.default_rng(6), k, "forward")

@@ -132,10 +132,6 @@ def test_the_search_over_labels_of_others_finds_what_trying_all_finds(monkeypatc
         assert found.ones == tried.ones
 
 
-def test_the_worst_labels_of_others_need_not_be_all_alike():
-    assert PeerToPeer(0.3, 1.0).at_delta(1e-13, 40).ones > 0
-
-
 def test_more_users_more_flips_and_fewer_copies_are_more_private():
     def epsilon(size, flip, rate):
         return PeerToPeer(flip, rate).at_delta(1e-5, size).epsilon
@@ -263,6 +259,3 @@ def test_other_arguments_are_checked():
             mechanism.delta(1.0, size)
     with pytest.raises(InvalidInput, match="expected one label and one group"):
         mechanism.release([0, 1, 1], Groups.of_ids([0, 0]))
-    with pytest.raises(InvalidInput, match="at least one label is not among the integers from 0 to 1") as refused:
-        mechanism.release([0, 77], Groups.of_ids([0, 0]))
-    assert "77" not in str(refused.value)

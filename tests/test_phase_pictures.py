@@ -13,13 +13,13 @@ import pytest
 import optrand
 from optrand.closed_forms import rr_with_prior
 from optrand.errors import InvalidInput
-from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.phases import phases_of
 from optrand.plotting import phases as module
 from optrand.plotting import phases_figure
+from tests.tables import mechanism_of
 
 SIX = optrand.load(Path(__file__).parent / "images" / "six.json")
-UNEVEN = optrand.tabulate(optrand.solve(optrand.unbiased_regression([0, 1, 3, 4, 9], [0.3, 0.2, 0.2, 0.2, 0.1], 3.0)))
+UNEVEN = optrand.solve(optrand.unbiased_regression([0, 1, 3, 4, 9], [0.3, 0.2, 0.2, 0.2, 0.1], 3.0))
 
 
 def lines(axes, told):
@@ -70,25 +70,25 @@ def test_axes_state_their_units():
 
 def test_of_many_phases_those_that_are_evenly_spread_are_shown(monkeypatch):
     monkeypatch.setattr(module, "MOST", 10)
-    figure = phases_figure(optrand.tabulate(optrand.solve(optrand.unbiased_regression(range(30), [1 / 30] * 30, 3.0))))
+    figure = phases_figure(optrand.solve(optrand.unbiased_regression(range(30), [1 / 30] * 30, 3.0)))
     assert figure.get_suptitle().endswith("drawn at 10 phases, evenly spread")
     (steps,) = figure.axes[0].patches
     np.testing.assert_allclose(steps.get_data().edges, np.linspace(0, 1, 11))
 
 
 def test_randomized_response_has_one_phase():
-    figure = phases_figure(optrand.tabulate(optrand.debiased_rr(range(5), 3.0)))
+    figure = phases_figure(optrand.debiased_rr(range(5), 3.0))
     assert figure.get_suptitle() == "Randomized response on 5 bins at a public phase: 5 labels, ε = 3"
     assert [each[0, 1] for each in lines(figure.axes[1], "borders of bins")] == [0.5, 1.5, 2.5, 3.5]
 
 
 def test_what_has_no_phases_is_not_drawn():
-    with pytest.raises(InvalidInput, match="see tabulate"):
+    with pytest.raises(InvalidInput, match="in integers, not a Randomizer"):
         phases_figure(SIX.randomizer)
     with pytest.raises(InvalidInput, match="classes have no order"):
-        phases_figure(optrand.tabulate(rr_with_prior([0.5, 0.3, 0.2], 1.0)))
+        phases_figure(rr_with_prior([0.5, 0.3, 0.2], 1.0))
     problem = optrand.unbiased_regression([0, 1, 2], [0.4, 0.3, 0.3], 1.0)
     with pytest.raises(InvalidInput, match="is a table"):
         phases_figure(
-            Mechanism(problem, None, [0.0, 1.0], np.array([[1, 2], [2, 1], [1, 2]], dtype=object), Fraction(2))
+            mechanism_of(problem, None, [0.0, 1.0], np.array([[1, 2], [2, 1], [1, 2]], dtype=object), Fraction(2))
         )

@@ -24,16 +24,14 @@ def solved(seed: int) -> Mechanism:
     rng = np.random.default_rng([161803, seed])
     k = int(rng.integers(2, 9))
     labels, prior = np.cumsum(rng.uniform(0.2, 1.8, k)), rng.dirichlet(np.full(k, 0.7)) + 1e-3
-    return optrand.tabulate(
-        optrand.solve(optrand.unbiased_regression(labels, prior / prior.sum(), rng.uniform(0.2, 4)))
-    )
+    return optrand.solve(optrand.unbiased_regression(labels, prior / prior.sum(), rng.uniform(0.2, 4)))
 
 
 MECHANISMS = {
-    **{f"solved-{seed}": solved(seed) for seed in range(12)},
-    "gaps": optrand.tabulate(gap_response([0, 1, 3, 4], [0.3, 0.3, 0.2, 0.2], 0.6)),
-    "ties": optrand.tabulate(gap_response([0, 1, 3, 4], [0.5, 0.0, 0.0, 0.5], 0.6)),
-    "response": optrand.tabulate(debiased_rr(range(5), 3.0)),
+    **{f"solved-{seed}": solved(seed) for seed in range(6)},
+    "gaps": gap_response([0, 1, 3, 4], [0.3, 0.3, 0.2, 0.2], 0.6),
+    "ties": gap_response([0, 1, 3, 4], [0.5, 0.0, 0.0, 0.5], 0.6),
+    "response": debiased_rr(range(5), 3.0),
 }
 
 
@@ -116,16 +114,6 @@ def _phase(found: Phases, number: int, low: int, more: int) -> int:
     return number // low % found.delay if number < low * found.total else (number - low * found.total) // more
 
 
-def test_uniform_numbers_of_any_size_are_uniform_each_below_its_own_bound():
-    source, bounds = SeededEntropy(3), (1, 7, 2**64, 3 * 2**90)
-    drawn = module._below(np.array(bounds * 2_000, dtype=object), source).reshape(2_000, 4).T.tolist()
-    for bound, numbers in zip(bounds, drawn, strict=True):
-        assert 0 <= min(numbers) <= max(numbers) < bound
-        shares = np.histogram([float(Fraction(x, bound)) for x in numbers], 4, (0, 1))[0] / 2_000
-        if bound > 10:
-            assert np.abs(shares - 0.25).max() < 0.05
-
-
 def test_uniform_numbers_of_few_bits_are_exactly_uniform():
     # All pairs of words of 2 bits: 15 of 16 numbers are taken modulo 5, and the last one is drawn again.
     for first, second in np.ndindex(4, 4):
@@ -134,21 +122,9 @@ def test_uniform_numbers_of_few_bits_are_exactly_uniform():
         assert drawn.tolist() == [1 if again else number % 5]
 
 
-def test_samples_have_the_means_of_the_labels():
-    mechanism = MECHANISMS["solved-3"]
-    found, labels = phases_of(mechanism), mechanism.labels
-    drawn = found.sample(np.repeat(labels, 4_000).reshape(labels.size, 4_000), source=SeededEntropy(5))
-    assert drawn.shape == (labels.size, 4_000)
-    assert np.isin(drawn, mechanism.outputs).all()
-    errors = np.sqrt(mechanism.randomizer.variances / 4_000)
-    assert (np.abs(drawn.mean(axis=1) - labels) < 5 * errors).all()
-    with pytest.raises(InvalidInput, match="not a label"):
-        found.sample([labels[0], labels[0] + 1e-3])
-
-
 def test_what_has_no_monotone_path_is_refused():
     with pytest.raises(InvalidInput, match="a table"):
-        phases_of(optrand.tabulate(rr_with_prior([0.5, 0.3, 0.2], 1.0)))
+        phases_of(rr_with_prior([0.5, 0.3, 0.2], 1.0))
     wide = np.array([[0, 0], [2, 2], [0, 2], [1, 1]])
     with pytest.raises(InvalidInput, match=r"labels number 0 to 2, another 1 to 1, inside"):
         Phases(np.arange(3.0), np.sort(wide[:, 0]), np.array([0, 2, 1, 2]), np.arange(4.0), (1, 1, 1, 1), Fraction(2))
@@ -162,7 +138,7 @@ def test_the_output_of_an_optimum_has_one_mean_and_one_variance_at_all_phases(na
     mechanism = MECHANISMS[name]
     found, ratio, prior = phases_of(mechanism), float(mechanism.ratio), mechanism.problem.prior
     mean = prior @ mechanism.labels
-    square = 2 * optrand.certify(mechanism).upper + prior @ (mechanism.labels - mean) ** 2
+    square = 2 * mechanism.value + prior @ (mechanism.labels - mean) ** 2
     below = np.concatenate(([0], np.cumsum(prior)))
     for start, _ in pieces(found):
         bins = found.bins(start)
@@ -178,7 +154,7 @@ def test_borders_and_outputs_of_many_labels_move_as_a_geodesic():
     labels, step = np.linspace(0, 1, 801, retstep=True)
     shape = 0.3 + np.exp(-0.5 * ((labels - 0.35) / 0.2) ** 2)
     prior = shape / shape.sum()
-    mechanism = optrand.tabulate(optrand.solve(optrand.unbiased_regression(labels, prior, 1.0)))
+    mechanism = optrand.solve(optrand.unbiased_regression(labels, prior, 1.0))
     found, gain = phases_of(mechanism), float(mechanism.ratio) - 1
     passing, times, delay = (
         np.array([float(Fraction(found.ratio.denominator * time, found.row_total)) for time in given])

@@ -7,14 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from bit_strings import enumerated
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from optrand.base.validation import prior as checked_prior
 from optrand.errors import InvalidInput
-from optrand.sampling.discrete_noise import RandomBits, discrete_laplace
+from optrand.sampling.discrete_noise import discrete_laplace
 from optrand.sampling.entropy import SeededEntropy, SystemEntropy
 from optrand.sampling.priors import (
     PRIOR_SHARE,
@@ -30,23 +29,6 @@ def probability(x, scale):
     """The mass function: ``(1 - q) / (1 + q) * q**abs(x)`` with ``q = exp(-1 / scale)``, whose sum is 1."""
     q = math.exp(-1 / float(scale))
     return (1 - q) / (1 + q) * q ** abs(x)
-
-
-@pytest.mark.parametrize("scale", [Fraction(1), Fraction(1, 2), Fraction(2, 3), Fraction(2)], ids=str)
-def test_every_bit_string_of_tiny_cases_agrees_with_the_mass_function(scale):
-    decided, undecided = enumerated(lambda source: discrete_laplace(scale, 1, source=source)[0], 14)
-    assert sum(decided.values()) + undecided == 1
-    for x in range(-3, 4):
-        share = decided.get(x, Fraction(0))
-        assert float(share) <= probability(x, scale) <= float(share + undecided)
-        assert decided.get(x) == decided.get(-x)
-
-
-@pytest.mark.parametrize("x", [Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(2, 3), Fraction(1)], ids=str)
-def test_every_bit_string_of_the_exponential_coin_agrees_with_its_probability(x):
-    decided, undecided = enumerated(lambda source: RandomBits(source).bernoulli_exp(x.numerator, x.denominator), 18)
-    assert undecided < Fraction(1, 16)
-    assert float(decided[True]) <= math.exp(-x) <= float(decided[True] + undecided)
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 3.0])
@@ -96,7 +78,7 @@ def test_a_histogram_is_private_at_epsilon_and_not_below(epsilon):
 
 
 def test_the_noise_of_a_histogram_has_scale_two_over_epsilon():
-    noise = discrete_laplace(2 / Fraction(0.3), 5, source=SeededEntropy(4))
+    noise = discrete_laplace(2 / Fraction("0.3"), 5, source=SeededEntropy(4))
     assert private_histogram([0] * 5, 0.3, source=SeededEntropy(4)) == noise
     assert private_histogram([7] * 5, 0.3, source=SeededEntropy(4)) == tuple(7 + x for x in noise)
 
@@ -165,10 +147,10 @@ def test_the_split_is_that_of_the_paper_up_to_its_ceiling():
 )
 def test_the_two_parts_never_exceed_the_whole(epsilon, k, n):
     split = split_budget(epsilon, k, n)
-    spent = Fraction(split.prior) + Fraction(split.labels)
-    assert spent <= Fraction(epsilon)
+    written = lambda x: Fraction(repr(x))  # noqa: E731
+    assert written(split.prior) + written(split.labels) <= written(epsilon)
     # And nothing worth having is lost: the next float up for the labels would be too much.
-    assert Fraction(split.prior) + Fraction(math.nextafter(split.labels, math.inf)) > Fraction(epsilon)
+    assert written(split.prior) + written(math.nextafter(split.labels, math.inf)) > written(epsilon)
     assert 0 < split.prior <= PRIOR_SHARE * epsilon < split.labels
 
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
@@ -36,10 +36,6 @@ def made(n: int = 12, epsilon: float | Fraction = 1.0, **options) -> PrivateLabe
     return PrivateLabels(np.array(CLASSES)[np.arange(n) % 3], epsilon, CLASSES, source=SeededEntropy(1), **options)
 
 
-def vars_of(labels: PrivateLabels) -> object:
-    return labels.__getstate__()
-
-
 def paid(labels: PrivateLabels) -> list[Fraction]:
     return [each.epsilon for each in labels.of_rows(np.arange(len(labels)))]
 
@@ -47,37 +43,11 @@ def paid(labels: PrivateLabels) -> list[Fraction]:
 # -------------------------------------------------------------------------------------------------------------- account
 
 
-def test_disjoint_rows_cost_the_maximum_and_shared_rows_the_sum() -> None:
-    labels = made(4, Fraction(3))
-    labels.release([0, 1], UniformRR(3, 1.0))
-    labels.release([1, 2], UniformRR(3, 0.5))
-    labels.prior([1], CLASSES, 0.25)
-    assert paid(labels) == [Fraction(1), Fraction(7, 4), Fraction(1, 2), Fraction(0)]
-    assert labels.spent.epsilon == Fraction(7, 4)
-    assert labels.spent.exact
-
-
-def test_the_account_is_in_rationals() -> None:
-    """0.1 + 0.2 is above three tenths in rationals, and ten times 0.1 is above 1."""
-    labels = made(1, Fraction(3, 10))
-    labels.release([0], UniformRR(3, 0.1))
-    with pytest.raises(OverBudget):
-        labels.release([0], UniformRR(3, 0.2))
-    assert paid(labels) == [Fraction(0.1)]
-    labels = made(1, 1.0)
-    for _ in range(9):
-        labels.release([0], UniformRR(3, 0.1))
-    with pytest.raises(OverBudget):
-        labels.release([0], UniformRR(3, 0.1))
-    assert paid(labels) == [9 * Fraction(0.1)]
-
-
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.sets(st.integers(0, 5), min_size=1), st.sampled_from([0.1, 0.25, 0.7])), max_size=12))
 def test_the_account_is_that_of_sums_done_by_hand(requests) -> None:
     labels, expected = made(6, 1.5), [Fraction(0)] * 6
     for rows, epsilon in requests:
-        after = [expected[row] + Fraction(epsilon) * (row in rows) for row in range(6)]
+        after = [expected[row] + Fraction(str(epsilon)) * (row in rows) for row in range(6)]
         if max(after) > Fraction(3, 2):
             with pytest.raises(OverBudget):
                 labels.release(sorted(rows), UniformRR(3, epsilon))
@@ -87,57 +57,42 @@ def test_the_account_is_that_of_sums_done_by_hand(requests) -> None:
     assert paid(labels) == expected
 
 
-def test_what_is_over_budget_draws_nothing() -> None:
-    class Counting:
-        exact, k, epsilon, calls = True, 3, 0.7, 0
+class Strange:
+    """A randomizer of ours to the holder, that fails as it is told to."""
 
-        def sample(self, values, **_):
-            Counting.calls += 1
-            return np.zeros_like(values)
+    exact, k, epsilon = True, 3, 0.7
 
-    labels = made(3)
-    labels.release([0], Counting())
-    with pytest.raises(OverBudget):
-        labels.release([0, 1], Counting())
-    assert Counting.calls == 1
-    assert paid(labels) == [Fraction(0.7), 0, 0]
+    def __init__(self, refusal: type[Exception] | None = None) -> None:
+        self.refusal, self.calls = refusal, 0
 
-
-def test_a_draw_that_fails_is_not_refunded() -> None:
-    class Failing:
-        exact, k, epsilon = True, 3, 0.7
-
-        def sample(self, *_, **__):
-            raise RuntimeError("the source ran dry")
-
-    labels = made(2)
-    with pytest.raises(RuntimeError):
-        labels.release([1], Failing())
-    assert paid(labels) == [0, Fraction(0.7)]
-
-
-def test_a_draw_that_fails_repeats_no_label() -> None:
-    class Telling:
-        exact, k, epsilon, refusal = True, 3, 1.0, KeyError
-
-        def sample(self, values, **_):
+    def sample(self, values, **_):
+        self.calls += 1
+        if self.refusal is not None:
             raise self.refusal(f"no output for {values.tolist()}")
-
-    with pytest.raises(DrawFailed, match="ended in KeyError") as caught:
-        made(3).release([0, 1, 2], Telling())
-    assert "no output" not in "".join(traceback.format_exception(caught.value))
-    assert caught.value.__context__ is None
-    Telling.refusal = InvalidInput
-    with pytest.raises(InvalidInput) as passed:
-        made(3).release([0, 1, 2], Telling())
-    for error in (caught.value, passed.value):
-        frames = [frame.f_locals for frame, _ in traceback.walk_tb(error.__traceback__)]
-        assert not [name for names in frames for name in names if name in ("codes", "values")]
+        return np.zeros_like(values)
 
 
-def test_ragged_labels_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="labels is no array"):
-        PrivateLabels(["yes", ["no", "yes"]], 1.0, CLASSES)
+def test_what_is_over_budget_draws_nothing_and_what_fails_is_not_refunded() -> None:
+    labels, counting = made(3), Strange()
+    labels.release([0], counting)
+    with pytest.raises(OverBudget):
+        labels.release([0, 1], counting)
+    assert counting.calls == 1
+    with pytest.raises(DrawFailed):
+        labels.release([1], Strange(RuntimeError))
+    assert paid(labels) == [Fraction(7, 10), Fraction(7, 10), 0]
+
+
+@pytest.mark.parametrize("refusal", [KeyError, InvalidInput])
+def test_a_draw_that_fails_repeats_no_label(refusal) -> None:
+    with pytest.raises((DrawFailed, InvalidInput)) as caught:
+        made(3).release([0, 1, 2], Strange(refusal))
+    frames = [frame.f_locals for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
+    assert not [name for names in frames for name in names if name in ("codes", "values") and "self" not in names]
+    if refusal is KeyError:
+        assert "ended in KeyError" in str(caught.value)
+        assert "no output" not in "".join(traceback.format_exception(caught.value))
+        assert caught.value.__context__ is None
 
 
 def test_a_seeded_source_is_said_to_protect_nobody() -> None:
@@ -159,9 +114,7 @@ def test_slices_share_one_account() -> None:
     with pytest.raises(OverBudget):
         labels[np.arange(6) == 5].release([0], UniformRR(3, 0.1))
     assert labels[:5].spent.epsilon == 0
-
-
-def test_slices_release_their_own_labels() -> None:
+    # And they release their own labels.
     labels = PrivateLabels([0, 1, 2, 1], 40.0, [0, 1, 2])
     release = labels[[3, 2]].release([1, 0], UniformRR(3, 40.0))
     assert release.rows.tolist() == [1, 0]
@@ -204,7 +157,18 @@ def test_a_forked_account_is_none() -> None:
 
 @pytest.mark.parametrize(
     "look",
-    [copy.copy, copy.deepcopy, pickle.dumps, vars_of, np.asarray, np.array, list, sorted, pd.Series, lambda x: [*x]],
+    [
+        copy.copy,
+        copy.deepcopy,
+        pickle.dumps,
+        PrivateLabels.__getstate__,
+        np.asarray,
+        np.array,
+        list,
+        sorted,
+        pd.Series,
+        lambda x: [*x],
+    ],
 )
 def test_labels_are_not_copied_nor_turned_into_arrays(look) -> None:
     with pytest.raises(InvalidInput, match="private labels cannot be"):
@@ -230,22 +194,18 @@ def test_strange_labels_are_refused_and_not_repeated(strange) -> None:
     assert "perhaps" not in str(caught.value)
 
 
-@pytest.mark.parametrize("strange", [0.5, 7, float("nan"), float("inf"), -1])
-def test_strange_numbers_are_refused(strange) -> None:
-    with pytest.raises(InvalidInput, match="at least one label is missing or outside"):
-        PrivateLabels(np.array([0, 1, strange]), 1.0, [2, 1, 0])
-
-
-@pytest.mark.parametrize("domain", [["a"], ["a", "a"], ["a", None], "ab", 3, [["a"], ["b"]], [0, float("nan")], []])
-def test_domains_without_meaning(domain) -> None:
-    with pytest.raises(InvalidInput):
-        PrivateLabels(["a", "a"], 1.0, domain)
-
-
-@pytest.mark.parametrize("options", [{"epsilon": 0}, {"epsilon": -1.0}, {"delta": 1.0}, {"delta": -0.1}])
-def test_budgets_without_meaning(options) -> None:
-    with pytest.raises(InvalidInput):
-        made(**options)
+def test_strange_numbers_domains_and_budgets_are_refused() -> None:
+    for strange in (0.5, 7, float("nan"), float("inf"), -1):
+        with pytest.raises(InvalidInput, match="at least one label is missing or outside"):
+            PrivateLabels(np.array([0, 1, strange]), 1.0, [2, 1, 0])
+    with pytest.raises(InvalidInput, match="labels is no array"):
+        PrivateLabels(["yes", ["no", "yes"]], 1.0, CLASSES)
+    for domain in (["a"], ["a", "a"], ["a", None], "ab", 3, [["a"], ["b"]], [0, float("nan")], []):
+        with pytest.raises(InvalidInput):
+            PrivateLabels(["a", "a"], 1.0, domain)
+    for options in ({"epsilon": 0}, {"epsilon": -1.0}, {"delta": 1.0}, {"delta": -0.1}):
+        with pytest.raises(InvalidInput):
+            made(**options)
 
 
 def test_the_domain_is_the_declared_one_whatever_kind_the_labels_are() -> None:
@@ -265,8 +225,7 @@ def test_noise_in_floats_needs_leave_and_is_said() -> None:
     with pytest.raises(InvalidInput, match="for real numbers only"):
         made().release([0], Alibi(3, 1.0))
     labels = made(allow_inexact=True)
-    release = labels.release([0], Alibi(3, 1.0))
-    assert not release.spent.exact
+    assert not labels.release([0], Alibi(3, 1.0)).spent.exact
     assert "for real numbers only" in str(labels.spent)
 
 
@@ -278,7 +237,7 @@ def test_delta_needs_a_budget() -> None:
         made().release([0], WithDelta(3, 1.0))
     labels = made(delta=1e-6)
     labels.release([0], WithDelta(3, 1.0))
-    assert labels.spent.delta == Fraction(1e-6)
+    assert labels.spent.delta == Fraction(1, 10**6)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +246,7 @@ def test_delta_needs_a_budget() -> None:
         UniformRR(4, 1.0),
         UnaryBits(2, 1.0),
         DiscreteLaplace([0, 2], 1.0),
-        optrand.tabulate(optrand.rr([5, 6, 7], 1.0)),
+        optrand.rr([5, 6, 7], 1.0),
         rr_with_prior_batch([[0.2, 0.3, 0.5]] * 2, 1.0),
         object(),
     ],
@@ -301,9 +260,9 @@ def test_randomizers_for_other_labels_are_refused_before_they_are_charged(random
 
 
 def test_mechanisms_take_the_numbers_of_the_domain_or_of_its_classes() -> None:
-    mechanism = optrand.tabulate(optrand.rr([10, 20], 40.0))
+    mechanism = optrand.rr([10, 20], 40.0)
     assert PrivateLabels([20, 10], 40.0, [20, 10]).release([0, 1], mechanism).values.tolist() == [20.0, 10.0]
-    classes = optrand.tabulate(optrand.rr([0, 1, 2], 40.0))
+    classes = optrand.rr([0, 1, 2], 40.0)
     assert made(3, 40.0).release([0, 1, 2], classes).values.tolist() == [0.0, 1.0, 2.0]
 
 
@@ -328,7 +287,7 @@ def test_the_threat_model_is_in_the_type() -> None:
     release = labels.release(slice(None), clusters, groups=groups)
     assert isinstance(release, CentralRelease)
     assert release.trust == "central"
-    assert release.spent.epsilon == Fraction(clusters.epsilon)
+    assert release.spent.epsilon == clusters.exact_epsilon
     assert labels.prior([3], CLASSES, 0.5).trust == "central"
     with pytest.raises(InvalidInput, match="groups="):
         labels.release(slice(None), clusters)
@@ -376,11 +335,8 @@ X = np.arange(24.0).reshape(12, 2)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("estimator", [OneRelease(), "classifier"])
-def test_the_second_fold_raises(estimator, jobs) -> None:
-    labels = made()
-    if estimator == "classifier":
-        estimator = LabelDPClassifier(DummyClassifier(), 1.0, CLASSES)
+def test_the_second_fold_raises(jobs) -> None:
+    labels, estimator = made(), LabelDPClassifier(DummyClassifier(), 1.0, CLASSES)
     # In one process the account says no; to another the labels do not travel.
     with pytest.raises((OverBudget, InvalidInput, pickle.PicklingError)) as caught:
         cross_val_score(estimator, X, labels, cv=KFold(3), scoring=nothing, error_score="raise", n_jobs=jobs)
@@ -399,22 +355,13 @@ def test_threads_of_a_cross_validation_share_the_account() -> None:
     assert max(paid(labels)) == 1
 
 
-def test_folds_that_train_on_disjoint_rows_are_parallel() -> None:
+def test_folds_that_train_on_disjoint_rows_are_parallel_and_splitters_must_not_look() -> None:
     labels = made()
     cross_val_score(OneRelease(), X, labels, cv=KFold(2), scoring=nothing, error_score="raise")
     assert paid(labels) == [1] * 12
-
-
-def test_splitters_that_look_at_labels_are_refused() -> None:
     for cv in (StratifiedKFold(2), 2):
         with pytest.raises(InvalidInput, match="must not look at labels"):
             cross_val_score(OneRelease(), X, made(), cv=cv, scoring=nothing, error_score="raise")
-
-
-def test_scores_are_refused() -> None:
-    labels = made()
-    with pytest.raises(InvalidInput):
-        cross_val_score(LabelDPClassifier(DummyClassifier(), 1.0, CLASSES), X, labels, cv=KFold(2), error_score="raise")
 
 
 def test_labels_pass_through_splits_and_pipelines() -> None:

@@ -7,33 +7,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import label_sets, priors
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
+from strategies import label_sets, priors
 
-from optrand import Grid, Interval, Randomizer, classification, losses, regression, unbiased_regression
+from optrand import Dual, Grid, Interval, classification, losses, regression, unbiased_regression
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model.outputs import Line
 from optrand.model.problem import Problem, unbiased_range
+from optrand.model.randomizer import Randomizer
 
 LOG3 = math.log(3)
 HALVES = [0.5, 0.5]
 
 
 # ------------------------------------------------------------------------------------------------------- construction
-
-
-def test_labels_are_sorted_and_the_prior_with_them():
-    problem = regression([3, -1, 2], [0.5, 0.3, 0.2], 1.0)
-    assert problem.labels.tolist() == [-1.0, 2.0, 3.0]
-    assert problem.prior.tolist() == [0.3, 0.2, 0.5]
-    assert problem.k == 3
-
-
-def test_the_constructor_itself_does_not_sort():
-    with pytest.raises(InvalidInput, match="use the constructors, which sort them with the prior"):
-        Problem([1, 0], HALVES, 1.0, losses.squared, 0.0, Line())
 
 
 @given(st.data())
@@ -55,21 +44,6 @@ def test_order_of_labels_and_outputs_makes_no_difference(data):
     assert shuffled == plain
     assert hash(shuffled) == hash(plain)
     assert regression(labels[rows], prior[rows], 1.0) == regression(labels, prior, 1.0)
-
-
-def test_columns_of_a_tabulated_loss_follow_a_grid_in_its_own_order():
-    table = [[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]
-    as_grid = regression([0, 1], HALVES, 1.0, loss=losses.Tabulated(table), outputs=Grid([2, 0, 1]))
-    as_list = regression([0, 1], HALVES, 1.0, loss=losses.Tabulated(table), outputs=[2, 0, 1])
-    assert as_grid.loss_table(np.array([0.0, 1.0, 2.0])).tolist() == table
-    assert as_list.loss_table(np.array([2.0, 0.0, 1.0])).tolist() == table
-
-
-def test_outputs_default_to_the_line_and_an_array_is_a_grid():
-    assert regression([0, 1], HALVES, 1.0).outputs == Line()
-    assert regression([0, 1], HALVES, 1.0, outputs=[3, 1]).outputs == Grid([1, 3])
-    box = Interval(-3, 4)
-    assert regression([0, 1], HALVES, 1.0, outputs=box).outputs is box
 
 
 def test_classification_is_over_its_own_labels():
@@ -97,93 +71,51 @@ def test_equality_looks_at_every_part():
     assert base != "a problem"
 
 
-# ------------------------------------------------------------------------------------------------------------ bad input
+def stated(outputs=None, **options):
+    return lambda: regression([0, 1], HALVES, 1.0, outputs=outputs, **options)
 
 
 @pytest.mark.parametrize(
-    ("penalty", "message"),
+    ("state", "message"),
     [
-        (-1.0, "bias_penalty is -1.0, expected a number from 0 to math.inf"),
-        (math.nan, "bias_penalty is nan"),
-        (-math.inf, "bias_penalty is -inf"),
-        (True, "bias_penalty is of type bool"),
-        ("inf", "bias_penalty is of type str"),
+        (lambda: Problem([1, 0], HALVES, 1.0, losses.squared, 0.0, Line()), "use the constructors, which sort them"),
+        (
+            lambda: Problem([0, 1], HALVES, 1.0, losses.squared, 0.0, [0.0]),
+            "type list, expected Line, Interval",
+        ),
+        (stated(bias_penalty=-1.0), "bias_penalty is -1.0, expected a number from 0 to math.inf"),
+        (stated(bias_penalty=math.nan), "bias_penalty is nan"),
+        (stated(bias_penalty=True), "bias_penalty is of type bool"),
+        (stated(bias_penalty="inf"), "bias_penalty is of type str"),
+        (stated([0.0, -0.0]), "outputs repeats 1 value"),
+        (stated([]), "outputs is empty"),
+        (stated([0, math.inf]), "outputs holds NaN or infinite values"),
+        (stated([[0, 1]]), "outputs has 2 dimensions"),
+        (stated(["0", "1"]), "outputs holds values of type"),
+        (stated(3.0), "outputs has 0 dimensions"),
+        (stated([0, 1e151]), "outputs reach beyond 1e\\+150, where the square of a float overflows"),
+        (lambda: Interval(1, 1), "the interval from 1 to 1 is empty"),
+        (lambda: Interval(2, 1), "the interval from 2 to 1 is empty: its low end must be lower"),
+        (lambda: Interval(math.nan, 1), "the interval's low end is nan"),
+        (lambda: Interval(0, math.inf), "the interval's high end is inf"),
+        (lambda: Interval(True, 2), "the interval's low end is of type bool"),
+        (lambda: Interval(-1e200, 2), "the interval's ends reach beyond 1e\\+150"),
+        (lambda: Line(0.0, 1.0), "use Interval"),
+        (stated(loss="squared"), "loss is the text 'squared', .*: pass optrand.losses.squared"),
+        (stated(loss=losses.Tabulated([[0, 1], [1, 0]])), "a tabulated loss needs outputs on a grid"),
+        (stated([0, 1], loss=losses.Tabulated([[0, 1]])), r"shape \(1, 2\), expected \(2, 2\)"),
+        (stated(loss=losses.zero_one), "use classification"),
+        (stated([0, 1], loss=losses.zero_one, bias_penalty=1.0), "use classification"),
+        (stated(loss=losses.absolute, bias_penalty=1.0), "absolute with a bias penalty needs outputs on a grid"),
+        (stated(loss=losses.poisson_log, bias_penalty=math.inf), "poisson_log with a bias penalty needs outputs"),
+        (stated([0, 1], loss=losses.poisson_log), "poisson_log needs outputs above 0"),
+        (stated(Interval(-1, 1), loss=losses.poisson_log), "poisson_log needs outputs above 0"),
+        (lambda: regression([-1, 1], HALVES, 1.0, loss=losses.poisson_log), "labels of at least 0"),
     ],
 )
-def test_a_penalty_without_meaning_is_refused(penalty, message):
+def test_what_has_no_meaning_is_refused(state, message):
     with pytest.raises(InvalidInput, match=message):
-        regression([0, 1], HALVES, 1.0, bias_penalty=penalty)
-
-
-@pytest.mark.parametrize(
-    ("outputs", "message"),
-    [
-        ([0, 1, 1], "outputs repeats 1 value"),
-        ([0.0, -0.0], "outputs repeats 1 value"),
-        ([], "outputs is empty"),
-        ([0, math.inf], "outputs holds NaN or infinite values"),
-        ([math.nan], "outputs holds NaN or infinite values"),
-        ([[0, 1]], "outputs has 2 dimensions"),
-        (["0", "1"], "outputs holds values of type"),
-        (3.0, "outputs has 0 dimensions"),
-        ([0, 1e151], "outputs reach beyond 1e\\+150, where the square of a float overflows"),
-    ],
-)
-def test_a_grid_without_meaning_is_refused(outputs, message):
-    with pytest.raises(InvalidInput, match=message):
-        regression([0, 1], HALVES, 1.0, outputs=outputs)
-
-
-@pytest.mark.parametrize(
-    ("ends", "message"),
-    [
-        ((1, 1), "the interval from 1 to 1 is empty"),
-        ((2, 1), "the interval from 2 to 1 is empty: its low end must be lower"),
-        ((math.nan, 1), "the interval's low end is nan"),
-        ((0, math.inf), "the interval's high end is inf"),
-        ((True, 2), "the interval's low end is of type bool"),
-        (("0", 2), "the interval's low end is of type str"),
-        ((-1e200, 2), "the interval's ends reach beyond 1e\\+150"),
-    ],
-)
-def test_an_interval_without_meaning_is_refused(ends, message):
-    with pytest.raises(InvalidInput, match=message):
-        Interval(*ends)
-
-
-def test_a_line_has_no_ends():
-    with pytest.raises(InvalidInput, match="use Interval"):
-        Line(0.0, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"loss": "squared"}, "loss is the text 'squared', .*: pass optrand.losses.squared"),
-        ({"loss": losses.Tabulated([[0, 1], [1, 0]])}, "a tabulated loss needs outputs on a grid"),
-        ({"loss": losses.Tabulated([[0, 1]]), "outputs": [0, 1]}, r"shape \(1, 2\), expected \(2, 2\)"),
-        ({"loss": losses.Tabulated([[0], [1]]), "outputs": [0, 1]}, r"shape \(2, 1\), expected \(2, 2\)"),
-        ({"loss": losses.zero_one}, "use classification"),
-        ({"loss": losses.zero_one, "outputs": [0, 1], "bias_penalty": 1.0}, "use classification"),
-        ({"loss": losses.absolute, "bias_penalty": 1.0}, "absolute with a bias penalty needs outputs on a grid"),
-        ({"loss": losses.poisson_log, "bias_penalty": math.inf}, "poisson_log with a bias penalty needs outputs"),
-        ({"loss": losses.poisson_log, "outputs": [0, 1]}, "poisson_log needs outputs above 0"),
-        ({"loss": losses.poisson_log, "outputs": Interval(-1, 1)}, "poisson_log needs outputs above 0"),
-    ],
-)
-def test_a_loss_that_does_not_fit_is_refused(arguments, message):
-    with pytest.raises(InvalidInput, match=message):
-        regression([0, 1], HALVES, 1.0, **arguments)
-
-
-def test_poisson_log_loss_needs_labels_of_at_least_zero():
-    with pytest.raises(InvalidInput, match="labels of at least 0"):
-        regression([-1, 1], HALVES, 1.0, loss=losses.poisson_log)
-
-
-def test_the_constructor_refuses_what_is_no_output_set():
-    with pytest.raises(InvalidInput, match="outputs is of type list, expected Line, Interval or Grid"):
-        Problem([0, 1], HALVES, 1.0, losses.squared, 0.0, [0.0, 1.0])
+        state()
 
 
 # ---------------------------------------------------------------------------------------------- feasible if and only if
@@ -253,13 +185,6 @@ def test_no_private_table_is_unbiased_within_less(epsilon):
         assert answer.status == (0 if feasible else 2)
 
 
-def test_one_label_is_unbiased_wherever_the_outputs_are_around_it():
-    unbiased_regression([3], [1.0], 1.0, outputs=[3.0])
-    unbiased_regression([3], [1.0], 1.0, outputs=[2.0, 5.0])
-    with pytest.raises(Infeasible, match="the highest label, 3, cannot be unbiased"):
-        unbiased_regression([3], [1.0], 1.0, outputs=[1.0, 2.0])
-
-
 def test_at_any_budget_the_line_is_feasible():
     for epsilon in (1e-300, 1e-9, 700.0):
         assert unbiased_regression([0, 1e9], HALVES, epsilon).unbiased
@@ -292,13 +217,6 @@ def test_the_value_is_the_definition(data):
     assert problem.value(randomizer) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-def test_the_value_of_a_classification_is_the_probability_of_a_correct_output():
-    problem = classification([0.5, 0.3, 0.2], 1.0)
-    matrix = [[0.6, 0.2, 0.2], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]]
-    value = problem.value(Randomizer([0, 1, 2], [0, 1, 2], matrix, 5.0))
-    assert value == pytest.approx(0.5 * 0.6 + 0.3 * 0.8 + 0.2 * 0.4)
-
-
 def test_a_tabulated_loss_is_known_on_its_grid_only():
     problem = regression([0, 1], HALVES, 1.0, loss=losses.Tabulated([[0, 1, 4], [4, 1, 0]]), outputs=[0, 1, 2])
     assert problem.loss_table(np.array([0.0, 2.0])).tolist() == [[0.0, 4.0], [4.0, 0.0]]
@@ -312,3 +230,26 @@ def test_bias_weights():
     assert regression([0, 1, 2], prior, 1.0).bias_weights.tolist() == [0.0, 0.0, 0.0]
     assert regression([0, 1, 2], prior, 1.0, bias_penalty=4.0).bias_weights.tolist() == [1.0, 0.0, 3.0]
     assert unbiased_regression([0, 1, 2], prior, 1.0).bias_weights.tolist() == [math.inf] * 3
+
+
+@pytest.mark.parametrize("outputs", [None, Interval(0, 3)])
+def test_a_loss_of_the_user_needs_a_grid(outputs):
+    quartic = losses.Loss("quartic", lambda v, y: (v - y) ** 4, lambda v, y: ((v - y) ** 4,) * 2)
+    with pytest.raises(InvalidInput, match=r"'quartic' is not one of optrand\.losses, .* needs outputs on a grid"):
+        regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, loss=quartic, outputs=outputs)
+    # Another loss under a known name is the user's own as well.
+    renamed = losses.Loss("squared", quartic.evaluate, quartic.bracket)
+    with pytest.raises(InvalidInput, match="needs outputs on a grid"):
+        regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, loss=renamed, outputs=outputs)
+    assert regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, loss=quartic, outputs=[0, 1, 2]).loss == quartic
+
+
+def test_a_problem_and_its_multipliers_have_no_negative_zeros():
+    problem = regression([-0.0, 1], [-0.0, 1], 1.0, loss=losses.Tabulated([[-0.0, 1], [1, 0]]), outputs=[-0.0, 1])
+    dual = Dual([-0.0, 1.0], [-0.0, 0.0], -0.0)
+    arrays = (problem.labels, problem.prior, problem.outputs.values, problem.loss.entries, dual.alpha, dual.beta)
+    for array in (*arrays, np.array([dual.origin])):
+        assert not np.signbit(array).any()
+    same = regression([0.0, 1], [0.0, 1], 1.0, loss=losses.Tabulated([[0.0, 1], [1, 0]]), outputs=[0.0, 1])
+    assert hash(problem) == hash(same)
+    assert problem == same

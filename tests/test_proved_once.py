@@ -1,4 +1,4 @@
-"""State, solve, certify, tabulate, certify, sample, save: each thing is checked, bounded and repaired once."""
+"""State, solve, certify, sample, save: each thing is checked, bounded and repaired once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+import pytest
 
 import optrand
+from optrand.errors import NotCertified
+from optrand.mechanism.tabulation import tabulate
 from optrand.model.arcs import Arcs
 from optrand.model.kept import content, kept
+from optrand.solvers import design
 
 T = TypeVar("T")
 
@@ -34,41 +38,40 @@ def test_one_answer_is_proven_once(tmp_path: Path) -> None:
     prior = np.random.default_rng(1).dirichlet(np.ones(53))
     problem, stated = counted(lambda: optrand.unbiased_regression(np.arange(53), prior, 1.0))
     assert (stated["validation.labels"], stated["validation.prior"], stated["validation.epsilon"]) == (1, 1, 1)
-    solution, solved = counted(lambda: optrand.solve(problem))
-    assert (solved["quick._gap"], solved["exact.lower_bound"], solved["exact_means.with_exact_means"]) == (1, 0, 0)
-    assert solved["quick._bound"] <= 1
-    proof, certified = counted(lambda: optrand.certify(solution))
-    assert (certified["exact.lower_bound"], certified["exact_means.with_exact_means"]) == (1, 1)
-    mechanism, tabulated = counted(lambda: optrand.tabulate(solution))
-    assert (tabulated["flow_tabulation.rounded_flow"], tabulated["exact_means.with_exact_means"]) == (0, 0)
-    assert (tabulated["validation.labels"], tabulated["arcs.total"]) == (0, 1)
-    again, verified = counted(lambda: optrand.certify(mechanism))
-    assert (verified["exact.lower_bound"], verified["arcs.largest_ratio"], verified["arcs.total"]) == (0, 1, 0)
-    assert again.lower == proof.lower
-    assert again.require(gap=1e-12).bias == 0
+    mechanism, solved = counted(lambda: optrand.solve(problem))
+    assert (solved["gaps._evaluate"], solved["bound.lower_bound"], solved["exact_means.with_exact_means"]) == (1, 1, 1)
+    assert solved["gaps._bound"] <= 1
+    assert (solved["flow_tabulation.rounded_flow"], solved["table.largest_ratio"]) == (1, 1)
+    proof, certified = counted(lambda: mechanism.certificate)
+    assert (certified["bound.lower_bound"], certified["exact_means.with_exact_means"]) == (0, 0)
+    assert proof.require(gap=1e-12).bias == 0
+    again, kept_proof = counted(lambda: mechanism.certificate)
+    assert again is proof
+    assert kept_proof["bound.lower_bound"] == 0
     _, drawn = counted(lambda: mechanism.sample([0, 5, 52]))
-    assert (drawn["validation.values"], drawn["arcs.total"]) == (0, 0)
-    assert drawn["all"] < 1_000
+    assert (drawn["validation.values"], drawn["table.row_sums"]) == (0, 0)
+    # The first draw adds up the table, one call for each entry.
+    assert drawn["all"] < 53 * mechanism.n + 1_000
     _, saved = counted(lambda: mechanism.save(tmp_path / "mechanism.json"))
-    assert saved["arcs.total"] == 0
+    assert saved["table.row_sums"] == 0
 
 
 def test_what_is_kept_is_computed_again_where_numbers_changed() -> None:
     problem = optrand.unbiased_regression([0, 1, 3], [0.5, 0.3, 0.2], 1.0)
-    solution = optrand.solve(problem)
-    bound = optrand.lower_bound(problem, solution.dual)
-    worse = solution.dual.alpha
-    worse.flags.writeable = True
-    worse[0] -= 0.5
-    assert optrand.lower_bound(problem, solution.dual) < bound - 0.1
-    other = optrand.unbiased_regression([0, 1, 3], [0.5, 0.3, 0.2], 2.0)
-    assert optrand.certify(other, solution.randomizer).epsilon == optrand.certify(solution).epsilon
-    assert optrand.certify(other, solution.randomizer).target_epsilon == 2.0
-    arcs = solution.randomizer.arcs
+    solution = design(problem)
+    mechanism, arcs = tabulate(solution), solution.randomizer.arcs
     assert isinstance(arcs, Arcs)
+    wider = optrand.unbiased_regression([0, 1, 3], [0.5, 0.3, 0.2], 2.0)
+    assert tabulate(wider, solution.randomizer).table == mechanism.table
+    biased = optrand.regression([0, 1, 3], [0.5, 0.3, 0.2], 1.0)
+    assert tabulate(biased, solution.randomizer).value <= mechanism.value
+    arcs.outputs.flags.writeable = True
+    arcs.outputs[0] -= 1e-3
+    assert tabulate(solution).outputs[0] != mechanism.outputs[0]
     arcs.masses.flags.writeable = True
     arcs.masses[0] *= 2
-    assert optrand.certify(solution).findings
+    with pytest.raises(NotCertified):
+        tabulate(solution)
 
 
 def test_the_key_of_a_problem_knows_every_part() -> None:

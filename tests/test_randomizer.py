@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from conftest import label_sets
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import label_sets
 
-from optrand import Randomizer, closed_forms
+from optrand import closed_forms
 from optrand.errors import InvalidInput
+from optrand.model.randomizer import Randomizer
 
 
 @pytest.mark.parametrize(
@@ -33,12 +34,6 @@ from optrand.errors import InvalidInput
 def test_what_is_no_table_is_refused(labels, outputs, matrix, message):
     with pytest.raises(InvalidInput, match=message):
         Randomizer(labels, outputs, matrix, 1.0)
-
-
-def test_a_broken_promise_is_a_randomizer_too():
-    broken = Randomizer([0, 1], [0, 1], [[1.5, -0.5], [0.25, 0.25]], 1.0)
-    assert broken.realised_ratio == math.inf
-    assert broken.realised_epsilon == math.inf
 
 
 def test_it_cannot_be_changed():
@@ -103,32 +98,31 @@ def test_biases_of_labels_far_from_zero_keep_their_digits():
     assert channel.biases.tolist() == pytest.approx([-0.1, 0.1], abs=1e-14)
 
 
-def test_privacy_is_lost_where_one_label_alone_leads_to_an_output():
-    assert Randomizer([0, 1], [0, 1], [[1.0, 0.0], [0.3, 0.7]], 1.0).realised_epsilon == math.inf
-    # An output that nobody produces tells nothing.
-    assert Randomizer([0, 1], [0, 1], [[1.0, 0.0], [1.0, 0.0]], 1.0).realised_epsilon == 0.0
-
-
-def test_a_ratio_beyond_floats_is_infinite_without_a_warning():
-    assert Randomizer([0, 1], [0, 1], [[1.0, 1e-320], [1e-320, 1.0]], 1.0).realised_ratio == math.inf
-
-
-def test_signature_of_randomized_response():
-    signature = closed_forms.rr([0, 1, 2], 1.0).randomizer.signature()
-    assert ["".join(row) for row in signature] == ["ULL", "LUL", "LLU"]
+@pytest.mark.parametrize(
+    ("matrix", "ratio"),
+    [
+        ([[1.5, -0.5], [0.25, 0.25]], math.inf),
+        ([[1.0, 0.0], [0.3, 0.7]], math.inf),
+        # Beyond floats, without a warning.
+        ([[1.0, 1e-320], [1e-320, 1.0]], math.inf),
+        # An output that nobody produces tells nothing.
+        ([[1.0, 0.0], [1.0, 0.0]], 1.0),
+    ],
+)
+def test_a_broken_promise_is_a_randomizer_too(matrix, ratio):
+    broken = Randomizer([0, 1], [0, 1], matrix, 1.0)
+    assert (broken.realised_ratio, broken.realised_epsilon) == (ratio, math.log(ratio))
 
 
 def test_signature_tells_staircases_from_the_rest_and_empty_columns():
+    signature = closed_forms.rr([0, 1, 2], 1.0).randomizer.signature()
+    assert ["".join(row) for row in signature] == ["ULL", "LUL", "LLU"]
     matrix = [[0.5, 0.2, 0.3, 0.0], [0.2, 0.5, 0.3, 0.0], [0.3, 0.3, 0.4, 0.0]]
     signature = Randomizer([0, 1, 2], [0, 1, 2, 3], matrix, math.log(2.5)).signature()
     # The first two columns reach the ratio 2.5, their middle entries are in between; the third column stays below it.
     assert ["".join(row) for row in signature] == ["ULS0", "LUS0", "SSS0"]
-    assert set(closed_forms.rr([0, 1], 2.0).randomizer.signature().ravel()) == {"U", "L"}
-
-
-def test_signature_allows_for_rounding_within_its_tolerance():
     own, other = math.e / (math.e + 1), 1 / (math.e + 1)
     matrix = np.array([[own, other], [other, own]]) * (1 + 1e-12 * np.array([[1, 1], [1, -1]]))
     channel = Randomizer([0, 1], [0, 1], matrix, 1.0)
-    assert ["".join(row) for row in channel.signature()] == ["UL", "LU"]
+    assert ["".join(row) for row in channel.signature()] == ["UL", "LU"], "rounding is allowed for"
     assert "S" in channel.signature(tolerance=1e-15)

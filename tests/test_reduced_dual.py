@@ -6,20 +6,20 @@ import sys
 import textwrap
 import time
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
+from random_problems import TAILS, random_problem
 from scipy.optimize import linprog
 
 import optrand
-from benchmarks.exactness import TAILS, drawn
-from optrand.base.compiled import COMPILED, _digest
-from optrand.base.lean import SWITCH
-from optrand.certificates.extended import FLOAT, UNIT
-from optrand.certificates.quick import quick_gap
+from optrand.base.compiled import LARGE, SWITCH, _digest, compile_kernels, kernels_are_compiled
 from optrand.errors import InvalidInput, SolverFailed
-from optrand.solvers import Flow, ReducedDual
+from optrand.mechanism.tabulation import tabulate
+from optrand.solvers import Flow, ReducedDual, design
+from optrand.solvers.gaps import estimated_gap
 from optrand.solvers.reduced_dual import (
     claims,
     descent,
@@ -32,10 +32,11 @@ from optrand.solvers.reduced_dual import (
     solver,
     strip,
 )
-from optrand.solvers.reduced_dual.descent import Descent, Rung, TimeOver, TooWide
+from optrand.solvers.reduced_dual.descent import Descent, TimeOver, TooWide
 from optrand.solvers.reduced_dual.reduced import Reduced
-from optrand.solvers.reduced_dual.solver import LADDER
+from optrand.solvers.reduced_dual.solver import ATTEMPTS
 
+FEW = (2, 11, pytest.param(53, marks=pytest.mark.nightly))
 PRIORS = ("uniform", "rough", "smooth", "spike", "half zero", "tails")
 
 
@@ -98,15 +99,6 @@ def test_factors_solve_newtons_equations(k, stars, bordered, charged):
         assert not newton.factored(arcs, terms, -slopes - 2 * charged * k, mixed, costs).well
 
 
-@pytest.mark.parametrize("bordered", [False, True])
-def test_what_arcs_see_and_what_nodes_gather_are_transposed(bordered):
-    arcs, rng = random_arcs(8, 5, 2, bordered=bordered), np.random.default_rng(6)
-    sums, amounts = rng.normal(size=9), rng.normal(size=arcs.n)
-    seen = newton.seen(arcs, 0.7, sums)
-    assert seen[0] == pytest.approx(sums[arcs.end[0]] - sums[arcs.first[0]] + 0.7 * sums[8])
-    assert seen @ amounts == pytest.approx(sums @ newton.gathered(arcs, 0.7, amounts))
-
-
 def test_both_forms_of_the_band_agree():
     rng, size, width = np.random.default_rng(3), 40, 8
     band = np.zeros((size, width + operations.PANEL - 1))
@@ -164,17 +156,6 @@ def test_both_forms_of_sums_and_orders_agree():
         form(arcs.first, arcs.end, amounts[0], 8) for form in (operations._node_sums, operations._node_sums_in_loops)
     ]
     np.testing.assert_allclose(*sums, atol=1e-14)
-
-
-@pytest.mark.parametrize("order", [operations._cuthill_mckee, operations._cuthill_mckee_in_loops])
-def test_orders_keep_a_shuffled_ladder_near(order):
-    rng, size = np.random.default_rng(4), 60
-    names = rng.permutation(size)
-    first, end = (np.concatenate([np.arange(size - step) + step * side for step in (1, 2)]) for side in (0, 1))
-    found = order(names[first], names[end], size)
-    assert sorted(found) == list(range(size))
-    places = np.argsort(found)
-    assert np.abs(places[names[first]] - places[names[end]]).max() <= 4
 
 
 @pytest.mark.parametrize("limits", [(-np.inf, np.inf), (-0.4, 0.3)])
@@ -235,88 +216,48 @@ def test_coarse_points_stay_feasible(kind, epsilon):
     assert slacks(fine.before, coarse.prolonged(slopes), coarse.prolonged(costs), excess).min() >= least - 1e-12
 
 
-@pytest.mark.parametrize("kind", PRIORS)
-def test_strip_holds_the_path_and_every_node_has_a_place(kind):
-    problem = problem_of(60, kind, 2.0)
-    reduced = Reduced(problem)
-    dual = optrand.solve(problem, Flow()).dual
-    finest = reduced.finest
-    low, high = strip.path(
-        reduced.terms(finest.before, finest.gaps),
-        np.append(0, np.cumsum(problem.prior * reduced.offsets + dual.beta)),
-        np.append(
-            0,
-            np.cumsum(
-                problem.prior * reduced.offsets**2 / 2 - dual.alpha - dual.beta * (problem.labels[0] + reduced.mean)
-            ),
-        ),
-    )
-    assert (np.diff(low) >= 0).all()
-    assert (np.diff(high) >= 0).all()
-    assert (low <= high).all()
-    assert high[-1] == 60
-    wide = strip.strip_around(low, high, 2)
-    assert (wide[0] <= low).all()
-    assert (wide[1] >= np.minimum(high, np.where(np.arange(60), 60, 59))).all()
-    places, stars = strip.near_order(*strip.nodes_of(*wide), 60, 24, False)
-    assert sorted(places[1:60]) == list(range(59))
-    assert places[0] == places[60] == -1
-    assert 0 <= stars <= 59
-
-
 @pytest.mark.parametrize("clustered", [False, True])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("kind", PRIORS)
-@pytest.mark.parametrize("k", [2, 11, 53])
+@pytest.mark.parametrize("k", FEW)
 def test_answers_are_proven_best(k, kind, epsilon, clustered):
     problem = problem_of(k, kind, epsilon, clustered=clustered)
-    solution = optrand.solve(problem, ReducedDual())
-    proof = optrand.certify(solution).require(gap=1e-9)
-    assert proof.bias <= 1e-9 * np.ptp(problem.labels)
-    assert quick_gap(solution) <= 1e-9
+    solution = design(problem, ReducedDual())
+    proof = optrand.certify(tabulate(solution)).require(gap=1e-9)
+    assert proof.bias == 0
+    assert estimated_gap(solution) <= 1e-9
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.5, 3.0])
-def test_no_more_outputs_than_there_must_be(epsilon):
-    """Some optimum has 2k - 2 outputs, and no arc that is not in use is left."""
-    for k in (5, 20, 53):
-        assert k <= ReducedDual()(problem_of(k, "rough", epsilon)).randomizer.n <= 2 * k - 2
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ((solver, "ATTEMPTS"), ()),
+        ((descent, "WORK"), (0.0, 0.0, 0.0)),
+        ((mending, "mended"), lambda *given: (0 * given[3], 0 * given[3])),
+    ],
+    ids=["no attempt", "too wide a band", "no mass"],
+)
+def test_the_flow_answers_where_no_attempt_does_and_says_so(monkeypatch, place, value):
+    problem = next(kinds(12, "rough", 1.0))
+    monkeypatch.setattr(*place, value)
+    solution = ReducedDual()(problem)
+    assert optrand.certify(tabulate(solution)).gap < 1e-9
+    mine, theirs = solution.stats, Flow(time_limit=solver.PATIENCE)(problem).stats
+    assert (mine.solver, mine.iterations, mine.status) == (theirs.solver, theirs.iterations, theirs.status)
 
 
-@pytest.mark.parametrize("kind", PRIORS)
-def test_values_are_those_of_the_flow(kind):
-    problem = problem_of(30, kind, 1.5)
-    assert optrand.solve(problem).value == pytest.approx(optrand.solve(problem, Flow()).value, rel=1e-9)
-
-
-def test_the_flow_is_asked_where_the_ladder_ends(monkeypatch):
+def test_the_best_attempt_stands_if_the_flow_fails(monkeypatch):
     problem = problem_of(12, "rough", 2.0)
-    monkeypatch.setattr(solver, "LADDER", ())
-    assert ReducedDual()(problem).stats.status != "solved"
-    assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
-
-
-def test_the_best_of_the_ladder_stands_where_the_flow_fails(monkeypatch):
-    problem = problem_of(12, "rough", 2.0)
-    monkeypatch.setattr(solver, "ENOUGH", 0.0)
+    monkeypatch.setattr(solver, "PROVEN", 0.0)
 
     def fails(*_):
         raise SolverFailed("no answer")
 
     monkeypatch.setattr(Flow, "__call__", fails)
     assert ReducedDual()(problem).stats.status == "solved"
-    monkeypatch.setattr(solver, "LADDER", ())
+    monkeypatch.setattr(solver, "ATTEMPTS", ())
     with pytest.raises(SolverFailed, match="no answer"):
         ReducedDual()(problem)
-
-
-def test_a_band_that_is_too_wide_is_left_to_the_flow(monkeypatch):
-    problem = problem_of(60, "rough", 2.0)
-    monkeypatch.setattr(descent, "WORK", (0.0, 0.0, 0.0))
-    with pytest.raises(TooWide):
-        Descent(Reduced(problem), Rung()).claim()
-    assert ReducedDual()(problem).stats.status != "solved"
-    assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
 
 
 def rungs_asked(monkeypatch, wide=()):
@@ -334,23 +275,26 @@ def rungs_asked(monkeypatch, wide=()):
     return asked
 
 
-def test_a_rung_that_is_too_wide_is_followed_by_the_next(monkeypatch):
-    problem, asked = problem_of(60, "rough", 2.0), rungs_asked(monkeypatch, wide=(2, 3))
+def test_an_attempt_that_is_too_wide_is_followed_by_the_next(monkeypatch):
+    problem, asked = problem_of(60, "rough", 2.0), rungs_asked(monkeypatch, wide=(2,))
     solution = ReducedDual()(problem)
-    assert (asked, solution.stats.status) == ([2, 3, 4], "solved")
-    assert optrand.certify(solution).gap < 1e-9
+    assert (asked, solution.stats.status) == ([2, 3], "solved")
+    assert optrand.certify(tabulate(solution)).gap < 1e-9
 
 
-def test_a_wide_band_is_solved_where_no_rung_has_one_that_is_not(monkeypatch):
-    problem, asked = problem_of(60, "rough", 2.0), rungs_asked(monkeypatch)
-    monkeypatch.setattr(solver, "LAST", LADDER[0]._replace(work=solver.LAST.work))
-    assert ReducedDual()(problem).stats.status == "solved"
-    assert asked == [2]
-    asked.clear()
-    monkeypatch.setattr(descent, "WORK", (6e4, 0.0, 0.0))
-    solution = ReducedDual()(problem)
-    assert (asked, solution.stats.status) == ([2, 3, 4, 8, 2], "solved")
-    assert optrand.certify(solution).gap < 1e-9
+@pytest.mark.parametrize("seed", [1323, *(pytest.param(n, marks=pytest.mark.nightly) for n in (1617, 2100))])
+def test_cautious_steps_prove_few_labels_at_which_newton_steps_overestimate_slacks(seed):
+    """Halved steps prove tiny problems for which plain steps end nowhere."""
+    rng = np.random.default_rng(seed)
+    for _ in range(20):
+        k, epsilon = int(rng.integers(2, 5)), float(np.exp(rng.uniform(np.log(0.5), np.log(8))))
+        labels = np.cumsum(rng.exponential(size=k))
+        low, high = optrand.unbiased_range(labels, epsilon)
+        room = (high - low) * 10 ** rng.uniform(-3, 0)
+        problem = optrand.unbiased_regression(
+            labels, rng.dirichlet(np.ones(k)), epsilon, outputs=optrand.Interval(low - room, high + room)
+        )
+        assert Descent(Reduced(problem), ATTEMPTS[1]).claim().gap < 1e-9
 
 
 def tight_problem(k, epsilon, room):
@@ -363,42 +307,30 @@ def tight_problem(k, epsilon, room):
     return optrand.unbiased_regression(labels, prior / prior.sum(), epsilon, outputs=box)
 
 
-@pytest.mark.parametrize("steep", [0.0, 2.0, 10.0])
-def test_labels_near_the_ends_are_not_merged(steep):
-    level = Reduced(tight_problem(300, 3.0, 0.01)).finest
-    coarser = level.coarser(steep)
-    inner = level.gaps[1:-1]
-    lost = ~np.isin(level.before[1:-1], coarser.before)
-    place = np.cumsum(inner)
-    nearer = np.minimum(place - inner, place[-1] - place)
-    assert lost.any()
-    assert (steep * inner <= nearer)[lost].all()
-    assert coarser.gaps.sum() == pytest.approx(level.gaps.sum())
-    assert lost[[0, -1]].any() <= (not steep)
-
-
+@pytest.mark.nightly
 @pytest.mark.parametrize("epsilon", [4.0, 5.0])
-def test_a_tight_interval_without_bias_needs_no_more_than_the_first_rung(monkeypatch, epsilon):
+def test_a_tight_interval_without_bias_needs_no_more_than_the_first_attempt(monkeypatch, epsilon):
     problem = tight_problem(250, epsilon, 0.005)
-    assert Descent(Reduced(problem), LADDER[0]).claim().gap < 1e-9
+    assert Descent(Reduced(problem), ATTEMPTS[0]).claim().gap < 1e-9
     monkeypatch.setattr(descent, "STEEP", 0.0)
     # Merged labels at the ends make a problem of its own: its path tells nothing.
-    assert Descent(Reduced(problem), LADDER[0]).claim().gap > 1e-6
+    assert Descent(Reduced(problem), ATTEMPTS[0]).claim().gap > 1e-6
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("number", "name", "without"), [(101021, "FALLING", 0.0), (16644, "ASIDE", ())])
 def test_a_finest_level_far_off_comes_closer_by_more_arcs(monkeypatch, number, name, without):
-    reduced = Reduced(drawn(number, 2001, TAILS)[1])
-    claim = Descent(reduced, LADDER[0]).claim()
+    reduced = Reduced(random_problem(number, 2001, TAILS)[1])
+    claim = Descent(reduced, ATTEMPTS[0]).claim()
     assert claim.gap < 1e-9
-    assert optrand.certify(claim.solution).gap < 1e-9
+    assert optrand.certify(tabulate(claim.solution)).gap < 1e-9
     monkeypatch.setattr(descent, name, without)
-    assert Descent(reduced, LADDER[0]).claim().gap > 1e-6
+    assert Descent(reduced, ATTEMPTS[0]).claim().gap > 1e-6
 
 
 @pytest.mark.parametrize("over", [TooWide, TimeOver])
 def test_a_finest_level_cut_off_leaves_the_best_claim_so_far(monkeypatch, over):
-    reduced = Reduced(drawn(101021, 2001, TAILS)[1])
+    reduced = Reduced(random_problem(101021, 2001, TAILS)[1])
     solved, calls = Descent._solved, []
 
     def cut_off(self, terms, *given, **options):
@@ -409,13 +341,13 @@ def test_a_finest_level_cut_off_leaves_the_best_claim_so_far(monkeypatch, over):
 
     monkeypatch.setattr(Descent, "_solved", cut_off)
     many = 3
-    claim = Descent(reduced, LADDER[0]).claim()
+    claim = Descent(reduced, ATTEMPTS[0]).claim()
     assert claim.solution is not None
     assert 1e-6 < claim.gap < np.inf
     calls.clear()
     many = 1
     with pytest.raises(over):
-        Descent(reduced, LADDER[0]).claim()
+        Descent(reduced, ATTEMPTS[0]).claim()
 
 
 def problem_of_class(kind, k, epsilon):
@@ -448,27 +380,6 @@ def all_arcs_of(kind, k):
 
 
 @pytest.mark.parametrize("kind", ["line", "interval", "price"])
-def test_steps_that_begin_near_the_answer_are_fewer_and_an_infeasible_start_is_none(kind):
-    _, terms, arcs = all_arcs_of(kind, 24)
-
-    def ended(start):
-        *numbers, steps = interior_point.interior_point(arcs, terms, 1e-12, 1e-11, start)
-        point = interior_point.Point(*numbers)
-        return point, newton.seen(arcs, terms.excess, point.slopes), steps
-
-    centre = interior_point.centre_of(terms)
-    point, seen, steps = ended(centre)
-    again, seen_again, fewer = ended((point.slopes, point.costs))
-    assert fewer < steps
-    assert seen_again == pytest.approx(seen, abs=1e-6)
-    rng = np.random.default_rng(0)
-    noisy, seen_after, no_fewer = ended(tuple(sums + arcs.k * rng.normal(size=sums.size) for sums in centre))
-    assert no_fewer == steps
-    assert (seen_after == seen).all()
-    assert max(x.mass @ x.slack for x in (point, again, noisy)) < 1e-12
-
-
-@pytest.mark.parametrize("kind", ["line", "interval", "price"])
 def test_refined_sums_solve_their_equations_to_more_digits_than_floats_have(kind):
     reduced, terms, arcs = all_arcs_of(kind, 40)
     centre = interior_point.centre_of(terms)
@@ -492,13 +403,16 @@ def test_refined_sums_solve_their_equations_to_more_digits_than_floats_have(kind
     assert np.isnan(refinement.refined(arcs, terms, lost, reduced.before).slopes).all()
 
 
-@pytest.mark.skipif(UNIT == FLOAT, reason="no numbers of more digits than floats have")
+@pytest.mark.nightly
+@pytest.mark.skipif(
+    np.finfo(np.longdouble).eps == np.finfo(float).eps, reason="no numbers of more digits than floats have"
+)
 @pytest.mark.parametrize("kind", ["line", "interval", "price"])
 def test_refined_multipliers_prove_more_at_a_large_epsilon(monkeypatch, kind):
     problem = problem_of_class(kind, 60, 17.0)
 
     def gap():
-        return float(optrand.certify(Descent(Reduced(problem), LADDER[0]).claim().solution).gap)
+        return float(optrand.certify(tabulate(Descent(Reduced(problem), ATTEMPTS[0]).claim().solution)).gap)
 
     refined = gap()
     monkeypatch.setattr(claims, "refined", lambda *given: refinement.Sums(given[3], *given[2][:2]))
@@ -511,23 +425,23 @@ def test_biases_of_labels_next_to_no_weight_leave_the_others_their_digits(penalt
     labels = np.arange(60.0)
     prior = np.maximum(np.exp(-(((labels - 18) / 5) ** 2) / 2), 1e-20)
     problem = optrand.regression(labels, prior / prior.sum(), epsilon, bias_penalty=penalty)
-    claim = Descent(Reduced(problem), LADDER[0]).claim()
+    claim = Descent(Reduced(problem), ATTEMPTS[0]).claim()
     assert claim.gap < 1e-11
-    assert optrand.certify(claim.solution).gap < 1e-11
+    assert optrand.certify(tabulate(claim.solution)).gap < 1e-11
 
 
-def test_every_rung_solves_an_easy_problem():
+def test_every_attempt_solves_an_easy_problem():
     problem = problem_of(101, "smooth", 1.0)
-    for rung in LADDER:
+    for rung in ATTEMPTS:
         claim = Descent(Reduced(problem), rung).claim()
-        assert claim.gap == quick_gap(claim.solution) < 1e-10
+        assert claim.gap == estimated_gap(claim.solution) < 1e-10
         assert claim.steps > 0
 
 
 def test_priors_need_not_sum_to_one_exactly():
     problem = problem_of(20, "rough", 1.0)
     scaled = replace(problem, prior=problem.prior * (1 + 3e-10))
-    assert optrand.certify(ReducedDual()(scaled)).gap < 1e-12
+    assert optrand.certify(tabulate(ReducedDual()(scaled))).gap < 1e-12
 
 
 def kinds(k, kind, epsilon, seed=0):
@@ -536,43 +450,32 @@ def kinds(k, kind, epsilon, seed=0):
     labels, prior = np.cumsum(rng.exponential(size=k) + 0.05), prior_of(kind, k, rng)
     low, high = optrand.unbiased_range(labels, epsilon)
     room = high - low
-    for penalty in (1e-3, 0.3, 20.0, 1e4):
+    for penalty in (1e-3, 0.3, 1e4):
         yield optrand.regression(labels, prior, epsilon, bias_penalty=penalty)
-    for share in (0.02, 0.3, 3.0):
+    for share in (0.02, 3.0):
         box = optrand.Interval(low - share * room, high + share * room)
         yield optrand.unbiased_regression(labels, prior, epsilon, outputs=box)
-    for penalty, share in ((0.1, 0.0), (5.0, 0.1), (1e3, 0.5)):
+    for penalty, share in ((0.1, 0.0), (1e3, 0.5)):
         width = np.ptp(labels)
         box = optrand.Interval(labels[0] - share * width, labels[-1] + share * width)
         yield optrand.regression(labels, prior, epsilon, bias_penalty=penalty, outputs=box)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("epsilon", [0.1, 3.0])
 @pytest.mark.parametrize("kind", PRIORS)
-@pytest.mark.parametrize("k", [2, 11, 53])
+@pytest.mark.parametrize("k", FEW)
 def test_prices_of_bias_and_ends_of_outputs_are_proven_best(k, kind, epsilon):
     for problem in kinds(k, kind, epsilon):
-        solution = optrand.solve(problem)
-        proof = optrand.certify(solution).require(gap=1e-9)
+        solution = design(problem)
+        proof = optrand.certify(tabulate(solution)).require(gap=1e-9)
         assert not proof.findings
-        assert solution.stats.solver.startswith("ClosedForm") or quick_gap(solution) <= 1e-9
+        assert solution.stats.solver.startswith("ClosedForm") or estimated_gap(solution) <= 1e-9
 
 
 @pytest.mark.parametrize("kind", PRIORS)
-def test_values_with_a_price_or_ends_are_those_of_the_flow(kind):
-    for problem in kinds(20, kind, 1.5):
+def test_values_are_those_of_the_flow(kind):
+    for problem in (problem_of(30, kind, 1.5), *kinds(20, kind, 1.5)):
         assert optrand.solve(problem).value == pytest.approx(optrand.solve(problem, Flow()).value, rel=1e-9)
-
-
-@pytest.mark.parametrize("penalty", [0.5, 50.0])
-def test_a_grid_that_holds_the_outputs_does_no_better(penalty):
-    labels, prior = np.arange(6.0), np.array([0.3, 0.1, 0.05, 0.25, 0.1, 0.2])
-    box = optrand.Interval(-2.0, 6.5)
-    free = optrand.solve(optrand.regression(labels, prior, 1.0, bias_penalty=penalty, outputs=box))
-    grid = np.unique(np.concatenate((np.linspace(-2, 6.5, 18), free.randomizer.outputs)))
-    placed = optrand.solve(optrand.regression(labels, prior, 1.0, bias_penalty=penalty, outputs=grid))
-    assert free.stats.status == "solved"
-    assert placed.value == pytest.approx(free.value, rel=1e-8)
 
 
 def test_biases_are_those_that_the_multipliers_pay_for():
@@ -581,24 +484,6 @@ def test_biases_are_those_that_the_multipliers_pay_for():
     solution = ReducedDual()(problem)
     assert solution.stats.status == "solved"
     np.testing.assert_allclose(solution.dual.beta, -2.0 * problem.prior * solution.randomizer.biases, atol=1e-9)
-
-
-def test_an_end_that_leaves_no_mass_is_left_to_the_flow(monkeypatch):
-    problem = next(kinds(12, "rough", 1.0))
-    monkeypatch.setattr(mending, "mended", lambda *given: (0 * given[3], 0 * given[3]))
-    assert ReducedDual()(problem).stats.status != "solved"
-    assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
-
-
-def test_outputs_on_an_end_are_on_it():
-    labels = np.arange(12.0)
-    low, high = optrand.unbiased_range(labels, 1.0)
-    box = optrand.Interval(low - 0.05, high + 0.05)
-    solution = optrand.solve(optrand.unbiased_regression(labels, np.full(12, 1 / 12), 1.0, outputs=box))
-    assert solution.stats.status == "solved"
-    assert (solution.randomizer.outputs == box.low).sum() >= 1
-    assert (solution.randomizer.outputs == box.high).sum() >= 1
-    assert optrand.certify(solution).gap < 1e-9
 
 
 @pytest.mark.parametrize("low", [-np.inf, -0.4])
@@ -622,26 +507,13 @@ def test_mended_groups_leave_no_interval_too_cheap(low):
             assert (weight * outputs**2 / 2 - slope * outputs + cost).min() > -1e-12
 
 
-def test_groups_prove_what_the_middle_of_all_multipliers_does_not():
-    problem = optrand.regression(
-        np.arange(53.0), prior_of("smooth", 53, np.random.default_rng(0)), 1.0, bias_penalty=0.1
-    )
-    solution = ReducedDual()(problem)
-    assert solution.stats.status == "solved"
-    assert solution.randomizer.n < 20
-    assert quick_gap(solution) < 1e-12
-
-
-def test_sets_that_are_cheaper_than_all_intervals_are_mended_before_the_flow_is_asked(monkeypatch):
-    _, problem = drawn(4041, 401, TAILS)
+def test_sets_that_are_cheaper_than_all_intervals_are_mended_by_the_flow(monkeypatch):
+    _, problem = random_problem(4041, 401, TAILS)
     asked = rungs_asked(monkeypatch)
     # No wider descent helps: the randomizer is the best one, and sets that are no intervals are too cheap.
-    assert min(Descent(Reduced(problem), rung).claim().gap for rung in LADDER) > 1e-3
-    assert optrand.certify(ReducedDual()(problem)).gap < 1e-12
-    assert "flow" not in asked
-    monkeypatch.setattr(solver, "repair", lambda *given, **_: given[-1])
-    assert optrand.certify(ReducedDual()(problem)).gap < 1e-9
-    assert "flow" in asked
+    assert min(Descent(Reduced(problem), rung).claim().gap for rung in ATTEMPTS) > 1e-3
+    assert optrand.certify(tabulate(ReducedDual()(problem))).gap < 1e-9
+    assert asked[-1] == "flow"
 
 
 @pytest.mark.parametrize(
@@ -665,34 +537,34 @@ def test_refuses_labels_that_floats_do_not_tell_apart():
 
 PROGRAM = """
     import numpy as np, optrand
-    from optrand.base.compiled import COMPILED
+    from optrand.base.compiled import kernels_are_compiled
     from optrand.solvers import ReducedDual
     rng, values = np.random.default_rng(0), []
     for epsilon in (1.0, 3.0):
-        solution = ReducedDual()(optrand.unbiased_regression(np.arange(40), rng.dirichlet(np.ones(40)), epsilon))
-        values.append(optrand.certify(solution).require(gap=1e-9).upper)
+        problem = optrand.unbiased_regression(np.arange(40), rng.dirichlet(np.ones(40)), epsilon)
+        values.append(optrand.certify(optrand.solve(problem, ReducedDual())).require(gap=1e-9).upper)
     for outputs in (None, optrand.Interval(-5, 45)):
         problem = optrand.regression(np.arange(40), rng.dirichlet(np.ones(40)), 1.0, bias_penalty=3, outputs=outputs)
-        solution = ReducedDual()(problem)
-        values.append(optrand.certify(solution).require(gap=1e-9).upper)
-    print(COMPILED, *values)
+        values.append(optrand.certify(optrand.solve(problem, ReducedDual())).require(gap=1e-9).upper)
+    print(kernels_are_compiled(), *values)
 """
 
 
 def run(**environment):
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(PROGRAM)],
-        env={**os.environ, **environment},
+        env={**os.environ, SWITCH: "1", **environment},
         capture_output=True,
         text=True,
         check=True,
     )
 
 
+@pytest.mark.nightly
 def test_compiled_or_not_the_numbers_are_the_same():
     plain, usual = run(NUMBA_DISABLE_JIT="1").stdout.split(), run().stdout.split()
     assert plain[0] == "False"
-    assert usual[0] == str(COMPILED)
+    assert usual[0] == str(find_spec("numba") is not None)
     np.testing.assert_allclose(np.float64(plain[1:]), np.float64(usual[1:]), rtol=1e-9)
 
 
@@ -706,25 +578,27 @@ def test_compiled_code_goes_by_all_modules_of_its_folder(tmp_path):
         (folder / "outer.py").write_text("import inner", encoding="utf-8")
         found.add(_digest(folder))
     assert len(found) == 2
-    name = interior_point.interior_point.__qualname__
-    assert name == "interior_point" + f"-{_digest(Path(strip.__file__).parent)}" * COMPILED
+    compile_kernels(LARGE + 1)
+    if kernels_are_compiled():
+        name = interior_point.interior_point.__wrapped__.__qualname__
+        assert name == f"interior_point-{_digest(Path(strip.__file__).parent)}"
 
 
-def test_a_process_of_one_small_problem_does_not_load_numba():
+def test_small_problems_do_not_load_numba_and_a_large_one_does():
     told = textwrap.dedent("""
         import sys
-        from optrand.base.lean import SMALL, lean_process
-        lean_process({labels})
         import numpy as np, optrand
-        optrand.solve(optrand.unbiased_regression(np.arange(20), np.full(20, 0.05), 1.0))
-        from optrand.base.compiled import COMPILED
-        print(COMPILED, "numba" in sys.modules)
+        from optrand.base.compiled import LARGE, compile_kernels, kernels_are_compiled
+        optrand.solve(optrand.unbiased_regression(np.arange(20), np.arange(1, 21) / 210, 1.0))
+        print(kernels_are_compiled(), "numba" in sys.modules)
+        compile_kernels(LARGE)
+        print(kernels_are_compiled())
+        compile_kernels(LARGE + 1)
+        print(kernels_are_compiled())
     """)
-    for labels, expected in (("20", ["False", "False"]), ("SMALL + 1", [str(COMPILED), str(COMPILED)])):
-        script = [sys.executable, "-c", told.format(labels=labels)]
-        environment = {name: value for name, value in os.environ.items() if name != SWITCH}
-        run = subprocess.run(script, env=environment, capture_output=True, text=True, check=True)
-        assert run.stdout.split() == expected
+    environment = {name: value for name, value in os.environ.items() if name != SWITCH}
+    run = subprocess.run([sys.executable, "-c", told], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "False", "False", str(find_spec("numba") is not None)]
 
 
 def test_a_broken_numba_is_named_and_done_without(tmp_path):
@@ -737,16 +611,15 @@ def test_a_broken_numba_is_named_and_done_without(tmp_path):
 
 def test_a_time_limit_that_has_passed_leaves_a_gap_and_a_bit_with_its_bound():
     problem = optrand.unbiased_regression(np.arange(40), np.full(40, 1 / 40), 1.5)
-    early = optrand.solve(problem, ReducedDual(time_limit=0.0))
-    proof = optrand.certify(early)
-    assert (early.stats.status, proof.findings) == ("time limit", ())
-    assert early.value == optrand.closed_forms.gap_response(problem.labels, problem.prior, 1.5).value
-    best = optrand.certify(optrand.solve(problem, ReducedDual(time_limit=600.0))).require(1e-9)
+    early, late = (design(problem, ReducedDual(time_limit=limit)) for limit in (0.0, 600.0))
+    assert [one.stats.status for one in (early, late)] == ["time limit", "solved"]
+    mechanism, best = tabulate(early), optrand.certify(tabulate(late)).require(1e-9)
+    assert mechanism.table == optrand.closed_forms.gap_response(problem.labels, problem.prior, 1.5).table
+    proof = optrand.certify(mechanism)
     assert proof.lower <= best.upper < best.lower * 1.1 < proof.upper * 1.1
-    assert optrand.solve(problem, ReducedDual(time_limit=600.0)).stats.status == "solved"
 
 
-def test_a_time_limit_within_the_ladder_leaves_the_best_so_far(monkeypatch):
+def test_a_time_limit_between_attempts_leaves_the_best_so_far(monkeypatch):
     """Time is over after the first rung, whose answer is not yet good enough for a gap that no rung can reach."""
     problem = optrand.unbiased_regression(np.arange(40), np.full(40, 1 / 40), 1.5)
     claim, calls = Descent.claim, []
@@ -762,7 +635,7 @@ def test_a_time_limit_within_the_ladder_leaves_the_best_so_far(monkeypatch):
     monkeypatch.setattr(Descent, "claim", first_only)
     found = ReducedDual(gap=-1.0, time_limit=0.1)(problem)
     assert (len(calls), found.stats.status) == (2, "time limit")
-    assert optrand.certify(found).gap < 1e-9
+    assert optrand.certify(tabulate(found)).gap < 1e-9
 
 
 def all_slacks(terms, slopes, costs):
@@ -813,10 +686,15 @@ def hold_a_randomizer(arcs, terms):
     return linprog(np.zeros(2 * n), ends, np.zeros(2 * n), rows, right, bounds).status == 0
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0, 5.0])
-@pytest.mark.parametrize("reach", [8, 16, 32, 64])
-def test_arcs_that_hold_no_randomizer_are_told_before_the_last_step(epsilon, reach):
-    k = 130
+SMALL_AND_LARGE = [(72, 16, 5.0), (72, 32, 3.0)] + [
+    pytest.param(130, reach, epsilon, marks=pytest.mark.nightly)
+    for reach in (8, 16, 32, 64)
+    for epsilon in (0.3, 1.0, 3.0, 5.0)
+]
+
+
+@pytest.mark.parametrize(("k", "reach", "epsilon"), SMALL_AND_LARGE)
+def test_arcs_that_hold_no_randomizer_are_told_before_the_last_step(k, reach, epsilon):
     reduced = Reduced(tight_problem(k, epsilon, 0.01))
     terms = reduced.terms(reduced.finest.before, reduced.finest.gaps)
     first, end = strip.nodes_of(*strip.all_arcs(k))

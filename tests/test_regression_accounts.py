@@ -10,7 +10,7 @@ import pytest
 from sklearn.dummy import DummyRegressor
 from test_learning_accounts import EPSILON, Script, ScriptedLabels, features, named, sides
 
-from optrand import Problem, Solution, solve
+from optrand import Mechanism, Problem, solve
 from optrand.accounting import Spent
 from optrand.learning import OnePrior, PrivateLabels, PublicClusters, TwoStages, regression_training
 from optrand.learning.regression_training import RegressionTraining
@@ -43,11 +43,11 @@ PLANS = [
 ]
 
 
-SOLVED: dict[Problem, Solution] = {}
+SOLVED: dict[Problem, Mechanism] = {}
 """Transcripts have few priors between them."""
 
 
-def solved_once(problems: Iterable[Problem]) -> list[Solution]:
+def solved_once(problems: Iterable[Problem]) -> list[Mechanism]:
     return [
         SOLVED[problem] if problem in SOLVED else SOLVED.setdefault(problem, solve(problem)) for problem in problems
     ]

@@ -10,26 +10,23 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import label_sets, priors, solved_epsilons
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from references import reference_bound
+from strategies import label_sets, priors, solved_epsilons
 
 import optrand
-from benchmarks.bins import CubicProgram
-from optrand import Dual, Interval, Problem, Randomizer, certify, losses, regression, rr_on_bins
-from optrand.base.arithmetic import exp_bracket, privacy_ratio
-from optrand.certificates.certificate import lower_bound
-from optrand.certificates.prices import price
+from optrand import Dual, Interval, Problem, certify, losses, regression, rr_on_bins
+from optrand.mechanism.tabulation import tabulate
 from optrand.model.arcs import Arcs
+from optrand.model.randomizer import Randomizer
 from optrand.solvers import ColumnGeneration, LinearProgram
-from optrand.solvers.bins.costs import bin_costs
 from optrand.solvers.bins.dual import _Shares, bin_dual
 from optrand.solvers.bins.graph import BinGraph
 from optrand.solvers.bins.many import many_bins
 from optrand.solvers.bins.monge import best_steps, distances
 from optrand.solvers.bins.path import BinPath, best_partition
 from optrand.solvers.bins.spans import Spans
+from optrand.solvers.prices import price
 
 LOSSES = {loss.name: loss for loss in (losses.squared, losses.absolute, losses.poisson_log)}
 by_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
@@ -128,7 +125,7 @@ def random_problem(seed: int, trial: int, loss: losses.Loss, largest: int = 60) 
 # ---------------------------------------------------------------------------------------------------------- the optimum
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(cases())
 def test_no_partition_into_bins_is_better(problem):
     found = BinPath()(problem).value
@@ -136,7 +133,7 @@ def test_no_partition_into_bins_is_better(problem):
     assert found == pytest.approx(best, rel=1e-11, abs=rounding(problem))
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(cases(budgets=st.sampled_from([0.1, 0.7, 2.0, 5.0])))
 def test_no_private_table_is_better_on_a_grid_that_holds_its_outputs(problem):
     """The floor LP and column generation: any grid is worse than the line, unless it holds the best outputs."""
@@ -150,131 +147,71 @@ def test_no_private_table_is_better_on_a_grid_that_holds_its_outputs(problem):
         assert optrand.solve(on_grid, solver).value == pytest.approx(solution.value, abs=1e-7 * scale)
 
 
-@by_loss
-@pytest.mark.parametrize("trial", range(10))
-def test_the_cubic_program_of_gkk23_finds_the_same_bins(loss, trial):
-    """Every number of bins, every place for the last one."""
-    problem = random_problem(3, trial, loss, largest=30)
-    problem = replace(problem, labels=problem.labels[problem.prior > 0], prior=problem.prior[problem.prior > 0])
-    here, there = BinPath()(problem), CubicProgram()(problem)
-    assert here.value == pytest.approx(there.value, rel=1e-9)
-    certify(problem, there.randomizer, here.dual).require(1e-7)
-
-
-@by_loss
-def test_coarser_outputs_are_worse(loss):
-    labels, prior = np.arange(1.0, 7.0), np.array([0.3, 0.05, 0.25, 0.2, 0.05, 0.15])
-    line = rr_on_bins(labels, prior, 2.0, loss=loss).value
-    grid = optrand.solve(regression(labels, prior, 2.0, loss=loss, outputs=[0.8, 2.7, 7.2])).value
-    assert grid > line * (1 + 1e-3)
-
-
 def test_the_example_of_b23():
     """[B23] Table 1 and what follows it: Phi(0) = 0.396, Phi(1) = Phi(2) = 0.720, and Bayes predictors 0.542, 0.558."""
     given_x = np.array([[0.35, 0.1, 0.05], [0.25, 0.15, 0.1]])
-    solution = rr_on_bins([0, 1, 2], given_x.sum(axis=0), 0.5)
-    arcs = solution.randomizer.arcs
-    assert (arcs.first.tolist(), arcs.last.tolist()) == ([0, 1], [0, 2])
-    assert arcs.outputs == pytest.approx([0.396, 0.720], abs=5e-4)
-    predictors = given_x @ (solution.randomizer.matrix @ arcs.outputs) / 0.5
+    mechanism = rr_on_bins([0, 1, 2], given_x.sum(axis=0), 0.5)
+    assert (mechanism.arcs.first.tolist(), mechanism.arcs.last.tolist()) == ([0, 1], [0, 2])
+    assert mechanism.outputs == pytest.approx([0.396, 0.720], abs=5e-4)
+    predictors = given_x @ (mechanism.matrix @ mechanism.outputs) / 0.5
     assert predictors == pytest.approx([0.542, 0.558], abs=5e-4)
     # "or even Poisson": a weighted mean is the best output there, too.
-    assert rr_on_bins([0, 1, 2], given_x.sum(axis=0), 0.5, loss=losses.poisson_log).randomizer.outputs == pytest.approx(
+    assert rr_on_bins([0, 1, 2], given_x.sum(axis=0), 0.5, loss=losses.poisson_log).outputs == pytest.approx(
         [0.396, 0.720], abs=5e-4
     )
 
 
 def test_two_labels_by_hand():
     """E = 3, even prior: bins of one label, outputs 1/4 and 3/4, right three times in four."""
-    solution = rr_on_bins([0, 1], [0.5, 0.5], math.log(3))
-    assert solution.randomizer.outputs == pytest.approx([0.25, 0.75])
-    assert solution.randomizer.matrix == pytest.approx(np.array([[0.75, 0.25], [0.25, 0.75]]))
-    assert solution.value == pytest.approx((0.75 * 0.25**2 + 0.25 * 0.75**2) / 2)
+    mechanism = rr_on_bins([0, 1], [0.5, 0.5], math.log(3))
+    assert mechanism.outputs == pytest.approx([0.25, 0.75])
+    assert mechanism.matrix == pytest.approx(np.array([[0.75, 0.25], [0.25, 0.75]]))
+    assert mechanism.value == pytest.approx((0.75 * 0.25**2 + 0.25 * 0.75**2) / 2)
 
 
 def test_the_ends_of_epsilon():
     labels, prior = np.arange(6.0), np.array([0.1, 0.2, 0.25, 0.15, 0.2, 0.1])
     for loss in LOSSES.values():
         large = rr_on_bins(labels + 1, prior, 30.0, loss=loss)
-        assert large.randomizer.n == 6
-        assert large.randomizer.outputs == pytest.approx(labels + 1)
+        assert large.outputs == pytest.approx(labels + 1)
     # The mean is 2.45; the median 2.
     for loss in (losses.squared, losses.poisson_log):
-        arcs = rr_on_bins(labels, prior, 1e-4, loss=loss).randomizer.arcs
-        assert arcs.first.tolist() == [0, 3]
-        assert arcs.outputs == pytest.approx([2.45, 2.45], abs=1e-3)
-    assert rr_on_bins(labels, prior, 1e-4, loss=losses.absolute).randomizer.outputs.tolist() == [2.0]
+        small = rr_on_bins(labels, prior, 1e-4, loss=loss)
+        assert small.arcs.first.tolist() == [0, 3]
+        assert small.outputs == pytest.approx([2.45, 2.45], abs=1e-3)
+    assert rr_on_bins(labels, prior, 1e-4, loss=losses.absolute).outputs.tolist() == [2.0]
 
 
 # --------------------------------------------------------------------------------------------------------- the evidence
 
 
-@settings(max_examples=60)
-@given(cases(max_size=5, budgets=st.sampled_from([0.05, 0.5, 1.0, 3.0, 6.0])))
-def test_the_dual_holds_against_every_set_of_labels_and_every_real_output(problem):
-    """By brute force over all 2^k columns, in rationals, E rounded up."""
-    solution = BinPath()(problem)
-    bound = float(reference_bound(problem, solution.dual, exp_bracket(problem.epsilon)[1]))
-    scale = abs(solution.value) or float(problem.prior @ np.abs(problem.labels)) or 1.0
-    assert bound <= solution.value + 1e-14 * scale
-    assert bound >= solution.value - GAP * scale
-
-
 @by_loss
-def test_nearly_all_duals_close_and_none_overstates(loss):
-    """Several hundred partitions; of each loss at most one in a hundred may stay open, and not by much."""
+@pytest.mark.parametrize("trials", [range(30), pytest.param(range(200), marks=pytest.mark.nightly)])
+def test_nearly_all_duals_close_and_none_overstates(loss, trials):
+    """Of each loss at most one partition in a hundred may stay open, and not by much."""
     gaps = []
-    for trial in range(200):
+    for trial in trials:
         problem = random_problem(2023, trial, loss)
-        solution = BinPath()(problem)
-        proof = certify(solution)
+        proof = certify(tabulate(BinPath()(problem)))
         assert not proof.findings
-        assert proof.lower <= proof.upper * (1 + 1e-13) + 1e-300 or loss == losses.poisson_log
+        assert proof.lower <= proof.upper
         gaps.append(proof.gap)
     assert np.mean(np.array(gaps) <= GAP) >= 0.99
     assert max(gaps) <= 1e-3
 
 
-@by_loss
-@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 12.0, 25.0, 40.0])
-def test_outside_the_solved_range_it_closes_as_well(loss, epsilon):
-    rng = np.random.default_rng(7)
-    spike = np.where(np.arange(30) == 11, 300.0, 1.0)
-    for weights in (rng.dirichlet(np.ones(30)), spike, 10.0 ** rng.integers(-9, 1, 30), np.arange(30) % 3 * 1.0):
-        labels = np.sort(1 + 50 * rng.random(30))
-        assert certify(rr_on_bins(labels, weights / weights.sum(), epsilon, loss=loss)).gap <= GAP
-
-
-@by_loss
-def test_the_exact_mechanism_is_proven(loss):
-    problem = random_problem(5, 3, loss, largest=40)
-    proof = certify(optrand.tabulate(BinPath()(problem)), exact=True).require(GAP)
-    assert proof.epsilon <= problem.epsilon
-
-
 @pytest.mark.parametrize("outputs", [None, Interval(15.0, 60.0)])
 @by_loss
 def test_many_labels_are_arcs_and_no_table(loss, outputs):
-    k = 1500
+    k = 700
     prior = np.random.default_rng(3).dirichlet(np.full(k, 0.5)) + 1e-6
-    solution = rr_on_bins(np.linspace(1, 100, k), prior / prior.sum(), 6.0, loss=loss, outputs=outputs)
-    certify(solution).require(GAP)
-    assert "matrix" not in vars(solution.randomizer)
-    assert solution.randomizer.arcs.n < 60
+    mechanism = rr_on_bins(np.linspace(1, 100, k), prior / prior.sum(), 6.0, loss=loss, outputs=outputs)
+    certify(mechanism).require(GAP)
+    assert mechanism.arcs.n < 60
+    assert "weights" not in vars(mechanism.table)
 
 
-@by_loss
-def test_turns_close_what_neither_the_first_try_nor_potentials_do(loss):
-    """Absolute loss needs them most: with one turn some of these stay open, with all none does."""
-    problems = [random_problem(2023, trial, loss) for trial in range(60)]
-    with_turns = [certify(BinPath()(problem)).gap for problem in problems]
-    without = [certify(BinPath(rounds=1)(problem)).gap for problem in problems]
-    assert max(with_turns) <= GAP
-    assert all(a <= b + GAP for a, b in zip(with_turns, without, strict=True))
-    if loss == losses.absolute:
-        assert max(without) > 1e-6
-
-
+@pytest.mark.nightly
 @by_loss
 @pytest.mark.parametrize("prior", ["rough", "specks", "tail", "spike", "zeros"])
 def test_thousands_of_labels_are_proven(loss, prior):
@@ -291,13 +228,14 @@ def test_thousands_of_labels_are_proven(loss, prior):
 
 
 @by_loss
-@pytest.mark.parametrize("trial", range(20))
+@pytest.mark.parametrize("trial", range(6))
 def test_labels_far_apart_and_priors_of_1e_30_are_proven(loss, trial):
     rng = np.random.default_rng([30, trial])
-    k = int(rng.integers(2, 80))
-    weights = 10.0 ** rng.integers(-30, 1, k)
-    labels = np.sort(10 ** rng.uniform(-8, 8, k))
-    epsilon = float(rng.choice([0.1, 1.0, 4.0, 12.0, 30.0]))
+    k, epsilon = int(rng.integers(2, 80)), (1e-6, 1e-3, 1.0, 12.0, 25.0, 40.0)[trial]
+    # At a large budget the loss of such labels and priors has fewer digits than the labels.
+    mild = epsilon > 20
+    weights = 10.0 ** rng.integers(-9 if mild else -30, 1, k)
+    labels = np.sort(1 + 50 * rng.random(k) if mild else 10 ** rng.uniform(-8, 8, k))
     certify(rr_on_bins(labels, weights / weights.sum(), epsilon, loss=loss)).require(GAP)
 
 
@@ -317,31 +255,11 @@ def test_a_neighbouring_partition_is_feasible_and_not_optimal(loss):
             if (np.diff(np.append(moved, 8)) <= 0).any():
                 continue
             bins = [range(a, b) for a, b in itertools.pairwise([*moved.tolist(), 8])]
-            proof = certify(problem, response(problem, bins), solution.dual)
+            proof = certify(tabulate(problem, response(problem, bins), solution.dual))
             assert not proof.findings
             assert proof.gap > 1e-6
             with pytest.raises(optrand.errors.NotCertified, match="verified gap"):
                 proof.require(GAP)
-
-
-@by_loss
-def test_other_multipliers_prove_less(loss):
-    problem = regression(np.arange(1.0, 9.0), np.arange(8, 0, -1) / 36, 2.0, loss=loss)
-    solution = BinPath()(problem)
-    bound = lower_bound(problem, solution.dual)
-    for y in range(8):
-        for factor in (0.97, 1.03):
-            alpha = solution.dual.alpha.copy()
-            alpha[y] *= factor
-            assert lower_bound(problem, Dual(alpha, np.zeros(8))) < bound
-    swapped = solution.dual.alpha[::-1].copy()
-    assert lower_bound(problem, Dual(swapped, np.zeros(8))) < bound - 1e-3 * abs(bound)
-
-
-def test_more_than_epsilon_is_caught():
-    problem = regression(np.arange(4.0), [0.4, 0.3, 0.2, 0.1], 1.0)
-    stronger = BinPath()(regression(np.arange(4.0), [0.4, 0.3, 0.2, 0.1], 1.01))
-    assert any("not 1-DP" in finding for finding in certify(problem, stronger.randomizer).findings)
 
 
 def test_problems_that_bins_do_not_answer_are_refused():
@@ -357,15 +275,13 @@ def test_problems_that_bins_do_not_answer_are_refused():
             BinPath()(problem)
     with pytest.raises(optrand.errors.InvalidInput, match="bias penalty of 0"):
         rr_on_bins(labels, prior, 1.0, outputs=optrand.Grid(np.array([0.0, 1.0])))
-    with pytest.raises(optrand.errors.InvalidInput, match="zero_one, and bins have a closed form for squared"):
-        bin_costs(optrand.classification(prior, 1.0))
 
 
 def test_a_label_of_zero_for_sure_has_no_best_output_under_poisson_log_loss():
     with pytest.raises(optrand.errors.Infeasible, match="pass outputs="):
         rr_on_bins([0, 1], [1.0, 0.0], 1.0, loss=losses.poisson_log)
     found = rr_on_bins([0, 1], [1.0, 0.0], 1.0, loss=losses.poisson_log, outputs=Interval(0.1, 2.0))
-    assert found.randomizer.outputs.tolist() == [0.1]
+    assert found.outputs.tolist() == [0.1]
     assert found.value == pytest.approx(0.1)
 
 
@@ -373,7 +289,7 @@ def test_a_label_of_zero_for_sure_has_no_best_output_under_poisson_log_loss():
 
 
 @pytest.mark.parametrize("loss", [losses.squared, losses.absolute])
-@pytest.mark.parametrize("trial", range(8))
+@pytest.mark.parametrize("trial", range(3))
 def test_shift_scale_and_reflection(loss, trial):
     problem = random_problem(11, trial, loss, largest=25)
     value, outputs = BinPath()(problem).value, BinPath()(problem).randomizer.outputs
@@ -385,45 +301,14 @@ def test_shift_scale_and_reflection(loss, trial):
     assert turned.value == pytest.approx(value, rel=1e-9)
 
 
-@pytest.mark.parametrize("trial", range(8))
-def test_scale_of_poisson_log_loss(trial):
-    """``4 v - 4 y log(4 v)`` is four times ``v - y log v``, less a constant."""
-    problem = random_problem(12, trial, losses.poisson_log, largest=25)
-    here, there = (
-        BinPath()(regression(c * problem.labels, problem.prior, problem.epsilon, loss=losses.poisson_log))
-        for c in (1, 4)
-    )
-    mean = float(problem.prior @ problem.labels)
-    assert there.value == pytest.approx(4 * here.value - 4 * math.log(4) * mean, rel=1e-12)
-    assert there.randomizer.outputs == pytest.approx(4 * here.randomizer.outputs)
-
-
-@by_loss
-def test_the_loss_falls_with_epsilon_and_rises_with_a_smaller_interval(loss):
-    labels, prior = np.arange(1.0, 21.0), np.random.default_rng(9).dirichlet(np.ones(20))
-    values = [rr_on_bins(labels, prior, epsilon, loss=loss).value for epsilon in (0.1, 0.5, 1, 2, 4, 8)]
-    assert (np.diff(values) <= 0).all()
-    boxes = [None, Interval(2.0, 19.0), Interval(5.0, 15.0), Interval(9.0, 10.0)]
-    values = [rr_on_bins(labels, prior, 3.0, loss=loss, outputs=box).value for box in boxes]
-    assert (np.diff(values) >= -1e-13).all()
-    assert values[-1] > values[0]
-
-
 @by_loss
 def test_labels_of_prior_zero_have_no_say(loss):
     labels, prior = np.array([1.0, 2.0, 4.0, 5.0, 9.0, 10.0]), np.array([0.0, 0.4, 0.0, 0.35, 0.25, 0.0])
     whole, kept = rr_on_bins(labels, prior, 3.0, loss=loss), rr_on_bins([2, 5, 9], [0.4, 0.35, 0.25], 3.0, loss=loss)
     assert whole.value == kept.value
-    assert whole.randomizer.outputs.tolist() == kept.randomizer.outputs.tolist()
+    assert whole.outputs.tolist() == kept.outputs.tolist()
     assert (whole.dual.alpha[prior == 0] == 0).all()
     certify(whole).require(GAP)
-
-
-@by_loss
-def test_a_prior_that_knows_the_label(loss):
-    solution = rr_on_bins([1, 3, 4], [0, 1, 0], 1.0, loss=loss)
-    assert solution.randomizer.outputs.tolist() == [3.0]
-    certify(solution).require(GAP)
 
 
 # ------------------------------------------------------------------------------------------------------------ the parts
@@ -447,17 +332,6 @@ def test_costs_of_bins_are_those_of_the_definition(problem):
         cost = clamped(problem, range(a, b + 1))
         assert least + gain * found == pytest.approx(cost, rel=1e-11, abs=10 * rounding(problem) * (1 + gain))
         assert cost >= column(problem, range(a, b + 1))[1] - rounding(problem)
-
-
-def test_squared_costs_keep_their_digits_at_large_epsilon():
-    """At E = e^30 a bin of two close labels costs 1e-9 of the variance; against rationals."""
-    labels, prior = np.array([0.0, 1.0, 1.0 + 1e-5, 7.0]), np.array([0.25, 0.25, 0.25, 0.25])
-    graph = BinGraph(regression(labels, prior, 30.0))
-    y, gain = [Fraction(x) for x in labels.tolist()], Fraction(graph.gain)
-    mean = sum(y) / 4
-    pair, inside = (y[1] + y[2]) / 2, (y[1] - y[2]) ** 2 / 16
-    exact = inside + (pair - mean) ** 2 / 4 / (1 + gain / 2)
-    assert graph.costs.between(np.array([1]), np.array([3]))[0] == pytest.approx(float(exact), rel=1e-13)
 
 
 @given(cases(), st.floats(0, 1))
@@ -495,7 +369,7 @@ def exact_cost(labels, prior, gain, a, b, *, free=False, absolute=False) -> Frac
 
 
 @pytest.mark.parametrize("absolute", [False, True])
-@pytest.mark.parametrize("trial", range(12))
+@pytest.mark.parametrize("trial", range(5))
 def test_clamped_costs_are_concave_monge(absolute, trial):
     """In rationals, labels of very low probability among them: every quadrangle."""
     rng = np.random.default_rng([77, trial])
@@ -524,7 +398,7 @@ def test_plain_costs_are_not_monge():
     assert excess(free=False) <= 0
 
 
-@pytest.mark.parametrize("trial", range(20))
+@pytest.mark.parametrize("trial", range(6))
 def test_shortest_paths_over_monge_weights(trial):
     """Any hint, any offers: distances are those of the plain recursion, and steps lead to them."""
     rng = np.random.default_rng([78, trial])
@@ -553,7 +427,7 @@ def test_shortest_paths_over_monge_weights(trial):
     assert (np.diff(steps) >= 0).all()
 
 
-@pytest.mark.parametrize("trial", range(10))
+@pytest.mark.parametrize("trial", range(3))
 def test_sums_over_runs_of_labels_keep_all_their_digits(trial):
     rng = np.random.default_rng([79, trial])
     k = int(rng.integers(1, 40))
@@ -575,7 +449,7 @@ def test_sums_over_runs_of_labels_keep_all_their_digits(trial):
         assert [inner[i], above[i], below[i]] == pytest.approx([float(x) for x in exact], rel=1e-9, abs=1e-300)
 
 
-@pytest.mark.parametrize("trial", range(6))
+@pytest.mark.parametrize("trial", range(3))
 @by_loss
 def test_potentials_are_near_and_no_arc_is_too_short(loss, trial):
     graph = graph_of(random_problem(21, trial, loss, largest=30))
@@ -604,7 +478,7 @@ def test_bins_of_one_output_are_one_bin():
 
 
 @by_loss
-@pytest.mark.parametrize("trial", range(8))
+@pytest.mark.parametrize("trial", range(3))
 def test_prices_in_floats_are_those_of_the_certificate(loss, trial):
     """Of multipliers in and out of order, right and wrong."""
     graph = graph_of(random_problem(61, trial, loss, largest=40))
@@ -623,7 +497,7 @@ def test_prices_in_floats_are_those_of_the_certificate(loss, trial):
 
 
 @pytest.mark.parametrize("outputs", [None, Interval(12.0, 40.0)])
-@pytest.mark.parametrize("epsilon", [0.3, 3.0, 13.0])
+@pytest.mark.parametrize("epsilon", [0.3, 13.0])
 @by_loss
 def test_many_priors_at_once_are_solved_as_one_by_one(loss, epsilon, outputs):
     rng = np.random.default_rng(80)
@@ -638,7 +512,7 @@ def test_many_priors_at_once_are_solved_as_one_by_one(loss, epsilon, outputs):
         alone = BinPath()(replace(problem, prior=prior))
         assert value == pytest.approx(alone.value, rel=1e-10)
         assert solution.value == pytest.approx(alone.value, rel=1e-10)
-        certify(solution).require(GAP)
+        certify(tabulate(solution)).require(GAP)
     with pytest.raises(optrand.errors.InvalidInput, match="bias penalty of 0"):
         many_bins(replace(problem, bias_penalty=1.0, loss=losses.squared), weights)
 
@@ -657,12 +531,3 @@ def test_multipliers_sum_to_the_loss_and_lie_between_their_bounds(loss):
     if starts.size > 1:
         others = np.where(np.arange(starts.size) == own[:, np.newaxis], math.inf, table)
         assert (alpha <= others.min(axis=1) + slack).all()
-
-
-def test_stats_and_the_ratio_of_the_mechanism():
-    solution = rr_on_bins(np.arange(10.0), np.full(10, 0.1), 2.0)
-    assert solution.stats.solver == repr(BinPath())
-    assert 1 <= solution.stats.iterations <= 10
-    mechanism = optrand.tabulate(solution)
-    assert mechanism.ratio == privacy_ratio(2.0)
-    assert mechanism.arcs is not None

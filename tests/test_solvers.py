@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from oracle import reference_bound
+from strategies import problems, solved_epsilons
 
 import optrand
 from optrand import Interval, Problem, losses, solvers
+from optrand.base.arithmetic import exp_bracket
+from optrand.mechanism.tabulation import tabulate
 from optrand.model.problem import regression
-from optrand.solvers import backends
+from optrand.model.solution import Solution
 from optrand.solvers.bins.path import BinPath
 from optrand.solvers.grid.linear_program import LinearProgram
 
@@ -58,8 +64,6 @@ KINDS = {
 SOLVERS = {
     "closed": solvers.ClosedForm(),
     "floor": LinearProgram(),
-    "pairwise": LinearProgram(optrand.solvers.grid.Pairwise()),
-    "lp2": LinearProgram(optrand.solvers.grid.LP2()),
     "columns": solvers.ColumnGeneration(),
     "flow": solvers.Flow(),
     "bins": BinPath(),
@@ -68,10 +72,10 @@ SOLVERS = {
 FREE = ("free", "absolute", "poisson")
 
 ACCEPTED = {
-    "classification": {"closed", "floor", "pairwise", "lp2", "columns"},
+    "classification": {"closed", "floor", "columns"},
     **{kind: {"flow"} for kind in KINDS if kind.endswith(("line unbiased", "interval unbiased", "penalised"))},
     **{kind: {"bins"} for kind in KINDS if kind.startswith(("line", "interval")) and kind.split()[1] in FREE},
-    **{kind: {"floor", "pairwise", "columns"} for kind in KINDS if kind.startswith("grid")},
+    **{kind: {"floor", "columns"} for kind in KINDS if kind.startswith("grid")},
     "grid penalised": {"columns"},
 }
 """At epsilon 2. At a smaller one the closed form answers the unbiased problem on the line too."""
@@ -87,29 +91,33 @@ def test_the_accepted_pairs_are_these() -> None:
     assert [name for name, solver in SOLVERS.items() if solver.accepts(small)] == ["closed", "flow"]
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 3.0, 8.0])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0])
 @pytest.mark.parametrize(
     ("kind", "name"), [(kind, name) for kind in sorted(ACCEPTED) for name in sorted(ACCEPTED[kind])]
 )
-def test_every_pair_is_certified_and_so_is_its_exact_mechanism(kind: str, name: str, epsilon: float) -> None:
+def test_every_pair_is_certified(kind: str, name: str, epsilon: float) -> None:
     problem = KINDS[kind](epsilon)
-    solution = optrand.solve(problem, SOLVERS[name])
-    optrand.certify(solution).require(gap=GAP)
-    mechanism = optrand.tabulate(solution)
-    proof = optrand.certify(mechanism, exact=True).require(gap=GAP)
+    proof = optrand.certify(optrand.solve(problem, SOLVERS[name])).require(gap=GAP)
     assert proof.epsilon <= epsilon
     if problem.unbiased:
-        assert proof.bias <= 1e-12 * np.ptp(LABELS)
+        assert proof.bias == 0
 
 
-@pytest.mark.parametrize(
-    "backend", [backends.Highs(), backends.Scipy(), backends.Cvxpy()], ids=lambda b: type(b).__name__
-)
-@pytest.mark.parametrize("kind", ["classification", "grid unbiased", "grid free"])
-def test_backends_agree(backend: backends.Backend, kind: str) -> None:
-    problem = KINDS[kind](1.0)
-    here = optrand.solve(problem, LinearProgram(backend=backend)).value
-    assert here == pytest.approx(optrand.solve(problem).value, rel=GAP)
+@settings(max_examples=60)
+@given(problems(budgets=solved_epsilons))
+def test_an_answer_is_proven_by_brute_force_over_all_columns_too(problem: Problem) -> None:
+    """Of every kind; only under Poisson log loss no output may be the best."""
+    try:
+        mechanism = optrand.solve(problem)
+    except optrand.errors.Infeasible:
+        assert problem.loss == losses.poisson_log
+        return
+    proof = optrand.certify(mechanism).require(gap=GAP)
+    value = problem.sign * mechanism.value
+    bound = reference_bound(problem, mechanism.dual, exp_bracket(problem.epsilon)[1])
+    claim = -proof.upper if problem.sign < 0 else proof.lower
+    assert claim <= bound + abs(bound) * Fraction(1, 10**12)
+    assert bound <= value + 1e-9 * abs(value) + 1e-12
 
 
 def test_the_dispatch_is_as_documented() -> None:
@@ -126,25 +134,13 @@ def test_the_dispatch_is_as_documented() -> None:
     assert name(optrand.unbiased_regression(LABELS, PRIOR, 1.0, outputs=grid(1.0, 500))) == "ColumnGeneration"
 
 
-def test_the_measured_values_of_weeks_worked() -> None:
-    """199,523 people, epsilon 1, half squared error: mesh 52 and the real line, as measured by other programs."""
-    counts = np.genfromtxt(optrand.__path__[0] + "/data/weeks_worked_counts.csv", delimiter=",", skip_header=1)
-    labels, prior = counts[:, 0], counts[:, 1] / counts[:, 1].sum()
-    line = optrand.solve(optrand.unbiased_regression(labels, prior, 1.0))
-    assert line.value == pytest.approx(1277.8781, abs=1e-4)
-    outputs = optrand.feasible_output_set(labels, 1.0, 52)
-    assert optrand.solve(optrand.unbiased_regression(labels, prior, 1.0, outputs=outputs)).value == pytest.approx(
-        1348.3746, abs=1e-4
-    )
-
-
 @pytest.mark.parametrize("penalty", [0.0, 0.7, math.inf])
 def test_one_label_and_a_prior_that_knows_the_label(penalty: float) -> None:
     one = optrand.solve(regression([3.0], [1.0], 1.0, bias_penalty=penalty))
-    assert one.randomizer.outputs.tolist() == [3.0]
+    assert one.outputs.tolist() == [3.0]
     assert optrand.certify(one).require(gap=0).upper == 0
     spike = optrand.solve(regression([0.0, 1.0, 2.0], [0.0, 1.0, 0.0], 1.0, bias_penalty=penalty))
-    proof = optrand.certify(optrand.tabulate(spike), exact=True).require(gap=GAP)
+    proof = optrand.certify(spike).require(gap=GAP)
     assert (proof.upper == 0) == (penalty < math.inf)
 
 
@@ -153,13 +149,13 @@ def test_solve_raises_with_the_best_that_it_has() -> None:
         def accepts(self, _: Problem) -> bool:
             return True
 
-        def __call__(self, problem: Problem) -> optrand.Solution:
+        def __call__(self, problem: Problem) -> Solution:
             found = solvers.Flow()(problem)
-            return optrand.Solution(problem, found.randomizer, None, found.stats)
+            return Solution(problem, found.randomizer, None, found.stats)
 
     with pytest.raises(optrand.errors.NotCertified, match=r"could not be certified.*Flow.time_limit=600") as caught:
         optrand.solve(KINDS["line unbiased"](1.0), Careless())
-    assert caught.value.solution is not None
+    assert caught.value.mechanism is not None
     assert caught.value.certificate is not None
     assert caught.value.certificate.gap == math.inf
 
@@ -179,13 +175,13 @@ def test_solvers_refuse_what_they_do_not_accept() -> None:
 
 @pytest.mark.parametrize("kind", ["line unbiased", "line penalised", "interval unbiased", "interval penalised"])
 def test_flows_come_back_as_arcs_and_no_table_is_made(kind: str) -> None:
-    solution = optrand.solve(KINDS[kind](1.0), solvers.Flow())
+    solution = solvers.Flow()(KINDS[kind](1.0))
     arcs = solution.randomizer.arcs
     assert arcs is not None
     assert "matrix" not in vars(solution.randomizer)
     assert (arcs.masses > 0).all()
     assert (np.diff(arcs.outputs) >= 0).all()
-    assert optrand.tabulate(solution).arcs is not None
+    assert tabulate(solution).arcs is not None
 
 
 def test_what_a_solution_says_of_how_it_came_about() -> None:

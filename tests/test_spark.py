@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import errno
 import json
 import os
 import signal
 import urllib.request
-import uuid
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,19 +18,13 @@ import pytest
 from spark_cluster import MISSING, cluster
 
 import optrand
-from optrand.accounting.ledger import Ledger
-from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput
-from optrand.release.account import LedgerAccount, NoLedger
-from optrand.release.baseline_job import BaselineJob
-from optrand.release.batch import BatchRandomizer
-from optrand.release.declared_sets import DeclaredNumbers
-from optrand.release.job import LabelJob
-from optrand.release.publication import Publication
-from optrand.release.spark import randomize
-from optrand.release.spark.tasks import Drawing, Secret, writing
-from optrand.release.table_job import TableJob
-from optrand.release.table_options import TableOptions
-from optrand.sampling.keyed import RecordStreams, subkey
+from optrand.accounting import Ledger
+from optrand.errors import AlreadySpent, InputChanged, InvalidInput
+from optrand.release import Question, load_release, publish, randomize_table
+from optrand.release import run as orchestrator
+from optrand.release.run import Account, Listener, Reader
+from optrand.release.spark import _Tasks, _write_labels, randomize_frame
+from optrand.release.tables import MemoryTable
 
 if MISSING and "CI" not in os.environ:
     # CI never skips: there, what is missing is an error.
@@ -45,8 +37,6 @@ pytestmark = [
 ]
 
 KEY = bytes(range(100, 132))
-RELEASE = "7d9a4c5e-0000-4000-8000-000000000000"
-LABELS = np.arange(5.0)
 ROWS = 3000
 
 
@@ -61,16 +51,15 @@ def session(folder):
         yield started
 
 
-@pytest.fixture
-def job():
-    return BaselineJob(labels=LABELS, randomizer=optrand.tabulate(optrand.rr(LABELS, epsilon=1.0)))
+def question(**options):
+    return Question(**{"label": "weeks", "labels": range(5), "epsilon": 1.0, "ids": ("person",), **options})
 
 
 def private(seed=0, **columns):
     drawn = np.random.default_rng(seed)
     ids = drawn.permutation(ROWS) * 3 - 1000
     cells = {"person": ids, "weeks": drawn.integers(0, 5, ROWS), "of another": drawn.random(ROWS)}
-    return pa.table({**cells, **columns})
+    return pa.table({**cells, "state": ["CA", None, "NY"] * (ROWS // 3), **columns})
 
 
 def frame_of(session, table, folder):
@@ -82,26 +71,22 @@ def frame_of(session, table, folder):
     return session.read.parquet(str(folder))
 
 
-def task(job, **options):
-    return TableJob(job=job, column="weeks", options=TableOptions(**{"id_column": "person", **options}))
-
-
 def by_id(table):
     return table.sort_by("person").to_pydict()
 
 
-def on_one_machine(table, mechanism_file):
-    """Release of the whole table as one batch, under the same key and for the same mechanism."""
-    mechanism = optrand.load(mechanism_file)
-    digest = optrand.release.streams.source.digest_of(mechanism_file)
-    key = subkey(KEY, release=RELEASE, dataset="", column="weeks", purpose="labels", mechanism=digest)
-    replace = BatchRandomizer(column="weeks", declared=DeclaredNumbers(LABELS), id_column="person")
-    draws = [lambda values, ids: mechanism.sample_records(values, ids, RecordStreams(key))]
-    return pa.Table.from_batches([replace(table.combine_chunks().to_batches()[0], draws)])
+def with_key(monkeypatch):
+    """Give every release the same id and key, so that two engines draw for one release."""
+    monkeypatch.setattr(orchestrator.os, "urandom", lambda size: KEY[:size])
 
 
-def test_a_killed_worker_changes_no_label_and_no_key_is_told(session, folder, tmp_path):
-    table, armed, killed = private(), tmp_path / "armed", tmp_path / "killed"
+@pytest.mark.nightly
+def test_a_killed_worker_changes_no_label_and_no_key_is_told(session, folder, tmp_path, monkeypatch):
+    """Groups and missing labels included: the same labels as on one machine, under the same key."""
+    cells = private()["weeks"].to_pylist()
+    cells[17] = cells[1000] = None
+    table = private(weeks=pa.array(cells))
+    armed, killed = tmp_path / "armed", tmp_path / "killed"
 
     def kill_once(batches):
         for batch in batches:
@@ -116,29 +101,18 @@ def test_a_killed_worker_changes_no_label_and_no_key_is_told(session, folder, tm
 
     read = frame_of(session, table, tmp_path / "private")
     frame = read.mapInArrow(kill_once, read.schema)
-    output = tmp_path / "noisy"
-    record = randomize(
-        frame,
-        output,
-        task(LabelJob(labels=LABELS, epsilon=1.0)),
-        account=NoLedger(key=KEY, release=RELEASE),
-        announce=lambda words: armed.touch() if words == "drawing labels" else None,
-    )
+    asked = question(groups=("state",), nulls="drop")
+    with_key(monkeypatch)
+    listener = Listener(stage=lambda words: armed.touch() if words == "drawing labels" else None)
+    record = randomize_frame(frame, tmp_path / "noisy", asked, ledger=None, listener=listener)
+    pq.write_table(table, tmp_path / "one.parquet")
+    alone = randomize_table(tmp_path / "one.parquet", tmp_path / "alone.parquet", asked, ledger=None)
     assert killed.exists()
-    released = pq.read_table(output)
-    assert (record.epsilon, record.rows, record.private, released.num_rows) == (1.0, ROWS, False, ROWS)
-    assert record.circumstances.entropy == "keyed"
-    assert uuid.UUID(record.circumstances.release) == uuid.UUID(RELEASE)
-    record.verify_table(output)
-    assert optrand.certify(record.mechanism).epsilon <= record.parts.labels
-    mechanism_file = tmp_path / "noisy.mechanism.json"
-    assert by_id(released) == by_id(on_one_machine(table, mechanism_file))
-    left = {path.name for path in tmp_path.iterdir()}
-    assert left == {"armed", "killed", "noisy", "noisy.mechanism.json", "noisy.release.json", "private"}
-    digest = optrand.release.streams.source.digest_of(mechanism_file)
-    names = {"release": RELEASE, "dataset": "", "column": "weeks"}
-    keys = (KEY, subkey(KEY, **names, purpose="labels", mechanism=digest), subkey(KEY, **names, purpose="prior"))
-    check_secrets(session, folder, keys)
+    assert (record.rows, record.epsilon, record.mechanisms) == (ROWS - 2, 1.0, alone.mechanisms)
+    record.verify_table(tmp_path / "noisy")
+    assert by_id(pq.read_table(tmp_path / "noisy")) == by_id(pq.read_table(tmp_path / "alone.parquet"))
+    assert load_release(tmp_path / "noisy.release.json") == record
+    check_secrets(session, folder, [KEY])
 
 
 def virtual_machine():
@@ -199,99 +173,86 @@ def with_cell(table, column, row, value):
         ("weeks", 9174, "declared"),
     ],
 )
-def test_what_cannot_be_released_is_refused_before_anything_is_drawn(session, job, tmp_path, column, value, words):
+def test_what_cannot_be_released_is_refused_before_anything_is_charged(session, tmp_path, column, value, words):
     table = with_cell(private(), column, 2000, value)
-    frame, told = frame_of(session, table, tmp_path / "private"), []
+    frame, ledger = frame_of(session, table, tmp_path / "private"), Ledger(tmp_path / "ledger.sqlite")
     with pytest.raises(InvalidInput, match=words) as refused:
-        randomize(frame, tmp_path / "noisy", task(job), announce=told.append)
+        randomize_frame(frame, tmp_path / "noisy", question(), dataset="d", ledger=ledger)
     assert "9174" not in str(refused.value)
     assert "1000" not in str(refused.value)
-    assert told == ["reading the table"]
-    assert {path.name for path in tmp_path.iterdir()} == {"private"}
+    assert not ledger.entries()
+    assert {path.name for path in tmp_path.iterdir()} == {"private", "ledger.sqlite"}
 
 
-@pytest.mark.parametrize("column", ["weeks", "person"])
-def test_a_frame_that_changes_between_the_passes_is_refused(session, job, tmp_path, column):
+def test_a_frame_that_changes_between_the_passes_is_refused(session, tmp_path):
     changed = tmp_path / "changed"
 
     def read(batches):
         for batch in batches:
-            cells = batch.column(column).to_pylist()
+            cells = batch.column("weeks").to_pylist()
             if changed.exists() and cells:
-                cells[0] = cells[0] - 1 if column == "person" else (cells[0] + 1) % 5
-            at = batch.schema.names.index(column)
-            yield batch.set_column(at, column, pa.array(cells, batch.column(column).type))
+                cells[0] = (cells[0] + 1) % 5
+            at = batch.schema.names.index("weeks")
+            yield batch.set_column(at, "weeks", pa.array(cells, batch.column("weeks").type))
 
     given = frame_of(session, private(), tmp_path / "private")
     frame = given.mapInArrow(read, given.schema)
+    listener = Listener(stage=lambda words: changed.touch() if words == "drawing labels" else None)
     with pytest.raises(InputChanged, match="held other labels or ids"):
-        randomize(
-            frame,
-            tmp_path / "noisy",
-            task(job),
-            announce=lambda words: changed.touch() if words == "drawing labels" else None,
-        )
+        randomize_frame(frame, tmp_path / "noisy", question(), ledger=None, listener=listener)
     assert {path.name for path in tmp_path.iterdir()} == {"private", "changed"}
 
 
-def test_text_ids_missing_labels_and_dropped_columns(session, job, tmp_path):
-    table = private()
-    table = with_cell(table, "weeks", 17, None)
+def test_text_ids_missing_labels_dropped_columns_and_force(session, tmp_path):
+    table = with_cell(private(), "weeks", 17, None)
     names = pa.array([f"person {number}" for number in table["person"].to_pylist()])
-    table = table.set_column(0, "person", names)
-    frame = frame_of(session, table, tmp_path / "private")
-    record = randomize(frame, tmp_path / "noisy", task(job, nulls="pass", drop=("person",)))
+    frame = frame_of(session, table.set_column(0, "person", names), tmp_path / "private")
+    asked = question(nulls="pass")
+    options = {"ledger": None, "drop": ("person", "state")}
+    record = randomize_frame(frame, tmp_path / "noisy", asked, **options)
     released = pq.read_table(tmp_path / "noisy")
     assert (released.schema.names, released["weeks"].null_count) == (["weeks", "of another"], 1)
-    assert released.num_rows == ROWS
-    assert set(released["weeks"].drop_null().to_pylist()) <= set(
-        optrand.load(tmp_path / "noisy.mechanism.json").outputs
-    )
-    assert (record.private, record.rows, record.table.rows) == (True, ROWS - 1, ROWS)
-
-
-def test_a_release_replaces_an_earlier_one_as_a_whole(session, job, tmp_path):
-    frame, output = frame_of(session, private(), tmp_path / "private"), tmp_path / "noisy"
-    first = randomize(frame, output, task(job))
+    assert set(released["weeks"].drop_null().to_pylist()) <= set(record.mechanism.outputs)
+    assert (record.rows, record.table.rows, released.num_rows) == (ROWS - 1, ROWS, ROWS)
     with pytest.raises(InvalidInput, match="exists"):
-        randomize(frame, output, task(job))
-    first.verify_table(output)
-    second = randomize(frame.coalesce(1), output, dataclasses.replace(task(job), overwrite=True))
-    second.verify_table(output)
-    with pytest.raises(InvalidFile, match="not the table of this release"):
-        first.verify_table(output)
-    assert len(list(output.iterdir())) == 1
-    left = {path.name for path in tmp_path.iterdir()}
-    assert left == {"noisy", "noisy.mechanism.json", "noisy.release.json", "private"}
+        randomize_frame(frame, tmp_path / "noisy", asked, **options)
+    second = randomize_frame(frame.coalesce(1), tmp_path / "noisy", asked, **options, force=True)
+    second.verify_table(tmp_path / "noisy")
+    assert len(list((tmp_path / "noisy").iterdir())) == 1
 
 
-def test_a_release_that_broke_off_goes_on_with_the_same_noise_and_is_paid_once(session, job, tmp_path, monkeypatch):
+def test_a_release_that_broke_off_goes_on_with_the_same_noise_and_is_paid_once(session, tmp_path, monkeypatch):
     frame, first = frame_of(session, private(), tmp_path / "private"), []
 
-    def fail(publication, **_):
-        first.append(pq.read_table(next(path for path in publication.folder.iterdir() if list(path.glob("part-*")))))
+    def fail(staging, *_, **__):
+        first.append(pq.read_table(staging.table))
         raise OSError(errno.ENOSPC, "the disk is full")
 
-    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
-        account = LedgerAccount(ledger, "census")
-        with monkeypatch.context() as broken:
-            broken.setattr(Publication, "publish", fail)
-            with pytest.raises(OSError, match="disk is full"):
-                randomize(frame, tmp_path / "noisy", task(job), account=account)
-        assert not (tmp_path / "noisy").exists()
-        record = randomize(frame.repartition(3), tmp_path / "noisy", task(job), account=account)
-        with pytest.raises(AlreadySpent, match="for epsilon 1 in total"):
-            randomize(frame, tmp_path / "again", task(job), account=account)
-        assert ledger.spent("census", "weeks").epsilon == 1
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    options = {"dataset": "census", "ledger": ledger}
+    with monkeypatch.context() as broken:
+        broken.setattr(publish.Staging, "publish", fail)
+        with pytest.raises(OSError, match="disk is full"):
+            randomize_frame(frame, tmp_path / "noisy", question(), **options)
+    assert not (tmp_path / "noisy").exists()
+    record = randomize_frame(frame.repartition(3), tmp_path / "noisy", question(), **options)
+    with pytest.raises(AlreadySpent, match="for epsilon 1 in total"):
+        randomize_frame(frame, tmp_path / "again", question(), **options)
+    assert ledger.spent("census", "weeks").epsilon == 1
     assert by_id(pq.read_table(tmp_path / "noisy")) == by_id(first[0])
-    assert (record.circumstances.dataset, record.circumstances.ledger, record.private) == ("census", True, True)
+    assert record.dataset == "census"
 
 
-def test_attempts_of_a_task_write_files_of_their_own_with_equal_labels(job, tmp_path):
-    replace = BatchRandomizer(column="weeks", declared=DeclaredNumbers(LABELS), id_column="person")
-    drawing = Drawing(Secret(KEY), Secret(KEY), Secret(KEY), job.randomizer)
-    write = writing(replace, SimpleNamespace(value=drawing), str(tmp_path / "attempts"))
-    batches = private().to_batches(max_chunksize=700)
+def test_attempts_of_a_task_write_files_of_their_own_with_equal_labels(tmp_path):
+    table, account = private(), Account(None, None)
+    mechanism = optrand.rr(range(5), 1.0)
+    asked = question(randomizer=mechanism)
+    reader = Reader.of(MemoryTable(table), [asked], account)
+    plan = orchestrator.Plan.make(asked, np.array([ROWS]), None)
+    drawing = plan.drawing(KEY, release="0", dataset="")
+    tasks = _Tasks(reader, ("person", "weeks"), account.secret, (drawing,))
+    write = _write_labels(SimpleNamespace(value=tasks), str(tmp_path / "attempts"))
+    batches = table.to_batches(max_chunksize=700)
     with pytest.raises(OSError, match="a disk that all machines share"):
         list(write(batches))
     (tmp_path / "attempts").mkdir()
@@ -301,29 +262,40 @@ def test_attempts_of_a_task_write_files_of_their_own_with_equal_labels(job, tmp_
     assert first != second
     assert by_id(pq.read_table(first)) == by_id(pq.read_table(second))
     assert first.stat().st_mode & 0o777 == 0o600
+    assert all(str(list(KEY)) not in repr(each) and repr(KEY) not in repr(each) for each in (tasks, drawing, reader))
 
-    def breaking():
+    def break_off():
         yield batches[0]
         raise OSError(errno.EIO, "the input is gone")
 
     with pytest.raises(OSError, match="the input is gone"):
-        list(write(breaking()))
+        list(write(break_off()))
     assert {path.name for path in (tmp_path / "attempts").iterdir()} == {first.name, second.name}
 
 
-def test_options_that_frames_do_not_have_are_refused(session, job, tmp_path):
-    frame = session.range(3)
-    for wrong, words in (
-        (task(job, id_column=None), "name a column of record ids"),
-        (task(job, expect_sha256="0" * 64), "frames have no layout"),
-        (task(job), "no column 'weeks'"),
+def test_what_cannot_be_written_is_refused_before_it_is_charged(session, tmp_path):
+    from pyspark.sql import functions
+
+    table = private().slice(0, 400)
+    rich = table.append_column("list", pa.array([[1, 2]] * 400)).append_column("struct", pa.array([{"a": 1}] * 400))
+    frame = frame_of(session, rich, tmp_path / "private")
+    (tmp_path / "taken").mkdir()
+    empty = frame.withColumn("nothing", functions.from_json(functions.lit("{}"), "struct<>"))
+    options = {"dataset": "census", "ledger": Ledger(tmp_path / "ledger.sqlite")}
+    for given, name, asked, words in (
+        (frame, "noisy.csv", question(), "a release on Spark is a folder of Parquet files"),
+        (frame, "taken", question(), "exists"),
+        (frame, "noisy", question(ids=()), "name columns that identify a record"),
+        (frame, "noisy", question(label="none"), "no column 'none'"),
+        (empty, "noisy", question(), "column 'nothing' is of type struct<>, which Parquet cannot hold"),
+        (table, "noisy", question(), "of type Table"),
     ):
         with pytest.raises(InvalidInput, match=words):
-            randomize(frame, tmp_path / "noisy", wrong)
-    with pytest.raises(InvalidInput, match="of type Table"):
-        randomize(private(), tmp_path / "noisy", task(job))
-    (tmp_path / "taken").mkdir()
-    whole = session.createDataFrame(private().slice(0, 4))
-    for path, words in ((Path("noisy"), "not an absolute path"), (tmp_path / "taken", "exists")):
-        with pytest.raises(InvalidInput, match=words):
-            randomize(whole, path, task(job))
+            randomize_frame(given, tmp_path / name, asked, **options)
+    with pytest.raises(InvalidInput, match="not an absolute path"):
+        randomize_frame(frame, "noisy", question(), **options)
+    assert options["ledger"].entries() == ()
+    record = randomize_frame(empty, tmp_path / "noisy", question(), drop=("nothing",), **options)
+    released = by_id(pq.read_table(tmp_path / "noisy"))
+    assert (released["list"], released["struct"]) == ([[1, 2]] * 400, [{"a": 1}] * 400)
+    assert record.rows == 400

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -10,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optrand import Randomizer
 from optrand.model.arcs import Arcs
+from optrand.model.randomizer import Randomizer
 from optrand.model.staircase import Staircase, decompose
 
 ROUNDING = 1e-12
@@ -64,17 +63,6 @@ def test_no_column_needs_more_arcs_than_labels(case):
         assert 1 <= (arcs.outputs == output).sum() <= levels
 
 
-@given(private_tables())
-def test_the_sets_of_one_column_are_nested(case):
-    channel, ratio = case
-    arcs = decompose(channel, ratio)
-    for output in channel.outputs:
-        sets = arcs.members[:, arcs.outputs == output]
-        sizes = np.argsort(sets.sum(axis=0))
-        for smaller, larger in itertools.pairwise(sizes):
-            assert (sets[:, smaller] <= sets[:, larger]).all()
-
-
 @given(
     st.integers(1, 5).flatmap(
         lambda k: st.lists(
@@ -110,14 +98,6 @@ def test_a_column_that_breaks_the_ratio_is_lifted():
     assert table == pytest.approx(np.array([[1.0, 0.2], [0.4, 0.6]]))
 
 
-def test_an_output_that_never_occurs_has_no_arc():
-    channel = Randomizer([0, 1], [0, 1, 2], [[0.5, 0.0, 0.5], [0.5, 0.0, 0.5]], 1.0)
-    arcs = decompose(channel, math.e)
-    assert arcs.outputs.tolist() == [0.0, 2.0]
-    assert arcs.members.all()
-    assert arcs.masses == pytest.approx(0.5 / math.e)
-
-
 def test_levels_that_only_rounding_tells_apart_are_one():
     column = np.array([[1.0], [1.0 - 1e-15], [1 / math.e], [1 / math.e + 1e-16]])
     channel = Randomizer([0, 1, 2, 3], [0], column, 1.0)
@@ -125,11 +105,3 @@ def test_levels_that_only_rounding_tells_apart_are_one():
     arcs = decompose(channel, math.e, negligible=1e-12)
     assert arcs.members.T.tolist() == [[True, True, False, False]]
     assert arcs.masses == pytest.approx([1 / math.e])
-
-
-def test_only_keeps_the_arcs_asked_for():
-    arcs = Staircase(np.eye(3, dtype=bool), np.arange(3.0), np.array([0.1, 0.2, 0.3]))
-    kept = arcs.only(np.array([True, False, True]))
-    assert kept.outputs.tolist() == [0.0, 2.0]
-    assert kept.masses.tolist() == [0.1, 0.3]
-    assert kept.members.T.tolist() == [[True, False, False], [False, False, True]]

@@ -71,16 +71,6 @@ def test_states_are_those_of_brute_force(reports: int, windows: list[int], limit
     assert listed[-1] in states
 
 
-def test_what_is_no_state_is_refused() -> None:
-    states = trigger_states(2, [1, 2], limits=[1, 2])
-    for wrong in [((0, 0), (0, 0)), ((0, 1),), ((1, 1), (1, 0)), ((1, 0),) * 3, [(0, 0)], "x"]:
-        assert wrong not in states
-    with pytest.raises(InvalidInput, match="no state"):
-        states.index(((0, 0), (0, 0)))
-    with pytest.raises(IndexError):
-        states[states.size]
-
-
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -111,14 +101,6 @@ def test_the_formula_is_the_capacity(count: int, epsilon: float) -> None:
     other = 1 / (count - 1 + math.exp(epsilon))
     table = np.full((count, count), other) + (math.exp(epsilon) - 1) * other * np.eye(count)
     assert 0 <= channel_capacity(table) - capacity(count, epsilon) < 1e-9
-
-
-def test_capacities_of_other_channels() -> None:
-    """An erasure channel has 1 - e bits; the Z channel log2(1 + (1 - q) q^(q / (1 - q)))."""
-    assert channel_capacity([[0.7, 0.3, 0], [0, 0.3, 0.7]]) == pytest.approx(0.7, abs=1e-8)
-    z = math.log2(1 + 0.5 * 0.5)
-    assert channel_capacity([[1, 0], [0.5, 0.5]]) == pytest.approx(z, abs=1e-8)
-    assert channel_capacity([[0.2, 0.8]] * 3) < 1e-12
 
 
 # --------------------------------------------------------------------------------------------------------- optimum
@@ -164,11 +146,6 @@ def test_a_capacity_is_met_at_a_certified_optimum(shape: tuple[int, int], epsilo
     assert found.lower == pytest.approx(exact_utility(found, utility, prior), rel=1e-12)
     table = (found.mechanism.weights / found.mechanism.total).astype(float)
     assert channel_capacity(table, gap=1e-7) <= bits + 1e-6
-
-
-def test_a_capacity_that_does_not_bind_changes_nothing() -> None:
-    utility, prior = np.random.default_rng(1).random((4, 3)), np.full(4, 0.25)
-    assert best(utility, prior, 1.0, 5.0).mechanism == best(utility, prior, 1.0).mechanism
 
 
 def test_any_multiplier_bounds_the_utility() -> None:

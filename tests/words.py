@@ -23,3 +23,28 @@ class GivenWords:
             raise ExhaustedError
         taken, self.left = self.left[:count], self.left[count:]
         return np.array(taken, dtype=np.uint64)
+
+
+def numbered(low, high=None):
+    """Ids of the integers below `low`, or from `low` up to, but not, `high`."""
+    first, last = (0, low) if high is None else (low, high)
+    ids = np.zeros((last - first, 2), dtype=np.uint64)
+    ids[:, 0] = np.arange(first, last)
+    return ids
+
+
+class SpelledIds:
+    """Records whose ids spell their words: over all ids every stream comes once."""
+
+    def __init__(self, width, depth):
+        self.width = width
+        self.depth = depth
+
+    def _digits(self, number):
+        return [number >> self.width * place & (1 << self.width) - 1 for place in reversed(range(self.depth))]
+
+    def first_words(self, ids):
+        return np.array([self._digits(number)[0] for number in ids[:, 0].tolist()], dtype=np.uint64)
+
+    def substream(self, record):
+        return GivenWords(self.width, self._digits(int(record[0]))[1:])

@@ -24,7 +24,7 @@ from benchmarks.learning import tables
 from benchmarks.learning.experiment import Cell, Experiment, Row, Setup
 from benchmarks.learning.poisson import PoissonLinear, poisson_loss
 from benchmarks.learning.reports import NON_PRIVATE, report
-from optrand import Interval, feasible_output_set, solve, tabulate, unbiased_regression
+from optrand import Interval, feasible_output_set, solve, unbiased_regression
 from optrand.base.validation import Floats
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase
 from optrand.learning import LabelDPRegressor, OnePrior, PrivateLabels, PublicClusters, TwoStages
@@ -153,7 +153,7 @@ class OnMesh:
         prior = training.prior(rows, split.prior).probabilities
         outputs = feasible_output_set(training.numbers, split.labels, self.mesh)
         problem = unbiased_regression(training.numbers, prior, split.labels, outputs=outputs)
-        release = training.labels.release(rows, tabulate(solve(problem)))
+        release = training.labels.release(rows, solve(problem))
         training.releases.append(release)
         return training.learn([[Noisy(release, 1.0)]])
 

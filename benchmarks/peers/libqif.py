@@ -1,6 +1,7 @@
 """Solve with libqif, inside its own environment; prints JSON. It imports nothing but that library.
 
-Usage: ``python libqif.py PROBLEM``, a JSON object: ``prior``, ``epsilon``, ``loss`` (``zero_one`` or ``squared``).
+Usage: ``python libqif.py PROBLEM``, a JSON object: ``prior``, ``epsilon``, ``loss`` (``zero_one`` or ``squared``) and
+``privacy`` (``pure``, or ``metric``: epsilon times the distance of the labels ``0 ... k - 1``).
 """
 
 from __future__ import annotations
@@ -21,18 +22,25 @@ LOSSES = {
     "squared": lambda output, label: (output - label) ** 2 / 2,
 }
 
+PRIVACY: dict[str, Any] = {
+    "pure": lambda epsilon: (lambda y, z: epsilon * (y != z), {}),
+    # Pairs that are chainable get no rows: those of neighbours imply them.
+    "metric": lambda epsilon: (lambda y, z: epsilon * abs(y - z), {"d_priv_ch": lambda y, z: abs(y - z) > 1}),
+}
+
 
 def main(problem: str) -> int:
     """Solve up to five times, and print the median time and the table, rows of labels."""
     given = json.loads(problem)
-    prior, epsilon, loss = given["prior"], given["epsilon"], LOSSES[given["loss"]]
+    prior, loss = given["prior"], LOSSES[given["loss"]]
+    distance, options = PRIVACY[given["privacy"]](given["epsilon"])
     numpy: Any = import_module("numpy")
     solve: Any = import_module("qif.mechanism").d_privacy.min_loss_given_d
     times: list[float] = []
     table: Any = None
     while len(times) < 5 and sum(times) < PATIENCE:
         start = time.perf_counter()
-        table = solve(numpy.array(prior), len(prior), lambda a, b: epsilon * (a != b), loss)
+        table = solve(numpy.array(prior), len(prior), distance, loss, **options)
         times.append(time.perf_counter() - start)
     answer = {"version": version("qif"), "seconds": statistics.median(times), "matrix": numpy.asarray(table).tolist()}
     print(json.dumps(answer))

@@ -9,7 +9,6 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-import optrand
 from optrand.plotting import save_figure
 
 
@@ -21,7 +20,7 @@ class Picture(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The code and the picture."""
-        names: dict[str, Any] = self.env.temp_data.setdefault("pictures", {"optrand": optrand})
+        names: dict[str, Any] = self.env.temp_data.setdefault("pictures", {})
         code = "\n".join(self.content)
         exec(compile(code, f"{self.env.docname}, {self.arguments[0]}", "exec"), names)  # noqa: S102
         # Below the source folder, as images must be, and in the part of it that is not under version control.

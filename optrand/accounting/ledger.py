@@ -1,271 +1,399 @@
-"""Durable account of every release: charged before anything is drawn, never refunded, and each release drawn once."""
+"""Durable account of releases: each is charged before anything is drawn, never refunded, and drawn once.
+
+The ledger is one SQLite file in WAL mode. A release passes through three states:
+
+    charged     its epsilon is on the disk, nothing has been drawn;
+    drawn       its noisy histogram and its mechanisms are in the ledger, labels may have been drawn;
+    complete    its table is published, and its key is erased.
+
+Every noisy label is a function of the key and the record's id, so a release that broke off goes on with the same noise.
+"""
 
 from __future__ import annotations
 
 import hmac
 import os
+import sqlite3
+import unicodedata
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any
 
-from optrand.accounting.charge import Charge
-from optrand.accounting.entry import Entry
-from optrand.accounting.request import Request, checked_column, checked_name
-from optrand.accounting.secrets import Lock, Vault
 from optrand.accounting.spent import Spent
-from optrand.accounting.store import Store
 from optrand.base.validation import flag
-from optrand.errors import AlreadySpent, InputChanged, InvalidInput, OverBudget
-from optrand.sampling.keyed import checked_key
+from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput, OverBudget
 
-__all__ = ["Ledger", "default_path"]
+__all__ = ["Charge", "Ledger", "State", "check_name", "default_path"]
+
+APPLICATION = 0x6F70_7472
+"""Application id of the file, the letters "optr": another SQLite file is refused."""
+
+SCHEMA = f"""
+CREATE TABLE release (
+  id TEXT PRIMARY KEY, dataset TEXT NOT NULL, label TEXT NOT NULL,
+  epsilon TEXT NOT NULL, prior_epsilon TEXT NOT NULL,
+  question TEXT NOT NULL, input TEXT NOT NULL, output TEXT NOT NULL, again INTEGER NOT NULL, begun TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('charged', 'drawn', 'complete')), key BLOB, plan TEXT) STRICT;
+CREATE INDEX of_dataset ON release (dataset, label, epsilon);
+CREATE TABLE secret (key BLOB NOT NULL) STRICT;
+PRAGMA application_id = {APPLICATION};
+"""
+
+COLUMNS = "id, dataset, label, epsilon, prior_epsilon, question, input, output, again, begun, state, key, plan"
 
 
-def default_path() -> Path:
-    """``optrand/ledger.sqlite`` in the user's folder of state, ``$XDG_STATE_HOME`` or ``~/.local/state``."""
-    state = Path(os.environ.get("XDG_STATE_HOME", ""))
-    # Relative paths are to be ignored, says the specification.
-    folder = state if state.is_absolute() else Path.home() / ".local" / "state"
-    return folder / "optrand" / "ledger.sqlite"
+class State(StrEnum):
+    """Progress of a release. Whatever the state, all of its epsilon is spent."""
+
+    CHARGED = "charged"
+    DRAWN = "drawn"
+    COMPLETE = "complete"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """One release in the ledger.
+
+    Attributes
+    ----------
+    dataset, label : str
+        The table and its column of labels.
+    epsilon, prior_epsilon : Fraction
+        The total in nats, and the part of it that is spent on the prior.
+    question, input : str
+        Digests: of what was asked for, and of the private input under a key of the ledger.
+    output : str
+        Where the noisy labels go.
+    id : str
+        UUID of the release, in hexadecimal.
+    again : bool
+        Whether the user asked for another release of the same labels.
+    begun : str
+        Time of the charge, in UTC.
+    state : State
+    key : bytes or None
+        Master key of the noise. None once it is erased.
+    plan : str or None
+        Noisy histogram and mechanisms as JSON, while the release is drawn.
+    """
+
+    dataset: str
+    label: str
+    epsilon: Fraction
+    prior_epsilon: Fraction
+    question: str
+    input: str
+    output: str
+    id: str = ""
+    again: bool = False
+    begun: str = ""
+    state: State = State.CHARGED
+    key: bytes | None = field(default=None, repr=False)
+    plan: str | None = field(default=None, repr=False)
+
+    @property
+    def total(self) -> Spent:
+        """What the release costs."""
+        return Spent(self.epsilon)
+
+    @property
+    def parts(self) -> dict[str, Spent]:
+        """The total, split between the prior, if there is one, and the labels."""
+        prior = {"prior": Spent(self.prior_epsilon)} if self.prior_epsilon else {}
+        return {**prior, "labels": Spent(self.epsilon - self.prior_epsilon)}
+
+    @property
+    def open(self) -> bool:
+        """Whether the release can go on."""
+        return self.key is not None
+
+    @property
+    def status(self) -> str:
+        """State in words: a release without a key that is not complete was withdrawn."""
+        return self.state.value if self.open or self.state is State.COMPLETE else f"{self.state.value}, withdrawn"
 
 
 class Ledger:
-    """What the releases of named datasets have cost, and which of them is under way.
+    """What the releases of named datasets have cost, and which of them are unfinished.
+
+    Parameters
+    ----------
+    path : path, optional
+        The file, which is made if it is missing; on a local disk. By default :func:`default_path`.
+
+    Raises
+    ------
+    InvalidFile
+        Another kind of file, a damaged one, or one that other users may read.
+    InvalidInput
+        The folder is missing.
 
     Notes
     -----
-    The file is SQLite in WAL mode with ``synchronous=FULL``, of mode 0600; keys, locks and the secret that seals its
-    lines are in the folder ``keys`` beside it. It holds what was paid for, names and digests keyed by the secret;
-    nothing else was computed from labels. An edited or shortened ledger is refused. An older copy of ledger *and* keys
-    together is not noticed: neither is to be restored without the other, or without need.
+    Each call opens the file anew, so a ledger may be shared by threads and survives a fork. The cost of a call does not
+    grow with the number of releases. An older copy of the file that is restored from a backup is not noticed.
 
     Examples
     --------
     >>> import tempfile
-    >>> from fractions import Fraction
-    >>> request = Request("census", "weeks", {"labels": Spent(Fraction(1))}, "0" * 64, "1" * 64, "out.csv")
-    >>> with tempfile.TemporaryDirectory() as folder, Ledger.open(f"{folder}/ledger.sqlite") as ledger:
-    ...     with ledger.begin(request) as entry:
-    ...         entry.keep_mechanism("2" * 64)
-    ...         entry.complete()
-    ...     ledger.spent("census", "weeks").epsilon
-    ...     ledger.begin(request)
+    >>> charge = Charge(dataset="census", label="weeks", epsilon=Fraction(1), prior_epsilon=Fraction(0),
+    ...     question="q", input="i", output="out.csv")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = Ledger(f"{folder}/ledger.sqlite")
+    ...     [begun] = ledger.begin([charge])
+    ...     ledger.complete([begun])
+    ...     str(ledger.spent("census", "weeks")), ledger.entries()[0].status
+    ...     ledger.begin([charge])
     Traceback (most recent call last):
         ...
-    optrand.errors.AlreadySpent: column 'weeks' of dataset 'census' was released before, for epsilon 1 in total:
-    another release adds epsilon 1, to epsilon 2; ask for that with --spend-again, or again=True
+    optrand.errors.AlreadySpent: column 'weeks' of dataset 'census' was released before, for epsilon 1 in total: another
+    release adds epsilon 1, to epsilon 2; ask for that with again=True
     """
 
-    def __init__(self, store: Store, vault: Vault) -> None:
-        self._store, self._vault = store, vault
-        for charge in store.charges():
-            if not charge.state.open and not charge.key_kept and vault.has_key(charge.release):
-                vault.destroy(charge.release)
-
-    @classmethod
-    def open(cls, path: str | os.PathLike[str] | None = None) -> Ledger:
-        """Open a ledger, or make it.
-
-        Parameters
-        ----------
-        path : path, optional
-            On a local disk; by default :func:`default_path`.
-
-        Raises
-        ------
-        InvalidFile
-            A file that is no ledger, damaged, edited, of a newer optrand, or open to others.
-        OSError
-            The folder cannot be written.
-        """
-        chosen = Path(path) if path is not None else default_path()
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        self.path = Path(path) if path is not None else default_path()
         if path is None:
-            chosen.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not chosen.parent.is_dir():
-            raise InvalidInput(f"{chosen.parent} is not a folder: make it first, or keep the ledger elsewhere")
-        vault = Vault(chosen.parent / "keys")
-        return cls(Store(chosen, vault), vault)
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self.path.parent.is_dir():
+            raise InvalidInput(f"{self.path.parent} is not a folder: make it first, or keep the ledger elsewhere")
+        self._check_file()
+        with self._transaction() as database:
+            if database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+                if database.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()[0]:
+                    raise InvalidFile(f"{self.path} is the database of another program: name another file")
+                for statement in SCHEMA.split(";"):
+                    database.execute(statement)
+                database.execute("INSERT INTO secret VALUES (?)", (os.urandom(32),))
+            (self._secret,) = database.execute("SELECT key FROM secret").fetchone()
 
-    @property
-    def path(self) -> Path:
-        """Where the file is."""
-        return self._store.path
+    def _check_file(self) -> None:
+        """Make the file, readable by its owner alone, or look whether it may be a ledger at all."""
+        try:
+            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            if not self.path.is_file():
+                raise InvalidFile(f"{self.path} is not a file, so it is no ledger") from None
+            with self.path.open("rb") as stream:
+                if stream.read(16) not in (b"", b"SQLite format 3\0"):
+                    raise InvalidFile(f"{self.path} is not a ledger: name another file, or one that is new") from None
+            mode = self.path.stat().st_mode & 0o777
+            if os.name == "posix" and mode & 0o077:
+                raise InvalidFile(
+                    f"{self.path} can be read by other users (mode {mode:o}), and it holds keys: chmod 600 it"
+                ) from None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Connection that holds the lock of writers; commits at the end, or rolls back on an error."""
+        try:
+            with closing(sqlite3.connect(self.path, timeout=60, isolation_level=None)) as database:
+                for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
+                    database.execute(f"PRAGMA {pragma}")
+                database.execute("BEGIN IMMEDIATE")
+                try:
+                    yield database
+                except BaseException:
+                    database.execute("ROLLBACK")
+                    raise
+                database.execute("COMMIT")
+                # The log would keep pages with keys that were erased.
+                database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise OSError(f"the ledger {self.path} cannot be used: {error}") from error
+            raise InvalidFile(f"{self.path} is damaged, or no ledger: {error}") from error
 
     @property
     def digest_key(self) -> bytes:
-        """Key for digests of inputs: a plain digest would tell one label to whoever knows all others."""
-        return hmac.digest(self._vault.secret, b"digests of inputs", "sha256")
-
-    @property
-    def id_key(self) -> bytes:
-        """Key for the hash of record ids that are text: the same for every retry."""
-        return hmac.digest(self.digest_key, b"ids", "sha256")
+        """Key of digests of inputs. A plain digest would tell one label to whoever knows all others."""
+        return hmac.digest(self._secret, b"digests of inputs", "sha256")
 
     def begin(
-        self, request: Request, *, again: bool = False, budget: Spent | None = None, key: bytes | None = None
-    ) -> Entry:
-        """Charge a release durably, or go on with the unfinished one that the request describes.
+        self, charges: Sequence[Charge], *, again: bool = False, budget: Spent | float | None = None
+    ) -> list[Charge]:
+        """Charge releases of columns of one dataset durably, all of them or none, or go on with unfinished ones.
 
         Parameters
         ----------
-        request : Request
+        charges : sequence of Charge
+            Without id, key and state.
         again : bool
-            Release labels that were released before: costs add up.
-        budget : Spent, optional
-            What all releases of the dataset, over all its columns, may cost together.
-        key : bytes, optional
-            32 bytes in place of those of the operating system, for tests: the release is not private.
+            Release labels that were released before. Costs add up.
+        budget : Spent or float, optional
+            What all releases of the dataset may cost together.
 
         Returns
         -------
-        Entry
-            Of state charged, or that in which the release was interrupted.
+        list of Charge
+            With their keys. An unfinished release of the same question, input and output costs nothing more.
 
         Raises
         ------
         AlreadySpent
-            The column was released before, or is being released by another process.
+            A column was released before.
         OverBudget
-            The release would cost more than the budget has left.
+            Together they would cost more than the budget has left.
         InputChanged
-            An unfinished release of the same configuration began with other labels or ids.
-        InvalidInput
-            Another key than that with which the release began.
+            An unfinished release of the same question began with other labels or ids.
         """
         flag(again, "again")
-        injected = None if key is None else checked_key(key)
-        with self._store.transaction():
-            earlier = self._store.charges()
-            unfinished = self._unfinished(earlier, request, again=again)
-            if unfinished is not None:
-                return self._resumed(unfinished, key)
-            charge = _charged(request, again=again, private=key is None)
-            _check_first(earlier, charge)
-            _check_budget(earlier, charge, budget)
-            lock = self._locked(charge.release)
-            self._store.append(charge)
-        # On the disk before anything is drawn: should the file lose the line, the mark shows it.
-        lock.mark()
-        return Entry(self._store, self._vault, charge, lock=lock, injected=injected)
+        limit = budget if budget is None or isinstance(budget, Spent) else Spent(budget)
+        with self._transaction() as database:
+            found = [_unfinished(database, charge, again=again) for charge in charges]
+            new = [charge for charge, old in zip(charges, found, strict=True) if old is None]
+            for charge in new:
+                if not again:
+                    _check_first(database, charge)
+            if limit is not None and new:
+                _check_budget(_spent(database, new[0].dataset), Spent.total(c.total for c in new), limit, new[0])
+            return [
+                old or _insert(database, replace(charge, again=again))
+                for charge, old in zip(charges, found, strict=True)
+            ]
 
-    def resume(self, release: str) -> Entry:
-        """Go on with an unfinished release, or withdraw it, whatever its request was.
+    def draw(self, charge: Charge, plan: str) -> str:
+        """Enter what the labels are drawn with, and return it; if another run has entered a plan before, that one."""
+        with self._transaction() as database:
+            database.execute(
+                "UPDATE release SET plan = ?, state = 'drawn' WHERE id = ? AND state = 'charged' AND key IS NOT NULL",
+                (plan, charge.id),
+            )
+            row = database.execute("SELECT plan FROM release WHERE id = ?", (charge.id,)).fetchone()
+        if row is None or row[0] is None:
+            raise AlreadySpent("another run has completed this release, or withdrawn it: see `optrand ledger`")
+        return str(row[0])
+
+    def complete(self, charges: Sequence[Charge], publish: Callable[[], object] | None = None) -> None:
+        """Publish releases, then mark them complete and erase their keys.
+
+        Parameters
+        ----------
+        charges : sequence of Charge
+        publish : callable, optional
+            Gives the files their final names. Called while no other run can complete or withdraw these releases.
+
+        Raises
+        ------
+        AlreadySpent
+            Another run has completed or withdrawn one of them. Nothing was published.
+        """
+        ids = [(charge.id,) for charge in charges]
+        with self._transaction() as database:
+            if any(_row(database, "id = ? AND key IS NOT NULL", one) is None for one in ids):
+                raise AlreadySpent("another run has completed this release, or withdrawn it: see `optrand ledger`")
+            if publish is not None:
+                publish()
+            database.executemany("UPDATE release SET state = 'complete', key = NULL, plan = NULL WHERE id = ?", ids)
+
+    def withdraw(self, release: str) -> None:
+        """Give up an unfinished release: its key is erased, and what it has cost stays spent.
 
         Raises
         ------
         InvalidInput
-            There is none of that UUID.
-        AlreadySpent
-            Another process runs it.
+            There is no unfinished release of that id.
         """
-        with self._store.transaction():
-            for charge in self._store.charges():
-                if charge.release == release and charge.state.open:
-                    return self._resumed(charge, None)
-        raise InvalidInput("the ledger has no unfinished release of that UUID: see optrand ledger")
+        with self._transaction() as database:
+            change = "UPDATE release SET key = NULL, plan = NULL WHERE id = ? AND key IS NOT NULL"
+            if database.execute(change, (release,)).rowcount != 1:
+                raise InvalidInput("the ledger has no unfinished release of that id: see `optrand ledger`")
 
-    def entries(self) -> Sequence[Charge]:
-        """All releases, the oldest first."""
-        return tuple(self._store.charges())
+    def entries(self, dataset: str | None = None) -> tuple[Charge, ...]:
+        """All releases, of one dataset if it is named, the oldest first."""
+        with self._transaction() as database:
+            rows = database.execute(
+                f"SELECT {COLUMNS} FROM release WHERE ? IS NULL OR dataset = ? ORDER BY rowid",  # noqa: S608
+                (dataset, dataset),
+            ).fetchall()
+        return tuple(_charge(row) for row in rows)
 
-    def spent(self, dataset: str, column: str | None = None) -> Spent:
+    def spent(self, dataset: str, label: str | None = None) -> Spent:
         """What the releases of a dataset, or of one column of it, have cost by basic composition."""
-        name = checked_name(dataset, "the dataset's name")
-        chosen = None if column is None else checked_column(column)
-        return _sum(each for each in self.entries() if each.dataset == name and chosen in (None, each.column))
-
-    def close(self) -> None:
-        """Close the file; entries keep their locks."""
-        self._store.close()
-
-    def __enter__(self) -> Self:
-        """Enter the ledger."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close it."""
-        self.close()
-
-    def _unfinished(self, earlier: Sequence[Charge], request: Request, *, again: bool) -> Charge | None:
-        """Release that the request would go on with: with `again`, only one that was itself another one."""
-        same = [
-            charge
-            for charge in earlier
-            if (charge.dataset, charge.column) == (request.dataset, request.column)
-            and charge.configuration == request.configuration
-            and charge.state.open
-            and charge.resumable
-            and request.resumable
-            and (charge.again or not again)
-        ]
-        for charge in reversed(same):
-            if charge.input_digest == request.input_digest:
-                return charge
-        if same and not again:
-            raise InputChanged(
-                f"an unfinished release of column {request.column!r} of dataset {request.dataset!r} began with other "
-                "labels, ids or order: restore that input, or pay for another release with --spend-again, or again=True"
-            )
-        return None
-
-    def _resumed(self, charge: Charge, key: bytes | None) -> Entry:
-        lock = self._locked(charge.release)
-        given = None if key is None else checked_key(key)
-        known = self._vault.has_key(charge.release)
-        if given is not None and (charge.private or (known and self._vault.key(charge.release) != given)):
-            lock.close()
-            raise InvalidInput("the key is not that with which the release began: pass that, or none")
-        lock.mark()
-        return Entry(self._store, self._vault, charge, lock=lock, injected=given)
-
-    def _locked(self, release: str) -> Lock:
-        lock = self._vault.lock(release)
-        if lock is None:
-            raise AlreadySpent("another process is at work on this release: wait for it, or end it and try again")
-        return lock
+        with self._transaction() as database:
+            return _spent(database, dataset, label)
 
 
-def _charged(request: Request, *, again: bool, private: bool) -> Charge:
-    names = ("dataset", "column", "parts", "configuration", "input_digest", "output", "resumable")
-    return Charge(
-        release=str(uuid.uuid4()),
-        **{name: getattr(request, name) for name in names},
-        begun=datetime.now(UTC).isoformat(timespec="seconds"),
-        again=again,
-        private=private,
+def default_path() -> Path:
+    """Return ``optrand/ledger.sqlite`` in the user's folder of state, ``$XDG_STATE_HOME`` or ``~/.local/state``."""
+    state = Path(os.environ.get("XDG_STATE_HOME", ""))
+    # The specification says that relative paths are to be ignored.
+    folder = state if state.is_absolute() else Path.home() / ".local" / "state"
+    return folder / "optrand" / "ledger.sqlite"
+
+
+def check_name(name: object, what: str) -> str:
+    """Return a name, refused unless it is one line of at most 200 characters without spaces around it."""
+    if not isinstance(name, str) or not name or name != name.strip() or len(name) > 200 or not name.isprintable():
+        raise InvalidInput(f"{what} is no name: expected one line of at most 200 characters, no space at either end")
+    return unicodedata.normalize("NFC", name)
+
+
+def _row(database: sqlite3.Connection, condition: str, values: Sequence[object]) -> Charge | None:
+    query = f"SELECT {COLUMNS} FROM release WHERE {condition} ORDER BY rowid DESC LIMIT 1"  # noqa: S608
+    row = database.execute(query, values).fetchone()
+    return None if row is None else _charge(row)
+
+
+def _charge(row: Sequence[object]) -> Charge:
+    fields: dict[str, Any] = dict(zip(COLUMNS.split(", "), row, strict=True))
+    fields["epsilon"] = Fraction(fields["epsilon"])
+    fields["prior_epsilon"] = Fraction(fields["prior_epsilon"])
+    fields["again"], fields["state"] = bool(fields["again"]), State(fields["state"])
+    return Charge(**fields)
+
+
+def _insert(database: sqlite3.Connection, charge: Charge) -> Charge:
+    begun = datetime.now(UTC).isoformat(timespec="seconds")
+    made = replace(charge, id=uuid.uuid4().hex, key=os.urandom(32), begun=begun)
+    values = [getattr(made, name) for name in COLUMNS.split(", ")]
+    texts = [str(value) if isinstance(value, Fraction | State) else value for value in values]
+    database.execute(f"INSERT INTO release ({COLUMNS}) VALUES ({', '.join('?' * len(texts))})", texts)  # noqa: S608
+    return made
+
+
+def _unfinished(database: sqlite3.Connection, charge: Charge, *, again: bool) -> Charge | None:
+    """Find the open release that the request goes on with; with `again`, only one that was itself another release."""
+    same = "key IS NOT NULL AND dataset = ? AND label = ? AND question = ? AND output = ? AND again >= ?"
+    values = (charge.dataset, charge.label, charge.question, charge.output, int(again))
+    found = _row(database, f"{same} AND input = ?", (*values, charge.input))
+    if found is None and not again and _row(database, same, values) is not None:
+        raise InputChanged(
+            f"an unfinished release of column {charge.label!r} of dataset {charge.dataset!r} began with other labels "
+            "or ids: restore that input, or pay for another release with again=True"
+        )
+    return found
+
+
+def _spent(database: sqlite3.Connection, dataset: str, label: str | None = None) -> Spent:
+    rows = database.execute(
+        "SELECT epsilon, COUNT(*) FROM release WHERE dataset = ? AND (? IS NULL OR label = ?) GROUP BY epsilon",
+        (dataset, label, label),
     )
+    return Spent(sum((Fraction(epsilon) * count for epsilon, count in rows), Fraction()))
 
 
-def _check_first(earlier: Sequence[Charge], charge: Charge) -> None:
-    """Refuse a second release of a column that nobody asked for."""
-    same = [each for each in earlier if (each.dataset, each.column) == (charge.dataset, charge.column)]
-    if same and not charge.again:
-        spent = _sum(same)
-        message = (
-            f"column {charge.column!r} of dataset {charge.dataset!r} was released before, for {spent} in total: "
-            f"another release adds {charge.total}, to {spent + charge.total}; ask for that with --spend-again, or "
-            "again=True"
-        )
-        if any(each.state.open for each in same):
-            message += ". One of these is unfinished: the command that began it goes on with it, at no further cost"
-        raise AlreadySpent(message, spent=spent)
-
-
-def _check_budget(earlier: Sequence[Charge], charge: Charge, budget: Spent | None) -> None:
-    if budget is None:
+def _check_first(database: sqlite3.Connection, charge: Charge) -> None:
+    spent = _spent(database, charge.dataset, charge.label)
+    if not spent.epsilon:
         return
-    spent = _sum(each for each in earlier if each.dataset == charge.dataset)
-    if not (spent + charge.total).within(budget):
+    message = (
+        f"column {charge.label!r} of dataset {charge.dataset!r} was released before, for {spent} in total: another "
+        f"release adds {charge.total}, to {spent + charge.total}; ask for that with again=True"
+    )
+    if _row(database, "dataset = ? AND label = ? AND key IS NOT NULL", (charge.dataset, charge.label)) is not None:
+        message += ". One of these is unfinished: the command that began it goes on with it, at no further cost"
+    raise AlreadySpent(message, spent=spent)
+
+
+def _check_budget(spent: Spent, cost: Spent, budget: Spent, charge: Charge) -> None:
+    if not (spent + cost).within(budget):
         raise OverBudget(
-            f"the release costs {charge.total} and dataset {charge.dataset!r} has cost {spent}, together "
-            f"{spent + charge.total}, over the budget of {budget}: nothing was spent"
+            f"the release costs {cost} and dataset {charge.dataset!r} has cost {spent}, together {spent + cost}, over "
+            f"the budget of {budget}: it was not charged"
         )
-
-
-def _sum(charges: Iterable[Charge]) -> Spent:
-    return Spent.total(charge.total for charge in charges)

@@ -7,18 +7,19 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-from optrand.base import strict_json
+import numpy as np
+
+from optrand.base.arithmetic import decimal_value
 from optrand.base.validation import flag
-from optrand.errors import InvalidFile, InvalidInput
+from optrand.errors import InvalidInput
 
 __all__ = ["Spent"]
 
 Amount = Fraction | float
 
 ABOVE = Fraction(1, 10**16)
-"""Share by which what is shown may exceed what was spent: 0.1 and 0.9 in floats are shown as 1."""
+"""Share by which a shown amount may exceed what was spent."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Spent:
     Parameters
     ----------
     epsilon : Fraction or float
-        In nats, at least 0. A float stands for the rational number that it is, not for its decimal.
+        In nats, at least 0. A float stands for the shortest decimal that reads back as it: 0.1 for a tenth.
     delta : Fraction or float
         From 0 to 1; sums may exceed it and then promise nothing.
     exact : bool
@@ -44,8 +45,8 @@ class Spent:
     >>> total = Spent(Fraction(1, 20)) + Spent(Fraction(19, 20))
     >>> total.epsilon, str(total)
     (Fraction(1, 1), 'epsilon 1')
-    >>> (Spent(0.1) + Spent(0.2)).epsilon > Fraction(3, 10)
-    True
+    >>> (Spent(0.1) + Spent(0.2)).epsilon
+    Fraction(3, 10)
     """
 
     epsilon: Fraction
@@ -92,32 +93,14 @@ class Spent:
             words += f", delta {_shown(self.delta)}"
         return words if self.exact else f"{words} (for real numbers only)"
 
-    def document(self) -> dict[str, Any]:
-        """JSON document, exact."""
-        return {"epsilon": _written(self.epsilon), "delta": _written(self.delta), "exact": self.exact}
-
-    @classmethod
-    def of_document(cls, document: object, where: str) -> Spent:
-        """Read what :meth:`document` wrote.
-
-        Raises
-        ------
-        InvalidFile
-            Anything else.
-        """
-        found = strict_json.fields(document, where, ["epsilon", "delta", "exact"])
-        if type(found["exact"]) is not bool:
-            raise InvalidFile(f"{where}: exact is neither true nor false")
-        amounts = (_read(found[name], f"{where}: {name}") for name in ("epsilon", "delta"))
-        return cls(*amounts, exact=found["exact"])
-
 
 def _amount(value: object, name: str) -> Fraction:
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
         raise InvalidInput(f"{name} is of type {type(value).__name__}, expected a Fraction or a float")
     if not (math.isfinite(value) and value >= 0):
         raise InvalidInput(f"{name} is {value}, expected a finite amount of at least 0")
-    return Fraction(value)
+    return decimal_value(value) if isinstance(value, float) else Fraction(value)
 
 
 def _shown(amount: Fraction) -> str:
@@ -129,15 +112,3 @@ def _shown(amount: Fraction) -> str:
             break
     numeral = numeral.normalize(context)
     return f"{numeral:f}" if -7 < numeral.adjusted() < 17 else f"{numeral:e}"
-
-
-def _written(amount: Fraction) -> dict[str, str]:
-    return {"numerator": str(amount.numerator), "denominator": str(amount.denominator)}
-
-
-def _read(document: object, where: str) -> Fraction:
-    found = strict_json.fields(document, where, ["numerator", "denominator"])
-    numerator, denominator = (strict_json.integer(found[name], where) for name in ("numerator", "denominator"))
-    if denominator == 0:
-        raise InvalidFile(f"{where} has the denominator 0")
-    return Fraction(numerator, denominator)

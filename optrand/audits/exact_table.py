@@ -14,12 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.arithmetic import Integers
+from optrand.base.arithmetic import Integers, exact_integers
+from optrand.base.decimals import decimal
+from optrand.base.records import Record
 from optrand.base.validation import rectangular
 from optrand.errors import InvalidInput
-from optrand.release.decimals import decimal
 
-__all__ = ["ExactTable", "Extremes"]
+__all__ = ["TOLERANCE", "ExactTable", "Extremes"]
+
+TOLERANCE = 1e-9
+"""Amount by which rows and ratios of a table of floats may be off, as a share of their scale."""
 
 
 PRINTED = 15
@@ -52,7 +56,7 @@ class Extremes:
 
 
 @dataclass(frozen=True, eq=False)
-class ExactTable:
+class ExactTable(Record):
     """Table of rationals over one denominator, one row a label.
 
     Attributes
@@ -75,6 +79,10 @@ class ExactTable:
     unit: int
     rounded: bool
 
+    def __post_init__(self) -> None:
+        """Copy the weights, and freeze them."""
+        object.__setattr__(self, "weights", exact_integers(self.weights, "weights"))
+
     @classmethod
     def of(cls, given: ArrayLike | Sequence[Sequence[object]]) -> ExactTable:
         """Read a table, or raise :class:`InvalidInput`: another shape, entries that are no numbers, an empty row."""
@@ -89,7 +97,6 @@ class ExactTable:
         empty = np.flatnonzero(weights.sum(axis=1) <= 0)
         if empty.size:
             raise InvalidInput(f"row {empty[0]} of the matrix sums to 0 or less, expected probabilities")
-        weights.flags.writeable = False
         return cls(weights, unit, any(_is_float(entry) for row in elements for entry in row))
 
     @property
@@ -121,6 +128,39 @@ class ExactTable:
         rows = zip(self.weights.tolist(), self.weights.sum(axis=1).tolist(), strict=True)
         shares = [[Fraction(weight, total) for weight in row] for row, total in rows]
         return _worst(self._extremes(np.array(shares, dtype=object), 1))
+
+    @cached_property
+    def _rows(self) -> list[tuple[list[int], int]]:
+        """Weights of each row, and their sum."""
+        return [(row, sum(row)) for row in self.weights.tolist()]
+
+    def pair_ratio(self, y: int, z: int) -> Fraction | None:
+        """Return the largest ratio of an output's probabilities for two labels, rows normalised; None if infinite."""
+        (first, total), (second, other) = self._rows[y], self._rows[z]
+        best = 0, 1
+        for a, b in zip(first, second, strict=True):
+            if a and not b:
+                return None
+            if a * best[1] > best[0] * b:
+                best = a, b
+        return Fraction(best[0] * other, best[1] * total)
+
+    def excess(self, ratio: Fraction) -> Fraction:
+        """Return the largest ``sum_o max(0, M[y, o] - ratio * M[z, o])`` over pairs of labels, rows normalised."""
+        high, low = ratio.as_integer_ratio()
+        most = Fraction(0)
+        for first, total in self._rows:
+            for second, other in self._rows:
+                left, right = low * other, high * total
+                over = sum(max(0, a * left - b * right) for a, b in zip(first, second, strict=True))
+                most = max(most, Fraction(over, low * total * other))
+        return most
+
+    def guess(self, prior: Sequence[Fraction]) -> Fraction:
+        """Return ``sum_o max_y prior[y] M[y, o]``, rows normalised: the chance of the best guess of the label."""
+        shares = [p / total for p, (_, total) in zip(prior, self._rows, strict=True)]
+        columns = zip(*(row for row, _ in self._rows), strict=True)
+        return sum((max(s * w for s, w in zip(shares, column, strict=True)) for column in columns), Fraction(0))
 
     def _extremes(self, weights: Integers, unit: int) -> Iterator[Extremes]:
         highs, lows = weights.argmax(axis=0), weights.argmin(axis=0)
@@ -154,6 +194,7 @@ def _exact(entry: Any, y: int, i: int) -> Fraction:
         raise InvalidInput(f"{where} is of type {type(entry).__name__}, expected a number, or a decimal as text")
     if isinstance(entry, Rational):
         return Fraction(entry)
-    if not math.isfinite(entry):
+    if not (entry.is_finite() if isinstance(entry, Decimal) else math.isfinite(entry)):
         raise InvalidInput(f"{where} is {entry}, expected a probability")
-    return Fraction(entry if isinstance(entry, Decimal) else float(entry))
+    # Floats of more digits than Python's are not rounded to them.
+    return Fraction(*entry.as_integer_ratio()) if isinstance(entry, (Decimal, np.floating)) else Fraction(float(entry))

@@ -1,27 +1,28 @@
-"""``optrand.audit``: exact epsilon, rows, bias and distance from the optimum of somebody else's randomizer."""
+"""``optrand.audit``: exact epsilon, delta, leakage, bias and distance from the optimum of a randomizer of others."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.audits.exact_table import ExactTable, Extremes
+from optrand.audits.exact_table import TOLERANCE, ExactTable, Extremes
 from optrand.audits.optima import Comparison, of_classes, of_numbers
-from optrand.base.arithmetic import DIGITS, exp_bracket, float_above, log_above
+from optrand.base.arithmetic import DIGITS, exp_bracket, float_above, least_reading, log_above
 from optrand.base.numerals import shown_above
-from optrand.base.validation import MAX_EPSILON, Floats
+from optrand.base.records import Record
+from optrand.base.validation import MAX_EPSILON, Floats, real, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import prior as checked_prior
 from optrand.base.validation import values as checked_values
-from optrand.certificates.measurements import TOLERANCE
 from optrand.errors import InvalidInput
 from optrand.model.exact_columns import deviations
 
@@ -59,7 +60,7 @@ class Worst:
 
 
 @dataclass(frozen=True, eq=False)
-class Audit:
+class Audit(Record):
     """Findings about a randomizer that is given as a table, by :func:`audit`.
 
     Attributes
@@ -72,6 +73,8 @@ class Audit:
         Whether labels and outputs are numbers that were given, so that there is a bias.
     comparison : Comparison or None
         Value under the prior and the certified optimum; None without a prior, or where no loss is defined.
+    prior : tuple of float or None
+        Probabilities of the labels, if they were given.
     """
 
     table: ExactTable
@@ -80,11 +83,16 @@ class Audit:
     outputs: tuple[object, ...]
     numeric: bool
     comparison: Comparison | None
+    prior: tuple[float, ...] | None = None
 
     def __repr__(self) -> str:
         """One line, without the table."""
         size = f"{len(self.labels):,} labels, {len(self.outputs):,} outputs"
         return f"<Audit: {size}, epsilon {self.epsilon:g}, stated {self.stated_epsilon:g}>"
+
+    def __bool__(self) -> NoReturn:
+        """Refuse to be true or false: an audit with findings is an object, too."""
+        raise TypeError("an audit is neither true nor false: ask its attribute private, or private_but_for_rounding")
 
     @property
     def epsilon(self) -> float:
@@ -97,18 +105,87 @@ class Audit:
         return _epsilon(self.table.normalised_worst)
 
     @cached_property
+    def pair_epsilons(self) -> Floats | None:
+        """Epsilon of each ordered pair of labels, rounded up, shape ``(k, k)``; None if a probability is negative.
+
+        Entry ``[y, z]`` is the largest logarithm of ``M[y, o] / M[z, o]``, rows normalised: infinite if label `z` never
+        has an output of label `y`. The largest entry is :attr:`normalised_epsilon`.
+        """
+        if self.table.negative:
+            return None
+        k = len(self.labels)
+        ratios = [[self.table.pair_ratio(y, z) for z in range(k)] for y in range(k)]
+        return np.array([[math.inf if ratio is None else log_above(ratio) for ratio in row] for row in ratios])
+
+    def delta(self, epsilon: float) -> float | None:
+        """Return the least delta for which the randomizer is (epsilon, delta)-DP, rounded up.
+
+        It is the largest ``sum_o max(0, M[y, o] - exp(epsilon) M[z, o])`` over pairs of labels, rows normalised. None
+        if a probability is negative.
+
+        Parameters
+        ----------
+        epsilon : float
+            In nats, at least 0.
+        """
+        budget = real(epsilon, "epsilon")
+        if not 0 <= budget <= MAX_EPSILON:
+            raise InvalidInput(f"epsilon is {budget:g}, expected a number from 0 to {MAX_EPSILON:g}")
+        if self.table.negative:
+            return None
+        # A smaller ratio only raises the excess.
+        return float_above(self.table.excess(exp_bracket(budget)[0] if budget else Fraction(1)))
+
+    @cached_property
+    def maximal_leakage(self) -> float | None:
+        """Maximal leakage ``log sum_o max_y M[y, o]`` in nats, rounded up; None if a probability is negative.
+
+        By its exponential an output multiplies the chance to guess anything about the label, at most and for any prior
+        (Issa, Wagner and Kamath 2020).
+        """
+        if self.table.negative:
+            return None
+        ones = [Fraction(1)] * len(self.labels)
+        return log_above(self.table.guess(ones))
+
+    @cached_property
+    def guess(self) -> float | None:
+        """Chance that the best guess of the label from the output is right, rounded up; None if one is negative.
+
+        Under the prior, or with all labels as likely if none was given.
+        """
+        if self.table.negative:
+            return None
+        k = len(self.labels)
+        shares = [Fraction(1, k)] * k if self.prior is None else [Fraction(p) for p in self.prior]
+        return float_above(self.table.guess(shares))
+
+    @cached_property
     def private(self) -> bool:
-        """Whether the table, and that with normalised rows, is epsilon-DP as stated: decided without rounding."""
-        return not self.table.negative and all(
+        """Whether the rows are probabilities, and as given and normalised epsilon-DP as stated: without rounding.
+
+        The rows of a table of floats may miss 1 by a billionth.
+        """
+        return self._probabilities and all(
             _within(one.ratio, self.stated_epsilon) for one in (self.table.worst, self.table.normalised_worst)
         )
+
+    @property
+    def _probabilities(self) -> bool:
+        """Whether no entry is negative, and the rows sum to 1 but for the rounding of floats."""
+        return not self.table.negative and max(map(abs, self.row_errors)) <= self._forgiven
+
+    @property
+    def _forgiven(self) -> float:
+        """Largest amount by which rows may miss 1."""
+        return TOLERANCE if self.table.rounded else 0.0
 
     @property
     def private_but_for_rounding(self) -> bool:
         """Whether it is private, or its entries are floats and it exceeds the stated epsilon by a billionth at most."""
         most = max(self.epsilon, self.normalised_epsilon)
         rounding = self.table.rounded and most <= self.stated_epsilon * (1 + TOLERANCE) + TOLERANCE * 1e-6
-        return self.private or (rounding and not self.table.negative)
+        return self.private or (rounding and self._probabilities)
 
     @property
     def worst(self) -> Worst:
@@ -151,14 +228,14 @@ class Audit:
         if self.table.negative:
             found.append(f"{self.table.negative} probabilities are negative")
         off = [abs(error) for error in self.row_errors]
-        least = TOLERANCE if self.table.rounded else 0
-        wrong = sum(error > least for error in off)
+        wrong = sum(error > self._forgiven for error in off)
         if wrong:
             label = self.labels[off.index(max(off))]
             found.append(
-                f"{wrong} row(s) do not sum to 1, that of label {label} misses it by {shown_above(max(off), 3)}"
+                f"{wrong} row(s) do not sum to 1, that of label {label} misses it by {shown_above(max(off), 3)}: what "
+                "else is drawn is not said, so give every row its missing outputs"
             )
-        if not self.private_but_for_rounding:
+        if max(self.epsilon, self.normalised_epsilon) > self.stated_epsilon and not self.private_but_for_rounding:
             found.append(f"not {self.stated_epsilon:g}-DP: {self._told_epsilon}; {self.worst}")
         return tuple(found)
 
@@ -238,6 +315,10 @@ def audit(
     >>> right = audit([["0.5", "0.25", "0.25"], ["0.25", "0.5", "0.25"], ["0.25", "0.25", "0.5"]], 0.7)
     >>> right.private, right.epsilon == math.nextafter(math.log(2), 1), right.findings
     (True, True, ())
+    >>> right.pair_epsilons.round(3).tolist()
+    [[0.0, 0.693, 0.693], [0.693, 0.0, 0.693], [0.693, 0.693, 0.0]]
+    >>> round(right.delta(0.5), 6), round(right.maximal_leakage, 6), right.guess
+    (0.08782, 0.405465, 0.5)
     >>> print(audit([["0.5", "0.25", "0.25"], ["0.25", "0.75", 0], ["0.25", "0.25", "0.5"]], 0.7))
     NOT private as stated
     not 0.7-DP: epsilon is infinite; output 2 has probability 0.5 where the label is 2, and 0 where it is 1
@@ -257,9 +338,10 @@ def audit(
         numbers[0] is not None and numbers[1] is not None,
         None,
     )
-    if shares is None or table.negative:
+    if shares is None:
         return found
-    return Audit(table, budget, found.labels, found.outputs, found.numeric, _compared(found, shares))
+    compared = None if table.negative else _compared(found, shares)
+    return Audit(table, budget, found.labels, found.outputs, found.numeric, compared, tuple(shares.tolist()))
 
 
 def _compared(found: Audit, prior: Floats) -> Comparison | None:
@@ -286,12 +368,19 @@ def _compared(found: Audit, prior: Floats) -> Comparison | None:
 def _names(given: Names | None, size: int, name: str) -> tuple[object, ...] | None:
     if given is None:
         return None
-    if not isinstance(given, Iterable) or isinstance(given, str):
+    if isinstance(given, np.ndarray):
+        given = rectangular(given, name)
+    # A set has no order in which its names could belong to rows.
+    if not isinstance(given, Iterable) or isinstance(given, (str, bytes, Mapping, Set)):
         raise InvalidInput(f"{name} are of type {type(given).__name__}, expected a sequence of {size}")
     names = tuple(given.tolist() if isinstance(given, np.ndarray) else given)
     if len(names) != size:
         raise InvalidInput(f"there are {len(names)} {name} for a matrix with {size}, expected one each")
-    if len(set(names)) != size:
+    try:
+        distinct = len(set(names))
+    except TypeError:
+        raise InvalidInput(f"{name} hold lists or other things that cannot be names: pass numbers or texts") from None
+    if distinct != size:
         raise InvalidInput(f"{name} are not distinct: add up the columns of one output, and give a label one row")
     return names
 
@@ -310,7 +399,7 @@ def _epsilon(found: Extremes) -> float:
 def _within(ratio: Fraction | None, epsilon: float) -> bool:
     """Whether a ratio is at most ``exp(epsilon)``, irrational, which brackets of growing precision decide."""
     for doubling in itertools.count():
-        low, high = exp_bracket(epsilon, DIGITS << doubling)
+        low, high = exp_bracket(least_reading(epsilon), DIGITS << doubling)
         if ratio is None or ratio >= high:
             return False
         if ratio <= low:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from optrand.base.arithmetic import float_above
 from optrand.base.numerals import shown_above, shown_below
 from optrand.base.validation import Floats
-from optrand.certificates.certificate import Certificate, certify
+from optrand.certificates.certificate import Certificate
 from optrand.model.problem import Problem, classification, regression
 from optrand.solvers import solve
 
@@ -75,4 +75,4 @@ def _expected(prior: Floats, values: list[Fraction]) -> Fraction:
 
 
 def _bounds(problem: Problem) -> Certificate:
-    return certify(solve(problem)).require(gap=math.inf)
+    return solve(problem).certificate.require(gap=math.inf)

@@ -1,18 +1,38 @@
-"""Tables of probabilities in CSV files: numbers alone, or with names of outputs above and of labels on the left."""
+"""Tables of probabilities in CSV files, with or without names of outputs above and of labels on the left."""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
+import unicodedata
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
+from optrand.audits.exact_table import TOLERANCE
+from optrand.base.decimals import decimal
 from optrand.errors import InvalidInput
-from optrand.release.decimals import decimal
 
 __all__ = ["Sheet", "read_sheet"]
 
 Names = tuple[str | float, ...]
+Line = Sequence[str]
+
+NEARLY_ONE = Fraction(1, 20)
+"""Rows whose sums miss 1 by less may be rows of probabilities, printed with few digits or wrong."""
+
+LABEL_TITLES = frozenset({"", "label", "labels", "y", "class", "classes", "index", "input", "unnamed: 0", "rownames"})
+"""Titles of a column of labels, in lower case. Writers of data frames leave it empty."""
+
+YES = "y"
+"""The title among them that often is a label."""
+
+REMEDY = (
+    "write names of the outputs in the first line and of the labels in the first column, and leave the first cell empty"
+)
 
 
 @dataclass(frozen=True)
@@ -24,7 +44,7 @@ class Sheet:
     entries : list of list of str
         One row a label.
     labels, outputs : tuple or None
-        Numbers where all of them are, else text; None where the file names none.
+        Numbers if all of them are, otherwise text; None if the file names none.
     """
 
     entries: list[list[str]]
@@ -33,46 +53,184 @@ class Sheet:
 
 
 def read_sheet(path: Path) -> Sheet:
-    """Read a comma-separated table.
+    """Read a comma-separated table, as pandas, polars, R or NumPy write it, with an index or without.
 
-    With a first line of names (its first cell is empty, or no number) its first column holds the labels.
+    Every column is either the first one, with the labels, or an output. A file whose first line or first column may be
+    names as well as probabilities is refused.
 
     Raises
     ------
     InvalidInput
-        A file that cannot be read, is empty or separated by something else, or lines of different lengths.
+        A file that cannot be read, is empty, ambiguous or separated by something else, or lines of different lengths.
     """
+    lines = _lines(path)
+    first, rows = lines[0], lines[1:]
+    if all(_number(cell) is not None for cell in first):
+        if not _is_probabilities(lines):
+            raise InvalidInput(f"{path} may begin with names or with probabilities: {REMEDY}")
+        return Sheet([list(line) for line in lines], None, None)
+    if not rows:
+        raise InvalidInput(f"{path} holds names and no probabilities: expected one line a label below the first line")
+    if len(rows[0]) == len(first) + 1:
+        # R names the outputs only.
+        first = ["", *first]
+    if not _are_names(first, rows):
+        raise InvalidInput(f"the first line of {path} may hold names or probabilities: {REMEDY}")
+    labelled = _has_labels(first, rows)
+    if labelled is None:
+        raise InvalidInput(f"the first column of {path} may hold labels or probabilities: {REMEDY}")
+    start = int(labelled)
+    if len(first) == start:
+        raise InvalidInput(f"{path} holds names and no probabilities: expected a column for each output")
+    labels = _names([row[0] for row in rows]) if labelled else None
+    return Sheet([list(row[start:]) for row in rows], labels, _names(first[start:]))
+
+
+def _lines(path: Path) -> list[list[str]]:
+    """Cells of the lines, all lines of one length but for the first, which may have a cell less."""
     if not path.is_file():
         raise InvalidInput(f"{path} is {'no file' if path.exists() else 'not there'}: expected a CSV of probabilities")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise InvalidInput(f"{path} is not UTF-8 text: expected a CSV of probabilities") from None
-    lines = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text, newline="")) if row]
+    # NumPy marks a line of names by "# ".
+    cells = csv.reader(io.StringIO(text.removeprefix("#"), newline=""), strict=True)
+    try:
+        lines = [[cell.strip() for cell in row] for row in cells if row]
+    except csv.Error as error:
+        raise InvalidInput(f"line {cells.line_num} of {path} is no comma-separated text: {error}") from None
+    if any("\n" in cell or "\r" in cell for line in lines for cell in line):
+        raise InvalidInput(f"{path} holds a quoted cell of several lines, which may hide some of the table: mend it")
     if not lines:
         raise InvalidInput(f"{path} is empty: expected a CSV of probabilities, one line a label")
     if len(lines[0]) == 1 and any(mark in lines[0][0] for mark in ";\t"):
         raise InvalidInput(f"{path} is separated by semicolons or tabs: expected commas")
-    longer = next((i for i, row in enumerate(lines, 1) if len(row) != len(lines[0])), None)
-    if longer is not None:
-        raise InvalidInput(f"line {longer} of {path} has {len(lines[longer - 1])} cells, the first has {len(lines[0])}")
-    if _number(lines[0][0]) is not None:
-        return Sheet(lines, None, None)
-    if len(lines) == 1 or len(lines[0]) == 1:
-        raise InvalidInput(f"{path} holds names and no probabilities: expected one line a label below the first line")
-    return Sheet([row[1:] for row in lines[1:]], _names([row[0] for row in lines[1:]]), _names(lines[0][1:]))
+    width = len(lines[0])
+    if len(lines) > 1 and len(lines[1]) == width + 1 and _number(lines[0][0]) is None:
+        width += 1
+    for number, row in enumerate(lines[1:], 2):
+        if len(row) != width:
+            raise InvalidInput(f"line {number} of {path} has {len(row)} cells, expected {width} as above it")
+    return lines
 
 
-def _names(cells: list[str]) -> Names:
+def _is_probabilities(lines: Sequence[Line]) -> bool:
+    """Whether lines of numbers hold probabilities throughout, and neither names above them nor labels on the left."""
+    first, rows = lines[0], lines[1:]
+    if len(first) > 1 and list(first) in _counts(len(first)):
+        return False
+    if rows and _sums_to_one(rows) and not _sums_to_one([first]):
+        return False
+    without = [line[1:] for line in lines]
+    return _sums_to_one(lines) or len(first) == 1 or not _sums_to_one(without)
+
+
+def _are_names(first: Line, rows: Sequence[Line]) -> bool:
+    """Whether a first line, not all of it numbers, holds names and no probability."""
+    title, rest = first[0].lower(), first[1:]
+    numbers = [number for number in map(_number, first) if number is not None]
+    like_probabilities = len(first) > 1 and all(map(_may_be_probability, rest))
+    if title in LABEL_TITLES:
+        counted = list(rest) in _counts(len(rest))
+        if like_probabilities and _sums_to_one([rest]) and not counted:
+            # A row of a label that has such a name, or none.
+            return False
+        # Above names of labels "y" may be yes, and the line one of probabilities that miss 1, or of a certain output.
+        return title != YES or not like_probabilities or all(_number(row[0]) is not None for row in rows)
+    if like_probabilities:
+        return False
+    return not numbers or (len(numbers) == len(rest) and _number(first[0]) is None)
+
+
+def _has_labels(first: Line, rows: Sequence[Line]) -> bool | None:
+    """Whether the first column below a line of names holds labels; None if that cannot be told."""
+    cells, title = [row[0] for row in rows], first[0].lower()
+    numbers = [number for number in map(_number, cells) if number is not None]
+    outputs, labels = _read_both_ways(rows)
+    # Names that may be probabilities which cannot be read, such as 5 % or 1e-500, are taken for names in one place.
+    unread = any(_number(cell) is None and _may_be_probability(cell) for cell in cells)
+    if title in LABEL_TITLES:
+        # Wherever it belongs, a column of zeros gives nothing away.
+        harmless = len(numbers) == len(cells) and not any(numbers)
+        return None if (outputs and not (labels and harmless)) or (title and unread) else True
+    if unread:
+        return None
+    if not numbers:
+        return True
+    if all(0 <= number <= 1 for number in numbers):
+        return False if outputs and not labels else None
+    return True if labels and not outputs else None
+
+
+def _read_both_ways(rows: Sequence[Line]) -> tuple[bool, bool]:
+    """Whether rows are probabilities with the first column, and without it; where both may be, the exact one is."""
+    outputs, labels = _largest_miss(rows), _largest_miss([row[1:] for row in rows])
+    both = outputs is not None and labels is not None and max(outputs, labels) < NEARLY_ONE
+    if both and outputs is not None and labels is not None and min(outputs, labels) <= TOLERANCE < max(outputs, labels):
+        return outputs <= TOLERANCE, labels <= TOLERANCE
+    return tuple(miss is not None and miss < NEARLY_ONE for miss in (outputs, labels))  # type: ignore[return-value]
+
+
+def _sums_to_one(rows: Sequence[Line]) -> bool:
+    """Whether all entries are numbers, and every row nearly sums to 1."""
+    miss = _largest_miss(rows)
+    return miss is not None and miss < NEARLY_ONE
+
+
+def _largest_miss(rows: Sequence[Line]) -> Fraction | None:
+    """Largest distance of the sum of a row from 1; None if an entry is no number."""
+    largest = Fraction(0)
+    for row in rows:
+        numbers = [_number(cell) for cell in row]
+        known = [number for number in numbers if number is not None]
+        if len(known) < len(row):
+            return None
+        largest = max(largest, abs(sum(known, Fraction(-1))))
+    return largest
+
+
+def _counts(length: int) -> list[list[str]]:
+    """Names of outputs that are numbered, from 0 or from 1."""
+    return [[str(start + i) for i in range(length)] for start in (0, 1)]
+
+
+def _may_be_probability(cell: str) -> bool:
+    """Whether a cell is a number from 0 to 1, or text that somebody may have written for one: 5 %, <0.001, 0,5, nan."""
+    number = _number(cell)
+    if number is not None:
+        return 0 <= number <= 1
+    plain = cell.lower().replace("\N{MINUS SIGN}", "-").replace(",", ".").strip(" <>=~\N{LESS-THAN OR EQUAL TO}")
+    parts = [part.strip() for part in plain.split("/")]
+    written = [_loosely(part.rstrip("% \N{PER MILLE SIGN}")) for part in parts]
+    if len(parts) > 2 or None in written:
+        return False
+    known = [part for part in written if part is not None]
+    if len(known) == 2:
+        # An ordinary fraction is a number: this one has a part that is none, or is divided by zero.
+        return True
+    return plain[-1] in "%\N{PER MILLE SIGN}" or not math.isfinite(known[0]) or 0 <= known[0] <= 1
+
+
+def _loosely(text: str) -> float | None:
+    """Number that Python or Unicode know by a text, if they do."""
+    for read in (float, float.fromhex, unicodedata.numeric):
+        with suppress(ValueError, TypeError, OverflowError):
+            return read(text)
+    return None
+
+
+def _names(cells: Line) -> Names:
     numbers = [_number(cell) for cell in cells]
-    whole = [number for number in numbers if number is not None]
+    whole = [float(number) for number in numbers if number is not None]
     return tuple(whole) if len(whole) == len(cells) else tuple(cells)
 
 
-def _number(cell: str) -> float | None:
+def _number(cell: str) -> Fraction | None:
     """Number that a cell holds, a fraction of two included."""
+    over, slash, under = cell.partition("/")
     try:
-        parts = [decimal(part, "a cell") for part in cell.split("/")]
+        below = decimal(under, "a cell") if slash else Fraction(1)
+        return decimal(over, "a cell") / below if below else None
     except InvalidInput:
         return None
-    return float(parts[0] / (parts[1] if len(parts) > 1 else 1))

@@ -12,19 +12,27 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import Floats
+from optrand.base.validation import Floats, has_masked_cells
 from optrand.errors import InvalidInput
 
 __all__ = [
     "Integers",
+    "budget_above",
     "common_scale",
+    "decimal_above",
+    "decimal_below",
+    "decimal_value",
+    "divide_budget",
+    "exact_integers",
     "exp_bracket",
     "float_above",
     "float_below",
+    "least_reading",
     "log_above",
     "log_bracket",
+    "noise_scale",
     "places",
     "privacy_ratio",
     "quotient",
@@ -34,6 +42,40 @@ __all__ = [
 
 Integers = NDArray[np.object_]
 """Array of Python integers, which do not overflow."""
+
+
+def exact_integers(given: ArrayLike, name: str, shape: tuple[int, ...] | None = None, means: str = "") -> Integers:
+    """Return a read-only copy of an array in Python integers, which keeps no subclass and no mask.
+
+    Raises
+    ------
+    InvalidInput
+        A masked array, numbers that are not integers, or another shape than `shape`, which `means` explains.
+
+    Examples
+    --------
+    >>> exact_integers(np.array([[1, 2]]), "weights").tolist()
+    [[1, 2]]
+    >>> exact_integers([1, 2.0], "weights")
+    Traceback (most recent call last):
+        ...
+    optrand.errors.InvalidInput: weights must be Python integers (or an integer array): floats and booleans are not
+    exact
+    """
+    parts = (given, *given) if isinstance(given, (list, tuple)) else (given,)
+    if any(isinstance(part, np.ma.MaskedArray) for part in parts) or has_masked_cells(given):
+        raise InvalidInput(f"{name} is a masked array, expected integers without a mask: fill or leave out its cells")
+    # Unlike asarray, this copies the numbers and leaves the methods of a subclass behind.
+    array = np.array(given, dtype=None if isinstance(given, np.ndarray) else object, subok=False)
+    if shape is not None and array.shape != shape:
+        raise InvalidInput(f"{name} has shape {array.shape}, expected {shape}{means}")
+    integers = array.dtype.kind in "iu" or (array.dtype == object and all(type(number) is int for number in array.flat))
+    if not integers:
+        raise InvalidInput(f"{name} must be Python integers (or an integer array): floats and booleans are not exact")
+    copy = array.astype(object)
+    copy.flags.writeable = False
+    return copy
+
 
 DIGITS = 60
 """Significant decimal digits of the brackets."""
@@ -51,8 +93,49 @@ def _decimal_neighbours(value: decimal.Decimal, context: decimal.Context) -> tup
     return Fraction(context.next_minus(value)), Fraction(context.next_plus(value))
 
 
+def decimal_value(x: float) -> Fraction:
+    """Return the shortest decimal that reads back as a float, exactly: the number that somebody wrote.
+
+    Examples
+    --------
+    >>> decimal_value(0.1), Fraction(0.1) == decimal_value(0.1)
+    (Fraction(1, 10), False)
+    """
+    return Fraction(repr(float(x)))
+
+
+def least_reading(epsilon: float) -> decimal.Decimal:
+    """Return a budget, or the shortest decimal that reads back as it, whichever is smaller, exactly.
+
+    What costs at most that keeps a budget however it is read: as a float, or as the decimal that is charged.
+
+    Examples
+    --------
+    >>> least_reading(0.1), least_reading(0.3) < decimal.Decimal("0.3")
+    (Decimal('0.1'), True)
+    """
+    return min(decimal.Decimal(epsilon), decimal.Decimal(repr(float(epsilon))))
+
+
+def decimal_below(x: Fraction) -> float:
+    """Return the largest float whose :func:`decimal_value` is at most ``x``.
+
+    Examples
+    --------
+    >>> decimal_below(Fraction(9, 10)), decimal_value(decimal_below(Fraction(1, 3))) <= Fraction(1, 3)
+    (0.9, True)
+    """
+    found = float_below(x)
+    above = math.nextafter(found, math.inf)
+    if decimal_value(above) <= x:
+        return above
+    while decimal_value(found) > x:
+        found = math.nextafter(found, -math.inf)
+    return found
+
+
 @lru_cache(maxsize=256)
-def exp_bracket(x: float, digits: int = DIGITS) -> tuple[Fraction, Fraction]:
+def exp_bracket(x: float | decimal.Decimal, digits: int = DIGITS) -> tuple[Fraction, Fraction]:
     """Rationals ``low < exp(x) < high``, ``high / low - 1`` about ``10**(1 - digits)``.
 
     Examples
@@ -104,22 +187,46 @@ def float_above(x: Fraction) -> float:
 
 
 def log_above(x: Fraction) -> float:
-    """Smallest float that provably is at least ``log(x)``, for a rational ``x >= 1``.
+    """Smallest float that provably is at least ``log(x)``, as is its shortest decimal, for a rational ``x >= 1``.
 
     Examples
     --------
     >>> log_above(privacy_ratio(1.0))
     1.0
     """
-    return float_above(log_bracket(x)[1])
+    return budget_above(log_bracket(x)[1])
+
+
+def budget_above(x: Fraction) -> float:
+    """Return the smallest float that is at least ``x``, and whose :func:`decimal_value` is, too.
+
+    Examples
+    --------
+    >>> x = Fraction(0.1)
+    >>> float_above(x), decimal_value(0.1) < x, budget_above(x)
+    (0.1, True, 0.10000000000000002)
+    """
+    return max(float_above(x), decimal_above(x))
+
+
+def decimal_above(x: Fraction) -> float:
+    """Return the smallest float whose :func:`decimal_value` is at least ``x``.
+
+    Examples
+    --------
+    >>> decimal_above(Fraction(9, 10)), decimal_value(decimal_above(Fraction(1, 3))) >= Fraction(1, 3)
+    (0.9, True)
+    """
+    return -decimal_below(-x)
 
 
 @lru_cache(maxsize=256)
 def privacy_ratio(epsilon: float) -> Fraction:
     """Rational ratio ``R <= exp(epsilon)`` of mechanisms, less by at most ``2**-50`` of ``exp(epsilon) - 1``.
 
-    Rounded *down*, so that the mechanism is epsilon-DP in exact arithmetic: ``1 + q * 2**s`` with an integer ``q`` of
-    52 to 54 bits. `epsilon` is in nats, above 0.
+    Here `epsilon` is the float or its shortest decimal, whichever is smaller, so that a mechanism of epsilon 0.1 costs
+    no more than the tenth that it is charged for. Rounded *down*, so that the mechanism is epsilon-DP in exact
+    arithmetic: ``1 + q * 2**s`` with an integer ``q`` of 52 to 54 bits. `epsilon` is in nats, above 0.
 
     Examples
     --------
@@ -128,10 +235,37 @@ def privacy_ratio(epsilon: float) -> Fraction:
     >>> ratio < low, (high - ratio) * 2**50 <= high - 1
     (True, True)
     """
-    low = exp_bracket(epsilon, DIGITS if epsilon > 1e-9 else 400)[0] - 1
+    low = exp_bracket(least_reading(epsilon), DIGITS if epsilon > 1e-9 else 400)[0] - 1
     bits = low.numerator.bit_length() - low.denominator.bit_length()
     step = Fraction(2) ** (bits - SHORTFALL_BITS - 3)
     return 1 + math.floor(low / step) * step
+
+
+def divide_budget(epsilon: float, parts: int) -> float:
+    """Return the largest float that, spent `parts` times, costs at most `epsilon`, both as :func:`decimal_value`.
+
+    Division in floats may round up, and then all parts together cost more than there is.
+
+    Examples
+    --------
+    >>> whole = decimal_value(8.9)
+    >>> decimal_value(8.9 / 14) * 14 > whole, decimal_value(divide_budget(8.9, 14)) * 14 <= whole
+    (True, True)
+    """
+    return decimal_below(decimal_value(epsilon) / parts)
+
+
+def noise_scale(sensitivity: float, epsilon: float) -> float:
+    """Return the smallest float that is at least ``sensitivity / epsilon``: less noise would cost more than `epsilon`.
+
+    Here `epsilon` is its :func:`decimal_value`.
+
+    Examples
+    --------
+    >>> noise_scale(3.0, 0.5)
+    6.0
+    """
+    return float_above(Fraction(sensitivity) / decimal_value(epsilon))
 
 
 def common_scale(numbers: Iterable[float]) -> int:

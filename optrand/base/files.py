@@ -46,7 +46,7 @@ def refuse_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> N
     if target.exists() and not target.is_file():
         raise InvalidInput(f"{target} is a folder or a device, not a file: choose another name")
     if not overwrite and target.exists():
-        raise InvalidInput(f"{target} exists: choose another name, or overwrite it (--force, or overwrite=True)")
+        raise InvalidInput(f"{target} exists: choose another name, or overwrite it with overwrite=True")
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes, *, overwrite: bool = False) -> None:

@@ -13,14 +13,15 @@ __all__ = ["shown_above", "shown_below", "shown_spent"]
 def shown_below(x: float | Fraction, digits: int | None = None) -> str:
     """Largest numeral of so many significant digits that is at most `x`, in the look of ``format(x, ".3g")``.
 
-    Without `digits`, the shortest numeral that reads back as `x`, among those at or below it.
+    Without `digits`, the shortest numeral that reads back as `x`, or as the float nearest to it, among those at or
+    below it.
 
     Examples
     --------
     >>> shown_below(2 / 3, 3), shown_below(-2 / 3, 3), shown_below(1e9, 3)
     ('0.666', '-0.667', '1e+09')
-    >>> shown_below(0.1), shown_below(0.3)
-    ('0.1', '0.29999999999999998')
+    >>> shown_below(0.1), shown_below(0.3), shown_below(Fraction(3, 10))
+    ('0.1', '0.29999999999999998', '0.3')
     """
     return _shown(x, digits, decimal.ROUND_FLOOR)
 
@@ -54,19 +55,28 @@ def shown_spent(epsilon: float, target: float) -> str:
 
 
 def _shown(given: float | Fraction, digits: int | None, rounding: str) -> str:
-    if isinstance(given, Fraction) and given and digits is not None:
-        quotient = decimal.Context(prec=digits, rounding=rounding, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
-        return _written(quotient.divide(decimal.Decimal(given.numerator), decimal.Decimal(given.denominator)), digits)
-    x = float(given)
-    if x == 0 or not math.isfinite(x):
-        return f"{x + 0.0:g}"
+    if isinstance(given, Fraction):
+        exact = given
+    elif given == 0 or not math.isfinite(given):
+        return f"{given + 0.0:g}"
+    else:
+        exact = Fraction(given)
+    if not exact:
+        return "0"
     if digits is None:
-        # Numerals of 17 digits are so dense, or nearly, that both neighbours of a float read back as it.
-        candidates = (_shown(x, count, rounding) for count in itertools.count(1))
-        return next(numeral for numeral in candidates if float(numeral) == x)
+        nearest = _nearest(exact)
+        # Numerals approach the number from its side, and at last are it or between it and the middle of two floats.
+        candidates = (_shown(exact, count, rounding) for count in itertools.count(1))
+        return next(numeral for numeral in candidates if float(numeral) == nearest)
     context = decimal.Context(prec=digits, rounding=rounding, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
-    # A Decimal holds every float exactly; only this sum with zero rounds.
-    return _written(context.plus(decimal.Decimal(x)), digits)
+    return _written(context.divide(decimal.Decimal(exact.numerator), decimal.Decimal(exact.denominator)), digits)
+
+
+def _nearest(x: Fraction) -> float:
+    try:
+        return float(x)
+    except OverflowError:
+        return math.inf if x > 0 else -math.inf
 
 
 def _written(number: decimal.Decimal, digits: int) -> str:

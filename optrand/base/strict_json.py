@@ -28,6 +28,7 @@ __all__ = [
     "fields",
     "integer",
     "integers",
+    "listed",
     "number",
     "numbers",
     "positions",
@@ -216,7 +217,7 @@ def number(value: object, where: str) -> float:
 
 def numbers(value: object, where: str) -> list[float]:
     """Return `value`, checked to be a list of such numbers."""
-    return [number(item, f"{where}[{i}]") for i, item in enumerate(_listed(value, where))]
+    return [number(item, f"{where}[{i}]") for i, item in enumerate(listed(value, where))]
 
 
 def integer(value: object, where: str) -> int:
@@ -245,19 +246,20 @@ def integer(value: object, where: str) -> int:
 
 def integers(value: object, where: str) -> list[int]:
     """Integers of a list of such strings."""
-    return [integer(item, f"{where}[{i}]") for i, item in enumerate(_listed(value, where))]
+    return [integer(item, f"{where}[{i}]") for i, item in enumerate(listed(value, where))]
 
 
 def positions(value: object, where: str) -> list[int]:
     """Return `value`, checked to be a list of bare integers from 0: indices into other lists."""
-    for i, item in enumerate(_listed(value, where)):
+    for i, item in enumerate(listed(value, where)):
         if type(item) is not int or item < 0:
             kind = "negative" if type(item) is int else _kind(item)
             raise InvalidFile(f"{where}[{i}] is {kind}, expected a bare integer of at least 0")
-    return _listed(value, where)
+    return listed(value, where)
 
 
-def _listed(value: object, where: str) -> list[Any]:
+def listed(value: object, where: str) -> list[Any]:
+    """Return `value`, checked to be a list."""
     if not isinstance(value, list):
         raise InvalidFile(f"{where} is {_kind(value)}, expected a list")
     return value
@@ -265,10 +267,10 @@ def _listed(value: object, where: str) -> list[Any]:
 
 def rows(value: object, where: str, width: int) -> list[list[Any]]:
     """Return `value`, checked to be a list of lists that all have `width` entries."""
-    for y, row in enumerate(_listed(value, where)):
-        if len(_listed(row, f"{where}[{y}]")) != width:
+    for y, row in enumerate(listed(value, where)):
+        if len(listed(row, f"{where}[{y}]")) != width:
             raise InvalidFile(f"{where}[{y}] has {len(row)} entries, expected {width} like every row")
-    return _listed(value, where)
+    return listed(value, where)
 
 
 def _kind(value: object) -> str:

@@ -14,11 +14,15 @@ from optrand.errors import InvalidInput
 
 __all__ = [
     "Floats",
+    "as_declared",
+    "as_doubles",
     "classes",
     "epsilon",
+    "exactly",
     "expect",
     "flag",
     "frozen",
+    "has_masked_cells",
     "integer",
     "labels",
     "prior",
@@ -43,6 +47,10 @@ MIN_SPREAD = 1e-150
 
 PRIOR_SUM_TOLERANCE = 1e-9
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
+
+
+PLAIN = (int, float, str, bytes, type(None), np.generic)
+"""Types of cells without a mask."""
 
 
 def frozen(array: ArrayLike) -> Floats:
@@ -109,11 +117,100 @@ def epsilon(value: object, name: str = "epsilon") -> float:
 
 
 def rectangular(given: ArrayLike | Sequence[object], name: str, dtype: type | None = None) -> NDArray[Any]:
-    """Return an array, of a type if one is named; ragged lists, and cells of another type, are refused."""
+    """Return a plain array, of a type if one is named.
+
+    Raises
+    ------
+    InvalidInput
+        A ragged list, cells of another type, or masked cells: numpy would read the values behind the mask.
+
+    Examples
+    --------
+    >>> rectangular(np.ma.masked_equal([1, 9], 9), "labels")
+    Traceback (most recent call last):
+        ...
+    optrand.errors.InvalidInput: labels has masked cells: leave them out, such as by .compressed(), or fill them
+    """
+    try:
+        masked = has_masked_cells(given)
+    except (ValueError, TypeError, OverflowError):
+        raise InvalidInput(f"{name} is no array: expected numbers in rows of one length") from None
+    if masked:
+        raise InvalidInput(f"{name} has masked cells: leave them out, such as by .compressed(), or fill them")
     try:
         return np.asarray(given, dtype=dtype)
     except (ValueError, TypeError, OverflowError):
         raise InvalidInput(f"{name} is no array: expected numbers in rows of one length") from None
+
+
+def has_masked_cells(given: object) -> bool:
+    """Whether an array, an object that becomes one, or a list of such has cells behind a mask.
+
+    Examples
+    --------
+    >>> has_masked_cells([np.ma.masked_equal([1, 9], 9), [1, 2]]), has_masked_cells(np.array([1, 9]))
+    (True, False)
+    """
+    if isinstance(given, (list, tuple)):
+        # A list of masked arrays, or of their cells, loses its masks as well.
+        return any(not isinstance(each, PLAIN) and has_masked_cells(each) for each in given)
+    if type(given) is np.ndarray or not hasattr(type(given), "__array__"):
+        return False
+    # Only asanyarray keeps the mask of what such an object becomes.
+    mask = getattr(np.asanyarray(given), "mask", False)
+    return isinstance(mask, (bool, np.bool_, np.ndarray)) and bool(np.any(mask))
+
+
+def as_doubles(array: NDArray[Any]) -> Floats:
+    """Return numbers as float64. Those of fewer digits become the doubles of their shortest decimals.
+
+    A float32 or float16 that is written 0.1 was meant as 0.1, not as the double nearest to it, which is
+    0.10000000149011612. Whole numbers are themselves, also where a shorter decimal reads back as the same float.
+
+    Examples
+    --------
+    >>> as_doubles(np.array([0.1, 2.5, 2**30], dtype=np.float32)).tolist()
+    [0.1, 2.5, 1073741824.0]
+    """
+    doubles = array.astype(np.float64)
+    if array.dtype in (np.float16, np.float32):
+        parts = np.isfinite(doubles) & (doubles != np.floor(doubles))
+        if parts.any():
+            distinct_parts, places = np.unique(array[parts], return_inverse=True)
+            doubles[parts] = distinct_parts.astype(str).astype(np.float64)[places]
+    return doubles
+
+
+STRAY = 2.0**-36
+"""Share of the largest declared number by which a label may stray from a declared one: far more than the rounding of
+np.arange with ten thousand steps, far less than a digit that somebody wrote."""
+
+
+def as_declared(values: Floats, labels: Floats) -> Floats:
+    """Return numbers with each that is a declared one up to the rounding of floats replaced by that.
+
+    ``np.arange(0, 1.01, 0.01)`` holds 0.29000000000000004, where 0.29 is meant, and ``0.1 + 0.2`` is no 0.3. Such
+    numbers count as equal if they differ by at most ``2**-36`` (1.5e-11) of the largest declared magnitude, and by at
+    most a millionth of the least distance between two declared numbers. Whole declared numbers are matched exactly.
+
+    Parameters
+    ----------
+    values : array
+        Private.
+    labels : (k,) array
+        The declared numbers, increasing.
+
+    Examples
+    --------
+    >>> as_declared(np.array([0.29, 0.3001]), np.array([0.0, 0.29000000000000004, 0.3])).tolist()
+    [0.29000000000000004, 0.3001]
+    """
+    if labels.size < 2 or (labels == np.floor(labels)).all():
+        return values
+    slack = min(STRAY * float(np.abs(labels).max()), 1e-6 * float(np.diff(labels).min()))
+    middles = labels[:-1] + np.diff(labels) / 2
+    nearest: Floats = labels[np.searchsorted(middles, values)]
+    return np.where(np.abs(values - nearest) <= slack, nearest, values)
 
 
 def values(given: ArrayLike | Sequence[object], name: str) -> Floats:
@@ -133,7 +230,7 @@ def values(given: ArrayLike | Sequence[object], name: str) -> Floats:
         large = array.dtype.kind in "iu" and bool(((array > MAX_INTEGER) | (array < -MAX_INTEGER)).any())
     if large:
         raise InvalidInput(f"{name} holds integers beyond 2**53, which floats cannot tell apart: rescale them")
-    floats = array.astype(np.float64) + 0.0
+    floats = as_doubles(array) + 0.0
     if not np.isfinite(floats).all():
         raise InvalidInput(f"{name} holds NaN or infinite values, expected finite numbers")
     return floats
@@ -144,6 +241,22 @@ def distinct(array: Floats, name: str) -> None:
     repeats = array.size - np.unique(array).size
     if repeats:
         raise InvalidInput(f"{name} repeats {repeats} value(s), expected distinct numbers")
+
+
+def exactly(given: object, kinds: type | tuple[type, ...], name: str) -> None:
+    """Refuse an instance of a subclass, whose methods could tell a proof one thing and a draw another.
+
+    Examples
+    --------
+    >>> exactly(True, int, "total")
+    Traceback (most recent call last):
+        ...
+    optrand.errors.InvalidInput: total is of type bool, expected int itself and no subclass
+    """
+    every = kinds if isinstance(kinds, tuple) else (kinds,)
+    if type(given) not in every:
+        names = " or ".join(kind.__name__ for kind in every)
+        raise InvalidInput(f"{name} is of type {type(given).__name__}, expected {names} itself and no subclass")
 
 
 def squarable(array: Floats, name: str) -> None:
@@ -165,7 +278,10 @@ def labels(given: ArrayLike | Sequence[object]) -> Floats:
 
 
 def prior(given: ArrayLike | Sequence[object], size: int | None = None) -> Floats:
-    """Return a probability distribution: no negative, subnormal or NaN entry, summing to 1 within 1e-9."""
+    """Return a probability distribution: no negative, subnormal or NaN entry, summing to 1 within 1e-9.
+
+    An array of float32 or float16 may miss 1 by a thousandth and is divided by its sum.
+    """
     array = values(given, "prior")
     if size is not None and array.size != size:
         raise InvalidInput(f"prior has {array.size} entries for {size} labels, expected one per label")
@@ -181,8 +297,13 @@ def prior(given: ArrayLike | Sequence[object], size: int | None = None) -> Float
         raise InvalidInput(
             "prior sums to more than any float, expected 1: divide it by its largest entry, then by its sum"
         ) from None
+    if getattr(given, "dtype", None) in (np.float16, np.float32) and abs(total - 1) <= 1e-3:
+        # Narrow floats cannot sum to 1 any better, a softmax for instance.
+        return array / total
     if abs(total - 1) > PRIOR_SUM_TOLERANCE:
-        raise InvalidInput(f"prior sums to {total:.10g}, expected 1: pass prior / prior.sum()")
+        raise InvalidInput(
+            f"prior sums to {total:.10g}, expected 1: divide each entry by the sum, np.array(prior) / np.sum(prior)"
+        )
     return array
 
 

@@ -18,8 +18,8 @@ from typing import ClassVar, Literal, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.arithmetic import quotient
-from optrand.base.validation import MAX_INTEGER, Floats, frozen, integer, real
+from optrand.base.arithmetic import decimal_value, float_below, noise_scale, quotient
+from optrand.base.validation import MAX_INTEGER, Floats, frozen, integer, real, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import values as checked_values
@@ -29,9 +29,8 @@ from optrand.model.outputs import Interval, Line, in_words
 from optrand.model.protocol import Moments
 from optrand.model.randomizer import Randomizer
 from optrand.sampling.discrete_noise import discrete_laplace, discrete_staircase
-from optrand.sampling.drawing import blocks, checked_numbers, checked_records
+from optrand.sampling.draw import check_numbers, check_records, split_blocks
 from optrand.sampling.entropy import EntropySource, RecordEntropy, SystemEntropy, checked_width, checked_words
-from optrand.sampling.record_noise import record_laplace, record_staircase
 
 __all__ = [
     "Additive",
@@ -180,7 +179,7 @@ class Additive(ABC):
         -------
         array of floats, of the shape of `values`
         """
-        array = checked_numbers(values)
+        array = check_numbers(values)
         private = self._within(array.astype(np.float64)).reshape(-1)
         noise = self._noise(private.size, SystemEntropy() if source is None else source)
         return self._noisy(private, noise).reshape(array.shape)
@@ -188,8 +187,7 @@ class Additive(ABC):
     def sample_records(self, values: ArrayLike, ids: NDArray[np.uint64], streams: RecordEntropy) -> Floats:
         """One noisy label for every label, the same for the same record whatever the batch, order or partition.
 
-        Noise is drawn by rejection, from words of each record: about a microsecond a draw in integers of 64 bits, some
-        thirty in longer ones or in floats.
+        Noise is drawn by rejection, from a stream of its own for each record, in some 35 microseconds.
 
         Parameters
         ----------
@@ -204,16 +202,13 @@ class Additive(ABC):
         -------
         (n,) array of floats
         """
-        array, ids = checked_records(values, ids)
+        array, ids = check_records(values, ids)
         private = self._within(array.astype(np.float64))
         drawn = np.empty(private.size)
-        for block in blocks(private.size):
-            drawn[block] = self._noisy(private[block], self._record_noise(ids[block], streams))
+        for block in split_blocks(private.size):
+            noise = [self._noise(1, streams.substream(record))[0] for record in ids[block]]
+            drawn[block] = self._noisy(private[block], noise)
         return drawn
-
-    def _record_noise(self, ids: NDArray[np.uint64], streams: RecordEntropy) -> Drawn:
-        """Noise of each record, from words of its own."""
-        return [self._noise(1, streams.substream(record))[0] for record in ids]
 
     @abstractmethod
     def _noise(self, count: int, source: EntropySource) -> Drawn:
@@ -357,7 +352,7 @@ class LatticeAdditive(Additive):
         if steps > MAX_STEPS:
             raise InvalidInput(f"sensitivity is {self.sensitivity:g} and more than 2**50 steps: take a longer step")
         declared = [self.labels.low, self.labels.high] if isinstance(labels, Interval) else labels
-        places = self.positions(np.asarray(declared, dtype=np.float64), "label")
+        places = self.positions(rectangular(declared, "labels", np.float64), "label")
         # Where floats are sparser than the lattice a label may stand for a place further up than it is written.
         if int(places.max()) > self.steps:
             raise InvalidInput(
@@ -472,15 +467,15 @@ class Laplace(ContinuousAdditive):
     >>> import optrand
     >>> problem = optrand.regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
     >>> clipped = Laplace([0, 1, 2], 1.0, clip=Interval(0, 2)).discretised([0, 1, 2], [0, 0.5, 1, 1.5, 2])
-    >>> proof = optrand.certify(problem, clipped, optrand.solve(problem).dual)
-    >>> round(proof.lower, 4), round(proof.upper, 4), proof.epsilon <= 1 + 1e-12
+    >>> best = optrand.solve(problem).certificate
+    >>> round(best.lower, 4), round(problem.value(clipped), 4), optrand.audit(clipped.matrix, 1.0).epsilon <= 1 + 1e-12
     (0.2527, 0.484, True)
     """
 
     @property
     def noise(self) -> LaplaceNoise:
-        """Noise of scale sensitivity over epsilon."""
-        return LaplaceNoise(self.sensitivity / self.epsilon)
+        """Noise of scale sensitivity over epsilon, rounded up."""
+        return LaplaceNoise(noise_scale(self.sensitivity, self.epsilon))
 
     def _sizes(self, count: int, source: EntropySource) -> Floats:
         sizes: Floats = -self.noise.scale * np.log(uniforms(source, count))
@@ -516,22 +511,18 @@ class DiscreteLaplace(LatticeAdditive):
 
     >>> import optrand
     >>> problem = optrand.regression([0, 1, 2, 3], [0.4, 0.3, 0.2, 0.1], 1.0)
-    >>> proof = optrand.certify(problem, mechanism.channel(problem.labels), optrand.solve(problem).dual)
-    >>> round(proof.lower, 4), round(proof.upper, 4), proof.epsilon <= 1 + 1e-12
+    >>> best, channel = optrand.solve(problem).certificate, mechanism.channel(problem.labels)
+    >>> round(best.lower, 4), round(problem.value(channel), 4), optrand.audit(channel.matrix, 1.0).epsilon <= 1 + 1e-12
     (0.4292, 1.0296, True)
     """
 
     @property
     def noise(self) -> DiscreteLaplaceNoise:
-        """Noise of rate epsilon over sensitivity, in steps."""
-        return DiscreteLaplaceNoise(self.epsilon / self.steps)
+        """Noise of rate epsilon over sensitivity, in steps, rounded down; draws have the exact rate."""
+        return DiscreteLaplaceNoise(float_below(decimal_value(self.epsilon) / self.steps))
 
     def _noise(self, count: int, source: EntropySource) -> tuple[int, ...]:
-        return discrete_laplace(self.steps / Fraction(self.epsilon), count, source=source)
-
-    def _record_noise(self, ids: NDArray[np.uint64], streams: RecordEntropy) -> Drawn:
-        found = record_laplace(self.steps / Fraction(self.epsilon), ids, streams)
-        return super()._record_noise(ids, streams) if found is None else found
+        return discrete_laplace(self.steps / decimal_value(self.epsilon), count, source=source)
 
 
 @dataclass(frozen=True, init=False)
@@ -618,8 +609,8 @@ class DiscreteStaircase(LatticeAdditive):
     >>> mechanism.rise
     1
     >>> problem = optrand.regression([0, 1, 2, 3], [0.4, 0.3, 0.2, 0.1], 3.0)
-    >>> proof = optrand.certify(problem, mechanism.channel(problem.labels), optrand.solve(problem).dual)
-    >>> round(proof.lower, 4), round(proof.upper, 4), proof.epsilon <= 3 + 1e-12
+    >>> best, channel = optrand.solve(problem).certificate, mechanism.channel(problem.labels)
+    >>> round(best.lower, 4), round(problem.value(channel), 4), optrand.audit(channel.matrix, 3.0).epsilon <= 3 + 1e-12
     (0.151, 0.2671, True)
     """
 
@@ -645,11 +636,9 @@ class DiscreteStaircase(LatticeAdditive):
         return LatticeStaircase(self.epsilon, self.steps, self.rise)
 
     def _noise(self, count: int, source: EntropySource) -> tuple[int, ...]:
-        return discrete_staircase(Fraction(self.epsilon), count, sensitivity=self.steps, rise=self.rise, source=source)
-
-    def _record_noise(self, ids: NDArray[np.uint64], streams: RecordEntropy) -> Drawn:
-        found = record_staircase(Fraction(self.epsilon), ids, streams, sensitivity=self.steps, rise=self.rise)
-        return super()._record_noise(ids, streams) if found is None else found
+        return discrete_staircase(
+            decimal_value(self.epsilon), count, sensitivity=self.steps, rise=self.rise, source=source
+        )
 
 
 def best_gamma(epsilon: float) -> float:

@@ -14,14 +14,15 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.arithmetic import float_above, log_bracket, privacy_ratio
+from optrand.base.arithmetic import decimal_value, float_above, log_bracket, privacy_ratio
+from optrand.base.records import freeze
 from optrand.base.validation import Floats, frozen, integer, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.groups import Groups, checked_labels
 from optrand.baselines.randomization import LabelRandomization, fraction
 from optrand.closed_forms import RRWithPriorBatch, rr_with_prior
 from optrand.errors import InvalidInput
-from optrand.model.solution import Solution
+from optrand.mechanism.mechanism import Mechanism
 from optrand.sampling.discrete_noise import discrete_laplace
 from optrand.sampling.entropy import EntropySource, SystemEntropy
 from optrand.sampling.priors import BudgetSplit, private_prior, split_at
@@ -57,8 +58,8 @@ class ClusterRelease:
     mechanism: ClusterRR
 
     def __post_init__(self) -> None:
-        """Freeze the labels."""
-        self.labels.flags.writeable = False
+        """Copy the labels, and freeze the copy."""
+        freeze(self, "labels")
 
     def channel(self, cluster: int) -> LabelRandomization:
         """The channel of the rows of one cluster, given the distributions, counted from 0."""
@@ -218,7 +219,7 @@ class ClusterRR:
         return cls(
             k,
             threshold=floor,
-            noise_scale=2 / Fraction(checked_epsilon(split.prior, "the budget of the distributions")),
+            noise_scale=2 / decimal_value(checked_epsilon(split.prior, "the budget of the distributions")),
             resampling=1 / (1 + (privacy_ratio(checked_epsilon(split.labels, "the budget of the labels")) - 1) * floor),
             bias_correction=bias_correction,
         )
@@ -242,7 +243,12 @@ class ClusterRR:
     @property
     def epsilon(self) -> float:
         """The true one, proven in the notes above, rounded up."""
-        return float_above(2 / self.noise_scale + log_bracket(self._ratio)[1])
+        return float_above(self.exact_epsilon)
+
+    @property
+    def exact_epsilon(self) -> Fraction:
+        """Rational at most 1e-58 above the true epsilon: what an account charges."""
+        return 2 / self.noise_scale + log_bracket(self._ratio)[1]
 
     @property
     def printed_epsilon(self) -> float:
@@ -309,9 +315,9 @@ class ClusterPriors:
     epsilon: float
 
     def __post_init__(self) -> None:
-        """Freeze the arrays."""
+        """Copy the arrays, and freeze the copies."""
         object.__setattr__(self, "probabilities", frozen(self.probabilities))
-        self.uniform.flags.writeable = False
+        freeze(self, "uniform")
 
     @classmethod
     def learn(
@@ -382,11 +388,11 @@ class ClusterPriorRelease:
     split: BudgetSplit
 
     def __post_init__(self) -> None:
-        """Freeze the labels."""
-        self.labels.flags.writeable = False
+        """Copy the labels, and freeze the copy."""
+        freeze(self, "labels")
 
-    def solution(self, group: int) -> Solution:
-        """The randomizer of the rows of one group, counted from 0, with the dual that proves it the best."""
+    def mechanism(self, group: int) -> Mechanism:
+        """The mechanism of the rows of one group, counted from 0, with the dual that proves it the best."""
         return rr_with_prior(self.priors.probabilities[group], self.split.labels)
 
 
@@ -432,7 +438,7 @@ class ClusterPriorRR:
     @property
     def epsilon(self) -> float:
         """Epsilon of the whole release, in nats, rounded up."""
-        return float_above(Fraction(self.split.prior) + Fraction(self.split.labels))
+        return self.split.total
 
     def release(self, labels: ArrayLike, groups: Groups, *, source: EntropySource | None = None) -> ClusterPriorRelease:
         """Learn the priors, and randomize every label.

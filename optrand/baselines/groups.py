@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.records import Record
 from optrand.base.validation import integer, rectangular
 from optrand.errors import InvalidInput, MissingExtra
 
@@ -18,7 +19,7 @@ Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class Groups(Record):
     """A partition of the rows of a table into groups that are public.
 
     Attributes
@@ -212,11 +213,12 @@ def checked_labels(given: ArrayLike, k: int, *, groups: Groups | None = None) ->
 
 def _checked_ids(given: ArrayLike, name: str) -> NDArray[Any]:
     """A non-empty array of integers or strings without a gap."""
-    array = rectangular(given, "values")
+    masked = np.ma.isMaskedArray(given)
+    array = rectangular(np.ma.getdata(given) if masked else given, "values")
     if array.ndim != 1 or array.size == 0:
         raise InvalidInput(f"{name} have shape {array.shape}, expected one id for every row")
-    if np.ma.isMaskedArray(given):
-        missing = int(np.ma.getmaskarray(given).sum())
+    if masked:
+        missing = int(np.ma.getmaskarray(np.ma.asarray(given)).sum())
     elif array.dtype.kind == "f":
         missing = int(np.isnan(array).sum())
     elif array.dtype == object:

@@ -10,14 +10,15 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.arithmetic import privacy_ratio
-from optrand.base.validation import Floats, integer
+from optrand.base.arithmetic import divide_budget, privacy_ratio
+from optrand.base.validation import Floats, integer, rectangular
 from optrand.base.validation import classes as checked_classes
 from optrand.baselines.vector import Alibi, OneHot
 from optrand.errors import InvalidInput
 from optrand.model.protocol import Moments
+from optrand.model.table import Table
+from optrand.sampling import Sampler
 from optrand.sampling.entropy import EntropySource
-from optrand.sampling.tables import Sampler
 
 __all__ = ["LatticeAlibi"]
 
@@ -38,7 +39,7 @@ class LatticeAlibi(OneHot):
 
     Notes
     -----
-    *Privacy.* With the rational ``R = privacy_ratio(epsilon / (2 m))`` the two coordinates in which two labels differ
+    *Privacy.* With the rational ``R <= exp(epsilon / (2 m))`` the two coordinates in which two labels differ
     each change the probability of an output by a factor of at most ``R**m``, and draws have exactly these
     probabilities.
 
@@ -67,7 +68,7 @@ class LatticeAlibi(OneHot):
     @property
     def step_ratio(self) -> Fraction:
         """The rational ``R``: how much likelier one step less of noise is."""
-        return privacy_ratio(self.epsilon / (2 * self.steps))
+        return privacy_ratio(divide_budget(self.epsilon, 2 * self.steps))
 
     @property
     def ratio(self) -> Fraction:
@@ -86,8 +87,9 @@ class LatticeAlibi(OneHot):
     @cached_property
     def _sampler(self) -> Sampler:
         total = int(np.lcm.reduce([share.denominator for share in self.table[0]], dtype=object))
-        weights = np.array([[int(share * total) for share in row] for row in self.table], dtype=object)
-        return Sampler.of_proven(np.array([0.0, 1.0]), np.arange(self.steps + 1) / self.steps, weights, total)
+        rows = [[int(share * total) for share in row] for row in self.table]
+        outputs = np.arange(self.steps + 1) / self.steps
+        return Sampler(Table.of_rows([0, 1], outputs.tolist(), rows))
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
         """A noisy vector for every label; shapes, source and errors are those of ``UnaryBits.sample``."""
@@ -104,7 +106,7 @@ class LatticeAlibi(OneHot):
         InvalidInput
             Vectors of another length, or entries off the lattice.
         """
-        given = np.asarray(noisy, dtype=np.float64)
+        given = rectangular(noisy, "noisy values", np.float64)
         places = np.rint(given * self.steps)
         if not (places / self.steps == given).all() or not ((given >= 0) & (given <= 1)).all():
             raise InvalidInput(f"noisy vectors hold entries that are no multiples of 1/{self.steps} from 0 to 1")

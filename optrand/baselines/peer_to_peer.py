@@ -12,16 +12,17 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.arithmetic import log_above
+from optrand.base.arithmetic import float_above, log_above, log_bracket
+from optrand.base.records import freeze
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import integer, real
 from optrand.baselines.groups import Groups, checked_labels
 from optrand.baselines.peer_accounting import LEAST_DELTA, PeerPair
 from optrand.baselines.randomization import fraction
 from optrand.errors import InvalidInput
+from optrand.sampling.draw import draw_integers
 from optrand.sampling.entropy import EntropySource, SystemEntropy
 from optrand.sampling.rounding import unbiased_rounding
-from optrand.sampling.uniform import integers_below
 
 __all__ = [
     "PeerPrivacy",
@@ -74,9 +75,8 @@ class PeerRelease:
     labels: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        """Freeze the arrays."""
-        self.rows.flags.writeable = False
-        self.labels.flags.writeable = False
+        """Copy the arrays, and freeze the copies."""
+        freeze(self, "rows", "labels")
 
 
 @dataclass(frozen=True)
@@ -135,15 +135,29 @@ class PeerToPeer:
         rarer = min(Fraction(self.flip), 1 - Fraction(self.flip))
         return log_above((1 - rarer) / rarer) if rarer else math.inf
 
+    @property
+    def exact_epsilon(self) -> Fraction:
+        """Rational at most 1e-58 above the true :attr:`epsilon`: what an account charges.
+
+        Raises
+        ------
+        InvalidInput
+            Labels that are never or always flipped: epsilon is infinite.
+        """
+        rarer = min(Fraction(self.flip), 1 - Fraction(self.flip))
+        if not rarer:
+            raise InvalidInput("labels that are never flipped, or always, are not private: take a rate between")
+        return log_bracket((1 - rarer) / rarer)[1]
+
     def peer_delta(self, size: int) -> float:
-        r"""Delta of one user's view, besides :attr:`epsilon`: (0, delta)-DP with :math:`\delta = |1 - 2\alpha| / n`.
+        r"""Delta of one user's view, besides :attr:`epsilon`: :math:`\delta = |1 - 2\alpha| / n`, rounded up.
 
         Notes
         -----
         A user is told one flipped label, which is a given user's with probability :math:`1/n` ([E22], Section 5.1,
         prints :math:`1/s`).
         """
-        return abs(1 - 2 * self.flip) / integer(size, "the size of a cluster", 1)
+        return float_above(abs(1 - 2 * Fraction(self.flip)) / integer(size, "the size of a cluster", 1))
 
     def delta(self, epsilon: float, size: int) -> PeerPrivacy:
         """The delta at an epsilon, for the worst labels of the other users.
@@ -245,7 +259,7 @@ class PeerToPeer:
         flipped = array ^ self._coins(self.flip, groups.n, words)
         members = np.argsort(groups.index, kind="stable")
         starts = np.concatenate(([0], np.cumsum(groups.sizes)[:-1]))
-        chosen = integers_below(groups.sizes[groups.index].astype(np.int64), words)
+        chosen = draw_integers(groups.sizes[groups.index].astype(np.int64), words)
         copies = flipped[members[starts[groups.index] + chosen]]
         rows = np.flatnonzero(self._coins(self.rate, groups.n, words)).astype(np.int64)
         return PeerRelease(rows, copies[rows].astype(np.int64))

@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import log_above, privacy_ratio
+from optrand.base.records import Record
 from optrand.base.validation import Floats, frozen, integer, real
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.groups import checked_labels
 from optrand.errors import InvalidInput
 from optrand.model.protocol import Moments
+from optrand.model.table import Table
 from optrand.sampling import Sampler
 from optrand.sampling.entropy import EntropySource
 
@@ -25,7 +27,7 @@ __all__ = ["LabelRandomization", "UniformRR", "fraction"]
 
 
 @dataclass(frozen=True)
-class LabelRandomization:
+class LabelRandomization(Record):
     r"""Keep a label with probability :math:`1 - \lambda`, otherwise draw one from a distribution `q`.
 
     .. math:: Q[y', y] = \Pr[\tilde y = y' | y] = (1 - \lambda) 1[y' = y] + \lambda q_{y'}, \qquad
@@ -170,8 +172,7 @@ class LabelRandomization:
         drawn = [int(self.resampling * q * scale) for q in self.distribution]
         weights = np.tile(np.array(drawn, dtype=object), (self.k, 1))
         weights[np.diag_indices(self.k)] += int((1 - self.resampling) * scale)
-        numbers = np.arange(self.k, dtype=np.float64)
-        return Sampler(numbers, numbers, weights, scale)
+        return Sampler(Table.of_rows(range(self.k), range(self.k), weights.tolist()))
 
     def moments(self, labels: ArrayLike) -> Moments:
         r"""Bias and variance of the released label, read as a number, at some labels.
@@ -195,7 +196,7 @@ class LabelRandomization:
 
 
 @dataclass(frozen=True)
-class UniformRR:
+class UniformRR(Record):
     r"""Randomized response on `k` labels ([E22], Corollary 1): the cluster mechanism that learns nothing.
 
     .. math:: \lambda = \frac{k}{k - 1 + e^\epsilon}, \qquad \tilde q(y | c) = \frac{1}{k}, \qquad
@@ -252,7 +253,7 @@ def fraction(given: float | Fraction, name: str, *, most: int | None = None) -> 
     >>> fraction(0.75, "resampling", most=1)
     Fraction(3, 4)
     """
-    exact = given if isinstance(given, Fraction) else Fraction(real(given, name))
+    exact = Fraction(given if isinstance(given, Fraction) else real(given, name))
     if most is not None and not 0 <= exact <= most:
         raise InvalidInput(f"{name} is {float(exact):g}, expected a probability from 0 to {most}")
     return exact

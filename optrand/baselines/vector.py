@@ -9,7 +9,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.arithmetic import privacy_ratio
+from optrand.base.arithmetic import divide_budget, noise_scale, privacy_ratio
+from optrand.base.records import Record
 from optrand.base.validation import PRIOR_SUM_TOLERANCE, Floats, integer, rectangular
 from optrand.base.validation import classes as checked_classes
 from optrand.base.validation import epsilon as checked_epsilon
@@ -31,7 +32,7 @@ MIN_EPSILON = 1e-140
 
 
 @dataclass(frozen=True)
-class OneHot:
+class OneHot(Record):
     """Number of classes and budget of noise on one-hot vectors.
 
     Parameters
@@ -112,7 +113,7 @@ class UnaryBits(OneHot):
     @property
     def odds(self) -> Fraction:
         """The rational ``r``: how much likelier each bit is right than flipped."""
-        return privacy_ratio(self.epsilon / 2)
+        return privacy_ratio(divide_budget(self.epsilon, 2))
 
     @property
     def flip(self) -> Fraction:
@@ -317,7 +318,7 @@ class Alibi(OneHot):
     @property
     def scale(self) -> float:
         """The ``lambda`` of the noise: the distance of two one-hot vectors, which is 2, over epsilon."""
-        return 2 / self.epsilon
+        return noise_scale(2, self.epsilon)
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
         """A noisy one-hot vector for every label; shapes, source and errors are those of :meth:`UnaryBits.sample`."""

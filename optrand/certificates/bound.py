@@ -1,85 +1,554 @@
-r"""Assembly of the dual bound, in integers.
+r"""Lower bound of Theorem 3 in ball arithmetic, for every loss and set of outputs.
 
-With :math:`m = \min f` and the multipliers' own part of the bound (:mod:`optrand.certificates.certificate`) it is
+With :math:`h_y` and :math:`f` as in :mod:`optrand.certificates.certificate`, and :math:`m = \min f` over the allowed
+outputs, the bound is
 
-.. math:: \mathrm{base} + \frac{k}{E + k - 1} \min(0, m) + \frac{1}{E} \max(0, m),
+.. math:: \sum_y \alpha_y + \sum_y \beta_y (y - o) - \sum_y \frac{\beta_y^2}{2 \lambda p_y}
+          + \frac{k}{E + k - 1} \min(0, m) + \frac{1}{E} \max(0, m).
 
-for any one :math:`E \geq e^\epsilon` in :math:`f` and here, since a larger :math:`E` admits more randomizers.
+Every number is a ball of :class:`flint.arb`, which contains the true one: floats are exact, and operations enlarge the
+radius by what they round. Each :math:`h_y` is convex, so it is negative on one range of outputs. The ends of that range
+are computed approximately and then *fixed*; for any fixed ranges, and the labels :math:`S(v)` whose range contains
+:math:`v`,
+
+.. math:: f(v) \geq \sum_y h_y(v) + (E - 1) \sum_{y \in S(v)} h_y(v) - (E - 1) \sum_y t_y,
+
+where :math:`t_y` bounds how far :math:`h_y` is above zero inside of its range and below zero outside. Both follow from
+values and slopes at the ends of the range, by convexity. So a range that is wrong makes the bound weak, never false
+(``docs/mathematics.md``, section 3).
+
+Without the last sum the right side is at least :math:`f`, for :math:`f` takes the cheapest column. This closes the
+enclosure from above: the precision is doubled until both ends are the same float, or neighbours.
 """
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from operator import mul
+from functools import cmp_to_key
+from itertools import accumulate, groupby
+from operator import itemgetter
+from threading import RLock
+from typing import NamedTuple
 
 import numpy as np
+from flint import arb, ctx, fmpq
 
-from optrand.base.arithmetic import exp_bracket, places, scaled
 from optrand.base.validation import Floats
+from optrand.model import losses
+from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
 
-__all__ = ["assembled", "excess_above", "measured", "multipliers_below"]
+__all__ = ["lower_bound"]
 
-BITS = 128
-"""Binary digits of ``exp(epsilon) - 1``."""
+Curve = tuple[arb, arb, arb]
+"""Three coefficients of a convex function of an output, as a :class:`Form` reads them."""
+
+Place = tuple[arb, arb]
+"""Value of a curve at a place, and a number with the sign of its slope there."""
+
+Event = tuple[float, arb, Curve, bool]
+"""Where a range begins or ends, as a float and exactly, its curve times ``E - 1``, and whether it begins."""
+
+Enclosure = tuple[arb, arb]
+"""A lower and an upper bound."""
+
+FEWEST_BITS = 128
+MOST_BITS = 4096
+"""Binary digits with which the bound is computed first and, if its ends are still apart, last."""
+
+ZERO = arb(0)
+INFINITY = arb("inf")
+
+FLINT = RLock()
+"""Held while the precision is set: it is one number for all threads. Another's change of it only makes balls wider."""
 
 
-def excess_above(epsilon: float) -> tuple[int, int]:
-    """Integers ``n, s >= 0`` with ``exp(epsilon) - 1 <= n / 2**s``, as tight as :data:`BITS` digits allow.
+def lower_bound(problem: Problem, dual: Dual) -> float:
+    """Lower bound of the loss of every epsilon-DP randomizer that the problem allows, rounded down to a float.
+
+    It is a true bound for any multipliers, and at most one float below the bound of Theorem 3, unless that needs more
+    than :data:`MOST_BITS` binary digits (it is zero, and a sum of irrational numbers): then it is the best so far.
+    Multipliers that prove nothing give ``-inf``, such as a `beta` other than zero for a label whose bias is free.
+
+    Cost for ``k`` labels, and on a grid of ``n`` values:
+
+    ===============  ==================  ==================
+    loss             off a grid          on a grid
+    ===============  ==================  ==================
+    squared          ``O(k log k)``      ``O(k log n + n)``
+    absolute         ``O(k log k)``      ``O(k log n + n)``
+    Poisson log      ``O(k log k)``      ``O(k log n + n)``
+    classification                       ``O(k + n)``
+    any other                            ``O(k n)``
+    ===============  ==================  ==================
 
     Examples
     --------
-    >>> n, s = excess_above(1.0)
-    >>> n.bit_length() >= BITS, n / 2**s
-    (True, 1.7182818284590453)
+    With ``alpha = beta = 0`` the bound is half the variance of the prior, over ``E``:
+
+    >>> from optrand.model.problem import regression
+    >>> bound = lower_bound(regression([0, 1], [0.5, 0.5], 1.0), Dual([0.0, 0.0], [0.0, 0.0]))
+    >>> 0 <= 0.125 / math.e - bound <= math.ulp(bound)
+    True
     """
-    above = exp_bracket(epsilon, 60 if epsilon > 1e-9 else 400)[1] - 1
-    shift = max(0, BITS - (above.numerator.bit_length() - above.denominator.bit_length()))
-    return -((-above.numerator << shift) // above.denominator), shift
+    if (dual.beta[problem.bias_weights == 0] != 0).any():
+        return -math.inf
+    best, bits = -math.inf, FEWEST_BITS + 64 * int(1.5 * problem.epsilon / 64)
+    with FLINT:
+        while True:
+            with ctx.workprec(bits):
+                low, high = map(_float_below, _enclosure(problem, dual))
+            best, bits = max(best, low), 2 * bits
+            if high <= math.nextafter(best, math.inf) or bits > MOST_BITS:
+                return best
 
 
-def assembled(base: int, lowest: int, k: int, *, excess: tuple[int, int], digits: int) -> Fraction:
-    """Bound of its parts in integers: `base` in ``2**-digits``; `lowest`, at most ``min f``, in ``2**-(digits + s)``.
+def _float_below(number: arb) -> float:
+    """Return the largest float that is at most an exact number; ``-inf`` for one that is not finite."""
+    if not number.is_finite():
+        return -math.inf
+    found = float(number)
+    while not arb(found) <= number:
+        found = math.nextafter(found, -math.inf)
+    return found
 
-    The `excess` is ``n, s`` of :func:`excess_above`, with which `lowest` was computed.
+
+def _enclosure(problem: Problem, dual: Dual) -> Enclosure:
+    """Both ends of the bound."""
+    more, base, origin = arb(problem.epsilon).expm1(), ZERO, arb(dual.origin)
+    for alpha in dual.alpha.tolist():
+        base += arb(alpha)
+    charged = 0.0 < problem.bias_penalty < math.inf
+    for y, p, beta in zip(problem.labels.tolist(), problem.prior.tolist(), map(arb, dual.beta.tolist()), strict=True):
+        if beta != 0:
+            base += beta * (arb(y) - origin)
+            if charged:
+                base -= beta * beta / (2 * arb(problem.bias_penalty) * arb(p))
+    low, high = _lowest(problem, dual, more)
+    # The least price counts the total mass of columns, which is at most k / (E + k - 1) and at least 1 / E.
+    # The ends are exact, so that their signs are known.
+    ends = (low.lower(), high.upper())
+    low, high = (base + (m * problem.k / (more + problem.k) if m < 0 else m / (more + 1)) for m in ends)
+    return low.lower(), high.upper()
+
+
+class _Least:
+    """The least of some numbers, in balls; no number at all once one of them is not finite."""
+
+    def __init__(self) -> None:
+        self.low, self.high = INFINITY, INFINITY
+
+    def include(self, number: arb) -> None:
+        """Take in another number."""
+        # False of balls that may be smaller, and of those that are not finite. Nothing is smaller than -inf.
+        if not number >= self.low and self.low > -INFINITY:
+            self.low, self.high = number.lower() if number.is_finite() else -INFINITY, number.upper()
+
+
+def _lowest(problem: Problem, dual: Dual, more: arb) -> Enclosure:
+    """Enclose the least price of a column."""
+    loss, outputs = problem.loss, problem.outputs
+    known = FORMS.get(loss.name) if loss == losses.by_name.get(loss.name) else None
+    if isinstance(outputs, Grid):
+        if known is not None:
+            return _lowest_at_points(problem, dual, more, outputs.values)
+        if loss == losses.zero_one:
+            return _lowest_of_classes(problem, dual, more, outputs.values)
+        return _lowest_in_table(problem, dual, more, outputs.values)
+    if loss == losses.absolute:
+        return _lowest_at_points(problem, dual, more, _candidates(problem))
+    limits = _limits_of_poisson(problem, more) if loss == losses.poisson_log else _limits(problem, dual)
+    return _lowest_between(FORMS[loss.name], _curves(problem, dual), more, limits)
+
+
+def _curves(problem: Problem, dual: Dual) -> Iterator[list[Curve]]:
+    """Generate the reduced cost of each label: one curve, or one to the left of the label and one from it on.
+
+    Outputs are measured from the origin of the dual, except for Poisson log loss.
     """
-    more, shift = excess
-    one = 1 << shift
-    # E + k - 1 or E, in units of 2**-shift.
-    mass, share = (k * one + more, k) if lowest < 0 else (one + more, 1)
-    return Fraction(base * mass + lowest * share, mass << digits)
+    origin, half = arb(dual.origin), arb(0.5)
+    columns = (problem.labels, problem.prior, dual.alpha, dual.beta)
+    is_poisson, is_absolute = (problem.loss == loss for loss in (losses.poisson_log, losses.absolute))
+    for y, p, alpha, beta in zip(*(map(arb, column.tolist()) for column in columns), strict=True):
+        if is_poisson:
+            yield [(p * y, p - beta, beta * origin - alpha)]
+            continue
+        pull = p * (y - origin)
+        if is_absolute:
+            yield [(ZERO, -p - beta, pull - alpha), (ZERO, p - beta, -pull - alpha)]
+        else:
+            yield [(half * p, -pull - beta, half * pull * (y - origin) - alpha)]
 
 
-def measured(numbers: Floats, dual: Dual, digits: int) -> list[int]:
-    """Integers ``(numbers - origin) * 2**digits``, for squared and absolute loss, which depend on distances only.
+# -------------------------------------------------------------------------------------------- forms of convex curves
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> measured(np.array([3.0, 0.5]), Dual([0.0], [0.0], origin=2.5), 1)
-    [1, -4]
+
+class Form(NamedTuple):
+    """Operations on convex curves of one kind.
+
+    Attributes
+    ----------
+    at : callable
+        Value at a place, and a number with the sign of the slope there. The logarithm of the place may be given.
+    depth : callable
+        Upper bound of how far the curve falls below zero anywhere.
+    roots : callable
+        About where the curve is negative; None if it is so nowhere, or hardly.
+    least : callable
+        Lower bound of the curve between two places, which is attained or nearly so.
     """
-    (origin,) = scaled(np.array([dual.origin]), digits)
-    return [number - origin for number in scaled(numbers, digits)]
+
+    at: Callable[[Curve, arb, arb | None], tuple[arb, arb]]
+    depth: Callable[[Curve], arb]
+    roots: Callable[[Curve], Enclosure | None]
+    least: Callable[[Curve, arb, arb], arb]
 
 
-def multipliers_below(problem: Problem, dual: Dual, digits: int) -> int:
-    r"""Part of the bound that needs no column, rounded down.
+def _parabola_at(curve: Curve, x: arb, _log: arb | None) -> Place:
+    """``a x^2 + b x + c``."""
+    a, b, c = curve
+    t = a * x + b
+    return t * x + c, t + a * x
 
-    .. math:: \sum_y \alpha_y + \sum_y \beta_y (y - o) - \sum_y \frac{\beta_y^2}{2 \lambda p_y}
 
-    with the dual's origin :math:`o`; :math:`\beta_y` must be zero where :math:`\lambda p_y` is. The unit is
-    ``2**-digits``, no fewer digits than ``alpha`` and ``beta * (y - origin)`` have.
+def _parabola_depth(curve: Curve) -> arb:
+    a, b, c = curve
+    if a > 0:
+        return b * b / (4 * a) - c
+    return -c if b == 0 else INFINITY
+
+
+def _parabola_roots(curve: Curve) -> Enclosure | None:
+    a, b, c = curve
+    if a == 0:
+        if b == 0:
+            return (-INFINITY, INFINITY) if c < 0 else None
+        return (-INFINITY, -c / b) if b > 0 else (-c / b, INFINITY)
+    twice = a + a
+    square = b * b - (twice + twice) * c
+    if not square > 0:
+        return None
+    root = square.sqrt()
+    return (-b - root) / twice, (root - b) / twice
+
+
+def _parabola_least(curve: Curve, left: arb, right: arb) -> arb:
+    a, b, c = curve
+    t = a * left
+    if t + t + b >= 0:
+        return (t + b) * left + c
+    t = a * right
+    if t + t + b <= 0:
+        return (t + b) * right + c
+    return c - b * b / (4 * a)
+
+
+def _poisson_at(curve: Curve, x: arb, log: arb | None) -> Place:
+    """``b x - d log x + c``."""
+    d, b, c = curve
+    t = b * x
+    return t + c if d == 0 else t + c - d * (x.log() if log is None else log), t - d
+
+
+def _poisson_depth(curve: Curve) -> arb:
+    d, b, c = curve
+    if d > 0:
+        return d * (d / b).log() - d - c if b > 0 else INFINITY
+    return -c if b >= 0 else INFINITY
+
+
+def _poisson_roots(curve: Curve) -> Enclosure | None:
+    """Roots by both branches of Lambert's W, for ``b >= 0``, as it is off a grid."""
+    d, b, c = curve
+    if d == 0:
+        return _parabola_roots(curve)
+    if not _poisson_depth(curve) > 0:
+        return None
+    argument, unit = -b / d * (c / d).exp(), -d / b
+    return unit * argument.lambertw(), unit * argument.lambertw(-1)
+
+
+def _poisson_least(curve: Curve, left: arb, right: arb) -> arb:
+    d, b, c = curve
+    if b * left >= d:
+        return _poisson_at(curve, left, None)[0]
+    if b * right <= d:
+        return _poisson_at(curve, right, None)[0]
+    return d + c - d * (d / b).log()
+
+
+def _line_at(curve: Curve, x: arb, _log: arb | None) -> Place:
+    return curve[1] * x + curve[2], curve[1]
+
+
+PARABOLA = Form(_parabola_at, _parabola_depth, _parabola_roots, _parabola_least)
+POISSON = Form(_poisson_at, _poisson_depth, _poisson_roots, _poisson_least)
+WEDGE = PARABOLA._replace(at=_line_at)
+FORMS = {"squared": PARABOLA, "absolute": WEDGE, "poisson_log": POISSON}
+
+
+# ---------------------------------------------------------------------------------------- on the line, in an interval
+
+
+def _limits(problem: Problem, dual: Dual) -> Enclosure:
+    origin = arb(dual.origin)
+    # The ends must be numbers: rounded outward, they admit more outputs.
+    return (arb(problem.outputs.low) - origin).lower(), (arb(problem.outputs.high) - origin).upper()
+
+
+def _limits_of_poisson(problem: Problem, more: arb) -> Enclosure:
+    """Outputs between which the price of Poisson log loss is least.
+
+    Beyond the largest label of positive prior no reduced cost falls. Before the least one none rises, and neither does
+    the sum of some of them, each counted between once and E times, before the mean of the labels over E.
     """
-    line, mass = places(np.append(problem.labels, dual.origin)), places(problem.prior)
-    slopes = scaled(dual.beta, digits - line)
-    part: int = sum(scaled(dual.alpha, digits)) + sum(map(mul, slopes, measured(problem.labels, dual, line)))
-    if problem.unbiased:
-        return part
-    above, below = problem.bias_penalty.as_integer_ratio()
-    # Of the slopes' squares over the prior, to the units of the whole.
-    shift = mass + 2 * line - digits
-    above, below = 2 * above << max(-shift, 0), below << max(shift, 0)
-    charges = zip(slopes, scaled(problem.prior, mass), strict=True)
-    return part + sum(-slope * slope * below // (above * p) for slope, p in charges if slope)
+    charged = problem.labels[problem.prior > 0]
+    mass, pull = ZERO, ZERO
+    for y, p in zip(map(arb, problem.labels.tolist()), map(arb, problem.prior.tolist()), strict=True):
+        mass += p
+        pull += p * y
+    low, high = arb(max(problem.outputs.low, 0.0)), arb(problem.outputs.high)
+    first, last = arb(float(charged[0])), arb(float(charged[-1]))
+    start = _clip(max(first, (pull / (mass * (more + 1))).lower()), low, high)
+    return start, _clip(last, start, high)
+
+
+def _clip(number: arb, low: arb, high: arb) -> arb:
+    return low if number < low else high if number > high else number
+
+
+def _lowest_between(form: Form, curves: Iterable[list[Curve]], more: arb, limits: Enclosure) -> Enclosure:
+    """Enclose the minimum of :math:`f` between two places: between the ends of all ranges it is one curve."""
+    low, high = limits
+    events, slack = list[Event](), ZERO
+    a = b = c = ZERO
+    for (curve,) in curves:
+        a, b, c = a + curve[0], b + curve[1], c + curve[2]
+        roots = form.roots(curve)
+        if roots is None:
+            slack += ZERO.max(form.depth(curve))
+            continue
+        left, right = roots[0].mid(), roots[1].mid()
+        # An end that is not a number becomes that of the outputs.
+        left = high if left > high else left if left > low else low
+        right = left if right < left else right if right < high else high
+        first = form.at(curve, left, None) if left.is_finite() else _far(curve, left)
+        last = form.at(curve, right, None) if right.is_finite() else _far(curve, right)
+        counted = left < right or low == high
+        outside = first if low < left else None, last if right < high else None
+        slack += _overstated((first, last) if counted else (), outside, form, curve)
+        if counted:
+            steps = more * curve[0], more * curve[1], more * curve[2]
+            if low < left:
+                events.append((float(left), left, steps, True))
+            else:
+                a, b, c = a + steps[0], b + steps[1], c + steps[2]
+            if right < high:
+                events.append((float(right), right, steps, False))
+    least, left = _Least(), low
+    for _, right, steps, opens in [*_sorted(events), (0.0, high, (ZERO, ZERO, ZERO), True)]:
+        if left < right or low == high:
+            least.include(form.least((a, b, c), left, right))
+            left = right
+        if opens:
+            a, b, c = a + steps[0], b + steps[1], c + steps[2]
+        else:
+            a, b, c = a - steps[0], b - steps[1], c - steps[2]
+    return least.low - more * slack, least.high
+
+
+def _overstated(inside: Iterable[Place], outside: tuple[Place | None, Place | None], form: Form, curve: Curve) -> arb:
+    """Bound how far a convex curve is above zero on a range of places, and below zero to the left and right of it.
+
+    Parameters
+    ----------
+    inside : iterable
+        Values and slopes at the ends of the range; none if it is empty.
+    outside : pair
+        Values and slopes at the nearest places to the left and to the right of it; None if there are none.
+    form, curve
+        The curve, or the first of two. It is consulted if a slope does not tell where it falls.
+    """
+    worst = ZERO
+    for value, _ in inside:
+        if not value <= worst:
+            worst = worst.max(value)
+    for side, end in enumerate(outside):
+        if end is not None:
+            value, slope = end
+            # A convex curve that rises away from the range is nowhere lower.
+            below = -value if (slope >= ZERO if side else slope <= ZERO) else form.depth(curve)
+            if not below <= worst:
+                worst = worst.max(below)
+    return worst
+
+
+def _far(curve: Curve, end: arb) -> Place:
+    """Value and slope of a parabola at an infinite place."""
+    a, b, c = curve
+    if a == 0 and b == 0:
+        return c, ZERO
+    return -INFINITY if a == 0 and b * end < 0 else INFINITY, ZERO
+
+
+def _sorted(events: list[Event]) -> list[Event]:
+    """Sort by place: by the float, which rounding keeps in order, and exactly where floats are the same."""
+    events.sort(key=itemgetter(0))
+    if len({event[0] for event in events}) == len(events):
+        return events
+
+    def compare(one: Event, other: Event) -> int:
+        return -1 if one[1] < other[1] else int(one[1] > other[1])
+
+    ties = (tied for _, tied in groupby(events, itemgetter(0)))
+    return [event for tied in ties for event in sorted(tied, key=cmp_to_key(compare))]
+
+
+# ------------------------------------------------------------------------------------------------------------ at points
+
+
+def _candidates(problem: Problem) -> Floats:
+    """Labels and ends of the outputs: between them the price of absolute loss is concave."""
+    low, high = problem.outputs.low, problem.outputs.high
+    ends = [x for x in (low, high) if math.isfinite(x)]
+    return np.union1d(np.clip(problem.labels, low, high), ends)
+
+
+def _lowest_at_points(problem: Problem, dual: Dual, more: arb, points: Floats) -> Enclosure:
+    """Enclose the minimum of :math:`f` over points: at each it is a running sum of the curves that count there."""
+    form, n, slack, origin = FORMS[problem.loss.name], points.size, ZERO, arb(dual.origin)
+    places = [(v, v.log()) if form is POISSON else (v - origin, None) for v in map(arb, points.tolist())]
+    steps = [[ZERO] * (n + 1) for _ in range(3)]
+
+    def count(curve: Curve, start: int, end: int, weight: arb | None = None) -> None:
+        if start < end:
+            for step, coefficient in zip(steps, curve, strict=True):
+                if coefficient is not ZERO:
+                    change = coefficient if weight is None else weight * coefficient
+                    step[start] += change
+                    step[end] -= change
+
+    middles = np.searchsorted(points, problem.labels).tolist()
+    guesses = _guesses(problem, dual, points)
+    for curves, middle, guess in zip(_curves(problem, dual), middles, guesses, strict=True):
+        # The last curve counts from the middle on.
+        middle *= len(curves) - 1
+
+        known = dict[int, Place]()
+
+        def at(i: int, curves: list[Curve] = curves, middle: int = middle, known: dict[int, Place] = known) -> Place:
+            if i not in known:
+                known[i] = form.at(curves[-1 if i >= middle else 0], *places[i])
+            return known[i]
+
+        first, last = _negative_range(at, n, guess)
+        inside = (at(first), at(last - 1)) if first < last else ()
+        outside = at(first - 1) if first > 0 else None, at(last) if last < n else None
+        slack += _overstated(inside, outside, form, curves[0])
+        count(curves[0], 0, middle)
+        count(curves[-1], middle, n)
+        count(curves[0], first, min(middle, last), more)
+        count(curves[-1], max(middle, first), last, more)
+    least = _Least()
+    for curve, place in zip(zip(*(accumulate(step[:-1]) for step in steps), strict=True), places, strict=True):
+        least.include(form.at(curve, *place)[0])
+    return least.low - more * slack, least.high
+
+
+def _guesses(problem: Problem, dual: Dual, points: Floats) -> Iterator[tuple[int, int, int]]:
+    """Generate guesses for each curve: the points before its negative range, before its minimum, and before its end.
+
+    They are computed in floats, and only save steps. For Poisson log loss only the second is.
+    """
+    place, p, alpha, beta = problem.labels - dual.origin, problem.prior, dual.alpha, dual.beta
+    with np.errstate(all="ignore"):
+        if problem.loss == losses.squared:
+            middle = place + beta / p
+            half = np.sqrt(beta * (2 * p * place + beta) + 2 * p * alpha) / p
+            ends = middle - half, middle, middle + half
+        elif problem.loss == losses.absolute:
+            middle = np.where(np.abs(beta) > p, np.copysign(math.inf, beta), place)
+            ends = (p * place - alpha) / (p + beta), middle, (p * place + alpha) / (p - beta)
+        else:
+            middle = np.where(beta < p, p * problem.labels / (p - beta), math.inf) - dual.origin
+            ends = middle, middle, middle
+    first, turn, last = (np.searchsorted(points, end + dual.origin) for end in ends)
+    return zip(np.minimum(first, turn).tolist(), turn.tolist(), np.maximum(last, turn).tolist(), strict=True)
+
+
+def _negative_range(at: Callable[[int], Place], n: int, guess: tuple[int, int, int]) -> tuple[int, int]:
+    """Return the range of points where a convex curve is not surely positive, around its minimum."""
+    first, turn, last = guess
+    for _ in range(2):
+        first = _first(lambda i: not at(i)[0] >= ZERO, 0, turn, min(first, turn))
+        last = _first(lambda i: at(i)[0] >= ZERO, turn, n, max(last, turn))
+        if first < last and not (at(first)[0] > ZERO or at(last - 1)[0] > ZERO):
+            break
+        # Where it is negative may lie elsewhere if the guess of its minimum is wrong.
+        turn = _first(lambda i: at(i)[1] >= ZERO, 0, n, turn)
+    return first, last
+
+
+def _first(holds: Callable[[int], bool], low: int, high: int, guess: int) -> int:
+    """Return the first index in a range at which something holds, or `high`, from a guess, or else by bisection."""
+    if guess < high and not holds(guess):
+        if guess + 1 == high or holds(guess + 1):
+            return guess + 1
+        low = guess + 2
+    else:
+        if guess == low or not holds(guess - 1):
+            return guess
+        if guess - 1 == low or not holds(guess - 2):
+            return guess - 1
+        high = guess - 2
+    return bisect_left(range(high), True, low, key=holds)
+
+
+def _lowest_of_classes(problem: Problem, dual: Dual, more: arb, grid: Floats) -> Enclosure:
+    """Enclose the least price of ``zero_one``, where an output gains at one label at most, and `dual` has no beta."""
+
+    def weighted(cost: arb) -> arb:
+        return cost + more * cost.min(ZERO)
+
+    alphas = [arb(alpha) for alpha in dual.alpha.tolist()]
+    elsewhere = [weighted(-alpha) for alpha in alphas]
+    total, least = sum(elsewhere, ZERO), _Least()
+    own = np.flatnonzero(np.isin(problem.labels, grid)).tolist()
+    for y in own:
+        least.include(total + weighted(-alphas[y] - float(problem.prior[y])) - elsewhere[y])
+    if len(own) < grid.size:
+        least.include(total)
+    return least.low, least.high
+
+
+def _lowest_in_table(problem: Problem, dual: Dual, more: arb, grid: Floats) -> Enclosure:
+    """Enclose the least price for a loss of which only values, or brackets of them, are known."""
+    places = [arb(v) - arb(dual.origin) for v in grid.tolist()]
+    sums, gains = [ZERO] * grid.size, [ZERO] * grid.size
+    columns = problem.prior, dual.alpha, dual.beta
+    for y, (p, alpha, beta) in enumerate(zip(*(map(arb, column.tolist()) for column in columns), strict=True)):
+        for i, loss in enumerate(_row(problem, y, grid)):
+            cost = p * loss - alpha
+            if beta != 0:
+                cost -= beta * places[i]
+            sums[i] += cost
+            if not cost >= 0:
+                gains[i] += cost.min(ZERO)
+    least = _Least()
+    for total, gain in zip(sums, gains, strict=True):
+        least.include(total + more * gain)
+    return least.low, least.high
+
+
+def _row(problem: Problem, y: int, grid: Floats) -> Iterator[arb]:
+    """Generate the losses of all outputs for a label, or lower bounds of them."""
+    loss = problem.loss
+    if isinstance(loss, losses.Tabulated):
+        return map(arb, loss.entries[y].tolist())
+    label = Fraction(float(problem.labels[y]))
+    brackets = (loss.bracket(Fraction(v), label)[0] for v in grid.tolist())
+    return (arb(fmpq(low.numerator, low.denominator)) for low in brackets)

@@ -1,4 +1,4 @@
-r"""Certificates: privacy of a randomizer, and its distance from the optimum by a dual bound.
+r"""Certificates: privacy of a mechanism, and its distance from the optimum by a dual bound.
 
 For *any* multipliers :math:`\alpha, \beta` let :math:`h_y(v) = p_y g(v, y) - \alpha_y - \beta_y v`, let :math:`f(v) =
 \sum_y ( h_y(v) + (E - 1) \min(h_y(v), 0) )` be the price of the cheapest column at :math:`v`, :math:`E = e^\epsilon`,
@@ -15,56 +15,50 @@ a solver.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import overload
+from typing import Any, NoReturn, Protocol, TypeVar, overload, runtime_checkable
 
-from optrand.base.arithmetic import float_above, float_below
+from optrand.base.arithmetic import float_above, float_below, log_above
 from optrand.base.numerals import shown_above, shown_below
 from optrand.base.validation import expect, flag
-from optrand.certificates import exact as exact_pricing
-from optrand.certificates import exact_loss
-from optrand.certificates.measurements import Measurements
+from optrand.certificates import bound as dual_bound
+from optrand.certificates.loss import exact_objective
 from optrand.errors import InvalidInput, NotCertified
-from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
-from optrand.model.kept import content, kept
 from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual, Solution
+from optrand.model.solution import Dual
+from optrand.model.table import Table
 
-__all__ = ["Certificate", "certify", "lower_bound"]
+__all__ = ["Certificate", "certify", "certify_table", "lower_bound"]
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """Verified facts of a randomizer and of the problem that it answers.
+    """Verified facts of a mechanism and of the problem that it answers.
 
     Attributes
     ----------
     lower, upper : float
         Bounds of the optimal value, rounded outward; infinite where there is none. One is the exact loss of the
-        mechanism, or of the exact repair of a randomizer in floats; the other is the bound of the dual.
+        mechanism as it is drawn, column for column, the other is the bound of the dual. Where rounding outputs to
+        floats costs loss, the two are apart by that much.
     target_epsilon : float
         Budget of the problem, in nats.
     epsilon : float
-        Realised privacy loss, rounded up; infinite if the randomizer is not private at all.
+        Realised privacy loss, rounded up.
     bias : float
-        Largest ``|E[M(y)] - y|`` over the labels, in units of the labels.
-    exact : bool
-        Whether privacy, rows and biases are those of a mechanism, in exact arithmetic. Float randomizers are checked to
-        a tolerance; `epsilon` and `bias` are their own, the loss is that of their repair.
+        Largest ``|E[M(y)] - y|`` over the labels, in units of the labels, rounded up.
     findings : tuple of str
-        Reasons why the randomizer is not feasible; empty if it is.
+        Reasons why the mechanism does not answer the problem; empty if it does.
     maximised : bool
-        Whether the problem is one of classification, where the randomizer's own value is `lower` and the bound `upper`.
+        Whether the problem is one of classification, where the mechanism's own value is `lower` and the bound `upper`.
 
     Examples
     --------
     >>> import optrand
     >>> problem = optrand.classification([0.5, 0.3, 0.2], 1.0)
-    >>> proof = optrand.certify(optrand.solve(problem))
+    >>> proof = optrand.solve(problem).certificate
     >>> proof.gap < 1e-12, round(proof.lower, 6), proof.epsilon <= 1 + 1e-9
     (True, 0.584847, True)
     """
@@ -74,15 +68,12 @@ class Certificate:
     target_epsilon: float
     epsilon: float
     bias: float
-    exact: bool
     findings: tuple[str, ...]
     maximised: bool = False
 
-    @property
-    def asked(self) -> float:
-        """Name of :attr:`target_epsilon` in version 0.1."""
-        warnings.warn("Certificate.asked is now target_epsilon", DeprecationWarning, stacklevel=2)
-        return self.target_epsilon
+    def __bool__(self) -> NoReturn:
+        """Refuse to be true or false: a certificate that proves nothing is an object, too."""
+        raise TypeError("a certificate is neither true nor false: use its require(gap=...), which raises if it fails")
 
     @property
     def gap(self) -> float:
@@ -121,128 +112,129 @@ class Certificate:
         )
 
 
+Proof = TypeVar("Proof", covariant=True)
+
+
+@runtime_checkable
+class Certifying(Protocol):
+    """A mechanism of a problem."""
+
+    @property
+    def problem(self) -> Problem:
+        """Problem that the mechanism answers."""
+        ...
+
+    @property
+    def table(self) -> Table:
+        """Exact table."""
+        ...
+
+    def certify(self, *, worst_case: bool = ...) -> Certificate:
+        """Compute the certificate from the problem, the table and the multipliers."""
+        ...
+
+
+class SelfCertifying(Protocol[Proof]):
+    """A mechanism or an answer of :mod:`optrand.programs`, which has a certificate of its own kind."""
+
+    def certify(self) -> Proof:
+        """Compute the certificate from the exact table or the point, and the multipliers."""
+        ...
+
+
 @overload
-def certify(subject: Solution | Mechanism, /, *, exact: bool = ..., worst_case: bool = ...) -> Certificate: ...
+def certify(mechanism: Certifying, /, *, worst_case: bool = ...) -> Certificate: ...
 @overload
-def certify(
-    subject: Problem,
-    randomizer: Randomizer | Mechanism,
-    /,
-    dual: Dual | None = ...,
-    *,
-    exact: bool = ...,
-    worst_case: bool = ...,
-) -> Certificate: ...
-def certify(
-    subject: Solution | Mechanism | Problem,
-    randomizer: Randomizer | Mechanism | None = None,
-    /,
-    dual: Dual | None = None,
-    *,
-    exact: bool = False,  # noqa: ARG001
-    worst_case: bool = False,
-) -> Certificate:
-    """Certify privacy, unbiasedness and optimality of a randomizer; a bad one gives findings, not an exception.
+def certify(mechanism: SelfCertifying[Proof], /) -> Proof: ...
+def certify(mechanism: Any, /, *, worst_case: bool = False) -> Any:
+    """Certify privacy, unbiasedness and optimality of a mechanism; a bad one gives findings, not an exception.
+
+    Everything is computed again from the problem, the table and the multipliers alone.
 
     Parameters
     ----------
-    subject : Solution, Mechanism or Problem
-        A solution or a mechanism brings its problem and dual; a problem needs a randomizer beside it.
-    randomizer : Randomizer or Mechanism
-        Only with a problem.
-    dual : Dual, optional
-        Only with a problem: the multipliers of the bound. Without one only feasibility is stated.
-    exact : bool
-        Of no effect any more: bounds and losses are always computed in exact arithmetic.
+    mechanism : Mechanism, ProgramMechanism or Answer
+        A mechanism or an answer of :mod:`optrand.programs` has a :class:`~optrand.programs.ProgramCertificate`. Tables
+        of floats are for :func:`optrand.audit`.
     worst_case : bool
         Whether to bound the largest loss over labels instead of the average one, for squared loss: `upper` is that of
-        the randomizer; `lower`, the dual bound over the sum of the prior, is below that of every epsilon-DP randomizer
+        the mechanism; `lower`, the dual bound over the sum of the prior, is below that of every epsilon-DP randomizer
         that the problem allows (``docs/mathematics.md``, Corollary 4).
 
     Raises
     ------
     InvalidInput
-        Arguments that do not fit together, or in the worst case a loss that is not squared.
+        Something else, or in the worst case a loss that is not squared.
 
     Notes
     -----
     The bound costs ``O(k log k)`` off a grid, ``O(k log n)`` on one for squared and ``O(k log n + n)`` for absolute
-    loss; a randomizer of arcs ``O(k + n log n)``. Else, and for tables, ``O(n k)``.
+    loss; the loss of interval columns ``O(k + n log k)``. Else, and for tables, ``O(n k)``.
 
     Examples
     --------
-    A table that leaves out an output for one label only is not private:
-
-    >>> import optrand
-    >>> problem = optrand.classification([0.5, 0.5], 1.0)
-    >>> broken = optrand.Randomizer([0, 1], [0, 1], [[1.0, 0.0], [0.3, 0.7]], 1.0)
-    >>> optrand.certify(problem, broken).epsilon
-    inf
-
     Debiased randomized response is best for two labels, whatever the prior:
 
+    >>> import optrand
     >>> proof = optrand.certify(optrand.debiased_rr([0, 1], math.log(3)), worst_case=True)
     >>> proof.gap < 1e-12, round(proof.upper, 9)
     (True, 0.375)
     """
     flag(worst_case, "worst_case")
-    if isinstance(subject, Problem):
-        if randomizer is None:
-            raise InvalidInput("certify(problem, randomizer) needs a randomizer or a mechanism beside the problem")
-        if not isinstance(randomizer, Randomizer | Mechanism):
-            raise InvalidInput(
-                f"beside a problem certify needs a randomizer, not a {type(randomizer).__name__}: wrap a table in "
-                "Randomizer(labels, outputs, matrix, epsilon)"
-            )
-        problem, answer = subject, randomizer
-    else:
-        if not isinstance(subject, Solution | Mechanism):
-            raise InvalidInput(
-                "certify needs a solution, a mechanism, or a problem and a randomizer, "
-                f"not a {type(subject).__name__}: "
-                "certify(solve(problem)), or certify(problem, randomizer) for a randomizer of your own"
-            )
-        if randomizer is not None or dual is not None:
-            raise InvalidInput("this brings its own problem and dual: pass certify(problem, randomizer, dual) instead")
-        problem, dual = subject.problem, subject.dual
-        answer = subject.randomizer if isinstance(subject, Solution) else subject
+    if not hasattr(mechanism, "certify") or isinstance(mechanism, type):
+        raise InvalidInput(
+            f"certify needs a mechanism, not a {type(mechanism).__name__}: certify(solve(problem)); for a table of "
+            "floats, optrand.audit(matrix, epsilon)"
+        )
+    if not worst_case:
+        return mechanism.certify()
+    if not isinstance(mechanism, Certifying):
+        raise InvalidInput("worst_case=True takes a mechanism of squared loss, not that of a program")
+    return mechanism.certify(worst_case=True)
+
+
+def certify_table(problem: Problem, table: Table, dual: Dual | None, *, worst_case: bool = False) -> Certificate:
+    """Certify a private table as an answer to a problem, with the multipliers of the bound; see :func:`certify`."""
     bound = -math.inf if dual is None else lower_bound(problem, dual)
-    if isinstance(answer, Mechanism):
-        facts = Measurements.of_mechanism(problem, answer)
-    else:
-        facts = Measurements.of_randomizer(problem, answer)
-    value, maximised = facts.value, problem.sign < 0
+    bias = float_above(table.largest_bias)
+    findings, value = _find_bias(problem, bias), math.inf
+    if not findings:
+        value = float_above(exact_objective(problem, table))
+        findings = () if value < math.inf else ("its loss overflows in floats",)
     if worst_case:
-        bound, value = _worst_case(problem, answer, bound, feasible=not facts.findings)
+        bound, value = _worst_case(problem, table, bound, feasible=not findings)
+    maximised, ratio = problem.sign < 0, table.largest_ratio
     return Certificate(
         lower=float(-value if maximised else bound),
         upper=float(-bound if maximised else value),
         target_epsilon=problem.epsilon,
-        epsilon=facts.epsilon,
-        bias=facts.bias,
-        exact=isinstance(answer, Mechanism),
-        findings=facts.findings,
+        epsilon=math.inf if ratio is None else log_above(ratio),
+        bias=bias,
+        findings=findings,
         maximised=maximised,
     )
 
 
-def _worst_case(
-    problem: Problem, answer: Randomizer | Mechanism, bound: float, *, feasible: bool
-) -> tuple[float, float]:
-    """Lower bound of every largest loss, and the largest loss of the randomizer."""
+def _find_bias(problem: Problem, bias: float) -> tuple[str, ...]:
+    if problem.unbiased and bias:
+        return (f"biased by up to {shown_above(bias, 3)} where no bias is allowed",)
+    return ()
+
+
+def _worst_case(problem: Problem, table: Table, bound: float, *, feasible: bool) -> tuple[float, float]:
+    """Lower bound of every largest loss, and the largest loss of the table."""
     if problem.loss != losses.squared:
         raise InvalidInput(f"worst_case=True takes squared loss, not {problem.loss.name}")
     if math.isfinite(bound):
         bound = float_below(Fraction(bound) / sum(map(Fraction, problem.prior.tolist())))
-    found = exact_loss.of_each_label(problem, answer) if feasible else None
-    return bound, math.inf if found is None else float_above(max(found))
+    return bound, float_above(max(table.losses(problem.bias_penalty))) if feasible else math.inf
 
 
-def lower_bound(problem: Problem, dual: Dual, *, exact: bool = True) -> float:  # noqa: ARG001
+def lower_bound(problem: Problem, dual: Dual) -> float:
     """Lower bound of the loss of every epsilon-DP randomizer with allowed outputs, by any multipliers, rounded down.
 
     It is that of the minimisation (for classification: minus the probability of a correct output); ``-inf`` if the
-    multipliers prove nothing. `exact` has no effect any more.
+    multipliers prove nothing.
 
     Examples
     --------
@@ -256,7 +248,4 @@ def lower_bound(problem: Problem, dual: Dual, *, exact: bool = True) -> float:  
     expect(dual, Dual, "dual", "a Dual, such as that of a solution")
     if dual.alpha.size != problem.k:
         raise InvalidInput(f"the dual has {dual.alpha.size} entries for {problem.k} labels")
-    if (dual.beta[problem.bias_weights == 0] != 0).any():
-        return -math.inf
-    key = content(problem, dual.alpha, dual.beta), dual.origin
-    return float_below(kept(dual, "_bound", key, lambda: exact_pricing.lower_bound(problem, dual)))
+    return dual_bound.lower_bound(problem, dual)

@@ -1,4 +1,4 @@
-"""The command line: solve, verify, audit, randomize, estimate, sweep, plot, gallery, report, theory, ledger, recover.
+"""The command line: solve, sweep, verify, audit, randomize, estimate, plot, ledger, theory.
 
 What went wrong is one line on the standard error and an exit code; never a traceback, which could show a private label.
 """
@@ -12,15 +12,13 @@ from typing import Annotated
 
 import typer
 
-from optrand.cli import commands, sweeping
 from optrand.cli.auditing import audit
+from optrand.cli.console import EXIT_CODES, FAILED, UNVERIFIED, WRONG_INPUT, drop_unwritten, wrong_usage
+from optrand.cli.drawing import plot
 from optrand.cli.estimating import estimate
-from optrand.cli.gallery import gallery
-from optrand.cli.ledger import ledger
+from optrand.cli.ledgers import ledger
 from optrand.cli.randomizing import randomize
-from optrand.cli.recovering import recover
-from optrand.cli.report import report
-from optrand.cli.reporting import EXIT_CODES, FAILED, UNVERIFIED, WRONG_INPUT, drop_unwritten, wrong_usage
+from optrand.cli.solving import solve, sweep
 from optrand.cli.theory import theory
 from optrand.cli.verifying import verify
 
@@ -34,18 +32,7 @@ app = typer.Typer(
     epilog=EXIT_CODES,
 )
 
-_ABOUT_MECHANISMS = (
-    commands.solve,
-    verify,
-    audit,
-    randomize,
-    estimate,
-    sweeping.sweep,
-    commands.plot,
-    gallery,
-    report,
-)
-for _command in (*_ABOUT_MECHANISMS, theory, ledger, recover):
+for _command in (solve, sweep, verify, audit, randomize, estimate, plot, ledger, theory):
     app.command(epilog=EXIT_CODES)(_command)
 
 

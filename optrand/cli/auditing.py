@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optrand.base.numerals import shown_above
-from optrand.cli.options import LABEL_FORMS, Epsilon, read_epsilon
-from optrand.cli.reporting import also, lines, progress, reported, tell_prior
+from optrand.cli.console import also, lines, progress, reported
+from optrand.cli.options import LABEL_FORMS, Epsilon
+from optrand.cli.reading import parse_epsilon, parse_in_order, read_prior
+from optrand.cli.solving import note_prior
 from optrand.errors import InvalidInput, NotCertified
 
 if TYPE_CHECKING:
@@ -50,9 +52,8 @@ def audit(
 
     from optrand.audits import audit as audited
     from optrand.audits.reading import read_sheet
-    from optrand.release.declared import parse_in_order, read_prior
 
-    budget, sheet = read_epsilon(epsilon), read_sheet(table)
+    budget, sheet = parse_epsilon(epsilon), read_sheet(table)
     rows = sheet.labels if labels is None else tuple(parse_in_order(labels).tolist())
     columns = sheet.outputs if outputs is None else tuple(parse_in_order(outputs).tolist())
     shares = None
@@ -61,12 +62,18 @@ def audit(
         if any(isinstance(name, str) for name in numbers):
             raise InvalidInput(f"--prior names labels by numbers, and those of {table} are text: give --labels")
         public = read_prior(prior, np.array(numbers, dtype=float))
-        tell_prior(prior, public)
+        note_prior(prior, public.absent)
         shares = public.probabilities
     with progress() as announce:
         announce("auditing")
         found = audited(sheet.entries, budget, labels=rows, outputs=columns, prior=shares)
     lines(str(found))
+    if found.maximal_leakage is not None and found.guess is not None:
+        prior_known = "under the prior" if found.prior is not None else "if all labels are as likely"
+        lines(
+            f"maximal leakage {shown_above(found.maximal_leakage, 6)} nats; the label is guessed with a chance of at "
+            f"most {shown_above(found.guess, 6)} {prior_known}"
+        )
     also(**_members(found))
     if not found.private_but_for_rounding:
         raise NotCertified(f"{table} is not private as stated: {found.findings[-1]}")
@@ -80,6 +87,10 @@ def _members(found: Audit) -> dict[str, object]:
         "private_but_for_rounding": found.private_but_for_rounding,
         "stated_epsilon": found.stated_epsilon,
         "epsilon": max(found.epsilon, found.normalised_epsilon),
+        "pair_epsilons": None if found.pair_epsilons is None else found.pair_epsilons.tolist(),
+        "delta_at_stated_epsilon": found.delta(found.stated_epsilon),
+        "maximal_leakage": found.maximal_leakage,
+        "guess": found.guess,
         "findings": list(found.findings),
         "worst": {
             "output": worst.output,

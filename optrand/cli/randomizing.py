@@ -2,195 +2,249 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from dataclasses import replace
+import math
+import os
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from optrand.cli import release_options as option
-from optrand.cli.asked import Asked
-from optrand.cli.options import Epsilon, Force, read_epsilon
-from optrand.cli.reporting import (
-    also,
-    progress,
-    released,
-    reported,
-    show,
-    tell_diagnosis,
-    tell_warning,
+import typer
+
+from optrand.base.numerals import shown_above, shown_spent
+from optrand.cli.console import WRONG_INPUT, also, gap_words, in_options, progress, released, reported, show
+from optrand.cli.options import LABEL_FORMS, OUTPUT_FORMS, Epsilon, Force, LedgerFile
+from optrand.cli.reading import (
+    parse_classes,
+    parse_columns,
+    parse_epsilon,
+    parse_labels,
+    parse_outputs,
+    parse_penalty,
+    read_loss,
+    read_prior,
 )
-from optrand.cli.summaries import drawn_with, figures, told
-from optrand.cli.table_asked import table_options
-from optrand.errors import Finished, InvalidInput
+from optrand.cli.solving import note_prior
+from optrand.errors import InvalidInput
 
-__all__ = ["DEMO", "randomize"]
+if TYPE_CHECKING:
+    from optrand.release.question import Question
+    from optrand.release.record import ReleaseRecord
+
+__all__ = ["randomize"]
 
 DEMO = "demo"
 """Name under which the bundled table is charged, unless it is given another."""
 
+POOL = "ARROW_DEFAULT_MEMORY_POOL"
+
+
+def _text(name: str, metavar: str, help_: str) -> Any:
+    return typer.Option(name, metavar=metavar, help=help_)
+
 
 @reported
 def randomize(
-    source: option.Source,
-    target: option.Target,
-    label: option.Label,
+    source: Annotated[
+        Path, typer.Argument(metavar="IN", help="Table: .csv, .tsv, either with .gz, .parquet, or a Parquet folder.")
+    ],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="The released table, of any of these kinds.")],
+    label: Annotated[str, _text("--label", "COLUMN", "Column of private labels.")],
     epsilon: Epsilon,
-    dataset: option.Dataset = None,
-    labels: option.Labels = None,
-    classes: option.Classes = None,
-    task: option.Task = None,
-    loss: option.Loss = None,
-    outputs: option.Outputs = None,
-    bias_penalty: option.BiasPenalty = None,
-    randomizer: option.Randomizer = None,
-    minimax: option.Minimax = False,
-    k: option.TopK = None,
-    clip: option.Clip = False,
-    clip_outputs: option.ClipOutputs = None,
-    allow_inexact: option.AllowInexact = False,
-    allow_gap: option.AllowGap = None,
-    prior_epsilon: option.PriorEpsilon = None,
-    public_prior: option.PublicPrior = None,
-    paid_prior: option.PaidPrior = None,
-    nulls: option.Nulls = "refuse",
-    group: option.Group = None,
-    id_column: option.IdColumn = None,
-    keep: option.Keep = None,
-    drop: option.Drop = None,
-    separator: option.Separator = None,
-    decimal: option.Decimal = None,
-    expect_rows: option.ExpectRows = None,
-    expect_sha256: option.ExpectSha256 = None,
-    ledger: option.Ledger = None,
-    no_ledger: option.NoLedger = False,
-    spend_again: option.SpendAgain = False,
-    budget: option.Budget = None,
-    entropy: option.Entropy = None,
-    no_progress: option.NoProgress = False,
-    diagnose: option.Diagnose = False,
+    labels: Annotated[
+        str | None,
+        _text("--labels", "SET", f"All numbers that can occur: {LABEL_FORMS} For text use --classes."),
+    ] = None,
+    classes: Annotated[
+        str | None, _text("--classes", "NAMES", "All classes that can occur: yes,no or @FILE with a name on each line.")
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        _text(
+            "--dataset",
+            "NAME",
+            "Name under which the ledger counts epsilon. Use the same name for every release of these people's labels, "
+            "also after adding or reordering rows.",
+        ),
+    ] = None,
+    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Charge no ledger: YOU keep account.")] = False,
+    ledger: LedgerFile = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Release a column that was released before: the epsilons add up.")
+    ] = False,
+    budget: Annotated[
+        str | None, _text("--budget", "NATS", "Refuse if all releases of the dataset would cost more together.")
+    ] = None,
+    nulls: Annotated[
+        Literal["refuse", "drop", "pass", "class"],
+        typer.Option(
+            "--nulls",
+            help="Missing labels: refuse stops, which reveals that there is one. drop leaves their rows out and pass "
+            "leaves them missing: both make PUBLIC which labels are missing. class, with --classes, makes them one "
+            "more class and reveals nothing.",
+        ),
+    ] = "refuse",
+    groups: Annotated[
+        str | None,
+        _text("--groups", "COLUMNS", "Public columns a,b: each group has a prior and a randomizer, for one epsilon."),
+    ] = None,
+    ids: Annotated[
+        str | None, _text("--ids", "COLUMNS", "Columns that identify a record. Default: row numbers.")
+    ] = None,
+    keep: Annotated[str | None, _text("--keep", "COLUMNS", "Copy only these other columns. Default: all.")] = None,
+    drop: Annotated[str | None, _text("--drop", "COLUMNS", "Do not copy these other columns.")] = None,
+    randomizer: Annotated[
+        str | None,
+        _text(
+            "--randomizer",
+            "NAME",
+            "Default: the optimal one, mixed slightly so that histograms can be estimated; rr for classes. With a "
+            "prior: optimal (never mixed), rr-with-prior, rr-top-k[:K], rr-on-bins, gap-response. Without: rr, "
+            "debiased-rr, minimax. Or FILE.json, a mechanism saved for these labels.",
+        ),
+    ] = None,
+    prior: Annotated[
+        str | None,
+        _text(
+            "--prior",
+            "NATS|FILE",
+            "Part of epsilon spent on estimating the label distribution. Default: sqrt(labels / rows), at most "
+            "epsilon / 20. Or a file (label, count) that is TRUSTED to be public and costs nothing.",
+        ),
+    ] = None,
+    loss: Annotated[
+        str | None,
+        _text(
+            "--loss",
+            "LOSS",
+            "Cost of an error: squared, absolute, poisson, zero-one, or @FILE, a CSV of numbers with a row for each "
+            "label and a column for each output.",
+        ),
+    ] = None,
+    bias_penalty: Annotated[
+        str | None,
+        _text(
+            "--bias-penalty", "PENALTY", "Weight of squared bias. inf (default for squared loss): unbiased. 0: ignored."
+        ),
+    ] = None,
+    outputs: Annotated[
+        str | None, _text("--outputs", "SET", f"Where noisy numbers may lie: {OUTPUT_FORMS}. Default: line.")
+    ] = None,
+    clip: Annotated[
+        bool, typer.Option("--clip", help="Move labels beyond the ends of the declared set to the nearest end.")
+    ] = False,
+    separator: Annotated[
+        str | None, _text("--separator", "CHARACTER", "Between cells of IN. Default: that of its kind.")
+    ] = None,
+    decimal: Annotated[str | None, _text("--decimal", "CHARACTER", "Decimal point of labels in IN: . or ,")] = None,
+    diagnose: Annotated[
+        bool,
+        typer.Option(
+            "--diagnose",
+            help="Only count, for the owner of the labels, those that are missing, no numbers or not declared. The "
+            "counts are NOT private. Nothing is released or spent.",
+        ),
+    ] = False,
     force: Force = False,
 ) -> None:
     """Replace every label of a table by a private one.
 
-    The mechanism is saved beside OUT, as OUT.mechanism.json; additive noise, as OUT.randomizer.json; what was spent in
-    total and what can be estimated, as OUT.release.json, which verify, plot, report and estimate read. Every other
-    column is copied as it is: drop columns that were computed from the labels. Nothing that is printed or saved,
-    whether the run ends well or not, is computed from the true labels, but for the prior, which is paid for, the number
-    of rows, which is public, and whether all labels are declared; --diagnose alone tells more.
+    OUT.release.json beside OUT records what was spent, what can be estimated, and the mechanisms with their proofs;
+    verify, plot and estimate read it. Every other column is copied as it is: drop columns that were computed from the
+    labels. Nothing that is printed or saved is computed from the true labels, except the prior, which is paid for, the
+    number of rows, and whether all labels are declared; --diagnose alone tells more.
 
-    All of epsilon is entered in the ledger before anything is drawn, and never refunded. The same column of the same
-    dataset again is refused unless you say --spend-again. A run that broke off goes on with the same command, at no
-    further cost and with the same noise.
+    All of epsilon is charged to the ledger before anything is drawn, and never refunded. The same column of the same
+    dataset again is refused unless you say --again. An interrupted run is continued by the same command, at no further
+    cost and with the same noise.
     """
-    from optrand.accounting import Ledger
-    from optrand.base.lean import lean_process
-    from optrand.release.interruption import Signals
-    from optrand.release.job import LabelJob
-    from optrand.release.paths import record_path
-    from optrand.release.table_job import TableJob
+    _use_system_memory_pool()
+    from optrand.release.files import diagnose_table, randomize_table, record_path
+    from optrand.release.question import Question
+    from optrand.release.run import Listener
 
-    asked = Asked(
-        labels=labels,
-        classes=classes,
-        task=task,
-        loss=loss,
-        randomizer=randomizer,
-        minimax=minimax,
-        k=k,
-        epsilon=epsilon,
-        prior_epsilon=prior_epsilon,
-        public_prior=public_prior,
-        paid_prior=paid_prior,
-        outputs=outputs,
-        bias_penalty=bias_penalty,
-        clip=clip,
-        clip_outputs=clip_outputs,
-        allow_inexact=allow_inexact,
-        allow_gap=allow_gap,
-        group=group,
-        nulls=nulls,
-    )
-    job, names = asked.job()
-    if group is None:
-        lean_process(job.labels.size)
-    options = table_options(
-        source,
-        id_column=id_column,
-        group=group,
-        nulls=nulls,
+    names = None if classes is None else (*parse_classes(classes), *((None,) if nulls == "class" else ()))
+    declared = None if labels is None else parse_labels(labels)
+    question = Question(
+        label=_column_name(label),
+        epsilon=parse_epsilon(epsilon),
+        labels=declared,
         classes=names,
-        keep=keep,
-        drop=drop,
-        separator=separator,
-        decimal=decimal,
-        expect_rows=expect_rows,
-        expect_sha256=expect_sha256,
+        prior=None if prior is None else _prior(prior, declared if names is None else names),
+        randomizer=_randomizer(randomizer),
+        loss=read_loss(loss[1:]) if loss is not None and loss.startswith("@") else loss,
+        bias_penalty=None if bias_penalty is None else parse_penalty(bias_penalty),
+        outputs=None if outputs is None else parse_outputs(outputs),
+        clip=clip,
+        nulls=nulls,
+        groups=parse_columns(groups, "--groups"),
+        ids=parse_columns(ids, "--ids"),
     )
-    on_file = TableJob(job=job, column=label, overwrite=force, options=options)
     if diagnose:
-        tell_diagnosis(on_file.diagnose(source), job.labels.size)
+        _tell_diagnosis(diagnose_table(source, question, separator=separator, decimal=decimal), question.k)
         return
-    with ExitStack() as stack:
-        signals = stack.enter_context(Signals("nothing was released, and nothing spent"))
-        accounted: dict[str, Any] = {}
-        if no_ledger:
-            given = {"--dataset": dataset, "--ledger": ledger, "--budget": budget, "--spend-again": spend_again or None}
-            if useless := [name for name, one in given.items() if one is not None]:
-                raise InvalidInput(f"{', '.join(useless)} belongs to a ledger: leave out --no-ledger")
-        else:
-            accounted = {
-                "dataset": _dataset(dataset, source),
-                "spend_again": spend_again,
-                "budget": None if budget is None else read_epsilon(budget, "--budget"),
-            }
-        if entropy is not None:
-            if entropy not in ("keyed", "system"):
-                raise InvalidInput(f"--entropy is {entropy!r}, expected keyed or system")
-            accounted["entropy"] = entropy
-        if not no_ledger:
-            accounted["ledger"] = stack.enter_context(Ledger.open(ledger))
-        try:
-            with progress(quiet=no_progress) as announce:
-                running = replace(on_file, rows_done=announce.rows)
-                summary = running.run(source, target, announce=announce, warn=tell_warning, **accounted)
-        except Finished as finished:
-            _show_finished(
-                finished, target, column=label, dataset=accounted.get("dataset"), budget=read_epsilon(epsilon)
-            )
-            return
-        released(target)
-        signals.outcome, signals.released = f"the release was complete by then: {target}", True
-        name = "minimax" if minimax else randomizer
-        classes_ = task == "classification" or names is not None
-        show(
-            {
-                **({} if name is None else {"randomizer": name}),
-                **told(summary, bought=isinstance(job, LabelJob), classes=classes_),
-                "copied": ", ".join(summary.copied) or "no other column",
-                "table": target,
-                **drawn_with(on_file, target, summary),
-                "record": record_path(target),
-            }
+    charged = _account(source, dataset, ledger, budget, again=again, no_ledger=no_ledger)
+    with progress() as announce:
+        listener = Listener(stage=announce, rows=announce.rows, warn=_tell_warning)
+        record = randomize_table(
+            source,
+            target,
+            question,
+            **charged,
+            keep=None if keep is None else parse_columns(keep, "--keep"),
+            drop=parse_columns(drop, "--drop"),
+            separator=separator,
+            decimal=decimal,
+            force=force,
+            listener=listener,
         )
-        also(**figures(summary))
-
-
-def _show_finished(finished: Finished, target: Path, *, column: str, dataset: object, budget: float) -> None:
-    """Tell of an earlier run's release that is complete now: an error, unless it is the one that was asked for."""
-    from optrand.release.paths import record_path
-    from optrand.release.record import load_release
-
-    record = load_release(record_path(target))
-    around = record.circumstances
-    if (around.column, around.dataset, record.epsilon) != (column, dataset, budget):
-        raise finished
     released(target)
-    show({"finished": str(finished), "table": target, "record": record_path(target)})
-    also(finished=True, epsilon=record.epsilon)
+    _tell(record, question)
+    show({"table": target, "record": record_path(target)})
+
+
+def _column_name(label: str) -> str:
+    # In another encoding than UTF-8 a name reaches Python with its bytes escaped.
+    return os.fsencode(label).decode("utf-8", "backslashreplace")
+
+
+def _prior(text: str, labels: Any) -> Any:
+    """Return the part of epsilon for the prior, or a public prior; a file of that name is taken as a file."""
+    if not Path(text).is_file():
+        try:
+            return parse_epsilon(text, "--prior")
+        except InvalidInput:
+            if text.lstrip("+-")[:1].isdigit() or text.strip() in ("", "nan", "inf"):
+                raise
+    if labels is None:
+        return None
+    prior = read_prior(text, labels)
+    note_prior(text, prior.absent)
+    return prior.probabilities
+
+
+def _randomizer(name: str | None) -> Any:
+    from optrand.cli.saved import read_mechanism
+
+    return read_mechanism(Path(name)) if name is not None and name.endswith(".json") else name
+
+
+def _account(
+    source: Path, dataset: str | None, ledger: Path | None, budget: str | None, *, again: bool, no_ledger: bool
+) -> dict[str, Any]:
+    if no_ledger:
+        given = {"--dataset": dataset, "--ledger": ledger, "--budget": budget, "--again": again or None}
+        if useless := [name for name, one in given.items() if one is not None]:
+            raise InvalidInput(f"{', '.join(useless)} belongs to a ledger: leave out --no-ledger")
+        return {"ledger": None}
+    return {
+        "dataset": _dataset(dataset, source),
+        "ledger": "default" if ledger is None else ledger,
+        "again": again,
+        "budget": None if budget is None else parse_epsilon(budget, "--budget"),
+    }
 
 
 def _dataset(name: str | None, source: Path) -> str:
-    """The dataset that is charged; the bundled table has a name."""
     from optrand.data import weeks_worked_path
 
     if name is not None:
@@ -199,5 +253,75 @@ def _dataset(name: str | None, source: Path) -> str:
         return DEMO
     raise InvalidInput(
         "no dataset is named: say with --dataset NAME whose labels these are, the same name whenever any of them are "
-        "released, so that the ledger can count what they have cost"
+        "released, so that the ledger can count what they have cost; or count yourself, --no-ledger"
     )
+
+
+def _tell(record: ReleaseRecord, question: Question) -> None:
+    """Print the facts of a release; all of them are public."""
+    parts = record.parts
+    spent = f"prior {parts.prior!r}, labels {parts.labels!r}" if parts.prior else "all of it for the labels"
+    facts: dict[str, object] = {
+        "rows": record.rows,
+        "labels": f"{len(record.labels)} declared",
+        "prior": record.prior,
+        "budget": f"{record.epsilon!r}: {spent}",
+        "randomizer": record.randomizer,
+    }
+    if question.classes is None:
+        facts["largest bias"] = shown_above(record.bias, 3)
+    facts["verified gap"] = gap_words(record.gap)
+    facts["realised epsilon"] = f"{shown_spent(record.realised_epsilon, record.epsilon)} (verified, rounded up)"
+    lost = shown_above(record.noisy_label_loss, 6)
+    if question.classes is None:
+        facts["noisy label loss"] = f"{lost} (expected under the prior above)"
+    else:
+        facts["label changes"] = f"with probability {lost} (expected under the prior above)"
+    if record.relative_loss is not None:
+        facts["expected loss"] = f"{shown_above(record.relative_loss, 3)} of that of one randomizer for all groups"
+    facts["estimates"] = record.estimates.words
+    copied = [] if record.table is None else [name for name in record.table.columns if name != record.label]
+    facts["copied"] = ", ".join(copied) or "no other column"
+    show(facts)
+    also(
+        epsilon=record.epsilon,
+        prior_epsilon=parts.prior,
+        labels_epsilon=parts.labels,
+        labels=len(record.labels),
+        largest_bias=record.bias,
+        verified_gap=record.gap if math.isfinite(record.gap) else "unknown",
+        realised_epsilon=record.realised_epsilon,
+        noisy_label_loss=record.noisy_label_loss,
+        copied=copied,
+    )
+
+
+def _tell_warning(message: str) -> None:
+    typer.echo(f"warning: {in_options(message)}", err=True)
+
+
+def _tell_diagnosis(found: Any, declared: int) -> None:
+    """Tell the owner of the labels, on the standard error, what a release would refuse; end with 2 if anything."""
+    typer.echo(
+        "note: these counts are facts about the TRUE labels: no noise is on them, and no budget pays for them. Do not "
+        "share them.",
+        err=True,
+    )
+    facts = {
+        "rows": found.rows,
+        "missing": found.missing,
+        "no numbers": found.not_numbers,
+        "not declared": f"{found.undeclared} (not among the {declared} labels)",
+    }
+    show(facts, err=True)
+    typer.echo("nothing was released and nothing spent", err=True)
+    if not found.fine:
+        raise typer.Exit(WRONG_INPUT)
+
+
+def _use_system_memory_pool() -> None:
+    """Let Arrow allocate from the system: its own pools hold on to memory that batches of other columns could use."""
+    if POOL not in os.environ:
+        os.environ[POOL] = "system"
+        if (arrow := sys.modules.get("pyarrow")) is not None:
+            arrow.set_memory_pool(arrow.system_memory_pool())

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from optrand.cli.console import FAILED, UNVERIFIED, progress, reported, say
 from optrand.cli.options import Force
-from optrand.cli.reporting import FAILED, UNVERIFIED, progress, reported, say
 from optrand.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ def theory(
     claim: Annotated[
         str | None,
         typer.Option(
-            "--claim", metavar="NAME", help="Only one claim, as printed: 'Lemma 8'. All there is to say of it."
+            "--claim",
+            metavar="NAME",
+            help="Only one claim, as printed: 'Lemma 8', or a part of its name: LP1. All there is to say of it.",
         ),
     ] = None,
     budget: Annotated[

@@ -1,12 +1,15 @@
-"""Randomizers in closed form, each a solution with a dual that bounds its distance from the optimum.
+"""Randomizers in closed form, each an exact mechanism with a dual that bounds its distance from the optimum.
 
-=====================  =========================  ===========================================================
+=====================  =========================  ==============================================================
 :func:`rr`             randomized response        optimal for classification under the uniform prior
-:func:`rr_top_k`       [G21], Algorithm 1        optimal where `k` is the one that RRWithPrior chooses
-:func:`rr_with_prior`  [G21], Algorithm 2        optimal for classification
-:func:`debiased_rr`    [B23], Definition 23      unbiased; optimal for two labels or a large epsilon
-=====================  =========================  ===========================================================
+:func:`rr_top_k`       [G21], Algorithm 1         optimal where `k` is the one that RRWithPrior chooses
+:func:`rr_with_prior`  [G21], Algorithm 2         optimal for classification
+:func:`debiased_rr`    [B23], Definition 23       unbiased; optimal on the line for two labels, and for a large epsilon
+:func:`gap_response`   a public gap, then a bit   unbiased; optimal on the line for two labels, and for a small epsilon
+:func:`two_ends`       two outputs                unbiased; optimal in the narrowest interval that allows it
+=====================  =========================  ==============================================================
 
+:func:`gap_response_is_optimal` decides exactly up to which epsilon.
 :func:`rr_with_prior_batch` answers many priors at once, for training loops.
 """
 
@@ -15,6 +18,7 @@ from __future__ import annotations
 from optrand.closed_forms.batch import RRWithPriorBatch, rr_with_prior_batch
 from optrand.closed_forms.debiased import debiased_rr
 from optrand.closed_forms.gap import gap_response, gap_response_is_optimal
+from optrand.closed_forms.narrowest import two_ends
 from optrand.closed_forms.response import rr, rr_top_k, rr_with_prior
 
 __all__ = [
@@ -26,4 +30,5 @@ __all__ = [
     "rr_top_k",
     "rr_with_prior",
     "rr_with_prior_batch",
+    "two_ends",
 ]

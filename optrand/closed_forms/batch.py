@@ -17,9 +17,9 @@ from optrand.base.validation import PRIOR_SUM_TOLERANCE, SMALLEST_NORMAL, Floats
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.closed_forms.response import kept_labels, response_weights, rr_with_prior
 from optrand.errors import InvalidInput
-from optrand.model.solution import Solution
+from optrand.mechanism.mechanism import Mechanism
+from optrand.sampling.draw import draw_integers
 from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
-from optrand.sampling.uniform import integers_below
 
 __all__ = ["RRWithPriorBatch", "rr_with_prior_batch"]
 
@@ -61,7 +61,7 @@ class RRWithPriorBatch:
     def __len__(self) -> int:
         return int(self.priors.shape[0])
 
-    def __getitem__(self, row: int) -> Solution:
+    def __getitem__(self, row: int) -> Mechanism:
         return rr_with_prior(self.priors[row], self.epsilon)
 
     @property
@@ -136,7 +136,7 @@ class RRWithPriorBatch:
         stays = _coins(sizes, privacy_ratio(self.epsilon), source, width)
         stays &= self.kept[np.arange(len(self)), array]
         members, starts = self._members
-        return np.where(stays, array, members[starts + integers_below(sizes, source)])
+        return np.where(stays, array, members[starts + draw_integers(sizes, source)])
 
     def _checked_labels(self, labels: ArrayLike) -> Counts:
         array = rectangular(labels, "labels")
@@ -171,9 +171,8 @@ def rr_with_prior_batch(priors: ArrayLike, epsilon: float) -> RRWithPriorBatch:
 
     Examples
     --------
-    >>> from optrand.certificates.certificate import certify
     >>> batch = rr_with_prior_batch([[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]], 1.0)
-    >>> certify(batch[1]).require(gap=1e-12).lower.__round__(9) == batch.objective[1].round(9)
+    >>> batch[1].certificate.require(gap=1e-12).lower.__round__(9) == batch.objective[1].round(9)
     np.True_
     """
     return RRWithPriorBatch(rectangular(priors, "priors"), epsilon)

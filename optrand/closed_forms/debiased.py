@@ -13,15 +13,17 @@ from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import prior as checked_prior
 from optrand.closed_forms.response import response_weights
 from optrand.errors import InvalidInput
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.tabulation import tabulate
 from optrand.model.arcs import Arcs
 from optrand.model.problem import Problem, unbiased_regression
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
 
-__all__ = ["debiased_rr"]
+__all__ = ["debiased_rr", "design_debiased_rr"]
 
 
-def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = None) -> Solution:
+def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = None) -> Mechanism:
     r"""Randomized response whose outputs are moved apart until it is unbiased.
 
     The outputs for :math:`k` labels with mean :math:`\bar y` are
@@ -40,7 +42,7 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
 
     Returns
     -------
-    Solution
+    Mechanism
         Of unbiased regression on the real line under the prior. Under the uniform one its value is :math:`x (x + 2) s^2
         / 2` with :math:`s^2` the mean of :math:`(y - \bar y)^2`.
 
@@ -57,16 +59,19 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
 
     Examples
     --------
-    >>> from optrand.certificates.certificate import certify
-    >>> solution = debiased_rr([0, 1], math.log(3))
-    >>> solution.randomizer.outputs.tolist(), solution.randomizer.matrix.round(12).tolist()
-    ([-0.5, 1.5], [[0.75, 0.25], [0.25, 0.75]])
-    >>> proof = certify(solution)
-    >>> f"{proof.lower:.9f} {proof.upper:.9f}"
+    >>> mechanism = debiased_rr([0, 1], math.log(3))
+    >>> sorted(set(mechanism.outputs.round(12).tolist())), mechanism.bias
+    ([-0.5, 1.5], 0.0)
+    >>> f"{mechanism.certificate.lower:.9f} {mechanism.certificate.upper:.9f}"
     '0.375000000 0.375000000'
-    >>> [f"{certify(debiased_rr([0, 1, 2], epsilon)).gap:.3f}" for epsilon in (1.0, 4.0)]
+    >>> [f"{debiased_rr([0, 1, 2], epsilon).certificate.gap:.3f}" for epsilon in (1.0, 4.0)]
     ['0.271', '0.000']
     """
+    return tabulate(design_debiased_rr(labels, epsilon, prior=prior))
+
+
+def design_debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = None) -> Solution:
+    """Compute debiased randomized response and its dual in floats; see :func:`debiased_rr`."""
     given = checked_labels(labels)
     order = np.argsort(given)
     names = given[order]

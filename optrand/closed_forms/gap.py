@@ -13,12 +13,14 @@ from numpy.typing import ArrayLike
 from optrand.base.arithmetic import exp_bracket, places, scaled
 from optrand.base.validation import Floats, squarable
 from optrand.errors import InvalidInput
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.tabulation import tabulate
 from optrand.model.arcs import Arcs
 from optrand.model.problem import Problem, unbiased_regression
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
 
-__all__ = ["condition_holds", "gap_response", "gap_response_is_optimal"]
+__all__ = ["condition_holds", "design_gap_response", "gap_response", "gap_response_is_optimal"]
 
 CLEAR = 1e-9
 """Sides that differ by more than this share of their sum are told apart in floats, which are right to some 1e-15."""
@@ -30,7 +32,7 @@ FEASIBLE = "feasible"
 """Status where it fails: private and unbiased, but not the best."""
 
 
-def gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Solution:
+def gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
     r"""Public random gap between two labels, and binary randomized response to the bit "is the label above it?".
 
     With :math:`E = e^\epsilon`, :math:`F_j` the prior of the labels before :math:`y_j` and :math:`d_j = y_j - y_{j-1}`,
@@ -52,10 +54,10 @@ def gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Solutio
 
     Returns
     -------
-    Solution
+    Mechanism
         Of unbiased regression on the real line, of value :math:`\tfrac12 ((L / (E - 1))^2 - \operatorname{Var} Y)`,
-        with its dual, at every epsilon. The status is ``"optimal"`` where :func:`gap_response_is_optimal`, and
-        ``"feasible"`` elsewhere.
+        with its dual, at every epsilon. It is the best one if :func:`gap_response_is_optimal`, else one that is private
+        and unbiased.
 
     Raises
     ------
@@ -69,13 +71,17 @@ def gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Solutio
 
     Examples
     --------
-    >>> from optrand.certificates.certificate import certify
-    >>> solution = gap_response([0, 1, 3], [0.5, 0.3, 0.2], math.log(2))
-    >>> solution.randomizer.outputs.round(6).tolist(), solution.stats.status
-    ([-3.539388, -2.724745, 5.339388, 6.337117], 'optimal')
-    >>> certify(solution).gap < 1e-12
+    >>> mechanism = gap_response([0, 1, 3], [0.5, 0.3, 0.2], math.log(2))
+    >>> sorted({round(v, 6) for v in mechanism.outputs.tolist()})
+    [-3.539388, -2.724745, 5.339388, 6.337117]
+    >>> mechanism.certificate.gap < 1e-12
     True
     """
+    return tabulate(design_gap_response(labels, prior, epsilon))
+
+
+def design_gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Solution:
+    """Compute the gap response and its dual in floats; see :func:`gap_response`."""
     problem = unbiased_regression(labels, prior, epsilon)
     if problem.k == 1:
         return _one_label(problem)

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.arithmetic import privacy_ratio
 from optrand.base.validation import Floats, integer
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
+from optrand.mechanism.mechanism import Mechanism
 from optrand.model.problem import Problem, classification
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
+from optrand.model.table import Table
 
-__all__ = ["kept_labels", "many_rr_with_prior", "response_weights", "rr", "rr_top_k", "rr_with_prior"]
+__all__ = [
+    "design_rr_with_prior",
+    "kept_labels",
+    "many_rr_with_prior",
+    "respond_exactly",
+    "response_weights",
+    "rr",
+    "rr_top_k",
+    "rr_with_prior",
+]
 
 BLOCK = 1 << 20
 """Entries of a batch of priors that are sorted at a time."""
 
 
-def rr(labels: ArrayLike, epsilon: float) -> Solution:
+def rr(labels: ArrayLike, epsilon: float) -> Mechanism:
     r"""Randomized response: the label itself, ``exp(epsilon)`` times likelier than each other one.
 
     .. math:: \Pr[v \mid y] = \frac{e^{\epsilon \cdot 1[v = y]}}{e^\epsilon + k - 1}
@@ -37,22 +50,19 @@ def rr(labels: ArrayLike, epsilon: float) -> Solution:
 
     Examples
     --------
-    >>> from optrand.certificates.certificate import certify
-    >>> solution = rr([0, 1, 2], 1.0)
-    >>> solution.randomizer.matrix.round(4).tolist()
+    >>> mechanism = rr([0, 1, 2], 1.0)
+    >>> mechanism.matrix.round(4).tolist()
     [[0.5761, 0.2119, 0.2119], [0.2119, 0.5761, 0.2119], [0.2119, 0.2119, 0.5761]]
-    >>> proof = certify(solution)
-    >>> f"{proof.lower:.12f} {proof.upper:.12f}"
+    >>> f"{mechanism.certificate.lower:.12f} {mechanism.certificate.upper:.12f}"
     '0.576116884766 0.576116884766'
     """
     names = checked_labels(labels)
     problem = classification(np.full(names.size, 1 / names.size), epsilon, labels=names)
-    kept = np.arange(problem.k)
-    return Solution(problem, _respond(problem, kept), _dual(problem), Stats("rr"))
+    return respond_exactly(problem, np.ones(problem.k, dtype=np.bool_))
 
 
-def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Solution:
-    r"""Randomized response on the `k` likeliest labels; any other label gives one of these at random.
+def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Mechanism:
+    r"""RRTop-k, randomized response on the `k` likeliest labels; any other label gives one of these at random.
 
     .. math:: \Pr[v \mid y] = \frac{e^{\epsilon \cdot 1[v = y]}}{e^\epsilon + k - 1} \quad (y \in Y_k), \qquad
               \Pr[v \mid y] = \frac{1}{k} \quad (y \notin Y_k), \qquad v \in Y_k
@@ -71,19 +81,19 @@ def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Solution:
 
     Examples
     --------
-    >>> from optrand.certificates.certificate import certify
     >>> prior = [0.5, 0.3, 0.2]
-    >>> [f"{certify(rr_top_k(prior, k, 1.0)).gap:.3f}" for k in (1, 2, 3)]
+    >>> [f"{rr_top_k(prior, k, 1.0).certificate.gap:.3f}" for k in (1, 2, 3)]
     ['0.170', '0.000', '0.015']
     """
     problem = classification(prior, epsilon)
     size = integer(k, "k", 1, problem.k, why=", the number of labels")
-    kept = np.sort(np.argsort(-problem.prior, kind="stable")[:size])
-    return Solution(problem, _respond(problem, kept), _dual(problem), Stats(f"rr_top_k(k={k})"))
+    kept = np.zeros(problem.k, dtype=np.bool_)
+    kept[np.argsort(-problem.prior, kind="stable")[:size]] = True
+    return respond_exactly(problem, kept)
 
 
-def rr_with_prior(prior: ArrayLike, epsilon: float) -> Solution:
-    r"""Optimal classification randomizer: :func:`rr_top_k` with the `k` that keeps the label most often.
+def rr_with_prior(prior: ArrayLike, epsilon: float) -> Mechanism:
+    r"""RRWithPrior, the optimal randomizer of classes: :func:`rr_top_k` with the `k` that keeps the label most often.
 
     With :math:`P_k` the sum of the `k` largest priors it attains the optimum of LP1 of [G21],
 
@@ -112,24 +122,58 @@ def rr_with_prior(prior: ArrayLike, epsilon: float) -> Solution:
     \big( p_y + \frac{k d_y - D_k}{e^\epsilon - 1} \big)` with :math:`d_y = p_y - p_{(k)}`, which loses nothing at small
     epsilon.
 
-    Cost ``O(K log K)`` beside the ``(K, k)`` table.
+    Cost ``O(K log K)``, and for each kept label as many steps as kept and other labels alternate.
 
     Examples
     --------
-    >>> from optrand.certificates.certificate import certify
-    >>> solution = rr_with_prior([0.5, 0.3, 0.2], 1.0)
-    >>> solution.randomizer.outputs.tolist(), round(solution.value, 6)
+    >>> mechanism = rr_with_prior([0.5, 0.3, 0.2], 1.0)
+    >>> mechanism.outputs.tolist(), round(mechanism.value, 6)
     ([0.0, 1.0], 0.584847)
-    >>> certify(solution).require(gap=1e-12).findings
+    >>> mechanism.certificate.require(gap=1e-12).findings
     ()
     """
     problem = classification(prior, epsilon)
+    return respond_exactly(problem, kept_labels(problem.prior[np.newaxis], problem.epsilon)[0])
+
+
+def design_rr_with_prior(problem: Problem) -> Solution:
+    """Compute RRWithPrior and its dual in floats, for a problem of classification over the labels."""
     kept = np.flatnonzero(kept_labels(problem.prior[np.newaxis], problem.epsilon)[0])
     return Solution(problem, _respond(problem, kept), _dual(problem), Stats("rr_with_prior"))
 
 
+def respond_exactly(problem: Problem, kept: NDArray[np.bool_]) -> Mechanism:
+    """Build randomized response on some labels in integers, uniform over these for all others.
+
+    With ``R = r / d`` the rational ratio just below ``exp(epsilon)`` a kept label has the weight ``r`` for itself and
+    ``d`` for each of the `m` kept labels besides, times `m`; all other labels have ``r + (m - 1) d`` for each.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of classification over the labels.
+    kept : (k,) array of bool
+    """
+    ratio = privacy_ratio(problem.epsilon)
+    size = int(np.count_nonzero(kept))
+    scale = 1 if kept.all() else size
+    own, other = scale * ratio.numerator, scale * ratio.denominator
+    rest = ratio.numerator + (size - 1) * ratio.denominator
+    # All columns are one profile but for the label that is the output.
+    levels = [other if one else rest for one in kept.tolist()]
+    profile = {y: after - before for y, (before, after) in enumerate(pairwise((0, *levels))) if after != before}
+    columns = []
+    for y in np.flatnonzero(kept).tolist():
+        steps = dict(profile)
+        steps[y] = steps.get(y, 0) + own - other
+        if y + 1 < problem.k:
+            steps[y + 1] = steps.get(y + 1, 0) + other - own
+        columns.append(tuple((place, step) for place, step in sorted(steps.items()) if step))
+    return Mechanism(problem, Table(problem.labels, problem.labels[kept], tuple(columns)), _dual(problem))
+
+
 def many_rr_with_prior(problems: Sequence[Problem]) -> list[Solution]:
-    """:func:`rr_with_prior` for problems of classification over the same labels, which are the outputs, in any order.
+    """Compute :func:`design_rr_with_prior` for problems over the same labels, in any order.
 
     Examples
     --------

@@ -34,7 +34,7 @@ def output_numbers(released: ArrayLike, mechanism: Mechanism | Released) -> NDAr
     Examples
     --------
     >>> import optrand
-    >>> coin = optrand.tabulate(optrand.rr([3, 7], 1.0))
+    >>> coin = optrand.rr([3, 7], 1.0)
     >>> output_numbers([7, 3, 3], coin)
     array([1, 0, 0])
     """
@@ -111,7 +111,7 @@ def mean(released: ArrayLike, mechanism: Mechanism | Released, *, groups: Any = 
     >>> import numpy as np, optrand
     >>> from optrand.sampling.entropy import SeededEntropy
     >>> weeks = np.repeat([0, 1, 2], [5000, 3000, 2000])
-    >>> mechanism = optrand.tabulate(optrand.solve(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)))
+    >>> mechanism = optrand.solve(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0))
     >>> optrand.certify(mechanism).require(gap=1e-9).bias < 1e-14
     True
     >>> found = mean(mechanism.sample(weeks, source=SeededEntropy(1)), mechanism)
@@ -179,7 +179,7 @@ def average(
 
     >>> import numpy as np, optrand
     >>> from optrand.sampling.entropy import SeededEntropy
-    >>> mechanism = optrand.tabulate(optrand.rr([0, 1, 2], 1.0))
+    >>> mechanism = optrand.rr([0, 1, 2], 1.0)
     >>> optrand.certify(mechanism).epsilon
     1.0
     >>> classes = np.repeat([0, 1, 2], [5000, 3000, 2000])

@@ -74,7 +74,7 @@ class Debiasing:
     Examples
     --------
     >>> import optrand
-    >>> coin = optrand.tabulate(optrand.rr([0, 1], math.log(3)))
+    >>> coin = optrand.rr([0, 1], math.log(3))
     >>> Debiasing.of(coin).values([0.0, 1.0]).round(12).tolist()
     [-0.5, 1.5]
     """
@@ -113,7 +113,7 @@ class Debiasing:
         if mechanism.arcs is None and k * n > LARGEST:
             raise InvalidInput(
                 f"the mechanism is a table of {k} labels and {n} outputs, expected at most {LARGEST} entries: "
-                "use a mechanism of arcs, as optrand.tabulate makes of optimal randomizers on the line, or fewer labels"
+                "use a mechanism of interval columns, such as that of solve(problem) on the line, or fewer labels"
             )
         if mechanism.arcs is not None:
             rows, chances = _differences_of_arcs(mechanism, mechanism.arcs, weights)

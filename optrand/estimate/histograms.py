@@ -191,7 +191,7 @@ def histogram(
     --------
     >>> import numpy as np, optrand
     >>> from optrand.sampling.entropy import SeededEntropy
-    >>> mechanism = optrand.tabulate(optrand.rr([0, 1, 2], 1.0))
+    >>> mechanism = optrand.rr([0, 1, 2], 1.0)
     >>> optrand.certify(mechanism).epsilon
     1.0
     >>> classes = np.repeat([0, 1, 2], [5000, 5000, 0])

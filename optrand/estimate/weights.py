@@ -55,7 +55,7 @@ def unbiased_values(mechanism: Mechanism | Released, functions: ArrayLike, *, pr
     Examples
     --------
     >>> import math, optrand
-    >>> mechanism = optrand.tabulate(optrand.rr([0, 1], math.log(3)))
+    >>> mechanism = optrand.rr([0, 1], math.log(3))
     >>> optrand.certify(mechanism).require(gap=1e-9).epsilon == math.log(3)
     True
     >>> unbiased_values(mechanism, [[0, 0], [1, 1]]).round(12).tolist()
@@ -90,7 +90,7 @@ def loss_weights(mechanism: Mechanism | Released, *, prior: ArrayLike | None = N
     Randomized response at ``exp(epsilon) = 3`` has the weights of [G21], eq. (7):
 
     >>> import math, optrand
-    >>> mechanism = optrand.tabulate(optrand.rr([0, 1, 2], math.log(3)))
+    >>> mechanism = optrand.rr([0, 1, 2], math.log(3))
     >>> optrand.certify(mechanism).epsilon == math.log(3)
     True
     >>> loss_weights(mechanism).round(12).tolist()

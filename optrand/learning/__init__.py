@@ -81,3 +81,8 @@ def __getattr__(name: str) -> Any:
     except ImportError as error:
         raise MissingExtra(f"{name} needs scikit-learn: pip install 'optrand[learning]'") from error
     return getattr(importlib.import_module(f"optrand.learning.{LAZY[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -14,8 +14,16 @@ from optrand.base.validation import Floats
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.errors import InvalidInput
 from optrand.learning.domain import Domain
-from optrand.learning.likelihood import Debiased, Likelihood, Target, check_estimator_fits, probabilities, target_of
-from optrand.learning.plans import Plan, Stages
+from optrand.learning.likelihood import (
+    BinaryBits,
+    Debiased,
+    Likelihood,
+    Target,
+    check_estimator_fits,
+    probabilities,
+    target_of,
+)
+from optrand.learning.plans import Bits, NearestNeighbour, Plan, Stages
 from optrand.learning.private_fit import PrivateFit, refuse_private_score, rehearsed_rows
 from optrand.learning.training import Training
 
@@ -34,7 +42,7 @@ class LabelDPClassifier(ClassifierMixin, PrivateFit):  # type: ignore[misc]
     epsilon : float
         What one fit charges each row, in nats.
     classes : sequence
-        Labels, declared: those of the domain of the labels, in its order.
+        Labels, declared: those of the domain of the labels, in its order. Predictions have their types.
     plan : Plan, optional
         Which rows are asked by which randomizer; by default ``Stages(1)``.
     target : str or Target, optional
@@ -47,10 +55,12 @@ class LabelDPClassifier(ClassifierMixin, PrivateFit):  # type: ignore[misc]
     Attributes
     ----------
     classes_ : (K,) array
+        The declared classes in increasing order, as scikit-learn's metrics expect them; classes that cannot be compared
+        stay in the declared order.
     estimator_ : object
-        The last model, on the numbers of classes.
+        The last model, on the numbers of classes in the declared order.
     releases_ : list of LabelRelease
-        Everything that was drawn for labels.
+        Everything that was drawn for labels; there too if training failed after the draw.
     priors_ : list of PriorRelease
         Private histograms.
     certificates_ : list of sequences
@@ -96,14 +106,14 @@ class LabelDPClassifier(ClassifierMixin, PrivateFit):  # type: ignore[misc]
         self.one_fit = one_fit
         self.random_state = random_state
 
-    def fit(self, X: Any, labels: Any) -> LabelDPClassifier:
+    def fit(self, X: Any, y: Any) -> LabelDPClassifier:
         """Release labels by the plan, and train on the releases.
 
         Parameters
         ----------
         X : (n, d) array or frame
             Public features.
-        labels : PrivateLabels
+        y : PrivateLabels
             Of these rows; or plain labels, with ``one_fit=True``.
 
         Raises
@@ -120,21 +130,20 @@ class LabelDPClassifier(ClassifierMixin, PrivateFit):  # type: ignore[misc]
         plan: Plan = Stages(1) if self.plan is None else self.plan
         target = target_of(self.target)
         domain = Domain.of(self.classes)
-        self._check(X, labels, plan, target, domain)
-        holder = self._holder(labels, domain)
-        budget = checked_epsilon(self.epsilon)
-        training = Training(X, holder, self.estimator, target, budget, self._seed(), plan.informed)
-        self.estimator_ = plan.train(training)
-        self.classes_ = np.array(domain.array)
-        self.releases_, self.priors_ = training.releases, training.priors
+        seed = self._seed()
+        self._check(X, y, plan, target, domain)
+        holder = self._holder(y, domain)
+        training = Training(X, holder, self.estimator, target, checked_epsilon(self.epsilon), seed, plan.informed)
+        self._order = domain.order
+        self.classes_ = domain.array[self._order]
+        self.estimator_ = self._train(training, lambda: plan.train(training))
         self.certificates_ = training.certificates
-        self._account(holder)
         return self
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes, shape ``(n, K)``."""
         asked = self._asked(X)
-        return probabilities(self.estimator_, asked, self.classes_.size)
+        return probabilities(self.estimator_, asked, self.classes_.size)[:, self._order]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Likeliest classes, shape ``(n,)``."""
@@ -158,6 +167,8 @@ class LabelDPClassifier(ClassifierMixin, PrivateFit):  # type: ignore[misc]
         self._check_labels(X, labels, domain)
         if plan.vectors and not target.vectors:
             raise InvalidInput(f"{plan} releases vectors, which target={self.target!r} cannot use: take 'likelihood'")
+        if isinstance(target, BinaryBits) and not isinstance(plan, (Bits, NearestNeighbour)):
+            raise InvalidInput(f"binary targets need bits, which {plan} does not release: take plan=Bits()")
         plan.check(_num_samples(X), len(domain))
         if plan.trains:
             check_estimator_fits(self.estimator, target, informed=plan.informed)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from optrand.base.arithmetic import privacy_ratio
+from optrand.base.arithmetic import decimal_value, privacy_ratio
 from optrand.base.validation import Floats, integer, real
 from optrand.baselines.cluster import ClusterRR
 from optrand.baselines.groups import Groups
@@ -228,7 +228,7 @@ class Peers:
     def mechanism(self, epsilon: float) -> PeerToPeer:
         """Exchange whose flips, as they are rounded, cost at most epsilon."""
         flip = float(1 / (1 + privacy_ratio(epsilon)))
-        while (made := PeerToPeer(flip, self.rate)).epsilon > epsilon:
+        while (made := PeerToPeer(flip, self.rate)).exact_epsilon > decimal_value(epsilon):
             flip = float(np.nextafter(flip, 0.5))
         return made
 

@@ -217,7 +217,7 @@ class LPNormalSGD:
     >>> labels = PrivateLabels(y, 1.0, [0, 1], delta=1e-5, allow_inexact=True, source=SeededEntropy(1))
     >>> found = LPNormalSGD(1.0, 1e-5, diameter=4.0).fit(X, labels, LogisticLoss(2))
     >>> print(found.spent)
-    epsilon 1, delta 0.000010000000000000001 (for real numbers only)
+    epsilon 1, delta 0.00001 (for real numbers only)
     >>> bool((found.scores(X).argmax(axis=1) == y).mean() > 0.7)
     True
     """
@@ -350,7 +350,7 @@ def _normals(count: int, source: EntropySource) -> Floats:
 
 def _checked(X: ArrayLike, labels: Any, loss: LinearLoss) -> tuple[Floats, float]:
     """Features, and their largest norm."""
-    features = np.asarray(X, dtype=np.float64)
+    features = rectangular(X, "X", np.float64)
     if features.ndim != 2 or not np.isfinite(features).all() or not features.any():
         raise InvalidInput(f"X has shape {features.shape}, expected (n, d) finite numbers that are not all 0")
     if not isinstance(labels, PrivateLabels) or len(labels) != features.shape[0]:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import Floats, rectangular
+from optrand.base.validation import Floats, as_declared, as_doubles, rectangular
 from optrand.errors import InvalidInput
-from optrand.sampling.drawing import LabelIndex
+from optrand.sampling.draw import LabelIndex
 
 __all__ = ["Codes", "Domain"]
 
@@ -64,10 +64,14 @@ class Domain:
         """The domain of a sequence of labels; numpy scalars become Python's."""
         if isinstance(labels, Domain):
             return labels
-        array = labels if isinstance(labels, np.ndarray) else np.array([*_listed(labels), None], dtype=object)[:-1]
+        array = rectangular(labels, "the domain") if isinstance(labels, np.ndarray) else _objects(labels)
+        # Of pandas and polars, too, whose cells are doubles by now.
+        kind = str(getattr(labels, "dtype", "")).lower()
+        if kind in ("float16", "float32"):
+            array = as_doubles(array.astype(kind))
         if array.ndim != 1:
             raise InvalidInput(f"the domain has shape {array.shape}, expected one dimension: the labels that there are")
-        return cls(tuple(one.item() if isinstance(one, np.generic) else one for one in array.tolist()))
+        return cls(tuple(_plain(one) for one in array.tolist()))
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -83,14 +87,22 @@ class Domain:
 
     @cached_property
     def array(self) -> NDArray[Any]:
-        """Labels as an array, of numbers, texts or objects."""
-        texts = all(isinstance(one, str) for one in self.labels)
-        kind = np.array(self.labels) if texts or self.numbers is not None else None
+        """Labels as an array of numbers, truth values, texts or objects."""
+        alike = any(all(isinstance(one, kind) for one in self.labels) for kind in (str, bool))
+        kind = np.array(self.labels) if alike or self.numbers is not None else None
         if kind is None:
             kind = np.empty(len(self), dtype=object)
             kind[:] = self.labels
         kind.flags.writeable = False
         return kind
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """Places of the labels in increasing order; the declared order if they cannot be compared."""
+        try:
+            return np.argsort(self.array, kind="stable")
+        except TypeError:
+            return np.arange(len(self))
 
     def codes(self, values: ArrayLike) -> Codes:
         """Number of each label, shape ``(n,)``; a refusal tells neither which are none nor how many.
@@ -106,17 +118,32 @@ class Domain:
         if self.numbers is not None and array.dtype.kind in "iufb":
             order = np.argsort(self.numbers)
             given = array.astype(np.int64) if array.dtype.kind == "b" else array
-            places = LabelIndex(self.numbers[order]).find(given)
+            given = as_doubles(given) if given.dtype.kind == "f" else given
+            near = as_declared(given.astype(np.float64), self.numbers[order])
+            # Integers beyond floats stay themselves.
+            places = LabelIndex(self.numbers[order]).find(near if (near != given).any() else given)
             found = np.where(places < 0, -1, order[places])
         else:
             known = {label: code for code, label in enumerate(self.labels)}
-            found = np.array([_code(known, one) for one in array.tolist()], dtype=np.int64)
+            found = np.array([_code(known, _plain(one)) for one in array.tolist()], dtype=np.int64)
         if (found < 0).any():
             raise InvalidInput(
                 f"at least one label is missing or outside the declared domain of {len(self)} labels: declare it, or "
                 "leave its rows out by a rule that looks at no label"
             )
         return found.astype(np.int64)
+
+
+def _objects(labels: Any) -> NDArray[Any]:
+    # None keeps numpy from reading cells of one length as a second dimension.
+    return np.array([*_listed(labels), None], dtype=object)[:-1]
+
+
+def _plain(label: Any) -> Any:
+    """Return a scalar of numpy as one of Python."""
+    if isinstance(label, np.floating):
+        return float(as_doubles(np.array(label)))
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def _listed(labels: Any) -> list[Any]:

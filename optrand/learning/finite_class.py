@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import Floats, real
+from optrand.base.validation import Floats, real, rectangular
 from optrand.closed_forms.batch import RRWithPriorBatch
 from optrand.errors import InvalidInput
 from optrand.learning.debiased import debiased_weights
@@ -81,7 +81,7 @@ def least_risk(losses: ArrayLike, release: LabelRelease, *, beta: float = 0.05) 
     >>> found.best, found.risks.round(2).tolist(), round(found.deviation, 3)
     (0, [-0.05, 1.0], 0.09)
     """
-    batch, table = release.randomizer, np.asarray(losses, dtype=np.float64)
+    batch, table = release.randomizer, rectangular(losses, "losses", np.float64)
     if not isinstance(batch, RRWithPriorBatch):
         raise InvalidInput(f"the release is by {type(batch).__name__}, expected RRWithPriorBatch")
     if table.ndim != 3 or table.shape[1:] != (len(release), len(release.domain)) or not table.shape[0]:

@@ -358,12 +358,12 @@ def len_of(randomizer: Any) -> int | None:
 
 
 def _cost(randomizer: Any) -> Spent:
-    if isinstance(randomizer, PeerToPeer):
-        # Its deltas are those of a learner who sees no exchange.
-        return Spent(randomizer.epsilon)
     try:
         exact = isinstance(randomizer, RRWithPriorBatch) or bool(getattr(randomizer, "exact", False))
-        return Spent(randomizer.epsilon, getattr(randomizer, "delta", 0), exact=exact)
+        epsilon = getattr(randomizer, "exact_epsilon", randomizer.epsilon)
+        # The deltas of an exchange with peers are those of a learner who does not see it.
+        delta = 0 if isinstance(randomizer, PeerToPeer) else getattr(randomizer, "delta", 0)
+        return Spent(epsilon, delta, exact=exact or isinstance(randomizer, PeerToPeer))
     except AttributeError:
         raise InvalidInput(
             f"the randomizer is of type {type(randomizer).__name__}, expected one with a budget epsilon and sample"

@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from optrand.base.validation import Floats, integer, real
 from optrand.baselines.vector import UnaryBits
@@ -106,7 +107,7 @@ class Likelihood:
     rounds : int
         Fits, at least 1.
     smallest : float
-        Weights below it are left out, from 0 to 0.5: fewer repeated rows.
+        Weights below this share of the largest weight of their row are left out, from 0 to 0.5: fewer repeated rows.
     """
 
     vectors: ClassVar[bool] = True
@@ -135,7 +136,10 @@ class Likelihood:
         for step in range(self.rounds):
             if step:
                 belief = probabilities(model, X, table.shape[1])
-            model = fit_weighted(estimator, X, posterior(table, belief), before=model, smallest=self.smallest)
+            # Every round begins from the earlier stage's model: going on with the model of the round before would keep
+            # what that model has learnt from weights that are out of date.
+            weights = posterior(table, belief)
+            model = fit_weighted(estimator, X, weights, before=start.model, smallest=self.smallest)
         return model
 
 
@@ -148,7 +152,8 @@ class NoisyLabels:
 
     def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Start) -> Any:
         """Train a clone, as :meth:`Target.fit`."""
-        return begun(estimator, start.model).fit(X, np.concatenate([release.values for release in releases]))
+        values = np.concatenate([release.values for release in releases])
+        return fit_classes(begun(estimator, start.model), X, values)
 
 
 @dataclass(frozen=True)
@@ -192,7 +197,8 @@ class BinaryBits:
         bits = np.concatenate([release.values for release in releases])
         if hasattr(estimator, "fit_bits"):
             return BitModel(clone(estimator).fit_bits(X, bits), randomizer)
-        return BitModel(BitModels(tuple(clone(estimator).fit(X, bits[:, j]) for j in range(bits.shape[1]))), randomizer)
+        models = tuple(fit_classes(clone(estimator), X, bits[:, j]) for j in range(bits.shape[1]))
+        return BitModel(BitModels(models), randomizer)
 
 
 @dataclass(frozen=True)
@@ -295,20 +301,50 @@ def posterior(table: Floats, belief: Floats) -> Floats:
     return weights
 
 
+@dataclass(frozen=True, eq=False)
+class ConstantModel:
+    """Model of rows that all have one class, which many estimators refuse to learn.
+
+    Attributes
+    ----------
+    classes_ : (1,) array of int
+        That class.
+    """
+
+    classes_: NDArray[np.int64]
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return probability 1 of the class for every row."""
+        return np.ones((_num_samples(X), 1))
+
+
+def fit_classes(model: Any, X: Any, labels: NDArray[Any], **options: Any) -> Any:
+    """Train a model on class numbers, or return a constant one if there is a single class."""
+    classes = np.unique(labels)
+    return ConstantModel(classes.astype(np.int64)) if classes.size == 1 else model.fit(X, labels, **options)
+
+
 def begun(estimator: Any, before: Any) -> Any:
-    """Clone to be trained; where estimators have `warm_start`, a copy of the model before."""
-    return clone(estimator) if before is None or not getattr(estimator, "warm_start", False) else deepcopy(before)
+    """Return a clone to be trained, or a copy of the earlier model if the estimator goes on from one (`warm_start`).
+
+    Ensembles of trees do not: with `warm_start` they keep their trees and add those that `n_estimators` or `max_iter`
+    ask for beyond them, which are none.
+    """
+    trees = hasattr(estimator, "n_estimators") or hasattr(estimator, "max_bins")
+    warm = getattr(estimator, "warm_start", False) and not trees
+    return deepcopy(before) if warm and not (before is None or isinstance(before, ConstantModel)) else clone(estimator)
 
 
 def fit_weighted(estimator: Any, X: Any, weights: Floats, *, before: Any = None, smallest: float = 0.0) -> Any:
-    """Clone that is trained on each row once for every label of a weight above `smallest`."""
+    """Train a clone on each row once for every label whose weight is above a share of the largest of its row."""
     if hasattr(estimator, "fit_weights"):
         return begun(estimator, before).fit_weights(X, weights)
-    rows, labels = np.nonzero(np.abs(weights) > smallest)
+    sizes = np.abs(weights)
+    rows, labels = np.nonzero(sizes > smallest * sizes.max(axis=1, keepdims=True))
     # A model of other classes cannot be gone on with.
     same = before is not None and np.array_equal(np.unique(labels), before.classes_)
     model = begun(estimator, before if same else None)
-    return model.fit(_safe_indexing(X, rows), labels, sample_weight=weights[rows, labels])
+    return fit_classes(model, _safe_indexing(X, rows), labels, sample_weight=weights[rows, labels])
 
 
 def probabilities(model: Any, X: Any, k: int) -> Floats:

@@ -81,7 +81,7 @@ class Plan(Protocol):
 
 @dataclass(frozen=True)
 class Stages:
-    """Training in stages: the model of the stages before is the prior of a row's randomizer ([G21], Algorithm 3).
+    """Multi-stage training, LP-MST: earlier stages' model is the prior of a row's randomizer ([G21], Algorithm 3).
 
     Parameters
     ----------

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
@@ -15,6 +17,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from optrand.accounting.spent import Spent
 from optrand.base.arithmetic import float_above
 from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import integer
 from optrand.errors import InvalidInput, OverBudget
 from optrand.learning.domain import Domain
 from optrand.learning.holder import PrivateLabels
@@ -107,10 +110,16 @@ class PrivateFit(BaseEstimator):  # type: ignore[misc]
         validate_data(self, X, reset=False, skip_check_array=True)
         return X
 
-    def _account(self, holder: PrivateLabels) -> None:
-        """Set what was spent."""
-        self.spent_ = holder.spent
-        self.epsilon_ = float_above(self.spent_.epsilon)
+    def _train(self, training: Any, train: Callable[[], Any]) -> Any:
+        """Return the model of a training; releases and account are kept even if it raises, since they are paid for."""
+        for name in ("estimator_", "certificates_"):
+            self.__dict__.pop(name, None)
+        self.releases_, self.priors_ = training.releases, training.priors
+        try:
+            return train()
+        finally:
+            self.spent_ = training.labels.spent
+            self.epsilon_ = float_above(self.spent_.epsilon)
 
     def _permission(self) -> OneFit:
         # Atomic: threads that fit one estimator at once get one permission.
@@ -121,7 +130,13 @@ class PrivateFit(BaseEstimator):  # type: ignore[misc]
         state = self.random_state
         if isinstance(state, np.random.RandomState):
             return int(state.randint(2**31 - 1))
-        return int(np.random.SeedSequence().generate_state(1)[0] >> 1) if state is None else int(state)
+        if isinstance(state, np.random.Generator):
+            return int(state.integers(2**31 - 1))
+        return (
+            int(np.random.SeedSequence().generate_state(1)[0] >> 1)
+            if state is None
+            else integer(state, "random_state", 0)
+        )
 
     def __sklearn_clone__(self) -> Any:
         """Clone that shares the permission for one fit."""
@@ -160,14 +175,22 @@ def rehearsed_rows(X: Any) -> NDArray[np.intp]:
     (1001, 2500)
     """
     first = np.arange(min(_num_samples(X), REHEARSED))
+    return np.union1d(first, _rows_with_gaps(X)[:GAPS])
+
+
+def _rows_with_gaps(X: Any) -> NDArray[np.intp]:
+    """Return the numbers of rows with a missing or infinite entry, as far as that can be told."""
+    if sparse.issparse(X):
+        entries: Any = sparse.coo_array(X)  # type: ignore[call-overload]
+        return np.unique(entries.row[~np.isfinite(entries.data)]).astype(np.intp)
     if hasattr(X, "isna"):
         gaps = np.asarray(X.isna())
-    elif getattr(getattr(X, "dtype", None), "kind", "") == "f" and isinstance(X, np.ndarray):
-        gaps = ~np.isfinite(X)
     else:
-        return first
-    odd = np.flatnonzero(gaps.reshape(len(gaps), -1).any(axis=1))[:GAPS]
-    return np.union1d(first, odd)
+        try:
+            gaps = ~np.isfinite(np.asarray(X, dtype=np.float64))
+        except (TypeError, ValueError):
+            return np.zeros(0, dtype=np.intp)
+    return np.flatnonzero(gaps.reshape(len(gaps), -1).any(axis=1))
 
 
 def refuse_private_score(y: Any) -> None:

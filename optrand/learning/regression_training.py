@@ -16,7 +16,6 @@ from optrand.certificates.certificate import Certificate, certify
 from optrand.learning.domain import Domain
 from optrand.learning.holder import PrivateLabels
 from optrand.learning.release import LabelRelease, PriorRelease, Rows
-from optrand.mechanism.tabulation import tabulate
 from optrand.model.problem import Problem, regression
 from optrand.studies.many import solve_many
 
@@ -109,12 +108,12 @@ class RegressionTraining:
 
     def release(self, asked: Sequence[Asked]) -> list[Noisy]:
         """Draws from the best randomizer of each, kept in :attr:`releases`; all are solved before any is drawn."""
-        solutions = solve_many([one.problem(self.numbers) for one in asked])
-        found = [
-            Noisy(self.labels.release(one.rows, tabulate(solution)), 2 * solution.value)
-            for one, solution in zip(asked, solutions, strict=True)
-        ]
-        self.releases.extend(one.release for one in found)
+        mechanisms = solve_many([one.problem(self.numbers) for one in asked])
+        found = []
+        for one, mechanism in zip(asked, mechanisms, strict=True):
+            release = self.labels.release(one.rows, mechanism)
+            self.releases.append(release)
+            found.append(Noisy(release, 2 * mechanism.value))
         return found
 
     def learn(self, stages: Sequence[Sequence[Noisy]], *, spread: float = 0.0, estimator: Any = None) -> Any:

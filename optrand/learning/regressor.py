@@ -50,7 +50,7 @@ class LabelDPRegressor(RegressorMixin, PrivateFit):  # type: ignore[misc]
     estimator_ : object
         The last model.
     releases_ : list of LabelRelease
-        Everything that was drawn for labels.
+        Everything that was drawn for labels; there too if training failed after the draw.
     priors_ : list of PriorRelease
         Private histograms.
     certificates_ : list of Certificate
@@ -97,14 +97,14 @@ class LabelDPRegressor(RegressorMixin, PrivateFit):  # type: ignore[misc]
         self.one_fit = one_fit
         self.random_state = random_state
 
-    def fit(self, X: Any, labels: Any) -> LabelDPRegressor:
+    def fit(self, X: Any, y: Any) -> LabelDPRegressor:
         """Release labels by the plan, and train on the releases.
 
         Parameters
         ----------
         X : (n, d) array or frame
             Public features.
-        labels : PrivateLabels
+        y : PrivateLabels
             Of these rows; or plain labels, with ``one_fit=True``.
 
         Raises
@@ -121,7 +121,8 @@ class LabelDPRegressor(RegressorMixin, PrivateFit):  # type: ignore[misc]
         domain = Domain.of(self.labels)
         if domain.numbers is None:
             raise InvalidInput(f"the {len(domain)} declared labels are not all finite numbers: take LabelDPClassifier")
-        self._check_labels(X, labels, domain)
+        seed = self._seed()
+        self._check_labels(X, y, domain)
         rows = _num_samples(X)
         budget = checked_epsilon(self.epsilon)
         plan: RegressionPlan = default_plan(rows, budget) if self.plan is None else self.plan
@@ -130,13 +131,10 @@ class LabelDPRegressor(RegressorMixin, PrivateFit):  # type: ignore[misc]
         for estimator in (self.estimator, getattr(plan, "first", None)):
             if estimator is not None or estimator is self.estimator:
                 self._rehearse(X, estimator, domain, weighted=isinstance(plan, TwoStages))
-        holder = self._holder(labels, domain)
-        training = RegressionTraining(X, holder, self.estimator, budget, self._seed())
-        self.estimator_ = plan.train(training, penalty)
+        training = RegressionTraining(X, self._holder(y, domain), self.estimator, budget, seed)
         self.range_ = (float(training.numbers[0]), float(training.numbers[-1]))
-        self.releases_, self.priors_ = training.releases, training.priors
+        self.estimator_ = self._train(training, lambda: plan.train(training, penalty))
         self.certificates_ = training.certificates
-        self._account(holder)
         return self
 
     def predict(self, X: Any) -> Floats:

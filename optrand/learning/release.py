@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.accounting.spent import Spent
+from optrand.base.records import freeze
 from optrand.base.validation import Floats
 from optrand.baselines.groups import Groups
 from optrand.baselines.peer_to_peer import PeerPrivacy
@@ -54,9 +55,8 @@ class LabelRelease:
     trust: ClassVar[Literal["local", "central"]] = "local"
 
     def __post_init__(self) -> None:
-        """Freeze the arrays."""
-        self.rows.flags.writeable = False
-        self.values.flags.writeable = False
+        """Copy the arrays, and freeze the copies."""
+        freeze(self, "rows", "values")
 
     def __len__(self) -> int:
         return int(self.rows.size)

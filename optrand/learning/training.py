@@ -13,12 +13,11 @@ from sklearn.utils import _safe_indexing
 from optrand.base.validation import Floats
 from optrand.baselines.groups import Groups
 from optrand.baselines.vector import UnaryBits
-from optrand.certificates.certificate import Certificate, certify
+from optrand.certificates.certificate import Certificate
 from optrand.closed_forms.batch import RRWithPriorBatch
 from optrand.learning.holder import PrivateLabels
 from optrand.learning.likelihood import Start, Target, probabilities, simplex_rows
 from optrand.learning.release import LabelRelease, PriorRelease, Rows
-from optrand.mechanism.tabulation import tabulate
 
 __all__ = ["BitNeighbours", "RowCertificates", "Training"]
 
@@ -37,7 +36,7 @@ class RowCertificates(Sequence[Certificate]):
 
     def __getitem__(self, row: Any) -> Any:
         """Certificate of one row."""
-        return certify(tabulate(self.batch[range(len(self))[row]]))
+        return self.batch[range(len(self))[row]].certificate
 
     def __iter__(self) -> Iterator[Certificate]:
         """All of them, one at a time."""

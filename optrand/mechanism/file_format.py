@@ -1,30 +1,34 @@
 """Problems, duals and tables of integers as plain JSON values, and back.
 
-Reading goes through the constructors of :class:`~optrand.model.problem.Problem`,
-:class:`~optrand.model.solution.Dual` and :class:`~optrand.model.arcs.IntegerArcs`, with all of their checks.
+Reading goes through the constructors of :class:`~optrand.model.problem.Problem` and
+:class:`~optrand.model.solution.Dual`, with all of their checks.
 """
 
 from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from optrand.base.arithmetic import Integers
-from optrand.base.strict_json import Document, fields, integers, number, numbers, positions, rows
+from optrand.base.strict_json import Document, fields, integer, listed, number, numbers, positions, rows
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.model import losses
-from optrand.model.arcs import IntegerArcs
 from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Grid, Interval, Line, OutputSet
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
+from optrand.model.table import Column, Table
 
-__all__ = ["TABLES", "dual_document", "problem_document", "read_dual", "read_problem", "read_table", "table_document"]
-
-TABLES = ("weights", "arcs")
-"""Fields that can hold a table of integers; a file has one of them."""
+__all__ = [
+    "columns_document",
+    "dual_document",
+    "problem_document",
+    "read_columns",
+    "read_dual",
+    "read_problem",
+]
 
 
 def problem_document(problem: Problem) -> Document:
@@ -143,34 +147,35 @@ def read_dual(document: object) -> Dual | None:
         raise InvalidFile(f"the file's dual has no meaning: {error}") from error
 
 
-def table_document(table: Integers | IntegerArcs) -> Document:
-    """Table of integers as the one field of a file that holds it: `weights` row by row, or `arcs` column by column.
+def columns_document(table: Table) -> list[list[list[Any]]]:
+    """Columns of a table: for each output its steps, each a label's index and a height as digits.
 
     Examples
     --------
-    >>> table_document(IntegerArcs(2, [0, 1], [0, 1], [0, 1], [7, 7]))
-    {'arcs': {'first': [0, 1], 'last': [0, 1], 'at': [0, 1], 'masses': ['7', '7']}}
+    >>> columns_document(Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]]))
+    [[[0, '3'], [1, '-2']], [[0, '1'], [1, '2']]]
     """
-    if isinstance(table, IntegerArcs):
-        intervals = {"first": table.first.tolist(), "last": table.last.tolist(), "at": table.at.tolist()}
-        return {"arcs": {**intervals, "masses": [str(mass) for mass in table.masses.tolist()]}}
-    return {"weights": [[str(weight) for weight in row] for row in table.tolist()]}
+    return [[[y, str(height)] for y, height in column] for column in table.columns]
 
 
-def read_table(content: Document, k: int, n: int) -> Integers | IntegerArcs:
-    """Table that :func:`table_document` wrote, for `k` labels and `n` outputs.
+def read_columns(document: object) -> tuple[Column, ...]:
+    """Columns that :func:`columns_document` wrote.
 
     Raises
     ------
     InvalidFile
-        It is none.
-    InvalidInput
-        Arcs that do not fit together.
+        They are no lists of pairs of an index and a whole number.
     """
-    if "arcs" not in content:
-        table = rows(content["weights"], "weights", n)
-        return np.array([integers(row, f"weights[{y}]") for y, row in enumerate(table)], dtype=object)
-    parts = fields(content["arcs"], "arcs", ["first", "last", "at", "masses"])
-    first, last, at = (positions(parts[name], f"arcs.{name}") for name in ("first", "last", "at"))
-    masses = np.array(integers(parts["masses"], "arcs.masses"), dtype=object)
-    return IntegerArcs(k, first, last, at, masses)  # type: ignore[arg-type]
+    columns = []
+    for at, steps in enumerate(listed(document, "columns")):
+        pairs = rows(steps, f"columns[{at}]", 2)
+        places = positions([y for y, _ in pairs], f"columns[{at}]")
+        columns.append(tuple(zip(places, (_height(height, at) for _, height in pairs), strict=True)))
+    return tuple(columns)
+
+
+def _height(digits: object, at: int) -> int:
+    """Integer of at most 4,000 digits, with a minus sign if it is negative."""
+    if isinstance(digits, str) and digits[:1] == "-":
+        return -integer(digits[1:], f"columns[{at}]")
+    return integer(digits, f"columns[{at}]")

@@ -91,18 +91,12 @@ def tabulated_flow(problem: Problem, arcs: Arcs) -> tuple[Floats, IntegerArcs, F
     >>> sorted({round(output, 6) for output in outputs.tolist()}), len(set(flow.coverage)), flow.total(ratio) > 0
     ([-1.74593, 1.0, 3.74593], 1, True)
     """
-    return *exact_flow(problem, arcs).in_floats(), privacy_ratio(problem.epsilon)
+    found = kept(arcs, "tabulated", content(problem, *arcs.numbers), lambda: exact_flow(problem, arcs).in_floats())
+    return *found, privacy_ratio(problem.epsilon)
 
 
 def exact_flow(problem: Problem, arcs: Arcs) -> ExactColumns:
-    """Exact columns nearest to some arcs, as of :func:`tabulated_flow`; if the problem is unbiased, to the last bit.
-
-    Kept with the arcs, so that a certificate and a mechanism of them have the same columns.
-    """
-    return kept(arcs, "_exact", content(problem, *arcs.numbers), lambda: _exact_flow(problem, arcs))
-
-
-def _exact_flow(problem: Problem, arcs: Arcs) -> ExactColumns:
+    """Exact columns nearest to some arcs, of any rational outputs; if the problem is unbiased, so are they."""
     ratio = privacy_ratio(problem.epsilon)
     # Taking off an origin rounds outputs: a value of a grid would become none of them, a small positive one zero.
     stay = isinstance(problem.outputs, Grid) or problem.loss.positive_outputs
@@ -163,7 +157,7 @@ def _check(epsilon: float, arcs: Arcs) -> None:
         raise NotCertified(
             f"the arcs are not {epsilon:g}-DP: their masses cover the labels with differences of {uneven:.3g} of the "
             f"coverage, negative ones reach {negative:.3g} of it, and rows are off 1 by {off:.3g}; rounding accounts "
-            f"for {UNEVEN:g} and {TOLERANCE:g}; look at certify(problem, randomizer).findings"
+            f"for {UNEVEN:g} and {TOLERANCE:g}; optrand.audit(matrix, epsilon) tells where"
         )
 
 
@@ -228,9 +222,7 @@ class _Table:
     @cached_property
     def biases(self) -> list[Fraction]:
         """``E[M(y)] - y`` of each label, exactly."""
-        columns = ExactColumns.of_integers(
-            self.problem.labels, self.offsets, self.flow, self.ratio, joined=False, origin=self.origin
-        )
+        columns = ExactColumns.of_integers(self.problem.labels, self.offsets, self.flow, self.ratio, origin=self.origin)
         return columns.biases
 
     @cached_property

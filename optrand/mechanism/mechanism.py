@@ -12,24 +12,26 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base import strict_json
-from optrand.base.arithmetic import Integers, float_above, log_above, quotient
+from optrand.base.arithmetic import Integers, float_above, float_below, log_above, privacy_ratio, quotient
 from optrand.base.files import write_atomically
+from optrand.base.records import Record
 from optrand.base.suggestions import missing
-from optrand.base.validation import Floats, frozen
+from optrand.base.validation import Floats, exactly
 from optrand.base.validation import values as checked_values
+from optrand.certificates.certificate import Certificate, certify_table
+from optrand.certificates.loss import exact_objective
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism import file_format
-from optrand.mechanism.privacy import LARGEST, checked_integers, verified_ratio, verified_total
+from optrand.mechanism.privacy import LARGEST, check_ratio
 from optrand.mechanism.privacy_loss import DominatingPair
 from optrand.model import losses
 from optrand.model.arcs import Arcs, IntegerArcs
-from optrand.model.exact_columns import ExactColumns, charged, deviations
 from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
@@ -37,24 +39,19 @@ from optrand.model.protocol import Moments
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual
 from optrand.model.summary import Summary
-from optrand.sampling import ArcSampler, Sampler
-from optrand.sampling.drawing import LabelIndex
+from optrand.model.table import Table
+from optrand.sampling import Sampler
+from optrand.sampling.draw import LabelIndex
 from optrand.sampling.entropy import EntropySource, RecordEntropy, without_seed
 
-__all__ = ["Mechanism", "load"]
+__all__ = ["Mechanism", "decode", "load"]
 
 DENSE = 1 << 18
-"""Largest table that arcs are sampled from.
-
-A table is drawn from two to four times as fast as arcs are, but preparing it costs about half a microsecond and a
-hundred bytes an entry: at this size a tenth of a second, which a million draws repay.
-"""
-
-FIELDS = ("problem", "dual", "outputs", "ratio", "total")
+"""Entries of a table up to which :attr:`Mechanism.randomizer` is dense."""
 
 
-@dataclass(frozen=True, eq=False, init=False)
-class Mechanism:
+@dataclass(frozen=True, eq=False)
+class Mechanism(Record):
     """Epsilon-DP randomizer in exact integers, proven private at construction.
 
     Label ``y`` produces output ``i`` with probability ``weights[y, i] / total``, exactly.
@@ -62,71 +59,72 @@ class Mechanism:
     Parameters
     ----------
     problem : Problem
-    dual : Dual or None
+    table : Table
+        For the labels of the problem, with outputs that the problem allows and positive weights.
+    dual : Dual, optional
         Multipliers that certify its optimality; privacy does not rest on them.
-    outputs : (n,) array
-        Strictly increasing, inside the problem's output set.
-    weights : (k, n) array of int, or IntegerArcs
-        Positive integers of any size, all rows with one total; or the interval columns that they are sums of.
-    ratio : Fraction
-        Above 1 and at most ``exp(epsilon)``; no column may exceed it. With arcs it is also their ratio.
 
     Raises
     ------
     InvalidInput
-        A table that is not private, rows with different totals, or parts that do not fit.
+        A table that is not private, or parts that do not fit.
 
     Notes
     -----
-    An output that floats cannot hold is two columns, at the floats on either side, so that means are right to the last
-    bit: :attr:`outputs` and :attr:`weights` are what is drawn, :attr:`n`, :attr:`unsplit` and :attr:`design` count and
-    show such pairs as one.
-
-    Of arcs the proof takes ``O(k + n)`` integer operations, and only :attr:`weights` writes the table out. Two
-    mechanisms are equal where their files are: arcs and the table that they make are two files.
+    Tabulation splits an output that floats cannot hold between the floats on either side, so that means are right to
+    the last bit. Each is an output of its own here: :attr:`outputs` and :attr:`weights` are what is drawn, and every
+    figure of a mechanism is computed from them. For interval columns the proof takes ``O(k + n)`` integer operations,
+    and only :attr:`weights` writes the table out.
 
     Examples
     --------
     >>> import math
     >>> from optrand.model.problem import unbiased_regression
     >>> problem = unbiased_regression([0, 1], [0.5, 0.5], epsilon=0.7)
-    >>> mechanism = Mechanism(problem, None, [-1.0, 2.0], [[2, 1], [1, 2]], Fraction(2))
+    >>> mechanism = Mechanism(problem, Table.of_rows([0, 1], [-1.0, 2.0], [[2, 1], [1, 2]]))
     >>> mechanism.total, mechanism.realised_ratio, mechanism.exact_biases
     (3, Fraction(2, 1), (Fraction(0, 1), Fraction(0, 1)))
     >>> mechanism.realised_epsilon == math.nextafter(math.log(2), 1)
     True
-    >>> arcs = IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 1])
-    >>> Mechanism(problem, None, [-1.0, 2.0], arcs, Fraction(2)).weights.tolist()
-    [[2, 1], [1, 2]]
     """
 
     problem: Problem
-    dual: Dual | None
-    outputs: Floats
-    table: Integers | IntegerArcs
-    ratio: Fraction
-    total: int
-    """The total of every row of :attr:`weights`."""
+    table: Table
+    dual: Dual | None = None
 
-    def __init__(
-        self,
-        problem: Problem,
-        dual: Dual | None,
-        outputs: ArrayLike,
-        weights: ArrayLike | IntegerArcs,
-        ratio: Fraction,
-    ) -> None:
+    def __post_init__(self) -> None:
         """Prove the promise, or refuse."""
-        _check_types(problem, dual)
-        checked = _checked_outputs(outputs, problem)
-        table = _checked_table(weights, problem.k, checked.size)
-        verified_ratio(ratio, problem.epsilon)
-        total = table.total(ratio) if isinstance(table, IntegerArcs) else verified_total(table, ratio)
-        if total >= LARGEST:
+        _check_types(self.problem, self.table, self.dual)
+        if not np.array_equal(self.table.labels, self.problem.labels):
+            raise InvalidInput("the labels of the table are not those of the problem")
+        _check_outputs(self.table.outputs, self.problem)
+        ratio = self.table.largest_ratio
+        if ratio is None:
+            raise InvalidInput("a weight is 0 where another label's weight is not: the mechanism would not be private")
+        check_ratio(ratio, self.epsilon)
+        if self.total >= LARGEST:
             raise InvalidInput(f"the weights' total has more than {strict_json.MAX_DIGITS} digits: divide the weights")
-        fields = {"problem": problem, "dual": dual, "outputs": checked, "table": table, "ratio": ratio, "total": total}
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """Proven bounds of the optimum, realised epsilon and bias, computed once; see :func:`optrand.certify`."""
+        return self.certify()
+
+    def certify(self, *, worst_case: bool = False) -> Certificate:
+        """Compute the certificate from the problem, the table and the multipliers alone; see :func:`optrand.certify`.
+
+        Parameters
+        ----------
+        worst_case : bool
+            Whether to bound the largest loss over labels instead of the average one.
+        """
+        return certify_table(self.problem, self.table, self.dual, worst_case=worst_case)
+
+    @property
+    def value(self) -> float:
+        """Objective, exact and rounded to the unfavourable side; for classification the chance to keep the class."""
+        loss = exact_objective(self.problem, self.table)
+        return float_below(-loss) if self.problem.sign < 0 else float_above(loss)
 
     @property
     def epsilon(self) -> float:
@@ -135,26 +133,58 @@ class Mechanism:
 
     @property
     def labels(self) -> Floats:
-        """Increasing labels, one a row of :attr:`weights`."""
+        """Increasing labels, one per row of :attr:`weights`."""
         return self.problem.labels
 
     @property
-    def arcs(self) -> IntegerArcs | None:
-        """Interval columns that the table was given as, if it was."""
-        return self.table if isinstance(self.table, IntegerArcs) else None
-
-    @cached_property
-    def weights(self) -> Integers:
-        """Table of integers, shape ``(k, n)``, read-only; of arcs it is written out on first use."""
-        return self.table.table(self.ratio) if isinstance(self.table, IntegerArcs) else self.table
+    def prior(self) -> Floats:
+        """Probabilities of the labels."""
+        return self.problem.prior
 
     @property
+    def outputs(self) -> Floats:
+        """Increasing outputs, one per column of :attr:`weights`."""
+        return self.table.outputs
+
+    @property
+    def total(self) -> int:
+        """Sum of the weights of each row."""
+        return self.table.total
+
+    @property
+    def weights(self) -> Integers:
+        """Table of integers, shape ``(k, n)``, read-only and written out on first use."""
+        return self.table.weights
+
+    @property
+    def matrix(self) -> Floats:
+        """Probabilities in floats, shape ``(k, n)``. Draws use the exact table."""
+        return self.table.matrix
+
+    @cached_property
+    def _intervals(self) -> tuple[IntegerArcs, Fraction] | None:
+        """Interval columns of one ratio that add up to a multiple of the table, and the ratio."""
+        for ratio in (self.realised_ratio, privacy_ratio(self.epsilon)):
+            arcs = self.table.arcs(ratio)
+            if arcs is not None:
+                return arcs, ratio
+        return None
+
+    @property
+    def arcs(self) -> IntegerArcs | None:
+        """Interval columns that add up to a multiple of the table, if there are any."""
+        return None if self._intervals is None else self._intervals[0]
+
+    @property
+    def ratio(self) -> Fraction:
+        """Ratio of :attr:`arcs`, at most ``exp(epsilon)``; without arcs :attr:`realised_ratio`."""
+        return self.realised_ratio if self._intervals is None else self._intervals[1]
+
+    @cached_property
     def realised_ratio(self) -> Fraction:
-        """Largest ratio of two weights of one output, exactly: 1 where labels make no difference."""
-        if self.arcs is not None:
-            return self.arcs.largest_ratio(self.ratio)
-        tops, bottoms = self.weights.max(axis=0), self.weights.min(axis=0)
-        return max(Fraction(top, bottom) for top, bottom in zip(tops, bottoms, strict=True))
+        """Largest ratio of two weights of one output; its logarithm is the realised epsilon."""
+        ratio = self.table.largest_ratio
+        return Fraction(1) if ratio is None else ratio
 
     @property
     def realised_epsilon(self) -> float:
@@ -164,11 +194,7 @@ class Mechanism:
     @cached_property
     def dominating_pair(self) -> DominatingPair:
         """Three losses and their masses that no two labels exceed: the exact account of repeated releases."""
-        if self.arcs is not None:
-            return DominatingPair.of_arcs(self.arcs, self.ratio, self.total)
-        # Where labels make no difference any ratio will do, with no mass.
-        ratio = self.realised_ratio if self.realised_ratio > 1 else self.ratio
-        return DominatingPair.of_table(self.weights, ratio, self.total)
+        return DominatingPair.of_table(self.table, self.epsilon)
 
     def privacy_loss_distribution(self, interval: float | None = None) -> Any:
         """Privacy loss distribution for `dp_accounting`, by :meth:`DominatingPair.distribution`.
@@ -185,99 +211,46 @@ class Mechanism:
         """
         return self.dominating_pair.distribution(interval)
 
-    @cached_property
+    @property
     def exact_biases(self) -> tuple[Fraction, ...]:
         """``E[M(y)] - y`` of each label, exactly."""
-        if self.arcs is not None:
-            return tuple(self.columns(joined=False).biases)
-        return tuple(deviations(self.weights, self.labels, self.outputs, total=self.total))
-
-    def exact_losses(self, bias_penalty: float = 0.0) -> list[Fraction]:
-        """Half the squared error of each label and of the charge of its bias, exactly."""
-        if self.arcs is not None:
-            errors = self.columns(joined=False).squared_errors()
-        else:
-            errors = deviations(self.weights, self.labels, self.outputs, 2, total=self.total)
-        return charged(errors, self.exact_biases, bias_penalty)
+        return self.table.biases
 
     def losses(self, loss: Loss | Tabulated = losses.squared, *, bias_penalty: float = 0.0) -> Floats:
         """Expected loss of each label and the charge of its bias, shape ``(k,)``; squared loss exact and rounded up."""
         if loss != losses.squared:
             return self.randomizer.losses(loss, bias_penalty=bias_penalty)
-        return np.array([float_above(exact) for exact in self.exact_losses(bias_penalty)])
+        return np.array([float_above(exact) for exact in self.table.losses(bias_penalty)])
 
     @property
     def bias(self) -> float:
         """Largest ``|E[M(y)] - y|``, rounded up."""
-        return float_above(max(abs(bias) for bias in self.exact_biases))
+        return float_above(self.table.largest_bias)
 
     @property
     def randomizer(self) -> Randomizer:
-        """Channel in floats, for plots and reports, not for sampling.
+        """Channel in floats, for plots and reports, not for sampling: each probability is correctly rounded.
 
-        Each probability of a table, and each mass of an arc, is correctly rounded. Arcs are tables at the ratio
-        ``exp(epsilon)``: where :attr:`ratio` is lower by more than rounding, they claim its logarithm instead.
+        Large tables of interval columns are arcs at the realised ratio.
         """
-        if self.arcs is None:
-            matrix = (self.weights / self.total).astype(np.float64)
-            return Randomizer(self.labels, self.outputs, matrix, self.epsilon)
-        return self._channel(self.arcs, self.outputs)
-
-    @property
-    def design(self) -> Randomizer:
-        """Channel in floats before columns were split between neighbouring floats: for pictures."""
-        return self.randomizer if self.arcs is None else self._channel(*self.unsplit.rounded()[::-1])
-
-    def _channel(self, flow: IntegerArcs, outputs: Floats) -> Randomizer:
-        masses = np.array([quotient(mass * self.ratio.denominator, self.total) for mass in flow.masses.tolist()])
-        arcs = Arcs(flow.k, flow.first, flow.last, outputs[flow.at], masses)
+        if self.labels.size * self.n <= DENSE or self.arcs is None:
+            return Randomizer(self.labels, self.outputs, self.matrix, self.epsilon)
+        total = self.arcs.total(self.ratio)
+        masses = [quotient(mass * self.ratio.denominator, total) for mass in self.arcs.masses.tolist()]
+        arcs = Arcs(self.arcs.k, self.arcs.first, self.arcs.last, self.outputs[self.arcs.at], np.array(masses))
         logarithm = log_above(self.ratio)
         claimed = self.epsilon if math.isclose(logarithm, self.epsilon, rel_tol=2**-49) else logarithm
         return Randomizer.of_arcs(self.labels, arcs, claimed)
 
-    @cached_property
+    @property
     def n(self) -> int:
-        """Number of outputs, two neighbouring floats that share a column counted as one."""
-        return self.outputs.size if self.arcs is None else len(set(self.unsplit.outputs))
+        """Number of outputs."""
+        return self.outputs.size
 
     @cached_property
-    def unsplit(self) -> ExactColumns:
-        """Columns of :attr:`arcs`, with outputs that are exact where floats are split (on a grid none are).
-
-        Raises
-        ------
-        InvalidInput
-            The mechanism is a table.
-        """
-        return self.columns(joined=not isinstance(self.problem.outputs, Grid))
-
-    def columns(self, *, joined: bool) -> ExactColumns:
-        """Columns of :attr:`arcs`, as they are or with those joined that one was split into.
-
-        Raises
-        ------
-        InvalidInput
-            The mechanism is a table.
-        """
-        if self.arcs is None:
-            raise InvalidInput("the mechanism is a table: only interval columns are split between neighbouring floats")
-        return self._joined if joined else self._split
-
-    @cached_property
-    def _joined(self) -> ExactColumns:
-        return ExactColumns.of_integers(self.labels, self.outputs, cast(IntegerArcs, self.arcs), self.ratio)
-
-    @cached_property
-    def _split(self) -> ExactColumns:
-        arcs = cast(IntegerArcs, self.arcs)
-        return ExactColumns.of_integers(self.labels, self.outputs, arcs, self.ratio, joined=False)
-
-    @cached_property
-    def sampler(self) -> Sampler | ArcSampler:
-        """Sampler of the table, or of the arcs where the table would be large; prepared once."""
-        if self.arcs is None or self.labels.size * self.outputs.size <= DENSE:
-            return Sampler.of_proven(self.labels, self.outputs, self.weights, self.total)
-        return ArcSampler.of_proven(self.labels, self.outputs, self.arcs, self.ratio, self.total)
+    def sampler(self) -> Sampler:
+        """Sampler of the table; prepared once."""
+        return Sampler(self.table)
 
     @without_seed
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
@@ -336,7 +309,7 @@ class Mechanism:
         if (rows < 0).any():
             raise InvalidInput("the mechanism is made for other labels: pass some of its own")
         biases = np.array([float(bias) for bias in self.exact_biases])
-        return Moments(biases[rows], self.randomizer.variances[rows])
+        return Moments(biases[rows], self.table.variances[rows])
 
     @property
     def outputs_in_words(self) -> str:
@@ -350,9 +323,7 @@ class Mechanism:
                 "problem": file_format.problem_document(self.problem),
                 "dual": file_format.dual_document(self.dual),
                 "outputs": self.outputs.tolist(),
-                "ratio": {"numerator": str(self.ratio.numerator), "denominator": str(self.ratio.denominator)},
-                "total": str(self.total),
-                **file_format.table_document(self.table),
+                "columns": file_format.columns_document(self.table),
             },
         )
 
@@ -383,8 +354,14 @@ class Mechanism:
         return hash(self.digest)
 
     def summary(self, rows: int = 10_000) -> Summary:
-        """Numbers of this mechanism in plain words; see :meth:`optrand.Solution.summary`."""
-        return Summary.of(self.problem, self.design, rows=rows)
+        """Summarise value, noise and bias in plain words.
+
+        Parameters
+        ----------
+        rows : int
+            Number of released labels whose mean is described.
+        """
+        return Summary.of(self.problem, self.randomizer, rows=rows)
 
     def _repr_html_(self) -> str:
         """Summary as a table, in a notebook."""
@@ -398,6 +375,7 @@ class Mechanism:
 def load(path: str | os.PathLike[str]) -> Mechanism:
     """Read a mechanism of :meth:`Mechanism.save` and verify it again.
 
+    The mechanism is built from the file, with all of its checks, and encoded: the file must have the same content.
     White space and the order of fields may differ.
 
     Raises
@@ -413,7 +391,7 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     >>> import tempfile
     >>> from optrand.model.problem import unbiased_regression
     >>> problem = unbiased_regression([0, 1], [0.5, 0.5], epsilon=0.7)
-    >>> mechanism = Mechanism(problem, None, [-1.0, 2.0], [[2, 1], [1, 2]], Fraction(2))
+    >>> mechanism = Mechanism(problem, Table.of_rows([0, 1], [-1.0, 2.0], [[2, 1], [1, 2]]))
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     mechanism.save(f"{directory}/coin.json")
     ...     load(f"{directory}/coin.json") == mechanism
@@ -423,52 +401,52 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     if not file.exists() or file.is_dir():
         kind, code = (IsADirectoryError, errno.EISDIR) if file.is_dir() else (FileNotFoundError, errno.ENOENT)
         raise kind(code, f"the mechanism is {missing(file)}: name a file of Mechanism.save", str(file))
-    content = strict_json.unsealed(file.read_bytes(), FIELDS, file_format.TABLES)
+    return decode(file.read_bytes())
+
+
+def decode(data: bytes) -> Mechanism:
+    """Build the mechanism of a file's bytes, with all of its checks; see :func:`load`.
+
+    Raises
+    ------
+    InvalidFile
+        As from :func:`load`.
+    """
+    content = strict_json.unsealed(data, ["problem", "dual", "outputs", "columns"])
     problem = file_format.read_problem(content["problem"])
     dual = file_format.read_dual(content["dual"])
     outputs = strict_json.numbers(content["outputs"], "outputs")
-    ratio = _read_ratio(content["ratio"])
+    columns = file_format.read_columns(content["columns"])
     try:
-        table = file_format.read_table(content, problem.k, len(outputs))
-        mechanism = Mechanism(problem, dual, outputs, table, ratio)
+        mechanism = Mechanism(problem, Table(problem.labels, outputs, columns), dual)  # type: ignore[arg-type]
     except InvalidInput as error:
         raise InvalidFile(f"the file does not hold a private mechanism: {error}") from error
-    if strict_json.integer(content["total"], "total") != mechanism.total:
-        raise InvalidFile("the file's total is not that of its weights")
+    written = {name: mechanism._document[name] for name in content}
+    if strict_json.canonical(written) != strict_json.canonical(content):
+        raise InvalidFile(
+            "the file is not written as Mechanism.save writes it, and the digest of its mechanism is another: look for "
+            "-0.0 in place of 0.0"
+        )
     return mechanism
 
 
-def _read_ratio(document: object) -> Fraction:
-    parts = strict_json.fields(document, "ratio", ["numerator", "denominator"])
-    numerator, denominator = (
-        strict_json.integer(parts[name], f"ratio.{name}") for name in ("numerator", "denominator")
-    )
-    if denominator == 0 or Fraction(numerator, denominator).denominator != denominator:
-        raise InvalidFile("ratio is not a fraction in lowest terms")
-    return Fraction(numerator, denominator)
-
-
-def _check_types(problem: Problem, dual: Dual | None) -> None:
+def _check_types(problem: Problem, table: Table, dual: Dual | None) -> None:
     if not isinstance(problem, Problem):
         raise InvalidInput(f"problem is of type {type(problem).__name__}, expected a Problem")
+    if not isinstance(table, Table):
+        raise InvalidInput(
+            f"table is of type {type(table).__name__}, expected a Table: Table.of_rows(labels, outputs, weights)"
+        )
     if dual is not None and not isinstance(dual, Dual):
         raise InvalidInput(f"dual is of type {type(dual).__name__}, expected a Dual or None")
+    exactly(problem, Problem, "problem")
+    exactly(table, Table, "table")
+    exactly(dual, (Dual, type(None)), "dual")
     if dual is not None and dual.alpha.size != problem.k:
         raise InvalidInput(f"dual has {dual.alpha.size} entries for {problem.k} labels, expected one per label")
 
 
-def _checked_table(given: ArrayLike | IntegerArcs, k: int, n: int) -> Integers | IntegerArcs:
-    if not isinstance(given, IntegerArcs):
-        return checked_integers(given, k, n)
-    if (given.k, given.n) != (k, n):
-        raise InvalidInput(f"the arcs are made for {given.k} labels and {given.n} outputs, expected {k} and {n}")
-    return given
-
-
-def _checked_outputs(given: ArrayLike, problem: Problem) -> Floats:
-    outputs = frozen(checked_values(given, "outputs"))
-    if (np.diff(outputs) <= 0).any():
-        raise InvalidInput("outputs of a mechanism must strictly increase")
+def _check_outputs(outputs: Floats, problem: Problem) -> None:
     allowed = problem.outputs
     if isinstance(allowed, Grid):
         outside = ~np.isin(outputs, allowed.values)
@@ -481,4 +459,3 @@ def _checked_outputs(given: ArrayLike, problem: Problem) -> Floats:
         )
     if problem.loss.positive_outputs and outputs[0] <= 0:
         raise InvalidInput(f"{problem.loss.name} needs outputs above 0, the lowest is {outputs[0]:g}")
-    return outputs

@@ -8,7 +8,7 @@ import numpy as np
 
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model.arcs import IntegerArcs
+from optrand.model.table import Table
 
 __all__ = ["mixture"]
 
@@ -25,57 +25,45 @@ def mixture(first: Mechanism, second: Mechanism, weight: float) -> Mechanism:
     Parameters
     ----------
     first : Mechanism
-        Its problem and its dual are those of the mixture, which is of arcs if both are.
+        Its problem and its dual are those of the mixture.
     second : Mechanism
-        For the same labels, with the same ratio and outputs that the first one's problem allows.
+        For the same labels, with outputs that the first one's problem allows.
     weight : float
         Between 0 and 1, both excluded.
 
     Raises
     ------
     InvalidInput
-        Other labels, another ratio, or a weight out of range.
+        Other labels, or a weight out of range.
 
     Notes
     -----
-    Privacy and unbiasedness are linear: every column keeps the ratio that it had, and rows of equal totals add up to
-    rows of equal totals. The constructor proves it again.
+    Privacy and unbiasedness are linear: no column gains a ratio above the larger of the two, and rows of equal totals
+    add up to rows of equal totals. The constructor proves it again.
 
     Examples
     --------
     >>> import optrand
-    >>> coin = optrand.tabulate(optrand.debiased_rr([0, 1], 1.0))
-    >>> best = optrand.tabulate(optrand.solve(optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0)))
+    >>> coin = optrand.debiased_rr([0, 1], 1.0)
+    >>> best = optrand.solve(optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0))
     >>> proof = optrand.certify(mixture(best, coin, 0.25))
     >>> proof.epsilon, proof.bias < 1e-15
     (1.0, True)
     """
-    if not np.array_equal(first.labels, second.labels) or first.ratio != second.ratio:
-        raise InvalidInput("the two mechanisms have other labels or another ratio: make them for the same problem")
+    if not np.array_equal(first.labels, second.labels):
+        raise InvalidInput("the two mechanisms have other labels: make them for the same problem")
     if not 0 < weight < 1:
         raise InvalidInput(f"weight is {weight:g}, expected a probability between 0 and 1")
     odds = Fraction(second.total, first.total) * (1 / Fraction(weight) - 1)
-    times, other = _small(odds)
-    if first.arcs is None or second.arcs is None:
-        return _of_tables(first, second, (times, other))
-    parts = ((first.outputs, first.arcs, times), (second.outputs, second.arcs, other))
-    outputs = np.concatenate([at[arcs.at] for at, arcs, _ in parts])
-    order = np.argsort(outputs, kind="stable")
-    distinct, places = np.unique(outputs[order], return_inverse=True)
-    masses = np.array([mass * factor for _, arcs, factor in parts for mass in arcs.masses.tolist()], dtype=object)
-    starts = np.concatenate([arcs.first for _, arcs, _ in parts])[order]
-    ends = np.concatenate([arcs.last for _, arcs, _ in parts])[order]
-    mixed = IntegerArcs(first.arcs.k, starts, ends, places, masses[order])
-    return Mechanism(first.problem, first.dual, distinct, mixed, first.ratio)
-
-
-def _of_tables(first: Mechanism, second: Mechanism, factors: tuple[int, int]) -> Mechanism:
-    """Mixture written out: the columns of both, those of one output added up."""
-    outputs = np.union1d(first.outputs, second.outputs)
-    weights = np.zeros((first.labels.size, outputs.size), dtype=object)
-    for one, factor in zip((first, second), factors, strict=True):
-        weights[:, np.searchsorted(outputs, one.outputs)] += one.weights * factor
-    return Mechanism(first.problem, first.dual, outputs, weights, first.ratio)
+    columns = dict[float, dict[int, int]]()
+    for mechanism, factor in zip((first, second), _small(odds), strict=True):
+        for v, column in zip(mechanism.outputs.tolist(), mechanism.table.columns, strict=True):
+            steps = columns.setdefault(v, {})
+            for y, height in column:
+                steps[y] = steps.get(y, 0) + factor * height
+    outputs = sorted(columns)
+    mixed = tuple(tuple((y, step) for y, step in sorted(columns[v].items()) if step) for v in outputs)
+    return Mechanism(first.problem, Table(first.labels, outputs, mixed), first.dual)  # type: ignore[arg-type]
 
 
 def _small(odds: Fraction) -> tuple[int, int]:

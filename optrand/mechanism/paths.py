@@ -1,8 +1,8 @@
 r"""Randomizers of interval columns as mixtures of randomized responses on bins.
 
 Masses of interval columns that cover every label equally are a flow on the nodes :math:`0 \ldots k`
-(:mod:`optrand.arcs`): :func:`decompose_paths` splits it into paths from node 0 to node ``k``, and a path is a partition
-of the labels into bins.
+(:mod:`optrand.model.arcs`): :func:`decompose_paths` splits it into paths from node 0 to node ``k``, and a path is a
+partition of the labels into bins.
 
 **Theorem.** *Let interval columns* :math:`(S_j, v_j, c_j)` *cover every label by the same mass* :math:`t`. *Then they
 are a mixture of randomized responses on bins,*
@@ -55,14 +55,16 @@ from optrand.errors import InvalidInput
 from optrand.mechanism.flow_tabulation import rounded_flow
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.arcs import Arcs, Indices, IntegerArcs
+from optrand.model.exact_columns import in_order
+from optrand.model.outputs import Grid
 from optrand.model.randomizer import Randomizer
 from optrand.model.staircase import decompose, rounding_noise
 
-__all__ = ["HasRandomizer", "Path", "Paths", "decompose_paths"]
+__all__ = ["HasRandomizer", "Path", "Paths", "count_outputs", "decompose_paths", "merge_neighbours"]
 
 
 class HasRandomizer(Protocol):
-    """Mechanism or solution."""
+    """Mechanism, or candidate solution of a solver."""
 
     @property
     def randomizer(self) -> Randomizer:
@@ -181,8 +183,9 @@ def decompose_paths(subject: Mechanism | Randomizer | HasRandomizer, /) -> Paths
     Parameters
     ----------
     subject : Mechanism, Randomizer or Solution
-        An exact mechanism made of arcs is decomposed as it is. Of anything else the masses are rounded to integers
-        first (:func:`optrand.mechanism.flow_tabulation.rounded_flow`).
+        Of an exact mechanism made of arcs the masses are its own, those of an interval at two neighbouring floats as
+        one (:func:`merge_neighbours`). Of anything else they are rounded to integers first
+        (:func:`optrand.mechanism.flow_tabulation.rounded_flow`).
 
     Returns
     -------
@@ -205,7 +208,7 @@ def decompose_paths(subject: Mechanism | Randomizer | HasRandomizer, /) -> Paths
     --------
     >>> import optrand
     >>> problem = optrand.unbiased_regression(range(4), [0.4, 0.3, 0.2, 0.1], 2.0)
-    >>> paths = decompose_paths(optrand.tabulate(optrand.solve(problem)))
+    >>> paths = decompose_paths(optrand.solve(problem))
     >>> for path, weight in zip(paths, paths.weights):
     ...     print(path.first.tolist(), path.outputs.round(2).tolist(), f"{float(weight):.3f} {float(path.keeps):.3f}")
     [0, 1, 2] [-0.75, 0.84, 3.29] 0.229 0.787
@@ -238,6 +241,53 @@ def decompose_paths(subject: Mechanism | Randomizer | HasRandomizer, /) -> Paths
     )
 
 
+def merge_neighbours(mechanism: Mechanism) -> tuple[Floats, IntegerArcs]:
+    """Merge each two columns of one interval at neighbouring floats, at the float of the heavier one.
+
+    For pictures and for counts of columns: tabulation splits an output between two floats, and this is the design
+    before that, but for rounding. It is not the mechanism that is drawn. A grid is left as it is.
+
+    Raises
+    ------
+    InvalidInput
+        The mechanism is a table.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> mechanism = optrand.debiased_rr([0, 1, 2], 1.0)
+    >>> mechanism.n, merge_neighbours(mechanism)[0].round(3).tolist()
+    (5, [-1.746, 1.0, 3.746])
+    """
+    arcs, outputs = mechanism.arcs, mechanism.outputs
+    if arcs is None:
+        raise InvalidInput("the mechanism is a table: only interval columns are split between neighbouring floats")
+    if isinstance(mechanism.problem.outputs, Grid):
+        return outputs, arcs
+    masses, at = arcs.masses.tolist(), outputs[arcs.at]
+    order = np.lexsort((arcs.at, arcs.last, arcs.first))
+    merged = -1
+    for i, j in pairwise(order.tolist()):
+        same = arcs.first[i] == arcs.first[j] and arcs.last[i] == arcs.last[j]
+        if same and i != merged and math.nextafter(at[i], math.inf) == at[j]:
+            at[j] = at[j] if masses[j] > masses[i] else at[i]
+            masses[i], masses[j], merged = 0, masses[i] + masses[j], j
+    return in_order(arcs.k, arcs.first, arcs.last, at, masses)
+
+
+def count_outputs(mechanism: Mechanism) -> int:
+    """Count the outputs of a mechanism, two neighbouring floats that one was split between as one.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> mechanism = optrand.debiased_rr([0, 1, 2], 1.0)
+    >>> mechanism.n, count_outputs(mechanism)
+    (5, 3)
+    """
+    return mechanism.n if mechanism.arcs is None else merge_neighbours(mechanism)[0].size
+
+
 def _places(flow: IntegerArcs) -> Iterator[tuple[int, int, int, int]]:
     """Yield node, arc, begin and end: the arc that holds this part of the circle from the node on."""
     waiting: list[list[tuple[int, int]]] = [[] for _ in range(flow.k + 1)]
@@ -266,7 +316,7 @@ def _places(flow: IntegerArcs) -> Iterator[tuple[int, int, int, int]]:
 
 def _flow(subject: Mechanism | Randomizer | HasRandomizer) -> tuple[Floats, IntegerArcs, Fraction]:
     if isinstance(subject, Mechanism) and subject.arcs is not None:
-        return *subject.unsplit.rounded(), subject.ratio
+        return *merge_neighbours(subject), subject.ratio
     randomizer = subject if isinstance(subject, Randomizer) else getattr(subject, "randomizer", None)
     if not isinstance(randomizer, Randomizer):
         raise InvalidInput(f"paths need a Mechanism, Randomizer or Solution, not a {type(subject).__name__}")

@@ -17,12 +17,13 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import Floats, frozen, integer
+from optrand.base.records import Record, freeze
+from optrand.base.validation import Floats, frozen, integer, rectangular
 from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.arcs import Indices
-from optrand.sampling.drawing import LabelIndex, Rows, blocks
+from optrand.sampling.draw import LabelIndex, Rows, split_blocks
 from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 
 __all__ = ["Bins", "Phases", "phases_of"]
@@ -52,7 +53,7 @@ class Bins:
 
 
 @dataclass(frozen=True, eq=False)
-class Phases:
+class Phases(Record):
     """Columns of an exact mechanism along a monotone path, in integers.
 
     Attributes
@@ -68,7 +69,7 @@ class Phases:
     --------
     >>> import optrand
     >>> problem = optrand.unbiased_regression(range(4), [0.4, 0.3, 0.2, 0.1], 2.0)
-    >>> found = phases_of(optrand.tabulate(optrand.solve(problem)))
+    >>> found = phases_of(optrand.solve(problem))
     >>> [round(time / found.delay, 3) for time in found.passing], round(found.total / found.delay, 3)
     ([0.0, 0.748, 1.222, 1.748], 2.748)
     >>> half = found.bins(found.delay // 2)
@@ -84,7 +85,8 @@ class Phases:
     ratio: Fraction
 
     def __post_init__(self) -> None:
-        """Refuse columns that are not on a monotone path."""
+        """Copy and freeze the arrays, and refuse columns that are not on a monotone path."""
+        freeze(self, "labels", "first", "last", "outputs")
         crossed = np.flatnonzero((np.diff(self.first) < 0) | (np.diff(self.last) < 0))
         if crossed.size:
             at = int(crossed[0])
@@ -161,12 +163,12 @@ class Phases:
         times a phase. So a phase has the weight ``d n + r - d`` of :meth:`weight`. Given the phase, a uniform number
         below ``d n + r - d`` is ``r - d`` times the label's own bin, and ``d`` times each of the `n`.
         """
-        given = np.asarray(values)
+        given = rectangular(values, "values")
         rows = LabelIndex(self.labels).find(checked_values(given.ravel(), "values"))
         if (rows < 0).any():
             raise InvalidInput("at least one value is not a label of the mechanism")
         source = SystemEntropy() if source is None else source
-        drawn = [self._drawn(rows[block], source) for block in blocks(rows.size)]
+        drawn = [self._drawn(rows[block], source) for block in split_blocks(rows.size)]
         return np.concatenate(drawn).reshape(given.shape)
 
     def _drawn(self, rows: Rows, source: EntropySource) -> Floats:

@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from optrand.base.arithmetic import Integers, exp_bracket, float_above, log_above
+from optrand.base.arithmetic import Integers, exp_bracket, float_above, least_reading, log_above, privacy_ratio
+from optrand.base.records import Record
 from optrand.base.validation import integer, real
 from optrand.errors import InvalidInput, MissingExtra
-from optrand.model.arcs import IntegerArcs
+from optrand.model.table import Table
 
 __all__ = ["DominatingPair"]
 
@@ -33,12 +34,15 @@ BITS = 320
 CANDIDATES = 1000
 """Number of pairs of rows up to which the largest total variation is exact; of more it is rounded up."""
 
+LARGEST = 1 << 22
+"""Largest table, in entries, whose rows are compared pair by pair."""
+
 BLOCK = 1 << 22
 """Entries that are compared at a time."""
 
 
 @dataclass(frozen=True)
-class DominatingPair:
+class DominatingPair(Record):
     """Two distributions on three outcomes that dominate what any two labels make of a release.
 
     Attributes
@@ -69,18 +73,30 @@ class DominatingPair:
 
     def __post_init__(self) -> None:
         """Refuse what is no pair."""
+        object.__setattr__(self, "ratio", Fraction(self.ratio))
+        object.__setattr__(self, "mass", Fraction(self.mass))
         if self.ratio <= 1 or not 0 <= self.mass * (self.ratio + 1) <= 1:
             raise InvalidInput("a dominating pair needs a ratio above 1 and a mass from 0 to 1 / (ratio + 1)")
 
     @classmethod
-    def of_arcs(cls, arcs: IntegerArcs, ratio: Fraction, total: int) -> DominatingPair:
-        """Pair that dominates all labels of arcs whose rows have a total, in ``O(n)``."""
-        return cls(ratio, Fraction(_separating(arcs) * ratio.denominator, total))
+    def of_table(cls, table: Table, epsilon: float) -> DominatingPair:
+        """Pair that dominates all labels of an epsilon-DP table.
 
-    @classmethod
-    def of_table(cls, weights: Integers, ratio: Fraction, total: int) -> DominatingPair:
-        """Pair that dominates all labels of a table without a larger ratio than `ratio`, in ``O(k^2 n)``."""
-        return cls(ratio, min(_total_variation(weights, total) / (ratio - 1), 1 / (ratio + 1)))
+        In ``O(n)`` if every column first rises and then falls, as sums of nested intervals do: then the first and the
+        last label are furthest apart. Else in ``O(k^2 n)``, and of tables with more than :data:`LARGEST` entries the
+        total variation is that of a randomized bit, which none exceeds.
+        """
+        ratio = table.largest_ratio
+        if ratio is None or ratio == 1:
+            # Where labels make no difference any ratio will do, with no mass.
+            ratio = privacy_ratio(epsilon)
+        most = 1 / (ratio + 1)
+        if table.is_unimodal:
+            apart = table.row_differences(0, table.k - 1)
+            return cls(ratio, min(Fraction(apart, table.total) / (ratio - 1), most))
+        if table.k * table.n > LARGEST:
+            return cls(ratio, most)
+        return cls(ratio, min(_total_variation(table.weights, table.total) / (ratio - 1), most))
 
     @cached_property
     def largest_loss(self) -> float:
@@ -107,7 +123,7 @@ class DominatingPair:
         if budget >= float_above(count * Fraction(self.largest_loss)):
             return 0.0
         masses, slack = _composed(self, count), 2 * count
-        factor = math.floor(exp_bracket(budget)[0] * (1 << BITS)) if budget else 1 << BITS
+        factor = math.floor(exp_bracket(least_reading(budget))[0] * (1 << BITS)) if budget else 1 << BITS
         over = (((mass + slack) << BITS) - factor * other for mass, other in zip(masses, reversed(masses), strict=True))
         return min(1.0, float_above(Fraction(sum(max(0, excess) for excess in over), 1 << (2 * BITS))))
 
@@ -171,16 +187,6 @@ def _budget(epsilon: float) -> float:
     if budget < 0:
         raise InvalidInput(f"epsilon is {budget}, expected at least 0")
     return budget
-
-
-def _separating(arcs: IntegerArcs) -> int:
-    """Largest mass of arcs that favour one label and not another: the first and the last label have it.
-
-    Of intervals those that hold two labels hold all labels between them, so the further apart two labels are, the fewer
-    arcs favour both.
-    """
-    both = (arcs.first == 0) & (arcs.last == arcs.k - 1)
-    return arcs.coverage[0] - int(sum(arcs.masses[both].tolist()))
 
 
 def _total_variation(weights: Integers, total: int) -> Fraction:

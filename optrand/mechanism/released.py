@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.errors import InvalidInput
@@ -45,7 +46,9 @@ def drawn_by(released: ArrayLike, given: Mechanism | Released, groups: Any = Non
     if isinstance(given, Released):
         return given.drawn_by(released, groups)
     _refuse(groups)
-    return [(mechanism_of(given), released)]
+    # Masked cells are missing labels, which a release leaves out.
+    present = released.compressed() if isinstance(released, np.ma.MaskedArray) else released
+    return [(mechanism_of(given), present)]
 
 
 def _refuse(groups: object) -> None:

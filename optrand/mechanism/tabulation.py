@@ -36,6 +36,7 @@ from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution
 from optrand.model.staircase import Staircase, decompose, merged, rounding_noise
+from optrand.model.table import Table
 
 __all__ = ["tabulate"]
 
@@ -67,7 +68,7 @@ def tabulate(
     Returns
     -------
     Mechanism
-        Of :attr:`~optrand.mechanism.mechanism.Mechanism.arcs` where the randomizer has arcs.
+        With :attr:`~optrand.mechanism.mechanism.Mechanism.arcs` if the randomizer has arcs.
 
     Raises
     ------
@@ -83,8 +84,8 @@ def tabulate(
     Examples
     --------
     >>> import optrand
-    >>> solution = optrand.solve(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0))
-    >>> mechanism = tabulate(solution)
+    >>> from optrand.solvers import design
+    >>> mechanism = tabulate(design(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)))
     >>> proof = optrand.certify(mechanism)
     >>> proof.epsilon <= 1.0, proof.bias, proof.gap < 1e-9
     (True, 0.0, True)
@@ -94,7 +95,7 @@ def tabulate(
     elif not isinstance(subject, Problem):
         raise InvalidInput(
             f"tabulate needs a solution, or a problem and a randomizer, not a {type(subject).__name__}: "
-            "tabulate(solve(problem))"
+            "tabulate(design(problem))"
         )
     elif randomizer is None:
         raise InvalidInput("tabulate(problem, randomizer) needs a randomizer beside the problem")
@@ -103,16 +104,17 @@ def tabulate(
     if not np.array_equal(problem.labels, randomizer.labels):
         raise InvalidInput("the randomizer's labels are not those of the problem")
     if randomizer.arcs is not None:
-        return Mechanism(problem, dual, *tabulated_flow(problem.within(randomizer.epsilon), randomizer.arcs))
+        columns = tabulated_flow(problem.within(randomizer.epsilon), randomizer.arcs)
+        return Mechanism(problem, Table.of_arcs(problem.labels, *columns), dual)
     _check_private(problem, randomizer)
     arcs, ratio = _integers(problem, randomizer), privacy_ratio(problem.epsilon)
     if not problem.unbiased:
-        return Mechanism(problem, dual, *_table(arcs, ratio), ratio)
-    if isinstance(problem.outputs, Grid):
-        outputs, weights = _table(_refined(problem, arcs, ratio), ratio)
+        outputs, weights = _table(arcs, ratio)
+    elif isinstance(problem.outputs, Grid):
+        outputs, weights = _completed(problem, *_table(_refined(problem, arcs, ratio), ratio), ratio)
     else:
-        outputs, weights = _unbiased_outputs(problem, arcs, ratio)
-    return Mechanism(problem, dual, *_completed(problem, outputs, weights, ratio), ratio)
+        outputs, weights = _completed(problem, *_unbiased_outputs(problem, arcs, ratio), ratio)
+    return Mechanism(problem, Table.of_rows(problem.labels, outputs, weights), dual)
 
 
 def _check_private(problem: Problem, randomizer: Randomizer) -> None:
@@ -122,7 +124,7 @@ def _check_private(problem: Problem, randomizer: Randomizer) -> None:
     if needed > TOLERANCE or np.abs(matrix.sum(axis=1) - 1).max() > TOLERANCE:
         raise NotCertified(
             f"the table is not {problem.epsilon:g}-DP: a row would have to gain {needed:.3g} of probability, and "
-            f"rounding accounts for {TOLERANCE:g} at most; look at certify(problem, randomizer).findings"
+            f"rounding accounts for {TOLERANCE:g} at most; optrand.audit(matrix, epsilon) tells where"
         )
 
 

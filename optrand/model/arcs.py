@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.arithmetic import Integers
+from optrand.base.arithmetic import Integers, exact_integers
+from optrand.base.records import Record
 from optrand.base.validation import Floats, frozen
 from optrand.errors import InvalidInput
 
@@ -31,7 +32,7 @@ Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Arcs:
+class Arcs(Record):
     """Columns ``(interval, output, mass)`` over ``k`` labels.
 
     Attributes
@@ -178,7 +179,7 @@ def extremes(k: int, columns: Iterable[tuple[int, int, int, int]], low: int, mor
 
 
 @dataclass(frozen=True, eq=False)
-class IntegerArcs:
+class IntegerArcs(Record):
     """Columns ``(interval, output, integer mass)`` over ``k`` labels, in increasing order of outputs.
 
     Attributes
@@ -210,17 +211,20 @@ class IntegerArcs:
         """Freeze the arrays and check that they fit together."""
         if type(self.k) is not int:
             raise InvalidInput(f"k is of type {type(self.k).__name__}, expected the number of labels as an int")
-        masses = np.array(self.masses, dtype=object)
-        object.__setattr__(self, "masses", _frozen(masses))
+        masses = exact_integers(self.masses, "masses of arcs")
+        object.__setattr__(self, "masses", masses)
         if masses.ndim != 1 or not masses.size:
             raise InvalidInput("arcs need a vector of masses, at least one")
         for name in ("first", "last", "at"):
-            given = np.asarray(getattr(self, name))
-            if given.dtype.kind not in "iu" or given.shape != masses.shape:
+            given = exact_integers(getattr(self, name), name)
+            if given.shape != masses.shape:
                 raise InvalidInput(f"{name} is no vector of integers, one for each of the {masses.size} masses")
-            object.__setattr__(self, name, _frozen(given.astype(np.int64)))
-        if not all(type(mass) is int and mass > 0 for mass in masses.tolist()):
-            raise InvalidInput("masses of arcs must be Python integers above 0: leave out arcs without mass")
+            try:
+                object.__setattr__(self, name, _frozen(given.astype(np.int64)))
+            except OverflowError:
+                raise InvalidInput(f"{name} holds integers beyond 2**63, expected indices") from None
+        if not all(mass > 0 for mass in masses.tolist()):
+            raise InvalidInput("masses of arcs must be integers above 0: leave out arcs without mass")
         if ((self.first < 0) | (self.first > self.last) | (self.last >= self.k)).any():
             raise InvalidInput(f"every arc must favour an interval of the labels 0 ... {self.k - 1}")
         if self.at[0] != 0 or not np.isin(np.diff(self.at), (0, 1)).all():

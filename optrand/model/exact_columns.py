@@ -7,15 +7,15 @@ holds a design in floats as well as a mechanism. Sums are differences of running
 integer operations, and a float at the end is rounded once.
 
 An output between two neighbouring floats is split between them so that its moment is kept (``docs/mathematics.md``,
-Proposition 17); columns of one interval at neighbouring floats are joined again for the loss.
+Proposition 17). That costs loss, and a mechanism's figures are those of its columns at floats.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
@@ -24,17 +24,18 @@ from operator import add, mul
 import numpy as np
 
 from optrand.base.arithmetic import Integers, places, quotient, quotients, scaled
+from optrand.base.records import Record
 from optrand.base.validation import Floats
-from optrand.model.arcs import Arcs, Indices, IntegerArcs, extremes, weighted
+from optrand.model.arcs import Arcs, Indices, IntegerArcs, weighted
 
-__all__ = ["ExactColumns", "charged", "deviations", "in_order", "twos"]
+__all__ = ["ExactColumns", "deviations", "in_order", "twos"]
 
 GUARD = 128
 """Further binary digits of squares that are rounded up."""
 
 
 @dataclass(frozen=True, eq=False)
-class ExactColumns:
+class ExactColumns(Record):
     """Interval columns in integers, measured from an origin.
 
     Attributes
@@ -53,8 +54,6 @@ class ExactColumns:
         The sum of weights that counts as probability 1; by default the first row's.
     guard : int
         Further digits of second moments, which are rounded up: none where all outputs are multiples of the unit.
-    at : list of int, optional
-        Index of the output of each column, for columns that are not joined.
 
     Examples
     --------
@@ -79,7 +78,6 @@ class ExactColumns:
     origin: float = 0.0
     unit: int | None = None
     guard: int = GUARD
-    at: list[int] = field(default_factory=list)
 
     @classmethod
     def of_arcs(cls, labels: Floats, arcs: Arcs, ratio: float) -> ExactColumns:
@@ -88,8 +86,8 @@ class ExactColumns:
         values = map(add, scaled(arcs.outputs, digits), scaled(arcs.rests, digits))
         masses, exact = scaled(arcs.masses, finer), Fraction(ratio)
         moments, unit = list(map(mul, masses, values)), exact.denominator << finer
-        first, last, at = arcs.first.tolist(), arcs.last.tolist(), arcs.places.tolist()
-        return cls(scaled(labels, digits), first, last, masses, moments, exact, digits, unit=unit, guard=0, at=at)
+        first, last = arcs.first.tolist(), arcs.last.tolist()
+        return cls(scaled(labels, digits), first, last, masses, moments, exact, digits, unit=unit, guard=0)
 
     @classmethod
     def of_integers(
@@ -99,34 +97,17 @@ class ExactColumns:
         arcs: IntegerArcs,
         ratio: Fraction,
         *,
-        joined: bool = True,
         origin: float = 0.0,
     ) -> ExactColumns:
-        """Columns of integer arcs, those of one interval at neighbouring floats joined into the one that they split.
-
-        Not `joined` they stay as they are, as on a grid, which does not hold the mean of two outputs. `outputs` are
-        less the origin.
-        """
+        """Columns of integer arcs, one each; `outputs` are less the origin."""
         middle = np.array([origin])
         digits = max(map(places, (labels, outputs, middle)))
-        values, floats, (zero,) = scaled(outputs, digits), outputs.tolist(), scaled(middle, digits)
+        values, (zero,) = scaled(outputs, digits), scaled(middle, digits)
         line = [y - zero for y in scaled(labels, digits)]
-        first, last, at = (ends.tolist() for ends in (arcs.first, arcs.last, arcs.at))
         masses = arcs.masses.tolist()
-        moments = [mass * values[i] for mass, i in zip(masses, at, strict=True)]
-        if not joined:
-            return cls(line, first, last, masses, moments, ratio, digits, origin, guard=0, at=at)
-        columns = list[tuple[int, int, int, int]]()
-        before: tuple[int, int, float] | None = None
-        for j in np.lexsort((arcs.at, arcs.last, arcs.first)).tolist():
-            a, b, output, mass, moment = first[j], last[j], floats[at[j]], masses[j], moments[j]
-            if before == (a, b, math.nextafter(output, -math.inf)):
-                *_, more, further = columns.pop()
-                mass, moment = mass + more, moment + further
-            columns.append((a, b, mass, moment))
-            before = a, b, output
-        first, last, masses, moments = (list(part) for part in zip(*columns, strict=True))
-        return cls(line, first, last, masses, moments, ratio, digits, origin)
+        moments = [mass * values[i] for mass, i in zip(masses, arcs.at.tolist(), strict=True)]
+        first, last = arcs.first.tolist(), arcs.last.tolist()
+        return cls(line, first, last, masses, moments, ratio, digits, origin, guard=0)
 
     @property
     def k(self) -> int:
@@ -247,12 +228,6 @@ class ExactColumns:
                 error += factor * (moment * weight - mass * pull)
         return Fraction(error, self.total << (finer + self.digits))
 
-    @cached_property
-    def extremes(self) -> list[tuple[int, int]]:
-        """Least and largest weight of each output, in the order of their indices; cost ``O(n log n)``."""
-        columns = sorted(zip(self.at, self.first, self.last, self.masses, strict=True))
-        return list(extremes(self.k, columns, *self.factors))
-
     def in_floats(self) -> tuple[Floats, IntegerArcs]:
         """Float outputs, strictly increasing, and integer arcs: outputs between two floats are split between them."""
         (zero,) = scaled(np.array([self.origin]), self.digits)
@@ -283,11 +258,6 @@ class ExactColumns:
         outputs, first, last, masses = (list(column) for column in zip(*arcs, strict=True))
         return in_order(self.k, np.array(first), np.array(last), np.array(outputs), [mass // common for mass in masses])
 
-    def rounded(self) -> tuple[Floats, IntegerArcs]:
-        """Outputs rounded to the nearest float, and integer arcs: for pictures and tables."""
-        outputs = np.array([float(output) for output in self.outputs])
-        return in_order(self.k, np.array(self.first), np.array(self.last), outputs, self.masses)
-
 
 def deviations(
     weights: Integers, labels: Floats, outputs: Floats, power: int = 1, *, total: int | None = None
@@ -308,18 +278,6 @@ def deviations(
         sums = (weights * (columns - rows[:, np.newaxis]) ** power).sum(axis=1)
     pairs = zip(sums.tolist(), totals.tolist(), strict=True)
     return [Fraction(moment, (total or own) << (power * digits)) for moment, own in pairs]
-
-
-def charged(errors: Iterable[Fraction], biases: Iterable[Fraction], bias_penalty: float) -> list[Fraction]:
-    """Half of each squared error and of the charge for its bias, which an infinite penalty forbids and does not charge.
-
-    Examples
-    --------
-    >>> charged([Fraction(1), Fraction(1)], [Fraction(0), Fraction(1, 2)], 4.0)
-    [Fraction(1, 2), Fraction(1, 1)]
-    """
-    penalty = Fraction(bias_penalty) if bias_penalty < math.inf else Fraction(0)
-    return [(error + penalty * bias**2) / 2 for error, bias in zip(errors, biases, strict=True)]
 
 
 def in_order(k: int, first: Indices, last: Indices, outputs: Floats, masses: list[int]) -> tuple[Floats, IntegerArcs]:

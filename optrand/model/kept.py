@@ -1,10 +1,14 @@
-"""Results kept with their object, as long as the data that they were computed from stay the same."""
+"""Results kept for an object in this process, as long as the object and the data that they were computed from stay.
+
+They are kept beside the object and not in it, so that no pickle and no copy carries them.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
+from weakref import finalize
 
 from optrand.base.validation import Floats
 from optrand.model.losses import Tabulated
@@ -14,6 +18,9 @@ from optrand.model.problem import Problem
 __all__ = ["content", "kept"]
 
 T = TypeVar("T")
+
+_RESULTS: dict[int, dict[str, tuple[Hashable, Any]]] = {}
+"""By the identity of the holder: an equal object has results of its own."""
 
 
 def content(problem: Problem, *arrays: Any) -> Hashable:
@@ -41,17 +48,23 @@ def content(problem: Problem, *arrays: Any) -> Hashable:
 
 
 def kept(holder: object, name: str, key: Hashable, compute: Callable[[], T]) -> T:
-    """Result of `compute`, or the one that was kept with `holder` under this name and key.
+    """Return the result of `compute`, or the one that is kept for `holder` under this name and key.
 
     Examples
     --------
     >>> class Holder: ...
     >>> holder, calls = Holder(), []
-    >>> [kept(holder, "_length", key, lambda: len(calls) or calls.append(0)) for key in (1, 1, 2)], calls
+    >>> [kept(holder, "length", key, lambda: len(calls) or calls.append(0)) for key in (1, 1, 2)], calls
     ([None, None, 1], [0])
+    >>> vars(holder)
+    {}
     """
-    known = vars(holder).get(name)
+    results = _RESULTS.get(id(holder))
+    if results is None:
+        results = _RESULTS[id(holder)] = {}
+        finalize(holder, _RESULTS.pop, id(holder)).atexit = False
+    known = results.get(name)
     if known is None or known[0] != key:
-        known = vars(holder)[name] = (key, compute())
+        known = results[name] = (key, compute())
     result: T = known[1]
     return result

@@ -18,6 +18,7 @@ from fractions import Fraction
 import numpy as np
 
 from optrand.base.arithmetic import log_bracket
+from optrand.base.records import Record
 from optrand.base.suggestions import nearby
 from optrand.base.validation import Floats, frozen
 from optrand.errors import InvalidInput
@@ -52,7 +53,7 @@ class Loss:
 
 
 @dataclass(frozen=True, eq=False)
-class Tabulated:
+class Tabulated(Record):
     """Tabulated loss on a grid: ``entries[y, i]`` is the loss of output ``i`` for label ``y``.
 
     Labels and outputs are in increasing order; in a call of :func:`optrand.regression` in the order of its arguments.
@@ -69,7 +70,7 @@ class Tabulated:
 
     def __post_init__(self) -> None:
         """Freeze the table and refuse anything but a finite matrix."""
-        object.__setattr__(self, "entries", frozen(self.entries))
+        object.__setattr__(self, "entries", frozen(frozen(self.entries) + 0.0))
         if self.entries.ndim != 2 or not np.isfinite(self.entries).all():
             raise InvalidInput("a tabulated loss needs a finite matrix, one row per label and one column per output")
 

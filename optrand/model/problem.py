@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import float_above, float_below, privacy_ratio, quotient
-from optrand.base.validation import Floats, frozen, real, rectangular
+from optrand.base.records import Record
+from optrand.base.validation import Floats, exactly, frozen, real, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import prior as checked_prior
@@ -54,7 +55,7 @@ def _unbiased_range(labels: Floats, epsilon: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(Record):
     r"""Problem of minimising the expected loss, and a penalty on bias, over epsilon-DP randomizers.
 
     .. math:: \sum_y p_y \Big( E[g(v, y)] + \tfrac{\lambda}{2} (E[v] - y)^2 \Big), \qquad v \sim M(y)
@@ -109,8 +110,10 @@ class Problem:
         object.__setattr__(self, "bias_penalty", _bias_penalty(self.bias_penalty))
         if not isinstance(self.loss, (Loss, Tabulated)):
             raise InvalidInput(losses.unknown(self.loss))
+        exactly(self.loss, (Loss, Tabulated), "loss")
         if not isinstance(self.outputs, (Line, Interval, Grid)):
             raise InvalidInput(f"outputs is of type {type(self.outputs).__name__}, expected Line, Interval or Grid")
+        exactly(self.outputs, (Line, Interval, Grid), "outputs")
         self._check_loss()
         if self.unbiased:
             self._check_feasible()
@@ -125,12 +128,17 @@ class Problem:
             if not isinstance(outputs, Grid):
                 raise InvalidInput("a tabulated loss needs outputs on a grid, one column per value")
             loss.table(self.labels, outputs.values)
+        elif losses.by_name.get(loss.name) != loss and not isinstance(outputs, Grid):
+            raise InvalidInput(
+                f"the loss {loss.name!r} is not one of optrand.losses, and such a loss needs outputs on a grid: pass "
+                "the allowed values as outputs=[...]"
+            )
         elif loss == losses.zero_one and (not isinstance(outputs, Grid) or self.bias_penalty):
             raise InvalidInput(
                 "zero_one needs outputs on a grid and no bias penalty: use classification(prior, epsilon)"
             )
         elif loss != losses.squared and self.bias_penalty and not isinstance(outputs, Grid):
-            raise InvalidInput(f"{loss.name} with a bias penalty needs outputs on a grid: pass outputs=")
+            raise InvalidInput(f"{loss.name} with a bias penalty needs outputs on a grid: pass outputs=[...]")
         if loss.positive_outputs:
             if self.labels[0] < 0:
                 raise InvalidInput(f"{loss.name} needs labels of at least 0")

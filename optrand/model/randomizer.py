@@ -11,18 +11,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import places, quotient, quotients, scaled
+from optrand.base.records import Record
 from optrand.base.validation import Floats, frozen
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
 from optrand.model import losses
-from optrand.model.arcs import Arcs
+from optrand.model.arcs import Arcs, extremes
 from optrand.model.exact_columns import ExactColumns, deviations
 from optrand.model.losses import Loss, Tabulated
 
@@ -33,7 +34,7 @@ BLOCK = 1 << 22
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Randomizer:
+class Randomizer(Record):
     """Row-stochastic table in floats: ``matrix[y, i]`` is the probability of output ``i`` where the label is ``y``.
 
     Construction checks shapes only: :func:`optrand.certify` checks privacy and the sums of rows.
@@ -82,6 +83,9 @@ class Randomizer:
         randomizer._set(labels, _distinct_outputs(arcs), epsilon)
         object.__setattr__(randomizer, "columns", randomizer._checked_arcs(arcs))
         return randomizer
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"labels": self.labels, "outputs": self.outputs, "matrix": self.columns, "epsilon": self.epsilon}
 
     def _checked_arcs(self, arcs: Arcs) -> Arcs:
         if arcs.k != self.labels.size:
@@ -222,23 +226,14 @@ class Randomizer:
         """Smallest and largest probability of each output, shape ``(n,)`` each."""
         if self.arcs is None or self.intervals is None or self.arcs.rests.any():
             return self.matrix.min(axis=0), self.matrix.max(axis=0)
-        bottoms, tops = zip(*self.intervals.extremes, strict=True)
+        bottoms, tops = zip(*self._extremes(), strict=True)
         return quotients(bottoms, self.intervals.total), quotients(tops, self.intervals.total)
 
-    @property
-    def ratio_above(self) -> Fraction | None:
-        """Upper bound of the largest ratio of two probabilities of one output, exact for arcs; None if infinite."""
-        if self.intervals is not None:
-            low, high = 1, 1
-            for bottom, top in self.intervals.extremes:
-                if bottom <= 0 and (bottom, top) != (0, 0):
-                    return None
-                if top * low > high * bottom:
-                    low, high = bottom, top
-            return Fraction(high, low)
-        ratio = self.realised_ratio
-        # The quotient of two floats, subnormal ones too, is off by half a unit in the last place.
-        return None if ratio == math.inf else Fraction(ratio) * (1 + Fraction(1, 2**52))
+    def _extremes(self) -> Iterator[tuple[int, int]]:
+        """Yield the least and the largest weight of each output of arcs, in integers; cost ``O(n log n)``."""
+        arcs, exact = cast(Arcs, self.arcs), cast(ExactColumns, self.intervals)
+        columns = sorted(zip(arcs.places.tolist(), exact.first, exact.last, exact.masses, strict=True))
+        return extremes(self.k, columns, *exact.factors)
 
     @property
     def realised_ratio(self) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optrand.base.records import Record
 from optrand.base.validation import Floats, frozen, real
 from optrand.errors import InvalidInput
 from optrand.model.problem import Problem
@@ -16,7 +17,7 @@ __all__ = ["Dual", "Solution", "Stats"]
 
 
 @dataclass(frozen=True, eq=False)
-class Dual:
+class Dual(Record):
     """Multipliers of the two families of constraints, one of each a label.
 
     Attributes
@@ -42,8 +43,9 @@ class Dual:
     def __post_init__(self) -> None:
         """Freeze, and refuse NaN or two lengths."""
         object.__setattr__(self, "origin", real(self.origin, "origin") + 0.0)
-        object.__setattr__(self, "alpha", frozen(self.alpha))
-        object.__setattr__(self, "beta", frozen(self.beta))
+        # Adding 0 turns -0.0 into 0.0: equal duals have one digest.
+        object.__setattr__(self, "alpha", frozen(frozen(self.alpha) + 0.0))
+        object.__setattr__(self, "beta", frozen(frozen(self.beta) + 0.0))
         if self.alpha.ndim != 1 or self.alpha.shape != self.beta.shape:
             raise InvalidInput("a dual needs two vectors of one length, one entry a label")
         if not (np.isfinite(self.alpha).all() and np.isfinite(self.beta).all()):
@@ -90,8 +92,8 @@ class Stats:
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
-    """Claim that a randomizer answers a problem; the dual bounds its distance from the optimum.
+class Solution(Record):
+    """Candidate of a solver, in floats: a randomizer, and a dual that bounds its distance from the optimum.
 
     Attributes
     ----------
@@ -130,7 +132,8 @@ class Solution:
         Examples
         --------
         >>> import optrand
-        >>> print(optrand.solve(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)).summary())
+        >>> from optrand.solvers import design
+        >>> print(design(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)).summary())
         labels                                3
         outputs                               4
         epsilon                               1

@@ -35,7 +35,7 @@ def pmf_figure(
 
     Parameters
     ----------
-    subject : Randomizer, Mechanism, Solution, or additive noise of optrand.baselines with `labels`
+    subject : Mechanism, Randomizer, or additive noise of optrand.baselines with `labels`
 
     Examples
     --------
@@ -63,7 +63,7 @@ def matrix_figure(
 
     Parameters
     ----------
-    subject : Randomizer, Mechanism, Solution, or additive noise of optrand.baselines with `labels`
+    subject : Mechanism, Randomizer, or additive noise of optrand.baselines with `labels`
 
     Examples
     --------
@@ -93,7 +93,7 @@ def mechanism_figure(
 
     Parameters
     ----------
-    subject : Mechanism, Solution or Randomizer
+    subject : Mechanism or Randomizer
     certificate : Certificate, optional
         Adds the certified gap and the verified privacy loss to the caption.
     total : float, optional
@@ -136,7 +136,7 @@ def paths_figure(
 
     Parameters
     ----------
-    subject : Mechanism, Solution or Randomizer
+    subject : Mechanism or Randomizer
         With interval columns (:func:`optrand.mechanism.decompose_paths`).
 
     Raises
@@ -148,7 +148,7 @@ def paths_figure(
     --------
     >>> import optrand
     >>> problem = optrand.unbiased_regression(range(4), [0.4, 0.3, 0.2, 0.1], 2.0)
-    >>> paths_figure(optrand.tabulate(optrand.solve(problem))).get_suptitle()
+    >>> paths_figure(optrand.solve(problem)).get_suptitle()
     'A mixture of 3 randomized responses on 2 to 3 bins: 4 labels, ε = 2'
     """
     paths = decompose_paths(subject)

@@ -94,7 +94,7 @@ def gallery(
     >>> import tempfile
     >>> import optrand
     >>> from optrand.plotting.gallery import gallery
-    >>> mechanism = optrand.tabulate(optrand.solve(optrand.classification([0.5, 0.3, 0.2], 1.0)))
+    >>> mechanism = optrand.solve(optrand.classification([0.5, 0.3, 0.2], 1.0))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     made = gallery(mechanism, folder, endings=(".svg",))
     >>> [path.name for path in made.pictures]

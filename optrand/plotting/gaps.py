@@ -7,12 +7,11 @@ import math
 import numpy as np
 from matplotlib.figure import FigureBase
 
-from optrand.closed_forms import gap_response, gap_response_is_optimal
+from optrand.closed_forms.gap import design_gap_response, gap_response_is_optimal
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
 from optrand.model.problem import Problem
-from optrand.model.solution import Solution
 from optrand.plotting.canvas import Place, Size, canvas
 from optrand.plotting.style import INK, LINE_SHADES, STYLE, above
 from optrand.plotting.subject import counted, problem_of
@@ -29,7 +28,7 @@ LIGHT, DARK = LINE_SHADES[1], LINE_SHADES[-1]
 
 
 def chord_figure(
-    subject: Problem | Mechanism | Solution, *, ax: Place = None, title: bool = True, size: Size = None
+    subject: Problem | Mechanism, *, ax: Place = None, title: bool = True, size: Size = None
 ) -> FigureBase:
     """Half circle with a point for every gap between labels, and the chord from the first point to the last one.
 
@@ -39,7 +38,7 @@ def chord_figure(
 
     Parameters
     ----------
-    subject : Problem, Mechanism or Solution
+    subject : Problem or Mechanism
         Of which only the problem counts.
 
     Raises
@@ -87,9 +86,7 @@ def chord_figure(
     return figure
 
 
-def gap_figure(
-    subject: Problem | Mechanism | Solution, *, ax: Place = None, title: bool = True, size: Size = None
-) -> FigureBase:
+def gap_figure(subject: Problem | Mechanism, *, ax: Place = None, title: bool = True, size: Size = None) -> FigureBase:
     """Closed form of a problem as a public gap, then a private bit: both outputs against a public random number.
 
     To the public number belongs the gap between two labels whose strip it falls in, as wide as the gap is likely; the
@@ -98,7 +95,7 @@ def gap_figure(
 
     Parameters
     ----------
-    subject : Problem, Mechanism or Solution
+    subject : Problem or Mechanism
         Of which only the problem counts.
 
     Raises
@@ -114,7 +111,7 @@ def gap_figure(
     'A public gap, then a private bit: ε = 0.5, 4 labels, optimal'
     """
     problem = _problem(subject)
-    solution = gap_response(problem.labels, problem.prior, problem.epsilon)
+    solution = design_gap_response(problem.labels, problem.prior, problem.epsilon)
     arcs, count = solution.randomizer.arcs, problem.k - 1
     if arcs is None:
         raise InvalidInput("the closed form has no arcs")
@@ -139,7 +136,7 @@ def gap_figure(
     return figure
 
 
-def _problem(subject: Problem | Mechanism | Solution) -> Problem:
+def _problem(subject: Problem | Mechanism) -> Problem:
     problem = subject if isinstance(subject, Problem) else problem_of(subject)
     if problem.loss != losses.squared or not problem.unbiased or problem.k < 2:
         raise InvalidInput(

@@ -59,8 +59,8 @@ def groups_figure(
 
     Examples
     --------
-    >>> from optrand import rr, tabulate
-    >>> figure = groups_figure({"a": tabulate(rr([0, 1], 1.0)), "b": tabulate(rr([0, 1], 1.0))}, total=1.0)
+    >>> from optrand import rr
+    >>> figure = groups_figure({"a": rr([0, 1], 1.0), "b": rr([0, 1], 1.0)}, total=1.0)
     >>> figure.get_suptitle(), len(figure.axes)
     ('2 groups, 1 mechanism, total ε = 1', 2)
     """

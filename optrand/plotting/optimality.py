@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 from matplotlib.figure import FigureBase
 from numpy.typing import ArrayLike
 
 from optrand.base.numerals import shown_above
-from optrand.certificates.certificate import Certificate, certify
-from optrand.certificates.prices import price
+from optrand.certificates.certificate import Certificate
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.paths import decompose_paths
 from optrand.model import losses
-from optrand.model.problem import Problem, regression
 from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Solution
 from optrand.plotting.canvas import Place, Size, canvas
 from optrand.plotting.dual import draw_dual
 from optrand.plotting.flow import draw_flow
 from optrand.plotting.joint import draw_joint
 from optrand.plotting.style import STYLE, above, below
 from optrand.plotting.subject import HasRandomizer, counted, drawn_table, problem_of
+from optrand.solvers.prices import price
 
 __all__ = ["dual_figure", "flow_figure", "joint_figure"]
 
 
 def joint_figure(
-    subject: Mechanism | Solution,
+    subject: Mechanism,
     *,
     labels: ArrayLike | None = None,
     ax: Place = None,
@@ -38,12 +37,12 @@ def joint_figure(
 ) -> FigureBase:
     """Joint distribution of label and noisy label as a heat map, with both margins ([B23], Figure 3).
 
-    Noisy labels are in bins of one width, many labels in groups. The title states the mean squared error that
-    :func:`optrand.certify` verifies.
+    Noisy labels are in bins of one width, many labels in groups. The title states the mean squared error of
+    the exact table, rounded up.
 
     Parameters
     ----------
-    subject : Mechanism or Solution
+    subject : Mechanism
         Its problem holds the prior.
 
     Raises
@@ -63,18 +62,15 @@ def joint_figure(
         raise InvalidInput("classes have no distance, and so no mean squared error: draw a pmf or the matrix")
     with canvas(STYLE, ax, size, (5.6, 5.8), title=title) as figure:
         fineness = draw_joint(figure, table, problem.prior, labels)
-        stated = _squared_error(problem, subject)
+        stated = _squared_error(subject)
         figure.suptitle(f"ε = {problem.epsilon:g}, {counted(problem.k, 'label')}: {stated}\n{fineness}", fontsize=9)
     return figure
 
 
-def _squared_error(problem: Problem, subject: Mechanism | Solution) -> str:
-    """Verified mean squared error, in words: that of a feasible answer to the problem without a bias penalty."""
-    asked = regression(problem.labels, problem.prior, problem.epsilon)
-    proof = certify(asked, subject if isinstance(subject, Mechanism) else subject.randomizer)
-    if proof.findings:
-        return "mean squared error not verified"
-    return f"mean squared error {shown_above(2 * proof.upper, 6)}"
+def _squared_error(mechanism: Mechanism) -> str:
+    """Exact mean squared error in words, whatever the loss of the mechanism's problem is."""
+    errors = zip(mechanism.prior.tolist(), mechanism.table.squared_errors, strict=True)
+    return f"mean squared error {shown_above(sum(Fraction(p) * error for p, error in errors), 6)}"
 
 
 def flow_figure(
@@ -94,7 +90,7 @@ def flow_figure(
 
     Parameters
     ----------
-    subject : Mechanism, Solution or Randomizer
+    subject : Mechanism or Randomizer
         With interval columns (:func:`optrand.mechanism.decompose_paths`).
 
     Raises
@@ -106,7 +102,7 @@ def flow_figure(
     --------
     >>> import optrand
     >>> problem = optrand.unbiased_regression(range(4), [0.4, 0.3, 0.2, 0.1], 2.0)
-    >>> flow_figure(optrand.tabulate(optrand.solve(problem))).get_suptitle()
+    >>> flow_figure(optrand.solve(problem)).get_suptitle()
     'The flow of a randomizer: 6 arcs over 4 labels, ε = 2'
     """
     paths = decompose_paths(subject)
@@ -120,9 +116,7 @@ def flow_figure(
     return figure
 
 
-def dual_figure(
-    subject: Mechanism | Solution, *, ax: Place = None, title: bool = True, size: Size = None
-) -> FigureBase:
+def dual_figure(subject: Mechanism, *, ax: Place = None, title: bool = True, size: Size = None) -> FigureBase:
     r"""Dual certificate as a picture: the price of the best column at each output, which is zero where the outputs are.
 
     .. math:: f(v) = \sum_y h_y(v) + (E - 1) \sum_y \min(h_y(v), 0), \qquad
@@ -135,7 +129,7 @@ def dual_figure(
 
     Parameters
     ----------
-    subject : Mechanism or Solution
+    subject : Mechanism
         With a dual.
 
     Raises
@@ -153,7 +147,7 @@ def dual_figure(
     problem = problem_of(subject)
     if subject.dual is None:
         raise InvalidInput("there is no dual, and so no proof to draw: solve the problem again")
-    table, proof = drawn_table(subject), certify(subject)
+    table, proof = drawn_table(subject), subject.certificate
     with np.errstate(over="ignore"):
         lowest = price(problem, subject.dual).lowest
     if not math.isfinite(lowest):

@@ -68,11 +68,11 @@ def phases_figure(subject: Mechanism, *, ax: Place = None, title: bool = True, s
     --------
     >>> import optrand
     >>> problem = optrand.unbiased_regression(range(4), [0.4, 0.3, 0.2, 0.1], 2.0)
-    >>> phases_figure(optrand.tabulate(optrand.solve(problem))).get_suptitle()
+    >>> phases_figure(optrand.solve(problem)).get_suptitle()
     'Randomized response on 2 or 3 bins at a public phase: 4 labels, ε = 2'
     """
     if not isinstance(subject, Mechanism):
-        raise InvalidInput(f"phases need a mechanism, in integers, not a {type(subject).__name__}: see tabulate")
+        raise InvalidInput(f"phases need a mechanism, in integers, not a {type(subject).__name__}: solve(problem)")
     if not has_means(subject):
         raise InvalidInput("classes have no order, and so no phases: draw a pmf or the matrix")
     found = _Cells.of(phases_of(subject))

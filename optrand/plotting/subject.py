@@ -11,16 +11,17 @@ from optrand.base.validation import values as checked_values
 from optrand.baselines.additive import Additive
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
-from optrand.mechanism.paths import HasRandomizer
+from optrand.mechanism.paths import HasRandomizer, merge_neighbours
 from optrand.model import losses
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
+from optrand.model.table import Table
 
 __all__ = ["Drawable", "HasRandomizer", "counted", "drawn_table", "has_means", "problem_of"]
 
 
 Drawable = Randomizer | HasRandomizer | Additive
-"""Randomizer, mechanism or solution; or additive noise of :mod:`optrand.baselines`, drawn for some of its labels."""
+"""Randomizer or mechanism; or additive noise of :mod:`optrand.baselines`, drawn for some of its labels."""
 
 FINE = 1201
 """Outputs that noise is rounded to, which are then shown in bins."""
@@ -30,18 +31,23 @@ TAILS = 5.0
 
 
 def drawn_table(subject: Drawable, labels: ArrayLike | None = None) -> Randomizer:
-    """Randomizer to draw, without the outputs that never occur, and columns split between floats as one.
+    """Randomizer to draw, without the outputs that never occur.
+
+    The columns of a mechanism that are split between neighbouring floats are drawn as one
+    (:func:`optrand.mechanism.paths.merge_neighbours`).
 
     Additive noise, which has a channel for every label of an interval, is rounded to a fine grid for those in `labels`.
     """
     if isinstance(subject, Additive):
         return _rounded_noise(subject, labels)
-    source = subject.design if isinstance(subject, Mechanism) else getattr(subject, "randomizer", None)
+    if isinstance(subject, Mechanism) and subject.arcs is not None:
+        merged = Table.of_arcs(subject.labels, *merge_neighbours(subject), subject.ratio)
+        subject = Mechanism(subject.problem, merged)
+    source = getattr(subject, "randomizer", None)
     table = subject if isinstance(subject, Randomizer) else source
     if not isinstance(table, Randomizer):
         raise InvalidInput(
-            "a picture needs a Randomizer, a mechanism or solution that has one, or additive noise, "
-            f"not a {type(subject).__name__}"
+            f"a picture needs a mechanism, a Randomizer or additive noise, not a {type(subject).__name__}"
         )
     return table.without_unused_outputs()
 
@@ -59,13 +65,10 @@ def _rounded_noise(subject: Additive, labels: ArrayLike | None) -> Randomizer:
 
 
 def problem_of(subject: object) -> Problem:
-    """Problem that a subject answers."""
-    problem = getattr(subject, "problem", None)
-    if not isinstance(problem, Problem):
-        raise InvalidInput(
-            f"this picture shows a prior too: it needs a mechanism or a solution, not a {type(subject).__name__}"
-        )
-    return problem
+    """Return the problem that a mechanism answers."""
+    if not isinstance(subject, Mechanism):
+        raise InvalidInput(f"this picture shows a prior too: it needs a mechanism, not a {type(subject).__name__}")
+    return subject.problem
 
 
 def has_means(subject: object) -> bool:

@@ -1,1 +1,34 @@
-"""From a table of private labels to a released one: jobs on arrays and files, and what a user declares for them."""
+"""Releases of private labels: what is asked (:class:`Question`), arrays, frames and tables, and their records.
+
+==========================  ===================================================
+:func:`randomize`           arrays, columns and frames in memory
+:func:`randomize_table`     files and folders of any size
+:func:`load_release`        the record of a release, verified again
+:class:`Question`           what is asked of one column
+:class:`ReleaseRecord`      what was spent, and what can be estimated
+==========================  ===================================================
+
+:mod:`optrand.release.spark` releases frames of a cluster.
+"""
+
+import importlib
+from typing import Any
+
+_HOMES = {
+    "Question": "question",
+    "ReleaseRecord": "record",
+    "load_release": "record",
+    "randomize": "in_memory",
+    "randomize_table": "files",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found

@@ -1,10 +1,11 @@
-"""Cells of a label column: each distinct one is read once, as a number or as the name of a class.
+"""Cells of a column of labels: the place of each among the declared ones, and the column of noisy labels.
 
-No error message repeats what a cell holds.
+Each distinct cell is read once. No message repeats what a cell holds.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,157 +13,276 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from optrand.base.validation import MAX_INTEGER, Floats
+from optrand.base.validation import MAX_INTEGER, Floats, as_declared, as_doubles
 from optrand.errors import InvalidInput
+from optrand.release.question import Question
 
-__all__ = ["as_arrow", "check_numeric", "distinct_cells", "names_of", "numbers_of"]
+__all__ = ["MISSING", "NO_LABEL", "UNDECLARED", "LabelColumn", "Places", "as_arrow", "plain", "refuse_labels"]
 
-_NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
+MISSING, NO_LABEL, UNDECLARED = -1, -2, -3
+"""In place of the place of a label: no label was given, a cell that holds none, or one that was not declared."""
+
+Places = NDArray[np.int32]
+"""Index in the declared set, or one of the above."""
 
 SPAN = 1 << 12
 """Largest span of integer cells that are told apart without a table of hashes."""
 
+NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
+NO_NUMBER = r"(?i)^[ \t]*(|na|n/a|nan|null|none)[ \t]*$"
+"""Texts that stand for a missing number."""
 
-def as_arrow(values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> Any:
-    """Arrow array on the memory of an array of numbers; :func:`pyarrow.array` would load pandas for it.
+
+@dataclass(frozen=True)
+class LabelColumn:
+    """Reading and writing of one column of labels.
 
     Parameters
     ----------
-    values : (n,) array of integers or floats
-    missing : (n,) array of bool, optional
-        Which cells are null; none by default.
+    question : Question
+    kind : pyarrow.DataType
+        Of the private labels.
+    decimal : str, optional
+        The decimal point if cells are text, as in CSV.
+
+    Raises
+    ------
+    InvalidInput
+        A type that holds no such labels.
 
     Examples
     --------
-    >>> as_arrow(np.array([1.5, 2.5]), np.array([False, True])).to_pylist()
-    [1.5, None]
+    >>> column = LabelColumn(Question(labels=[0, 1, 2], epsilon=1.0), pa.int8())
+    >>> column.places(pa.array([2, None, 7], pa.int8())).tolist()
+    [2, -1, -3]
+    >>> column.written(np.array([0.5, 1.0]), np.array([False, True])).to_pylist()
+    [0.5, None]
     """
+
+    question: Question
+    kind: Any
+    decimal: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the type."""
+        kind, names = _plain_type(self.kind), self.question.names
+        words = f"column {self.question.label!r} is of type {self.kind}"
+        if self.decimal is not None or pa.types.is_null(kind):
+            return
+        if names is None:
+            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+                raise InvalidInput(f"{words}, expected numbers")
+            return
+        text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or _is_bytes(kind)
+        whole = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        if not (text or whole or pa.types.is_boolean(kind)):
+            raise InvalidInput(f"{words}, expected text, integers or booleans for classes")
+        try:
+            pa.array(names, pa.string()).cast(kind)
+        except pa.ArrowInvalid:
+            raise InvalidInput(f"{words}, which does not hold the declared classes") from None
+
+    @property
+    def released_kind(self) -> Any:
+        """Arrow type of the noisy labels: floats for numbers, for classes the type of the column."""
+        if self.question.names is None:
+            return pa.float64()
+        kind = pa.binary() if self.decimal is not None else _plain_type(self.kind)
+        return pa.string() if pa.types.is_null(kind) else kind
+
+    @property
+    def missing_place(self) -> int:
+        """Place of a missing label."""
+        return self.question.classes.index(None) if self.question.nulls == "class" else MISSING
+
+    def places(self, column: Any) -> Places:
+        """Return the place of each cell in the declared set, negative if there is none."""
+        cells, at = distinct_cells(plain(column))
+        if pa.types.is_null(cells.type):
+            return np.full(len(column), self.missing_place, dtype=np.int32)
+        if self.decimal is not None:
+            missing = _matches(cells, NO_NUMBER if self.question.names is None else r"^[ \t]*$")
+        else:
+            missing = np.array(cells.is_null())
+            if pa.types.is_floating(cells.type):
+                missing |= np.array(pc.fill_null(pc.is_nan(cells), False))
+        found = self._numbers(cells) if self.question.names is None else self._classes(cells)
+        of_cells = np.append(np.where(missing, self.missing_place, found), self.missing_place)
+        return of_cells.astype(np.int32)[at]
+
+    def numbers(self, column: Any) -> Floats:
+        """Return cells as numbers, and classes as their places, NaN for a missing one or one that holds none."""
+        cells, at = distinct_cells(plain(column))
+        if pa.types.is_null(cells.type):
+            return np.full(len(column), np.nan)
+        if self.question.names is None:
+            return np.append(_numbers_of(cells, self.decimal), np.nan)[at]
+        found = self.places(column)
+        return np.where(found < 0, np.nan, found)
+
+    def _numbers(self, cells: Any) -> NDArray[np.intp]:
+        labels = self.question.values
+        numbers = _numbers_of(cells, self.decimal)
+        nothing = np.isnan(numbers)
+        values = as_declared(np.where(nothing, labels[0], numbers), labels)
+        if self.question.clip:
+            values = np.clip(values, labels[0], labels[-1])
+        at = np.minimum(np.searchsorted(labels, values), labels.size - 1)
+        return np.where(nothing, NO_LABEL, np.where(labels[at] == values, at, UNDECLARED))
+
+    def _classes(self, cells: Any) -> NDArray[np.intp]:
+        index = {name: place for place, name in enumerate(self.question.names or ()) if name is not None}
+        found = [UNDECLARED if name is None else index.get(name, UNDECLARED) for name in _texts_of(cells)]
+        return np.array(found, dtype=np.intp)
+
+    def written(self, noisy: Floats, missing: NDArray[np.bool_]) -> Any:
+        """Return the column of noisy labels, null for a missing one."""
+        gaps = missing if missing.any() else None
+        if self.question.names is None:
+            return as_arrow(noisy, gaps)
+        kind = self.released_kind
+        names: list[Any] = list(self.question.names)
+        if _is_bytes(kind):
+            names = [None if name is None else name.encode("utf-8", "surrogateescape") for name in names]
+        classes = pa.array(names, kind) if _is_bytes(kind) else pa.array(names, pa.string()).cast(kind)
+        return classes.take(as_arrow(noisy.astype(np.int64), gaps))
+
+
+def refuse_labels(places: Places, question: Question) -> None:
+    """Refuse labels that cannot be released; neither which nor how many is said.
+
+    Raises
+    ------
+    InvalidInput
+        A label is missing and may not be, holds no label, or is not declared.
+    """
+    lowest = int(places.min(initial=0))
+    if lowest == 0 or (lowest == MISSING and question.nulls in ("drop", "pass")):
+        return
+    advice = "nothing was released or spent; the owner of the labels can count what is wrong with diagnose()"
+    if (places == NO_LABEL).any() or (question.nulls == "refuse" and (places == MISSING).any()):
+        what = "missing" if question.names is not None else "missing or no finite number that floats can tell apart"
+        raise InvalidInput(
+            f"at least one label in column {question.label!r} is {what}: fill or drop such rows, or name a policy for "
+            f"missing labels, nulls=...; {advice}"
+        )
+    remedy = "round them first" if question.clip else "declare all that may occur, or clip those beyond its ends"
+    raise InvalidInput(f"at least one label is not among the {question.k} declared ones: {remedy}; {advice}")
+
+
+def as_arrow(values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> Any:
+    """Return an Arrow array on the memory of an array of numbers; :func:`pyarrow.array` would load pandas for it."""
     held = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
     kind = pa.from_numpy_dtype(values.dtype)
     return pa.Array.from_buffers(kind, values.size, [held, pa.py_buffer(np.ascontiguousarray(values))])
 
 
-def distinct_cells(column: Any, *, text: str | None) -> tuple[Any, NDArray[np.intp]]:
-    """Cells of a column without repetition, and the place among them of each row's, -1 where it is missing.
+def plain(column: Any) -> Any:
+    """Return a column in a basic layout: storage of extensions, no views, no runs, decimals of 128 bits or more."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
+    kind = _plain_type(column.type)
+    if not pa.types.is_dictionary(column.type) and kind != column.type:
+        column = column.cast(kind)
+    return column
+
+
+def _plain_type(kind: Any) -> Any:
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        kind = kind.value_type
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_decimal(kind) and kind.bit_width < 128:
+        # Narrow decimals have no tables of hashes.
+        return pa.decimal128(kind.precision, kind.scale)
+    return kind
+
+
+def _is_bytes(kind: Any) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def distinct_cells(column: Any) -> tuple[Any, NDArray[np.intp]]:
+    """Return the cells of a column without repetition, and the place among them of each row's, -1 if it is null.
 
     Cells that no row holds may be among them.
 
-    Parameters
-    ----------
-    column : pyarrow array
-    text : str or None
-        The decimal point if cells are text, where blank ones count as missing.
-
     Examples
     --------
-    >>> cells, places = distinct_cells(pa.array([b"7", None, b" ", b"7"]), text=".")
+    >>> cells, places = distinct_cells(pa.array(["b", None, "a", "b"]))
     >>> cells.to_pylist(), places.tolist()
-    ([b'7', b' '], [0, -1, -1, 0])
+    (['b', 'a'], [0, -1, 1, 0])
     """
     if pa.types.is_integer(column.type) and len(column) and not column.null_count:
+        # Unlike to_numpy, DLPack does not load pandas.
         integers = np.from_dlpack(column)
         lowest, highest = int(integers.min()), int(integers.max())
-        # Few integers near each other: all between them are cells, which saves a table of hashes.
         if highest - lowest < SPAN and max(-lowest, highest) <= MAX_INTEGER:
             return as_arrow(np.arange(lowest, highest + 1, dtype=integers.dtype)), integers.astype(np.intp) - lowest
+    if pa.types.is_null(column.type):
+        return column, np.full(len(column), -1, dtype=np.intp)
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    cells = encoded.dictionary
     places: NDArray[np.intp] = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
-    missing = cells.is_null()
-    if text is not None:
-        missing = pc.or_(missing, pc.invert(pc.fill_null(pc.match_substring_regex(cells, r"[^ \t]"), False)))
-    gone: NDArray[np.bool_] = missing.to_numpy(zero_copy_only=False)
-    if gone.any():
-        places = np.where((places >= 0) & ~gone[places], places, -1)
-    return cells, places
+    return plain(encoded.dictionary), places
 
 
-def check_numeric(kind: Any, column: str) -> None:
-    """Refuse a column whose type is of no numbers.
-
-    Raises
-    ------
-    InvalidInput
-        Text, booleans, dates, ...
-    """
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        raise InvalidInput(f"column {column!r} is of type {kind}, expected numbers")
+def _matches(cells: Any, pattern: str) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = pc.fill_null(pc.match_substring_regex(cells, pattern), True).to_numpy(
+        zero_copy_only=False
+    )
+    return found
 
 
-def numbers_of(cells: Any, *, column: str, text: str | None) -> Floats:
-    """Cells as floats, NaN where a cell holds no finite number that floats can tell from others.
-
-    Parameters
-    ----------
-    cells : pyarrow array
-    column : str
-        Its name, for errors.
-    text : str or None
-        The decimal point if cells are text.
-
-    Raises
-    ------
-    InvalidInput
-        A column of another type.
-
-    Examples
-    --------
-    >>> numbers_of(pa.array([b"1,5", b"x"]), column="y", text=",").tolist()
-    [1.5, nan]
-    """
-    if text is not None:
-        read = _parsed(cells, text)
-    else:
-        check_numeric(cells.type, column)
-        read = _converted(cells)
+def _numbers_of(cells: Any, decimal: str | None) -> Floats:
+    """Return cells as floats, NaN for a cell that holds no finite number that floats can tell from others."""
+    read = _converted(cells) if decimal is None else _parsed(cells, decimal)
     return np.where(np.isfinite(read), read, np.nan) + 0.0
 
 
 def _parsed(cells: Any, decimal: str) -> Floats:
     if decimal == ",":
-        plain = pc.match_substring(cells, ".")
-        cells = pc.if_else(plain, pa.scalar(b"x"), pc.replace_substring(cells, ",", "."))
-    good = pc.fill_null(pc.match_substring_regex(cells, _NUMBER), False)
-    texts = pc.utf8_trim(pc.if_else(good, cells, pa.scalar(b"nan")).cast(pa.string()), characters=" \t")
-    found: Floats = texts.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        # A point in such a table separates thousands, and is refused.
+        cells = pc.if_else(pc.match_substring(cells, "."), pa.scalar(b"x"), pc.replace_substring(cells, ",", "."))
+    texts = pc.if_else(_matches(cells, NUMBER), cells, pa.scalar(b"nan")).cast(pa.string())
+    found: Floats = (
+        pc.fill_null(pc.utf8_trim(texts, characters=" \t"), "nan").cast(pa.float64()).to_numpy(zero_copy_only=False)
+    )
     return found
 
 
 def _converted(cells: Any) -> Floats:
     kind = cells.type
     if pa.types.is_integer(kind):
-        # Unlike to_numpy, DLPack does not load pandas.
         integers = np.from_dlpack(pc.fill_null(cells, 0) if cells.null_count else cells)
-        # Floats cannot tell larger ones apart.
         small = (integers <= MAX_INTEGER) & (integers >= -MAX_INTEGER)
         return np.where(small, integers.astype(np.float64), np.nan)
     if kind in (pa.float16(), pa.float32()):
-        # Through the shortest text: 0.1 was meant, not the double nearest to the float nearest to it.
+        return as_doubles(cells.to_numpy(zero_copy_only=False))
+    if pa.types.is_decimal(kind):
+        # Through text, since Arrow does not round correctly from decimals.
         cells = cells.cast(pa.string())
-    found: Floats = cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    found: Floats = pc.fill_null(cells.cast(pa.float64(), safe=False), np.nan).to_numpy(zero_copy_only=False)
     return found
 
 
-def names_of(cells: Any, *, column: str, text: str | None) -> list[str | None]:
-    """Cells as names of classes: text as it is, integers and booleans as they are written; None where it is none.
-
-    Raises
-    ------
-    InvalidInput
-        A column of floats, dates, ...
-
-    Examples
-    --------
-    >>> names_of(pa.array([True, False]), column="y", text=None)
-    ['true', 'false']
-    """
+def _texts_of(cells: Any) -> list[str | None]:
+    """Return cells as names of classes: text as it is, integers, whole floats and booleans as they are written."""
     kind = cells.type
-    if text is not None:
+    if _is_bytes(kind):
         return [None if cell is None else cell.decode("utf-8", "surrogateescape") for cell in cells.to_pylist()]
-    known = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer, pa.types.is_boolean)
-    if not any(of_kind(kind) for of_kind in known):
-        raise InvalidInput(f"column {column!r} is of type {kind}, expected text, integers or booleans for classes")
+    if pa.types.is_floating(kind):
+        # Integers beside missing cells are floats in pandas.
+        return [
+            str(int(cell)) if cell is not None and cell == cell and float(cell).is_integer() else None
+            for cell in cells.to_pylist()
+        ]
     found: list[str | None] = cells.cast(pa.string()).to_pylist()
     return found

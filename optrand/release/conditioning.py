@@ -1,20 +1,18 @@
-r"""Histograms behind a release: how precise they will be, and a mechanism made fit for them before it draws.
+r"""Fitness of a mechanism for histograms, and a mixture that is fit for them.
 
 The optimum for squared loss need not tell neighbouring labels apart. Its counts are compared with those of debiased
 randomized response, which releases every label by an output of its own: with :math:`q = 1 / (e^\epsilon + k - 1)` and
-:math:`p = e^\epsilon q` its noise on the count of ``y``, a row, has under the prior ``h`` the variance
+:math:`p = e^\epsilon q` its noise on the count of ``y`` has, for one row under the prior ``h``, the variance
 
 .. math:: \frac{h_y p (1 - p) + (1 - h_y) q (1 - q)}{(p - q)^2}.
 
-Where the largest ratio of standard deviations is above :data:`MULTIPLE`, as where the optimum is singular, labels are
-drawn from debiased randomized response with a small probability ``w``. Unbiased values of an indicator, of second
-moment :math:`S` from the optimum and :math:`S'` from the other, are then combined to one of at most :math:`((1 - w) / S
-+ w / S')^{-1}` where outputs tell which of the two drew. All of it is a function of the labels declared, epsilon and
-the prior.
+If the largest ratio of standard deviations is above :attr:`Limits.multiple`, labels are drawn from debiased randomized
+response with a small probability ``w``. Unbiased values of an indicator, of second moment :math:`S` from the optimum
+and :math:`S'` from the other, then have a combination of at most :math:`((1 - w) / S + w / S')^{-1}`, if outputs tell
+which of the two drew. All of it is a function of the declared labels, epsilon and the prior.
 
-Of classes the optimum leaves out those that are rare, often all but one. Where the ratio is above
-:data:`CLASS_MULTIPLE` randomized response, whose counts have the same errors, draws as many labels as cost
-:data:`CLASS_COST` of the probability that a label stays.
+The optimum for classes leaves out those that are rare, often all but one. If its ratio is too large, randomized
+response draws as many labels as cost :attr:`Limits.class_cost` of the probability that a label stays.
 """
 
 from __future__ import annotations
@@ -26,37 +24,47 @@ from functools import cached_property
 import numpy as np
 
 from optrand.base.validation import Floats, frozen
-from optrand.closed_forms import debiased_rr
+from optrand.closed_forms import debiased_rr, rr
 from optrand.closed_forms.response import response_weights
 from optrand.errors import InvalidInput
 from optrand.estimate.debiasing import Debiasing
 from optrand.estimate.factors import LARGEST as FACTORED
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.mixture import mixture
-from optrand.mechanism.tabulation import tabulate
 from optrand.model import losses
 from optrand.model.outputs import Line
-from optrand.release.named import randomized_response
 
-__all__ = ["CLASS_COST", "CLASS_MULTIPLE", "COST", "MULTIPLE", "Conditioning", "conditioned"]
+__all__ = ["Conditioning", "Limits", "conditioned"]
 
-MULTIPLE = 10.0
-"""Standard deviation of a count, in those of debiased randomized response, above which the two are mixed."""
 
-COST = 0.008
-"""Largest share of the loss, under the prior, that mixing may cost: with the smoothing of the prior at most 1 %."""
+@dataclass(frozen=True)
+class Limits:
+    """Limits of mixing.
 
-CLASS_MULTIPLE = 10.0
-"""Multiple of randomized response above which it is mixed into a mechanism of classes."""
+    Attributes
+    ----------
+    multiple : float
+        Standard deviation of a count, as a multiple of that of (debiased) randomized response, above which the two
+        are mixed.
+    cost : float
+        Largest share of the loss under the prior that mixing may cost. Together with the smoothing of the prior it is
+        at most 1 %.
+    class_cost : float
+        Share of the probability that a class stays, under the prior, that mixing costs.
+    labels : int
+        Most labels for which errors of counts are computed: as many solutions with a factored table.
+    block : int
+        Values of outputs that are held in memory at a time.
+    """
 
-CLASS_COST = 0.01
-"""Share of the probability that a class stays, under the prior, that mixing costs."""
+    multiple: float = 10.0
+    cost: float = 0.008
+    class_cost: float = 0.01
+    labels: int = 2001
+    block: int = 1 << 21
 
-LARGEST = 2001
-"""Most labels whose counts' errors are computed: as many solutions with a factored table."""
 
-BLOCK = 1 << 21
-"""Values of outputs that are held at a time."""
+LIMITS = Limits()
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,16 +75,14 @@ class Conditioning:
     ----------
     mechanism : Mechanism
     weight : float
-        Share of labels that debiased randomized response draws; 0 where nothing was mixed in.
+        Share of labels that (debiased) randomized response draws. 0 if nothing was mixed in.
     cost : float
         Share of the loss that this costs under the prior; of classes, of the probability that one stays.
 
     Examples
     --------
     >>> import optrand
-    >>> best = optrand.tabulate(optrand.solve(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)))
-    >>> optrand.certify(best).require(gap=1e-9).epsilon
-    1.0
+    >>> best = optrand.solve(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0))
     >>> found = Conditioning(best)
     >>> found.possible, round(found.multiple, 3)
     (True, 1.73)
@@ -88,7 +94,7 @@ class Conditioning:
 
     @cached_property
     def obstacle(self) -> str:
-        """Reason why no histogram can be estimated; empty where one can."""
+        """Reason why no histogram can be estimated; empty if one can."""
         try:
             _ = self._debiasing
         except InvalidInput as error:
@@ -104,14 +110,14 @@ class Conditioning:
     def count_errors(self) -> Floats | None:
         """Standard deviation of the noise on each count, shape ``(k,)``, for one row under the prior.
 
-        Times the root of the number of rows it is that of the whole count. None where there is no histogram, and beyond
-        2,001 labels.
+        Times the root of the number of rows it is that of the whole count. None if there is no histogram, or too many
+        labels to compute it.
         """
         k = self.mechanism.labels.size
-        if not self.possible or k > LARGEST:
+        if not self.possible or k > LIMITS.labels:
             return None
         prior, squares = self._debiasing.prior, np.empty(k)
-        step = max(1, BLOCK // self.mechanism.outputs.size)
+        step = max(1, LIMITS.block // self.mechanism.outputs.size)
         for start in range(0, k, step):
             block = slice(start, min(start + step, k))
             values = self._debiasing.values(np.eye(k, block.stop - start, -start))
@@ -120,7 +126,7 @@ class Conditioning:
 
     @cached_property
     def response_errors(self) -> Floats:
-        """The same of debiased randomized response at the same epsilon."""
+        """The same for debiased randomized response at the same epsilon."""
         k, prior = self.mechanism.labels.size, self.mechanism.problem.prior
         stay, other = response_weights(k, self.mechanism.epsilon)
         # p - q without cancellation.
@@ -130,7 +136,7 @@ class Conditioning:
 
     @property
     def multiple(self) -> float:
-        """Largest ratio of the two errors; infinite where there is no histogram, NaN where it was not computed."""
+        """Largest ratio of the two errors; infinite without a histogram, NaN if it was not computed."""
         if not self.possible:
             return math.inf
         if self.count_errors is None:
@@ -140,21 +146,8 @@ class Conditioning:
         return float((self.count_errors / self.response_errors).max())
 
     @property
-    def words(self) -> str:
-        """What can be estimated of the labels' histogram, in a line."""
-        if not self.possible:
-            return f"no histogram, no loss of a label: {self.obstacle}"
-        if self.count_errors is None:
-            return "histogram and losses"
-        mixed = f"; it draws {self.weight:.2g} of the labels, at {self.cost:.2%} of {self.lost}" if self.weight else ""
-        return (
-            f"histogram and losses, each count within {self.multiple:.3g} times the noise of debiased randomized "
-            f"response{mixed}"
-        )
-
-    @property
     def lost(self) -> str:
-        """Words for the quantity that :attr:`cost` is a share of."""
+        """Name of the quantity that :attr:`cost` is a share of."""
         return "the chance that a class stays" if self.mechanism.problem.loss == losses.zero_one else "the loss"
 
     @cached_property
@@ -163,60 +156,58 @@ class Conditioning:
 
 
 def conditioned(mechanism: Mechanism) -> Conditioning:
-    """Fitness of an optimum for histograms, mixed with randomized response where that is worth it.
+    """Mix randomized response into an optimum if histograms need it.
 
     Parameters
     ----------
     mechanism : Mechanism
-        The optimum for the prior of its problem. Any other than an unbiased one of arcs on the line, or one of classes,
-        is left as it is.
+        The optimum for the prior of its problem. Any other than an unbiased one on the line, or one of classes, is left
+        as it is.
 
     Returns
     -------
     Conditioning
-        Of the mechanism to draw from: a weight just large enough for :data:`MULTIPLE`, at a cost of at most
-        :data:`COST`; of classes one that costs :data:`CLASS_COST`.
+        Of the mechanism to draw from, with a weight just large enough for :attr:`Limits.multiple`, at a cost of at most
+        :attr:`Limits.cost`; of classes a weight that costs :attr:`Limits.class_cost`.
     """
     found, problem = Conditioning(mechanism), mechanism.problem
     if problem.loss == losses.zero_one:
-        return _of_classes(found)
+        return _condition_classes(found)
     unbiased_on_the_line = mechanism.arcs is not None and problem.outputs == Line() and problem.bias_penalty == math.inf
-    if not unbiased_on_the_line or not found.multiple > MULTIPLE:
+    if not unbiased_on_the_line or not found.multiple > LIMITS.multiple:
         return found
-    response = tabulate(debiased_rr(mechanism.labels, mechanism.epsilon, prior=problem.prior))
-    if response.ratio != mechanism.ratio:
-        return found
+    response = debiased_rr(mechanism.labels, mechanism.epsilon, prior=problem.prior)
     least, dearer = (float(problem.prior @ one.losses()) for one in (mechanism, response))
-    weight = min(_wanted(found), COST * least / (dearer - least)) if dearer > least else 1 / 2
+    weight = min(_needed_weight(found), LIMITS.cost * least / (dearer - least)) if dearer > least else 1 / 2
     mixed = mixture(mechanism, response, weight)
     return Conditioning(mixed, weight, float(problem.prior @ mixed.losses()) / least - 1)
 
 
-def _of_classes(found: Conditioning) -> Conditioning:
-    """Classes mixed with randomized response; tables too large to be debiased are left."""
+def _condition_classes(found: Conditioning) -> Conditioning:
+    """Mix randomized response into a mechanism of classes, unless its table is too large to be debiased."""
     best = found.mechanism
     k, prior = best.labels.size, best.problem.prior
-    if k < 2 or k**2 > FACTORED or not found.multiple > CLASS_MULTIPLE:
+    if k < 2 or k**2 > FACTORED or not found.multiple > LIMITS.multiple:
         return found
-    response = randomized_response(best.labels, best.epsilon)
+    response = rr(best.labels, best.epsilon)
     if response.ratio != best.ratio:
         return found
-    stays, other = (float(prior @ _kept(one)) for one in (best, response))
-    weight = min(1 / 2, CLASS_COST * stays / (stays - other)) if stays > other else 1 / 2
+    stays, other = (float(prior @ _stay_probabilities(one)) for one in (best, response))
+    weight = min(1 / 2, LIMITS.class_cost * stays / (stays - other)) if stays > other else 1 / 2
     mixed = mixture(best, response, weight)
-    return Conditioning(mixed, weight, 1 - float(prior @ _kept(mixed)) / stays)
+    return Conditioning(mixed, weight, 1 - float(prior @ _stay_probabilities(mixed)) / stays)
 
 
-def _kept(mechanism: Mechanism) -> Floats:
-    """Probability of each class to stay what it is, shape ``(k,)``."""
+def _stay_probabilities(mechanism: Mechanism) -> Floats:
+    """Return the probability of each class to stay what it is, shape ``(k,)``."""
     table = mechanism.randomizer
     same: Floats = np.where(table.outputs == table.labels[:, np.newaxis], table.matrix, 0.0).sum(axis=1)
     return same
 
 
-def _wanted(found: Conditioning) -> float:
-    """Weight of debiased randomized response with which no count's error is above :data:`MULTIPLE` times its own."""
+def _needed_weight(found: Conditioning) -> float:
+    """Return the weight of debiased randomized response at which no error of a count is above the limit."""
     prior, other = found.mechanism.problem.prior, found.response_errors**2
-    allowed, best = 1 / (MULTIPLE**2 * other + prior), 1 / (other + prior)
+    allowed, best = 1 / (LIMITS.multiple**2 * other + prior), 1 / (other + prior)
     now = np.zeros_like(prior) if found.count_errors is None else 1 / (found.count_errors**2 + prior)
     return float(np.max((allowed - now) / (best - now), where=now < allowed, initial=0.0))

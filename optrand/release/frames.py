@@ -1,146 +1,196 @@
-"""Arrays and frames in memory as Arrow columns, and back: what goes in comes out as the same kind of thing.
+"""Arrays and frames in memory as Arrow columns, and back: the kind that goes in comes out.
 
-Of a frame, public columns are kept as they are; the metadata of the frame and the label's own dictionary are not, for
-they may hold a figure of the true labels. pandas and polars are looked at only where they are already loaded.
+numpy, lists, pandas, polars and Arrow keep their kind. Anything else that exports Arrow by the PyCapsule protocol
+(DuckDB, narwhals, Ibis, ...) comes back as an Arrow table. Public columns are kept as they are. Metadata of a frame and
+the label's own dictionary are not, since they may hold a figure of the true labels.
 """
 
 from __future__ import annotations
 
 import sys
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import uuid
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from optrand.base.validation import has_masked_cells
 from optrand.errors import InvalidInput
 
-__all__ = ["Opened", "has_columns", "opened"]
+__all__ = [
+    "arrow_column",
+    "check_frame",
+    "is_frame",
+    "materialize",
+    "read_any",
+    "released_cells",
+    "released_numbers",
+    "replace_labels",
+]
 
 Kept = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Opened(ABC):
-    """An array, a column or a frame whose labels are to be replaced.
+def is_frame(data: object) -> bool:
+    """Decide whether an object has columns, rather than being one.
 
-    Attributes
-    ----------
-    given : object
-        As it was given. Private.
-    column : object
-        The name of the labels; None of a single column.
+    Examples
+    --------
+    >>> is_frame(pa.table({"y": [1]})), is_frame([1])
+    (True, False)
     """
-
-    given: Any = field(repr=False)
-    column: Any = None
-
-    @property
-    @abstractmethod
-    def rows(self) -> int:
-        """Number of labels."""
-
-    @abstractmethod
-    def arrow(self, column: Any) -> Any:
-        """A column as an Arrow array, a gap as null.
-
-        Raises
-        ------
-        InvalidInput
-            No such column, or cells that no Arrow type holds together; none is repeated.
-        """
-
-    @property
-    def labels(self) -> Any:
-        """The private labels as an Arrow array."""
-        return self.arrow(self.column)
-
-    def check_holds(self, classes: Any) -> None:  # noqa: B027
-        """Refuse classes, an Arrow array, that the column's own type does not know, :class:`InvalidInput`."""
-
-    @abstractmethod
-    def replaced(self, labels: Any, kept: Kept | None = None) -> Any:
-        """A new object of the kind that was given, with other labels.
-
-        Parameters
-        ----------
-        labels : pyarrow.Array
-            One for each row that is kept.
-        kept : (rows,) array of bool, optional
-            Which rows those are; all by default.
-        """
+    if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        return True
+    if isinstance(data, np.ndarray | list | tuple | range | pa.Array | pa.ChunkedArray | Mapping):
+        return False
+    if _is_of(data, "polars", "LazyFrame"):
+        raise InvalidInput("a LazyFrame draws anew each time it is asked: collect it first")
+    if _is_of(data, "pandas", "Series", "Index", "api.extensions.ExtensionArray") or _is_of(data, "polars", "Series"):
+        return False
+    if _is_of(data, "pandas", "DataFrame") or hasattr(data, "__arrow_c_stream__"):
+        return True
+    if hasattr(data, "__arrow_c_array__"):
+        return False
+    raise InvalidInput(
+        f"labels are of type {type(data).__name__}, expected an array, a list, a column or frame of pandas or polars, "
+        "or anything that exports Arrow"
+    )
 
 
-def opened(given: Any, column: Any = None) -> Opened:
-    """What to read labels from, and how to put others in their place.
-
-    Parameters
-    ----------
-    given : object
-        An array of numpy or a list; a Series or DataFrame of pandas or polars; an Array, ChunkedArray, RecordBatch or
-        Table of Arrow.
-    column : optional
-        The name of the labels, where there are several columns.
+def arrow_column(data: Any, name: Any = None) -> Any:
+    """Return a column of a frame, or an object that is a column, as an Arrow array.
 
     Raises
     ------
     InvalidInput
-        Something else, a lazy frame, a frame without a column named, or a column where there is no frame.
+        No or several columns of that name, mixed types, or a type that Arrow does not have. No cell is quoted.
 
     Examples
     --------
-    >>> given = opened(pa.table({"a": ["p", "q"], "y": [2, 0]}), "y")
-    >>> given.labels.to_pylist(), given.replaced(pa.array([1.0, 2.0])).to_pydict()
-    ([2, 0], {'a': ['p', 'q'], 'y': [1.0, 2.0]})
-    >>> opened(np.array([[1, 2], [3, 4]])).replaced(pa.array([0.0, 1.0, 2.0, 3.0])).tolist()
-    [[0.0, 1.0], [2.0, 3.0]]
+    >>> arrow_column(pa.table({"a": ["p", "q"], "y": [2, 0]}), "y").to_pylist()
+    [2, 0]
     """
-    found = _kind(given)
-    if found is None:
-        raise InvalidInput(
-            f"labels are of type {type(given).__name__}, expected an array of numpy, a Series or DataFrame of pandas "
-            "or polars, or an array or table of Arrow; a lazy frame draws anew each time it is asked: collect it first"
-        )
-    kind, framed = found
-    if framed and column is None:
-        raise InvalidInput(f"labels are a column of a {type(given).__name__}: name it, column=...")
-    if column is not None and not framed:
-        raise InvalidInput(f"labels are of type {type(given).__name__}, which has no columns: leave out column")
-    return kind(given, column)
+    if is_frame(data):
+        if name is None:
+            raise InvalidInput(f"labels are a column of a {type(data).__name__}: name it, label=...")
+        return _column_of_frame(data, name)
+    if isinstance(data, pa.Array | pa.ChunkedArray):
+        return _one_chunk(data)
+    if _is_of(data, "pandas", "Series", "Index", "api.extensions.ExtensionArray"):
+        return _from_pandas(data)
+    if _is_of(data, "polars", "Series"):
+        return _from_polars(data)
+    if isinstance(data, np.ndarray | list | tuple | range):
+        return _from_array(_cells(data))
+    return _import(lambda: pa.array(data))
 
 
-def has_columns(given: object) -> bool:
-    """Whether an object is a frame or a table, rather than one column.
+def check_frame(data: Any, label: Any, labels: Any) -> None:
+    """Refuse a frame of pandas whose index is named like the labels or equals them, since it would be released too.
 
-    Examples
-    --------
-    >>> has_columns(pa.table({"y": [1]})), has_columns([1])
-    (True, False)
+    Parameters
+    ----------
+    data : object
+    label : object
+        Name of the labels, None if they have none.
+    labels : pyarrow.Array
     """
-    found = _kind(given)
-    return found is not None and found[1]
+    if not _is_of(data, "pandas", "DataFrame", "Series"):
+        return
+    own = label if _is_of(data, "pandas", "DataFrame") else data.name
+    for name in {label, own} - {None}:
+        if name in list(data.index.names):
+            raise InvalidInput(
+                f"the index is named {name!r}, like the labels, and would be released with them: reset_index(drop=True)"
+            )
+    for number in range(data.index.nlevels):
+        level = data.index.get_level_values(number)
+        # A range from 0 in steps of 1 numbers the rows; other ranges may be labels.
+        if type(level).__name__ == "RangeIndex" and (level.start, level.step) == (0, 1):
+            continue
+        if _are_equal(level, labels):
+            raise InvalidInput(
+                "the index equals the labels, cell by cell, and would be released with them: reset_index(drop=True)"
+            )
 
 
-def _kind(given: Any) -> tuple[type[Opened], bool] | None:
-    """The adapter of an object, and whether it has columns."""
-    if isinstance(given, (pa.Table, pa.RecordBatch)):
-        return _ArrowTable, True
-    if isinstance(given, (pa.Array, pa.ChunkedArray)):
-        return _ArrowColumn, False
-    for module, adapters in (("pandas", (_PandasColumn, _PandasFrame)), ("polars", (_PolarsColumn, _PolarsFrame))):
-        library = sys.modules.get(module)
-        for adapter, name in zip(adapters, ("Series", "DataFrame"), strict=True):
-            if library is not None and isinstance(given, getattr(library, name)):
-                return adapter, name == "DataFrame"
-    return (_Array, False) if isinstance(given, (np.ndarray, list, tuple)) else None
+def replace_labels(data: Any, noisy: Mapping[Any, Any], kept: Kept | None) -> Any:
+    """Return an object of the kind that was given, with noisy labels in place of the private ones.
+
+    Parameters
+    ----------
+    data : object
+    noisy : mapping
+        Arrow arrays by the name of their column, None for an object that is a column; one cell for each kept row.
+    kept : (rows,) array of bool, optional
+        Rows that are kept; all by default.
+    """
+    if is_frame(data):
+        if _is_of(data, "pandas", "DataFrame"):
+            return _replace_in_pandas(data, noisy, kept)
+        if _is_of(data, "polars", "DataFrame"):
+            rest = data if kept is None else data.filter(kept.tolist())
+            return rest.with_columns([_to_polars(labels, rest.get_column(name)) for name, labels in noisy.items()])
+        table = _replace_in_table(_as_table(data), noisy, kept)
+        return table.combine_chunks().to_batches()[0] if isinstance(data, pa.RecordBatch) else table
+    (labels,) = noisy.values()
+    if _is_of(data, "pandas", "Series"):
+        return _to_pandas(labels, data if kept is None else data[kept])
+    if _is_of(data, "pandas", "Index", "api.extensions.ExtensionArray"):
+        return labels.to_pandas().array
+    if _is_of(data, "polars", "Series"):
+        return _to_polars(labels, data)
+    if isinstance(data, np.ndarray | list | tuple | range):
+        return _to_array(labels, data, kept)
+    return pa.chunked_array([labels]) if isinstance(data, pa.ChunkedArray) else labels
 
 
-def _as_arrow(cells: Any, **options: Any) -> Any:
+def read_any(data: Any) -> Any:
+    """Return a frame as an Arrow table, and a column as an Arrow array."""
+    return _as_table(data) if is_frame(data) else arrow_column(data)
+
+
+def released_numbers(released: Any) -> Any:
+    """Return released numbers as an array of their shape, NaN in place of masked cells and nulls."""
+    if isinstance(released, np.ndarray) and not np.ma.isMaskedArray(released) and released.dtype != object:
+        return released
     try:
-        return pa.array(cells, **options)
+        column = arrow_column(released)
+    except InvalidInput:
+        return released
+    numbers = column.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)
+    return numbers.reshape(np.shape(released))
+
+
+def released_cells(released: Any) -> list[Any]:
+    """Return released cells one after the other, None in place of masked cells and nulls."""
+    if isinstance(released, list | tuple) and not has_masked_cells(released):
+        # Of mixed types, some of which are no labels, Arrow makes no column.
+        return np.array(released, dtype=object).ravel().tolist()
+    cells: list[Any] = arrow_column(released).to_pylist()
+    return cells
+
+
+def _is_of(data: object, module: str, *names: str) -> bool:
+    """Decide whether an object is of a class of a library, which is looked at only if it is loaded."""
+    library: Any = sys.modules.get(module)
+    if library is None:
+        return False
+    for name in names:
+        kind = library
+        for part in name.split("."):
+            kind = getattr(kind, part, None)
+        if isinstance(kind, type) and isinstance(data, kind):
+            return True
+    return False
+
+
+def _import(make: Any) -> Any:
+    try:
+        return make()
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         # The message would quote a cell.
         raise InvalidInput(
@@ -148,130 +198,122 @@ def _as_arrow(cells: Any, **options: Any) -> Any:
         ) from None
 
 
+def _one_chunk(column: Any) -> Any:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
 def _single(columns: Sequence[Any], wanted: Any) -> int:
-    """Place of a name that occurs once."""
     names = list(columns)
     if names.count(wanted) != 1:
         raise InvalidInput(f"there are {names.count(wanted)} columns named {wanted!r} among {len(names)}, expected one")
     return names.index(wanted)
 
 
-class _Array(Opened):
-    """Numpy arrays of any shape, masked ones with their gaps, and lists."""
+def _as_table(data: Any) -> Any:
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    return _import(lambda: pa.table(data))
 
-    @property
-    def rows(self) -> int:
-        return int(self._cells.size)
 
-    @property
-    def _cells(self) -> Any:
-        try:
-            if np.ma.isMaskedArray(self.given):
-                return np.ma.asarray(self.given)
-            cells = np.asarray(self.given)
-        except ValueError:
-            raise InvalidInput("labels are a ragged list: expected as many in each row") from None
-        # Of cells of several types in a list numpy would make one, as True and 7 to 1 and 7.
-        return cells if isinstance(self.given, np.ndarray) else np.array(self.given, dtype=object)
+def _column_of_frame(data: Any, name: Any) -> Any:
+    if _is_of(data, "pandas", "DataFrame"):
+        return _from_pandas(data.iloc[:, _single(data.columns, name)])
+    if _is_of(data, "polars", "DataFrame"):
+        return _from_polars(data.to_series(_single(data.columns, name)))
+    table = _as_table(data)
+    return _one_chunk(table.column(_single(table.schema.names, name)))
 
-    def arrow(self, column: Any) -> Any:
-        if column is not None:
-            raise InvalidInput(f"an array has no column named {column!r}: give it as an array of its own")
-        cells = self._cells
-        gaps = np.ma.getmaskarray(cells).ravel() if np.ma.isMaskedArray(cells) else None
-        flat = np.ma.getdata(cells).ravel()
-        if flat.dtype.kind not in "biufUO" or flat.dtype == np.longdouble:
-            raise InvalidInput(f"labels are of type {flat.dtype}, expected numbers, booleans or text")
-        return _as_arrow(flat, mask=gaps)
 
-    def replaced(self, labels: Any, kept: Kept | None = None) -> Any:
-        given, gaps = self._cells, np.asarray(labels.is_null())
-        masked = np.ma.isMaskedArray(given)
-        if masked and gaps.any() and not gaps.all():
-            # What stands behind a mask is any label that was drawn, so that integers stay such.
-            labels = labels.fill_null(labels.drop_null()[0])
+def _cells(data: Any) -> Any:
+    if np.ma.isMaskedArray(data):
+        return np.ma.asarray(data)
+    if isinstance(data, range):
+        return np.arange(data.start, data.stop, data.step)
+    if has_masked_cells(data):
+        raise InvalidInput("labels are a list with masked cells: pass one masked array, or None in their place")
+    try:
+        cells = np.asarray(data)
+    except ValueError:
+        raise InvalidInput("labels are a ragged list: expected as many in each row") from None
+    # Of cells of several types in a list numpy would make one, as True and 7 to 1 and 7.
+    return cells if isinstance(data, np.ndarray) else np.array(data, dtype=object)
+
+
+def _from_array(cells: Any) -> Any:
+    gaps = np.ma.getmaskarray(cells).ravel() if np.ma.isMaskedArray(cells) else None
+    flat = np.ma.getdata(cells).ravel()
+    if flat.dtype.kind not in "biufUOM" or flat.dtype == np.longdouble:
+        raise InvalidInput(f"labels are of type {flat.dtype}, expected numbers, booleans or text")
+    if not flat.dtype.isnative:
+        flat = flat.astype(flat.dtype.newbyteorder("="))
+    if flat.dtype == object and flat.size and all(isinstance(cell, uuid.UUID) for cell in flat):
+        return pa.array([cell.bytes for cell in flat], pa.binary(16))
+    return _import(lambda: pa.array(flat, mask=gaps))
+
+
+def _to_array(labels: Any, data: Any, kept: Kept | None) -> Any:
+    given, gaps = _cells(data), np.asarray(labels.is_null())
+    masked = np.ma.isMaskedArray(given)
+    if masked and gaps.any() and not gaps.all():
+        # What stands behind a mask is any label that was drawn, so that integers stay such.
+        labels = labels.fill_null(labels.drop_null()[0])
+    if labels.null_count and not pa.types.is_floating(labels.type):
+        # numpy would make floats of integers, which cannot tell large ones apart.
+        cells = np.array(labels.to_pylist(), dtype=object)
+    else:
         cells = labels.to_numpy(zero_copy_only=False)
-        if given.dtype.kind == "U" and not labels.null_count:
-            cells = cells.astype(np.str_)
-        if masked:
-            cells = np.ma.array(cells, mask=gaps)
-        if kept is None or kept.all():
-            cells = cells.reshape(given.shape)
-        return cells if isinstance(self.given, np.ndarray) else cells.tolist()
+    if given.dtype.kind == "U" and not labels.null_count:
+        cells = cells.astype(np.str_)
+    if masked:
+        cells = np.ma.array(cells, mask=gaps)
+    if kept is None or kept.all():
+        cells = cells.reshape(given.shape)
+    return cells if isinstance(data, np.ndarray | range) else cells.tolist()
 
 
-class _ArrowColumn(Opened):
-    @property
-    def rows(self) -> int:
-        return len(self.given)
-
-    def arrow(self, column: Any) -> Any:
-        if column is not None:
-            raise InvalidInput(f"an Arrow array has no column named {column!r}: give a table")
-        return self.given.combine_chunks() if isinstance(self.given, pa.ChunkedArray) else self.given
-
-    def replaced(self, labels: Any, kept: Kept | None = None) -> Any:  # noqa: ARG002
-        return pa.chunked_array([labels]) if isinstance(self.given, pa.ChunkedArray) else labels
+def _replace_in_table(table: Any, noisy: Mapping[Any, Any], kept: Kept | None) -> Any:
+    rest = table if kept is None else table.filter(pa.array(kept))
+    for name, labels in noisy.items():
+        rest = rest.set_column(_single(rest.schema.names, name), pa.field(name, labels.type), labels)
+    return rest.replace_schema_metadata(None)
 
 
-class _ArrowTable(Opened):
-    @property
-    def rows(self) -> int:
-        return int(self.given.num_rows)
-
-    def arrow(self, column: Any) -> Any:
-        found = self.given.column(_single(self.given.schema.names, column))
-        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-
-    def replaced(self, labels: Any, kept: Kept | None = None) -> Any:
-        rest = self.given if kept is None else self.given.filter(pa.array(kept))
-        place = _single(rest.schema.names, self.column)
-        return rest.set_column(place, pa.field(self.column, labels.type), labels).replace_schema_metadata(None)
+def materialize(data: Any) -> Any:
+    """Return a frame that can be read more than once: an Arrow table in place of what only exports Arrow."""
+    known = isinstance(data, pa.Table | pa.RecordBatch) or _is_of(data, "pandas", "DataFrame")
+    return _as_table(data) if is_frame(data) and not (known or _is_of(data, "polars", "DataFrame")) else data
 
 
-class _PandasColumn(Opened):
-    @property
-    def rows(self) -> int:
-        return len(self.given)
-
-    def arrow(self, column: Any) -> Any:
-        if column is not None:
-            raise InvalidInput(f"a Series has no column named {column!r}: give a DataFrame")
-        return _from_pandas(self.given)
-
-    def replaced(self, labels: Any, kept: Kept | None = None) -> Any:
-        rest = self.given if kept is None else self.given[kept]
-        return _to_pandas(labels, rest)
-
-
-class _PandasFrame(Opened):
-    @property
-    def rows(self) -> int:
-        return len(self.given)
-
-    def arrow(self, column: Any) -> Any:
-        return _from_pandas(self.given.iloc[:, _single(self.given.columns, column)])
-
-    def replaced(self, labels: Any, kept: Kept | None = None) -> Any:
-        place = _single(self.given.columns, self.column)
-        frame = self.given.copy() if kept is None else self.given[kept].copy()
-        frame.attrs = {}
+def _replace_in_pandas(data: Any, noisy: Mapping[Any, Any], kept: Kept | None) -> Any:
+    frame = data.copy() if kept is None else data[kept].copy()
+    frame.attrs = {}
+    for name, labels in noisy.items():
+        place = _single(frame.columns, name)
         frame.isetitem(place, _to_pandas(labels, frame.iloc[:, place]))
-        return frame
+    return frame
 
 
 def _from_pandas(series: Any) -> Any:
-    if str(series.dtype) == "category":
+    kind = str(series.dtype)
+    if kind == "category":
         # Categories are what occurred: they are never taken as declared, nor is their order.
-        categories = series.cat.categories
+        values = series if hasattr(series, "cat") else series.to_series()
+        categories = values.cat.categories
         # Integers have no gaps.
-        series = series.astype(object if series.hasnans and categories.dtype.kind in "iub" else categories.dtype)
-    found = _as_arrow(series, from_pandas=True)
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+        series = values.astype(object if values.hasnans and categories.dtype.kind in "iub" else categories.dtype)
+    elif kind.startswith("Sparse"):
+        series = series.astype(series.dtype.subtype)
+    elif kind == "object" and len(series) and all(isinstance(cell, uuid.UUID) for cell in series):
+        return pa.array([cell.bytes for cell in series], pa.binary(16))
+    return _one_chunk(_import(lambda: pa.array(series, from_pandas=True)))
 
 
 def _to_pandas(labels: Any, like: Any) -> Any:
-    """A Series with the index and the name of another, and its type where labels are no floats."""
+    """Return a Series with the index and the name of another, and its type unless labels are floats."""
     cells = labels.to_pandas(integer_object_nulls=True)
     kind = like.dtype
     if str(kind) == "category":
@@ -280,59 +322,39 @@ def _to_pandas(labels: Any, like: Any) -> Any:
         labels.null_count and isinstance(kind, np.dtype) and kind.kind in "iub"
     ):
         cells = cells.astype(kind)
-    return type(like)(cells.array, index=like.index, name=like.name)
+    # A subclass is made as it says itself.
+    return like._constructor(cells.array, index=like.index, name=like.name)
 
 
-class _PolarsColumn(Opened):
-    @property
-    def rows(self) -> int:
-        return len(self.given)
-
-    def arrow(self, column: Any) -> Any:
-        if column is not None:
-            raise InvalidInput(f"a Series has no column named {column!r}: give a DataFrame")
-        return _from_polars(self.given)
-
-    def check_holds(self, classes: Any) -> None:
-        _check_known(classes, self.given)
-
-    def replaced(self, labels: Any, kept: Kept | None = None) -> Any:  # noqa: ARG002
-        return _to_polars(labels, self.given)
-
-
-class _PolarsFrame(Opened):
-    @property
-    def rows(self) -> int:
-        return int(self.given.height)
-
-    def arrow(self, column: Any) -> Any:
-        return _from_polars(self.given.to_series(_single(self.given.columns, column)))
-
-    def check_holds(self, classes: Any) -> None:
-        _check_known(classes, self.given.to_series(_single(self.given.columns, self.column)))
-
-    def replaced(self, labels: Any, kept: Kept | None = None) -> Any:
-        place = _single(self.given.columns, self.column)
-        noisy = _to_polars(labels, self.given.to_series(place))
-        rest = self.given if kept is None else self.given.filter(kept.tolist())
-        return rest.with_columns(noisy)
+def _are_equal(level: Any, labels: Any) -> bool:
+    """Decide whether a level of an index holds the labels, row by row."""
+    try:
+        held = _from_pandas(level.to_series())
+        same = pc.all(pc.equal(held, labels)).as_py() is not False
+    except (InvalidInput, pa.ArrowException):
+        # Of types that do not compare.
+        return False
+    return bool(same and held.null_count < len(held) and held.is_null().equals(labels.is_null()))
 
 
 def _from_polars(series: Any) -> Any:
-    found = series.to_arrow()
+    try:
+        found = series.to_arrow()
+        if str(found.type).startswith("extension<_pl"):
+            raise pa.ArrowInvalid
+    except pa.ArrowException:
+        raise InvalidInput(f"a column is of type {series.dtype}, which Arrow does not have: cast it first") from None
     return found.cast(found.type.value_type) if pa.types.is_dictionary(found.type) else found
 
 
 def _to_polars(labels: Any, like: Any) -> Any:
-    """A Series with the name of another, and its type where labels are no floats."""
+    """Return a Series with the name of another, and its type unless labels are floats."""
     noisy = type(like)(like.name, labels)
-    return noisy if pa.types.is_floating(labels.type) else noisy.cast(like.dtype)
-
-
-def _check_known(classes: Any, like: Any) -> None:
-    """Refuse classes that an Enum of polars does not list."""
+    if pa.types.is_floating(labels.type):
+        return noisy
     known = getattr(like.dtype, "categories", None)
     if known is not None and type(like.dtype).__name__ == "Enum":
-        unknown = set(classes.drop_null().to_pylist()) - set(known.to_list())
+        unknown = set(labels.drop_null().to_pylist()) - set(known.to_list())
         if unknown:
-            raise InvalidInput(f"{len(unknown)} declared classes are not in the column's Enum: cast it to text first")
+            raise InvalidInput("a declared class is not in the column's Enum: cast it to text first")
+    return noisy.cast(like.dtype)

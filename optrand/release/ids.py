@@ -1,6 +1,6 @@
-"""Record ids: 128 bits for each row of a table, unique over all of it, and a digest of rows in their order.
+"""Record ids of 128 bits, the check that they are unique, and the digest of a table's rows.
 
-Two records of one id would share their noise: the check is exact, and holds few of the ids in memory at a time.
+Two records of one id would share their noise, so the check is exact. It holds few of the ids in memory at a time.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import hmac
 import os
 import secrets
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,152 +21,197 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from optrand.errors import InvalidInput
+from optrand.release.cells import plain
 
-__all__ = ["Ids", "RowDigest", "UniqueIds", "column_ids", "row_ids"]
+__all__ = ["Ids", "RowSums", "UniqueIds", "column_ids", "row_ids"]
 
 Ids = NDArray[np.uint64]
 """Shape ``(rows, 2)``: an integer in two's complement and 0, or the two halves of a hash."""
 
-_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
-"""Texts that write an integer of 64 bits in the one way in which it is written."""
+WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
+"""Texts that write an integer of 64 bits in the only way in which it is written."""
 
-_HASHED = np.uint64(1 << 63)
+HASHED = np.uint64(1 << 63)
 """Bit of the second half that tells a hash from an integer."""
 
 
 def row_ids(first: int, count: int) -> Ids:
-    """Ids of rows that have none of their own: their numbers.
+    """Return the ids of rows that have none of their own: their numbers.
 
     Examples
     --------
     >>> row_ids(5, 2).tolist()
     [[5, 0], [6, 0]]
     """
-    return _integers(np.arange(first, first + count, dtype=np.int64))
+    return _integers(np.arange(first, first + count, dtype=np.uint64))
 
 
-def column_ids(column: Any, *, name: str, key: bytes) -> Ids:
-    """Ids of the cells of a column.
+def column_ids(columns: Sequence[Any], names: Sequence[str], *, key: bytes) -> Ids:
+    """Return the ids of the records that the cells of some columns identify together.
 
     Parameters
     ----------
-    column : pyarrow array
-        Integers, text or bytes. Text that writes an integer of up to 18 digits stands for it: ``7``, not ``007``.
-    name : str
-        Its name, for errors.
+    columns : sequence of pyarrow arrays
+        Integers, text, bytes, UUIDs, dates or times. Text that writes an integer of up to 18 digits stands for it:
+        ``7``, not ``007``.
+    names : sequence of str
+        For errors.
     key : bytes
-        Up to 64 of them: of the hash, BLAKE2b to 127 bits, of every other text.
+        At most 64, of the hash (BLAKE2b to 127 bits) of everything that is no integer.
 
     Raises
     ------
     InvalidInput
-        A cell is missing, or the column is of another type.
+        A cell is missing, or a column is of another type.
 
     Examples
     --------
-    >>> column_ids(pa.array(["7", "-1"]), name="id", key=b"k").tolist()
+    >>> column_ids([pa.array(["7", "-1"])], ["id"], key=b"k").tolist()
     [[7, 0], [18446744073709551615, 0]]
-    >>> column_ids(pa.array(["007"]), name="id", key=b"k")[0, 1] >= 2**63
+    >>> column_ids([pa.array(["007"])], ["id"], key=b"k")[0, 1] >= 2**63
     np.True_
     """
+    found = [_ids(column, name, key) for column, name in zip(columns, names, strict=True)]
+    if len(found) == 1:
+        return found[0]
+    rows = np.ascontiguousarray(np.hstack(found), dtype="<u8")
+    return _hashes([row.tobytes() for row in rows], key)
+
+
+def _ids(column: Any, name: str, key: bytes) -> Ids:
+    column = plain(column)
     if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+        column = plain(column.cast(column.type.value_type))
     if column.null_count:
         raise InvalidInput(f"at least one record id in column {name!r} is missing: every row needs one")
     kind = column.type
+    if pa.types.is_temporal(kind):
+        column = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
+        kind = column.type
     if pa.types.is_integer(kind):
         integers: NDArray[Any] = np.from_dlpack(column)
-        if integers.dtype == np.uint64:
-            return _wide(integers, name)
-        return _integers(integers.astype(np.int64, copy=False))
+        wide = integers if integers.dtype == np.uint64 else integers.astype(np.int64).view(np.uint64)
+        return _integers(wide)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         column = column.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary())
-    elif not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)):
-        raise InvalidInput(f"column {name!r} is of type {kind}, expected integers, text or bytes as record ids")
+    elif pa.types.is_fixed_size_binary(kind):
+        return _hashes(column.to_pylist(), key)
+    elif not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+        raise InvalidInput(f"column {name!r} is of type {kind}, expected integers, text, UUIDs or dates as record ids")
     return _text_ids(column, key)
 
 
-def _integers(values: NDArray[np.int64]) -> Ids:
+def _integers(values: NDArray[np.uint64]) -> Ids:
     ids = np.zeros((values.size, 2), dtype=np.uint64)
-    ids[:, 0] = values.view(np.uint64)
+    ids[:, 0] = values
     return ids
 
 
-def _wide(values: NDArray[np.uint64], name: str) -> Ids:
-    if values.size and values.max() >= _HASHED:
-        raise InvalidInput(f"column {name!r} holds integers of 2**63 or more, expected smaller ones as record ids")
-    return _integers(values.astype(np.int64))
-
-
 def _text_ids(column: Any, key: bytes) -> Ids:
-    if pa.types.is_fixed_size_binary(column.type):
-        whole = np.zeros(len(column), dtype=np.bool_)
-    else:
-        whole = pc.match_substring_regex(column, _WHOLE).to_numpy(zero_copy_only=False)
+    whole = pc.match_substring_regex(column, WHOLE).to_numpy(zero_copy_only=False)
+
+    def read(texts: Any) -> Ids:
+        integers = texts.cast(pa.string()).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        return _integers(integers.view(np.uint64))
+
     if whole.all():
-        return _integers(column.cast(pa.string()).cast(pa.int64()).to_numpy(zero_copy_only=False))
+        return read(column)
     ids = np.empty((len(column), 2), dtype=np.uint64)
-    texts = column.filter(pa.array(~whole)).to_pylist()
+    ids[~whole] = _hashes(column.filter(pa.array(~whole)).to_pylist(), key)
+    if whole.any():
+        ids[whole] = read(column.filter(pa.array(whole)))
+    return ids
+
+
+def _hashes(texts: Sequence[bytes], key: bytes) -> Ids:
     start = hashlib.blake2b(key=key, digest_size=16)
     hashes = bytearray()
     for text in texts:
         one = start.copy()
         one.update(text)
         hashes += one.digest()
-    ids[~whole] = np.frombuffer(bytes(hashes), dtype="<u8").reshape(-1, 2)
-    ids[~whole, 1] |= _HASHED
-    if whole.any():
-        integers = column.filter(pa.array(whole)).cast(pa.string()).cast(pa.int64())
-        ids[whole] = _integers(integers.to_numpy(zero_copy_only=False))
+    ids = np.frombuffer(bytes(hashes), dtype="<u8").astype(np.uint64).reshape(-1, 2)
+    ids[:, 1] |= HASHED
     return ids
 
 
-class RowDigest:
-    """Keyed digest of the rows of a table in their order, however they are cut into batches.
+@dataclass(frozen=True)
+class RowSums:
+    """Sums of keyed hashes of rows, a multiset hash: they do not depend on batches, order or partitions.
 
-    Parameters
+    Attributes
     ----------
-    key : bytes
-        Secret: a plain digest would let others test guesses of the labels.
+    rows : int
+    ids, labels : (2,) arrays of uint64
+        Sums, modulo 2**64 each half, of the hashes of ids, and of ids with the codes of their labels. :meth:`of`
+        computes one of the two, and the other is 0.
+
+    Notes
+    -----
+    An id is hashed by AES-256, a pseudorandom permutation, and a row by its CBC-MAC of two blocks, the id and the code,
+    under another key. If tables differ and ids occur once in each, the difference of sums contains a hash with factor 1
+    or -1, which is uniform for whoever does not have the key.
 
     Examples
     --------
-    >>> whole, halves = RowDigest(b"k"), RowDigest(b"k")
-    >>> places = np.array([2, -1], dtype=np.int32)
-    >>> whole.add(row_ids(0, 2), places)
-    >>> halves.add(row_ids(0, 1), places[:1]), halves.add(row_ids(1, 1), places[1:])
-    (None, None)
-    >>> whole.hexdigest() == halves.hexdigest()
+    >>> codes = np.array([2, 0, -1])
+    >>> whole = RowSums.of(bytes(32), row_ids(0, 3), codes)
+    >>> parts = [RowSums.of(bytes(32), row_ids(i, 1), codes[i : i + 1]) for i in (2, 0, 1)]
+    >>> whole.digest(bytes(32)) == sum(parts, RowSums.zero()).digest(bytes(32))
     True
     """
 
-    def __init__(self, key: bytes) -> None:
-        self._key, self.rows = key, 0
-        self._ids = hmac.new(key, b"ids", "sha256")
-        self._halves = hmac.new(key, b"second halves", "sha256")
-        self._places = hmac.new(key, b"places", "sha256")
-        self._groups: hmac.HMAC | None = None
+    rows: int
+    ids: NDArray[np.uint64]
+    labels: NDArray[np.uint64]
 
-    def add(self, ids: Ids, places: NDArray[np.int32], groups: NDArray[np.intp] | None = None) -> None:
-        """Append rows: their ids, the places of their labels, -1 for one that is missing, and their groups, if any."""
-        if groups is not None:
-            self._groups = self._groups or hmac.new(self._key, b"groups", "sha256")
-            self._groups.update(np.ascontiguousarray(groups, dtype=np.int64).data)
-        self._ids.update(ids[:, 0].tobytes())
-        # Most ids are integers: only the others have a second half.
-        hashed = np.flatnonzero(ids[:, 1])
-        if hashed.size:
-            rows = (hashed + self.rows).astype(np.uint64)
-            self._halves.update(np.column_stack((rows, ids[hashed, 1])).tobytes())
-        self.rows += places.size
-        self._places.update(np.ascontiguousarray(places, dtype=np.int32).data)
+    @classmethod
+    def zero(cls) -> Self:
+        """Return the sums of no rows."""
+        return cls(0, np.zeros(2, dtype=np.uint64), np.zeros(2, dtype=np.uint64))
 
-    def hexdigest(self) -> str:
-        """Digest of all rows so far."""
-        parts = self._ids.digest() + self._halves.digest() + self._places.digest() + self.rows.to_bytes(8, "little")
-        if self._groups is not None:
-            parts += self._groups.digest()
-        return hmac.new(self._key, b"rows" + parts, "sha256").hexdigest()
+    @classmethod
+    def of(cls, key: bytes, ids: Ids, codes: NDArray[Any] | None = None) -> Self:
+        """Return the sums of some rows: of their ids alone if no codes are given, else of ids with codes alone."""
+        zero = np.zeros(2, dtype=np.uint64)
+        if codes is None:
+            return cls(len(ids), _sum(_encrypt(key, b"ids", ids)), zero)
+        blocks = _encrypt(key, b"rows", ids)
+        blocks[:, 0] ^= codes.astype(np.int64).view(np.uint64)
+        return cls(len(ids), zero, _sum(_encrypt(key, b"rows", blocks)))
+
+    def __add__(self, other: RowSums) -> RowSums:
+        return RowSums(self.rows + other.rows, self.ids + other.ids, self.labels + other.labels)
+
+    def to_bytes(self) -> bytes:
+        """Return both sums, little-endian."""
+        return self.ids.astype("<u8").tobytes() + self.labels.astype("<u8").tobytes()
+
+    @classmethod
+    def from_bytes(cls, rows: int, content: bytes) -> Self:
+        """Return sums from :meth:`to_bytes`."""
+        sums = np.frombuffer(content, dtype="<u8").astype(np.uint64)
+        return cls(rows, sums[:2], sums[2:])
+
+    def digest(self, key: bytes, more: bytes = b"") -> str:
+        """Return the digest of all rows, and of something else about the table, in hexadecimal."""
+        return hmac.digest(key, self.rows.to_bytes(8, "little") + self.to_bytes() + more, "sha256").hex()
+
+
+def _encrypt(key: bytes, purpose: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Encrypt blocks of 128 bits, each by itself."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    # One block for each input and no chaining: the cipher itself, a function of the block alone.
+    cipher = Cipher(algorithms.AES(hmac.digest(key, purpose, "sha256")), modes.ECB())  # noqa: S305
+    encrypted = bytearray(16 * len(blocks) + 15)
+    cipher.encryptor().update_into(np.ascontiguousarray(blocks, dtype="<u8").data.cast("B"), encrypted)
+    return np.frombuffer(encrypted, dtype="<u8", count=2 * len(blocks)).astype(np.uint64, copy=False).reshape(-1, 2)
+
+
+def _sum(blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Sum both halves modulo 2**64."""
+    return np.array([blocks[:, 0].sum(dtype=np.uint64), blocks[:, 1].sum(dtype=np.uint64)])
 
 
 PARTITIONS = 256
@@ -174,15 +220,15 @@ BUFFERED = 1 << 18
 
 
 class UniqueIds:
-    """Exact check that no id occurs twice, in memory of some ten megabytes for any number of ids.
+    """Exact check that no id occurs twice, in some ten megabytes of memory for any number of ids.
 
     Runs of consecutive integers are kept as their ends. All others are hashed into 256 parts of a temporary file that
-    has no name and that only its owner can read; each part is sorted in memory.
+    only its owner can read; each part is sorted in memory.
 
     Parameters
     ----------
     folder : path, optional
-        For the temporary file, 8 bytes for an integer and 16 for another id; the system's by default.
+        For the temporary file, of 8 bytes for an integer and 16 for another id; the system's by default.
 
     Examples
     --------
@@ -208,7 +254,7 @@ class UniqueIds:
     def __enter__(self) -> UniqueIds:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()
 
@@ -218,50 +264,37 @@ class UniqueIds:
             return
         first, last = int(ids[0, 0]), int(ids[-1, 0])
         if last - first == len(ids) - 1 and not ids[:, 1].any() and bool((np.diff(ids[:, 0]) == 1).all()):
-            self._add_run(first, last + 1)
-            return
+            if self._runs and self._runs[-1][1] == first:
+                self._runs[-1] = self._runs[-1][0], last + 1
+                return
+            # Many short runs would be a list of all ids.
+            if len(ids) >= 64 or not self._runs:
+                self._runs.append((first, last + 1))
+                return
         self._held.append(np.array(ids))
         self._count += len(ids)
         if self._count >= BUFFERED:
             self._spill()
 
-    def _add_run(self, start: int, stop: int) -> None:
-        if self._runs and self._runs[-1][1] == start:
-            self._runs[-1] = self._runs[-1][0], stop
-        elif stop - start >= 64 or not self._runs:
-            self._runs.append((start, stop))
-        else:
-            # Many short runs would be a list of all ids.
-            self._held.append(_integers(np.arange(start, stop, dtype=np.uint64).view(np.int64)))
-            self._count += stop - start
-            if self._count >= BUFFERED:
-                self._spill()
-
     def _spill(self) -> None:
         ids = np.concatenate(self._held)
         self._held, self._count = [], 0
         if self._file is None:
-            # Without a name from the beginning where the system can, else from right after; mode 0600.
             self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
         wide = bool(ids[:, 1].any())
-        kept = ids if wide else np.ascontiguousarray(ids[:, 0])
-        parts = self._parts(ids)
+        # Multiply and shift: any two ids share a part with probability 2 / PARTITIONS at most.
+        mixed = ids[:, 0] * self._factors[0]
+        if wide:
+            mixed += ids[:, 1] * self._factors[1]
+        parts = (mixed >> np.uint64(56)).astype(np.uint8)
         order = np.argsort(parts, kind="stable")
         bounds = np.searchsorted(parts[order], np.arange(PARTITIONS + 1))
-        ordered = kept[order]
-        offset, width = self._file.seek(0, os.SEEK_END), 16 if wide else 8
+        ordered = (ids if wide else np.ascontiguousarray(ids[:, 0]))[order]
+        offset = self._file.seek(0, os.SEEK_END)
         data = ordered.data.cast("B")
         while data:
             data = data[self._file.write(data) :]
-        self._spills.append((offset, width, bounds))
-
-    def _parts(self, ids: Ids) -> NDArray[np.uint8]:
-        # Multiply and shift: any two ids share a part with probability 2 / PARTITIONS at most.
-        mixed = ids[:, 0] * self._factors[0]
-        if ids[:, 1].any():
-            mixed += ids[:, 1] * self._factors[1]
-        parts: NDArray[np.uint8] = (mixed >> np.uint64(56)).astype(np.uint8)
-        return parts
+        self._spills.append((offset, 16 if wide else 8, bounds))
 
     def check(self) -> None:
         """Compare all ids that were added.
@@ -277,40 +310,39 @@ class UniqueIds:
         if (runs[1:, 0] < runs[:-1, 1]).any():
             raise _repeated()
         if self._file is None:
-            parts = iter([np.concatenate(self._held)] if self._held else [])
-        else:
-            if self._held:
-                self._spill()
-            parts = (self._read(part) for part in range(PARTITIONS))
-        for ids in parts:
-            _check_part(ids, runs)
+            parts = [np.concatenate(self._held)] if self._held else []
+            for ids in parts:
+                _check_part(ids, runs)
+            return
+        if self._held:
+            self._spill()
+        for part in range(PARTITIONS):
+            _check_part(self._read(part), runs)
 
-    def _read(self, part: int) -> Ids | NDArray[np.uint64]:
-        """Ids of one part; of integers alone, shape ``(rows,)``, their first halves."""
+    def _read(self, part: int) -> Ids:
+        """Return the ids of one part."""
         pieces = []
         for offset, width, bounds in self._spills:
             low, high = int(bounds[part]), int(bounds[part + 1])
-            size = (high - low) * width
-            data = os.pread(self._file.fileno(), size, offset + low * width)
-            if len(data) != size:
-                raise OSError(f"the temporary file of record ids is {size - len(data)} bytes short")
+            self._file.seek(offset + low * width)
+            data = self._file.read((high - low) * width)
+            if len(data) != (high - low) * width:
+                raise OSError("the temporary file of record ids was cut")
             read = np.frombuffer(data, dtype=np.uint64)
-            pieces.append(read.reshape(-1, 2) if width == 16 else read)
-        if any(piece.ndim == 2 for piece in pieces):
-            pieces = [piece if piece.ndim == 2 else _integers(piece.view(np.int64)) for piece in pieces]
+            pieces.append(read.reshape(-1, 2) if width == 16 else _integers(read))
         return np.concatenate(pieces)
 
 
-def _check_part(ids: Ids | NDArray[np.uint64], runs: Ids) -> None:
-    low = np.sort(ids if ids.ndim == 1 else ids[:, 0])
+def _check_part(ids: Ids, runs: NDArray[np.uint64]) -> None:
+    low = np.sort(ids[:, 0])
     twice = low[1:][low[1:] == low[:-1]]
     if twice.size:
         # Halves of hashes may agree by chance.
-        among = ids[np.isin(ids if ids.ndim == 1 else ids[:, 0], twice)]
+        among = ids[np.isin(ids[:, 0], twice)]
         if len(np.unique(among, axis=0)) < len(among):
             raise _repeated()
     if len(runs) and len(ids):
-        whole = ids if ids.ndim == 1 else ids[ids[:, 1] == 0, 0]
+        whole = ids[ids[:, 1] == 0, 0]
         at = np.searchsorted(runs[:, 0], whole, side="right").astype(np.intp) - 1
         if ((at >= 0) & (whole < runs[at, 1])).any():
             raise _repeated()

@@ -1,159 +1,346 @@
-"""What a job has settled before any label is drawn: the randomizer, the prior that was paid for, a public summary."""
+"""What the labels are drawn with: a mechanism for each pool of groups, found once the prior has been paid for."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand.base.arithmetic import budget_above, decimal_value, least_reading
 from optrand.base.validation import Floats
-from optrand.baselines.additive import Additive
-from optrand.errors import InvalidInput
+from optrand.certificates.certificate import Certificate, certify
 from optrand.mechanism.mechanism import Mechanism
-from optrand.release.conditioning import Conditioning
-from optrand.release.paid_prior import PaidPrior
-from optrand.release.randomizer_file import save_randomizer
-from optrand.sampling.priors import BudgetSplit
+from optrand.release.cells import Places
+from optrand.release.conditioning import Conditioning, conditioned
+from optrand.release.groups import ONE_GROUP, Groups, Indices, pool_groups, shrink_histograms
+from optrand.release.ids import Ids
+from optrand.release.question import Question
+from optrand.release.randomizers import (
+    document_of,
+    mechanism_for,
+    mechanism_of_document,
+    mechanism_without_prior,
+    noisy_label_loss,
+    objective,
+    variances,
+)
+from optrand.sampling.entropy import EntropySource
+from optrand.sampling.keyed import RecordStreams, subkey
+from optrand.sampling.priors import BudgetSplit, private_histogram
 
-__all__ = ["Keep", "Plan", "ProgressCallback", "Release", "Summary", "no_progress"]
+__all__ = ["Drawing", "Plan", "draw_histograms", "rehearse"]
 
-ProgressCallback = Callable[[str], object]
-"""Told what a job does next, in a few words."""
-
-Keep = Callable[[PaidPrior], object]
-"""Given the prior as soon as it is drawn and paid for, before anything else can fail."""
-
-Counts = NDArray[np.intp]
+Announce = Callable[[str], object]
 
 
-def no_progress(_: str) -> None:
-    """ProgressCallback nothing."""
+def _ignore(_: str) -> None:
+    """Tell nobody."""
 
 
-@dataclass(frozen=True)
-class Summary:
-    """Public summary of a release.
+def rehearse(question: Question, rows: int) -> None:
+    """Solve the problem with a uniform prior, so that whatever cannot be solved is refused before it is charged.
 
-    Attributes
-    ----------
-    rows : int
-        Public.
-    labels : int
-        How many labels were declared.
-    outputs : int or None
-        How many outputs the mechanism has; None of noise.
-    allowed : str
-        Where outputs may lie, in words.
-    epsilon : float
-        The budget that was asked for, in nats.
-    split : BudgetSplit
-    prior : str
-        Where the prior came from, in words.
-    exact : bool
-        Whether the labels were drawn with exactly the probabilities that were proven private. If not, privacy holds for
-        real numbers only.
-    gap : float
-        The objective of the mechanism, loss and penalty on bias, is within this share of the optimum for its prior:
-        verified. Infinite where nothing was proven, as of a randomizer without a prior.
-    bias, variance : float
-        The largest ``|E[M(y)] - y|`` and the largest variance over the declared labels.
-    realised_epsilon : float
-        What prior and labels together have spent at most, rounded up.
-    noisy_label_loss : float
-        Half the mean squared change of a label, *under the prior above* (without one, *were every declared label as
-        frequent as any other*), without any penalty on bias; of classes the probability that a label changes. Nothing
-        is said of the true labels.
-    private : bool
-        False where a seeded source drew the noise: then the table must not be released.
-    histograms : str
-        Whether the histogram of the labels can be estimated, and how well, in words.
-    copied : tuple of str
-        Other columns of the released table, which were copied as they are.
-    relative_loss : float, optional
-        Of a release by groups: its objective under the priors, as a share of that of one randomizer for all rows.
-    rule : str, optional
-        Name of the randomizer that was asked for.
+    Raises
+    ------
+    InvalidInput, NotCertified
+        As the solver for the real prior would.
     """
+    if question.needs_prior:
+        _find_best(question, question.problem(question.split(rows).labels))
 
-    rows: int
-    labels: int
-    outputs: int | None
-    allowed: str
-    epsilon: float
-    split: BudgetSplit
-    prior: str
-    exact: bool
-    gap: float
-    bias: float
-    variance: float
-    realised_epsilon: float
-    noisy_label_loss: float
-    private: bool
-    histograms: str
-    copied: tuple[str, ...] = ()
-    relative_loss: float | None = None
-    rule: str | None = None
+
+def draw_histograms(question: Question, counts: NDArray[Any], source: EntropySource) -> NDArray[np.int64] | None:
+    """Draw the noisy histogram of each pool; None if the question buys no prior.
+
+    Parameters
+    ----------
+    question : Question
+    counts : (groups, k) array of int
+        Rows of each label in each group. Private, except the sums of rows.
+    source : EntropySource
+
+    Notes
+    -----
+    *Proof of privacy.* Groups are public and a row is in one of them, so two tables that differ in one label differ in
+    one histogram, which is epsilon-DP (:func:`~optrand.sampling.priors.private_histogram`).
+    """
+    if not question.buys_prior:
+        return None
+    epsilon = question.split(int(counts.sum())).prior
+    pools = pool_groups(np.maximum(counts.sum(axis=1), 1), k=question.k, prior_epsilon=epsilon)
+    pooled = np.zeros((int(pools.max()) + 1, question.k), dtype=np.int64)
+    np.add.at(pooled, pools, counts)
+    return np.array([private_histogram(row, epsilon, source=source) for row in pooled], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What labels will be drawn with, once all that the prior costs has been spent.
+    """Mechanisms of a release. All of it may be published.
 
     Attributes
     ----------
-    labels : (k,) array
-        The declared set.
-    randomizer : Mechanism or Additive
-    summary : Summary
-    prior : PaidPrior, optional
-        The noisy histogram of this release, or of the earlier run that paid for it.
-    conditioning : Conditioning, optional
-        How well the histogram of the labels can be estimated; None of additive noise.
-    bought : bool
-        Whether this run has paid for the prior.
+    question : Question
+    groups : Groups
+    sizes : (groups,) array of int
+        Labels in each group, public.
+    noisy : (pools, k) array of int or None
+        The noisy histograms that were paid for.
+    fits : tuple of Conditioning
+        The mechanism of each pool, and its fitness for histograms.
+    relative_loss : float or None
+        Of a release by groups: its objective under the noisy priors, as a share of that of one mechanism for all.
     """
 
-    labels: Floats
-    randomizer: Mechanism | Additive
-    summary: Summary
-    prior: PaidPrior | None = field(default=None, repr=False)
-    conditioning: Conditioning | None = field(default=None, repr=False)
-    bought: bool = False
+    question: Question
+    groups: Groups
+    sizes: Indices
+    noisy: NDArray[np.int64] | None
+    fits: tuple[Conditioning, ...]
+    relative_loss: float | None = None
 
-    @property
-    def mechanism(self) -> Mechanism:
-        """The randomizer, if it is a finite mechanism.
+    @classmethod
+    def make(
+        cls,
+        question: Question,
+        sizes: NDArray[Any],
+        noisy: NDArray[np.int64] | None,
+        *,
+        groups: Groups = ONE_GROUP,
+        announce: Announce = _ignore,
+    ) -> Plan:
+        """Find the mechanisms for noisy histograms.
 
         Raises
         ------
-        InvalidInput
-            It is additive noise.
+        NotCertified
+            A mechanism is not proven to be private, or within the gap of the question.
+
+        Examples
+        --------
+        >>> question = Question(labels=range(4), epsilon=1.0)
+        >>> plan = Plan.make(question, np.array([3000]), np.array([[1500, 500, 500, 500]]))
+        >>> plan.mechanisms[0].labels.size, plan.realised_epsilon <= 1.0
+        (4, True)
         """
-        if not isinstance(self.randomizer, Mechanism):
-            raise InvalidInput("the labels were drawn by additive noise: there is no table, see randomizer")
-        return self.randomizer
+        rows = int(sizes.sum())
+        epsilon, fits = question.split(rows).labels, dict[bytes, Conditioning]()
+        announce("solving")
+        if not question.needs_prior:
+            given = question.randomizer
+            if isinstance(given, str):
+                given = mechanism_without_prior(given, question.problem(epsilon))
+            return cls(question, groups, sizes, noisy, (Conditioning(given),))
+        best = dict[bytes, Mechanism]()
+        priors = _priors(question, sizes, noisy)
+        for prior in priors:
+            if prior.tobytes() not in best:
+                best[prior.tobytes()] = _find_best(question, question.problem(epsilon, prior))
+        announce("making it fit for histograms")
+        for prior_bytes, one in best.items():
+            fits[prior_bytes] = Conditioning(one) if question.as_asked else conditioned(one)
+        relative = None
+        if groups.columns and noisy is not None:
+            rows_of = np.bincount(_pools(question, sizes), sizes)
+            relative = _relative_loss(question, epsilon, noisy, [best[prior.tobytes()] for prior in priors], rows_of)
+        return cls(question, groups, sizes, noisy, tuple(fits[prior.tobytes()] for prior in priors), relative)
 
     @property
-    def noisy_counts(self) -> tuple[int, ...] | None:
-        """The histogram that was paid for, clipped at 0."""
-        return None if self.prior is None else self.prior.estimate.counts
+    def rows(self) -> int:
+        """Number of labels that are drawn."""
+        return int(self.sizes.sum())
 
-    def save(self, path: Path, *, overwrite: bool = False) -> None:
-        """Write the randomizer, whole or not at all."""
-        save_randomizer(self.randomizer, path, labels=self.labels, overwrite=overwrite)
+    @property
+    def split(self) -> BudgetSplit:
+        """What prior and labels cost."""
+        return self.question.split(self.rows)
+
+    @property
+    def pools(self) -> Indices:
+        """Pool of each group."""
+        return _pools(self.question, self.sizes) if self.noisy is not None else np.zeros(len(self.groups), np.intp)
+
+    @property
+    def pool_rows(self) -> Indices:
+        """Labels in each pool."""
+        return np.bincount(self.pools, self.sizes, len(self.fits)).astype(np.intp)
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """Mechanism of each pool."""
+        return tuple(fit.mechanism for fit in self.fits)
+
+    @cached_property
+    def proofs(self) -> tuple[Certificate, ...]:
+        """Certificate of the mechanism of each pool."""
+        worst_case = self.question.randomizer == "minimax"
+        gap = self.question.gap if worst_case else math.inf
+        found = {
+            id(one): (certify(one, worst_case=True) if worst_case else certify(one)).require(gap=gap)
+            for one in self.mechanisms
+        }
+        return tuple(found[id(one)] for one in self.mechanisms)
+
+    @property
+    def realised_epsilon(self) -> float:
+        """What prior and labels together have spent at most, rounded up."""
+        labels = max(Fraction(least_reading(proof.epsilon)) for proof in self.proofs)
+        return budget_above(decimal_value(self.split.prior) + labels)
+
+    @property
+    def gap(self) -> float:
+        """Largest proven gap to the optimum of the prior of a pool."""
+        return max(proof.gap for proof in self.proofs)
+
+    @property
+    def bias(self) -> float:
+        """Largest absolute bias over labels and pools."""
+        return max(proof.bias for proof in self.proofs)
+
+    @property
+    def variance(self) -> float:
+        """Largest variance over labels and pools."""
+        return max(float(variances(one).max()) for one in self.mechanisms)
+
+    @cached_property
+    def noisy_label_loss(self) -> float:
+        """Expected loss of a label under the priors; of classes the probability that a label changes."""
+        parts = [noisy_label_loss(one, certify(one)) for one in self.mechanisms]
+        return float(self.pool_rows @ np.array(parts)) / self.rows
+
+    @property
+    def prior_words(self) -> str:
+        """Where the prior came from."""
+        if isinstance(self.question.prior, np.ndarray):
+            return "public: trusted as given, nothing spent on it"
+        if self.question.randomizer == "minimax":
+            return "none: minimax, the randomizer whose largest loss of all labels is least"
+        if self.noisy is None:
+            return "none: nothing was estimated from the labels"
+        if self.groups.columns:
+            return f"estimated privately for {len(self.fits)} pool(s) of {len(self.groups)} group(s) of rows"
+        empty = "; the noise left no count above 0, so it is uniform" if self.noisy.max() <= 0 else ""
+        return f"estimated privately{empty}"
+
+    @property
+    def histogram_words(self) -> str:
+        """What can be estimated of the labels' histogram, in a line."""
+        obstacle = next((fit.obstacle for fit in self.fits if not fit.possible), None)
+        if obstacle is not None:
+            return f"no histogram, no loss of a label: {obstacle}"
+        worst, dearest = max(fit.multiple for fit in self.fits), max(self.fits, key=lambda fit: fit.cost)
+        if math.isnan(worst):
+            return "histogram and losses"
+        mixed = (
+            f"; it draws up to {dearest.weight:.2g} of the labels, at {dearest.cost:.2%} of {dearest.lost}"
+            if dearest.weight
+            else ""
+        )
+        return f"histogram and losses, each count within {worst:.3g} times the noise of randomized response{mixed}"
+
+    @property
+    def possible(self) -> bool:
+        """Whether histograms can be estimated."""
+        return all(fit.possible for fit in self.fits)
+
+    def drawing(self, key: bytes, *, release: str, dataset: str) -> Drawing:
+        """Return what draws, under the master key of a release."""
+        keys = tuple(
+            subkey(
+                key,
+                release=release,
+                dataset=dataset,
+                column=self.question.label,
+                purpose="labels",
+                group=str(pool),
+                mechanism=mechanism.digest,
+            )
+            for pool, mechanism in enumerate(self.mechanisms)
+        )
+        return Drawing(self.mechanisms, keys, self.pools, self.question.values)
+
+    def document(self) -> dict[str, Any]:
+        """Return all that :meth:`of_document` needs to draw with these very mechanisms."""
+        distinct = {one.digest: one for one in self.mechanisms}
+        return {
+            "noisy": None if self.noisy is None else self.noisy.tolist(),
+            "mechanisms": [document_of(one) for one in distinct.values()],
+            "fits": [[list(distinct).index(fit.mechanism.digest), fit.weight, fit.cost] for fit in self.fits],
+            "relative_loss": self.relative_loss,
+        }
+
+    @classmethod
+    def of_document(cls, question: Question, sizes: NDArray[Any], groups: Groups, document: dict[str, Any]) -> Plan:
+        """Read what :meth:`document` wrote."""
+        mechanisms = [mechanism_of_document(one) for one in document["mechanisms"]]
+        fits = tuple(Conditioning(mechanisms[place], weight, cost) for place, weight, cost in document["fits"])
+        noisy = None if document["noisy"] is None else np.array(document["noisy"], dtype=np.int64)
+        return cls(question, groups, sizes, noisy, fits, document["relative_loss"])
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Release(Plan):
-    """Noisy labels, the randomizer that drew them, and what may be told about both.
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """Draws noisy labels: a keyed function of a record's label, id and group.
 
-    Attributes
-    ----------
-    values : array
-        Of the shape of the labels that went in.
+    It can be pickled, and then holds the keys of the labels.
     """
 
-    values: Floats = field(repr=False)
+    mechanisms: tuple[Mechanism, ...]
+    keys: tuple[bytes, ...] = field(repr=False)
+    pools: Indices
+    values: Floats
+
+    @cached_property
+    def _streams(self) -> tuple[RecordStreams, ...]:
+        return tuple(RecordStreams(key, private=True) for key in self.keys)
+
+    def __call__(self, places: Places, ids: Ids, groups: Indices) -> Floats:
+        """Draw for records with these places of labels, ids and groups, 0 for a missing label."""
+        if len(self.mechanisms) == 1 and places.min(initial=0) >= 0:
+            return self.mechanisms[0].sample_records(self.values[places], ids, self._streams[0])
+        noisy = np.zeros(places.size)
+        pools = np.where(places >= 0, self.pools[groups], -1)
+        for pool in np.unique(pools[pools >= 0]).tolist():
+            rows = np.flatnonzero(pools == pool)
+            drawn = self.mechanisms[pool].sample_records(self.values[places[rows]], ids[rows], self._streams[pool])
+            noisy[rows] = drawn
+        return noisy
+
+
+def _pools(question: Question, sizes: NDArray[Any]) -> Indices:
+    epsilon = question.split(int(sizes.sum())).prior
+    return pool_groups(np.maximum(sizes, 1), k=question.k, prior_epsilon=epsilon)
+
+
+def _priors(question: Question, sizes: NDArray[Any], noisy: NDArray[np.int64] | None) -> Floats:
+    """Return the prior of each pool."""
+    if noisy is None:
+        given = question.prior if isinstance(question.prior, np.ndarray) else np.ones(1)
+        return given[np.newaxis]
+    rows = np.bincount(_pools(question, sizes), sizes, len(noisy))
+    return shrink_histograms(noisy, rows, question.split(int(sizes.sum())).prior)
+
+
+def _find_best(question: Question, problem: Any) -> Mechanism:
+    """Return the mechanism of a problem, proven to be within the gap of the question."""
+    best = mechanism_for(problem, question.randomizer or "")
+    # Of a randomizer that is asked for by name and is no optimum, the gap is stated, whatever it is.
+    stated = question.rule in ("rr-top-k", "gap-response")
+    certify(best).require(gap=math.inf if stated else question.gap)
+    return best
+
+
+def _relative_loss(
+    question: Question, epsilon: float, noisy: NDArray[np.int64], best: list[Mechanism], rows: NDArray[Any]
+) -> float:
+    """Return the objective under the priors of pools, as a share of that of one mechanism for all rows."""
+    total = np.maximum(noisy.sum(axis=0), 1)
+    single = _find_best(question, question.problem(epsilon, total / total.sum()))
+    own = sum(size * objective(one, one.problem.prior) for size, one in zip(rows, best, strict=True))
+    common = sum(size * objective(single, one.problem.prior) for size, one in zip(rows, best, strict=True))
+    return float(own / common) if common else 1.0

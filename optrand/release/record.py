@@ -1,128 +1,223 @@
-"""Record of a release: what it spent in total and on what, and what can be estimated from its table.
+"""Record of a release: what it spent, what can be estimated from its table, and the mechanisms that drew it.
 
-It stands beside the table as ``OUTPUT.release.json``, JSON with a digest, one field a line, and ties the table and its
-randomizer together by their SHA-256. Of the private labels it holds nothing but the noisy histogram, paid for.
+It stands beside the table as ``OUT.release.json``, JSON with a digest. Of the private labels it holds nothing but the
+noisy histogram, which was paid for.
 """
 
 from __future__ import annotations
 
-import hashlib
+import math
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
+import re
+from collections.abc import Hashable, Mapping
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base import strict_json
+from optrand.base.arithmetic import decimal_above, decimal_value
 from optrand.base.files import write_atomically
-from optrand.base.validation import flag, rectangular
-from optrand.baselines.additive import Additive
+from optrand.base.suggestions import missing
+from optrand.base.validation import Floats, rectangular
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.mechanism.mechanism import Mechanism, load
+from optrand.estimate.averages import UNBIASED
+from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.released import Drawn, Released
-from optrand.release import record_format
-from optrand.release.circumstances import RECORD, Circumstances, RandomizerFile, TableFile
-from optrand.release.estimates import Estimates
-from optrand.release.group_plan import GroupPlan
+from optrand.release.frames import read_any, released_cells, released_numbers
+from optrand.release.groups import Groups, group_columns
 from optrand.release.plan import Plan
-from optrand.release.randomizer_file import holds_noise, load_randomizer
-from optrand.release.stated_groups import group_batch, group_codes, stated_groups
-from optrand.release.streams.source import digest_of
+from optrand.release.publish import digest_of
+from optrand.release.question import class_text
+from optrand.release.randomizers import document_of, mechanism_of_document, variances
 from optrand.sampling.priors import BudgetSplit
 
-__all__ = ["RECORD", "ReleaseRecord", "load_release", "sha256_of"]
+__all__ = ["ENDING", "FORMAT", "Estimates", "FrameRecord", "ReleaseRecord", "TableFile", "load_release"]
 
-FORMAT = "optrand.release"
+FORMAT, FRAME_FORMAT = "optrand.release", "optrand.releases"
+ENDING = ".release.json"
+"""Ending of the file of a record beside a table."""
+
+SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """The released table: name beside the record, SHA-256, rows, columns; of CSV also separator and decimal point."""
+
+    name: str
+    sha256: str
+    rows: int
+    columns: tuple[str, ...] = ()
+    separator: str | None = None
+    decimal: str | None = None
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Standard deviations of the noise that a release leaves on its estimates, in units of the labels.
+
+    All are expected under the prior; without one, if all declared labels were equally frequent.
+
+    Attributes
+    ----------
+    label : float
+        Of one label.
+    mean : float or None
+        Of the mean of all rows; None if the mechanism is biased.
+    histogram, losses : bool
+        Whether the labels' histogram, and losses without the noise's bias, can be estimated.
+    counts : tuple of float, optional
+        Of each label's count among all rows; None without a histogram, or if there are too many labels to compute it.
+    multiple : float, optional
+        Largest of them, in those of debiased randomized response at the same epsilon.
+    words : str
+        The same in a line.
+    """
+
+    label: float
+    mean: float | None
+    histogram: bool
+    losses: bool
+    counts: tuple[float, ...] | None
+    multiple: float | None
+    words: str
+
+    @classmethod
+    def of(cls, plan: Plan) -> Estimates:
+        """Return what can be estimated from a release of a plan; the noise of its pools is independent."""
+        sizes, labels = plan.pool_rows, plan.question.values
+        shares = [float(one.problem.prior @ variances(one)) for one in plan.mechanisms]
+        one = math.sqrt(float(sizes @ np.array(shares)) / plan.rows)
+        errors = [fit.count_errors for fit in plan.fits]
+        squares = [size * found**2 for size, found in zip(sizes, errors, strict=True) if found is not None]
+        worst = max(fit.multiple for fit in plan.fits)
+        return cls(
+            label=one,
+            mean=one / math.sqrt(plan.rows) if plan.bias <= UNBIASED * (float(np.ptp(labels)) or 1.0) else None,
+            histogram=plan.possible,
+            losses=plan.possible,
+            counts=tuple(np.sqrt(sum(squares)).tolist()) if len(squares) == len(errors) and plan.possible else None,
+            multiple=worst if math.isfinite(worst) else None,
+            words=plan.histogram_words,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseRecord(Released):
-    """Record of one release.
+    """Record of one release of one column.
 
     Attributes
     ----------
+    release : str
+        UUID in hexadecimal.
+    dataset : str or None
+        Name under which a ledger charged it; None if none did.
+    label : str
+        Name of the column.
     epsilon : float
         Total in nats: the exact sum of `parts`, rounded up.
-    delta : float
     parts : BudgetSplit
         Of the prior and of the labels.
-    exact : bool
-        Whether labels were drawn with exactly the probabilities that are proven private.
-    private : bool
-        False where the noise came from a source that others can repeat.
+    realised_epsilon : float
+        What was verified to be spent at most.
     rows : int
-        How many labels were drawn.
+        Labels that were drawn.
     labels : tuple of float
-        The declared set, increasing.
-    prior : str
-        Where the prior came from, in words.
+        The declared set, increasing; classes are 0, 1, ...
+    classes : tuple of str, int, bool or None, optional
+        Their names; None among them for missing labels.
+    nulls : str
+    ids, groups : tuple of str
+        Names of columns.
+    prior, randomizer : str
+        Where the prior came from and what drew the labels, in words.
     noisy_counts : tuple of int, optional
-        The histogram that the prior's part has paid for, clipped at 0.
-    randomizer : str
-        What drew the labels, in words.
+        The histogram that was paid for, summed over groups and clipped at 0.
     estimates : Estimates
-    circumstances : Circumstances
-    table : TableFile, optional
-        None where the release is no file.
-    randomizers : tuple of RandomizerFile
-        One for each group; some may share a file.
+    gap, bias, variance : float
+        Proven distance from the optimum as a share, largest bias and largest variance of a label.
+    noisy_label_loss : float
+        Expected loss of a label under the prior; of classes the probability that one changes.
     relative_loss : float, optional
-        Of a release by groups: its objective under the noisy histograms, as a share of that of one randomizer for all.
-    folder : Path, optional
-        From which the record was read; not a part of it.
-
-    Raises
-    ------
-    InvalidInput
-        Parts that do not add up to the total, names that lead out of the folder, or fields that do not fit together.
+        Of a release by groups: its objective, as a share of that of one mechanism for all rows.
+    mechanisms : mapping of str to Mechanism
+        Mechanism of each group by the group's name, a JSON list of its values; some may be the same.
+    table : TableFile, optional
+        None if the release is no file.
 
     Examples
     --------
     >>> import optrand
-    >>> from optrand.release.job import LabelJob
-    >>> release = LabelJob(labels=np.arange(4), epsilon=1.0).run([0, 3, 3, 1, 0, 0] * 500)
-    >>> record = ReleaseRecord.of(release, Circumstances(column="weeks"))
+    >>> noisy, record = optrand.randomize(np.arange(3000) % 4, 1.0, labels=range(4))
     >>> record.epsilon, record.parts.prior, record.estimates.histogram
     (1.0, 0.03651483716701107, True)
     >>> optrand.certify(record.mechanism).epsilon <= record.parts.labels
     True
     """
 
+    release: str
+    dataset: str | None
+    label: str
     epsilon: float
-    delta: float = 0.0
     parts: BudgetSplit
-    exact: bool
-    private: bool
+    realised_epsilon: float
     rows: int
     labels: tuple[float, ...]
+    classes: tuple[str | int | bool | None, ...] | None
+    nulls: str
+    ids: tuple[str, ...]
+    groups: tuple[str, ...]
     prior: str
-    noisy_counts: tuple[int, ...] | None
     randomizer: str
+    noisy_counts: tuple[int, ...] | None
     estimates: Estimates
-    circumstances: Circumstances
-    table: TableFile | None = None
-    randomizers: tuple[RandomizerFile, ...] = ()
-    relative_loss: float | None = None
-    folder: Path | None = field(default=None, compare=False, repr=False)
+    gap: float
+    bias: float
+    variance: float
+    noisy_label_loss: float
+    relative_loss: float | None
+    table: TableFile | None
+    mechanisms: Mapping[str, Mechanism] = field(repr=False)
 
     def __post_init__(self) -> None:
         """Check that all fields fit together."""
-        around = self.circumstances
-        flag(self.exact, "exact")
-        flag(self.private, "private")
-        record_format.check_budget(self.epsilon, self.delta, self.parts, paid=self.noisy_counts is not None)
-        record_format.check_labels(
-            self.rows,
-            self.labels,
-            {"noisy counts": self.noisy_counts, "classes": around.classes, "errors of counts": self.estimates.counts},
-        )
-        record_format.check_circumstances(around)
-        record_format.check_estimates(self.estimates)
-        record_format.check_files(self.rows, self.table, self.randomizers, more=around.nulls == "pass")
+        numbers = (self.epsilon, self.realised_epsilon, self.gap, self.bias, self.variance, self.noisy_label_loss)
+        if any(type(number) is not float for number in (*numbers, *vars(self.parts).values())):
+            raise InvalidInput("a figure is no number with a point or an exponent")
+        if not re.fullmatch(r"[0-9a-f]{32}", self.release):
+            raise InvalidInput("the release is no UUID: expected 32 hexadecimal digits")
+        if self.epsilon != self.parts.total or (self.noisy_counts is not None) != (self.parts.prior > 0):
+            raise InvalidInput("the total is not the sum of its parts, or a prior is not the one that was paid for")
+        if self.rows < 1 or not self.labels or any(not low < high for low, high in pairwise(self.labels)):
+            raise InvalidInput("the record has no rows, or labels that do not increase")
+        for each in (self.noisy_counts, self.classes, self.estimates.counts):
+            if each is not None and len(each) != len(self.labels):
+                raise InvalidInput("the record has not one class, count or error for each label")
+        self._check_table()
+        self._check_mechanisms()
+
+    def _check_table(self) -> None:
+        if self.table is None:
+            return
+        path = PurePosixPath(self.table.name)
+        if path.name != self.table.name or "\\" in self.table.name or not SHA256.fullmatch(self.table.sha256):
+            raise InvalidInput("the table is not a name beside the record with a SHA-256")
+        if self.table.rows < self.rows or (self.table.rows > self.rows and self.nulls != "pass"):
+            raise InvalidInput(f"the table has {self.table.rows} rows and {self.rows} were drawn")
+
+    def _check_mechanisms(self) -> None:
+        for one in self.mechanisms.values():
+            if one.epsilon != self.parts.labels or tuple(one.labels.tolist()) != self.labels:
+                raise InvalidInput("a mechanism of the record is for other labels or another epsilon")
+        if not self.mechanisms or any(
+            len(key) != len(self.groups) for key in Groups.named(self.groups, self.mechanisms).keys
+        ):
+            raise InvalidInput("a group of the record has not one value for each of its columns")
 
     def __repr__(self) -> str:
         """One line: what it cost, of how many labels, and what can be estimated."""
@@ -131,149 +226,108 @@ class ReleaseRecord(Released):
         return f"<ReleaseRecord: {spent}, {size}; {self.estimates.words}>"
 
     @classmethod
-    def of(
-        cls,
-        release: Plan | GroupPlan,
-        circumstances: Circumstances,
-        *,
-        table: TableFile | None = None,
-        randomizers: tuple[RandomizerFile, ...] = (),
-        group_names: tuple[str, ...] = (),
-    ) -> ReleaseRecord:
-        """Record of a finished release on arrays; of one on files once its table and randomizer are named.
-
-        A release by groups has files that name its groups, or in memory `group_names`.
-        """
-        summary = release.summary
-        outputs = "noise" if summary.outputs is None else f"{summary.outputs} outputs"
-        if isinstance(release, GroupPlan):
-            kind, estimates = f"{len(release.mechanisms)} Mechanisms", Estimates.of_groups(release)
-        else:
-            kind, estimates = type(release.randomizer).__name__, Estimates.of(release)
-        if summary.rule is not None:
-            kind = f"{summary.rule}: {kind}"
-        record = cls(
-            epsilon=summary.split.total,
-            parts=summary.split,
-            exact=summary.exact,
-            private=summary.private,
-            rows=summary.rows,
-            labels=tuple(release.labels.tolist()),
-            prior=summary.prior,
-            noisy_counts=release.noisy_counts,
-            randomizer=f"{kind}, {outputs}, {summary.allowed}",
-            estimates=estimates,
-            circumstances=circumstances,
+    def of(cls, plan: Plan, *, release: str, dataset: str | None, table: TableFile | None = None) -> ReleaseRecord:
+        """Return the record of a release of a plan."""
+        question, mechanisms = plan.question, plan.mechanisms
+        kind = "Mechanism" if len(set(map(id, mechanisms))) == 1 else f"{len(mechanisms)} Mechanisms"
+        named = f"{question.randomizer}: " if isinstance(question.randomizer, str) else ""
+        low, high = min(one.outputs[0] for one in mechanisms), max(one.outputs[-1] for one in mechanisms)
+        noisy = None if plan.noisy is None else np.maximum(plan.noisy.sum(axis=0), 0).tolist()
+        return cls(
+            release=release,
+            dataset=dataset,
+            label=question.label,
+            epsilon=plan.split.total,
+            parts=plan.split,
+            realised_epsilon=plan.realised_epsilon,
+            rows=plan.rows,
+            labels=tuple(question.values.tolist()),
+            classes=question.classes,
+            nulls=question.nulls,
+            ids=question.ids,
+            groups=question.groups,
+            prior=plan.prior_words,
+            randomizer=f"{named}{kind}, {max(one.n for one in mechanisms)} outputs from {low:g} to {high:g}",
+            noisy_counts=None if noisy is None else tuple(noisy),
+            estimates=Estimates.of(plan),
+            gap=plan.gap,
+            bias=plan.bias,
+            variance=plan.variance,
+            noisy_label_loss=plan.noisy_label_loss,
+            relative_loss=plan.relative_loss,
             table=table,
-            randomizers=randomizers,
-            relative_loss=summary.relative_loss,
+            mechanisms={
+                name: mechanisms[pool] for name, pool in zip(plan.groups.names, plan.pools.tolist(), strict=True)
+            },
         )
-        # Kept so that a record in memory answers as a saved one does.
-        if isinstance(release, Plan):
-            record.__dict__["drawn"] = release.randomizer
-        elif group_names:
-            of_groups = [release.mechanisms[pool] for pool in release.pools.pool.tolist()]
-            record.__dict__["mechanisms"] = dict(zip(group_names, of_groups, strict=True))
-        return record
 
-    @cached_property
-    def drawn(self) -> Mechanism | Additive:
-        """Randomizer that drew the labels, read from its file and verified to be the recorded one.
+    @property
+    def mechanism(self) -> Mechanism:
+        """Mechanism that drew the labels.
 
         Raises
         ------
         InvalidInput
-            A release by groups, or no such file.
-        InvalidFile
-            Another file than the recorded one, or one for other labels or another epsilon.
+            A release by groups, each of which has its own.
         """
-        if self.circumstances.groups:
+        distinct = self.distinct
+        if len(distinct) > 1:
             raise InvalidInput(
-                f"the release is by groups of {', '.join(self.circumstances.groups)}, each with a mechanism of its "
-                "own: take one of its files, or all as mechanisms; estimates take groups=..."
+                f"the release is by groups of {', '.join(self.groups)}, each with a mechanism of its own: take one of "
+                "mechanisms"
             )
-        if len(self.randomizers) != 1 or self.folder is None:
-            raise InvalidInput(f"the record names {len(self.randomizers)} randomizers in files, expected one to read")
-        return self.read(self.randomizers[0])
+        return distinct[0]
 
-    def read(self, one: RandomizerFile) -> Mechanism | Additive:
-        """One of :attr:`randomizers`, verified; see :attr:`drawn`."""
-        path = (self.folder or Path()) / one.name
-        if not path.is_file():
-            raise InvalidInput(f"{path}, the randomizer of this release, is not there: keep it beside the record")
-        if sha256_of(path) != one.sha256:
-            raise InvalidFile(f"{path} is not the randomizer of this release: its SHA-256 is another one")
-        found = load_randomizer(path) if holds_noise(path) else load(path)
-        if isinstance(found, Mechanism):
-            same = np.array_equal(found.labels, np.array(self.labels))
-        else:
-            same = found.labels.low <= self.labels[0] and self.labels[-1] <= found.labels.high
-        if not same or found.epsilon != self.parts.labels:
-            raise InvalidFile(f"{path} is for other labels or another epsilon than the record states")
-        return found
-
-    @cached_property
-    def mechanisms(self) -> Mapping[str, Mechanism]:
-        """Mechanism of each group, by the name of the group; groups may share one. Errors as of :attr:`drawn`."""
-        if not self.circumstances.groups:
-            raise InvalidInput("the release is not by groups: there is one mechanism")
-        read = {one.name: self.read(one) for one in self.randomizers}
-        found = {one.group or "": read[one.name] for one in self.randomizers}
-        return {group: one for group, one in found.items() if isinstance(one, Mechanism)}
+    @property
+    def distinct(self) -> list[Mechanism]:
+        """Mechanisms without repetition."""
+        return list({one.digest: one for one in self.mechanisms.values()}.values())
 
     def drawn_by(self, released: ArrayLike, groups: Any = None) -> Drawn:
-        """Released labels by the mechanism that drew them.
+        """Return released labels by the mechanism that drew them, without missing ones.
 
         Parameters
         ----------
         released : array
             Of all rows of the release, or of some.
         groups : array or frame, optional
-            Where the release is by groups: their column, or what has their columns by name.
+            Of a release by groups: their column, or an object that has their columns by name.
 
         Raises
         ------
         InvalidInput
-            Groups that the release does not know, or groups where it has none.
+            Groups that the release does not know, or groups if it has none.
         """
-        columns = self.circumstances.groups
-        if not columns:
-            return super().drawn_by(released, groups)
+        if not self.groups:
+            return [(one, _drop_missing(values)) for one, values in super().drawn_by(released, groups)]
         values = rectangular(self.numbers(released), "released values").ravel()
-        known = stated_groups(columns, list(self.mechanisms))
-        codes = group_codes(known, group_batch(groups, columns), values.size)
-        distinct = {id(one): one for one in self.mechanisms.values()}
-        drawing = np.array([id(one) for one in self.mechanisms.values()])[codes]
-        rows = ((one, values[drawing == place]) for place, one in distinct.items())
-        return [(one, found) for one, found in rows if found.size]
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """Mechanism that drew the labels; see :attr:`drawn`."""
-        found = self.drawn
-        if not isinstance(found, Mechanism):
-            raise InvalidInput("the labels were drawn by additive noise: there is no table to estimate with")
-        return found
+        known = Groups.named(self.groups, self.mechanisms)
+        codes = known.codes_of(group_columns(groups, self.groups, read_any), values.size)
+        digests = np.array([one.digest for one in self.mechanisms.values()])[codes]
+        found = ((one, _drop_missing(values[digests == one.digest])) for one in self.distinct)
+        return [(one, present) for one, present in found if present.size]
 
     def numbers(self, released: ArrayLike) -> ArrayLike:
-        """Released classes by the places of their names; numbers as they are.
+        """Return released numbers, NaN for a missing one, and released classes as their places.
 
         Raises
         ------
         InvalidInput
             A name that is no class.
         """
-        classes = self.circumstances.classes
-        if classes is None:
-            return released
-        places = {name: place for place, name in enumerate(classes)}
-        names = ["" if name is None else name for name in np.asarray(released, dtype=object).ravel().tolist()]
+        if self.classes is None:
+            numbers: ArrayLike = released_numbers(released)
+            return numbers
+        places: dict[Any, float] = {class_text(name): place for place, name in enumerate(self.classes)}
+        if self.nulls == "pass":
+            places.setdefault(None, np.nan)
+        names = [_cell_text(cell) for cell in released_cells(released)]
         strangers = sum(name not in places for name in names)
         if strangers:
             raise InvalidInput(
                 f"{strangers} of {len(names)} released values are no classes of the record: pass what was released"
             )
-        return np.array([places[name] for name in names], dtype=np.float64).reshape(np.shape(released))
+        return np.array([places[name] for name in names], dtype=np.float64)
 
     def verify_table(self, path: str | os.PathLike[str]) -> None:
         """Refuse a table, a file or a folder, that is not the released one, byte by byte.
@@ -281,10 +335,14 @@ class ReleaseRecord(Released):
         Raises
         ------
         InvalidFile
-            Another SHA-256; :class:`InvalidInput` where the record knows of no table.
+            Another SHA-256.
+        InvalidInput
+            There is no such table, or the record is of a release in memory.
         """
         if self.table is None:
             raise InvalidInput("the record is of a release that was no file: it knows no table to compare with")
+        if not Path(path).exists():
+            raise InvalidInput(f"{path} is {missing(Path(path))}: expected the released table")
         if digest_of(path) != self.table.sha256:
             raise InvalidFile(f"{path} is not the table of this release: its SHA-256 is another one")
 
@@ -293,47 +351,149 @@ class ReleaseRecord(Released):
         write_atomically(path, self.to_bytes(), overwrite=overwrite)
 
     def to_bytes(self) -> bytes:
-        """Content of the file, one field a line."""
-        return record_format.written(strict_json.sealed(record_format.document(vars(self)), kind=FORMAT))
+        """Return the content of the file, one field on each line."""
+        return _lines(strict_json.sealed(self._document(), kind=FORMAT))
+
+    def _document(self) -> dict[str, Any]:
+        plain = {name: value for name, value in vars(self).items() if name in FIELDS}
+        distinct = self.distinct
+        digests = [one.digest for one in distinct]
+        return {
+            **plain,
+            "parts": asdict(self.parts),
+            "estimates": asdict(self.estimates),
+            "table": None if self.table is None else asdict(self.table),
+            "gap": self.gap if math.isfinite(self.gap) else None,
+            "mechanisms": [document_of(one) for one in distinct],
+            # Pairs, since a sorted object would lose their order.
+            "mechanism_of_group": [[name, digests.index(one.digest)] for name, one in self.mechanisms.items()],
+        }
+
+    @classmethod
+    def _of_document(cls, content: dict[str, Any]) -> ReleaseRecord:
+        read = [mechanism_of_document(one) for one in content["mechanisms"]]
+        of_group = content.pop("mechanism_of_group")
+        estimates = {**content["estimates"], "counts": _tuple(content["estimates"]["counts"])}
+        several = ("labels", "classes", "ids", "groups", "noisy_counts")
+        return cls(
+            **{
+                **content,
+                **{name: _tuple(content[name]) for name in several},
+                "parts": BudgetSplit(**content["parts"]),
+                "estimates": Estimates(**estimates),
+                "table": None
+                if content["table"] is None
+                else TableFile(**{**content["table"], "columns": _tuple(content["table"]["columns"])}),
+                "gap": math.inf if content["gap"] is None else content["gap"],
+                "mechanisms": {name: read[place] for name, place in of_group},
+            }
+        )
 
 
-def load_release(path: str | os.PathLike[str]) -> ReleaseRecord:
-    """Read the record of a release and verify it.
+FIELDS = tuple(ReleaseRecord.__dataclass_fields__)
 
-    Its randomizers, where they are there, are those that it names; :attr:`ReleaseRecord.drawn` verifies what they hold.
+
+@dataclass(frozen=True)
+class FrameRecord:
+    """Records of several columns of one frame, whose costs add up.
+
+    Attributes
+    ----------
+    columns : mapping of column to ReleaseRecord
+    """
+
+    columns: Mapping[Hashable, ReleaseRecord]
+
+    @property
+    def epsilon(self) -> float:
+        """Total in nats: the exact sum over the columns, rounded up."""
+        return decimal_above(
+            sum(
+                (decimal_value(part) for one in self.columns.values() for part in vars(one.parts).values()), Fraction(0)
+            )
+        )
+
+    def __getitem__(self, column: Hashable) -> ReleaseRecord:
+        """Return the record of one column."""
+        return self.columns[column]
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the records, whole or not at all; :func:`load_release` reads them."""
+        document = {"records": [one._document() for one in self.columns.values()]}
+        write_atomically(path, _lines(strict_json.sealed(document, kind=FRAME_FORMAT)), overwrite=overwrite)
+
+
+def load_release(path: str | os.PathLike[str]) -> Any:
+    """Read the record of a release and verify it, its mechanisms included.
+
+    Returns
+    -------
+    ReleaseRecord or FrameRecord
 
     Raises
     ------
+    InvalidInput
+        There is no such file.
     InvalidFile
-        Damaged, edited, of a newer optrand, parts that do not add up, or a randomizer that is another file.
-    OSError
-        The file cannot be read.
+        Damaged, edited, of a newer optrand, parts that do not add up, or a mechanism that is not private.
+
+    Examples
+    --------
+    >>> import optrand, tempfile
+    >>> noisy, record = optrand.randomize([0, 1, 1] * 100, 1.0, labels=[0, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     record.save(f"{folder}/noisy.release.json")
+    ...     load_release(f"{folder}/noisy.release.json") == record
+    True
     """
-    place = Path(path)
-    content = strict_json.unsealed(place.read_bytes(), record_format.FIELDS, kind=FORMAT)
-    values = record_format.read(content)
+    file = Path(path)
+    if not file.is_file():
+        raise InvalidInput(f"{file} is {missing(file)}: expected the record of a release")
+    data = file.read_bytes()
+    if strict_json.stated_format(data) == FRAME_FORMAT:
+        content = strict_json.unsealed(data, ["records"], kind=FRAME_FORMAT)
+        records = [_read(one) for one in content["records"]]
+        return FrameRecord({one.label: one for one in records})
+    names = [*(name for name in FIELDS if name != "mechanisms"), "mechanisms", "mechanism_of_group"]
+    return _read(strict_json.unsealed(data, names, kind=FORMAT))
+
+
+def _read(content: Any) -> ReleaseRecord:
     try:
-        record = ReleaseRecord(
-            **{
-                **values,
-                "parts": BudgetSplit(**values["parts"]),
-                "estimates": Estimates(**values["estimates"]),
-                "circumstances": Circumstances(**values["circumstances"]),
-                "table": None if values["table"] is None else TableFile(**values["table"]),
-                "randomizers": tuple(RandomizerFile(**one) for one in values["randomizers"]),
-                "folder": place.parent,
-            }
-        )
-    except InvalidInput as error:
-        raise InvalidFile(f"the file is no record of a release: {error}") from error
-    for one in record.randomizers:
-        beside = place.parent / one.name
-        if beside.is_file() and sha256_of(beside) != one.sha256:
-            raise InvalidFile(f"{beside} is not the randomizer of this release: its SHA-256 is another one")
+        record = ReleaseRecord._of_document(dict(content))
+        # Written again it must be what was read: no field of another type, none that is not understood.
+        same = strict_json.canonical(record._document()) == strict_json.canonical(content)
+    except (InvalidInput, TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+        if isinstance(error, InvalidFile):
+            raise
+        told = str(error) if isinstance(error, InvalidInput) else "a field is of another type than expected"
+        raise InvalidFile(f"the file is no record of a release: {told}") from error
+    if not same:
+        raise InvalidFile("the file is no record of a release: a field is of another type than expected")
     return record
 
 
-def sha256_of(path: str | os.PathLike[str]) -> str:
-    """Hexadecimal SHA-256 of a file."""
-    with Path(path).open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _lines(sealed: dict[str, Any]) -> bytes:
+    """Canonical bytes with line ends between fields, which a person needs and no digest sees."""
+    lines = (strict_json.canonical({name: sealed[name]}).decode().strip()[1:-1] for name in sorted(sealed))
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _drop_missing(numbers: ArrayLike) -> Floats:
+    array: Floats = rectangular(numbers, "released values", np.float64)
+    present: Floats = array[~np.isnan(array)]
+    return present
+
+
+def _cell_text(cell: Any) -> Any:
+    """Return a released cell as a table of text would hold it, None for a missing one."""
+    if cell is None or cell != cell or cell == "":
+        return None
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "replace")
+    # Integers beside missing cells come back from pandas as floats.
+    return class_text(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)

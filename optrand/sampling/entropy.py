@@ -88,10 +88,6 @@ class RecordEntropy(Protocol):
         """First word of each of the ``(n, 2)`` ids, shape ``(n,)``."""
         ...
 
-    def later_words(self, ids: NDArray[np.uint64], number: int) -> Words:
-        """Word `number`, from 0 on, of each of the ids, independent of all others; shape ``(n,)``."""
-        ...
-
     def substream(self, record: NDArray[np.uint64]) -> EntropySource:
         """Further words of one id of shape ``(2,)``, independent of its first and always from the beginning."""
         ...

@@ -11,7 +11,6 @@ import hashlib
 import os
 import struct
 import threading
-from functools import cache, partial
 from typing import ClassVar, NoReturn
 
 import numpy as np
@@ -186,32 +185,22 @@ class RecordStreams:
         self.private = flag(private, "private")
         self._first = _derived(key, "first words")
         self._further = _derived(key, "further words")
-        self._later = cache(partial(_derived, _derived(key, "later words")))
 
     def first_words(self, ids: NDArray[np.uint64]) -> Words:
-        """First word of each id, shape ``(n,)``."""
-        return self._encrypted(self._first, ids, 0)
-
-    def later_words(self, ids: NDArray[np.uint64], number: int) -> Words:
-        """Word `number`, from 0 on, of each id, shape ``(n,)``: other words than the first one and those of streams."""
-        return self._encrypted(self._later(str(number // 2)), ids, number % 2)
-
-    @staticmethod
-    def _encrypted(key: bytes, ids: NDArray[np.uint64], half: int) -> Words:
-        """Half of each id's block under a key."""
+        """Return the first word of each id, shape ``(n,)``."""
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
         # One block an id and no chaining: the cipher itself, which is a function of the id alone.
-        cipher = Cipher(algorithms.AES(key), modes.ECB())  # noqa: S305
+        cipher = Cipher(algorithms.AES(self._first), modes.ECB())  # noqa: S305
         blocks = np.ascontiguousarray(checked_ids(ids), dtype="<u8")
         words = np.empty(len(blocks), dtype=np.uint64)
         for start in range(0, len(blocks), CHUNK):
             encrypted = cipher.encryptor().update(blocks[start : start + CHUNK].tobytes())
-            words[start : start + CHUNK] = np.frombuffer(encrypted, dtype="<u8")[half::2]
+            words[start : start + CHUNK] = np.frombuffer(encrypted, dtype="<u8")[::2]
         return words
 
     def substream(self, record: NDArray[np.uint64]) -> EntropySource:
-        """Further words of one id, shape ``(2,)``, always from the beginning."""
+        """Return the further words of one id, shape ``(2,)``, from the beginning at every call."""
         block = checked_ids(record[np.newaxis]).astype("<u8").tobytes()
         key = hashlib.blake2b(block, digest_size=KEY_BYTES, key=self._further).digest()
         return KeyedEntropy(key, private=self.private)

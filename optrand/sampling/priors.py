@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.arithmetic import float_above, float_below
+from optrand.base.arithmetic import decimal_above, decimal_below, decimal_value
 from optrand.base.validation import SMALLEST_NORMAL, Floats, frozen, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.errors import InvalidInput
@@ -58,14 +57,14 @@ class BudgetSplit:
 
     @property
     def total(self) -> float:
-        """Exact sum of the two, rounded up.
+        """Sum of the decimals of the two, as the least float whose decimal is at least that.
 
         Examples
         --------
         >>> split_at(1.0, 0.05).total
         1.0
         """
-        return float_above(Fraction(self.prior) + Fraction(self.labels))
+        return decimal_above(decimal_value(self.prior) + decimal_value(self.labels))
 
 
 def split_at(epsilon: float, prior_epsilon: float) -> BudgetSplit:
@@ -80,25 +79,23 @@ def split_at(epsilon: float, prior_epsilon: float) -> BudgetSplit:
     --------
     >>> split = split_at(1.0, 0.1)
     >>> split
-    BudgetSplit(prior=0.1, labels=0.8999999999999999)
-    >>> Fraction(split.prior) + Fraction(split.labels) <= 1
-    True
+    BudgetSplit(prior=0.1, labels=0.9)
     """
     whole, part = checked_epsilon(epsilon), checked_epsilon(prior_epsilon, "prior epsilon")
     if part >= whole:
         raise InvalidInput(
             f"prior epsilon is {part:g} of a budget of {whole:g}: nothing is left for the labels, give it less"
         )
-    rest = float_below(Fraction(whole) - Fraction(part))
+    rest = decimal_below(decimal_value(whole) - decimal_value(part))
     return BudgetSplit(part, checked_epsilon(rest, "what is left for the labels"))
 
 
 def split_budget(epsilon: float, k: int, n: int) -> BudgetSplit:
     """Split of the budget `epsilon` for `k` labels and `n` rows, both public ([B23], Appendix C, with a ceiling).
 
-    ``epsilon_1 = min(sqrt(k / n), epsilon / 20)`` and ``epsilon_2 = epsilon - epsilon_1``, rounded down so that the two
-    floats, added as exact numbers, never exceed `epsilon`. Without the ceiling, :data:`PRIOR_SHARE`, the prior of a
-    small table would take most of the budget or more.
+    ``epsilon_1 = min(sqrt(k / n), epsilon / 20)`` and ``epsilon_2 = epsilon - epsilon_1``, rounded down so that the
+    decimals of the two never add up to more than that of `epsilon`. Without the ceiling, :data:`PRIOR_SHARE`, the prior
+    of a small table would take most of the budget or more.
 
     Examples
     --------
@@ -121,7 +118,7 @@ def private_histogram(counts: ArrayLike, epsilon: float, *, source: EntropySourc
     counts : (k,) array of integers
         Number of rows of each label. Private.
     epsilon : float
-        In nats; taken as the rational number that the float is.
+        In nats; taken as the shortest decimal that reads back as the float.
     source : EntropySource, optional
         The operating system by default.
 
@@ -152,7 +149,7 @@ def private_histogram(counts: ArrayLike, epsilon: float, *, source: EntropySourc
         raise InvalidInput("counts must be a non-empty one-dimensional array of integers, one per label")
     if (array < 0).any():
         raise InvalidInput("counts must be at least 0")
-    scale = 2 / Fraction(checked_epsilon(epsilon))
+    scale = 2 / decimal_value(checked_epsilon(epsilon))
     noise = discrete_laplace(scale, array.size, source=source)
     return tuple(count + shift for count, shift in zip(array.tolist(), noise, strict=True))
 

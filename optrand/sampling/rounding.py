@@ -1,4 +1,4 @@
-r"""Unbiased randomized rounding: a number becomes one of the two knots around it, and is right on average.
+r"""Unbiased randomized rounding (URR in [B23]): a number becomes one of the two knots around it, right on average.
 
 The mean is the value :math:`x`, the variance :math:`(x - t_i)(t_{i+1} - x)` between the knots :math:`t_i \leq x \leq
 t_{i+1}` ([B23], Section 3.1; ``docs/mathematics.md``, Proposition 18).
@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import MAX_INTEGER, Floats, frozen, rectangular
+from optrand.base.validation import MAX_INTEGER, Floats, frozen
 from optrand.base.validation import labels as checked_labels
 from optrand.errors import InvalidInput
-from optrand.sampling.entropy import EntropySource, SystemEntropy, Words, checked_width, checked_words
+from optrand.sampling._weights import settle
+from optrand.sampling.draw import check_numbers, split_blocks
+from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
 
 __all__ = ["KnotCells", "checked_knots", "unbiased_rounding"]
-
-BLOCK = 1 << 15
-"""Values rounded at a time."""
 
 RELATIVE = 2.0**-50
 """More than the relative error of a probability and of a word in floats, which is some units of ``2**-53``."""
@@ -85,7 +84,7 @@ def checked_knots(given: ArrayLike) -> Floats:
 
 
 def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-    r"""Round every value to one of the two knots around it, right on average.
+    r"""Round every value to one of the two knots around it, right on average (URR in [B23], Section 3.1).
 
     .. math:: \Pr[\tilde x = t_{i+1}] = \frac{x - t_i}{t_{i+1} - t_i}, \qquad t_i \leq x \leq t_{i+1}
 
@@ -124,21 +123,16 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
     """
     ends = checked_knots(knots)
     words = SystemEntropy() if source is None else source
-    array = rectangular(values, "values")
-    flat = _checked_values(array, ends).reshape(-1)
+    array = check_numbers(values)
+    flat = _check_inside(array, ends).reshape(-1)
     rounded = np.empty(flat.size)
-    for start in range(0, flat.size, BLOCK):
-        block = slice(start, start + BLOCK)
+    for block in split_blocks(flat.size):
         rounded[block] = _round(flat[block], ends, words)
     return rounded.reshape(array.shape)
 
 
-def _checked_values(array: NDArray[Any], knots: Floats) -> Floats:
-    """Values as floats, refused unless all lie between the ends; no message repeats or counts any."""
-    if array.size and (array.dtype.kind not in "iuf" or array.dtype.itemsize > np.float64().itemsize):
-        raise InvalidInput(
-            f"values are of type {array.dtype.type.__name__}, expected integers or floats of at most 64 bits"
-        )
+def _check_inside(array: NDArray[Any], knots: Floats) -> Floats:
+    """Return values as floats, all of them between the ends. Messages repeat no value and tell no number of them."""
     if array.dtype.kind in "iu" and ((array > MAX_INTEGER) | (array < -MAX_INTEGER)).any():
         raise InvalidInput("at least one value is an integer beyond 2**53: rescale the values")
     floats = array.astype(np.float64)
@@ -158,21 +152,14 @@ def _round(values: Floats, knots: Floats, source: EntropySource) -> Floats:
     up = drawn < edge
     # A word is known to within one unit of its last place; the products of RELATIVE cover all roundings.
     for at in np.flatnonzero(np.abs(drawn - edge) <= RELATIVE * (drawn + edge) + 2).tolist():
-        up[at] = _settle(values[at], (knots[cells.left[at]], knots[cells.left[at] + 1]), words[at : at + 1], source)
+        ends = float(knots[cells.left[at]]), float(knots[cells.left[at] + 1])
+        up[at] = _is_below(float(values[at]), ends, int(words[at]), source)
     rounded: Floats = knots[cells.left + up]
     return rounded
 
 
-def _settle(value: float, ends: tuple[float, float], word: Words, source: EntropySource) -> bool:
+def _is_below(value: float, ends: tuple[float, float], word: int, source: EntropySource) -> bool:
     """Whether a uniform number that begins with `word` is below the exact probability of the upper end."""
-    low, high = map(Fraction, map(float, ends))
-    share = (Fraction(float(value)) - low) / (high - low)
-    bits, length = int(word[0]), source.width
-    while True:
-        scaled = share * 2**length
-        if bits + 1 <= scaled:
-            return True
-        if bits >= scaled:
-            return False
-        bits = bits << source.width | int(checked_words(source, 1)[0])
-        length += source.width
+    low, high = map(Fraction, ends)
+    share = (Fraction(value) - low) / (high - low)
+    return settle([share.numerator], share.denominator, (word, source.width), source) == 0

@@ -1,20 +1,18 @@
 """Algorithms and their options: frozen records, called on a problem.
 
-`ClosedForm`, `BinPath`, `LongNumbers`, `ReducedDual`, `Flow`, `LinearProgram` and `ColumnGeneration`;
+`ClosedForm`, `BinPath`, `ReducedDual`, `Flow`, `LinearProgram` and `ColumnGeneration`;
 :func:`~optrand.solvers.dispatch.solve` picks one by the rule that :func:`~optrand.solvers.dispatch.choose` documents.
 :func:`~optrand.solvers.bins.path.rr_on_bins` states a problem without care for bias and solves it; `WorstPrior` and,
 behind it, `MinimaxFlow` look for a worst prior as well.
 """
 
-from optrand.solvers import backends
 from optrand.solvers.bins.path import BinPath, rr_on_bins
 from optrand.solvers.closed_form import ClosedForm
-from optrand.solvers.dispatch import Solver, choose, solve
+from optrand.solvers.dispatch import Solver, choose, design, solve
 from optrand.solvers.flow.minimax_solver import MinimaxFlow
 from optrand.solvers.flow.solver import Flow
 from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.grid.linear_program import LinearProgram
-from optrand.solvers.long_numbers.solver import LongNumbers
 from optrand.solvers.reduced_dual.solver import ReducedDual
 from optrand.solvers.worst_prior.solver import WorstPrior
 
@@ -24,13 +22,12 @@ __all__ = [
     "ColumnGeneration",
     "Flow",
     "LinearProgram",
-    "LongNumbers",
     "MinimaxFlow",
     "ReducedDual",
     "Solver",
     "WorstPrior",
-    "backends",
     "choose",
+    "design",
     "rr_on_bins",
     "solve",
 ]

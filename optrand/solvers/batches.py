@@ -1,8 +1,9 @@
 """Problems that differ in prior and epsilon only, answered at once where that is known how.
 
 Randomized response on bins and RRWithPrior are array programs over all priors of the same labels: with a few dozen
-labels most of the time of one problem goes into calls. Each answer is proven in floats
-(:func:`optrand.certificates.quick.quick_gap`), or it is left to :func:`~optrand.solvers.dispatch.solve`.
+labels most of the time of one problem goes into calls. The gap of each answer is small in floats
+(:func:`~optrand.solvers.gaps.estimated_gap`), or the problem is left to :func:`~optrand.solvers.dispatch.solve`. The
+bound is proven when the answer is certified.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
-from optrand.certificates.quick import quick_gap
 from optrand.closed_forms.response import many_rr_with_prior
 from optrand.errors import SolverFailed
 from optrand.model import losses
@@ -26,9 +26,9 @@ from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.bins.first_duals import first_duals
 from optrand.solvers.bins.many import LARGEST_EPSILON, many_bins
 from optrand.solvers.bins.path import BinPath
-from optrand.solvers.closed_form import ClosedForm
-from optrand.solvers.dispatch import PROVEN
+from optrand.solvers.closed_form import ClosedForm, is_over_labels
 from optrand.solvers.failures import solver_failures
+from optrand.solvers.gaps import PROVEN, estimated_gap
 
 __all__ = ["batch_key", "solved_at_once"]
 
@@ -50,7 +50,7 @@ def batch_key(problem: Problem) -> Hashable:
     (True, None)
     """
     if problem.loss == losses.zero_one:
-        return (problem.loss, problem.labels.tobytes()) if CLASSES.accepts(problem) else None
+        return (problem.loss, problem.labels.tobytes()) if is_over_labels(problem) else None
     small = 1 < problem.k <= MOST_LABELS and problem.epsilon <= LARGEST_EPSILON
     if not small or not BINS.accepts(problem) or problem.origin or not (problem.prior > 0).all():
         return None
@@ -63,8 +63,9 @@ def solved_at_once(problems: Sequence[Problem]) -> list[Solution | None]:
     Examples
     --------
     >>> import optrand
+    >>> from optrand.mechanism.tabulation import tabulate
     >>> given = [optrand.regression([0, 1, 2], prior, 1.0) for prior in ([0.5, 0.3, 0.2], [0.2, 0.2, 0.6])]
-    >>> [optrand.certify(solution).gap < 1e-9 for solution in solved_at_once(given)]
+    >>> [tabulate(solution).certificate.gap < 1e-9 for solution in solved_at_once(given)]
     [True, True]
     """
     groups = dict[Hashable, list[int]]()
@@ -81,8 +82,8 @@ def solved_at_once(problems: Sequence[Problem]) -> list[Solution | None]:
     return found
 
 
-def _proven(solution: Solution | None) -> Solution | None:
-    return solution if solution is not None and quick_gap(solution) <= PROVEN else None
+def _closed(solution: Solution | None) -> Solution | None:
+    return solution if solution is not None and estimated_gap(solution) <= PROVEN else None
 
 
 def _tried(solver: object, answer: Callable[..., Any], *given: Any) -> Any:
@@ -99,7 +100,7 @@ def _classes(problems: list[Problem]) -> list[Solution | None]:
     solutions = _tried(CLASSES, many_rr_with_prior, problems)
     if solutions is None:
         return [None] * len(problems)
-    return [_proven(replace(solution, stats=Stats(repr(CLASSES)))) for solution in solutions]
+    return [_closed(replace(solution, stats=Stats(repr(CLASSES)))) for solution in solutions]
 
 
 def _bins(problems: list[Problem]) -> list[Solution | None]:
@@ -113,8 +114,8 @@ def _bins(problems: list[Problem]) -> list[Solution | None]:
     for i, problem in enumerate(problems):
         solution = None
         if first is not None:
-            solution = _proven(_tried(BINS, _on_bins, problem, found.cuts[i], *(part[i] for part in first)))
-        solutions.append(solution or _proven(_tried(BINS, BINS.proven, problem, found.starts(i))))
+            solution = _closed(_tried(BINS, _on_bins, problem, found.cuts[i], *(part[i] for part in first)))
+        solutions.append(solution or _closed(_tried(BINS, BINS.proven, problem, found.starts(i))))
     return solutions
 
 

@@ -1,112 +1,179 @@
-"""Problems whose answer is a formula: classification, a single label, and a gap and a bit where they are best."""
+"""Problems whose answer is a formula: one list of closed forms, asked in order before any iterative solver."""
 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from optrand.certificates.certificate import lower_bound
-from optrand.certificates.quick import quick_gap
-from optrand.closed_forms import debiased_rr, gap_response, rr_with_prior
-from optrand.closed_forms.gap import condition_holds
-from optrand.errors import Infeasible, InvalidInput
+from optrand.closed_forms.debiased import design_debiased_rr
+from optrand.closed_forms.gap import condition_holds, design_gap_response
+from optrand.closed_forms.narrowest import design_two_ends
+from optrand.closed_forms.response import design_rr_with_prior
+from optrand.errors import Infeasible, InvalidInput, SolverFailed
 from optrand.model import losses
 from optrand.model.arcs import Arcs
-from optrand.model.kept import content, kept
-from optrand.model.outputs import Grid
-from optrand.model.problem import Problem
+from optrand.model.outputs import Grid, Interval
+from optrand.model.problem import Problem, unbiased_range
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
-from optrand.solvers.failures import GuardedSolver
+from optrand.solvers.failures import solver_failures
+from optrand.solvers.gaps import PROVEN, decided_gap
 
-__all__ = ["ClosedForm", "debiased_rr_within", "gap_response_within", "priced_rr_within"]
+__all__ = [
+    "CLOSED_FORMS",
+    "ClosedForm",
+    "debiased_rr_within",
+    "feasible_answer",
+    "gap_response_within",
+    "is_over_labels",
+    "nearly_two_ends",
+    "priced_rr_within",
+    "two_ends_within",
+]
 
 LIGHTEST = 1e-2
 """Of a lighter label, times ``E``, no response of its own is best."""
 
-PROVEN = 1e-12
-"""A closed form within this share of its bound is the answer."""
+NARROWEST = 1e-10
+"""Share of its width by which an interval may exceed the narrowest one for :func:`two_ends_within` to be evaluated."""
 
 
 @dataclass(frozen=True)
-class ClosedForm(GuardedSolver):
-    """RRWithPrior for classification, the best output of one label, and :func:`gap_response` where it is optimal.
+class ClosedForm:
+    """Return the answer of the first of :data:`CLOSED_FORMS` that has one.
 
     Examples
     --------
     >>> import optrand
-    >>> solution = ClosedForm()(optrand.classification([0.5, 0.3, 0.2], 1.0))
-    >>> optrand.certify(solution).gap < 1e-12
+    >>> optrand.solve(optrand.classification([0.5, 0.3, 0.2], 1.0), ClosedForm()).certificate.gap < 1e-12
     True
     """
 
-    refusal = (
-        "ClosedForm() takes classification, one label with outputs that are not a grid, and unbiased regression for "
-        "which gap_response_is_optimal with outputs where they are allowed"
-    )
-
     def accepts(self, problem: Problem) -> bool:
-        """Classification over the labels themselves; off a grid one label, or a gap and a bit that are optimal."""
-        if problem.loss == losses.zero_one:
-            return isinstance(problem.outputs, Grid) and np.array_equal(problem.outputs.values, problem.labels)
-        if isinstance(problem.outputs, Grid):
-            return False
-        return problem.k == 1 or _best_is_a_gap(problem)
+        """Whether a closed form answers the problem; the formulas are evaluated to tell."""
+        return is_over_labels(problem) or self.answer(problem) is not None
 
-    def _solution(self, problem: Problem) -> Solution:
-        if problem.loss == losses.zero_one:
-            classes = rr_with_prior(problem.prior, problem.epsilon)
-            outputs = problem.labels[classes.randomizer.outputs.astype(np.intp)]
-            randomizer = Randomizer(problem.labels, outputs, classes.randomizer.matrix, problem.epsilon)
-            return Solution(problem, randomizer, classes.dual, Stats(repr(self)))
-        if problem.k == 1:
-            return Solution(problem, *_one_label(problem), Stats(repr(self)))
-        found = gap_response_within(problem)
+    def answer(self, problem: Problem) -> Solution | None:
+        """Answer a problem, or return None if no closed form does."""
+        start = time.perf_counter()
+        for form in CLOSED_FORMS:
+            # Where floats cannot hold the numbers of a formula, another solver may still have an answer.
+            with suppress(SolverFailed), solver_failures(self):
+                found = form(problem)
+                if found is not None:
+                    stats = replace(found.stats, solver=repr(self), seconds=time.perf_counter() - start)
+                    return replace(found, problem=problem, stats=stats)
+        return None
+
+    def __call__(self, problem: Problem) -> Solution:
+        """Answer a problem.
+
+        Raises
+        ------
+        InvalidInput
+            If no closed form answers it.
+        """
+        found = self.answer(problem)
         if found is None:
-            raise InvalidInput(self.refusal)
+            raise InvalidInput(
+                "ClosedForm() takes classification over the labels, one label with outputs that are not a grid, and "
+                "squared loss on the line or an interval where a closed form is proven optimal: use optrand.solve"
+            )
         return found
 
 
-def gap_response_within(problem: Problem) -> Solution | None:
-    """:func:`gap_response` as an answer to an unbiased problem; None where its outputs are not allowed."""
-    # Whoever asks whether it is the answer asks for it next.
-    found = kept(problem, "_gap_response", content(problem), lambda: _gap_response(problem))
-    if found is None:
+def is_over_labels(problem: Problem) -> bool:
+    """Whether a problem is classification whose outputs are the labels themselves."""
+    if problem.loss != losses.zero_one or not isinstance(problem.outputs, Grid):
+        return False
+    return np.array_equal(problem.outputs.values, problem.labels)
+
+
+def rr_with_prior_within(problem: Problem) -> Solution | None:
+    """Return RRWithPrior, which is optimal for classification over the labels."""
+    if not is_over_labels(problem):
         return None
+    return design_rr_with_prior(problem)
+
+
+def gap_response_within(problem: Problem) -> Solution | None:
+    """Return a gap and a bit if they are optimal on the line, and their outputs are allowed."""
+    if not _is_unbiased_off_grids(problem) or not condition_holds(problem):
+        return None
+    return _within(problem, design_gap_response(problem.labels, problem.prior, problem.epsilon))
+
+
+def debiased_rr_within(problem: Problem) -> Solution | None:
+    """Return debiased randomized response if its dual proves it optimal: from some epsilon on it always does."""
+    if not _is_unbiased_off_grids(problem) or math.expm1(problem.epsilon) < problem.k:
+        return None
+    found = _within(problem, design_debiased_rr(problem.labels, problem.epsilon, prior=problem.prior))
+    return found if found is not None and decided_gap(found) <= PROVEN else None
+
+
+def two_ends_within(problem: Problem) -> Solution | None:
+    """Return two outputs at the ends of an interval if it is, within rounding, the narrowest one.
+
+    Whether it is that narrow is decided by the certificate of the answer, in exact arithmetic.
+    """
+    found = nearly_two_ends(problem)
+    return found if found is not None and decided_gap(found) <= PROVEN else None
+
+
+def nearly_two_ends(problem: Problem) -> Solution | None:
+    """Return two outputs at the ends of an interval that is nearly the narrowest one, optimal or not."""
+    if not _is_unbiased_off_grids(problem) or not isinstance(problem.outputs, Interval):
+        return None
+    low, high = unbiased_range(problem.labels, problem.epsilon)
+    room = max(low - problem.outputs.low, problem.outputs.high - high)
+    return None if room > NARROWEST * (high - low) else design_two_ends(problem)
+
+
+def feasible_answer(problem: Problem) -> Solution:
+    """Return a private and, where that is asked, unbiased randomizer in closed form, optimal or not.
+
+    It is the answer when time is over: a gap and a bit, or the two outputs that an unbiased randomizer needs if these
+    are not allowed, or with a price of bias the best constant output. Its multipliers are the better ones of its own
+    and of zeros.
+    """
+    found, none = None, Dual(np.zeros(problem.k), np.zeros(problem.k))
+    low, high = problem.outputs.low, problem.outputs.high
+    if problem.unbiased:
+        with suppress(InvalidInput):
+            found = _within(problem, design_gap_response(problem.labels, problem.prior, problem.epsilon))
+        if found is not None and found.dual is not None:
+            return replace(found, dual=max((found.dual, none), key=lambda dual: lower_bound(problem, dual)))
+        outputs = np.clip(unbiased_range(problem.labels, problem.epsilon), low, high)
+        shares = np.clip((problem.labels - outputs[0]) / np.ptp(outputs), 0.0, 1.0)
+        table = np.column_stack((1 - shares, shares))
+    else:
+        outputs = np.clip([problem.prior @ problem.labels], low, high)
+        table = np.ones((problem.k, 1))
+    randomizer = Randomizer(problem.labels, outputs, table, problem.epsilon)
+    return Solution(problem, randomizer, none, Stats("feasible answer"))
+
+
+def _is_unbiased_off_grids(problem: Problem) -> bool:
+    """Whether a problem is unbiased regression of squared loss on two labels or more, and not on a grid."""
+    squared = problem.loss == losses.squared and problem.unbiased
+    return squared and problem.k > 1 and not isinstance(problem.outputs, Grid)
+
+
+def _within(problem: Problem, found: Solution) -> Solution | None:
+    """Return an answer on the line as one to a problem if it has a dual and the problem allows its outputs."""
     outputs = found.randomizer.outputs
     inside = problem.outputs.low <= outputs[0] and outputs[-1] <= problem.outputs.high
     return replace(found, problem=problem) if inside and found.dual is not None else None
 
 
-def _gap_response(problem: Problem) -> Solution | None:
-    try:
-        return gap_response(problem.labels, problem.prior, problem.epsilon)
-    except InvalidInput:
-        return None
-
-
-def debiased_rr_within(problem: Problem) -> Solution | None:
-    """Debiased randomized response where its dual proves it optimal: from some epsilon on it always is."""
-    if not problem.unbiased or isinstance(problem.outputs, Grid) or math.expm1(problem.epsilon) < problem.k:
-        return None
-    try:
-        found = debiased_rr(problem.labels, problem.epsilon, prior=problem.prior)
-    except InvalidInput:
-        return None
-    outputs = found.randomizer.outputs
-    inside = problem.outputs.low <= outputs[0] and outputs[-1] <= problem.outputs.high
-    if not inside or found.dual is None:
-        return None
-    value, dual, found = found.value, found.dual, replace(found, problem=problem)
-    if quick_gap(found) <= PROVEN:
-        return found
-    return found if lower_bound(problem, dual) >= value - PROVEN * value else None
-
-
 def priced_rr_within(problem: Problem) -> Solution | None:
-    r"""Randomized response at its best outputs under a finite penalty, where its dual proves it optimal.
+    r"""Return randomized response at its best outputs under a finite penalty, if its dual proves it optimal.
 
     The output of label :math:`y` is :math:`y + d_y`. With :math:`c = 1 / (E + k - 1)` its bias is
     :math:`b_y = c ((E - 1) d_y + \sum_z (z + d_z - y))`, and where no end of the outputs is in the way
@@ -114,7 +181,8 @@ def priced_rr_within(problem: Problem) -> Solution | None:
     .. math:: (y + d_y - \bar y) + (E - 1) p_y (d_y + \lambda b_y) + \lambda \sum_z p_z b_z = 0:
 
     linear equations, joined by the two sums only. Then :math:`\beta_y = -\lambda p_y b_y`, and :math:`\alpha` is such
-    that the columns in use cost nothing. Optimal from some epsilon on, as :func:`debiased_rr`; cost ``O(k)``.
+    that the columns in use cost nothing. Optimal from some epsilon on, as
+    :func:`~optrand.closed_forms.debiased_rr`; cost ``O(k)``.
     """
     if problem.unbiased or not problem.bias_penalty or problem.loss != losses.squared:
         return None
@@ -156,25 +224,33 @@ def priced_rr_within(problem: Problem) -> Solution | None:
         return None
     arcs = Arcs(k, np.arange(k), np.arange(k), places, np.full(k, share))
     found = Solution(problem, Randomizer.of_arcs(problem.labels, arcs, problem.epsilon), dual, Stats("priced_rr"))
-    return found if lower_bound(problem, dual) >= (1 - PROVEN) * found.value else None
+    return found if decided_gap(found) <= PROVEN else None
 
 
-def _best_is_a_gap(problem: Problem) -> bool:
-    """Whether :func:`gap_response` answers a problem of two labels or more, not on a grid."""
-    if problem.loss != losses.squared or not problem.unbiased:
-        return False
-    if not condition_holds(problem):
-        return False
-    return gap_response_within(problem) is not None
+def one_label_within(problem: Problem) -> Solution | None:
+    """Return the allowed output nearest to a single label.
 
-
-def _one_label(problem: Problem) -> tuple[Randomizer, Dual]:
-    """The allowed output nearest to the label; ``alpha`` is what it costs, and ``beta`` pulls towards it."""
+    Its `alpha` is what that output costs, and its `beta` pulls towards it.
+    """
+    if problem.k > 1 or isinstance(problem.outputs, Grid):
+        return None
     label = float(problem.labels[0])
     output = float(np.clip(label, problem.outputs.low, problem.outputs.high))
     if problem.loss.positive_outputs and output <= 0:
-        raise Infeasible("the label 0 alone has no best output above 0 under Poisson log loss: pass outputs=")
+        raise Infeasible("the label 0 alone has no best output above 0 under Poisson log loss: pass outputs=[...]")
     randomizer = Randomizer(problem.labels, [output], [[1.0]], problem.epsilon)
     beta = 0.0 if problem.unbiased else -problem.bias_penalty * float(problem.prior[0]) * (output - label)
     cost = float(problem.prior[0]) * float(problem.loss_table(randomizer.outputs)[0, 0]) - beta * output
-    return randomizer, Dual(np.array([cost]), np.array([beta]))
+    dual = Dual(np.array([cost]), np.array([beta]))
+    return Solution(problem, randomizer, dual, Stats("one label"))
+
+
+CLOSED_FORMS: tuple[Callable[[Problem], Solution | None], ...] = (
+    rr_with_prior_within,
+    one_label_within,
+    gap_response_within,
+    debiased_rr_within,
+    priced_rr_within,
+    two_ends_within,
+)
+"""Functions that return the answer to a problem, or None if they cannot prove it optimal, in the order of asking."""

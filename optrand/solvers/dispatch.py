@@ -3,52 +3,45 @@
 from __future__ import annotations
 
 import difflib
-import math
 import re
-from contextlib import suppress
-from typing import Protocol, TypeVar
+from typing import Protocol, cast, overload
+
+import numpy as np
 
 from optrand.base.numerals import shown_above
-from optrand.certificates.certificate import Certificate, certify
-from optrand.certificates.quick import quick_gap
+from optrand.certificates.certificate import Certificate
+from optrand.closed_forms.response import kept_labels, respond_exactly
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import Interval
 from optrand.model.problem import Problem, unbiased_range
 from optrand.model.solution import Solution
+from optrand.programs.backends import Backend
+from optrand.programs.mechanism import ProgramMechanism, solve_program
+from optrand.programs.program import Program
 from optrand.solvers.bins.path import BinPath
-from optrand.solvers.closed_form import ClosedForm
+from optrand.solvers.closed_form import ClosedForm, is_over_labels, nearly_two_ends
 from optrand.solvers.flow.solver import Flow
+from optrand.solvers.gaps import decided_gap
 from optrand.solvers.grid.column_generation import ColumnGeneration
-from optrand.solvers.grid.finish import finishable
 from optrand.solvers.grid.linear_program import LinearProgram
-from optrand.solvers.long_numbers.solver import LongNumbers
 from optrand.solvers.merging import Merging
 from optrand.solvers.presolve import Reduction
 from optrand.solvers.reduced_dual.solver import ReducedDual
 from optrand.solvers.translation import near_zero
 
-__all__ = ["USEFUL_GAP", "Solver", "accepted", "choose", "solve"]
+__all__ = ["USEFUL_GAP", "Solver", "check_solver", "check_useful", "choose", "design", "exact_mechanism", "solve"]
 
 USEFUL_GAP = 1.0
 """A bound that leaves the optimum open by more than the value itself is of no use."""
 
-PROVEN = 1e-9
-"""Relative gap, proven in floats, with which an answer needs no exact certificate before it is returned."""
-
-AIM = 1e-10
-"""Relative gap above which an answer for few labels is looked for in long numbers."""
-
-LARGE = 20.0
-"""From this epsilon on floats rarely have digits to spare."""
-
-FEW, LARGE_FOR_FEW = 10, 15.0
-"""So few labels take long numbers tenths of a second: from this epsilon on they are asked where floats do not tell."""
+ROUNDING = 1e-24
+"""Bounds that are nearer to each other, in squares of the range of the labels, are useful whatever their ratio is."""
 
 SMALL = 2_000
 """Up to so many entries of the table one linear program is quicker than columns."""
 
-
-Answer = TypeVar("Answer", bound=Solution)
 
 MORE_TIME = "; minutes of the cone program may close it: solve(problem, ReducedDual(flow=Flow(time_limit=600)))"
 WIDER = "; the outputs leave unbiased answers next to no room: widen them by a billionth of their width at both ends"
@@ -73,14 +66,13 @@ class Solver(Protocol):
 def choose(problem: Problem) -> Solver:
     """The solver that :func:`solve` uses by default.
 
-    1. Classification over the labels, or off a grid one label or :func:`~optrand.closed_forms.gap_response` where it is
-       optimal: `ClosedForm`.
+    1. A problem that a closed form is proven to answer (:data:`optrand.solvers.closed_form.CLOSED_FORMS`):
+       `ClosedForm`. The formulas are evaluated to tell.
     2. Outputs on the line or an interval and no care for bias: `BinPath`.
-    3. Squared loss, a price on bias or none allowed, a few labels, and an epsilon of 20 or more: `LongNumbers`.
-    4. Squared loss without bias or at a price of it, and outputs on the line or an interval: `ReducedDual`, and behind
+    3. Squared loss without bias or at a price of it, and outputs on the line or an interval: `ReducedDual`, and behind
        it `Flow`.
-    5. A grid without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on HiGHS).
-    6. Any other grid: `ColumnGeneration`.
+    4. A grid without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on HiGHS).
+    5. Any other grid: `ColumnGeneration`.
 
     Examples
     --------
@@ -88,8 +80,12 @@ def choose(problem: Problem) -> Solver:
     >>> choose(optrand.classification([0.5, 0.5], 1.0))
     ClosedForm()
     """
-    large: tuple[Solver, ...] = (LongNumbers(),) if problem.epsilon >= LARGE else ()
-    first: tuple[Solver, ...] = (ClosedForm(), BinPath(), *large, ReducedDual())
+    return ClosedForm() if ClosedForm().accepts(problem) else _iterative(problem)
+
+
+def _iterative(problem: Problem) -> Solver:
+    """Return the solver of :func:`choose` for a problem that no closed form answers."""
+    first: tuple[Solver, ...] = (BinPath(), ReducedDual())
     for solver in first:
         if solver.accepts(problem):
             return solver
@@ -98,79 +94,129 @@ def choose(problem: Problem) -> Solver:
     return linear if small and linear.accepts(problem) and problem.unbiased else ColumnGeneration()
 
 
-def solve(problem: Problem, solver: Solver | None = None) -> Solution:
-    """The best epsilon-DP randomizer for a problem, with the multipliers that prove it.
+@overload
+def solve(problem: Problem, solver: Solver | None = ...) -> Mechanism: ...
+@overload
+def solve(problem: Program, solver: str | Backend | None = ...) -> ProgramMechanism: ...
+def solve(problem: Problem | Program, solver: Solver | str | Backend | None = None) -> Mechanism | ProgramMechanism:
+    """Solve a problem or a linear program, and return its best mechanism with the multipliers that prove it.
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem or Program
+        The mechanism of a :class:`~optrand.programs.Program` keeps every row; see
+        :func:`~optrand.programs.mechanism.solve_program`.
     solver : Solver, optional
         One of :mod:`optrand.solvers`; by default :func:`~optrand.solvers.dispatch.choose` picks it. First
         :mod:`optrand.solvers.translation` measures labels far from zero from one of them,
         :mod:`optrand.solvers.merging` makes one label of those beyond an end of the outputs, and
-        :mod:`optrand.solvers.presolve` takes those of no consequence out. Where the default's answer for few labels is
-        not proven to 1e-10, `LongNumbers` is asked as well.
+        :mod:`optrand.solvers.presolve` takes those of no consequence out. In an interval that is nearly the narrowest,
+        the answer is its two ends unless the solver's answer has a smaller gap. For a program, a backend as in
+        :meth:`~optrand.programs.Program.solve`.
 
     Returns
     -------
-    Solution
-        A claim: :func:`optrand.certify` states what is proven of it.
+    Mechanism or ProgramMechanism
+        An exact table; its :attr:`~optrand.Mechanism.certificate` states what is proven of it.
 
     Raises
     ------
     NotCertified
-        If the answer is not feasible, or no useful bound was found; the best solution is attached.
+        If the answer is not feasible, or no useful bound was found; the best mechanism is attached, if there is one.
 
     Examples
     --------
     >>> import optrand
-    >>> solution = solve(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0))
-    >>> proof = optrand.certify(solution)
-    >>> proof.gap < 1e-9, round(solution.value, 6)
+    >>> mechanism = solve(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0))
+    >>> mechanism.certificate.gap < 1e-9, round(mechanism.value, 6)
     (True, 1.945447)
+
+    The same with outputs from a list, as [B23] print it:
+
+    >>> from optrand.programs import algorithm1
+    >>> mechanism = solve(algorithm1([0, 1, 2], [0.5, 0.3, 0.2], 1.0, [-1.5, 0, 1, 2, 3.5]))
+    >>> mechanism.certificate.gap < 1e-9, round(mechanism.value, 6)
+    (True, 2.10539)
     """
+    if isinstance(problem, Program):
+        return solve_program(problem, "highs" if solver is None else cast("str | Backend", solver))
     if not isinstance(problem, Problem):
         raise InvalidInput(
             f"solve needs a problem, not a {type(problem).__name__}: make one by "
-            "unbiased_regression(labels, prior, epsilon), regression(...) or classification(prior, epsilon)"
+            "unbiased_regression(labels, prior, epsilon), regression(...) or classification(prior, epsilon); or state "
+            "a program of optrand.programs"
         )
-    given: object = solver
-    if given is not None and (isinstance(given, type) or not callable(given)):
-        raise InvalidInput(_no_solver(solver))
-    try:
-        solution = near_zero(problem, lambda centred: _reduced_and_solved(centred, solver))
-    except SolverFailed as error:
-        raise NotCertified(f"no solution: {error}{_advice(problem)}") from error
-    return solution if quick_gap(solution) <= PROVEN else accepted(solution, certify(solution))
+    check_solver(solver)
+    if is_over_labels(problem) and (solver is None or isinstance(solver, ClosedForm)):
+        return respond_exactly(problem, kept_labels(problem.prior[np.newaxis], problem.epsilon)[0])
+    return exact_mechanism(design(problem, cast("Solver | None", solver)))
 
 
-def _no_solver(given: object) -> str:
-    name = given if isinstance(given, str) else getattr(given, "__name__", "")
-    kinds = (BinPath, ClosedForm, ColumnGeneration, Flow, LinearProgram, LongNumbers, ReducedDual)
-    found = {re.sub("[^a-z]", "", kind.__name__.lower()): kind.__name__ for kind in kinds}
-    near = difflib.get_close_matches(re.sub("[^a-z]", "", name.lower()), found, n=1)
-    means = f"optrand.solvers.{found[near[0]]}()" if near else "an object of optrand.solvers, such as ReducedDual()"
-    told = f"the text {given!r}" if isinstance(given, str) else f"of type {type(given).__name__}"
-    return f"solver is {told}, expected a solver with its options: pass {means}, or None to have one chosen"
-
-
-def accepted(solution: Answer, proof: Certificate) -> Answer:
-    """A solution whose certificate says that it is feasible and bounds the optimum to some use.
+def design(problem: Problem, solver: Solver | None = None) -> Solution:
+    """Solve a problem in floats: a candidate, which :func:`solve` makes exact and proves.
 
     Raises
     ------
     NotCertified
-        Where it does not.
+        The solver has no answer.
     """
-    if proof.findings or not proof.gap <= USEFUL_GAP:
+    try:
+        return near_zero(problem, lambda centred: _reduced_and_solved(centred, solver))
+    except SolverFailed as error:
+        raise NotCertified(f"no solution: {error}{_advice(problem)}") from error
+
+
+def exact_mechanism(solution: Solution) -> Mechanism:
+    """Make a candidate exact, and refuse what is not feasible or has no useful bound.
+
+    Raises
+    ------
+    NotCertified
+        The best mechanism is attached, if there is one.
+    """
+    try:
+        mechanism = tabulate(solution)
+    except NotCertified as error:
+        raise NotCertified(
+            f"the solver's answer could not be made exact ({error}){_advice(solution.problem)}"
+        ) from error
+    check_useful(mechanism, mechanism.certificate)
+    return mechanism
+
+
+def check_solver(given: object) -> None:
+    """Raise :class:`InvalidInput` if something is neither None nor a solver, and name the solver that it may mean."""
+    if given is None or (callable(given) and not isinstance(given, type)):
+        return
+    name = given if isinstance(given, str) else getattr(given, "__name__", "")
+    kinds = (BinPath, ClosedForm, ColumnGeneration, Flow, LinearProgram, ReducedDual)
+    found = {re.sub("[^a-z]", "", kind.__name__.lower()): kind.__name__ for kind in kinds}
+    near = difflib.get_close_matches(re.sub("[^a-z]", "", name.lower()), found, n=1)
+    means = f"optrand.solvers.{found[near[0]]}()" if near else "an object of optrand.solvers, such as ReducedDual()"
+    told = f"the text {given!r}" if isinstance(given, str) else f"of type {type(given).__name__}"
+    raise InvalidInput(
+        f"solver is {told}, expected a solver with its options: pass {means}, or None to have one chosen"
+    )
+
+
+def check_useful(mechanism: Mechanism, proof: Certificate) -> None:
+    """Check that a mechanism is feasible and that its certificate bounds the optimum to some use.
+
+    Raises
+    ------
+    NotCertified
+        If it is not.
+    """
+    rounding = ROUNDING * float(np.ptp(mechanism.labels)) ** 2
+    useful = proof.gap <= USEFUL_GAP or proof.upper - proof.lower <= rounding
+    if proof.findings or not useful:
         reason = "; ".join(proof.findings) or f"the verified gap is {shown_above(proof.gap, 3)}"
         raise NotCertified(
-            f"the solver's answer could not be certified ({reason}): the best solution is attached as .solution"
-            + _advice(solution.problem),
+            f"the solver's answer could not be certified ({reason}): the best mechanism is attached as .mechanism"
+            + _advice(mechanism.problem),
             certificate=proof,
-            solution=solution,
+            mechanism=mechanism,
         )
-    return solution
 
 
 def _advice(problem: Problem) -> str:
@@ -191,44 +237,24 @@ def _reduced_and_solved(problem: Problem, solver: Solver | None) -> Solution:
         found = solver(reduction.reduced) if solver else _proven(reduction.reduced)
         solution = reduction.extend(found)
         reduction = reduction.closer(found, solution)
-    solution = merging.extend(solution)
-    if solver is None and found.problem is not problem and finishable(problem) and _gap(solution) > PROVEN:
-        # What is negligible beside labels is not beside a loss of rounding alone.
-        return _better(solution, problem)
-    return solution
-
-
-def _better(solution: Solution, problem: Problem) -> Solution:
-    """The better one of a solution and that of the problem with all of its labels."""
-    try:
-        whole = _proven(problem)
-    except SolverFailed:
-        return solution
-    return whole if _gap(whole) < _gap(solution) else solution
+    return merging.extend(solution)
 
 
 def _proven(problem: Problem) -> Solution:
-    """Solution by default; where few labels are not proven in floats, the better one of that and of long numbers."""
-    solver, long_numbers = choose(problem), LongNumbers()
-    if solver == long_numbers or not long_numbers.accepts(problem):
-        return solver(problem)
+    """Solve by a closed form if there is one, or else by default.
+
+    Where outputs leave hardly any room, return the better solution of that and of the two ends.
+    """
+    closed = ClosedForm().answer(problem)
+    if closed is not None:
+        return closed
+    # Floats hold the ends of the narrowest interval up to rounding, which at a large epsilon is room for better answers
+    # that no solver finds. The two ends are private and unbiased all the same.
+    ends = nearly_two_ends(problem)
     try:
-        found = solver(problem)
+        found = _iterative(problem)(problem)
     except SolverFailed:
-        return long_numbers(problem)
-    least, small = _gap(found), problem.k <= FEW and problem.epsilon >= LARGE_FOR_FEW
-    if least > AIM or (small and quick_gap(found) > AIM):
-        with suppress(SolverFailed):
-            longer = long_numbers(problem)
-            if not least <= _gap(longer):
-                return longer
-    return found
-
-
-def _gap(solution: Solution) -> float:
-    """Proven relative gap; infinite for a solution that is not feasible."""
-    gap = quick_gap(solution)
-    if gap <= AIM:
-        return gap
-    proof = certify(solution)
-    return math.inf if proof.findings else proof.gap
+        if ends is None or decided_gap(ends) > USEFUL_GAP:
+            raise
+        return ends
+    return found if ends is None or decided_gap(found) <= decided_gap(ends) else ends

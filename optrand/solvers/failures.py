@@ -67,7 +67,7 @@ class GuardedSolver(ABC):
 
     @abstractmethod
     def _solution(self, problem: Problem) -> Solution:
-        """Answer to a problem that it accepts."""
+        """Answer a problem that it accepts; statistics without a name are this solver's own."""
 
     def __call__(self, problem: Problem) -> Solution:
         """Solve `problem`; the answer is a claim, to be certified.
@@ -83,5 +83,7 @@ class GuardedSolver(ABC):
         start = time.perf_counter()
         with solver_failures(self):
             solution = self._solution(problem)
-        stats = replace(solution.stats, solver=repr(self), seconds=time.perf_counter() - start)
+        # The answer of a solver that this one has asked keeps that one's name.
+        name = solution.stats.solver or repr(self)
+        stats = replace(solution.stats, solver=name, seconds=time.perf_counter() - start)
         return replace(solution, stats=stats)

@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
-from optrand.certificates.prices import price
 from optrand.model import losses
 from optrand.model.arcs import Arcs
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution
+from optrand.solvers.prices import price
 
 __all__ = ["Merging", "without_deficit"]
 

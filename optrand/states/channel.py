@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import Floats, integer, real
+from optrand.base.validation import Floats, integer, real, rectangular
 from optrand.errors import InvalidInput
 from optrand.states.trigger import TriggerStates
 
@@ -99,7 +99,7 @@ def channel_capacity(matrix: ArrayLike, *, gap: float = 1e-9) -> float:
     >>> 0 <= channel_capacity(coin) - capacity(2, np.log(3.0)) < 1e-9
     True
     """
-    table = np.asarray(matrix, dtype=np.float64)
+    table = rectangular(matrix, "the channel", np.float64)
     if table.ndim != 2 or not table.size or not np.isfinite(table).all() or (table < 0).any():
         raise InvalidInput("a channel is a table of probabilities, one row an input")
     if (np.abs(table.sum(axis=1) - 1) > 1e-9).any():

@@ -16,12 +16,11 @@ capacity). Its best `r`, multiplier and `b` are read off the program; any would 
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from optrand.base.arithmetic import float_above
 from optrand.base.validation import Floats
@@ -93,51 +92,31 @@ class Limited:
         return inside, inputs, self._bound(_supporting(raw, inputs), multiplier)
 
     def _answer(self) -> tuple[Floats, Floats, float]:
-        """Table, its entries above 0, inputs and price of a bit from Clarabel, about right to its tolerance."""
-        import clarabel
+        """Solve the cone program: a table with entries above 0, inputs, and the price of a bit."""
+        import cvxpy
 
-        worth = self.worth
-        k, n = worth.shape
+        worth, ratio = self.worth, math.exp(self.problem.epsilon)
         scale = float(np.abs(worth).max()) or 1.0
-        # Variables: the table, the floor of each output, the distribution of outputs, and k n terms of divergences.
-        size = 2 * k * n + 2 * n
-        one, table, floor = sparse.eye_array(k * n), (0, k * n), (k * n, k * n + n)
-        share, terms = (floor[1], floor[1] + n), (floor[1] + n, size)
-        each = sparse.kron(np.ones((k, 1)), sparse.eye_array(n))
-        rows = sparse.kron(sparse.eye_array(k), np.ones((1, n)))
-        ratio = math.exp(self.problem.epsilon)
-        equal = [_placed(size, (table, rows)), _placed(size, (share, sparse.csr_array(np.ones((1, n)))))]
-        less = [
-            _placed(size, (table, one), (floor, -ratio * each)),
-            _placed(size, (table, -one), (floor, each)),
-            _placed(size, (terms, rows)),
-        ]
-        # An exponential cone holds (x, y, z) with y exp(x / y) <= z: minus a term, the entry, the share.
-        mixed = sparse.vstack(
-            [_placed(size, (terms, one)), _placed(size, (table, -one)), _placed(size, (share, -each))]
-        ).tocsr()[np.arange(3 * k * n).reshape(3, -1).T.ravel()]
-        kinds: list[Any] = [clarabel.ZeroConeT(k + 1), clarabel.NonnegativeConeT(2 * k * n + k)]
-        kinds += [clarabel.ExponentialConeT()] * (k * n)
-        limits = np.concatenate((np.ones(k + 1), np.zeros(2 * k * n), np.full(k, self.capacity * math.log(2))))
-        cost = np.concatenate((-worth.ravel() / scale, np.zeros(size - k * n)))
-        settings = clarabel.DefaultSettings()
-        settings.verbose = False
-        settings.max_iter = 300
-        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOLERANCE
-        answer = clarabel.DefaultSolver(
-            sparse.csc_array((size, size)),
-            cost,
-            sparse.csc_array(sparse.vstack([*equal, *less, mixed])),
-            np.concatenate((limits, np.zeros(3 * k * n))),
-            kinds,
-            settings,
-        ).solve()
-        x, z = np.array(answer.x), np.array(answer.z)
-        if not (np.isfinite(x).all() and np.isfinite(z).all()):
-            raise SolverFailed(f"Clarabel ended with the status {answer.status} and no answer to read")
-        prices = np.maximum(z[k + 1 + 2 * k * n : 2 * k + 1 + 2 * k * n], 0.0)
-        inputs = prices / prices.sum() if prices.sum() > 0 else np.full(k, 1 / k)
-        return np.maximum(x[: k * n].reshape(k, n), TINY), inputs, float(prices.sum()) * scale * math.log(2)
+        table = cvxpy.Variable(worth.shape)
+        floor, share = cvxpy.Variable((1, worth.shape[1])), cvxpy.Variable((1, worth.shape[1]))
+        each = np.ones((worth.shape[0], 1))
+        told = cvxpy.sum(cvxpy.rel_entr(table, each @ share), axis=1) <= self.capacity * math.log(2)
+        private = [table >= each @ floor, table <= ratio * each @ floor, cvxpy.sum(table, axis=1) == 1]
+        asked = cvxpy.Maximize(cvxpy.sum(cvxpy.multiply(worth / scale, table)))
+        program = cvxpy.Problem(asked, [told, *private, cvxpy.sum(share) == 1])
+        options = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), TOLERANCE)
+        with warnings.catch_warnings():
+            # An answer short of the tolerance is judged by the certificate.
+            warnings.simplefilter("ignore")
+            try:
+                program.solve(solver="CLARABEL", max_iter=300, **options)
+            except cvxpy.error.SolverError as error:
+                raise SolverFailed(f"Clarabel has no answer: {error}") from error
+        if table.value is None or told.dual_value is None:
+            raise SolverFailed(f"Clarabel ended with the status {program.status} and no answer to read")
+        prices = np.maximum(told.dual_value, 0.0)
+        inputs = prices / prices.sum() if prices.sum() > 0 else np.full(prices.size, 1 / prices.size)
+        return np.maximum(table.value, TINY), inputs, float(prices.sum()) * scale * math.log(2)
 
     def _inside(self, table: Floats, inputs: Floats) -> Floats:
         """Last channel on the way from the best constant one to a table that keeps within the capacity."""
@@ -162,15 +141,6 @@ class Limited:
         # Inputs sum to 1 but for rounding.
         allowed = Fraction(self.capacity) * (1 + Fraction(NOISE))
         return float_above(Fraction(multiplier) * allowed - Fraction(proof.lower))
-
-
-def _placed(size: int, *blocks: tuple[tuple[int, int], Any]) -> sparse.csr_array:
-    """Rows in which blocks stand at ranges of the variables, in increasing order, and zeros elsewhere."""
-    height, parts, at = blocks[0][1].shape[0], list[Any](), 0
-    for (begin, end), block in sorted(blocks, key=lambda one: one[0]):
-        parts += [sparse.csr_array((height, begin - at)), block]
-        at = end
-    return sparse.csr_array(sparse.hstack([*parts, sparse.csr_array((height, size - at))]))
 
 
 def _private(table: Floats, ratio: float) -> Floats:

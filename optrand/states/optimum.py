@@ -14,7 +14,7 @@ from optrand.base.numerals import shown_above, shown_below
 from optrand.base.validation import Floats, classes, real, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import prior as checked_prior
-from optrand.certificates.certificate import Certificate, certify
+from optrand.certificates.certificate import Certificate
 from optrand.errors import InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
@@ -145,8 +145,8 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
     columns = _kinds(worth[rows].T)[0]
     weights = np.array([math.fsum(shares[kinds == kind]) for kind in range(rows.size)])
     problem = _problem(worth[np.ix_(rows, columns)], weights, budget)
-    solution = solve(problem)
-    mechanism, upper = tabulate(solution), _utilities(certify(solution))[1]
+    mechanism = solve(problem)
+    upper = _utilities(mechanism.certificate)[1]
     bits = _bits(mechanism, limit)
     if bits > limit:
         if rows.size * columns.size <= LARGEST:
@@ -158,7 +158,7 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
             bits = _bits(mechanism, limit)
     if bits > limit:
         raise NotCertified(f"the capacity is {shown_above(bits, 8)} bits, above the {limit!r} that are allowed")
-    lower = _utilities(certify(problem, mechanism))[0]
+    lower = _utilities(Mechanism(problem, mechanism.table).certificate)[0]
     return BestRandomizer(mechanism, kinds, columns, lower, upper, bits)
 
 
@@ -209,7 +209,7 @@ def _weaker(problem: Problem, limit: float) -> Mechanism:
     found: Mechanism | None = None
     while high - low > problem.epsilon * 1e-6:
         middle = (low + high) / 2
-        tried = tabulate(solve(replace(problem, epsilon=middle)))
+        tried = solve(replace(problem, epsilon=middle))
         if _bits(tried, limit) <= limit:
             found, low = tried, middle
         else:

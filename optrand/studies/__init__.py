@@ -1,4 +1,4 @@
-"""Many problems, inverse problems, worst cases, continuous priors, adaptive outputs and optima in rationals.
+"""Many problems, inverse problems, worst cases, continuous priors and adaptive outputs.
 
 ============================  ====================================================================
 :func:`solve_many`            many problems at once
@@ -8,35 +8,28 @@
 :func:`adaptive_outputs`      few outputs, placed for the problem, that lose at most a given share
 :func:`place_knots`           labels that stand for a continuum of labels, placed for its prior
 :func:`continuous_mechanism`  labels that are a continuum, by way of knots and unbiased rounding
-:func:`exact_optimum`         optimum in rationals at a rational privacy ratio, of up to 64 labels
 ============================  ====================================================================
 """
 
-from optrand.model.outputs import feasible_output_set
 from optrand.studies.adaptive import AdaptiveOutputs, adaptive_outputs
 from optrand.studies.continuous import ContinuousMechanism, KnotCount, continuous_mechanism, knot_sweep
-from optrand.studies.exact import ExactOptimum, exact_optimum
 from optrand.studies.inverse import EpsilonBracket, smallest_epsilon
 from optrand.studies.knots import ContinuousPrior, Knots, place_knots
 from optrand.studies.many import solve_many
 from optrand.studies.sweeps import Sweep, SweepRow, sweep
-from optrand.studies.worst_case import Minimax, minimax
+from optrand.studies.worst_case import minimax
 
 __all__ = [
     "AdaptiveOutputs",
     "ContinuousMechanism",
     "ContinuousPrior",
     "EpsilonBracket",
-    "ExactOptimum",
     "KnotCount",
     "Knots",
-    "Minimax",
     "Sweep",
     "SweepRow",
     "adaptive_outputs",
     "continuous_mechanism",
-    "exact_optimum",
-    "feasible_output_set",
     "knot_sweep",
     "minimax",
     "place_knots",

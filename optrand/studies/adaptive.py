@@ -13,15 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from optrand.base.numerals import shown_above
-from optrand.base.validation import Floats, real
-from optrand.certificates.certificate import certify
+from optrand.base.validation import Floats, integer, real
 from optrand.errors import Infeasible, InvalidInput, NotCertified
+from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Solution
-from optrand.solvers import solve
+from optrand.solvers import design
+from optrand.solvers.dispatch import exact_mechanism
 from optrand.studies.descent import descend, optimum_on
 from optrand.studies.lattice import Lattice
 from optrand.studies.placement import Placements
@@ -35,52 +35,61 @@ class AdaptiveOutputs:
 
     Attributes
     ----------
-    solution : Solution
-        On the grid; its problem is the one to tabulate and release with.
+    mechanism : Mechanism
+        On the grid; its problem has the grid as its outputs.
     lower : float
         Lower bound of the loss of every randomizer with outputs in the original problem's set.
     upper : float
-        Certified loss of `solution`.
+        Certified loss of `mechanism`.
     """
 
-    solution: Solution
+    mechanism: Mechanism
     lower: float
     upper: float
 
     @property
     def grid(self) -> Grid:
-        """Outputs of the solution, as a grid."""
-        return Grid(self.solution.randomizer.outputs)
+        """Outputs of the mechanism, as a grid."""
+        return Grid(self.mechanism.outputs)
 
     @property
     def n(self) -> int:
         """Number of outputs."""
-        return self.solution.randomizer.n
+        return self.mechanism.n
 
     @property
     def excess(self) -> float:
-        """Largest share of the optimum that the grid loses: ``upper / lower - 1``, absolute where `lower` is 0."""
+        """Loss beyond the optimum at most: ``upper / lower - 1``, or ``upper - lower`` unless `lower` is positive."""
         return _excess(self.lower, self.upper)
 
 
 def adaptive_outputs(
-    problem: Problem, *, tolerance: float, step: float | None = None, origin: float = 0.0
+    problem: Problem,
+    *,
+    tolerance: float | None = None,
+    n: int | None = None,
+    step: float | None = None,
+    origin: float = 0.0,
 ) -> AdaptiveOutputs:
-    """Few outputs whose certified loss is at most ``1 + tolerance`` times the optimum over all outputs.
+    """Place few outputs for a problem: as few as a tolerance allows, or the best that were found for a given number.
 
     Parameters
     ----------
     problem : Problem
-        Squared loss, outputs on the line or an interval, any bias penalty.
-    tolerance : float
-        Relative, above 0.
+        Outputs on the line or an interval, any loss and bias penalty that has an optimum there.
+    tolerance : float, optional
+        Relative, above 0: the certified loss is at most ``1 + tolerance`` times the optimum over all outputs.
+    n : int, optional
+        Number of outputs at most. Give either `tolerance` or `n`.
     step, origin : float, optional
         Outputs are multiples of `step` above `origin`: 1 for integers, 0.01 for cents. Anywhere by default.
 
     Raises
     ------
     InvalidInput
-        A problem of another kind.
+        A problem of another kind, or neither or both of `tolerance` and `n`.
+    Infeasible
+        No `n` outputs were found on which the problem can be solved.
     NotCertified
         The lattice is too coarse for the tolerance, as far as the values next to good outputs go, or the optimum itself
         is not proven to within it.
@@ -88,11 +97,14 @@ def adaptive_outputs(
     Notes
     -----
     *Guaranteed:* the tolerance, and that no single output of the grid can be left out. Not that no other grid of fewer
-    outputs exists: where outputs should lie is not a convex question.
+    outputs exists, nor that no other `n` outputs are better: where outputs should lie is not a convex question. The
+    proven `lower` bound over all outputs says how much a better placement could gain at most.
 
     *Method.* Solve without a grid, merge its outputs into ``n`` by the bound above, move them down the slope of the
-    optimal value, solve again; bisection finds `n`. Of a lattice take the two values next to each output. Then leave
-    out single outputs while the tolerance holds. Some tens of solves: 0.1 to 3 s for 53 labels.
+    optimal value, solve again; bisection finds the least `n` for a tolerance. Of a lattice take the two values next to
+    each output. Then leave out single outputs while the tolerance holds. Some tens of solves: 0.1 to 3 s for 53
+    labels. For other losses than squared there is no such bound: single outputs of the optimum are left out, the
+    cheapest first.
 
     *Sizes.* For weeks worked (53 labels, epsilon 1; 104 outputs on the line) tolerances of 1e-2, 1e-3 and 1e-4 take 2,
     4 and 10 placed outputs, or 4, 6 and 12 integers; even grids over the optimum's outputs take 10, 24 and 72, those of
@@ -104,20 +116,24 @@ def adaptive_outputs(
     >>> labels = np.arange(12)
     >>> problem = optrand.unbiased_regression(labels, np.full(12, 1 / 12), 1.0)
     >>> few = adaptive_outputs(problem, tolerance=1e-2)
-    >>> few.n, few.excess <= 1e-2, optrand.certify(few.solution).gap < 1e-9
+    >>> few.n, few.excess <= 1e-2, few.mechanism.certificate.gap < 1e-9
     (5, True, True)
+    >>> adaptive_outputs(problem, n=3).n, adaptive_outputs(problem, n=8).excess < few.excess
+    (3, True)
     """
     _check_problem(problem)
+    lattice = None if step is None else Lattice(step, origin)
+    if (tolerance is None) == (n is None):
+        raise InvalidInput("adaptive_outputs takes either tolerance= or n=, such as tolerance=0.01 or n=12")
+    if n is not None:
+        return _Search.of(problem, math.inf, lattice).run_with(integer(n, "n", 1))
     share = real(tolerance, "tolerance")
     if share <= 0:
         raise InvalidInput(f"tolerance is {share:g}, expected a relative loss above 0")
-    lattice = None if step is None else Lattice(step, origin)
     return _Search.of(problem, share, lattice).run()
 
 
 def _check_problem(problem: Problem) -> None:
-    if problem.loss != losses.squared:
-        raise InvalidInput(f"the problem's loss is {problem.loss.name}: outputs are placed for squared loss only")
     if isinstance(problem.outputs, Grid):
         raise InvalidInput("the problem has its outputs on a grid already: state it on the line or an interval")
 
@@ -143,23 +159,31 @@ class _Search:
     @classmethod
     def of(cls, problem: Problem, tolerance: float, lattice: Lattice | None) -> _Search:
         """Solve without a grid, and prove it."""
-        solution = solve(problem)
-        proof = certify(solution)
+        candidate = design(problem)
+        mechanism = exact_mechanism(candidate)
+        proof = mechanism.certificate
         if not _excess(proof.lower, proof.upper) <= tolerance:
             raise NotCertified(
                 f"the optimum itself is proven to {shown_above(proof.gap, 3)} only, less than the tolerance of "
                 f"{tolerance:g}",
                 certificate=proof,
-                solution=solution,
+                mechanism=mechanism,
             )
-        found = solution.randomizer
-        return cls(problem, found.outputs, _frequencies(problem, found), proof.lower, tolerance, lattice)
+        # The mechanism may split an output of the candidate between two neighbouring floats, which count as one here.
+        found = candidate.randomizer
+        weights = np.concatenate([problem.prior @ columns for _, columns in found.blocks()])
+        return cls(problem, found.outputs, weights, proof.lower, tolerance, lattice)
 
     def run(self) -> AdaptiveOutputs:
         """Bisect on the number of outputs, then leave out what can be left out."""
         m = self.outputs.size
         if m == 1:
             return self._kept(self._solved(self.outputs))
+        if self.problem.loss != losses.squared:
+            best = self._kept(self._solved(self._start(self.outputs)))
+            while (fewer := self._without_one(best)) is not None:
+                best = fewer
+            return best
         placements = Placements(self.outputs, self.weights)
         high = placements.fewest(2 * self.tolerance * self.lower)
         found = self._attempt(placements, high)
@@ -181,6 +205,30 @@ class _Search:
             best = fewer
         return best
 
+    def run_with(self, n: int) -> AdaptiveOutputs:
+        """Return the best placement of at most `n` outputs that is found."""
+        found: AdaptiveOutputs | None
+        if self.problem.loss == losses.squared and self.lattice is None:
+            few = n < self.outputs.size
+            placements = Placements(self.outputs, self.weights) if few and n > 1 else None
+            start = self.outputs[placements.places(n)] if placements else self.outputs
+            found = self._judged(descend(self.problem, start if n > 1 else np.array([self.weights @ self.outputs])))
+        else:
+            found = self._solved(self._start(self.outputs))
+            while found is not None and found.n > n:
+                found = self._without_one(found)
+        if found is None:
+            raise Infeasible(f"no {n} output(s) were found on which the problem can be solved: ask for more")
+        return found
+
+    def _start(self, outputs: Floats) -> Floats:
+        """Return outputs, or the values of the lattice around them that are allowed."""
+        if self.lattice is None:
+            return outputs
+        points = self.lattice.around(outputs)
+        allowed = self.problem.outputs
+        return points[(points >= allowed.low) & (points <= allowed.high)]
+
     def _meets(self, found: AdaptiveOutputs | None) -> bool:
         return found is not None and found.excess <= self.tolerance
 
@@ -191,8 +239,8 @@ class _Search:
             raise NotCertified(
                 f"the lattice values next to good outputs lose {found.excess:.3g} of the optimum, more than the "
                 f"tolerance of {self.tolerance:g}: make the step smaller or the tolerance larger",
-                certificate=certify(found.solution),
-                solution=found.solution,
+                certificate=found.mechanism.certificate,
+                mechanism=found.mechanism,
             )
         return found
 
@@ -202,20 +250,21 @@ class _Search:
         if self.lattice is None:
             return self._judged(descend(self.problem, start, until=self.lower * (1 + self.tolerance)))
         found = descend(self.problem, start)
-        points = self.lattice.around(start if found is None else found.randomizer.outputs)
-        allowed = self.problem.outputs
-        return self._solved(points[(points >= allowed.low) & (points <= allowed.high)])
+        return self._solved(self._start(start if found is None else found.randomizer.outputs))
 
     def _solved(self, positions: Floats) -> AdaptiveOutputs | None:
         return self._judged(optimum_on(self.problem, positions) if positions.size else None)
 
     def _judged(self, solution: Solution | None) -> AdaptiveOutputs | None:
-        return None if solution is None else AdaptiveOutputs(solution, self.lower, certify(solution).upper)
+        if solution is None:
+            return None
+        mechanism = exact_mechanism(solution)
+        return AdaptiveOutputs(mechanism, self.lower, mechanism.certificate.upper)
 
     def _without_one(self, found: AdaptiveOutputs) -> AdaptiveOutputs | None:
         """Adaptive outputs without one, if that meets the tolerance; those that should cost least are tried first."""
         outputs = found.grid.values
-        weights = _frequencies(found.solution.problem, found.solution.randomizer)
+        weights = _frequencies(found.mechanism)
         gaps = np.diff(outputs)
         costs = np.full(outputs.size, math.inf)
         costs[1:-1] = weights[1:-1] * gaps[:-1] * gaps[1:]
@@ -226,12 +275,8 @@ class _Search:
         return None
 
 
-def _frequencies(problem: Problem, randomizer: Randomizer) -> Floats:
+def _frequencies(mechanism: Mechanism) -> Floats:
     """Probability of each output under the prior."""
-    arcs = randomizer.arcs
-    if arcs is None:
-        dense: Floats = problem.prior @ randomizer.matrix
-        return dense
-    amounts = arcs.masses * (1 + math.expm1(problem.epsilon) * arcs.inside(problem.prior))
-    sums = np.bincount(np.searchsorted(randomizer.outputs, arcs.outputs), amounts, randomizer.n)
-    return sums.astype(np.float64)
+    later = np.append(np.cumsum(mechanism.prior[::-1])[::-1], 0.0)
+    steps = [[(y, step / mechanism.total) for y, step in column] for column in mechanism.table.columns]
+    return np.array([sum(chance * later[y] for y, chance in column) for column in steps])

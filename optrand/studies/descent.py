@@ -23,7 +23,7 @@ from optrand.errors import Infeasible, NotCertified
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.solution import Solution
-from optrand.solvers import solve
+from optrand.solvers import design
 
 __all__ = ["descend", "optimum_on", "slopes"]
 
@@ -49,7 +49,7 @@ def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:
     """
     grid = Grid(np.unique(rectangular(positions, "positions")))
     try:
-        solution = solve(replace(problem, outputs=grid))
+        solution = design(replace(problem, outputs=grid))
     except (Infeasible, NotCertified):
         return None
     used = solution.randomizer.outputs

@@ -15,14 +15,12 @@ from typing import cast
 import numpy as np
 
 from optrand.base.validation import real
-from optrand.certificates.certificate import certify, lower_bound
+from optrand.certificates.certificate import lower_bound
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
-from optrand.mechanism.tabulation import tabulate
 from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
-from optrand.model.solution import Solution
 from optrand.solvers import solve
 
 __all__ = ["LARGEST", "SMALLEST", "EpsilonBracket", "smallest_epsilon"]
@@ -59,7 +57,7 @@ class EpsilonBracket:
     loss: float
     low: float
     mechanism: Mechanism
-    excluded: Solution | None = field(repr=False)
+    excluded: Mechanism | None = field(repr=False)
 
     def __post_init__(self) -> None:
         """Verify both ends."""
@@ -149,15 +147,15 @@ def _at(problem: Problem, epsilon: float) -> Problem | None:
 
 
 def _reaches(mechanism: Mechanism, target: Fraction) -> bool:
-    proof = certify(mechanism)
+    proof = mechanism.certificate
     cost = -proof.lower if proof.maximised else proof.upper
     return math.isfinite(cost) and Fraction(cost) <= target
 
 
-def _excludes(solution: Solution, target: Fraction) -> bool:
-    if solution.dual is None:
+def _excludes(mechanism: Mechanism, target: Fraction) -> bool:
+    if mechanism.dual is None:
         return False
-    bound = lower_bound(solution.problem, solution.dual)
+    bound = lower_bound(mechanism.problem, mechanism.dual)
     return math.isfinite(bound) and Fraction(bound) > target
 
 
@@ -185,7 +183,7 @@ class _Trial:
 
     epsilon: float
     reached: Mechanism | None = None
-    excluded: Solution | None = None
+    excluded: Mechanism | None = None
     infeasible: bool = False
 
     @property
@@ -210,10 +208,9 @@ class _Search:
         if question is None:
             return _Trial(epsilon, infeasible=True)
         try:
-            solution = solve(question)
-            if _excludes(solution, self.target):
-                return _Trial(epsilon, excluded=solution)
-            mechanism = tabulate(solution)
+            mechanism = solve(question)
+            if _excludes(mechanism, self.target):
+                return _Trial(epsilon, excluded=mechanism)
         except NotCertified:
             return _Trial(epsilon)
         return _Trial(epsilon, reached=mechanism if _reaches(mechanism, self.target) else None)

@@ -15,10 +15,12 @@ from typing import Literal, NamedTuple, TypeVar, overload
 
 from optrand.base.validation import real
 from optrand.errors import InvalidInput, OptrandError, OutOfTime, SomeFailed
+from optrand.mechanism.mechanism import Mechanism
 from optrand.model.problem import Problem
 from optrand.model.solution import Solution
 from optrand.solvers import Solver, solve
 from optrand.solvers.batches import batch_key, solved_at_once
+from optrand.solvers.dispatch import check_solver, exact_mechanism
 
 __all__ = ["completed", "solve_many"]
 
@@ -43,7 +45,7 @@ def solve_many(
     executor: Executor | None = ...,
     on_error: Literal["raise"] = ...,
     time_limit: float = ...,
-) -> list[Solution]: ...
+) -> list[Mechanism]: ...
 @overload
 def solve_many(
     problems: Iterable[Problem],
@@ -52,7 +54,7 @@ def solve_many(
     executor: Executor | None = ...,
     on_error: Literal["return"],
     time_limit: float = ...,
-) -> list[Solution | OptrandError]: ...
+) -> list[Mechanism | OptrandError]: ...
 def solve_many(
     problems: Iterable[Problem],
     solver: Solver | None = None,
@@ -60,7 +62,7 @@ def solve_many(
     executor: Executor | None = None,
     on_error: Literal["raise", "return"] = "raise",
     time_limit: float = math.inf,
-) -> list[Solution] | list[Solution | OptrandError]:
+) -> list[Mechanism] | list[Mechanism | OptrandError]:
     """Best randomizers for many problems: priors of groups, users or rows, epsilons, penalties.
 
     Parameters
@@ -73,7 +75,7 @@ def solve_many(
         Solves in threads, processes or on a cluster, such as Dask's ``client.get_executor()``; by default here, in
         turn. Of threads the kernels that numba compiles make use.
     on_error : {"raise", "return"}
-        Whether to raise, once all others are solved, or to return an error in the place of its solution.
+        Whether to raise, once all others are solved, or to return an error in the place of its mechanism.
     time_limit : float
         Seconds, looked at between problems. When they have passed, no other is begun, and each without an answer has
         the error :class:`~optrand.errors.OutOfTime`. Of an executor running tasks are not waited for; workers look at
@@ -81,31 +83,32 @@ def solve_many(
 
     Returns
     -------
-    list of Solution
-        In the order of the problems; each has been certified, as :func:`optrand.solve` does.
+    list of Mechanism
+        In the order of the problems; each is exact, as that of :func:`optrand.solve`.
 
     Raises
     ------
     InvalidInput
-        Something that is no problem, named by its position, or a time limit without meaning, before anything is
-        solved.
+        Something that is no problem, named by its position, or a solver or a time limit without meaning, before
+        anything is solved.
     SomeFailed
-        Problems without a certified answer, by their positions; all other solutions are attached as ``results``.
+        Problems without a certified answer, by their positions; all other mechanisms are attached as ``results``.
 
     Examples
     --------
     >>> import optrand
     >>> priors = [[0.5, 0.3, 0.2], [0.2, 0.3, 0.5], [0.5, 0.3, 0.2]]
-    >>> solutions = optrand.solve_many(optrand.unbiased_regression([0, 1, 2], prior, 1.0) for prior in priors)
-    >>> [round(solution.value, 6) for solution in solutions], solutions[0] is solutions[2]
+    >>> found = optrand.solve_many(optrand.unbiased_regression([0, 1, 2], prior, 1.0) for prior in priors)
+    >>> [round(mechanism.value, 6) for mechanism in found], found[0] is found[2]
     ([1.945447, 1.945447, 1.945447], True)
     """
     if on_error not in ("raise", "return"):
         raise InvalidInput(f"on_error is {on_error!r}, expected 'raise' or 'return'")
+    check_solver(solver)
     end = time.time() + _checked_limit(time_limit)
     given = _checked(problems)
     late = OutOfTime(f"no answer within the time limit of {time_limit:g} s: pass a larger time_limit, or an executor")
-    answers = dict[Problem, Solution | OptrandError](dict.fromkeys(given, late))
+    answers = dict[Problem, Mechanism | OptrandError](dict.fromkeys(given, late))
     parts = _parts(_ordered(list(answers), solver), executor)
     tasks = [_Task(part, solver, end, late) for part in parts]
     with closing(completed(_solved, tasks, executor, end=end)) as done:
@@ -199,22 +202,22 @@ def _parts(problems: list[Problem], executor: Executor | None) -> Iterator[list[
         yield problems[start : start + size]
 
 
-def _solved(task: _Task) -> list[Solution | OptrandError]:
-    """A solution, or why there is none, for each problem of a task."""
-    found = list[Solution | OptrandError]()
+def _solved(task: _Task) -> list[Mechanism | OptrandError]:
+    """Return a mechanism, or why there is none, for each problem of a task."""
+    found = list[Mechanism | OptrandError]()
     for start in range(0, len(task.problems), LARGEST_TASK):
         some = task.problems[start : start + LARGEST_TASK]
         late = time.time() >= task.end
         known = solved_at_once(some) if task.solver is None and not late else [None] * len(some)
-        found += [answer or _answer(problem, task) for problem, answer in zip(some, known, strict=True)]
+        found += [_answer(problem, task, answer) for problem, answer in zip(some, known, strict=True)]
     return found
 
 
-def _answer(problem: Problem, task: _Task) -> Solution | OptrandError:
-    """A solution, or why there is none."""
-    if time.time() >= task.end:
+def _answer(problem: Problem, task: _Task, known: Solution | None) -> Mechanism | OptrandError:
+    """Return a mechanism, or why there is none; `known` is a candidate that a batch has found."""
+    if known is None and time.time() >= task.end:
         return task.late
     try:
-        return solve(problem, task.solver)
+        return solve(problem, task.solver) if known is None else exact_mechanism(known)
     except OptrandError as error:
         return error

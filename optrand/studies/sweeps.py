@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import expect
-from optrand.certificates.certificate import Certificate, certify
+from optrand.certificates.certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput, NotCertified, OptrandError
-from optrand.mechanism.tabulation import tabulate
+from optrand.mechanism.paths import count_outputs
 from optrand.model.problem import Problem
 from optrand.solvers import Solver, solve
-from optrand.solvers.dispatch import USEFUL_GAP
+from optrand.solvers.dispatch import USEFUL_GAP, check_solver
 from optrand.studies.many import completed
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class SweepRow:
     outputs : int
         Number of outputs in use; 0 without a mechanism.
     seconds : float
-        Wall-clock time to solve, tabulate and certify.
+        Wall-clock time to solve and certify.
     status : str
         ``certified``; ``infeasible`` where no randomizer meets the constraints; ``failed`` without a certificate.
     reason : str
@@ -173,9 +173,8 @@ def sweep(
 
     Notes
     -----
-    Rows are those of the exact mechanism, :func:`optrand.tabulate` of the solution. Equal problems are answered
-    once. An exception of a task or of the callable, or an interrupt,
-    cancels the tasks that have not begun.
+    Rows are those of the exact mechanism. Equal problems are answered once. An exception of a task or of the callable,
+    or an interrupt, cancels the tasks that have not begun.
 
     Examples
     --------
@@ -193,6 +192,7 @@ def sweep(
      inf 3.891 0.000 True
     """
     expect(problem, Problem, "problem", "one of optrand.regression, unbiased_regression or classification")
+    check_solver(solver)
     cases = [
         _case(problem, epsilon, penalty)
         for epsilon, penalty in itertools.product(
@@ -249,8 +249,8 @@ def _answer(task: tuple[Problem, Solver | None]) -> SweepRow:
     problem, solver = task
     start = time.perf_counter()
     try:
-        mechanism = tabulate(solve(problem, solver))
-        proof = certify(mechanism)
+        mechanism = solve(problem, solver)
+        proof = mechanism.certificate
         proof.require(gap=USEFUL_GAP)
     except OptrandError as error:
         status = "infeasible" if isinstance(error, Infeasible) else "failed"
@@ -266,7 +266,7 @@ def _answer(task: tuple[Problem, Solver | None]) -> SweepRow:
         **_proven(proof),
         variance=float(problem.prior @ mechanism.randomizer.variances),
         squared_bias=float(problem.prior @ biases**2),
-        outputs=mechanism.n,
+        outputs=count_outputs(mechanism),
         seconds=seconds,
         status="certified",
         reason="",

@@ -36,20 +36,23 @@ def claims() -> tuple[Claim, ...]:
 
 
 def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim, ...]:
-    """The claims of a paper, those of a number, or both; at least one.
+    """Return the claims of a paper, those of a number, or both; at least one.
 
     A paper is a key of :data:`PAPERS`, in either case. A number is as printed (``"Lemma 8"``), with or without the
-    paper before it and the part after it, or the key of one part (``"b23-lemma-8"``).
+    paper before it and the part after it, or the key of one part (``"b23-lemma-8"``). If no claim has that number, it
+    is taken for a part of a name (``"LP1"``).
 
     Raises
     ------
     InvalidInput
-        No such paper or claim; the message lists those with near names.
+        No such paper or claim, and the message lists those with near names; or a part of more than five names.
 
     Examples
     --------
     >>> [claim.name for claim in find(number="proposition 7")]
     ['B23 Proposition 7', 'B23 Proposition 7: last step']
+    >>> [claim.name for claim in find(number="lp1")]
+    ['G21 Theorem 3: LP1', 'G21 Theorem 3: LP1 implies LP2']
     >>> find(paper="B24")
     Traceback (most recent call last):
     optrand.errors.InvalidInput: no paper 'B24': expected one of G21, E22, Z25, B23
@@ -65,6 +68,7 @@ def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim,
         for each in within
         if asked.removeprefix(f"{each.paper.lower()} ") in (plain(each.number), plain(f"{each.number} {each.part}"))
     )
+    named = named or _containing(number, within)
     if not named:
         known = {plain(each.number): f"{each.paper} {each.number}" for each in reversed(within)}
         known |= {plain(each.name): each.name for each in reversed(within)}
@@ -72,3 +76,16 @@ def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim,
         near = f"; near ones: {', '.join(matches)}" if matches else ""
         raise InvalidInput(f"no claim {number!r} among {len(within)}{near}: list them all with optrand theory --list")
     return named
+
+
+def _containing(text: str, within: tuple[Claim, ...], most: int = 5) -> tuple[Claim, ...]:
+    """Return the claims whose names contain a text, in either case, none if the text is empty."""
+    wanted = plain(text)
+    found = tuple(each for each in within if wanted and wanted in plain(each.name))
+    if len(found) > most:
+        names = ", ".join(each.name for each in found[:most])
+        raise InvalidInput(
+            f"{text!r} is part of the names of {len(found)} claims, such as {names}: give more of one name, or list "
+            "them all with optrand theory --list"
+        )
+    return found

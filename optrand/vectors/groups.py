@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.arithmetic import Integers, places, scaled
+from optrand.base.records import Record
 from optrand.base.validation import Floats
 
 __all__ = ["MOST_TYPES", "ClassGroups", "Counts"]
@@ -27,7 +28,7 @@ MOST_TYPES = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
-class ClassGroups:
+class ClassGroups(Record):
     """A prior in integers, and its classes in groups.
 
     Attributes

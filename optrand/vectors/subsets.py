@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from optrand.base import validation
 from optrand.base.arithmetic import (
     Integers,
+    exact_integers,
     float_above,
     float_below,
     log_above,
@@ -26,14 +27,16 @@ from optrand.base.arithmetic import (
     quotient,
     scaled,
 )
+from optrand.base.records import Record
 from optrand.base.validation import Floats, frozen, rectangular
 from optrand.certificates.certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput
-from optrand.mechanism.privacy import verified_ratio
+from optrand.mechanism.privacy import check_ratio
 from optrand.model.protocol import Moments
+from optrand.model.table import Table
 from optrand.sampling import Sampler
+from optrand.sampling.draw import draw_integers
 from optrand.sampling.entropy import EntropySource, SystemEntropy
-from optrand.sampling.uniform import integers_below
 from optrand.vectors.bound import (
     VectorDual,
     exp_above,
@@ -57,7 +60,7 @@ WEIGHT_BITS = 100
 
 
 @dataclass(frozen=True, eq=False)
-class UnbiasedVectors:
+class UnbiasedVectors(Record):
     r"""Randomizer of a class label that releases a subset of the classes, with an unbiased vector for each.
 
     .. math:: \Pr[S \mid y] \propto c_S \cdot (R \text{ if } y \in S, \text{ else } 1), \qquad
@@ -85,7 +88,8 @@ class UnbiasedVectors:
     Raises
     ------
     InvalidInput
-        Masses that are no positive integers, rows with different totals, or a ratio above ``exp(epsilon)``.
+        Masses that are no positive integers, rows with different totals, or a ratio that is not between 1 and
+        ``exp(epsilon)``.
     Infeasible
         Subsets that do not tell all classes apart.
 
@@ -118,16 +122,23 @@ class UnbiasedVectors:
 
     def __post_init__(self) -> None:
         """Prove privacy in integers."""
-        verified_ratio(self.ratio, self.epsilon)
-        counts = self.counts
+        # A subclass could compare as it likes, and below 1 the classes outside of a subset would be the likelier ones.
+        if type(self.ratio) is not Fraction or self.ratio <= 1:
+            raise InvalidInput(f"ratio is {self.ratio!r}, expected a fractions.Fraction above 1")
+        check_ratio(self.ratio, self.epsilon)
+        object.__setattr__(self, "prior", frozen(self.prior))
+        object.__setattr__(self, "masses", exact_integers(self.masses, "masses"))
+        counts = exact_integers(self.counts, "counts").astype(np.int64)
+        counts.flags.writeable = False
+        object.__setattr__(self, "counts", counts)
         if (
             counts.shape != (self.masses.size, self.groups.m)
             or (counts < 0).any()
             or (counts > self.groups.sizes).any()
         ):
             raise InvalidInput("counts are no types of subsets: expected a row for each mass, a column for each group")
-        if not all(type(mass) is int and mass > 0 for mass in self.masses.tolist()):
-            raise InvalidInput("masses must be Python integers above 0: floats are not exact")
+        if not all(mass > 0 for mass in self.masses.tolist()):
+            raise InvalidInput("masses must be integers above 0")
         if len(set((self.masses @ self._shares).tolist())) > 1:
             raise InvalidInput("rows have different totals, expected subsets that cover all classes equally")
         if not all(self._scales):
@@ -188,7 +199,6 @@ class UnbiasedVectors:
             target_epsilon=self.epsilon,
             epsilon=log_above(self.ratio),
             bias=self.bias,
-            exact=True,
             findings=() if exactly else ("the vectors are biased",),
         )
 
@@ -470,7 +480,7 @@ class UnbiasedVectors:
         """Sampler of types and of whether the label is in the subset, by group."""
         held, missed = self._parts
         weights = np.concatenate((held, missed)).T
-        return Sampler(np.arange(float(self.groups.m)), np.arange(float(len(held) * 2)), weights, self._total)
+        return Sampler(Table.of_rows(range(self.groups.m), range(len(held) * 2), weights.tolist()))
 
     def _blocks(self, count: int) -> list[slice]:
         rows = max(1, BLOCK // self.k)
@@ -491,7 +501,7 @@ class UnbiasedVectors:
             start = np.where(here, place[classes], 0)
             for step in range(part.size):
                 left = np.full(classes.size, part.size - step)
-                taken = integers_below(left, source) < wanted if part.size > 1 else wanted > 0
+                taken = draw_integers(left, source) < wanted if part.size > 1 else wanted > 0
                 if step == 0:
                     taken = np.where(here, held, taken)
                 sets[rows, part[(start + step) % part.size]] = taken

@@ -49,13 +49,13 @@ def composition_figure(
     Examples
     --------
     >>> import optrand
-    >>> classes = optrand.tabulate(optrand.rr_with_prior([0.1] * 10, 0.1))
+    >>> classes = optrand.rr_with_prior([0.1] * 10, 0.1)
     >>> print(composition_figure({"10 classes": classes}, releases=20).get_suptitle())
     Releases of ε = 0.1 each, together at δ = 1e-06
     """
     expect(mechanisms, dict, "mechanisms", "a dict of mechanisms by name")
     for mechanism in mechanisms.values():
-        expect(mechanism, Mechanism, "an entry of mechanisms", "a Mechanism: see tabulate")
+        expect(mechanism, Mechanism, "an entry of mechanisms", "a Mechanism, such as solve(problem)")
     count, small = integer(releases, "releases", 2), real(delta, "delta")
     if not 0 < small < 1:
         raise InvalidInput(f"delta is {small}, expected a number above 0 and below 1")

@@ -16,11 +16,9 @@ from optrand.base.validation import Floats, expect
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import prior as checked_prior
 from optrand.baselines import Moments
-from optrand.certificates.certificate import certify
 from optrand.errors import Infeasible, InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Solution
 from optrand.plotting.canvas import Place, Size, canvas
 from optrand.plotting.comparisons.curves import CURVES, light, logarithmic, looks
 from optrand.plotting.style import spread
@@ -36,8 +34,8 @@ class HasMoments(Protocol):
         ...
 
 
-Answer = Moments | Solution | Mechanism | Randomizer | HasMoments
-"""Randomizers that can be drawn; a solution or a mechanism must be feasible for its own problem."""
+Answer = Moments | Mechanism | Randomizer | HasMoments
+"""Randomizers that can be drawn; a mechanism must be feasible for its own problem."""
 
 PANELS = {
     "noisy label loss": "(label units, squared)",
@@ -84,7 +82,7 @@ def moments_figure(
     InvalidInput
         An answer of another kind or for another number of labels, or too many curves.
     NotCertified
-        A solution or mechanism that is not private, or not feasible in another way.
+        A mechanism that is biased where its problem allows no bias.
 
     Examples
     --------
@@ -153,12 +151,9 @@ def _means(
 
 
 def _moments(name: str, answer: Answer, k: int, labels: ArrayLike | None) -> Moments:
-    if isinstance(answer, (Solution, Mechanism)):
-        certify(answer).require(gap=math.inf)
-        if isinstance(answer, Mechanism):
-            answer = answer.moments(answer.labels)
-        else:
-            answer = Moments(answer.randomizer.biases, answer.randomizer.variances)
+    if isinstance(answer, Mechanism):
+        answer.certificate.require(gap=math.inf)
+        answer = answer.moments(answer.labels)
     elif isinstance(answer, Randomizer):
         answer = Moments(answer.biases, answer.variances)
     elif hasattr(answer, "moments") and not isinstance(answer, Moments):
@@ -169,7 +164,7 @@ def _moments(name: str, answer: Answer, k: int, labels: ArrayLike | None) -> Mom
         answer = answer.moments(labels)
     if not isinstance(answer, Moments):
         raise InvalidInput(
-            f"{name!r} gave a {type(answer).__name__}, expected moments, a solution, a mechanism "
+            f"{name!r} gave a {type(answer).__name__}, expected moments, a mechanism "
             "or another randomizer with moments for each epsilon"
         )
     if answer.biases.size != k:

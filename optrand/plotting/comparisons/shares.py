@@ -55,7 +55,7 @@ def shares_figure(
     --------
     >>> import numpy as np, optrand
     >>> from optrand.sampling.entropy import SeededEntropy
-    >>> mechanism = optrand.tabulate(optrand.rr([0, 1, 2], 1.0))
+    >>> mechanism = optrand.rr([0, 1, 2], 1.0)
     >>> optrand.certify(mechanism).epsilon
     1.0
     >>> released = mechanism.sample(np.repeat([0, 1, 2], [5000, 3000, 2000]), source=SeededEntropy(1))

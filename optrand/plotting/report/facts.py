@@ -12,6 +12,7 @@ from optrand.base.arithmetic import float_above
 from optrand.base.numerals import shown_above, shown_below, shown_spent
 from optrand.certificates.certificate import Certificate
 from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.paths import count_outputs
 from optrand.model import losses
 from optrand.model.outputs import in_words
 from optrand.model.problem import Problem
@@ -40,7 +41,7 @@ def verdict(proof: Certificate) -> tuple[bool, str]:
     --------
     >>> import optrand
     >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0)
-    >>> ok, sentence = verdict(optrand.certify(optrand.tabulate(optrand.solve(problem))))
+    >>> ok, sentence = verdict(optrand.certify(optrand.solve(problem)))
     >>> ok, sentence[:31]
     (True, 'Verified: private and feasible,')
     """
@@ -62,16 +63,22 @@ def certificate_facts(mechanism: Mechanism, proof: Certificate) -> Facts:
     )
     found = [
         ("Labels", f"{problem.k:,}, from {problem.labels[0]:g} to {problem.labels[-1]:g}"),
-        ("Outputs", f"{mechanism.n:,}, {in_words(problem.outputs)}"),
+        ("Outputs", f"{mechanism.n:,}, {in_words(problem.outputs)}{_drawn_as(mechanism)}"),
         ("Objective", _objective(problem)),
         ("Optimal value", optimum),
         ("Gap", f"at most {above(proof.gap, 2)} of the value" if math.isfinite(proof.gap) else "unknown"),
-        ("Arithmetic", "exact, every rounding in the safe direction" if proof.exact else "floats, errors allowed for"),
+        ("Arithmetic", "exact, every rounding in the safe direction"),
         ("Digest", mechanism.digest),
     ]
     if problem.loss != losses.zero_one:
         found.insert(-2, ("Largest bias", f"at most {above(proof.bias, 2)}, in units of the labels"))
     return found
+
+
+def _drawn_as(mechanism: Mechanism) -> str:
+    """Return how many outputs the pictures show, if these are fewer."""
+    count = count_outputs(mechanism)
+    return "" if count == mechanism.n else f"; {count:,} in the pictures, where two neighbouring floats are one"
 
 
 def _objective(problem: Problem) -> str:

@@ -38,8 +38,8 @@ def group_report_page(
 
     Examples
     --------
-    >>> from optrand import rr, tabulate
-    >>> table = tabulate(rr([0, 1], 1.0))
+    >>> from optrand import rr
+    >>> table = rr([0, 1], 1.0)
     >>> page = group_report_page({"a": table, "b": table}, BudgetSplit(0.05, 1.0))
     >>> page.count("<img"), page.count("<h2")
     (1, 3)

@@ -47,7 +47,7 @@ def report_page(
     --------
     >>> import optrand
     >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
-    >>> mechanism = optrand.tabulate(optrand.solve(problem))
+    >>> mechanism = optrand.solve(problem)
     >>> page = report_page(mechanism, optrand.certify(mechanism))
     >>> page[:15], page.count("<img"), "<script" in page
     ('<!DOCTYPE html>', 7, False)

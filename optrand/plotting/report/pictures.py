@@ -85,7 +85,7 @@ def shown(mechanism: Mechanism) -> Iterator[Shown]:
     Examples
     --------
     >>> import optrand
-    >>> mechanism = optrand.tabulate(optrand.rr_with_prior([0.5, 0.3, 0.2], 1.0))
+    >>> mechanism = optrand.rr_with_prior([0.5, 0.3, 0.2], 1.0)
     >>> [(entry.name, entry.figure is not None) for entry in shown(mechanism)][:3]
     [('pmf', True), ('matrix', True), ('joint', False)]
     """

@@ -8,8 +8,10 @@ import numpy as np
 from scipy import sparse
 
 from optrand.base.validation import Floats
+from optrand.errors import SolverFailed
+from optrand.programs.backends import Backend, Form
 
-__all__ = ["LP", "LPSolution"]
+__all__ = ["LP", "LPSolution", "solve_linear"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,3 +55,27 @@ class LPSolution:
     def value(self, lp: LP) -> float:
         """The cost of `x`: derived, never taken from the backend."""
         return float(np.dot(lp.cost, self.x))
+
+
+def solve_linear(lp: LP, backend: Backend) -> LPSolution:
+    """Solve a linear program.
+
+    Raises
+    ------
+    SolverFailed
+        The backend has no answer, or one without multipliers.
+    """
+    none = np.full(lp.less_than.size, -np.inf)
+    form = Form(
+        lp.cost,
+        sparse.csr_array(sparse.vstack((lp.equal, lp.less))),
+        np.concatenate((lp.equal_to, none)),
+        np.concatenate((lp.equal_to, lp.less_than)),
+        np.full(lp.cost.size, np.inf),
+    )
+    found = backend.run(form)
+    if not found.x.size or not found.multipliers.size:
+        raise SolverFailed(f"{backend.name} ended with the status {found.message!r} and no answer to read")
+    split = lp.equal_to.size
+    duals = found.multipliers
+    return LPSolution(found.x, duals[:split], duals[split:], found.message, found.iterations)

@@ -160,7 +160,7 @@ def bin_costs(problem: Problem) -> BinCosts:
         raise InvalidInput(f"the loss is {problem.loss.name}, and bins have a closed form for {', '.join(kinds)}")
     low, high = problem.outputs.low, problem.outputs.high
     if problem.loss == losses.poisson_log and problem.labels[-1] == 0 and low <= 0:
-        raise Infeasible("the label 0 alone has no best output above 0 under Poisson log loss: pass outputs=")
+        raise Infeasible("the label 0 alone has no best output above 0 under Poisson log loss: pass outputs=[...]")
     origin = float(problem.labels[0]) if problem.loss == losses.squared else 0.0
     labels, gain = problem.labels - origin, math.expm1(problem.epsilon)
     return kinds[problem.loss.name](labels, problem.prior, gain, origin, low - origin, high - origin)

@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.tabulation import tabulate
 from optrand.model import losses
 from optrand.model.arcs import Arcs
 from optrand.model.losses import Loss
@@ -62,9 +64,9 @@ class BinPath(GuardedSolver):
     Examples
     --------
     >>> import optrand
-    >>> solution = BinPath()(optrand.regression([0, 1, 2, 3], [0.4, 0.3, 0.2, 0.1], 2.0))
-    >>> proof = optrand.certify(solution)
-    >>> proof.gap < 1e-12, round(proof.upper, 6), solution.randomizer.n
+    >>> mechanism = optrand.solve(optrand.regression([0, 1, 2, 3], [0.4, 0.3, 0.2, 0.1], 2.0), BinPath())
+    >>> proof = mechanism.certificate
+    >>> proof.gap < 1e-12, round(proof.upper, 6), mechanism.n
     (True, 0.282933, 3)
     """
 
@@ -167,7 +169,7 @@ def rr_on_bins(
     *,
     loss: Loss = losses.squared,
     outputs: OutputSet | None = None,
-) -> Solution:
+) -> Mechanism:
     """The optimal randomized response on bins ([B23], Definition 22), which no randomizer of any kind beats.
 
     Parameters
@@ -185,8 +187,8 @@ def rr_on_bins(
 
     Returns
     -------
-    Solution
-        Of regression with a bias penalty of 0. The randomizer's arcs are the bins.
+    Mechanism
+        Of regression with a bias penalty of 0, one interval column per bin.
 
     Raises
     ------
@@ -205,12 +207,11 @@ def rr_on_bins(
     --------
     The prior of [B23], Table 1:
 
-    >>> import optrand
-    >>> solution = rr_on_bins([0, 1, 2], [0.6, 0.25, 0.15], 0.5)
-    >>> solution.randomizer.outputs.round(3).tolist()
+    >>> mechanism = rr_on_bins([0, 1, 2], [0.6, 0.25, 0.15], 0.5)
+    >>> mechanism.outputs.round(3).tolist()
     [0.396, 0.72]
-    >>> proof = optrand.certify(solution)
+    >>> proof = mechanism.certificate
     >>> f"{proof.lower:.9f} {proof.upper:.9f}"
     '0.260653811 0.260653811'
     """
-    return near_zero(regression(labels, prior, epsilon, loss=loss, outputs=outputs), BinPath())
+    return tabulate(near_zero(regression(labels, prior, epsilon, loss=loss, outputs=outputs), BinPath()))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
 
-from optrand.certificates.certificate import certify
 from optrand.errors import SolverFailed
 from optrand.model.feasibility import balanced
 from optrand.model.problem import Problem
@@ -19,6 +18,7 @@ from optrand.solvers.flow.levels import Intervals, descended, growing
 from optrand.solvers.flow.minimax_program import MinimaxProgram
 from optrand.solvers.flow.program import Point
 from optrand.solvers.flow.solver import ArcSolver
+from optrand.solvers.gaps import worst_case_gap
 
 __all__ = ["MinimaxFlow"]
 
@@ -72,8 +72,8 @@ class MinimaxFlow(ArcSolver):
                 if not found and floor == FLOORS[-1]:
                     raise
                 continue
-            found.append((certify(solution, worst_case=True).gap, solution))
-            if found[-1][0] <= 2 * self.gap:
+            found.append((worst_case_gap(solution), solution))
+            if found[-1][0] <= self.gap:
                 break
         return min(found, key=itemgetter(0))[1]
 

@@ -9,23 +9,22 @@ from functools import partial
 
 import numpy as np
 
-from optrand.certificates.certificate import lower_bound
 from optrand.errors import InvalidInput
 from optrand.model import losses
 from optrand.model.arcs import Arcs
 from optrand.model.feasibility import balanced, imbalance
 from optrand.model.outputs import Grid, Interval
-from optrand.model.problem import Problem, unbiased_range
-from optrand.model.randomizer import Randomizer
+from optrand.model.problem import Problem
 from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.conic import ConicProgram, ConicSolution
-from optrand.solvers.closed_form import debiased_rr_within, gap_response_within, priced_rr_within
+from optrand.solvers.closed_form import feasible_answer
 from optrand.solvers.dual_repair import randomizer_of, relative_gap, repair
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.flow.interior_point import used
 from optrand.solvers.flow.levels import descended, growing
 from optrand.solvers.flow.program import FlowProgram
+from optrand.solvers.gaps import PROVEN
 
 __all__ = ["CLOSEST", "OUT_OF_TIME", "ArcSolver", "Flow", "refuse_close_labels"]
 
@@ -57,7 +56,7 @@ class ArcSolver(GuardedSolver):
 
     engine: Clarabel = field(default_factory=lambda: Clarabel(1e-8))
     rounds: int = 4
-    gap: float = 1e-10
+    gap: float = PROVEN
 
     def accepts(self, problem: Problem) -> bool:
         """Squared loss, a positive bias penalty, outputs that are not a grid, and at least two labels."""
@@ -69,8 +68,6 @@ class ArcSolver(GuardedSolver):
 class Flow(ArcSolver):
     """Solve the cone program of flows level by level, polish the answer, and add arcs until none is missing.
 
-    At a large epsilon debiased randomized response is optimal and proven in closed form; that is tried first.
-
     Attributes
     ----------
     engine : backends.Clarabel
@@ -81,8 +78,8 @@ class Flow(ArcSolver):
         The relative gap for which the multipliers are repaired (:mod:`optrand.solvers.dual_repair`).
     time_limit : float
         Seconds, looked at between steps. When they have passed, the answer is the best one so far and its status is
-        "time limit": what was polished last, or, before that, one that asks for no solver at all: a gap and a bit
-        (:func:`optrand.closed_forms.gap_response`), or two outputs where these are not allowed.
+        "time limit": the one that was polished last, or, before that, one in closed form
+        (:func:`optrand.solvers.closed_form.feasible_answer`).
 
     Notes
     -----
@@ -93,7 +90,7 @@ class Flow(ArcSolver):
     --------
     >>> import optrand
     >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
-    >>> proof = optrand.certify(Flow()(problem))
+    >>> proof = optrand.solve(problem, Flow()).certificate
     >>> proof.gap < 1e-9, round(proof.upper, 6)
     (True, 1.945447)
     """
@@ -112,13 +109,10 @@ class Flow(ArcSolver):
 
     def _solution(self, problem: Problem) -> Solution:
         end = time.perf_counter() + self.time_limit
-        response = debiased_rr_within(problem) or priced_rr_within(problem)
-        if response:
-            return replace(response, problem=problem)
         try:
             arcs, dual, status, rounds = self.arcs(problem)
         except _OutOfTime:
-            return _unsolved(problem, Stats(repr(self), status=OUT_OF_TIME))
+            return replace(feasible_answer(problem), stats=Stats(repr(self), status=OUT_OF_TIME))
         dual = repair(problem, arcs, dual, gap=self.gap, seconds=end - time.perf_counter())
         randomizer = randomizer_of(problem, arcs)
         return Solution(problem, randomizer, dual, Stats(repr(self), iterations=rounds, status=status))
@@ -197,21 +191,3 @@ class _Clock:
             if self.left > 0:
                 return answer
         raise _OutOfTime
-
-
-def _unsolved(problem: Problem, stats: Stats) -> Solution:
-    """Answer in closed form: a gap and a bit, else the two outputs that an unbiased one needs, or the best constant."""
-    found = gap_response_within(problem) if problem.unbiased else None
-    plain = Dual(np.zeros(problem.k), np.zeros(problem.k))
-    if found:
-        dual = max((found.dual, plain), key=partial(lower_bound, problem))
-        return replace(found, dual=dual, stats=stats)
-    low, high = problem.outputs.low, problem.outputs.high
-    if problem.unbiased:
-        outputs = np.clip(unbiased_range(problem.labels, problem.epsilon), low, high)
-        shares = np.clip((problem.labels - outputs[0]) / np.ptp(outputs), 0.0, 1.0)
-        table = np.column_stack((1 - shares, shares))
-    else:
-        outputs = np.clip([problem.prior @ problem.labels], low, high)
-        table = np.ones((problem.k, 1))
-    return Solution(problem, Randomizer(problem.labels, outputs, table, problem.epsilon), plain, stats)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
 from optrand.certificates.certificate import lower_bound
-from optrand.certificates.prices import price
 from optrand.errors import SolverFailed
 from optrand.model import losses
 from optrand.model.arcs import Arcs
@@ -21,15 +20,15 @@ from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution, Stats
 from optrand.model.staircase import Staircase
-from optrand.solvers.backends.base import Backend
+from optrand.programs.backends import Backend, Highs
 from optrand.solvers.backends.cones import Clarabel
-from optrand.solvers.backends.highs import Highs
+from optrand.solvers.backends.linear import solve_linear
 from optrand.solvers.bins.path import BinPath
 from optrand.solvers.dual_repair import randomizer_of, repair
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.flow.solver import Flow
-from optrand.solvers.grid.finish import finished
 from optrand.solvers.grid.master import Master, all_intervals
+from optrand.solvers.prices import price
 
 __all__ = ["ColumnGeneration"]
 
@@ -38,9 +37,6 @@ UNUSED = 1e-10
 
 REPAIRS = 12
 """Rounds of a dual repair between two masters."""
-
-QUADRATIC_GAP = 1e-7
-"""The least gap asked for at a finite bias penalty, where no simplex method polishes the answer."""
 
 MAX_ALL_INTERVALS = 150
 """With more labels the first columns are short intervals only."""
@@ -76,7 +72,7 @@ class ColumnGeneration(GuardedSolver):
     >>> import numpy as np
     >>> import optrand
     >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=np.linspace(-3, 5, 10_001))
-    >>> proof = optrand.certify(ColumnGeneration()(problem))
+    >>> proof = optrand.solve(problem, ColumnGeneration()).certificate
     >>> proof.gap < 1e-8, round(proof.upper, 6)
     (True, 1.945447)
     """
@@ -93,9 +89,6 @@ class ColumnGeneration(GuardedSolver):
         return isinstance(problem.outputs, Grid)
 
     def _solution(self, problem: Problem) -> Solution:
-        return finished(problem, self._in_floats)
-
-    def _in_floats(self, problem: Problem) -> Solution:
         columns, best = _first_columns(problem, problem.outputs.values), _Best(problem)  # type: ignore[union-attr]
         rounds, status = 0, ""
         for simplex, target in self._phases(problem):
@@ -121,18 +114,18 @@ class ColumnGeneration(GuardedSolver):
         if not arcs.masses.size:
             raise SolverFailed("the last master uses no column: its coefficients are too far apart for floats")
         randomizer = _mended(problem, arcs)
-        dual = repair(problem, arcs, best.dual, gap=max(self.gap, QUADRATIC_GAP))
+        dual = repair(problem, arcs, best.dual, gap=self.gap)
         return Solution(problem, randomizer, dual, Stats(repr(self), iterations=rounds, status=status))
 
     def _phases(self, problem: Problem) -> list[tuple[bool, float]]:
         """Phases: whether the simplex method solves the masters, and the gap at which to go on or to stop."""
         if problem.unbiased or not problem.bias_penalty:
             return [(False, CENTRAL_UNTIL), (True, self.gap)]
-        return [(False, max(self.gap, QUADRATIC_GAP))]
+        return [(False, self.gap)]
 
     def _solve(self, master: Master, simplex: bool) -> tuple[Staircase, Dual, str]:
         if simplex:
-            vertex = self.backend.solve(master.linear())
+            vertex = solve_linear(master.linear(), self.backend)
             return *master.read(vertex.x, vertex.equal_dual), vertex.status
         central = self.engine.solve(master.conic())
         return *master.read(central.x, central.equal_dual), central.status

@@ -4,78 +4,57 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from optrand.model import losses
 from optrand.model.feasibility import mend_masses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual, Solution, Stats
+from optrand.model.solution import Solution, Stats
 from optrand.model.staircase import decompose, rounding_noise
-from optrand.solvers.backends.base import Backend
-from optrand.solvers.backends.highs import Highs
-from optrand.solvers.backends.linear import LP, LPSolution
+from optrand.programs.backends import Backend, Highs
+from optrand.solvers.backends.linear import solve_linear
 from optrand.solvers.dual_repair import randomizer_of
 from optrand.solvers.failures import GuardedSolver
-from optrand.solvers.grid.finish import finished
 from optrand.solvers.grid.floor import Floor
-from optrand.solvers.grid.lp2 import LP2
 
-__all__ = ["GridProgram", "LinearProgram"]
-
-
-class GridProgram(Protocol):
-    """Linear program of a problem, and its answer read as a randomizer."""
-
-    def build(self, problem: Problem) -> LP:
-        """The program."""
-        ...
-
-    def read(self, problem: Problem, answer: LPSolution) -> tuple[Randomizer, Dual]:
-        """The randomizer and the multipliers."""
-        ...
+__all__ = ["LinearProgram"]
 
 
 @dataclass(frozen=True)
 class LinearProgram(GuardedSolver):
-    """Build a program, hand it to a backend, read the answer.
+    """Solve the program with a floor per output (:class:`~optrand.solvers.grid.floor.Floor`).
+
+    The programs as they are printed are in :mod:`optrand.programs`.
 
     Attributes
     ----------
-    program : programs.Floor, programs.Pairwise or programs.LP2
-    backend : backends.Highs, backends.Scipy or backends.Cvxpy
+    backend : Backend
+        Of :mod:`optrand.programs.backends`: `Highs`, `Scipy` or `Cvxpy`.
 
     Examples
     --------
     >>> import optrand
     >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=[-2, -1, 0, 1, 2, 3, 4])
-    >>> solution = LinearProgram()(problem)
-    >>> proof = optrand.certify(solution)
+    >>> proof = optrand.solve(problem, LinearProgram()).certificate
     >>> proof.gap < 1e-9, round(proof.upper, 6)
     (True, 2.003059)
     """
 
     refusal = (
-        "LinearProgram() takes outputs on a grid and a bias penalty of 0 or infinity, with LP2 classification only: "
-        "use solve(problem), which knows who takes what"
+        "LinearProgram() takes outputs on a grid and a bias penalty of 0 or infinity: use solve(problem), which "
+        "knows who takes what"
     )
 
-    program: GridProgram = field(default_factory=Floor)
     backend: Backend = field(default_factory=Highs)
 
     def accepts(self, problem: Problem) -> bool:
-        """Outputs on a grid, a bias penalty of 0 or infinity; LP2 only for classification."""
-        if isinstance(self.program, LP2) and problem.loss != losses.zero_one:
-            return False
+        """Return whether outputs are on a grid and the bias penalty is 0 or infinite."""
         return isinstance(problem.outputs, Grid) and (problem.unbiased or not problem.bias_penalty)
 
     def _solution(self, problem: Problem) -> Solution:
-        return finished(problem, self._in_floats)
-
-    def _in_floats(self, problem: Problem) -> Solution:
-        answer = self.backend.solve(self.program.build(problem))
-        randomizer, dual = self.program.read(problem, answer)
+        program = Floor()
+        answer = solve_linear(program.build(problem), self.backend)
+        randomizer, dual = program.read(problem, answer)
         stats = Stats(repr(self), iterations=answer.iterations, status=answer.status)
         return Solution(problem, _mended(problem, randomizer), dual, stats)
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
-from optrand.certificates.quick import quick_gap
 from optrand.model.solution import Dual, Solution, Stats
+from optrand.solvers.gaps import PROVEN, estimated_gap
 from optrand.solvers.reduced_dual import mending
 from optrand.solvers.reduced_dual.groups import Groups
 from optrand.solvers.reduced_dual.interior_point import Point
@@ -26,14 +26,11 @@ __all__ = ["claimed"]
 FAINTLY_USED = 0.0, 1e-9, 1e-6
 """Arcs of no more mass fix no multipliers: the ones of the least may be in use by rounding alone."""
 
-PROVEN = 5e-10
-"""Relative gap with which the fewest arcs, and multipliers in floats, are taken."""
-
 FREELY = 1e6, 1.0
 """How much more freely than outputs masses move in an interval without bias; the last one elsewhere."""
 
-SOLVED = Stats("Reduced", status="solved")
-"""Of what is found on the way."""
+SOLVED = Stats("", status="solved")
+"""Statistics of answers, without the number of steps."""
 
 
 def claimed(reduced: Reduced, arcs: Arcs, point: Point) -> Claim:
@@ -49,7 +46,7 @@ def claimed(reduced: Reduced, arcs: Arcs, point: Point) -> Claim:
         randomizer = reduced.randomizer(arcs, masses, outputs)
         for dual in end.duals(masses, outputs):
             solution = Solution(reduced.problem, randomizer, dual, SOLVED)
-            gap = quick_gap(solution)
+            gap = estimated_gap(solution)
             if best.solution is None or gap < best.gap:
                 best = Claim(solution, gap, 0)
             if best.gap <= PROVEN:
@@ -89,11 +86,19 @@ class _End:
         return [few, used] if few.sum() < used.sum() else [used]
 
     def duals(self, masses: Floats, outputs: Floats) -> Iterator[Dual]:
-        """Multipliers: in floats, refined, and those of groups of labels that the arcs in use do not tell apart."""
-        yield self.reduced.dual(self.point.slopes, np.diff(self.point.costs))
+        """Generate candidate multipliers, those that most often prove the answer first.
+
+        They are those of the interior point in floats, the same in extended precision, and those of groups of labels
+        that the arcs in use do not tell apart. With a price of bias the first of the groups come first: those of the
+        interior point then prove one answer in five.
+        """
+        sums, arcs = Sums(self.terms.before, *self.point[:2]), (self.arcs.first, self.arcs.end, outputs)
+        if not self.reduced.problem.unbiased:
+            groups = Groups.of_used(self.terms, sums, arcs, masses > 0)
+            yield self.reduced.dual(sums.slopes, np.diff(next(groups.candidates())))
+        yield self.reduced.dual(sums.slopes, np.diff(sums.costs))
         yield self.reduced.dual(self.refined.slopes, np.diff(self.refined.costs))
         for faint in () if self.reduced.stretched else FAINTLY_USED:
-            arcs = self.arcs.first, self.arcs.end, outputs
             groups = Groups.of_used(self.terms, self.refined, arcs, masses > faint)
             for cost in chain((groups.clipped,), map(np.diff, groups.candidates())):
                 yield self.reduced.dual(self.refined.slopes, cost)

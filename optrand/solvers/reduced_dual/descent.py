@@ -17,6 +17,7 @@ import numpy as np
 
 from optrand.base.validation import Floats
 from optrand.model.arcs import Indices
+from optrand.solvers.gaps import PROVEN
 from optrand.solvers.reduced_dual.levels import Level
 from optrand.solvers.reduced_dual.reduced import IDLE, Claim, Reduced
 
@@ -70,10 +71,6 @@ NEAR = 1e-3
 
 MOST_PRICED = 20_000
 """Nodes of which all pairs are looked at, at most."""
-
-NEARLY = 1e-9
-"""Relative gap that is open by rounding, and not for lack of arcs."""
-
 Nodes = tuple[Indices, Indices]
 """First and end nodes of arcs."""
 
@@ -96,8 +93,8 @@ class Rung(NamedTuple):
         That of the finest level, as a share of what is to be minimised.
     priced : bool
         Whether arcs that are too cheap are added to coarse levels that have not failed, too.
-    work : float
-        How many times the usual operations a factor may cost.
+    cautious : bool
+        Whether steps that overestimate concave slacks are halved.
     """
 
     reach: int = 2
@@ -105,7 +102,7 @@ class Rung(NamedTuple):
     floor: float = 1e-7
     gap: float = 1e-15
     priced: bool = True
-    work: float = 1.0
+    cautious: bool = False
 
 
 class TimeOver(Exception):
@@ -206,7 +203,7 @@ class Descent:
                 if best.solution is None or claim.gap < best.gap:
                     best = claim
                 far, falls, last = not claim.gap < NEAR, claim.gap < FALLING * last, claim.gap
-                if best.gap <= NEARLY or (number >= PRICED and far and not falls):
+                if best.gap <= PROVEN or (number >= PRICED and far and not falls):
                     break
                 more = self._more(terms, nodes, point, LACK, failed=failed, aside=ASIDE if number and far else ())
                 if more is None:
@@ -224,7 +221,7 @@ class Descent:
         from optrand.solvers.reduced_dual.interior_point import Point, interior_point
 
         arcs = self._arcs(terms, nodes, whole=whole)
-        *numbers, count = interior_point(arcs, terms, gap, EXACT, start)
+        *numbers, count = interior_point(arcs, terms, gap, EXACT, start, self.rung.cautious)
         point = Point(*numbers)
         return arcs, point, abs(count), not point.mass @ point.slack < FAR * gap
 
@@ -240,7 +237,7 @@ class Descent:
             places[k], stars = k - 1, stars + 1
         arcs = strip.arcs_of(*nodes, places, stars, terms.charges.size > 0)
         border = 0 if self.reduced.stretched else 2 * stars
-        if arcs.banded * (arcs.width + border) ** 2 > self.rung.work * (WORK[0] + k * (WORK[1] + k * WORK[2])):
+        if arcs.banded * (arcs.width + border) ** 2 > WORK[0] + k * (WORK[1] + k * WORK[2]):
             raise TooWide
         return arcs
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optrand.base.compiled import COMPILED, compiled
+from optrand.base.compiled import compiled
 from optrand.base.validation import Floats
 from optrand.solvers.reduced_dual.newton import Factors, factored, gathered, limited, seen, slope_rows, solved
 from optrand.solvers.reduced_dual.strip import Arcs, Terms
@@ -46,6 +46,9 @@ LOST, PATIENCE, MANY = 1e3, 15, 1000
 
 Where biases are charged they hold one; and of fewer arcs than so many all steps cost next to nothing.
 """
+
+HALVINGS = 12
+"""How often a cautious step is halved, at most."""
 
 CORRECTIONS = 2
 """Of the products of multipliers and slacks that stray, where steps are short."""
@@ -202,8 +205,8 @@ def _newton_step_in_loops(
     return Step(Point(slopes, costs, mass_step, slack_step), moved, 1 / steepest_slack, 1 / steepest_mass)
 
 
-residuals_of = compiled(_residuals_in_loops) if COMPILED else _residuals
-newton_step = compiled(_newton_step_in_loops) if COMPILED else _newton_step
+residuals_of = compiled(_residuals_in_loops, _residuals)
+newton_step = compiled(_newton_step_in_loops, _newton_step)
 
 
 def centre_of(terms: Terms) -> tuple[Floats, Floats]:
@@ -213,9 +216,12 @@ def centre_of(terms: Terms) -> tuple[Floats, Floats]:
 
 @compiled
 def interior_point(
-    arcs: Arcs, terms: Terms, gap: float, tolerance: float, start: tuple[Floats, Floats]
+    arcs: Arcs, terms: Terms, gap: float, tolerance: float, start: tuple[Floats, Floats], cautious: bool = False
 ) -> tuple[Floats, Floats, Floats, Floats, int]:
     """Sums ``b, c`` of the multipliers, masses, slacks, and the number of steps, negative where floats gave out.
+
+    Slacks are concave in the sums, so that a Newton step overestimates them. A `cautious` step is halved until the
+    slacks are off by at most a tenth of the largest slack, or by twice their error before the step.
 
     Products sum to `gap` at the end, and equations hold to `tolerance`. Steps begin between the centre and the sums
     `start`, or at the centre, if these leave some arc too cheap: prices are concave in the sums, and so have a share of
@@ -303,6 +309,18 @@ def interior_point(
                 break
             taken = trial
         to_slack, to_mass = min(1.0, DAMPING * taken.to_slack), min(1.0, DAMPING * taken.to_mass)
+        if cautious:
+            allowed = max(0.1 * max(1.0, slack.max()), 2 * slack_error)
+            for _ in range(HALVINGS):
+                trial_point = Point(
+                    point.slopes + to_slack * taken.point.slopes,
+                    point.costs + to_slack * taken.point.costs,
+                    mass,
+                    np.maximum(slack + to_slack * taken.point.slack, TINY),
+                )
+                if np.abs(residuals_of(arcs, terms, weight, trial_point).off).max() <= allowed:
+                    break
+                to_slack, to_mass = to_slack / 2, to_mass / 2
         point = Point(
             point.slopes + to_slack * taken.point.slopes,
             point.costs + to_slack * taken.point.costs,

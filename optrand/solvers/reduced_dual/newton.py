@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optrand.base.compiled import COMPILED, compiled
+from optrand.base.compiled import compiled
 from optrand.base.validation import Floats
 from optrand.solvers.reduced_dual.operations import PANEL, ascended, band_factor, descended, forward, node_sums
 from optrand.solvers.reduced_dual.strip import Arcs, Terms
@@ -100,7 +100,7 @@ def _assembled_in_loops(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats
     return band, border, corner
 
 
-assembled = compiled(_assembled_in_loops) if COMPILED else _assembled
+assembled = compiled(_assembled_in_loops, _assembled)
 
 
 @compiled

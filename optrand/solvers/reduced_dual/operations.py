@@ -9,7 +9,7 @@ from scipy.linalg import lapack
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from optrand.base.compiled import COMPILED, compiled
+from optrand.base.compiled import compiled
 from optrand.base.validation import Floats
 from optrand.model.arcs import Indices
 
@@ -261,12 +261,12 @@ def _ascended_in_loops(band: Floats, bottoms: Indices, unknowns: Floats) -> None
         unknowns[at + 1], unknowns[at + 2], unknowns[at + 3] = b, c, d
 
 
-node_sums = compiled(_node_sums_in_loops) if COMPILED else _node_sums
-highest = compiled(_highest_in_loops) if COMPILED else _highest
-running_maximum = compiled(_running_maximum_in_loops) if COMPILED else _running_maximum
-isotonic = compiled(_isotonic_in_loops) if COMPILED else _isotonic
-cuthill_mckee = compiled(_cuthill_mckee_in_loops) if COMPILED else _cuthill_mckee
-band_factor = compiled(_band_factor_in_loops) if COMPILED else _band_factor
-forward = compiled(_forward_in_loops) if COMPILED else _forward
-descended = compiled(_descended_in_loops) if COMPILED else _descended
-ascended = compiled(_ascended_in_loops) if COMPILED else _ascended
+node_sums = compiled(_node_sums_in_loops, _node_sums)
+highest = compiled(_highest_in_loops, _highest)
+running_maximum = compiled(_running_maximum_in_loops, _running_maximum)
+isotonic = compiled(_isotonic_in_loops, _isotonic)
+cuthill_mckee = compiled(_cuthill_mckee_in_loops, _cuthill_mckee)
+band_factor = compiled(_band_factor_in_loops, _band_factor)
+forward = compiled(_forward_in_loops, _forward)
+descended = compiled(_descended_in_loops, _descended)
+ascended = compiled(_ascended_in_loops, _ascended)

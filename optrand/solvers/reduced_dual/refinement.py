@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.certificates.extended import Extended
+from optrand.solvers.prices import Extended
 from optrand.solvers.reduced_dual.interior_point import Point, Residuals, Target, newton_step
 from optrand.solvers.reduced_dual.newton import factored, gathered, limited
 from optrand.solvers.reduced_dual.strip import Arcs, Terms

@@ -20,8 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
-from optrand.certificates.certificate import certify
-from optrand.certificates.quick import quick_bound, quick_gap
 from optrand.errors import SolverFailed
 from optrand.model import losses
 from optrand.model.arcs import Arcs
@@ -32,6 +30,7 @@ from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.dual_repair import randomizer_of, repair
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.flow.minimax_solver import MinimaxFlow
+from optrand.solvers.gaps import PROVEN, estimated_bound, estimated_gap, worst_case_gap
 from optrand.solvers.reduced_dual.descent import MOST
 from optrand.solvers.reduced_dual.levels import Level
 from optrand.solvers.scales import attainable_largest_loss
@@ -42,9 +41,6 @@ __all__ = ["WorstPrior"]
 
 IDLE = 1e-3
 """Arcs with less mass than this share of their slack are not in use."""
-
-ENOUGH = 1e-9
-"""Relative gap with which the last rung is left."""
 
 USELESS = 0.1
 """Answers of a larger gap are none."""
@@ -92,13 +88,8 @@ class Rung(NamedTuple):
     proximal: float = 1e-7
 
 
-LADDER = (
-    Rung(),
-    Rung(3, 32, 3e-5, 1e-3, proximal=1e-9),
-    Rung(4, 64, 1e-6, 1e-2, 1e-6),
-    Rung(8, 128, 1e-6, 1e-3, 1e-5, 1e-9),
-)
-"""Ever wider and firmer descents."""
+ATTEMPTS = (Rung(), Rung(3, 32, 3e-5, 1e-3, proximal=1e-9))
+"""A descent, and one that is wider and firmer."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +101,7 @@ class WorstPrior(GuardedSolver):
     gap : float
         Relative gap between the largest loss and its bound at which an answer is taken; the best one otherwise.
     flow : MinimaxFlow
-        What is asked where the last rung of the ladder falls short by more.
+        Solver to call if both attempts prove too little.
 
     Notes
     -----
@@ -126,7 +117,7 @@ class WorstPrior(GuardedSolver):
     ([0.25, 0.5, 0.25], 1.966347)
     """
 
-    gap: float = 1e-10
+    gap: float = PROVEN
     flow: MinimaxFlow = field(default_factory=MinimaxFlow)
 
     refusal = (
@@ -141,21 +132,21 @@ class WorstPrior(GuardedSolver):
 
     def _solution(self, problem: Problem) -> Solution:
         best, least = self._best(problem)
-        if best is not None and least <= ENOUGH:
+        if best is not None and least <= PROVEN:
             return best
         # An answer that is proven less well is better than none.
         with suppress(SolverFailed):
             other = self.flow(problem)
-            if not least <= certify(other, worst_case=True).gap:
+            if not least <= worst_case_gap(other):
                 return other
         if best is None or least > USELESS:
             raise SolverFailed("no answer is nearly proven: epsilon is too large for floats")
         return best
 
     def _best(self, problem: Problem) -> tuple[Solution | None, float]:
-        """The best claim of the ladder, and its gap."""
+        """Return the best claim of the attempts, and its gap."""
         scaled, best, least = Scaled(problem), None, math.inf
-        for rung in LADDER:
+        for rung in ATTEMPTS:
             with suppress(np.linalg.LinAlgError):
                 for found in scaled.claims(rung):
                     # A randomizer may be proven by the multipliers of another claim.
@@ -171,17 +162,17 @@ class WorstPrior(GuardedSolver):
         arcs = None if best is None else best.randomizer.arcs
         if best is not None and best.dual is not None and arcs is not None:
             best = replace(best, dual=repair(best.problem, arcs, best.dual, gap=self.gap))
-            least = certify(best, worst_case=True).gap
+            least = worst_case_gap(best)
         return best, least
 
 
 def largest_gap(solution: Solution, enough: float) -> float:
     """Relative gap between the largest loss and its bound, in floats, or exactly where these do not prove enough."""
-    if solution.dual is None or not math.isfinite(quick_gap(solution)):
-        return certify(solution, worst_case=True).gap
+    if solution.dual is None or not math.isfinite(estimated_gap(solution)):
+        return worst_case_gap(solution)
     largest = float(solution.randomizer.losses(bias_penalty=solution.problem.bias_penalty).max())
-    gap = (largest - quick_bound(solution.problem, solution.dual)) / largest
-    return gap if gap <= enough else certify(solution, worst_case=True).gap
+    gap = (largest - estimated_bound(solution.problem, solution.dual)) / largest
+    return gap if gap <= enough else worst_case_gap(solution)
 
 
 def _crossed(one: Solution, other: Solution) -> Solution:
@@ -330,7 +321,7 @@ class Scaled:
         masses = self.excess * point.multipliers[order]
         arcs = Arcs(problem.k, network.first[order], network.end[order] - 1, np.clip(there, low, high)[order], masses)
         randomizer = randomizer_of(worst, balanced(worst, arcs))
-        stats = Stats(type(self).__name__, iterations=steps, status="solved")
+        stats = Stats("", iterations=steps, status="solved")
         return Solution(worst, randomizer, Dual(alpha - beta * self.centre, beta), stats)
 
 

@@ -16,6 +16,8 @@ import optrand
 from optrand.base.arithmetic import exp_bracket
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
 from optrand.baselines.noise import ContinuousStaircase, DiscreteLaplaceNoise, LatticeStaircase
+from optrand.closed_forms.debiased import design_debiased_rr
+from optrand.mechanism.paths import merge_neighbours
 from optrand.sampling.entropy import SeededEntropy
 from optrand.theory.b23.predictors import Law, Noise, bins, debiased, response
 from optrand.theory.claim import Budget, Variant, claim
@@ -437,10 +439,10 @@ def bins_as_defined(noise: Noise, less: int = 1) -> Comparison:
 def response_is_debiased(noise: Noise, less: int = 1) -> Comparison:
     """With outputs ((exp(epsilon) + k - 1) y - sum) / (exp(epsilon) - 1) it is unbiased and epsilon-DP."""
     k, rise = len(noise.labels), math.exp(noise.epsilon)
-    solution = optrand.debiased_rr(noise.labels, noise.epsilon)
-    made = optrand.tabulate(solution)
+    made = optrand.debiased_rr(noise.labels, noise.epsilon)
+    designed = design_debiased_rr(noise.labels, noise.epsilon)
     outputs = [((rise + k - less) * y - sum(noise.labels)) / math.expm1(noise.epsilon) for y in noise.labels]
-    given, span = (solution.randomizer.outputs, made.design.outputs), outputs[-1] - outputs[0]
+    given, span = (designed.randomizer.outputs, merge_neighbours(made)[0]), outputs[-1] - outputs[0]
     pairs = (pair for each in given for pair in zip(each.tolist(), outputs, strict=True))
     private = at_most(made.realised_ratio, exp_bracket(noise.epsilon)[0])
     unbiased = none(sum(map(bool, made.exact_biases)))

@@ -187,7 +187,7 @@ def posed(setting: Setting, outputs: OutputSet | None = None) -> Problem:
 
 def proven(problem: Problem, solver: Solver | None = None) -> tuple[optrand.Mechanism, optrand.Certificate]:
     """Optimum of the package, tabulated, and its verified proof."""
-    mechanism = optrand.tabulate(optrand.solve(problem, solver))
+    mechanism = optrand.solve(problem, solver)
     return mechanism, optrand.certify(mechanism)
 
 

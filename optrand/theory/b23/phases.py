@@ -30,7 +30,7 @@ class Path(Setting):
     @cached_property
     def mechanism(self) -> optrand.Mechanism:
         """Optimum on the real line, in integers."""
-        return optrand.tabulate(optrand.solve(posed(self)))
+        return optrand.solve(posed(self))
 
     @cached_property
     def columns(self) -> list[tuple[Interval, int, int]]:

@@ -15,6 +15,7 @@ from operator import sub
 import numpy as np
 
 import optrand
+from optrand.solvers import design
 from optrand.theory.b23.optima import Cost, Row, absolute, dot, exact_law, half_square, posed, proven
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, none, worst
@@ -68,17 +69,17 @@ class Noise(Instance):
 
 def debiased(noise: Noise) -> Law:
     """Debiased randomized response."""
-    return exact_law(optrand.tabulate(optrand.debiased_rr(noise.labels, noise.epsilon)))
+    return exact_law(optrand.debiased_rr(noise.labels, noise.epsilon))
 
 
 def response(noise: Noise) -> Law:
     """Randomized response."""
-    return exact_law(optrand.tabulate(optrand.rr(noise.labels, noise.epsilon)))
+    return exact_law(optrand.rr(noise.labels, noise.epsilon))
 
 
 def bins(noise: Noise) -> Law:
     """The best randomized response on bins."""
-    return exact_law(optrand.tabulate(optrand.rr_on_bins(noise.labels, np.array(noise.prior, float), noise.epsilon)))
+    return exact_law(optrand.rr_on_bins(noise.labels, np.array(noise.prior, float), noise.epsilon))
 
 
 def halfway(noise: Noise) -> Law:
@@ -216,15 +217,15 @@ class Example(Instance, form="Table 1, epsilon 1/2, bins"):
     form: str
 
     @cached_property
-    def solution(self) -> optrand.Solution:
+    def mechanism(self) -> optrand.Mechanism:
         """The best bins."""
         return optrand.rr_on_bins([0, 1, 2], np.sum(list(KINDS.values()), axis=0), 0.5)
 
     @cached_property
     def law(self) -> tuple[list[float], list[list[float]]]:
         """Outputs and rows, of the design in floats or of the released table."""
-        made = self.solution if self.form == "as designed" else optrand.tabulate(self.solution)
-        return made.randomizer.outputs.tolist(), made.randomizer.matrix.tolist()
+        made = design(self.mechanism.problem).randomizer if self.form == "as designed" else self.mechanism
+        return made.outputs.tolist(), made.matrix.tolist()
 
     def predictor(self, noisy: bool) -> dict[str, float]:
         """The mean of the labels, or of the noisy labels, of each kind of example."""
@@ -260,7 +261,7 @@ def zero_is_alone(example: Example, alone: int = 0) -> Comparison:
     outputs, rows = example.law
     others = [row for y, row in enumerate(rows) if y != alone]
     figures = (_rounded(*pair) for pair in zip(outputs, ("0.396", "0.720"), strict=True))
-    gap = optrand.certify(example.solution).gap
+    gap = example.mechanism.certificate.gap
     return worst(none(int(others[0] != others[1] or rows[alone] == others[0])), at_most(gap, 1e-9), *figures)
 
 

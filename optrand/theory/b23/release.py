@@ -13,10 +13,10 @@ import numpy as np
 import optrand
 from optrand.base.arithmetic import exp_bracket
 from optrand.mechanism.mechanism import Mechanism
-from optrand.release.job import LabelJob
-from optrand.release.paid_prior import PaidPrior
+from optrand.release.plan import Plan, draw_histograms
+from optrand.release.question import Question
 from optrand.sampling.entropy import SeededEntropy
-from optrand.sampling.priors import EstimatedPrior, private_histogram, private_prior, split_budget
+from optrand.sampling.priors import private_histogram, private_prior, split_budget
 from optrand.sampling.rounding import unbiased_rounding
 from optrand.theory.b23.optima import dot, exact_law
 from optrand.theory.claim import Budget, Variant, claim
@@ -119,7 +119,7 @@ class Composed(Instance, knots="knots at", weights="of weights"):
         """Rounding, then the randomizer."""
         prior = [weight / sum(self.weights) for weight in self.weights]
         problem = optrand.unbiased_regression(self.knots, prior, self.epsilon)
-        return optrand.studies.ContinuousMechanism(optrand.tabulate(optrand.solve(problem)))
+        return optrand.studies.ContinuousMechanism(optrand.solve(problem))
 
     def law(self, value: float, *, nearest: bool = False) -> dict[Fraction, Fraction]:
         """Of what is released for a label: the bits of the rounding, times the rows of the table."""
@@ -247,11 +247,12 @@ class Release(Instance, prior_epsilon="epsilon_1", epsilon="whole epsilon"):
 
 @lru_cache(maxsize=1_000)
 def _mechanism(release: Release, seen: Counts) -> Mechanism:
-    """What the package's job makes of a noisy histogram: it never reads the labels again for that."""
-    labels, rows = np.array(release.labels, float), len(release.table)
-    paid = PaidPrior(labels, EstimatedPrior(seen, release.prior_epsilon), release.epsilon, rows)
-    job = LabelJob(labels=labels, epsilon=release.epsilon, prior_epsilon=release.prior_epsilon, paid_prior=paid)
-    return job.run([release.labels[0]] * rows, source=SeededEntropy(0)).mechanism
+    """What the package makes of a noisy histogram: it never reads the labels again for that."""
+    return Plan.make(_question(release), np.array([len(release.table)]), np.array([seen])).mechanisms[0]
+
+
+def _question(release: Release) -> Question:
+    return Question(labels=np.array(release.labels, float), epsilon=release.epsilon, prior=release.prior_epsilon)
 
 
 def _releases(budget: Budget) -> Iterator[Release]:
@@ -276,16 +277,17 @@ def release_is_private(release: Release, share: float = 1.0) -> Comparison:
     That is what the package's job states. The histogram that it buys is the private one of the same random bits, and
     its mechanism is that of this histogram.
     """
-    job = LabelJob(labels=np.array(release.labels, float), epsilon=release.epsilon, prior_epsilon=release.prior_epsilon)
-    bought: list[PaidPrior] = []
-    made = job.run(release.table, source=SeededEntropy(3), keep=bought.append)
+    question = _question(release)
     counts = [release.table.count(y) for y in release.labels]
+    noisy = draw_histograms(question, np.array([counts]), SeededEntropy(3))
+    made = Plan.make(question, np.array([len(release.table)]), noisy)
     seen = private_prior(counts, release.prior_epsilon, source=SeededEntropy(3)).counts
-    stated = made.summary.realised_epsilon
+    bought = None if noisy is None else tuple(np.maximum(noisy[0], 0).tolist())
+    stated = made.realised_epsilon
     laws = [release.law(table) for table in (release.table, release.changed)]
     return worst(
-        none(int(bought[0].estimate.counts != seen)),
-        none(int(made.mechanism != _mechanism(release, seen))),
+        none(int(bought != seen)),
+        none(int(made.mechanisms[0] != _mechanism(release, seen))),
         at_most(stated, release.epsilon),
         at_most(largest_ratio(laws), exp_bracket(stated - (1 - share) * release.prior_epsilon)[1]),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice, pairwise, product
@@ -14,10 +13,9 @@ import numpy as np
 
 import optrand
 from optrand.errors import Infeasible
+from optrand.mechanism.paths import count_outputs
 from optrand.model import losses
-from optrand.solvers.backends import Cvxpy
-from optrand.solvers.backends.linear import LP
-from optrand.solvers.grid import Pairwise
+from optrand.programs import Pairwise, Program, Unbiased
 from optrand.theory.b23.optima import (
     PROVEN,
     Members,
@@ -53,12 +51,13 @@ INTERIOR_POINT = 1e-6
 )
 def printed_program_is_right(mesh: Mesh, apart: int = 10) -> Comparison:
     """The program, solved as printed by cvxpy, has the loss of the best sum of staircase columns on its outputs."""
-    problem = posed(mesh.setting, mesh.in_floats)
-    program: LP = Pairwise().build(problem)
-    first, second = np.nonzero(~np.eye(mesh.setting.k, dtype=bool))
-    kept = np.repeat(np.abs(first - second) <= apart, mesh.n)
-    program = replace(program, less=program.less[kept], less_than=program.less_than[kept])
-    value = problem.value(Pairwise().read(problem, Cvxpy().solve(program))[0])
+    problem, outputs = posed(mesh.setting, mesh.in_floats), mesh.in_floats.values
+    places = np.arange(mesh.setting.k)
+    distance = np.abs(places[:, np.newaxis] - places)
+    epsilons = np.where(distance <= apart, problem.epsilon, np.inf)
+    np.fill_diagonal(epsilons, 0.0)
+    program = Program(problem.labels, problem.prior, outputs, privacy=Pairwise(epsilons), constraints=[Unbiased()])
+    value = program.solve("CLARABEL").value
     return equal(value, float(mesh.least()), tolerance=INTERIOR_POINT)
 
 
@@ -83,7 +82,7 @@ def _all_sizes(budget: Budget) -> Iterator[Setting]:
 def twice_as_many_outputs(setting: Setting, most: Callable[[int], int] = lambda k: 2 * k) -> Comparison:
     """Of halved squared loss there is an optimal unbiased randomizer with at most `2 k` outputs."""
     mechanism, proof = proven(posed(setting))
-    return worst(at_most(float(mechanism.n), most(setting.k)), at_most(proof.gap, PROVEN))
+    return worst(at_most(float(count_outputs(mechanism)), most(setting.k)), at_most(proof.gap, PROVEN))
 
 
 class Part(NamedTuple):

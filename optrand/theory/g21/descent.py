@@ -21,7 +21,6 @@ from optrand.base.arithmetic import exp_bracket, log_bracket
 from optrand.base.validation import Floats
 from optrand.closed_forms import rr, rr_top_k
 from optrand.estimate import loss_weights, top_k_loss_weights
-from optrand.mechanism.tabulation import tabulate
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
 from optrand.theory.g21.response import Rows, Table, table, top_k_rows
@@ -135,9 +134,9 @@ def estimate_is_unbiased(given: Gradients, *, plain: bool = False) -> Comparison
 def weights_are_eq_7(given: Gradients, *, plain: bool = False) -> Comparison:
     """The weights of losses that the package makes for randomized response, in two ways, are those of eq. (7)."""
     epsilon, labels, vectors = math.log(given.ratio), np.arange(len(given.table)), given.table.astype(float)
-    mechanism, wanted = tabulate(rr(labels, epsilon)), given.estimates(plain=plain).astype(float)
+    mechanism, wanted = rr(labels, epsilon), given.estimates(plain=plain).astype(float)
     ways = loss_weights(mechanism) @ vectors, top_k_loss_weights(labels, labels >= 0, epsilon) @ vectors
-    gaps = [found for way in ways for found in (way - wanted, mechanism.randomizer.matrix @ way - vectors)]
+    gaps = [found for way in ways for found in (way - wanted, mechanism.matrix @ way - vectors)]
     return at_most(float(np.abs(gaps).max()), 2 * FLOATS * max(1.0, float(np.abs(wanted).max())))
 
 

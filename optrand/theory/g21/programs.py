@@ -15,10 +15,7 @@ from operator import mul
 import numpy as np
 
 from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
-from optrand.model.problem import classification
-from optrand.solvers import LinearProgram
-from optrand.solvers.backends import Highs
-from optrand.solvers.grid import LP2, Pairwise
+from optrand.programs import lp1, lp2
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, none, worst
 from optrand.theory.g21.response import ANY_PRIOR, Rows, Task, best_k, kept_labels, objective, tasks, top_k_rows
@@ -139,7 +136,7 @@ def closed_form_is_best(task: Task, *, average: bool = False) -> Comparison:
 )
 def lp1_is_best_subset(task: Task, *, others: int = -1) -> Comparison:
     """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior."""
-    found = LinearProgram(Pairwise())(classification(task.floats, task.epsilon)).value
+    found = lp1(task.floats, task.epsilon).solve().value
     return equal(found, best_subset(task, others=others), tolerance=SOLVER)
 
 
@@ -153,8 +150,7 @@ def lp1_is_best_subset(task: Task, *, others: int = -1) -> Comparison:
 )
 def lp2_is_best_subset(task: Task, *, others: int = -1) -> Comparison:
     """The optimum of LP2, whose variables are the diagonal only, is that of RRWithPrior."""
-    program = LP2().build(classification(task.floats, task.epsilon))
-    found = -Highs().solve(program).value(program)
+    found = lp2(task.floats, task.epsilon).solve().value
     return equal(found, best_subset(task, others=others), tolerance=SOLVER)
 
 

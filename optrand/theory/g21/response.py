@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.closed_forms import RRWithPriorBatch, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
-from optrand.mechanism.tabulation import tabulate
-from optrand.model.solution import Solution
+from optrand.mechanism.mechanism import Mechanism
 from optrand.sampling.entropy import Words
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, worst
@@ -66,9 +65,8 @@ def objective(prior: Sequence[Fraction], rows: Rows) -> Fraction:
     return total(share * rows[y][y] for y, share in enumerate(prior))
 
 
-def table(solution: Solution) -> Rows:
-    """Exact laws of what is released, by the integer table of a solution; zeros for labels that never are."""
-    mechanism = tabulate(solution)
+def table(mechanism: Mechanism) -> Rows:
+    """Exact laws of what is released, by the integer table of a mechanism; zeros for labels that never are."""
     outputs, rows = mechanism.outputs.astype(int).tolist(), mechanism.weights.tolist()
     found = (dict(zip(outputs, row, strict=True)) for row in rows)
     return tuple(tuple(Fraction(law.get(v, 0), mechanism.total) for v in range(len(rows))) for law in found)

@@ -1,0 +1,333 @@
+"""Output of a command: facts on the standard output, progress and one line of error on the other, an exit code."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import math
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from optrand.base.numerals import shown_above
+from optrand.errors import (
+    AlreadySpent,
+    Interrupted,
+    InvalidFile,
+    InvalidInput,
+    NotCertified,
+    OptrandError,
+    OverBudget,
+    SpentNote,
+)
+
+__all__ = [
+    "EXIT_CODES",
+    "FAILED",
+    "RELEASED",
+    "UNVERIFIED",
+    "WRONG_INPUT",
+    "Announce",
+    "also",
+    "drop_unwritten",
+    "gap_words",
+    "in_options",
+    "lines",
+    "note",
+    "progress",
+    "released",
+    "reported",
+    "say",
+    "show",
+    "wrong_usage",
+]
+
+FAILED, WRONG_INPUT, UNVERIFIED, RELEASED, SPENT = 1, 2, 3, 4, 5
+
+EXIT_CODES = """\b
+Exit codes:
+  0  done
+  1  an error of the run, such as a full disk
+  2  wrong usage or input; nothing was written
+  3  verification failed: not private, not unbiased, or no proof good enough
+  4  released, completely; but then a signal came or the output could not be written
+  5  the ledger refuses: already released, or over the budget; nothing was drawn"""
+
+CODES = {(InvalidFile, NotCertified): UNVERIFIED, (InvalidInput,): WRONG_INPUT, (AlreadySpent, OverBudget): SPENT}
+"""Exit codes of our own errors; of all others it is :data:`FAILED`."""
+
+IN_OPTIONS = (
+    (r"\bagain=True", "--again"),
+    (r"\b(?:force|overwrite)=True", "--force"),
+    (r"\bdiagnose\(\)", "--diagnose"),
+    (r"\bseparator=\.\.\.", "--separator"),
+    (r"\bnulls=\.\.\.", "--nulls"),
+    (r"\blabels=range\(53\)", "--labels 0:52"),
+    (r"\bclasses=\['yes', 'no'\]", "--classes yes,no"),
+    (r"\boutputs=\[\.\.\.\]", "--outputs"),
+)
+"""Advice in messages of the package, as patterns, and the options of the command line that follow it."""
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on the standard output, in place of lines.")]
+
+_answer: ContextVar[dict[str, Any] | None] = ContextVar("answer", default=None)
+"""What is printed as JSON at the end of a command; None where lines are printed."""
+
+_released: ContextVar[list[str]] = ContextVar("released")
+"""Names of tables that a command has released."""
+
+
+def reported(command: Command) -> Command:
+    """Turn what a command raises into one line on the standard error and an exit code, and give it ``--json``."""
+
+    @functools.wraps(command)
+    def wrapper(*args: Any, as_json: bool, **options: Any) -> None:
+        _answer.set({} if as_json else None)
+        _released.set([])
+        try:
+            _run(functools.partial(command, *args, **options))
+        except (BrokenPipeError, OSError) as error:
+            code = RELEASED if _released.get() else FAILED
+            if not isinstance(error, BrokenPipeError):
+                typer.echo(f"error: {_after(_judged(error)[0])}", err=True)
+            drop_unwritten()
+            raise typer.Exit(code) from None
+
+    signature = inspect.signature(command, eval_str=True)
+    flag = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)
+    wrapper.__signature__ = signature.replace(parameters=[*signature.parameters.values(), flag])  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {**command.__annotations__, "as_json": AsJson}
+    return wrapper  # type: ignore[return-value]
+
+
+def _run(command: Callable[[], None]) -> None:
+    """Run a command; errors of the standard output pass."""
+    try:
+        command()
+    except typer.Exit as ended:
+        _finish(ended.exit_code)
+        raise
+    except (typer.Abort, BrokenPipeError):
+        raise
+    except Exception as error:
+        message, code = _judged(error)
+        message = " ".join("; ".join((message, *_spent(error))).split())
+        if _released.get():
+            message, code = _after(message), RELEASED
+        typer.echo(f"error: {message}", err=True)
+        _finish(code, message)
+        raise typer.Exit(code) from None
+    except BaseException as error:
+        for note in _spent(error):
+            typer.echo(f"note: {note}", err=True)
+        raise
+    _finish(0)
+
+
+def in_options(message: str) -> str:
+    """Return a message of the package with its advice in options of the command line, not in parameters of Python.
+
+    Examples
+    --------
+    >>> in_options("out.csv exists: choose another name, or overwrite it with overwrite=True")
+    'out.csv exists: choose another name, or overwrite it with --force'
+    """
+    for advice, option in IN_OPTIONS:
+        message = re.sub(advice, option, message)
+    return message
+
+
+def _after(message: str) -> str:
+    """Message of an error after a release."""
+    tables = ", ".join(_released.get())
+    return f"{message}; {tables} had been released completely by then" if tables else message
+
+
+def _finish(code: int, error: str | None = None) -> None:
+    """Print the answer, where it is JSON."""
+    answer = _answer.get()
+    if answer is not None:
+        document = {**answer, "exit": code, **({} if error is None else {"error": error})}
+        typer.echo(json.dumps(document, allow_nan=False))
+
+
+def drop_unwritten() -> None:
+    """Drop the rest of what the standard output cannot take, as where its reader, such as `head`, has closed the pipe.
+
+    The interpreter would try again at its end, and lose the exit code.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def wrong_usage(message: str, code: int) -> None:
+    """Print the answer of a call that no command was found for, or that its options do not fit."""
+    typer.echo(json.dumps({"exit": code, "error": " ".join(message.split())}))
+
+
+def released(target: Path) -> None:
+    """Note that a table is released: whatever happens from now on, the exit code says so."""
+    _released.get().append(str(target))
+
+
+def _judged(error: Exception) -> tuple[str, int]:
+    """Message of an error, and the exit code."""
+    if isinstance(error, Interrupted):
+        return in_options(str(error)), RELEASED if error.released else FAILED
+    if isinstance(error, OptrandError):
+        return in_options(str(error)), next((code for kinds, code in CODES.items() if isinstance(error, kinds)), FAILED)
+    if isinstance(error, MemoryError):
+        return "not enough memory", FAILED
+    if isinstance(error, OSError):
+        where = f" ({error.filename})" if error.filename else ""
+        # Without a number it is a message of our own.
+        told = error.strerror or (str(error) if type(error) is OSError else type(error).__name__)
+        return f"{told}{where}", FAILED
+    # The message of an unforeseen error may hold a label; where it happened does not.
+    return f"internal error: {type(error).__name__} in {_origin(error)}; please report it", FAILED
+
+
+def _spent(error: BaseException) -> list[str]:
+    """Notes of our own on an error; those of others may hold a label."""
+    return [in_options(note) for note in getattr(error, "__notes__", ()) if isinstance(note, SpentNote)]
+
+
+def _origin(error: Exception) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "?" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+
+
+EVERY = 10.0
+"""Seconds between lines of progress, where nobody is looking at a terminal."""
+
+
+class Announce:
+    """Progress of a command, told stage by stage and in rows.
+
+    Parameters
+    ----------
+    update : callable
+        Given a stage, or a stage with rows and their rate.
+    """
+
+    def __init__(self, update: Callable[[str], object]) -> None:
+        self._update, self._stage, self._begun = update, "starting", time.monotonic()
+
+    def __call__(self, stage: str) -> None:
+        """Tell what comes next."""
+        self._stage, self._begun = stage, time.monotonic()
+        self._update(stage)
+
+    def rows(self, done: int) -> None:
+        """Tell how many rows of this stage are done."""
+        rate = done / max(time.monotonic() - self._begun, 1e-3)
+        self._update(f"{self._stage}: {done:,} rows, {rate:,.0f} a second")
+
+
+@contextmanager
+def progress(*, quiet: bool = False) -> Iterator[Announce]:
+    """Progress and elapsed time on the standard error: gone when it is over on a terminal, else a line at times."""
+    console = Console(stderr=True)
+    if quiet:
+        yield Announce(lambda _: None)
+    elif not console.is_terminal:
+        told = _Lines()
+        try:
+            yield Announce(told)
+        finally:
+            told.end()
+    else:
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task("starting", total=None)
+            yield Announce(lambda stage: bar.update(task, description=stage))
+
+
+class _Lines:
+    """Lines on the standard error, one every :data:`EVERY` seconds, in a long stage too; none of a short command."""
+
+    def __init__(self) -> None:
+        self._begun, self._stage, self._over = time.monotonic(), "starting", threading.Event()
+        threading.Thread(target=self._tell, daemon=True).start()
+
+    def __call__(self, stage: str) -> None:
+        self._stage = stage
+
+    def end(self) -> None:
+        """Tell no more."""
+        self._over.set()
+
+    def _tell(self) -> None:
+        while not self._over.wait(EVERY):
+            typer.echo(f"{self._stage} ({time.monotonic() - self._begun:.0f} s)", err=True)
+
+
+def say(line: str) -> None:
+    """Print a line, or keep it among the notes of a JSON answer."""
+    answer = _answer.get()
+    if answer is None:
+        typer.echo(line)
+    else:
+        answer.setdefault("notes", []).append(line)
+
+
+def lines(*rows: str) -> None:
+    """Print a table, which a JSON answer has in other members."""
+    if _answer.get() is None:
+        for row in rows:
+            typer.echo(row)
+
+
+def show(facts: Mapping[str, object], *, err: bool = False) -> None:
+    """Print facts, one a line, under one another; on the standard error if asked."""
+    if not err and _answer.get() is not None:
+        also(**{name.replace(" ", "_"): fact for name, fact in facts.items()})
+        return
+    width = max(len(name) for name in facts)
+    for name, fact in facts.items():
+        typer.echo(f"{name:<{width}}  {fact}", err=err)
+
+
+def also(**members: object) -> None:
+    """Add members to a JSON answer, in place of those in words; nothing where lines are printed."""
+    answer = _answer.get()
+    if answer is not None:
+        answer.update({name: _plain(fact) for name, fact in members.items()})
+
+
+def _plain(fact: object) -> object:
+    """Fact as JSON has it; infinities are text."""
+    if isinstance(fact, Mapping):
+        return {str(name): _plain(one) for name, one in fact.items()}
+    if isinstance(fact, list | tuple):
+        return [_plain(one) for one in fact]
+    known = fact is None or isinstance(fact, str | int) or (isinstance(fact, float) and math.isfinite(fact))
+    return fact if known else str(fact)
+
+
+def note(message: str) -> None:
+    """Tell something on the standard error."""
+    typer.echo(f"note: {message}", err=True)
+
+
+def gap_words(gap: float) -> str:
+    """Return a verified gap in words, rounded up."""
+    return shown_above(gap, 3) if math.isfinite(gap) else "unknown: no bound was proven"

@@ -1,0 +1,348 @@
+"""Declarations as a user writes them: labels, classes, priors, outputs, losses and numbers.
+
+Numbers are the floats nearest to the decimals that are written.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from optrand.base.decimals import decimal, number, whole
+from optrand.base.suggestions import missing
+from optrand.base.validation import MAX_INTEGER, Floats, frozen
+from optrand.base.validation import epsilon as check_epsilon
+from optrand.base.validation import labels as check_labels
+from optrand.errors import InvalidInput
+from optrand.model.losses import Tabulated
+from optrand.model.outputs import Grid, Interval, Line, OutputSet, feasible_output_set
+
+__all__ = [
+    "PublicPrior",
+    "allowed_outputs",
+    "parse_classes",
+    "parse_columns",
+    "parse_epsilon",
+    "parse_gap",
+    "parse_in_order",
+    "parse_labels",
+    "parse_outputs",
+    "parse_penalty",
+    "parse_several",
+    "read_loss",
+    "read_prior",
+]
+
+MAX_LABELS = 100_000
+"""A longer range is more likely a slip than a set that a solver can treat."""
+
+MAX_CLASSES = MAX_NUMBERS = 10_000
+
+
+class PublicPrior(NamedTuple):
+    """A prior from a public file.
+
+    Attributes
+    ----------
+    probabilities : (k,) array
+        In the order of the labels.
+    absent : int
+        Number of declared labels that the file does not list; their probability is 0.
+    """
+
+    probabilities: Floats
+    absent: int
+
+
+def parse_labels(text: str) -> Floats:
+    """Return the set of labels that a text declares, in increasing order.
+
+    Parameters
+    ----------
+    text : str
+        ``LOW:HIGH`` (steps of 1), ``LOW:HIGH:STEP`` (both ends in), a list ``1,2.5,7``, or ``@FILE`` with labels
+        separated by commas or line ends.
+
+    Raises
+    ------
+    InvalidInput
+        Another form, a range that runs downwards or whose steps miss its end, a label that is repeated, an integer
+        beyond ``2**53``, or a file that cannot be read.
+
+    Examples
+    --------
+    >>> parse_labels("0:1:0.25").tolist(), parse_labels("7,-1,2.5").tolist()
+    ([0.0, 0.25, 0.5, 0.75, 1.0], [-1.0, 2.5, 7.0])
+    """
+    return np.sort(parse_in_order(text))
+
+
+def parse_in_order(text: str) -> Floats:
+    """Return distinct numbers in the forms of :func:`parse_labels`, in the order in which they are written."""
+    if text.startswith("@"):
+        tokens = [token.strip() for token in _text(text[1:]).replace("\n", ",").split(",")]
+        numbers = [decimal(token, f"entry {i + 1} of {text[1:]}") for i, token in enumerate(tokens) if token]
+    elif ":" in text:
+        numbers = _range(text)
+    else:
+        numbers = [decimal(token.strip(), f"label {i + 1} of the list") for i, token in enumerate(text.split(","))]
+    if any(each.denominator == 1 and abs(each) > MAX_INTEGER for each in numbers):
+        raise InvalidInput("labels hold integers beyond 2**53, which floats cannot tell apart: rescale them")
+    return check_labels([float(each) for each in numbers])
+
+
+def _range(text: str) -> list[Fraction]:
+    parts = text.split(":")
+    if len(parts) not in (2, 3):
+        raise InvalidInput(f"labels {text!r} have {len(parts)} parts, expected LOW:HIGH or LOW:HIGH:STEP")
+    low, high = (decimal(part, f"an end of {text!r}") for part in parts[:2])
+    step = decimal(parts[2], f"the step of {text!r}") if len(parts) == 3 else Fraction(1)
+    if low > high:
+        raise InvalidInput(f"labels {text!r} run downwards: write the lower end first, {parts[1]}:{parts[0]}")
+    if step <= 0:
+        raise InvalidInput(f"labels {text!r} have a step that is not above 0")
+    steps = (high - low) / step
+    if steps.denominator != 1:
+        raise InvalidInput(f"labels {text!r} do not reach their high end in whole steps: choose another end or step")
+    if steps >= MAX_LABELS:
+        raise InvalidInput(f"labels {text!r} are {steps + 1} labels, expected at most {MAX_LABELS}: use a larger step")
+    return [low + i * step for i in range(int(steps) + 1)]
+
+
+def parse_classes(text: str) -> tuple[str, ...]:
+    """Return the names of the classes that a text declares, in its order.
+
+    Parameters
+    ----------
+    text : str
+        Names separated by commas, quoted as in CSV where they hold one, or ``@FILE`` with a name on each line.
+
+    Raises
+    ------
+    InvalidInput
+        An empty name, one that comes twice, none or too many, or a file that is no UTF-8 text.
+
+    Examples
+    --------
+    >>> parse_classes('yes,no,"neither, nor"')
+    ('yes', 'no', 'neither, nor')
+    """
+    if text.startswith("@"):
+        # Not splitlines, to which U+2028 within a name is the end of a line.
+        names = [line.removesuffix("\r") for line in _text(text[1:]).split("\n")]
+        names = [name for name in names if name]
+    else:
+        names = _cells(text, "the classes")
+    if not names or not all(names):
+        raise InvalidInput("a class has an empty name: missing labels are a class with --nulls class, not by a name")
+    if len(names) > MAX_CLASSES:
+        raise InvalidInput(f"there are {len(names)} classes, expected at most {MAX_CLASSES}")
+    if any("\ud800" <= character <= "\udfff" or character in "\r\n\0" for name in names for character in name):
+        raise InvalidInput("a class has a name that is no single line of Unicode text: write the names to a file")
+    if len(set(names)) < len(names):
+        raise InvalidInput(f"{len(names) - len(set(names))} of the declared classes come twice: name each once")
+    return tuple(names)
+
+
+def parse_columns(text: str | None, name: str) -> tuple[str, ...]:
+    """Return names of columns, separated by commas and quoted as in CSV where they hold one."""
+    if text is None:
+        return ()
+    names = _cells(text, name)
+    if not all(names) or len(set(names)) < len(names):
+        raise InvalidInput(f"{name} is no list of different columns: write a,b with quotes as in CSV")
+    return tuple(names)
+
+
+def _cells(text: str, what: str) -> list[str]:
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except csv.Error:
+        rows = []
+    if len(rows) != 1:
+        raise InvalidInput(f"{what} is no single line of names separated by commas, with quotes as in CSV")
+    return rows[0]
+
+
+def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, ...]) -> PublicPrior:
+    """Read a public prior: two columns, a label, and how often or with which probability it occurs.
+
+    Parameters
+    ----------
+    path : path
+        Comma-separated, in any order, with or without a header (two cells that are no numbers and no label).
+    labels : (k,) array, or tuple of str or None
+        The declared numbers or classes; None is the class of missing labels, whose name is empty.
+
+    Raises
+    ------
+    InvalidInput
+        A row of another form, a label that is not declared or comes twice, a negative entry, or nothing above 0.
+
+    Examples
+    --------
+    >>> from optrand.data import weeks_worked_counts_path
+    >>> prior = read_prior(weeks_worked_counts_path(), parse_labels("0:52"))
+    >>> round(float(prior.probabilities[0]), 4), prior.absent
+    (0.4811, 0)
+    """
+    names = labels if isinstance(labels, tuple) else None
+    places: dict[object, int] = {label or "": i for i, label in enumerate(names)} if names is not None else {}
+    places = places or {label: i for i, label in enumerate(np.asarray(labels).tolist())}
+    rows = _rows(path)
+    if rows and len(rows[0][1]) == 2 and not any(map(_is_number, rows[0][1])) and rows[0][1][0] not in places:
+        rows = rows[1:]
+    weights: dict[int, Fraction] = {}
+    for line, row in rows:
+        where = f"line {line} of {path}"
+        if len(row) != 2:
+            raise InvalidInput(f"{where} has {len(row)} cells, expected two: a label and a count or probability")
+        label = row[0] if names is not None else float(decimal(row[0].strip(), f"the label in {where}"))
+        weight = decimal(row[1].strip(), f"the count in {where}")
+        place = places.get(label)
+        if place is None or place in weights:
+            raise InvalidInput(f"the label in {where} {'comes twice' if place is not None else 'is not declared'}")
+        if weight < 0:
+            raise InvalidInput(f"the count in {where} is negative, expected a count or a probability")
+        weights[place] = weight
+    total = sum(weights.values())
+    if not total:
+        raise InvalidInput(f"{path} holds no count above 0, expected a label and a count or probability on each line")
+    shares = [float(weights.get(i, Fraction(0)) / total) for i in range(len(places))]
+    return PublicPrior(frozen(np.array(shares)), len(places) - len(weights))
+
+
+def _is_number(token: str) -> bool:
+    try:
+        Decimal(token.strip())
+    except InvalidOperation:
+        return False
+    return True
+
+
+def _rows(path: str | os.PathLike[str]) -> list[tuple[int, list[str]]]:
+    try:
+        rows = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
+        return [(line, row) for line, row in enumerate(rows, 1) if row]
+    except csv.Error:
+        raise InvalidInput(f"{path} is misquoted, or a cell is too long: expected comma-separated text") from None
+
+
+def _text(path: str | os.PathLike[str]) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError, ValueError):
+        state = "not readable" if Path(path).is_file() else missing(Path(path))
+        raise InvalidInput(f"{path} cannot be read, it is {state}: expected a file of UTF-8 text") from None
+
+
+def read_loss(path: str | os.PathLike[str]) -> Tabulated:
+    """Read a loss from a CSV file: a row for each label and a column for each output, both in increasing order.
+
+    Raises
+    ------
+    InvalidInput
+        A file that cannot be read, rows of several lengths, or a cell that is no number.
+    """
+    rows = [row for _, row in _rows(path)]
+    if not rows or len({len(row) for row in rows}) > 1:
+        raise InvalidInput(f"{path} has rows of several lengths, or none: expected a number for each output")
+    entries = [
+        [float(decimal(cell.strip(), f"a cell in row {i} of {path}")) for cell in row] for i, row in enumerate(rows, 1)
+    ]
+    return Tabulated(np.array(entries))
+
+
+def parse_outputs(text: str) -> OutputSet | int:
+    """Return the allowed outputs: ``line``, ``grid:N``, ``interval:LOW:HIGH`` or ``values:`` and a set as of labels.
+
+    Raises
+    ------
+    InvalidInput
+        Text of another form, a grid of fewer than 2, or an interval that is empty.
+
+    Examples
+    --------
+    >>> parse_outputs("line"), parse_outputs("grid:417"), parse_outputs("interval:-10:62.5")
+    (Line(low=-inf, high=inf), 417, Interval(low=-10.0, high=62.5))
+    """
+    kind, *parts = text.split(":")
+    if kind == "line" and not parts:
+        return Line()
+    if kind == "grid" and len(parts) == 1 and (n := whole(parts[0])) is not None:
+        if n < 2:
+            raise InvalidInput(f"outputs are {text!r}: no single output is unbiased for two labels, expected grid:2")
+        return n
+    if kind == "values" and parts:
+        return Grid(parse_labels(":".join(parts)))
+    if kind == "interval" and len(parts) == 2:
+        ends = (number(end, f"an end of the outputs {text!r}", "a number such as -10 or 62.5") for end in parts)
+        return Interval(*ends)
+    if kind == "adaptive":
+        raise InvalidInput(
+            f"outputs are {text!r}: they are placed for one prior by optrand solve; name them by values:1,2.5,7 here"
+        )
+    raise InvalidInput(
+        f"outputs are {text!r}, expected line, grid:N such as grid:417, interval:LOW:HIGH, or values:1,2.5,7"
+    )
+
+
+def allowed_outputs(declared: OutputSet | int, labels: Floats, epsilon: float) -> OutputSet:
+    """Return the outputs that were declared, for a randomizer of `labels` with this epsilon."""
+    return feasible_output_set(labels, epsilon, declared) if isinstance(declared, int) else declared
+
+
+def parse_epsilon(text: str, name: str = "--epsilon") -> float:
+    """Return a privacy budget."""
+    return check_epsilon(number(text, name, "a number above 0 (nats)"), name)
+
+
+def parse_penalty(text: str, name: str = "--bias-penalty") -> float:
+    """Return a bias penalty."""
+    expected = "a number from 0 to inf"
+    penalty = math.inf if text == "inf" else number(text, name, expected)
+    if penalty < 0:
+        raise InvalidInput(f"{name} is {text!r}, expected {expected}")
+    return penalty + 0.0
+
+
+def parse_gap(text: str, name: str = "--gap") -> float:
+    """Return a relative gap."""
+    expected = "a share of at least 0, such as 1e-6"
+    gap = number(text, name, expected)
+    if gap < 0:
+        raise InvalidInput(f"{name} is {text!r}, expected {expected}")
+    return gap
+
+
+def parse_several(text: str, name: str, one: Callable[[str, str], float]) -> list[float]:
+    """Return numbers separated by commas, each parsed by `one`, and ranges ``LOW:HIGH:N`` of `N` evenly spaced ones.
+
+    Examples
+    --------
+    >>> parse_several("0,1:3:5,inf", "--bias-penalty", parse_penalty)
+    [0.0, 1.0, 1.5, 2.0, 2.5, 3.0, inf]
+    """
+    found: list[float] = []
+    for part in text.split(","):
+        ends = part.split(":")
+        if len(ends) == 1:
+            found.append(one(part, name))
+            continue
+        count = whole(ends[2]) if len(ends) == 3 else None
+        if count is None or not 2 <= count <= MAX_NUMBERS:
+            raise InvalidInput(f"{name} holds {part!r}, expected LOW:HIGH:N with a whole N from 2 to {MAX_NUMBERS}")
+        low, high = (one(end, name) for end in ends[:2])
+        if not low < high < math.inf:
+            raise InvalidInput(f"{name} holds {part!r}, expected a finite range that runs upwards")
+        found += [low + (high - low) * i / (count - 1) for i in range(count - 1)] + [high]
+    return found

@@ -1,0 +1,283 @@
+"""``optrand solve`` and ``optrand sweep``: optimal mechanisms of public priors, and what privacy costs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from optrand.base.decimals import number, whole
+from optrand.base.numerals import shown_above
+from optrand.cli.console import also, lines, note, progress, reported, show
+from optrand.cli.options import OUTPUT_FORMS, Epsilon, Force, Labels, Outputs, Prior
+from optrand.cli.reading import (
+    allowed_outputs,
+    parse_epsilon,
+    parse_labels,
+    parse_outputs,
+    parse_penalty,
+    parse_several,
+    read_prior,
+)
+from optrand.cli.verifying import proven
+from optrand.errors import InvalidInput, NotCertified
+
+if TYPE_CHECKING:
+    from optrand.mechanism.mechanism import Mechanism
+    from optrand.model.problem import Problem
+    from optrand.studies.sweeps import Sweep
+
+__all__ = ["note_prior", "solve", "sweep"]
+
+SEVERAL = "One or more: a list such as 0.5,1,2 or LOW:HIGH:N for N evenly spaced ones, or both."
+
+
+def note_prior(path: object, absent: int) -> None:
+    """Tell that a prior is taken as public, and how many labels it leaves out."""
+    note(f"{path} is taken as public; if it was computed from private labels, use `optrand randomize`")
+    if absent:
+        note(f"{absent} label(s) are not in {path}: their prior is 0")
+
+
+@reported
+def solve(
+    labels: Labels,
+    prior: Prior,
+    epsilon: Epsilon,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to save the mechanism.")],
+    outputs: Annotated[
+        str,
+        typer.Option(
+            "--outputs",
+            metavar="SET",
+            help=f"Where outputs may lie: {OUTPUT_FORMS}. Or few outputs, placed for the prior: adaptive:12 for at "
+            "most 12 of them, adaptive:0.01 for as few as lose at most 1 % of the optimum.",
+        ),
+    ] = "line",
+    bias_penalty: Annotated[
+        str,
+        typer.Option(
+            "--bias-penalty",
+            metavar="PENALTY",
+            help="Weight of half the squared bias beside half the squared error, from 0 (ignored) to inf (unbiased).",
+        ),
+    ] = "inf",
+    knots: Annotated[
+        str | None,
+        typer.Option(
+            "--knots",
+            metavar="N",
+            help="Labels are all numbers between the ends: place N knots, to which labels are rounded without bias, "
+            "and randomize the knots.",
+        ),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Compute and prove the optimal randomizer for a public prior, by default unbiased and on the real line."""
+    from optrand.base.files import check_target
+    from optrand.certificates.certificate import certify
+    from optrand.release.randomizers import mechanism_for
+
+    placement = _parse_placement(outputs)
+    if placement is not None and knots is not None:
+        raise InvalidInput("--knots and --outputs adaptive are two ways to few outputs: give one of them")
+    problem = _read_problem(
+        labels,
+        prior,
+        epsilon,
+        outputs="line" if placement is not None else outputs,
+        bias_penalty=bias_penalty,
+        check=lambda: check_target(output, prior, overwrite=force),
+    )
+    facts: dict[str, object] = {}
+    with progress() as announce:
+        announce("1 of 2, solving and making it exact")
+        if placement is not None:
+            mechanism, facts = _solve_with_few_outputs(problem, placement)
+        elif knots is not None:
+            mechanism, facts = _solve_between_knots(problem, knots)
+        else:
+            mechanism = mechanism_for(problem)
+        announce("2 of 2, proving")
+        proof = certify(mechanism).require(gap=math.inf)
+    mechanism.save(output, overwrite=force)
+    show({**proven(mechanism, proof), **facts, "mechanism": output})
+
+
+def _read_problem(
+    labels: str, prior: Path, epsilon: str, *, outputs: str, bias_penalty: str, check: Callable[[], None]
+) -> Problem:
+    """Return the problem that options state; `check` is called before the user is told how the prior is taken."""
+    from optrand.model.problem import regression
+
+    budget, penalty = parse_epsilon(epsilon), parse_penalty(bias_penalty)
+    names = parse_labels(labels)
+    allowed = allowed_outputs(parse_outputs(outputs), names, budget)
+    public = read_prior(prior, names)
+    problem = regression(names, public.probabilities, budget, bias_penalty=penalty, outputs=allowed)
+    check()
+    note_prior(prior, public.absent)
+    return problem
+
+
+def _parse_placement(text: str) -> dict[str, float | int] | None:
+    """Parse ``adaptive:N`` or ``adaptive:SHARE`` as the argument of :func:`optrand.adaptive_outputs`, or return None.
+
+    Examples
+    --------
+    >>> _parse_placement("adaptive:12"), _parse_placement("adaptive:0.01"), _parse_placement("line")
+    ({'n': 12}, {'tolerance': 0.01}, None)
+    """
+    kind, _, amount = text.partition(":")
+    if kind != "adaptive":
+        return None
+    count = whole(amount)
+    if count is not None and count >= 1:
+        return {"n": count}
+    expected = "a number of outputs, such as adaptive:12, or a share of the optimum above 0, such as adaptive:0.01"
+    share = number(amount, "--outputs adaptive", expected)
+    if not 0 < share < math.inf:
+        raise InvalidInput(f"--outputs is {text!r}, expected {expected}")
+    return {"tolerance": share}
+
+
+def _solve_with_few_outputs(problem: Problem, placement: dict[str, float | int]) -> tuple[Mechanism, dict[str, object]]:
+    from optrand.studies import adaptive_outputs
+
+    found = adaptive_outputs(problem, **placement)  # type: ignore[arg-type]
+    lost = f"{found.n}: at most {shown_above(100 * found.excess, 3)} % above the optimum of all outputs"
+    return found.mechanism, {"placed outputs": lost}
+
+
+def _solve_between_knots(problem: Problem, knots: str) -> tuple[Mechanism, dict[str, object]]:
+    from optrand.model.outputs import Line
+    from optrand.studies import ContinuousPrior, place_knots
+    from optrand.studies.continuous import continuous_mechanism
+
+    count = whole(knots)
+    if count is None or count < 2:
+        raise InvalidInput(f"--knots is {knots!r}, expected a whole number of at least 2")
+    if not problem.unbiased or not isinstance(problem.outputs, Line):
+        raise InvalidInput("--knots is for unbiased outputs on the line: leave out --bias-penalty and --outputs")
+    prior = ContinuousPrior(problem.labels, problem.prior)
+    placed = place_knots(prior, count)
+    mechanism = continuous_mechanism(prior, problem.epsilon, knots=placed).mechanism
+    return mechanism, {
+        "knots": f"{placed.n}: round labels to them without bias first (optrand.studies.ContinuousMechanism)",
+        "loss by rounding": f"{placed.added:.6g}, half its variance, beside the value above",
+    }
+
+
+@reported
+def sweep(
+    labels: Labels,
+    prior: Prior,
+    epsilons: Annotated[str, typer.Option("--epsilon", metavar="NATS", help=f"Privacy budget. {SEVERAL}")],
+    bias_penalties: Annotated[
+        str,
+        typer.Option("--bias-penalty", metavar="PENALTIES", help=f"From 0 (ignored) to inf (unbiased). {SEVERAL}"),
+    ] = "inf",
+    outputs: Outputs = "line",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to save all columns: .csv or .parquet.")
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", metavar="FILE", help="Where to draw variance against bias: .png, .svg or .pdf."),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Compute what privacy and unbiasedness cost: one certified row for every epsilon and bias penalty.
+
+    A grid is the same in every row: that of the smallest epsilon, the widest of them. Rows whose outputs admit no
+    unbiased randomizer say so. A row without a proof ends the command with exit code 3, when all others are done.
+    """
+    from optrand.base.files import check_target, write_atomically
+    from optrand.model.problem import regression
+    from optrand.studies.sweeps import sweep as run_sweep
+
+    budgets = parse_several(epsilons, "--epsilon", parse_epsilon)
+    penalties = parse_several(bias_penalties, "--bias-penalty", parse_penalty)
+    names = parse_labels(labels)
+    allowed = allowed_outputs(parse_outputs(outputs), names, min(budgets))
+    public = read_prior(prior, names)
+    # The least demanding problem of all: if it is refused, no row has an answer.
+    problem = regression(names, public.probabilities, max(budgets), bias_penalty=min(penalties), outputs=allowed)
+    if output is not None:
+        if output.suffix.lower() not in WRITERS:
+            ending = f"ends in {output.suffix}" if output.suffix else "has no ending"
+            raise InvalidInput(f"{output.name} {ending}: rows are written as {' or '.join(WRITERS)}, name such a file")
+        check_target(output, prior, overwrite=force)
+    if picture is not None:
+        from optrand.plotting.saving import check_ending
+
+        check_ending(picture)
+        check_target(picture, prior, overwrite=force)
+    note_prior(prior, public.absent)
+    with progress() as announce:
+        table = run_sweep(
+            problem,
+            epsilons=budgets,
+            bias_penalties=penalties,
+            progress=lambda done, total: announce(f"{done} of {total} problems solved"),
+        )
+    _print_rows(table)
+    if output is not None:
+        write_atomically(output, WRITERS[output.suffix.lower()](table), overwrite=force)
+    if picture is not None:
+        from optrand.plotting import save_figure
+
+        save_figure(table.plot(), picture, overwrite=force)
+    failed = sum(row.status == "failed" for row in table)
+    if failed:
+        raise NotCertified(f"{failed} of {len(table)} problems have no proof: see their notes")
+
+
+COLUMNS = ("epsilon", "bias_penalty", "value", "gap", "variance", "squared_bias", "outputs", "seconds", "status")
+"""Columns that are printed; the file holds every column."""
+
+ROUNDED_UP = ("value", "gap", "variance", "squared_bias")
+
+
+def _print_rows(table: Sweep) -> None:
+    also(rows=list(table.records()))
+    rows = [[name.replace("_", " ") for name in COLUMNS]]
+    rows += [[_cell(name, getattr(row, name)) for name in COLUMNS] for row in table]
+    widths = [max(len(cells[i]) for cells in rows) for i in range(len(COLUMNS))]
+    for cells in rows:
+        lines("  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)))
+    for row in table:
+        if row.reason:
+            note(f"epsilon {row.epsilon:g}, bias penalty {row.bias_penalty:g}: {row.reason}")
+
+
+def _cell(name: str, fact: object) -> str:
+    if not isinstance(fact, float):
+        return str(fact)
+    return shown_above(fact, 6) if name in ROUNDED_UP else f"{fact:.6g}"
+
+
+def _parquet(table: Sweep) -> bytes:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    stream = io.BytesIO()
+    parquet.write_table(pa.Table.from_pylist(table.records()), stream)
+    return stream.getvalue()
+
+
+def _csv(table: Sweep) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, table.columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table.records())
+    return text.getvalue().encode()
+
+
+WRITERS: dict[str, Callable[[Sweep], bytes]] = {".csv": _csv, ".parquet": _parquet}
+"""Form of the saved rows by the ending of the file."""

@@ -1,0 +1,58 @@
+"""The linear programs of the papers, and of one's own, as objects: stated, solved by any backend, and proven.
+
+====================================  =================================================================================
+:func:`lp1`, :func:`lp2`              [G21], proof of Theorem 3
+:func:`algorithm1`                    [B23], Algorithm 1 (ComputeOptUnbiasedRand)
+:class:`Program`                      any loss, outputs, notion of privacy, constraints and rows
+:class:`Pure`, :class:`Pairwise`,     notions of privacy
+:func:`Metric`, :func:`Sensitive`,
+:class:`Approximate`,
+:class:`MaximalLeakage`,
+:class:`PointwiseMaximalLeakage`
+:class:`Unbiased`,                    constraints
+:class:`BiasAtMost`,
+:class:`ProbabilityAtMost`
+:class:`Answer`, :class:`Status`      a backend's own answer
+:class:`Highs`, :class:`Scipy`,       backends with options
+:class:`Cvxpy`
+====================================  =================================================================================
+"""
+
+from optrand.programs.answer import Answer, Status
+from optrand.programs.backends import Cvxpy, Highs, Scipy
+from optrand.programs.certificate import ProgramCertificate
+from optrand.programs.constraints import BiasAtMost, ProbabilityAtMost, Unbiased
+from optrand.programs.papers import algorithm1, lp1, lp2
+from optrand.programs.privacy import (
+    Approximate,
+    MaximalLeakage,
+    Metric,
+    Pairwise,
+    PointwiseMaximalLeakage,
+    Pure,
+    Sensitive,
+)
+from optrand.programs.program import Program
+
+__all__ = [
+    "Answer",
+    "Approximate",
+    "BiasAtMost",
+    "Cvxpy",
+    "Highs",
+    "MaximalLeakage",
+    "Metric",
+    "Pairwise",
+    "PointwiseMaximalLeakage",
+    "ProbabilityAtMost",
+    "Program",
+    "ProgramCertificate",
+    "Pure",
+    "Scipy",
+    "Sensitive",
+    "Status",
+    "Unbiased",
+    "algorithm1",
+    "lp1",
+    "lp2",
+]

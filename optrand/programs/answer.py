@@ -1,0 +1,80 @@
+"""A backend's own answer to a program, and the proof of what is true of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from optrand.base.validation import Floats
+from optrand.programs.certificate import ProgramCertificate, certify_point
+from optrand.programs.model import Model
+
+__all__ = ["Answer", "Status"]
+
+
+class Status(Enum):
+    """What a backend says of its answer. It is information, never a proof."""
+
+    OPTIMAL = "optimal"
+    INFEASIBLE = "infeasible"
+    UNBOUNDED = "unbounded"
+    LIMIT = "stopped at a limit of time or iterations"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A backend's own answer, in the papers' units and unchecked.
+
+    Attributes
+    ----------
+    program : Model
+    backend : str
+        Name of the backend.
+    status : Status
+    message : str
+        The backend's own words.
+    value : float
+        Objective at :attr:`point`; NaN if there is no point.
+    point : array
+        All variables: the table row by row, and the variables behind it. Empty if there is no point.
+    multipliers : array
+        For every row the derivative of the optimal value by its right-hand side. Empty if there are none.
+    iterations : int
+    seconds : float
+        Of the backend alone.
+    """
+
+    program: Model
+    backend: str
+    status: Status
+    message: str
+    value: float
+    point: Floats
+    multipliers: Floats
+    iterations: int
+    seconds: float
+
+    @property
+    def table(self) -> Floats:
+        """Probabilities ``M[y, o]`` as the backend has them, shape ``(k, n)``."""
+        variables = self.program.variables
+        return self.point[: variables.cells].reshape(variables.k, variables.n)
+
+    @property
+    def duals(self) -> dict[str, Floats]:
+        """Multipliers by the name of their block, each in the block's shape.
+
+        A multiplier is the derivative of the optimal value by the right-hand side of its row. In a minimisation it is
+        at most 0 for a row ``<=`` and at least 0 for a row ``>=``; in a maximisation the other way round.
+        """
+        return self.program.split_duals(self.multipliers)
+
+    def certify(self) -> ProgramCertificate:
+        """Return a proven bound of the optimum from the multipliers, and how far the point is from feasible."""
+        reason = f"{self.backend} has no point to read: {self.message}"
+        return certify_point(self.program, self.point, self.multipliers, reason=reason)
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"<Answer: {self.backend} says {self.status.value}, value {self.value:.9g}, {self.seconds:.3g} s>"

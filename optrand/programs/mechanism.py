@@ -1,0 +1,293 @@
+"""Mechanisms of programs: an exact table that keeps every row, and the multipliers that prove how good it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import lcm
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.base import strict_json
+from optrand.base.arithmetic import float_above, float_below
+from optrand.base.files import write_atomically
+from optrand.base.strict_json import Document
+from optrand.base.validation import Floats
+from optrand.errors import InvalidFile, InvalidInput
+from optrand.mechanism.file_format import columns_document, read_columns
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.mechanism import load as load_mechanism
+from optrand.model.table import Table
+from optrand.programs import document
+from optrand.programs.backends import Backend, find
+from optrand.programs.certificate import ProgramCertificate, bound
+from optrand.programs.exact_point import exact_point
+from optrand.programs.program import Program
+from optrand.programs.rows import Sense, Side
+from optrand.sampling import Sampler
+from optrand.sampling.entropy import EntropySource, RecordEntropy, without_seed
+
+__all__ = ["FORMAT", "ProgramMechanism", "load", "solve_program"]
+
+FORMAT = "optrand.program"
+"""Format that files state."""
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramMechanism:
+    """Exact randomizer that keeps every row of a program, with multipliers that bound the program's optimum.
+
+    Parameters
+    ----------
+    program : Program
+    table : Table
+        Its labels are the program's, its outputs some of the program's.
+    multipliers : (rows,) array
+        Derivatives of the optimal value by the right-hand sides, in any quality: they prove what they prove.
+
+    Raises
+    ------
+    InvalidInput
+        A table that breaks a row or a notion of privacy, decided in integers, or parts that do not fit.
+
+    Examples
+    --------
+    >>> from optrand.programs import MaximalLeakage, Program
+    >>> mechanism = solve_program(Program([0, 1], [0.5, 0.5], [0, 1], privacy=MaximalLeakage(0.5)))
+    >>> mechanism.certificate.gap < 1e-9, mechanism.certificate.realised[0][1] <= 0.5
+    (True, True)
+    >>> round(mechanism.value, 6), mechanism.sample([0, 1, 1]).shape
+    (0.08782, (3,))
+    """
+
+    program: Program
+    table: Table
+    multipliers: Floats
+
+    def __post_init__(self) -> None:
+        """Check that the table keeps every row and every notion of privacy."""
+        if not self.program.variables.cells:
+            raise InvalidInput("a mechanism needs a program over a table")
+        multipliers = np.array(self.multipliers, dtype=np.float64)
+        if multipliers.shape != (self.program.rows,) or not np.isfinite(multipliers).all():
+            raise InvalidInput(f"multipliers must be {self.program.rows} finite numbers, one per row of the program")
+        multipliers.flags.writeable = False
+        object.__setattr__(self, "multipliers", multipliers)
+        if not np.array_equal(self.table.labels, self.program.labels):
+            raise InvalidInput("labels of the table are not those of the program")
+        if not np.isin(self.table.outputs, self.program.outputs).all():
+            raise InvalidInput("the table has outputs that the program does not allow")
+        self._check_rows()
+        for name, _, kept in self._realised:
+            if not kept:
+                raise InvalidInput(f"the table does not keep {name}: the mechanism would not be private as stated")
+
+    def _check_rows(self) -> None:
+        point = self._point
+        for name in self.program.plain:
+            block = self.program.blocks[name]
+            for i, entries, limit in block.exact(Side.TIGHTENED):
+                excess = sum((a * point[j] for j, a in entries), Fraction(0)) - limit
+                less, more = block.sense is not Sense.GREATER, block.sense is not Sense.LESS
+                if (excess > 0 and less) or (excess < 0 and more):
+                    raise InvalidInput(f"the table breaks the row {block.row_name(i)} of the program")
+
+    @cached_property
+    def _point(self) -> list[Fraction]:
+        """Probabilities of all outputs that the program allows, row by row."""
+        places = {v: o for o, v in enumerate(self.program.outputs.tolist())}
+        k, n = self.program.variables.k, self.program.variables.n
+        point = [Fraction(0)] * (k * n)
+        for v, column in zip(self.table.outputs.tolist(), self.table.weights.T, strict=True):
+            for y, weight in enumerate(column):
+                point[y * n + places[v]] = Fraction(weight, self.table.total)
+        return point
+
+    @cached_property
+    def _realised(self) -> list[tuple[str, float, bool]]:
+        prior = tuple(self.program.prior.tolist())
+        names = [type(notion).__name__ for notion in self.program.privacy]
+        return [
+            (name, *notion.realised(self.table, prior))
+            for name, notion in zip(names, self.program.privacy, strict=True)
+        ]
+
+    @cached_property
+    def certificate(self) -> ProgramCertificate:
+        """Proven bounds of the optimum and the table's own privacy; see :meth:`certify`."""
+        return self.certify()
+
+    def certify(self) -> ProgramCertificate:
+        """Compute the certificate again from the program, the table and the multipliers alone."""
+        maximize = self.program.maximize
+        limit = bound(self.program, self.multipliers)
+        cells = self.program.variables.cells
+        value = sum(
+            (Fraction(c) * x for c, x in zip(self.program.cost[:cells].tolist(), self._point, strict=True)), Fraction(0)
+        )
+        return ProgramCertificate(
+            float_below(value) if maximize else float_above(value),
+            float_above(-limit) if maximize else float_below(limit),
+            0.0,
+            maximize,
+            tuple((name, number) for name, number, _ in self._realised),
+        )
+
+    @property
+    def labels(self) -> Floats:
+        """Increasing labels."""
+        return self.program.labels
+
+    @property
+    def prior(self) -> Floats:
+        """Probabilities of the labels."""
+        return self.program.prior
+
+    @property
+    def outputs(self) -> Floats:
+        """Increasing outputs that occur."""
+        return self.table.outputs
+
+    @property
+    def matrix(self) -> Floats:
+        """Probabilities in floats, shape ``(k, n)``; draws use the exact table."""
+        return self.table.matrix
+
+    @property
+    def value(self) -> float:
+        """Objective, rounded to the unfavourable side."""
+        return self.certificate.value
+
+    @cached_property
+    def _sampler(self) -> Sampler:
+        return Sampler(self.table)
+
+    @without_seed
+    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
+        """Draw one output for every label in `values`, with exactly the probabilities of the table.
+
+        Parameters
+        ----------
+        values : array of labels, any shape
+        source : EntropySource, optional
+            By default the operating system, the only choice for a release.
+
+        Raises
+        ------
+        InvalidInput
+            Values that are no labels; the message tells neither which nor how many.
+        """
+        return self._sampler.sample(values, source=source)
+
+    def sample_records(self, values: ArrayLike, ids: NDArray[np.uint64], streams: RecordEntropy) -> Floats:
+        """Draw one output for every label, the same for the same record in any batch, order or partition."""
+        return self._sampler.sample_records(values, ids, streams)
+
+    @cached_property
+    def _document(self) -> Document:
+        content = {
+            "program": document.encode_program(self.program),
+            "multipliers": document.encode_sparse(self.multipliers),
+            "outputs": self.table.outputs.tolist(),
+            "columns": columns_document(self.table),
+        }
+        return strict_json.sealed(content, kind=FORMAT)
+
+    @property
+    def digest(self) -> str:
+        """Digest ``sha256:...`` of the file's content."""
+        return str(self._document["digest"])
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write program, table and multipliers as one JSON file, which :func:`optrand.load` verifies again."""
+        write_atomically(path, strict_json.canonical(self._document), overwrite=overwrite)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> ProgramMechanism:
+        """Read a file's bytes: build the mechanism, with all of its checks, encode it, and compare the bytes.
+
+        Raises
+        ------
+        InvalidFile
+            Damaged, edited, or a table that does not keep what its program promises.
+        """
+        content = strict_json.unsealed(data, ["program", "multipliers", "outputs", "columns"], kind=FORMAT)
+        try:
+            program = document.decode_program(content["program"])
+            outputs = strict_json.numbers(content["outputs"], "outputs")
+            table = Table(program.labels, outputs, read_columns(content["columns"]))  # type: ignore[arg-type]
+            multipliers = document.decode_sparse(content["multipliers"], program.rows)
+            mechanism = cls(program, table, multipliers)
+        except (InvalidInput, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+            if isinstance(error, InvalidFile):
+                raise
+            raise InvalidFile(f"the file holds no mechanism that keeps its program: {error}") from error
+        if strict_json.canonical(mechanism._document) != data:
+            raise InvalidFile("the file is not written as optrand writes it: save the mechanism again")
+        return mechanism
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the parts alone, so that nothing that was proven comes from outside."""
+        return {"program": self.program, "table": self.table, "multipliers": self.multipliers}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Rebuild and check."""
+        self.__init__(**state)  # type: ignore[misc]
+
+    def __repr__(self) -> str:
+        """One line."""
+        notions = ", ".join(type(notion).__name__ for notion in self.program.privacy)
+        return f"<ProgramMechanism: {self.table.k} labels, {self.table.n} outputs, {notions}>"
+
+
+def solve_program(program: Program, backend: str | Backend = "highs") -> ProgramMechanism:
+    """Solve a program and return an exact mechanism that keeps every row, with its proof.
+
+    Parameters
+    ----------
+    program : Program
+    backend : str or Backend
+        As in :meth:`~optrand.programs.Program.solve`.
+
+    Raises
+    ------
+    Infeasible
+        No randomizer keeps all rows, which the backend's multipliers prove.
+    NotCertified
+        No exact table was found; the message says why.
+    InvalidInput
+        A program without a table.
+    """
+    if not isinstance(program, Program):
+        raise InvalidInput(f"program is of type {type(program).__name__}, expected a Program")
+    k, n = program.variables.k, program.variables.n
+    if not k:
+        raise InvalidInput(
+            "the program has no table M[y, o] to draw from: program.solve().certify() bounds its optimum, and lp1 is "
+            "the program over the table"
+        )
+    engine = find(backend)
+    answer = program.solve(engine)
+    point = exact_point(answer, engine)[: k * n]
+    unit = lcm(*(x.denominator for x in point))
+    rows = [[int(x * unit) for x in point[y * n : (y + 1) * n]] for y in range(k)]
+    table = Table.of_rows(program.labels, program.outputs, rows)
+    return ProgramMechanism(program, table, answer.multipliers)
+
+
+def load(path: str | Path) -> Mechanism | ProgramMechanism:
+    """Load a saved mechanism and verify it again.
+
+    Raises
+    ------
+    InvalidFile
+        No mechanism, a damaged one, or one that does not keep its promise.
+    """
+    file = Path(path)
+    if file.is_file() and strict_json.stated_format(data := file.read_bytes()) == FORMAT:
+        return ProgramMechanism.from_bytes(data)
+    return load_mechanism(file)

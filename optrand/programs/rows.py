@@ -1,0 +1,203 @@
+"""Blocks of linear rows whose coefficients are known exactly, exponentials of epsilons included.
+
+A coefficient is ``value * exp(power)``, both floats. Solvers get it in floats. A proof gets a rational on the safe
+side: one that relaxes the row for a bound of the optimum, one that tightens it for a table that must keep the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from functools import lru_cache
+from math import floor
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from optrand.base.arithmetic import exp_bracket
+from optrand.base.validation import Floats
+
+__all__ = ["CellNames", "Entry", "PairNames", "Rows", "Sense", "Side"]
+
+BITS = 96
+"""Significant bits of a rational that stands for ``exp(power)``: far more than a float, and cheap to add up."""
+
+
+Entry = tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike]
+"""Rows, columns, values and powers of some coefficients: arrays that broadcast against each other."""
+
+
+class Sense(Enum):
+    """Relation of a row to its bound."""
+
+    LESS = "<="
+    EQUAL = "=="
+    GREATER = ">="
+
+
+class Side(Enum):
+    """Direction in which exponentials are rounded."""
+
+    RELAXED = 1
+    TIGHTENED = -1
+
+
+@dataclass(frozen=True)
+class CellNames:
+    """Names ``2, v=-1.5`` of rows that belong to one label and one output each, label by label."""
+
+    labels: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    def __call__(self, i: int) -> str:
+        """Return the name of a row."""
+        return f"{self.labels[i // len(self.outputs)]}, v={self.outputs[i % len(self.outputs)]}"
+
+
+@dataclass(frozen=True)
+class PairNames:
+    """Names ``0 > 1, v=-1.5`` of rows that belong to an ordered pair of labels, and to an output if there are any."""
+
+    labels: tuple[str, ...]
+    pairs: tuple[tuple[int, int], ...]
+    outputs: tuple[str, ...] = ()
+
+    def __call__(self, i: int) -> str:
+        """Return the name of a row."""
+        y, z = self.pairs[i // max(1, len(self.outputs))]
+        pair = f"{self.labels[y]} > {self.labels[z]}"
+        return f"{pair}, v={self.outputs[i % len(self.outputs)]}" if self.outputs else pair
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows ``sum_j coefficient[i, j] x[j]  sense  bound[i]`` of one kind.
+
+    Attributes
+    ----------
+    name : str
+        Name of the block, under which multipliers are found.
+    sense : Sense
+    row, column : (m,) arrays of int
+        Places of the coefficients, in the order of the rows. Those of one place add up.
+    value, power : (m,) arrays
+        The coefficients ``value * exp(power)``.
+    bound, bound_power : (rows,) arrays
+        The right-hand sides ``bound * exp(bound_power)``.
+    shape : tuple of int
+        Shape of the block's multipliers.
+    label : callable
+        What a row is about, by its number: ``"0 > 1, v=-1.5"`` in ``privacy[0 > 1, v=-1.5]``.
+    """
+
+    name: str
+    sense: Sense
+    row: NDArray[np.intp]
+    column: NDArray[np.intp]
+    value: Floats
+    power: Floats
+    bound: Floats
+    bound_power: Floats
+    shape: tuple[int, ...]
+    label: Callable[[int], str]
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        sense: Sense,
+        entries: Sequence[Entry],
+        bound: ArrayLike,
+        *,
+        shape: tuple[int, ...],
+        label: Callable[[int], str],
+        bound_power: float = 0.0,
+    ) -> Rows:
+        """Collect entries and sort them by row."""
+        flat = [[part.ravel() for part in np.broadcast_arrays(*entry)] for entry in entries]
+        row, column, value, power = (np.concatenate(parts) for parts in zip(*flat, strict=True))
+        used = value != 0
+        order = np.argsort(row[used], kind="stable")
+        row, column, value, power = (part[used][order] for part in (row, column, value, power))
+        count = int(np.prod(shape))
+        bounds = np.broadcast_to(np.asarray(bound, dtype=np.float64), shape).ravel()
+        return cls(
+            name,
+            sense,
+            row.astype(np.intp),
+            column.astype(np.intp),
+            value.astype(np.float64),
+            power.astype(np.float64),
+            bounds,
+            np.full(count, bound_power),
+            shape,
+            label,
+        )
+
+    def row_name(self, i: int) -> str:
+        """Return the name of a row, such as ``mean[2]``."""
+        return f"{self.name}[{self.label(i)}]"
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return self.bound.size
+
+    def matrix(self, columns: int) -> sparse.csr_array:
+        """Coefficients in floats, shape ``(count, columns)``."""
+        data = self.value * np.exp(self.power)
+        return sparse.csr_array(sparse.coo_array((data, (self.row, self.column)), shape=(self.count, columns)))
+
+    def limits(self) -> tuple[Floats, Floats]:
+        """Lower and upper limits of the rows in floats, infinite where there is none."""
+        bound = self.bound * np.exp(self.bound_power)
+        none = np.full(self.count, np.inf)
+        low = -none if self.sense is Sense.LESS else bound
+        high = none if self.sense is Sense.GREATER else bound
+        return low, high
+
+    def exact(
+        self, side: Side, chosen: NDArray[np.bool_] | None = None
+    ) -> Iterator[tuple[int, list[tuple[int, Fraction]], Fraction]]:
+        """Yield number, coefficients and right-hand side of rows in rationals.
+
+        Variables are never negative, so a row ``<=`` is relaxed by smaller coefficients and a larger right-hand side.
+
+        Parameters
+        ----------
+        side : Side
+        chosen : (count,) array of bool, optional
+            Rows to yield, all by default.
+        """
+        # The coefficients of a relaxed row `<=` are rounded down, those of a relaxed row `>=` up.
+        up = side.value if self.sense is Sense.GREATER else -side.value
+        starts = np.searchsorted(self.row, np.arange(self.count + 1)).tolist()
+        columns, values, powers = self.column.tolist(), self.value.tolist(), self.power.tolist()
+        numbers = range(self.count) if chosen is None else np.flatnonzero(chosen).tolist()
+        for i in numbers:
+            entries = [(columns[j], _coefficient(values[j], powers[j], up)) for j in range(starts[i], starts[i + 1])]
+            yield i, entries, _coefficient(float(self.bound[i]), float(self.bound_power[i]), -up)
+
+
+@lru_cache(maxsize=1 << 16)
+def _coefficient(value: float, power: float, up: int) -> Fraction:
+    """Return a rational at least ``value * exp(power)`` if `up` is 1, at most if it is -1; exact if power is 0."""
+    if power == 0 or value == 0:
+        return Fraction(value)
+    low, high = exp_bracket(power)
+    larger = (value > 0) == (up > 0)
+    return Fraction(value) * (_above(high) if larger else _below(low))
+
+
+def _below(x: Fraction) -> Fraction:
+    """Return the largest fraction with about BITS significant bits and a power of two below it that is at most `x`."""
+    shift = BITS - (abs(x.numerator).bit_length() - x.denominator.bit_length())
+    scale = Fraction(2) ** shift
+    return floor(x * scale) / scale
+
+
+def _above(x: Fraction) -> Fraction:
+    return -_below(-x)

@@ -1,0 +1,374 @@
+"""Tables of separated values, read block by block with a check of their quotes.
+
+Cells other than labels keep their bytes, in any encoding like ASCII. A cell is quoted only if it has to be, lines end
+in a line feed, and a byte-order mark and blank lines go.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from optrand.errors import InvalidInput
+from optrand.release.sources import Table
+
+__all__ = ["CsvFormat", "CsvTable", "CsvWriter", "check_writable"]
+
+READ_SIZE = 1 << 20
+LONGEST = 1 << 26
+"""Bytes of the longest record."""
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    r"""Signs of a file of separated values.
+
+    Parameters
+    ----------
+    separator : str
+        One ASCII character between cells.
+    decimal : str
+        The decimal point of labels, ``.`` or ``,``.
+
+    Raises
+    ------
+    InvalidInput
+        A separator that cells or numbers need themselves, or another decimal point.
+
+    Examples
+    --------
+    >>> CsvFormat(separator=";", decimal=",").separator
+    ';'
+    """
+
+    separator: str = ","
+    decimal: str = "."
+
+    def __post_init__(self) -> None:
+        """Check the characters."""
+        known = len(self.separator) == 1 and self.separator.isascii() and not self.separator.isalnum()
+        if not known or self.separator in '"\r\n.+- \\\0':
+            raise InvalidInput(
+                f"the separator is {self.separator!r}, expected one character such as a comma, ';', '|' or a tab"
+            )
+        if self.decimal not in (".", ","):
+            raise InvalidInput(f"the decimal point is {self.decimal!r}, expected '.' or ','")
+
+
+class Blocks:
+    """Blocks of whole records of a file, unpacked, with their quotes checked on the way.
+
+    pyarrow reads a quote that is never closed up to the next one, so that labels would become part of a public cell.
+
+    Parameters
+    ----------
+    stream : binary file
+    name : str
+        For errors.
+    separator : str
+
+    Attributes
+    ----------
+    cut : bool
+        Whether the last record, once it has been read, had no line end.
+    """
+
+    def __init__(self, stream: BinaryIO, name: str, separator: str) -> None:
+        self.name, self.cut = name, False
+        packed = stream.read(2) == b"\x1f\x8b"
+        stream.seek(0)
+        self._stream: Any = gzip.GzipFile(fileobj=stream) if packed else stream
+        between = re.escape(separator.encode())
+        closed = rb'"(?:[^"]++|"")*+"'
+        cell = rb"(?:" + closed + rb'|(?!")[^' + between + rb"\r\n]*+)"
+        line = rb"(?:" + cell + between + rb")*+"
+        # A carriage return that ends the data so far may be half of a line end.
+        self._records = re.compile(rb"(?:" + line + cell + rb"(?:\r\n|\n|\r(?!\n|\Z)))*+", re.DOTALL)
+        self._last = re.compile(line + cell + rb"(?:\r\n?|\n)?")
+        self._stray = re.compile(line + closed + rb'[^"' + between + rb"\r\n]")
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield blocks of whole records; the first begins with the header, without a byte-order mark.
+
+        Raises
+        ------
+        InvalidInput
+            A damaged gzip file, UTF-16, no data at all, a record that is too long, or a quoted cell that is not closed
+            or goes on behind its closing quote.
+        """
+        held = self._start()
+        piece = held
+        while piece:
+            end = self._whole(held)
+            if end:
+                yield held[:end]
+                held = held[end:]
+            elif len(held) > LONGEST:
+                if b'"' in held:
+                    raise self._misquoted()
+                raise InvalidInput(f"{self.name} cannot be read as CSV: a line is longer than {LONGEST} bytes")
+            # A long record is looked at again each time that it has doubled.
+            piece = self._read(max(READ_SIZE, len(held)))
+            held += piece
+        if held:
+            # The pattern of records leaves a last one without a line end, or with a lone carriage return.
+            if self._last.fullmatch(held) is None:
+                raise self._misquoted()
+            self.cut = not held.endswith((b"\n", b"\r"))
+            yield held
+
+    def _start(self) -> bytes:
+        data = self._read(READ_SIZE)
+        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise InvalidInput(f"{self.name} is UTF-16 text: save it as UTF-8")
+        data = data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+        if not data.strip():
+            raise InvalidInput(f"{self.name} is empty, expected a header and rows")
+        return data
+
+    def _read(self, size: int) -> bytes:
+        try:
+            data: bytes = self._stream.read(size)
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            raise InvalidInput(f"{self.name} is a damaged gzip file: it cannot be unpacked") from None
+        return data
+
+    def _whole(self, data: bytes) -> int:
+        """Return the length of the whole records at the beginning of some data."""
+        if b'"' not in data:
+            # Mixed line ends may be cut at any of them; a lone carriage return at the end may be half of one.
+            return data.rfind(b"\n") + 1 or data.rfind(b"\r", 0, len(data) - 1) + 1
+        match = self._records.match(data)
+        end = match.end() if match else 0
+        if self._stray.match(data, end):
+            raise self._misquoted()
+        return end
+
+    def _misquoted(self) -> InvalidInput:
+        return InvalidInput(
+            f"{self.name} has a quoted cell that is never closed, or that goes on after its closing quote: write a "
+            'quote inside a quoted cell as ""'
+        )
+
+
+class CsvTable(Table):
+    """A CSV or TSV file, perhaps gzipped; batches hold bytes, null for an empty cell without quotes.
+
+    Parameters
+    ----------
+    path : path
+    layout : CsvFormat
+
+    Raises
+    ------
+    InvalidInput
+        The file cannot be read as CSV, or is empty.
+    """
+
+    path: Path
+
+    def __init__(self, path: Path, layout: CsvFormat) -> None:
+        self.path, self.layout, self.decimal, self.cut = path, layout, layout.decimal, False
+        with path.open("rb") as stream:
+            first = self._parse(next(iter(Blocks(stream, path.name, layout.separator))), None)
+        self.header: list[bytes | None] = [column[0].as_py() for column in first.columns]
+        names = [(name or b"").decode("utf-8", "backslashreplace") for name in self.header]
+        self.schema = pa.schema([(name, pa.binary()) for name in names])
+        self.files = (path,)
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield 0, the number of the only file, and batches of some columns, by default of all."""
+        names = self.schema.names
+        wanted = [i for i, name in enumerate(names) if columns is None or name in columns]
+        header, rows = True, 0
+        with self.path.open("rb") as stream:
+            blocks = Blocks(stream, self.path.name, self.layout.separator)
+            for block in blocks:
+                table = self._parse(block, wanted)
+                if header:
+                    table, header = table.slice(1), False
+                rows += table.num_rows
+                for batch in table.rename_columns([names[i] for i in wanted]).to_batches():
+                    yield 0, batch
+            self.cut = blocks.cut
+        if rows == 0:
+            raise InvalidInput(f"{self.path.name} has a header and no rows: there is nothing to randomize")
+
+    def _parse(self, block: bytes, wanted: Sequence[int] | None) -> Any:
+        """Parse all records of a block as columns of bytes; the header alone, if nothing is known of them yet."""
+        if wanted is None:
+            # One record, with as many columns as it has.
+            end = self._end_of_first(block)
+            block, width = block[:end], None
+        else:
+            width = len(self.schema)
+        options: dict[str, Any] = {"block_size": len(block) + 1, "use_threads": False}
+        parse = pa.csv.ParseOptions(
+            delimiter=self.layout.separator,
+            newlines_in_values=True,
+            # In a table of one column a blank line is a missing label.
+            ignore_empty_lines=width != 1,
+        )
+        try:
+            if width is None:
+                read = pa.csv.ReadOptions(autogenerate_column_names=True, **options)
+                names = pa.csv.open_csv(pa.BufferReader(block), read, parse).schema.names
+            else:
+                names = [f"f{i}" for i in range(width)]
+            convert = pa.csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.binary()),
+                include_columns=None if wanted is None else [names[i] for i in wanted],
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                check_utf8=False,
+            )
+            read = pa.csv.ReadOptions(column_names=names, **options)
+            return pa.csv.read_csv(pa.BufferReader(block), read, parse, convert)
+        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+            # pyarrow's own message quotes the row.
+            if width is not None and re.search(r"Expected \d+ columns, got \d+", str(error)):
+                raise InvalidInput(
+                    f"{self.path.name} has at least one row with more or fewer cells than its header, which has "
+                    f"{width}: quote cells that hold {self.layout.separator!r}"
+                ) from None
+            raise InvalidInput(
+                f"{self.path.name} cannot be read as CSV: expected text with a header and {self.layout.separator!r} "
+                "between cells"
+            ) from None
+
+    def _end_of_first(self, block: bytes) -> int:
+        separator = re.escape(self.layout.separator.encode())
+        cell = rb'(?:"(?:[^"]++|"")*+"|(?!")[^' + separator + rb"\r\n]*+)"
+        first = re.match(rb"(?:" + cell + separator + rb")*+" + cell + rb"(?:\r\n|\n|\r|\Z)", block)
+        return first.end() if first else len(block)
+
+
+def check_writable(kind: Any, name: str) -> None:
+    """Refuse a column whose cells have no form in CSV.
+
+    Raises
+    ------
+    InvalidInput
+        Lists, structs, maps, UUIDs, times of unknown zones and the like.
+
+    Examples
+    --------
+    >>> check_writable(pa.list_(pa.int64()), "tags")
+    Traceback (most recent call last):
+        ...
+    optrand.errors.InvalidInput: column 'tags' is of type list<item: int64>, which CSV cannot hold: drop it, or write
+    Parquet
+    """
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    try:
+        if isinstance(plain, pa.BaseExtensionType) and _is_bytes(plain.storage_type):
+            raise pa.ArrowNotImplementedError
+        if pa.types.is_timestamp(plain):
+            # The zone is looked up for a time alone.
+            pa.array([0], pa.int64()).cast(plain).cast(pa.string())
+        elif not _is_bytes(plain):
+            pa.array([], plain).cast(pa.string())
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        raise InvalidInput(
+            f"column {name!r} is of type {kind}, which CSV cannot hold: drop it, or write Parquet"
+        ) from None
+
+
+class CsvWriter:
+    """A CSV file that is being written: bytes as they are, other types as text, floats as they read back.
+
+    Parameters
+    ----------
+    path : path
+        A new file, which only its owner can read.
+    header : list of bytes or None
+        Names of the columns; None for an empty one without quotes.
+    layout : CsvFormat
+    compress : bool
+        Whether to gzip, without a name or a time, so that the same table gives the same bytes.
+    """
+
+    def __init__(self, path: Path, header: Sequence[bytes | None], layout: CsvFormat, *, compress: bool) -> None:
+        self.file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        self.stream: Any = (
+            gzip.GzipFile(filename="", mode="wb", fileobj=self.file, mtime=0, compresslevel=6)
+            if compress
+            else self.file
+        )
+        self.layout = layout
+        self._special = [b'"', b"\r", b"\n", layout.separator.encode()]
+        self._pattern = '["\r\n' + f"\\x{ord(layout.separator):02x}]"
+        names = self._quote(pa.array(header, pa.binary()))
+        self.stream.write(layout.separator.encode().join(names.to_pylist()) + b"\n")
+
+    def write(self, part: int, batch: Any) -> None:  # noqa: ARG002
+        """Append the rows of a batch."""
+        cells = [self._text(column) for column in batch.columns]
+        cells[-1] = pc.binary_join_element_wise(cells[-1], pa.scalar(b"\n"), pa.scalar(b""))
+        lines = pc.binary_join_element_wise(*cells, pa.scalar(self.layout.separator.encode()))
+        self.stream.write(_bytes_of(lines))
+
+    def close(self) -> None:
+        """Write what is left and flush it to the disk."""
+        if self.stream is not self.file:
+            self.stream.close()
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.file.close()
+
+    def abandon(self) -> None:
+        """Close the file as it is, past the buffers: a disk that is full would refuse them again."""
+        self.file.raw.close()
+
+    def _text(self, column: Any) -> Any:
+        kind = column.type
+        if pa.types.is_dictionary(kind):
+            column = column.cast(kind.value_type)
+            kind = kind.value_type
+        if pa.types.is_floating(kind):
+            encoded = column.cast(pa.float64()).dictionary_encode()
+            texts = [
+                repr(number).replace(".", self.layout.decimal).encode() for number in encoded.dictionary.to_pylist()
+            ]
+            return self._quote(pa.array(texts, pa.binary()).take(encoded.indices))
+        if not _is_bytes(kind):
+            column = column.cast(pa.string())
+        return self._quote(column.cast(pa.binary()))
+
+    def _quote(self, cells: Any) -> Any:
+        """Quote cells that hold a separator, a quote or the end of a line, or that are empty text."""
+        content = _bytes_of(cells)
+        empty = pc.equal(cells, b"")
+        if not any(mark in content for mark in self._special) and not pc.any(empty).as_py():
+            return pc.fill_null(cells, b"")
+        special = pc.or_(pc.match_substring_regex(cells, self._pattern), empty)
+        quote = pa.scalar(b'"')
+        quoted = pc.binary_join_element_wise(quote, pc.replace_substring(cells, '"', '""'), quote, pa.scalar(b""))
+        return pc.fill_null(pc.if_else(special, quoted, cells), b"")
+
+
+def _is_bytes(kind: Any) -> bool:
+    known = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
+    return any(of_kind(kind) for of_kind in known)
+
+
+def _bytes_of(cells: Any) -> bytes:
+    """Return all bytes of a binary array, one cell behind the other."""
+    if len(cells) == 0:
+        return b""
+    _, ends, data = cells.buffers()
+    if data is None:
+        return b""
+    bounds = memoryview(ends).cast("i")
+    return memoryview(data)[bounds[cells.offset] : bounds[cells.offset + len(cells)]].tobytes()

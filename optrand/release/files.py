@@ -1,0 +1,288 @@
+"""Releases of tables in files: a table of private labels in, a table of noisy ones and its record out."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from optrand.accounting.ledger import Charge
+from optrand.accounting.spent import Spent
+from optrand.base.validation import flag
+from optrand.errors import InvalidFile, InvalidInput
+from optrand.release.cells import MISSING, NO_LABEL, UNDECLARED, LabelColumn
+from optrand.release.plan import Plan
+from optrand.release.publish import Signals, Staging, check_place, digest_of
+from optrand.release.question import Question
+from optrand.release.record import ENDING, ReleaseRecord, TableFile, load_release
+from optrand.release.run import Account, Listener, Reader, Rows, release
+from optrand.release.tables import Output, find_column, open_table, plan_output
+
+__all__ = ["Diagnosis", "check_output", "diagnose_table", "finished_record", "randomize_table", "record_path"]
+
+
+def record_path(target: str | os.PathLike[str]) -> Path:
+    """Return the path of the record beside a released table.
+
+    Examples
+    --------
+    >>> record_path("out/census.csv").name
+    'census.csv.release.json'
+    """
+    path = Path(target)
+    return path.with_name(path.name + ENDING)
+
+
+def randomize_table(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    question: Question,
+    *,
+    dataset: str | None = None,
+    ledger: Any = "default",
+    again: bool = False,
+    budget: Spent | float | None = None,
+    keep: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    separator: str | None = None,
+    decimal: str | None = None,
+    force: bool = False,
+    listener: Listener | None = None,
+) -> ReleaseRecord:
+    """Release a table of private labels as another table, with its record ``TARGET.release.json`` beside it.
+
+    Every other column is copied as it is: one that was computed from the labels discloses them.
+
+    Parameters
+    ----------
+    source, target : path
+        CSV or Parquet, by the ends of their names, each of any kind; a folder of Parquet files becomes a folder.
+    question : Question
+    dataset : str, optional
+        Name under which a ledger charges the release. Without one nothing is charged.
+    ledger : Ledger, path or None
+        By default the user's own.
+    again : bool
+        Release a column that was released before. Costs add up.
+    budget : float or Spent, optional
+        What all releases of the dataset may cost together.
+    keep, drop : sequence of str, optional
+        The only other columns to release, or those not to release.
+    separator, decimal : str, optional
+        Of separated text in `source`, if not those of its name.
+    force : bool
+        Replace an output that exists.
+    listener : Listener, optional
+
+    Raises
+    ------
+    InvalidInput
+        Something that cannot be read, released or written. Nothing was charged.
+    AlreadySpent, OverBudget, InputChanged
+        As from :meth:`.Ledger.begin`, or the table changed while it was read.
+    NotCertified
+        The gap of a mechanism is above that of the question.
+    Interrupted
+        A signal; the message says what was released.
+    OSError
+        The disk is full, ... A note says what was spent.
+
+    Notes
+    -----
+    The table is read twice, in batches: memory does not grow with its rows. All of epsilon is charged before the prior
+    is drawn. A run that was killed, wherever it was, is resumed by the same call, at no further cost and with the same
+    noise. Nothing stands under the final names until all of it is complete and on the disk.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from optrand.data import weeks_worked_path
+    >>> question = Question(label="weeks", labels=range(53), epsilon=1.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     record = randomize_table(weeks_worked_path(), f"{folder}/noisy.csv", question)
+    ...     record.verify_table(f"{folder}/noisy.csv")
+    >>> record.rows, record.epsilon
+    (20000, 1.0)
+    """
+    flag(force, "force")
+    path, output = Path(source), Path(target)
+    listener = listener or Listener(warn=warnings.warn)
+    account = Account.open(dataset, ledger, again=again, budget=budget)
+    check_place(output, path)
+    with Signals() as signals, Staging(output) as staging:
+        done = finished_record(output, question, account)
+        if done is not None:
+            return done
+        replaced = check_output(output, account, force=force)
+        table = open_table(path, separator=separator, decimal=decimal)
+        (column,) = Reader.of(table, [question], account).columns
+        planned = plan_output(table, column, output, keep=keep, drop=drop)
+        sink = _FileSink(staging, planned, output, table.files[0], signals, question.label, replace=replaced)
+        (record,) = release(table, [question], sink, account, listener)
+    return record
+
+
+def check_output(output: Path, account: Account, *, force: bool) -> bool:
+    """Refuse an output that exists, and return whether files of these names may be replaced.
+
+    Raises
+    ------
+    InvalidInput
+        A table, or the record of another release, has the name already.
+    """
+    record = record_path(output)
+    if force:
+        return True
+    if output.exists():
+        raise InvalidInput(f"{output} exists: choose another name, or overwrite it with force=True")
+    if not record.exists():
+        return False
+    try:
+        left = load_release(record)
+        ledger = account.ledger
+        known = ledger is not None and any(one.open and one.id == left.release for one in ledger.entries())
+    except (InvalidFile, InvalidInput, AttributeError):
+        known = False
+    if not known:
+        raise InvalidInput(
+            f"{record} is left over from another release: remove it, or choose another name for the output"
+        )
+    return True
+
+
+def finished_record(output: Path, question: Question, account: Account) -> ReleaseRecord | None:
+    """Complete a release that was stopped after its files had their names, and return its record; None of any other."""
+    if account.ledger is None or not (output.exists() and record_path(output).exists()):
+        return None
+    try:
+        record = load_release(record_path(output))
+        record.verify_table(output)
+    except (InvalidFile, InvalidInput, AttributeError):
+        return None
+    for one in account.ledger.entries(account.dataset):
+        if one.open and one.id == record.release and one.question == question.digest:
+            account.ledger.complete([one])
+            return record if isinstance(record, ReleaseRecord) else None
+    return None
+
+
+class _FileSink:
+    """A table that is written to a staging folder, and published with its record."""
+
+    def __init__(
+        self,
+        staging: Staging,
+        planned: Output,
+        target: Path,
+        like: Path,
+        signals: Signals,
+        label: str,
+        *,
+        replace: bool,
+    ) -> None:
+        self.staging, self.planned, self.target, self.like = staging, planned, target, like
+        self.signals, self.label, self.replace = signals, label, replace
+        self._names = set(planned.names)
+        self.output, self.checked = str(target.absolute()), planned.checked
+        self.rows = 0
+        self._writer: Any = None
+        self._record: ReleaseRecord | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Folder for temporary files."""
+        return self.staging.folder
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Columns that are written."""
+        # A name that is there twice cannot be read by it.
+        return self.planned.names if len(set(self.planned.names)) == len(self.planned.names) else None
+
+    def check(self, batch: Any, rows: Rows) -> None:  # noqa: ARG002
+        """Refuse cells that the format cannot hold."""
+        if self.checked:
+            self.planned.check(batch.select(list(self.checked)))
+
+    def rehearse(self, reader: Reader) -> None:
+        """Do nothing: the schema was checked."""
+
+    def write(self, part: int, batch: Any, noisy: Sequence[Any], rows: Rows) -> None:
+        """Write a batch."""
+        if self._writer is None:
+            self._writer = self.planned.begin(self.staging.table)
+        chosen = [i for i, name in enumerate(batch.schema.names) if name in self._names]
+        columns = [noisy[0] if batch.schema.names[i] == self.label else batch.column(i) for i in chosen]
+        fields = [pa.field(batch.schema.names[i], column.type) for i, column in zip(chosen, columns, strict=True)]
+        released = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+        if rows.kept is not None:
+            released = released.filter(pa.array(rows.kept))
+        self.rows += released.num_rows
+        self._writer.write(part, released)
+
+    def close(self, plans: Sequence[Plan], charges: Sequence[Charge], account: Account) -> list[ReleaseRecord]:
+        """Finish the table, and return its record."""
+        self._writer.close()
+        layout = self.planned.layout
+        signs = (None, None) if layout is None else (layout.separator, layout.decimal)
+        table = TableFile(self.target.name, digest_of(self.staging.table), self.rows, self.planned.names, *signs)
+        self._record = ReleaseRecord.of(plans[0], release=charges[0].id, dataset=account.dataset, table=table)
+        if account.ledger is None:
+            self._record = replace(self._record, dataset=None)
+        return [self._record]
+
+    def abandon(self) -> None:
+        """Close what was written."""
+        if self._writer is not None:
+            self._writer.abandon()
+
+    def publish(self) -> None:
+        """Give the record its name, then the table."""
+        if self._record is None:
+            raise InvalidInput("there is nothing to publish yet")
+        with self.signals.held():
+            path = record_path(self.target)
+            self.staging.publish(path, self._record.to_bytes(), replace=self.replace, like=self.like)
+            self.signals.outcome, self.signals.released = f"the release was complete by then: {self.target}", True
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Exact counts of private labels that a release would refuse. Not private: not to be shared.
+
+    Attributes
+    ----------
+    rows, missing, not_numbers, undeclared : int
+    """
+
+    rows: int = 0
+    missing: int = 0
+    not_numbers: int = 0
+    undeclared: int = 0
+
+    def __add__(self, other: Diagnosis) -> Diagnosis:
+        return Diagnosis(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def fine(self) -> bool:
+        """Whether every label could be released."""
+        return self.missing == self.not_numbers == self.undeclared == 0
+
+
+def diagnose_table(
+    source: str | os.PathLike[str], question: Question, *, separator: str | None = None, decimal: str | None = None
+) -> Diagnosis:
+    """Count the labels of a table that a release would refuse: for their owner alone, not to be shared."""
+    table = open_table(source, separator=separator, decimal=decimal)
+    name = find_column(table, question.label)
+    column = LabelColumn(question, table.schema.field(name).type, table.decimal)
+    found = Diagnosis()
+    for _, batch in table.batches([question.label]):
+        places = column.places(batch.column(0))
+        found += Diagnosis(places.size, *(int((places == code).sum()) for code in (MISSING, NO_LABEL, UNDECLARED)))
+    return found

@@ -1,0 +1,292 @@
+"""Releases in memory: an array, a column or a frame in, and the kind that went in comes out."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from optrand.accounting.ledger import Charge, Ledger
+from optrand.accounting.spent import Spent
+from optrand.errors import InvalidInput
+from optrand.release.frames import arrow_column, check_frame, is_frame, materialize, replace_labels
+from optrand.release.plan import Plan
+from optrand.release.question import Nulls, Question
+from optrand.release.record import FrameRecord, ReleaseRecord
+from optrand.release.run import Account, Listener, Reader, Rows, release
+from optrand.release.tables import MemoryTable
+from optrand.sampling.entropy import without_seed
+
+__all__ = ["Randomized", "randomize"]
+
+
+class Randomized(NamedTuple):
+    """Noisy labels, and their record.
+
+    Attributes
+    ----------
+    table : object
+        Of the kind that went in.
+    record : ReleaseRecord or FrameRecord
+        The latter of several columns.
+    """
+
+    table: Any
+    record: Any
+
+
+@without_seed
+def randomize(
+    data: Any,
+    epsilon: float | Mapping[Hashable, float],
+    *,
+    label: Any = None,
+    labels: Any = None,
+    classes: Any = None,
+    prior: Any = None,
+    randomizer: Any = None,
+    loss: Any = None,
+    bias_penalty: Any = None,
+    outputs: Any = None,
+    clip: Any = False,
+    nulls: Nulls | Mapping[Hashable, Nulls] = "refuse",
+    ids: Any = None,
+    groups: Any = None,
+    dataset: str | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = "default",
+    again: bool = False,
+    budget: float | Spent | None = None,
+    gap: Any = 1e-6,
+) -> Randomized:
+    """Replace private labels by epsilon-label-DP ones, drawn by the best randomizer for a private prior.
+
+    Neighbouring inputs differ in one label. Public are the number and order of rows, ids, other columns, what is
+    declared, and with `nulls` "drop" or "pass" also which labels are missing.
+
+    Parameters
+    ----------
+    data : object
+        An array of numpy (also masked) or a list, a column or frame of pandas or polars, an array or table of Arrow, or
+        any other object that exports Arrow, such as a relation of DuckDB, which comes back as an Arrow table. Private.
+    epsilon : float
+        The whole budget of a column in nats, prior included. Several columns each spend it, or their own in a dict.
+    label : optional
+        Of a frame the column of labels, or a list of several, which cost the sum: then all options down to `nulls`, and
+        `gap`, may be dicts by column. Of anything else the name that it has in the record and in the ledger.
+    labels, classes, prior, randomizer, loss, bias_penalty, outputs, clip, nulls, gap
+        See :class:`~optrand.release.question.Question`. Either `labels` (numbers) or `classes` (names) that can occur
+        are declared, from public knowledge.
+    ids : names of columns, or array, optional
+        What identifies a record: one column, several together, or an array of ids in the order of the labels. By
+        default row numbers; an index is not looked at.
+    groups : names of columns, or array, optional
+        Public columns that partition the rows: each group has a prior and a best randomizer of its own, all for one
+        epsilon; small ones are pooled. Estimates then take ``groups=``, too.
+    dataset : str, optional
+        Name under which the release is charged to a ledger, together with the column.
+    ledger : Ledger, path or None
+        The user's own by default. None, or no dataset: nothing is charged.
+    again : bool
+        Release a column of the dataset that was released before. Costs add up.
+    budget : float or Spent, optional
+        What all releases of the dataset may cost together.
+
+    Returns
+    -------
+    Randomized
+        ``(table, record)``: other columns, the index and the order are kept; metadata of the frame is not. An index
+        that is named like the labels, or equals them, is refused.
+
+    Raises
+    ------
+    InvalidInput
+        An object of another kind, options without meaning, labels that are missing or not declared (neither which nor
+        how many is said), or ids that are not unique. Nothing is charged.
+    AlreadySpent, OverBudget, InputChanged
+        From the ledger: see :meth:`.Ledger.begin`.
+    NotCertified
+        No answer is proven to within `gap`. A note says what was spent.
+
+    Notes
+    -----
+    A warning is given before anything is drawn if no histogram can be estimated from the release. A release counts as
+    complete when it is returned: asked for again it is refused. A call that broke off goes on with the same noise.
+
+    Examples
+    --------
+    >>> noisy, record = randomize(np.arange(3000) % 4, 1.0, labels=range(4))
+    >>> noisy.shape, record.epsilon, record.estimates.histogram
+    ((3000,), 1.0, True)
+    """
+    data, framed = materialize(data), is_frame(data)
+    several = isinstance(label, list)
+    chosen = label if several else [label]
+    _check_columns(data, chosen, framed=framed)
+    given = {
+        "epsilon": epsilon,
+        "labels": labels,
+        "classes": classes,
+        "prior": prior,
+        "randomizer": randomizer,
+        "loss": loss,
+        "bias_penalty": bias_penalty,
+        "outputs": outputs,
+        "clip": clip,
+        "nulls": nulls,
+        "gap": gap,
+    }
+    defaults = {"clip": False, "nulls": "refuse", "gap": 1e-6}
+    public = _Public.of(data, ids, groups, framed=framed)
+    questions = []
+    for name in chosen:
+        options = {
+            option: value.get(name, defaults.get(option)) if several and isinstance(value, Mapping) else value
+            for option, value in given.items()
+        }
+        if options["epsilon"] is None:
+            raise InvalidInput(f"there is no epsilon for column {name!r}: name one for each")
+        questions.append(Question(label=_name(data, name), groups=public.groups, ids=public.ids, **options))
+    account = Account.open(dataset, ledger, again=again, budget=budget)
+    private = {q.label: arrow_column(data, name if framed else None) for q, name in zip(questions, chosen, strict=True)}
+    for name, column in zip(chosen, private.values(), strict=True):
+        check_frame(data, name, column)
+    table = MemoryTable(pa.table({**private, **public.columns(len(next(iter(private.values()))))}))
+    sink = _MemorySink(data, {q.label: name for q, name in zip(questions, chosen, strict=True)})
+    records = release(table, questions, sink, account, Listener(warn=_warn))
+    by_name = dict(zip(chosen, records, strict=True))
+    return Randomized(sink.table, FrameRecord(by_name) if several else records[0])
+
+
+def _check_columns(data: Any, chosen: Sequence[Any], *, framed: bool) -> None:
+    if not all(isinstance(name, Hashable) for name in chosen):
+        raise InvalidInput("a column is named by a text or a number, several by a list of such names")
+    if not chosen or len({str(name) for name in chosen}) < len(chosen):
+        raise InvalidInput(f"there are {len(chosen)} columns named, expected at least one and no name twice")
+    if framed and chosen == [None]:
+        raise InvalidInput(f"labels are a column of a {type(data).__name__}: name it, label=...")
+    if not framed and len(chosen) > 1:
+        raise InvalidInput(f"labels are of type {type(data).__name__}, which has no columns: give a frame")
+
+
+def _name(data: Any, label: Any) -> str:
+    """Return the name of a column in records and in the ledger: of a Series its own, unless another is given."""
+    if label is not None:
+        return str(label)
+    own = getattr(data, "name", None)
+    return own if isinstance(own, str) and own else "labels"
+
+
+class _Public(NamedTuple):
+    """Public columns that a release reads: those of ids and groups."""
+
+    ids: tuple[str, ...]
+    groups: tuple[str, ...]
+    found: dict[str, Any]
+
+    @classmethod
+    def of(cls, data: Any, ids: Any, groups: Any, *, framed: bool) -> _Public:
+        found: dict[str, Any] = {}
+        names: dict[str, tuple[str, ...]] = {}
+        for what, given in (("ids", ids), ("groups", groups)):
+            if given is None:
+                names[what] = ()
+            elif framed and (isinstance(given, str) or _lists_names(given)):
+                wanted = (given,) if isinstance(given, str) else tuple(given)
+                found.update({name: arrow_column(data, name) for name in wanted})
+                names[what] = wanted
+            elif isinstance(given, str):
+                raise InvalidInput(f"labels have no columns that could hold {what}: pass the {what} themselves")
+            else:
+                found[what] = arrow_column(given)
+                names[what] = (what,)
+        return cls(names["ids"], names["groups"], found)
+
+    def columns(self, rows: int) -> dict[str, Any]:
+        """Return the columns, each of so many rows."""
+        for name, column in self.found.items():
+            if len(column) != rows:
+                raise InvalidInput(f"there are {len(column)} {name} for {rows} labels, expected one for each")
+        return self.found
+
+
+def _lists_names(given: Any) -> bool:
+    return isinstance(given, list | tuple) and all(isinstance(name, str) for name in given)
+
+
+class _MemorySink:
+    """Noisy labels in memory, and the object that they go into."""
+
+    output = "in memory"
+    checked: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    folder: Path | None = None
+
+    def __init__(self, data: Any, names: Mapping[str, Any]) -> None:
+        self.data, self.names = data, names
+        self.table: Any = None
+        self._kept: list[NDArray[np.bool_]] = []
+        self._dropped = False
+        self._noisy: list[list[Any]] = []
+
+    def check(self, batch: Any, rows: Rows) -> None:
+        """Note which rows are released."""
+        self._dropped = self._dropped or rows.kept is not None
+        self._kept.append(np.ones(batch.num_rows, dtype=bool) if rows.kept is None else rows.kept)
+
+    @property
+    def kept(self) -> NDArray[np.bool_] | None:
+        """Rows that are released; None for all."""
+        return np.concatenate(self._kept) if self._dropped else None
+
+    def rehearse(self, reader: Reader) -> None:
+        """Put cells that depend on no label in place of all labels, and forget the result."""
+        kept = self.kept
+        rows = sum(map(len, self._kept)) if kept is None else int(kept.sum())
+        most = max(question.k for question in reader.questions)
+        gaps = any(question.nulls in ("pass", "class") for question in reader.questions)
+        # Every class once, and a missing one if there may be any.
+        for start in range(0, most + gaps, rows):
+            turn = np.arange(start, start + rows)
+            missing = (turn == most) & gaps
+            cells = [c.written(c.question.values[turn % c.question.k], missing) for c in reader.columns]
+            try:
+                replace_labels(self.data, dict(zip(self.names.values(), cells, strict=True)), kept)
+            except InvalidInput:
+                raise
+            except Exception as error:
+                # What other libraries raise depends on the type; their message may quote a cell.
+                raise InvalidInput(
+                    f"labels are of type {type(self.data).__name__}, in which others cannot take their place "
+                    f"({type(error).__name__}): pass an array, or a plain frame"
+                ) from None
+
+    def write(self, part: int, batch: Any, noisy: Sequence[Any], rows: Rows) -> None:  # noqa: ARG002
+        """Keep the noisy labels of a batch."""
+        kept = None if rows.kept is None else pa.array(rows.kept)
+        self._noisy.append([one if kept is None else one.filter(kept) for one in noisy])
+
+    def close(self, plans: Sequence[Plan], charges: Sequence[Charge], account: Account) -> list[ReleaseRecord]:
+        """Put the noisy labels in place of the private ones."""
+        columns = [pa.chunked_array(list(parts)).combine_chunks() for parts in zip(*self._noisy, strict=True)]
+        self.table = replace_labels(self.data, dict(zip(self.names.values(), columns, strict=True)), self.kept)
+        dataset = None if account.ledger is None else account.dataset
+        return [
+            ReleaseRecord.of(plan, release=charge.id, dataset=dataset)
+            for plan, charge in zip(plans, charges, strict=True)
+        ]
+
+    def abandon(self) -> None:
+        """Do nothing: nobody has the labels."""
+
+    def publish(self) -> None:
+        """Do nothing: the caller has it once the release is complete."""
+
+
+def _warn(words: str) -> None:
+    warnings.warn(words, stacklevel=5)

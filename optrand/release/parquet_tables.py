@@ -1,0 +1,298 @@
+"""Tables as Parquet, one file or a partitioned folder: every column but the labels keeps its type and its values.
+
+Of the metadata only those of other columns are written again: the rest may hold a figure of the true labels.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from optrand.errors import InvalidInput
+from optrand.release.sources import Table
+
+__all__ = ["ParquetTable", "ParquetWriter", "check_storable", "columns_named_by_pandas", "released_schema"]
+
+BATCH_ROWS = 1 << 16
+ROW_GROUP = 1 << 18
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+class ParquetTable(Table):
+    """A Parquet file, or all of a folder, whose columns must have the same names and types that can be unified.
+
+    Parameters
+    ----------
+    path : path
+
+    Raises
+    ------
+    InvalidInput
+        A damaged file, a folder without Parquet files, files that differ in their columns, or a table whose log says
+        which of its files count (Delta, Iceberg, ...).
+    """
+
+    path: Path
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        _refuse_table_formats(path)
+        self.files = _files_below(path) if path.is_dir() else (path,)
+        if not self.files:
+            raise InvalidInput(f"{path.name} is a folder without files whose names end in .parquet: expected a table")
+        schemas = [self._open(file, lambda opened: opened.schema_arrow) for file in self.files]
+        try:
+            unified = pa.unify_schemas([schema.remove_metadata() for schema in schemas], promote_options="permissive")
+            if any(schema.names != unified.names for schema in schemas):
+                raise pa.ArrowInvalid
+        except pa.ArrowException:
+            raise InvalidInput(
+                f"the files of {path.name} differ in their columns or types: expected those of one table"
+            ) from None
+        self.schema = schemas[0] if len(schemas) == 1 else unified.with_metadata(schemas[0].metadata)
+        self._folders = [_partition(file.relative_to(path).parts[:-1]) for file in self.files] if path.is_dir() else []
+        self.partitions = tuple(
+            name
+            for name in (self._folders[0] if self._folders else {})
+            if name not in self.schema.names and all(name in found for found in self._folders)
+        )
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield the number of a file, and batches of some columns, by default of all that are in the file."""
+        rows = 0
+        # A batch without columns would not know its rows.
+        read = [name for name in self.schema.names if columns is None or name in columns] or self.schema.names[:1]
+        partitions = [name for name in self.partitions if columns is not None and name in columns]
+        wanted = [self.schema.field(name).type for name in read] if columns is not None else self.schema.types
+        for part, file in enumerate(self.files):
+            try:
+                # Buffers of a fixed size in place of whole column chunks.
+                with pa.parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20) as opened:
+                    for batch in opened.iter_batches(BATCH_ROWS, columns=None if columns is None else read):
+                        rows += batch.num_rows
+                        arrays = [c.cast(kind) if c.type != kind else c for c, kind in zip(batch, wanted, strict=True)]
+                        for name in partitions:
+                            value = pa.scalar(self._folders[part][name], pa.string())
+                            arrays.append(pa.repeat(value, batch.num_rows))
+                        yield part, pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *partitions])
+            except (pa.ArrowException, OSError):
+                raise self._damaged(file) from None
+        if rows == 0:
+            raise InvalidInput(f"{self.path.name} has no rows: there is nothing to randomize")
+
+    def _open(self, file: Path, read: Callable[[Any], Any]) -> Any:
+        try:
+            with pa.parquet.ParquetFile(file) as opened:
+                return read(opened)
+        except (pa.ArrowException, OSError):
+            raise self._damaged(file) from None
+
+    @staticmethod
+    def _damaged(file: Path) -> InvalidInput:
+        return InvalidInput(f"{file.name} cannot be read as Parquet: it is damaged or of another kind")
+
+
+def _files_below(folder: Path) -> tuple[Path, ...]:
+    """Return the files of a partitioned table; names that begin with a dot or an underscore are no part of it."""
+    found = sorted(path for path in folder.rglob("*.parquet") if path.is_file())
+    return tuple(
+        path for path in found if not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    )
+
+
+def _partition(folders: Sequence[str]) -> dict[str, str | None]:
+    """Return columns and their values in the names of folders, as Hive writes them."""
+    pairs = (folder.split("=", 1) for folder in folders if "=" in folder)
+    return {unquote(name): None if value == HIVE_NULL else unquote(value) for name, value in pairs}
+
+
+class ParquetWriter:
+    """A Parquet file or folder that is being written, one file for each file of the table that is read.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Of the batches.
+    paths : sequence of path
+        A new file for each part, which only its owner can read; folders are made.
+    distinct : tuple of str
+        Columns no two of whose cells are equal, as record ids: a dictionary of them would only cost time and space.
+    """
+
+    def __init__(self, schema: Any, paths: Sequence[Path], *, distinct: Sequence[str] = ()) -> None:
+        self.schema, self.paths, self.part = schema, list(paths), -1
+        # Writers know the parts of nested columns by other names.
+        flat = not any(pa.types.is_nested(field.type) for field in schema)
+        self.repeated = [name for name in schema.names if name not in distinct] if flat else True
+        self.writer: Any = None
+        self.file: Any = None
+        self.held: list[Any] = []
+
+    def write(self, part: int, batch: Any) -> None:
+        """Append the rows of a batch of a part."""
+        while self.part < part:
+            self._next()
+        self.held.append(batch)
+        if sum(held.num_rows for held in self.held) >= BATCH_ROWS:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what is left and flush it to the disk."""
+        while self.part < len(self.paths) - 1:
+            self._next()
+        self._finish()
+
+    def abandon(self) -> None:
+        """Close the files as they are."""
+        if self.writer is not None:
+            with suppress(OSError, ValueError, pa.ArrowException):
+                self.writer.close()
+            with suppress(OSError):
+                self.file.close()
+
+    def _next(self) -> None:
+        self._finish()
+        self.part += 1
+        path = self.paths[self.part]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        self.writer = pa.parquet.ParquetWriter(self.file, self.schema, use_dictionary=self.repeated)
+
+    def _flush(self) -> None:
+        if self.held:
+            table = pa.Table.from_batches(self.held, self.schema)
+            self.held = []
+            for piece in table.to_batches():
+                self.writer.write_batch(piece, ROW_GROUP)
+
+    def _finish(self) -> None:
+        if self.writer is not None:
+            self._flush()
+            self.writer.close()
+            self.file.flush()
+            os.fsync(self.file.fileno())
+            self.file.close()
+            self.writer = None
+
+
+def released_schema(schema: Any, label: str, kind: Any) -> Any:
+    """Return the schema of a released table: the label's column of a new type, and no metadata of the true labels.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Of the private table, perhaps without some columns.
+    label : str
+    kind : pyarrow.DataType
+        Of the noisy labels.
+
+    Returns
+    -------
+    pyarrow.Schema
+        What pandas notes of other columns is kept, its index among it; all else that was said of the table goes.
+    """
+    at = schema.names.index(label)
+    noted = (schema.metadata or {}).get(b"pandas")
+    fields = schema.set(at, pa.field(label, kind)).with_metadata(None)
+    try:
+        frame = json.loads(noted) if noted else None
+        columns = [column for column in frame["columns"] if _stored_name(column) in schema.names] if frame else []
+    except (ValueError, TypeError, KeyError):
+        frame = None
+    if not frame:
+        return fields
+    known = {"name": label, "field_name": label, "metadata": None}
+    types = {"pandas_type": str(kind).replace("double", "float64"), "numpy_type": kind.to_pandas_dtype().__name__}
+    index = [entry for entry in frame.get("index_columns", []) if _is_public_index(entry, schema.names, label)]
+    kept = {
+        "index_columns": index,
+        "column_indexes": frame.get("column_indexes", []),
+        "columns": [{**known, **types} if _stored_name(column) == label else column for column in columns],
+        "creator": frame.get("creator"),
+        "pandas_version": frame.get("pandas_version"),
+    }
+    return fields.with_metadata({"pandas": json.dumps(kept)})
+
+
+def check_storable(schema: Any) -> None:
+    """Refuse a column whose type Parquet does not have.
+
+    Raises
+    ------
+    InvalidInput
+        There is one.
+
+    Examples
+    --------
+    >>> check_storable(pa.schema({"y": pa.int64(), "nothing": pa.struct([])}))
+    Traceback (most recent call last):
+        ...
+    optrand.errors.InvalidInput: column 'nothing' is of type struct<>, which Parquet cannot hold: drop it
+    """
+    for field in schema:
+        try:
+            pa.parquet.ParquetWriter(pa.BufferOutputStream(), pa.schema([field])).close()
+        except pa.ArrowException:
+            raise InvalidInput(
+                f"column {field.name!r} is of type {field.type}, which Parquet cannot hold: drop it"
+            ) from None
+
+
+def _stored_name(column: Mapping[str, Any]) -> str | None:
+    """Return the name under which the file has a column that pandas describes."""
+    name: str | None = column.get("field_name") or column["name"]
+    return name
+
+
+def _is_public_index(entry: Any, names: Sequence[str], label: str) -> bool:
+    """Decide whether an index of pandas is a released column, or a range that is not named like the label."""
+    return entry in names if isinstance(entry, str) else entry.get("name") != label
+
+
+def columns_named_by_pandas(schema: Any, label: str) -> tuple[str, ...]:
+    """Return other columns that pandas says are named like the labels, such as an index of their values.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"y": [1, 0, 1]}).set_index("y", drop=False)
+    >>> columns_named_by_pandas(pa.Table.from_pandas(frame).schema, "y")
+    ('__index_level_0__',)
+    """
+    try:
+        columns = json.loads((schema.metadata or {})[b"pandas"])["columns"]
+        named = {_stored_name(column) for column in columns if column["name"] == label}
+    except (KeyError, ValueError, TypeError):
+        return ()
+    return tuple(name for name in schema.names if name in named and name != label)
+
+
+def _has_iceberg_metadata(folder: Path) -> bool:
+    return any((folder / "metadata").glob("*.metadata.json*"))
+
+
+def _refuse_table_formats(path: Path) -> None:
+    """Refuse a table whose log, not its files, says which rows it has: rows that were removed would be released."""
+    marks = {"_delta_log": "Delta", ".hoodie": "Hudi", "_spark_metadata": "Spark's streams"}
+    above = (path.resolve(), *path.resolve().parents)
+    found = [name for mark, name in marks.items() if any((folder / mark).is_dir() for folder in above)]
+    found += ["Iceberg" for folder in above if folder.name == "data" and _has_iceberg_metadata(folder.parent)]
+    if path.is_dir():
+        folders = [each for each in path.rglob("*") if each.is_dir()]
+        found += [marks[folder.name] for folder in folders if folder.name in marks]
+        found += ["Iceberg" for folder in (path, *folders) if _has_iceberg_metadata(folder)]
+        if all((path / name).is_dir() for name in ("snapshot", "manifest", "schema")):
+            found.append("Paimon")
+    if found:
+        raise InvalidInput(
+            f"{path.name} is of a table of {found[0]}, whose log says which of its files count: read it with a library "
+            "of that format and release the frame, or export it as plain Parquet"
+        )

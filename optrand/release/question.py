@@ -1,0 +1,371 @@
+"""What is asked of one column of private labels: one frozen record for Python, the command line and Spark.
+
+Everything in it is public, and is checked before a private label is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from optrand.base import strict_json
+from optrand.base.suggestions import nearby
+from optrand.base.validation import Floats, flag, frozen, integer, real
+from optrand.base.validation import epsilon as check_epsilon
+from optrand.base.validation import labels as check_labels
+from optrand.base.validation import prior as check_prior
+from optrand.errors import InvalidInput
+from optrand.mechanism.mechanism import Mechanism
+from optrand.model import losses
+from optrand.model.losses import Loss, Tabulated
+from optrand.model.outputs import Grid, Interval, Line, OutputSet, feasible_output_set
+from optrand.model.problem import Problem, regression
+from optrand.sampling.priors import BudgetSplit, split_at, split_budget
+
+__all__ = ["LOSSES", "RANDOMIZERS", "ClassName", "Nulls", "Question", "class_text"]
+
+Nulls = Literal["refuse", "drop", "pass", "class"]
+"""A missing label stops the release; its row is left out; it stays missing; or it is a class of its own.
+
+`drop` and `pass` make public which labels are missing.
+"""
+
+ClassName = str | int | bool | None
+
+RANDOMIZERS: dict[str, tuple[Loss | None, float | None]] = {
+    "optimal": (None, None),
+    "rr-with-prior": (losses.zero_one, 0.0),
+    "rr-top-k": (losses.zero_one, 0.0),
+    "rr-on-bins": (losses.squared, 0.0),
+    "gap-response": (losses.squared, math.inf),
+}
+"""Randomizers for a prior by name, with the loss and the bias penalty that they are for."""
+
+LOSSES = {
+    "squared": losses.squared,
+    "absolute": losses.absolute,
+    "poisson": losses.poisson_log,
+    "zero-one": losses.zero_one,
+}
+"""Losses by name."""
+
+WITHOUT_PRIOR = ("rr", "debiased-rr", "minimax")
+
+ORDERED = ("rr-on-bins", "gap-response", "debiased-rr", "minimax")
+"""Randomizers of numbers alone."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Question:
+    """What is asked of one column of labels.
+
+    Parameters
+    ----------
+    epsilon : float
+        The whole budget in nats, prior included.
+    label : str
+        Name of the column of private labels.
+    labels : array of numbers, optional
+        All numbers that may occur. Declared from public knowledge, never found in the private labels. Private labels
+        match them up to the rounding of floats: see :func:`~optrand.base.validation.as_declared`.
+    classes : list of str, int or bool, optional
+        The same for labels that are names. None among them stands for missing labels, with ``nulls="class"``.
+    prior : float or (k,) array, optional
+        The part of epsilon that is spent on a private estimate of the prior, or a public prior, which costs nothing and
+        is trusted to be public. By default see :func:`~optrand.sampling.priors.split_budget`.
+    randomizer : str or Mechanism, optional
+        In place of the best randomizer that is fit for histograms: ``"optimal"`` (the best one as it is),
+        ``"rr-with-prior"``, ``"rr-top-k"`` or ``"rr-top-k:3"``, ``"rr-on-bins"``, ``"gap-response"``, all for a prior;
+        ``"rr"``, ``"debiased-rr"``, ``"minimax"`` without one; or a mechanism for these labels.
+    loss : str, Loss or Tabulated, optional
+        By default squared for numbers and zero-one for classes. A table has a row for each label and a column for each
+        output, both in increasing order.
+    bias_penalty : float, optional
+        From 0 to inf. By default inf (no bias) for squared loss and 0 for other losses.
+    outputs : Line, Interval, Grid, array of numbers or int, optional
+        Where noisy numbers may lie, by default anywhere on the line. An integer is the size of an even grid.
+    clip : bool
+        Whether numbers beyond the ends of the declared set count as the nearest end.
+    nulls : {"refuse", "drop", "pass", "class"}
+        What becomes of missing labels.
+    groups : tuple of str
+        Public columns whose values partition the rows: each group has a prior and a randomizer of its own.
+    ids : tuple of str
+        Columns that identify a record, together; by default row numbers do.
+    gap : float
+        Largest proven relative gap to the optimum that is accepted.
+
+    Raises
+    ------
+    InvalidInput
+        Options without meaning, or options that exclude each other.
+
+    Examples
+    --------
+    >>> question = Question(label="weeks", labels=range(53), epsilon=1.0)
+    >>> question.split(rows=20_000)
+    BudgetSplit(prior=0.05, labels=0.95)
+    >>> Question(label="student", classes=["yes", "no"], epsilon=1.0).buys_prior
+    False
+    """
+
+    epsilon: float
+    label: str = "labels"
+    labels: Any = None
+    classes: Any = None
+    prior: Any = None
+    randomizer: Any = None
+    loss: Any = None
+    bias_penalty: float | None = None
+    outputs: Any = None
+    clip: bool = False
+    nulls: Nulls = "refuse"
+    groups: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    gap: float = 1e-6
+
+    def __post_init__(self) -> None:
+        """Check every option and bring it into one form."""
+        if (self.labels is None) == (self.classes is None):
+            raise InvalidInput(
+                "declare which labels can occur, from public knowledge: labels=range(53) for numbers, or "
+                "classes=['yes', 'no'] for names"
+            )
+        if self.nulls not in get_args(Nulls):
+            raise InvalidInput(f"nulls is {self.nulls!r}, expected one of {', '.join(get_args(Nulls))}")
+        label: object = self.label
+        if not isinstance(label, str) or not label:
+            raise InvalidInput("label is the name of the column of labels, expected text")
+        flag(self.clip, "clip")
+        order = None
+        if self.classes is None:
+            given = check_labels(_as_array(self.labels, "labels"))
+            order = np.argsort(given)
+            self._set("labels", frozen(given[order]))
+        else:
+            self._set("classes", _check_classes(self.classes))
+        if (self.nulls == "class") != (self.classes is not None and None in self.classes):
+            raise InvalidInput("missing labels are a class exactly if None is among the declared classes: declare both")
+        self._set("epsilon", check_epsilon(self.epsilon))
+        if real(self.gap, "gap") < 0:
+            raise InvalidInput(f"gap is {self.gap!r}, expected a number of at least 0")
+        self._check_columns()
+        self._check_randomizer()
+        self._check_problem(order)
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    def _check_columns(self) -> None:
+        for name in ("groups", "ids"):
+            columns = getattr(self, name)
+            columns = (columns,) if isinstance(columns, str) else tuple(columns)
+            if not all(isinstance(column, str) and column for column in columns) or len(set(columns)) < len(columns):
+                raise InvalidInput(f"{name} are names of columns, none of them twice")
+            if self.label in columns:
+                raise InvalidInput(f"column {self.label!r} holds the labels, which are private: {name} are public")
+            self._set(name, columns)
+
+    def _check_randomizer(self) -> None:
+        given = self.randomizer
+        if given is None and self.classes is not None and self.prior is None and self.loss is None and not self.groups:
+            # Without a prior to gain from, randomized response keeps classes best, and histograms can be estimated.
+            given = "rr"
+        if isinstance(given, str):
+            name, colon, size = given.partition(":")
+            if name not in (*RANDOMIZERS, *WITHOUT_PRIOR) or (colon and (name != "rr-top-k" or not size)):
+                raise InvalidInput(f"the randomizer is {given!r}: {nearby(name, (*RANDOMIZERS, *WITHOUT_PRIOR))}")
+            if size:
+                integer(int(size) if size.isdecimal() else size, "K of rr-top-k:K", 1, self.k)
+            if self.classes is not None and name in ORDERED:
+                raise InvalidInput(f"classes have no order, and {name!r} needs one: take rr, rr-with-prior or rr-top-k")
+        elif isinstance(given, Mechanism):
+            self._check_mechanism(given)
+        elif given is not None:
+            raise InvalidInput(f"the randomizer is of type {type(given).__name__}, expected a Mechanism or a name")
+        self._set("randomizer", given)
+        if given is not None and not self.needs_prior:
+            solved = ("outputs", "bias_penalty") if given != "minimax" else ()
+            useless = [name for name in ("prior", "loss", *solved) if getattr(self, name) is not None]
+            useless += ["groups"] if self.groups else []
+            if useless:
+                subject = f"{given!r}" if isinstance(given, str) else "a mechanism that is given"
+                raise InvalidInput(f"{', '.join(useless)} means nothing to {subject}, which needs no prior")
+
+    def _check_mechanism(self, given: Mechanism) -> None:
+        if not np.array_equal(given.labels, self.values):
+            raise InvalidInput("the mechanism is made for other labels than the declared ones: make it for these")
+        if given.epsilon > self.epsilon:
+            raise InvalidInput(f"the mechanism spends {given.epsilon:g} and epsilon is {self.epsilon:g}: raise it")
+        if self.classes is not None and not np.isin(given.outputs, self.values).all():
+            raise InvalidInput("the mechanism has outputs that are no classes 0, 1, ...: take one of classes")
+
+    def _check_problem(self, order: Any) -> None:
+        """Loss, penalty and outputs; afterwards none of them is None."""
+        loss, penalty = RANDOMIZERS.get(self.rule, (None, None))
+        if loss is not None:
+            useless = [name for name in ("loss", "bias_penalty", "outputs") if getattr(self, name) is not None]
+            if useless:
+                raise InvalidInput(f"{self.rule} has its own loss: leave out {', '.join(useless)}")
+            self._set("bias_penalty", penalty)
+        if self.classes is not None and (self.clip or self.outputs is not None or self.bias_penalty):
+            raise InvalidInput("classes are no numbers: leave out clip, outputs and bias_penalty")
+        chosen = loss or _check_loss(self.loss) or (losses.squared if self.classes is None else losses.zero_one)
+        if self.classes is not None and chosen != losses.zero_one and not isinstance(chosen, Tabulated):
+            raise InvalidInput(f"{chosen.name} is no loss of classes, which are right or wrong: leave it out")
+        if chosen == losses.zero_one and (self.outputs is not None or (loss is None and self.bias_penalty is not None)):
+            raise InvalidInput("zero-one loss has the labels as outputs: leave out outputs and bias_penalty")
+        if self.bias_penalty is None:
+            self._set("bias_penalty", math.inf if chosen == losses.squared else 0.0)
+        self._set("loss", chosen)
+        on_labels = self.classes is not None or chosen == losses.zero_one
+        self._set("outputs", Grid(self.values) if on_labels else _check_outputs(self.outputs))
+        if isinstance(self.prior, bool | int | float | np.number | str):
+            # Refused here if nothing would be left for the labels.
+            self._set("prior", split_at(self.epsilon, self.prior).prior)  # type: ignore[arg-type]
+        elif self.prior is not None:
+            shares = check_prior(_as_array(self.prior, "prior"), self.k)
+            self._set("prior", frozen(shares if order is None else shares[order]))
+        # The most that is left for the labels, whatever the number of rows.
+        most = split_at(self.epsilon, self.prior).labels if isinstance(self.prior, float) else self.epsilon
+        self.problem(most)
+
+    @property
+    def rule(self) -> str:
+        """Name of the randomizer, without its K. Empty if none is named."""
+        return self.randomizer.partition(":")[0] if isinstance(self.randomizer, str) else ""
+
+    @property
+    def needs_prior(self) -> bool:
+        """Whether the randomizer depends on a prior."""
+        return self.randomizer is None or self.rule in RANDOMIZERS
+
+    @property
+    def buys_prior(self) -> bool:
+        """Whether a part of epsilon is spent on a prior."""
+        return self.needs_prior and self.k > 1 and not isinstance(self.prior, np.ndarray)
+
+    @property
+    def as_asked(self) -> bool:
+        """Whether the best randomizer draws as it is, and nothing is mixed into it for the sake of histograms."""
+        return self.randomizer is not None or isinstance(self.prior, np.ndarray)
+
+    @cached_property
+    def values(self) -> Floats:
+        """Declared labels as the mechanism knows them, increasing, shape ``(k,)``: classes by their places."""
+        return frozen(self.labels if self.classes is None else np.arange(len(self.classes), dtype=np.float64))
+
+    @property
+    def k(self) -> int:
+        """Number of declared labels."""
+        return int(self.values.size)
+
+    @cached_property
+    def names(self) -> tuple[str | None, ...] | None:
+        """Classes as text, as a table of text would hold them; None for numbers."""
+        return None if self.classes is None else tuple(class_text(name) for name in self.classes)
+
+    def split(self, rows: int) -> BudgetSplit:
+        """Split the budget between prior and labels of a number of rows, which is public."""
+        if isinstance(self.randomizer, Mechanism):
+            return BudgetSplit(0.0, self.randomizer.epsilon)
+        if not self.buys_prior:
+            return BudgetSplit(0.0, self.epsilon)
+        return split_budget(self.epsilon, self.k, rows) if self.prior is None else split_at(self.epsilon, self.prior)
+
+    def problem(self, epsilon: float, prior: Floats | None = None) -> Problem:
+        """Return the problem of the labels' part of the budget, by default with a uniform prior."""
+        outputs = self.outputs
+        if isinstance(outputs, int):
+            outputs = feasible_output_set(self.values, epsilon, outputs)
+        shares = np.full(self.k, 1 / self.k) if prior is None else prior
+        return regression(
+            self.values, shares, epsilon, loss=self.loss, bias_penalty=self.bias_penalty or 0.0, outputs=outputs
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that decides which noise is drawn, by which a retry is recognised."""
+        drawing = self.randomizer.digest if isinstance(self.randomizer, Mechanism) else self.randomizer
+        loss = self.loss.entries.tolist() if isinstance(self.loss, Tabulated) else self.loss.name
+        outputs = self.outputs.values.tolist() if isinstance(self.outputs, Grid) else repr(self.outputs)
+        document = {
+            "label": self.label,
+            "epsilon": self.epsilon,
+            "labels": self.values.tolist(),
+            "classes": self.names,
+            "prior": self.prior.tolist() if isinstance(self.prior, np.ndarray) else self.prior,
+            "randomizer": drawing,
+            "loss": loss,
+            "bias_penalty": repr(self.bias_penalty),
+            "outputs": outputs,
+            "clip": self.clip,
+            "nulls": self.nulls,
+            "groups": self.groups,
+            "ids": self.ids,
+        }
+        return hashlib.sha256(strict_json.canonical(document)).hexdigest()
+
+
+def class_text(name: ClassName) -> str | None:
+    """Return the name of a class as a table of text would hold it."""
+    return str(name).lower() if isinstance(name, bool) else None if name is None else str(name)
+
+
+def _as_array(given: Any, name: str) -> Any:
+    """Return declared numbers as an array or a list."""
+    if isinstance(given, str | bytes | Mapping | set | frozenset) or np.ma.isMaskedArray(given):
+        raise InvalidInput(f"{name} is of type {type(given).__name__}, expected a list of numbers, such as range(53)")
+    if isinstance(given, list | tuple):
+        # The cells of a list are checked themselves: numpy makes numbers of booleans.
+        return list(given)
+    try:
+        return np.asarray(given)
+    except ValueError:
+        raise InvalidInput(f"{name} is a ragged list, expected numbers") from None
+
+
+def _check_classes(given: Any) -> tuple[ClassName, ...]:
+    wrong = InvalidInput(f"classes are of type {type(given).__name__}, expected a list such as ['yes', 'no']")
+    if isinstance(given, str | bytes | Mapping | set | frozenset) or np.ma.isMaskedArray(given):
+        raise wrong
+    try:
+        names = [name.item() if isinstance(name, np.generic) else name for name in given]
+    except TypeError:
+        raise wrong from None
+    named = [name for name in names if name is not None]
+    if not named or len({type(name) for name in named}) > 1 or not isinstance(named[0], str | int):
+        raise InvalidInput("classes are of several types or of none, expected all text, all integers or all booleans")
+    if isinstance(named[0], str) and any("\ud800" <= character <= "\udfff" for name in named for character in name):
+        raise InvalidInput("a class is no valid Unicode text: rename it")
+    if len(set(names)) < len(names):
+        raise InvalidInput(f"there are {len(names)} classes, expected no name twice")
+    return tuple(names)
+
+
+def _check_loss(given: object) -> Loss | Tabulated | None:
+    if isinstance(given, str):
+        if given not in LOSSES:
+            raise InvalidInput(f"the loss is {given!r}: {nearby(given, LOSSES)}")
+        return LOSSES[given]
+    if given is not None and not isinstance(given, Loss | Tabulated):
+        raise InvalidInput(losses.unknown(given))
+    if isinstance(given, Loss) and losses.by_name.get(given.name) != given:
+        raise InvalidInput(f"the loss {given.name!r} is not one of optrand.losses: use losses.Tabulated")
+    return given
+
+
+def _check_outputs(given: Any) -> OutputSet | int:
+    if given is None:
+        return Line()
+    if isinstance(given, Line | Interval | Grid):
+        return given
+    if isinstance(given, int | np.integer) and not isinstance(given, bool):
+        return integer(given, "the size of the grid of outputs", 2, why=": no single output is unbiased for two labels")
+    return Grid(check_labels(_as_array(given, "outputs")))

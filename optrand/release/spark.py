@@ -1,0 +1,430 @@
+"""Releases of frames on a Spark cluster: two passes of ``mapInArrow`` with the reader and the plan of every release.
+
+No exception of a task repeats what a cell holds, since Spark writes exceptions to its logs. A label or an id that
+cannot be released is therefore no exception but a word in the report of the task.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from optrand.accounting.spent import Spent
+from optrand.base.files import sync_directory
+from optrand.errors import InputChanged, InvalidInput, MissingExtra, OptrandError
+from optrand.release.files import check_output, finished_record, record_path
+from optrand.release.ids import RowSums, column_ids
+from optrand.release.parquet_tables import ParquetWriter, check_storable
+from optrand.release.plan import Drawing
+from optrand.release.publish import Signals, Staging, check_place, digest_of
+from optrand.release.question import Question
+from optrand.release.record import ReleaseRecord, TableFile
+from optrand.release.run import Account, Listener, Reader, begin_release, drawings_of, make_plan, spent_note
+from optrand.release.sources import Table
+from optrand.release.tables import released_names
+
+__all__ = ["randomize_frame"]
+
+REPORT = "rows long, released long, sums binary, counts binary, refused string, file string"
+
+SCHEMA = pa.schema(
+    [
+        ("rows", pa.int64()),
+        ("released", pa.int64()),
+        ("sums", pa.binary()),
+        ("counts", pa.binary()),
+        ("refused", pa.string()),
+        ("file", pa.string()),
+    ]
+)
+
+Batches = Iterable[Any]
+
+
+def randomize_frame(
+    frame: Any,
+    target: str | os.PathLike[str],
+    question: Question,
+    *,
+    dataset: str | None = None,
+    ledger: Any = "default",
+    again: bool = False,
+    budget: Spent | float | None = None,
+    keep: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    force: bool = False,
+    listener: Listener | None = None,
+) -> ReleaseRecord:
+    """Release a Spark frame with noisy labels as a folder of Parquet files.
+
+    It writes: a lazy frame of noisy labels would draw again whenever it is computed. The noise of a record is a keyed
+    function of its id, so that tasks that are retried or run twice agree.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        Computed three times: for its labels, for its ids, and to be written. Cache it if that is slow.
+    target : path
+        Absolute path of a folder on a disk that the driver and all workers share.
+    question : Question
+        With `ids`: frames have no order, so that row numbers say nothing.
+    dataset, ledger, again, budget, keep, drop, force, listener
+        As for :func:`~optrand.release.files.randomize_table`.
+
+    Raises
+    ------
+    InvalidInput
+        A column or a label that cannot be released, ids that are missing or not unique, a target that may not be
+        written, or a session of Spark Connect, which has no broadcast variables. Nothing was charged.
+    AlreadySpent, OverBudget, InputChanged
+        As from :meth:`.Ledger.begin`, or the frame had other rows when it was computed again.
+    MissingExtra
+        pyspark is not installed.
+
+    Notes
+    -----
+    The master key stays with the driver. Tasks get the key of the labels alone, in a broadcast variable that is
+    destroyed at the end: no plan, log or page of Spark shows it. Its bytes cross the network and lie in temporary files
+    of Spark meanwhile; ``spark.network.crypto.enabled`` and ``spark.io.encryption.enabled`` have Spark encrypt both.
+
+    Sums of keyed hashes over all rows tie what is counted, checked and written to each other. Of a task that ran twice,
+    one file is published, whose rows were summed.
+    """
+    context, output = _context_of(frame), Path(target)
+    listener = listener or Listener(warn=warnings.warn)
+    if context.getConf().get("spark.io.encryption.enabled", "false") != "true":
+        listener.warn(
+            "Spark does not encrypt its temporary files: the key of the noise is in one of them until the release "
+            "ends; start the session with spark.io.encryption.enabled=true"
+        )
+    source = _SparkTable(frame)
+    if not question.ids:
+        raise InvalidInput("frames have no order: name columns that identify a record, ids=...")
+    if not output.is_absolute():
+        raise InvalidInput(f"{output} is not an absolute path: name a folder on a disk that all machines share")
+    if output.name.lower().endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
+        raise InvalidInput(f"{output} is named like a text file: a release on Spark is a folder of Parquet files")
+    check_place(output, None)
+    account = Account.open(dataset, ledger, again=again, budget=budget)
+    with Signals() as signals, _jobs(context) as broadcast, Staging(output) as staging:
+        done = finished_record(output, question, account)
+        if done is not None:
+            return done
+        replaced = check_output(output, account, force=force)
+        listener.stage("reading the table")
+        reader = Reader.of(source, [question], account)
+        names = released_names(source, question.label, keep, drop)
+        check_storable(pa.schema([source.schema.field(name) for name in names]))
+        tasks = _Tasks(reader, names, account.secret)
+        found = _scan(source, tasks, broadcast)
+        rows = replace(found.sums, ids=np.zeros(2, dtype=np.uint64))
+        charges = begin_release(reader, [found.counts], [rows], str(output), account)
+        (charge,) = charges
+        try:
+            plan = make_plan(question, reader.groups[0], found.counts, charge, account, listener)
+            listener.stage("drawing labels")
+            drawn = replace(tasks, drawings=tuple(drawings_of([plan], charges, account)))
+            _write(source, drawn, broadcast, found, staging)
+            table = TableFile(output.name, digest_of(staging.table), found.released, names)
+            known = None if account.ledger is None else account.dataset
+            record = ReleaseRecord.of(plan, release=charge.id, dataset=known, table=table)
+
+            def publish() -> None:
+                with signals.held():
+                    staging.publish(record_path(output), record.to_bytes(), replace=replaced)
+                    signals.outcome, signals.released = f"the release was complete by then: {output}", True
+
+            listener.stage("publishing")
+            publish() if account.ledger is None else account.ledger.complete(charges, publish)
+        except BaseException as error:
+            if not getattr(error, "released", False) and (note := spent_note(charges, account)):
+                error.add_note(note)
+            raise
+    return record
+
+
+def _context_of(frame: Any) -> Any:
+    try:
+        from pyspark.sql.classic.dataframe import DataFrame
+    except ImportError as error:
+        raise MissingExtra("releases on Spark need pyspark: pip install 'optrand[spark]'") from error
+    if not isinstance(frame, DataFrame):
+        raise InvalidInput(
+            f"the table is of type {type(frame).__name__}, expected a frame of a Spark session with a driver in this "
+            "process (not Spark Connect, which has no broadcast variables)"
+        )
+    if frame.isStreaming:
+        raise InvalidInput("the table is a stream, which cannot be read twice: write it to a table first")
+    return frame.sparkSession.sparkContext
+
+
+class _SparkTable(Table):
+    """Columns and types of a Spark frame, and the distinct values of its groups."""
+
+    def __init__(self, frame: Any) -> None:
+        from pyspark.errors import PySparkException
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        self.frame = frame
+        if len({name.lower() for name in frame.columns}) < len(frame.columns):
+            raise InvalidInput("the frame has two columns whose names differ in their case at most: rename one")
+        try:
+            self.schema = to_arrow_schema(frame.schema)
+        except PySparkException as error:
+            raise InvalidInput("the frame has a column of a type that Arrow does not have: drop or cast it") from error
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield the distinct values of public columns, which is all that the driver reads of them."""
+        for batch in self.select(columns).distinct().toArrow().to_batches():
+            yield 0, batch
+
+    def select(self, columns: Sequence[str] | None) -> Any:
+        """Return the frame of some columns, all by default."""
+        return self.frame if columns is None else self.frame.select([_quote(name) for name in columns])
+
+    def distinct_ids(self, columns: Sequence[str]) -> Any:
+        """Return the frame of distinct ids, and ``count``, how often each occurs."""
+        from pyspark.sql import functions
+
+        cells = []
+        for name in columns:
+            cell = functions.col(_quote(name))
+            if self.frame.schema[name].dataType.typeName() == "string":
+                # As bytes: a collation may hold two texts equal.
+                cell = cell.cast("binary")
+            cells.append(cell.alias(name))
+        return self.frame.select(cells).groupBy([_quote(name) for name in columns]).count()
+
+
+def _quote(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+@dataclass(frozen=True)
+class _Tasks:
+    """What tasks need; only broadcast, since plans and logs show what a function holds itself."""
+
+    reader: Reader = field(repr=False)
+    names: tuple[str, ...]
+    secret: bytes = field(repr=False)
+    drawings: tuple[Drawing, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class _Report:
+    """What became of a partition, or of several. Private, except `rows` and `released`."""
+
+    sums: RowSums
+    released: int = 0
+    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
+    refused: str | None = None
+    files: tuple[str, ...] = ()
+
+    def to_batch(self) -> Any:
+        file = self.files[0] if self.files else None
+        counts = self.counts.astype("<i8").tobytes()
+        cells = (self.sums.rows, self.released, self.sums.to_bytes(), counts, self.refused, file)
+        return pa.record_batch([pa.array([cell], one.type) for cell, one in zip(cells, SCHEMA, strict=True)], SCHEMA)
+
+    @classmethod
+    def collect(cls, frame: Any, task: Callable[[Batches], Iterator[Any]], shape: tuple[int, int]) -> _Report:
+        """Run a task on all partitions, and add their reports up."""
+        rows = frame.mapInArrow(task, REPORT).collect()
+        total, released, counts = RowSums.zero(), 0, np.zeros(shape[0] * shape[1], dtype=np.int64)
+        for row in rows:
+            total += RowSums.from_bytes(row.rows, bytes(row.sums))
+            released += row.released
+            if row.counts:
+                counts += np.frombuffer(bytes(row.counts), dtype="<i8")
+        refused = min((row.refused for row in rows if row.refused is not None), default=None)
+        files = tuple(sorted(row.file for row in rows if row.file is not None))
+        return cls(total, released, counts.reshape(shape), refused, files)
+
+
+def _scan(source: _SparkTable, tasks: _Tasks, broadcast: Callable[[_Tasks], Any]) -> _Report:
+    """Make the first pass: labels and ids, and everything that must be refused."""
+    reader = tasks.reader
+    shape = len(reader.groups[0]), reader.questions[0].k
+    held = broadcast(tasks)
+    found = _Report.collect(source.select(reader.needed), _count_labels(held), shape)
+    if found.refused is not None:
+        raise InvalidInput(found.refused)
+    if not found.counts.any():
+        raise InvalidInput("there are no rows with a label: there is nothing to randomize")
+    ids = _Report.collect(source.distinct_ids(reader.id_columns), _check_ids(held), (0, 0))
+    if ids.refused is not None:
+        raise InvalidInput(ids.refused)
+    if (ids.sums.rows, ids.sums.ids.tolist()) != (found.sums.rows, found.sums.ids.tolist()):
+        raise _changed()
+    return found
+
+
+def _count_labels(held: Any) -> Callable[[Batches], Iterator[Any]]:
+    """Return the task that counts labels; it reads all rows, whether or not one of them is refused."""
+
+    def count_labels(batches: Batches) -> Iterator[Any]:
+        with _mute():
+            tasks, sums, ids, refused, released = held.value, RowSums.zero(), RowSums.zero(), None, 0
+            reader = tasks.reader
+            groups, k = len(reader.groups[0]), reader.questions[0].k
+            counts = np.zeros(groups * k, dtype=np.int64)
+            for batch in batches:
+                try:
+                    rows = reader.read(batch)
+                except InvalidInput as error:
+                    refused = refused or str(error)
+                    continue
+                counts += rows.counts(0, groups, k).ravel()
+                sums += reader.sums(rows, tasks.secret)[0]
+                ids += RowSums.of(tasks.secret, rows.ids)
+                released += batch.num_rows if rows.kept is None else int(rows.kept.sum())
+            both = RowSums(sums.rows, ids.ids, sums.labels)
+            yield _Report(both, released, counts, refused).to_batch()
+
+    return count_labels
+
+
+def _check_ids(held: Any) -> Callable[[Batches], Iterator[Any]]:
+    """Return the task that looks at distinct ids, with a column ``count`` of how often each occurs."""
+
+    def check_ids(batches: Batches) -> Iterator[Any]:
+        with _mute():
+            tasks, sums, refused = held.value, RowSums.zero(), None
+            names = tasks.reader.id_columns
+            for batch in batches:
+                if int(np.max(batch.column("count").to_numpy(zero_copy_only=False), initial=0)) > 1:
+                    refused = "at least two records have the same id: ids must be unique over the whole table"
+                try:
+                    ids = column_ids([batch.column(i) for i in range(len(names))], names, key=tasks.reader.id_key)
+                except InvalidInput as error:
+                    refused = str(error)
+                    continue
+                sums += RowSums.of(tasks.secret, ids)
+            yield _Report(sums, refused=refused).to_batch()
+
+    return check_ids
+
+
+def _write_labels(held: Any, folder: str) -> Callable[[Batches], Iterator[Any]]:
+    """Return the task that writes its partition to a file of its own in a folder that all machines see.
+
+    A task may run twice: each attempt writes another file, and only those count whose report is collected.
+    """
+
+    def write_labels(batches: Batches) -> Iterator[Any]:
+        with _mute():
+            yield _write_partition(held.value, Path(folder), batches).to_batch()
+
+    return write_labels
+
+
+def _write_partition(tasks: _Tasks, folder: Path, batches: Batches) -> _Report:
+    reader, sums, released, refused = tasks.reader, RowSums.zero(), 0, None
+    path = folder / f"{_partition_id():08}.{uuid.uuid4().hex}"
+    writer = None
+    try:
+        for batch in batches:
+            try:
+                rows = reader.read(batch)
+            except InvalidInput as error:
+                refused = refused or str(error)
+                continue
+            sums += reader.sums(rows, tasks.secret)[0]
+            (noisy,) = reader.draw(rows, tasks.drawings)
+            label = reader.questions[0].label
+            arrays = [noisy if name == label else batch.column(name) for name in tasks.names]
+            table = pa.RecordBatch.from_arrays(arrays, names=list(tasks.names))
+            table = table if rows.kept is None else table.filter(pa.array(rows.kept))
+            released += table.num_rows
+            if table.num_rows == 0:
+                continue
+            if writer is None:
+                if not folder.is_dir():
+                    raise OSError(f"{folder} is not there: the output must be on a disk that all machines share")
+                writer = ParquetWriter(table.schema, [path], distinct=reader.id_columns)
+            writer.write(0, table)
+        if writer is not None:
+            writer.close()
+    except BaseException:
+        if writer is not None:
+            writer.abandon()
+            path.unlink(missing_ok=True)
+        raise
+    return _Report(sums, released, refused=refused, files=() if writer is None else (path.name,))
+
+
+def _write(
+    source: _SparkTable, tasks: _Tasks, broadcast: Callable[[_Tasks], Any], found: _Report, staging: Staging
+) -> None:
+    """Make the second pass: a file for each partition, under its hidden name."""
+    attempts = staging.folder / "attempts"
+    attempts.mkdir(mode=0o700)
+    columns = tuple(dict.fromkeys((*tasks.names, *tasks.reader.needed)))
+    shape = (0, 0)
+    written = _Report.collect(source.select(columns), _write_labels(broadcast(tasks), str(attempts)), shape)
+    same = (written.sums.rows, written.sums.labels.tolist()) == (found.sums.rows, found.sums.labels.tolist())
+    if written.refused is not None or not same:
+        raise _changed()
+    staging.table.mkdir(mode=0o700)
+    for number, file in enumerate(written.files):
+        if not (attempts / file).is_file():
+            raise InvalidInput("a worker wrote its part elsewhere: name a folder on a disk that all machines share")
+        (attempts / file).rename(staging.table / f"part-{number:05}.parquet")
+    sync_directory(staging.table)
+
+
+def _changed() -> InputChanged:
+    return InputChanged(
+        "the frame held other labels or ids when it was computed again: nothing was released; write it to a table "
+        "first, or cache it, and start again"
+    )
+
+
+@contextmanager
+def _jobs(context: Any) -> Iterator[Callable[[_Tasks], Any]]:
+    """Yield a function that broadcasts; variables are destroyed at the end, and jobs are cancelled on an error."""
+    sent: list[Any] = []
+
+    def broadcast(tasks: _Tasks) -> Any:
+        sent.append(context.broadcast(tasks))
+        return sent[-1]
+
+    tag = f"optrand-{uuid.uuid4().hex}"
+    context.addJobTag(tag)
+    try:
+        yield broadcast
+    except BaseException:
+        context.cancelJobsWithTag(tag)
+        raise
+    finally:
+        context.removeJobTag(tag)
+        for variable in sent:
+            variable.destroy(blocking=True)
+
+
+def _partition_id() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+@contextmanager
+def _mute() -> Iterator[None]:
+    """Replace errors that may repeat what a cell holds."""
+    try:
+        yield
+    except (OptrandError, OSError, MemoryError, GeneratorExit):
+        raise
+    except Exception as error:
+        raise RuntimeError(f"a task of the release failed with {type(error).__name__}") from None

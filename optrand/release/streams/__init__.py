@@ -1,1 +1,0 @@
-"""Tables of any size as streams of record batches, from CSV and Parquet and back."""

@@ -1,0 +1,322 @@
+"""Private tables, in files or in memory, as Arrow batches, and the files that noisy ones are written to.
+
+All that the schema and the options settle about the output is settled before anything is charged. No message repeats
+what a cell holds: a table without a header, or with a stray quote, may have a label anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optrand.base.suggestions import missing, same_but_spelling
+from optrand.errors import InvalidInput
+from optrand.release.cells import LabelColumn
+from optrand.release.csv_tables import CsvFormat, CsvTable, CsvWriter, check_writable
+from optrand.release.parquet_tables import (
+    ParquetTable,
+    ParquetWriter,
+    check_storable,
+    columns_named_by_pandas,
+    released_schema,
+)
+from optrand.release.sources import Table, Writer
+
+__all__ = ["MemoryTable", "Output", "find_column", "format_of", "open_table", "plan_output", "released_names"]
+
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+
+
+class MemoryTable(Table):
+    """Columns in memory.
+
+    Examples
+    --------
+    >>> [batch.num_rows for _, batch in MemoryTable(pa.table({"y": [1, 2]})).batches(["y"])]
+    [2]
+    """
+
+    def __init__(self, data: Any) -> None:
+        self.data, self.schema = data, data.schema
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
+        """See :meth:`.Table.batches`."""
+        chosen = self.data if columns is None else self.data.select(list(columns))
+        for batch in chosen.to_batches(max_chunksize=1 << 20):
+            yield 0, batch
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """Return the suffix of a path, whatever the case of its letters, by which its kind is known.
+
+    Examples
+    --------
+    >>> suffix_of("census.CSV.gz")
+    '.csv.gz'
+    """
+    name = Path(path).name.lower()
+    for suffix in SUFFIXES:
+        if name.endswith(suffix):
+            return suffix
+    raise InvalidInput(f"{path} is of no known kind: expected a name that ends in {', '.join(SUFFIXES)}")
+
+
+def format_of(path: Path, separator: str | None = None, decimal: str | None = None) -> CsvFormat | None:
+    """Return the signs of a file of separated values, by default those of its name; None for Parquet.
+
+    Raises
+    ------
+    InvalidInput
+        Signs for Parquet.
+    """
+    if _is_parquet(path):
+        if separator is not None or decimal is not None:
+            raise InvalidInput("separator and decimal are for separated text, not for Parquet: leave them out")
+        return None
+    by_name = "\t" if ".tsv" in suffix_of(path) else ","
+    chosen = by_name if separator is None else {"\\t": "\t", "tab": "\t"}.get(separator, separator)
+    return CsvFormat(separator=chosen, decimal="." if decimal is None else decimal)
+
+
+def _is_parquet(path: Path) -> bool:
+    if path.is_dir() and not path.name.lower().endswith(SUFFIXES[:-1]):
+        return True
+    return suffix_of(path) == ".parquet"
+
+
+def open_table(
+    path: str | os.PathLike[str], *, separator: str | None = None, decimal: str | None = None
+) -> CsvTable | ParquetTable:
+    """Open a table, to be read in batches.
+
+    Parameters
+    ----------
+    path : path
+        A CSV file with a header (``.csv``, ``.tsv``, ``.gz`` added to either), a Parquet file (``.parquet``), or a
+        folder of Parquet files.
+    separator, decimal : str, optional
+        Of separated text, if not those of its name.
+
+    Raises
+    ------
+    InvalidInput
+        No such file, another kind of file, or a damaged one.
+
+    Examples
+    --------
+    >>> from optrand.data import weeks_worked_path
+    >>> table = open_table(weeks_worked_path())
+    >>> sum(batch.num_rows for _, batch in table.batches(["weeks"])), table.schema.names[-1]
+    (20000, 'weeks')
+    """
+    file = Path(path)
+    layout = format_of(file, separator, decimal)
+    if layout is None and (file.is_dir() or file.is_file()):
+        return ParquetTable(file)
+    if layout is None or not file.is_file():
+        raise InvalidInput(f"{file} is {missing(file)}: expected a table")
+    return CsvTable(file, layout)
+
+
+def find_column(table: Table, name: str, *, public: bool = False) -> str:
+    """Return the name by which batches of a table have a column.
+
+    Parameters
+    ----------
+    table : Table
+    name : str
+        Exactly as the file spells it. In another encoding than UTF-8 it reaches Python with its bytes escaped.
+    public : bool
+        Whether a column in the names of folders will do.
+
+    Raises
+    ------
+    InvalidInput
+        The table has no column of that name, or more than one.
+    """
+    wanted = os.fsencode(name).decode("utf-8", "backslashreplace")
+    names = table.schema.names
+    if public and wanted in table.partitions:
+        return wanted
+    if names.count(wanted) == 1:
+        return wanted
+    told = "the table" if table.path is None else table.path.name
+    if any(part.startswith(f"{name}=") for part in _folders(table)):
+        raise InvalidInput(f"{told} has folders named by {name!r}, whose names disclose it: release one without them")
+    if wanted in names:
+        raise InvalidInput(f"{told} has {names.count(wanted)} columns named {name!r}, expected one: rename the others")
+    header = "header" if table.decimal is not None else "schema"
+    raise InvalidInput(f"{told} has no column {name!r}: its {header} names {len(names)} columns{_hint(table, name)}")
+
+
+def _hint(table: Table, name: str) -> str:
+    """Return a way out, without a name of the table: a first line that is no header may hold labels."""
+    names = table.schema.names
+    near = same_but_spelling(name, names)
+    if near is not None:
+        return f"; did you mean {near!r}?"
+    if table.decimal is not None and len(names) == 1:
+        signs = [word for sign, word in SEPARATORS.items() if sign in names[0]]
+        if signs:
+            return f"; that line has no separator but holds {signs[0]}: name the separator, separator=..."
+    return ""
+
+
+def _folders(table: Table) -> list[str]:
+    if table.path is None:
+        return []
+    return [part for file in table.files for part in file.parts[len(table.path.parts) : -1]]
+
+
+@dataclass(frozen=True)
+class Output:
+    """A released table that can be written.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Its columns, in their order.
+    begin : callable
+        Opens it under a name that nobody sees yet.
+    checked : tuple of str
+        Columns with cells that the format may not hold.
+    check : callable
+        Refuses a batch of these columns.
+    layout : CsvFormat or None
+        None for Parquet.
+    """
+
+    names: tuple[str, ...]
+    begin: Callable[[Path], Writer]
+    layout: CsvFormat | None = None
+    checked: tuple[str, ...] = ()
+    check: Callable[[Any], object] = lambda _: None
+
+
+def plan_output(
+    table: CsvTable | ParquetTable,
+    column: LabelColumn,
+    target: Path,
+    *,
+    keep: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+) -> Output:
+    """Plan the file or folder to write a released table to.
+
+    Parameters
+    ----------
+    table : CsvTable or ParquetTable
+    column : LabelColumn
+    target : path
+        Its name decides on the format; a folder of Parquet files becomes one with the same files.
+    keep, drop : sequence of str, optional
+        The only other columns to release, or those not to release; by default all are released.
+
+    Raises
+    ------
+    InvalidInput
+        Columns that the table does not have, that are copies of the labels, or that the format cannot hold.
+    """
+    label = column.question.label
+    names = released_names(table, label, keep, drop)
+    copies = [name for name in columns_named_by_pandas(table.schema, label) if name in names]
+    if copies:
+        raise InvalidInput(
+            f"column {copies[0]!r} of {table.path.name} is an index of pandas that is named {label!r}, like the "
+            "labels: drop it, or save the frame after reset_index(drop=True)"
+        )
+    folder = table.path.is_dir() and not target.name.lower().endswith(SUFFIXES[:-1])
+    if not folder and suffix_of(target) != ".parquet":
+        return _plan_csv(table, label, names, target)
+    if len(set(names)) < len(names):
+        raise InvalidInput(f"{table.path.name} has two columns of one name: rename them, or write CSV")
+    if len(table.files) > 1 and not folder:
+        raise InvalidInput(
+            f"{table.path.name} is a folder of files: name a folder, or a CSV file, for the released table"
+        )
+    text = isinstance(table, CsvTable)
+    fields = [pa.field(name, pa.string()) if text else table.schema.field(name) for name in names]
+    kind = pa.string() if text and pa.types.is_binary(column.released_kind) else column.released_kind
+    schema = released_schema(pa.schema(fields, table.schema.metadata), label, kind)
+    check_storable(schema)
+
+    def begin(staged: Path) -> Writer:
+        paths = [staged / file.relative_to(table.path) for file in table.files] if folder else [staged]
+        writer = ParquetWriter(schema, paths, distinct=column.question.ids)
+        return _Converted(writer, schema)
+
+    if not text:
+        return Output(names, begin)
+    public = tuple(name for name in names if name != label)
+    texts = pa.schema([pa.field(name, pa.string()) for name in public])
+    return Output(names, begin, None, public, lambda batch: _converted(batch, texts))
+
+
+def released_names(table: Table, label: str, keep: Sequence[str] | None, drop: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of a released table, in their order."""
+    if keep is not None and drop:
+        raise InvalidInput("columns are either kept or dropped by name: give one of the two, not both")
+    for given in (keep or (), drop):
+        if len(set(given)) < len(given) or label in given:
+            raise InvalidInput(f"columns to keep or drop are other columns than {label!r}, none of them twice")
+    if table.partitions and (set(drop) | set(keep or ())) & set(table.partitions):
+        raise InvalidInput("a column in the names of folders stays there: neither keep nor drop it")
+    chosen = {find_column(table, name) for name in (keep if keep is not None else drop)}
+    names = table.schema.names
+    return tuple(name for name in names if name == label or (name in chosen) == (keep is not None))
+
+
+def _plan_csv(table: CsvTable | ParquetTable, label: str, names: tuple[str, ...], target: Path) -> Output:
+    if any("=" in part for part in _folders(table)):
+        raise InvalidInput(f"{table.path.name} has columns in the names of its folders: release it as a folder")
+    header: list[bytes | None] = [name.encode() for name in names]
+    layout = format_of(target)
+    if isinstance(table, CsvTable):
+        header = [raw for raw, name in zip(table.header, table.schema.names, strict=True) if name in names]
+        if suffix_of(target)[:4] == suffix_of(table.path)[:4]:
+            layout = table.layout
+    if layout is None:
+        raise InvalidInput(f"{target} is a folder: name a file for the released table")
+    for name in names:
+        if name != label:
+            check_writable(table.schema.field(table.schema.names.index(name)).type, name)
+    chosen, packed = layout, suffix_of(target).endswith(".gz")
+    return Output(names, lambda staged: CsvWriter(staged, header, chosen, compress=packed), layout)
+
+
+@dataclass(frozen=True)
+class _Converted:
+    """A table whose batches are brought to a schema before they are written."""
+
+    writer: Writer
+    schema: Any
+
+    def write(self, part: int, batch: Any) -> None:
+        """See :class:`Writer`."""
+        self.writer.write(part, _converted(batch, self.schema))
+
+    def close(self) -> None:
+        """See :class:`Writer`."""
+        self.writer.close()
+
+    def abandon(self) -> None:
+        """See :class:`Writer`."""
+        self.writer.abandon()
+
+
+def _converted(batch: Any, schema: Any) -> Any:
+    try:
+        columns = [
+            column if column.type == f.type else pc.cast(column, f.type)
+            for column, f in zip(batch.columns, schema, strict=True)
+        ]
+    except pa.ArrowInvalid:
+        raise InvalidInput("at least one cell is no UTF-8 text, as Parquet needs: save the table as UTF-8") from None
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,0 +1,520 @@
+"""Programs as objects: the papers' rows as printed, every notion of privacy, one certificate, exact tables."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import pickle
+from fractions import Fraction
+
+import highspy
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import optrand
+from optrand import program_checker
+from optrand.base import strict_json
+from optrand.cli import app
+from optrand.errors import Infeasible, InvalidFile, InvalidInput, NotCertified
+from optrand.model.table import Table
+from optrand.programs import (
+    Approximate,
+    BiasAtMost,
+    Cvxpy,
+    Highs,
+    MaximalLeakage,
+    Metric,
+    Pairwise,
+    PointwiseMaximalLeakage,
+    ProbabilityAtMost,
+    Program,
+    Pure,
+    Sensitive,
+    Status,
+    Unbiased,
+    algorithm1,
+    lp1,
+    lp2,
+)
+from optrand.programs.certificate import bound, exact_cost, largest_violation
+from optrand.programs.exact_point import exact_point
+from optrand.programs.mechanism import FORMAT, ProgramMechanism, load, solve_program
+
+PRIORS = {"uniform": lambda k: np.full(k, 1 / k), "falling": lambda k: np.arange(k, 0, -1.0) / (k * (k + 1) / 2)}
+PRIORS["with zeros"] = lambda k: np.eye(k)[0] * 0.5 + np.eye(k)[-1] * 0.5
+
+
+def outputs(k, n=None):
+    """Outputs that reach beyond what unbiased randomizers at epsilon 1 need."""
+    overhang = (k - 1) / math.expm1(1.0) + 0.4
+    return np.linspace(-overhang, k - 1 + overhang, n or 2 * k + 5)
+
+
+KINDS = {
+    "pure": lambda _: (Pure(1.0), [Unbiased()]),
+    "floor": lambda _: (Pure(1.0, form="floor"), [Unbiased()]),
+    "metric": lambda k: (Metric(np.arange(k), 0.5), [Unbiased()]),
+    "sensitive": lambda k: (Sensitive(np.arange(k) > 0, 1.0), [Unbiased()]),
+    "approximate": lambda _: (Approximate(1.0, 1e-3), [Unbiased()]),
+    "leakage": lambda _: (MaximalLeakage(1.0), [Unbiased()]),
+    "pointwise": lambda _: (PointwiseMaximalLeakage(1.5), [BiasAtMost(1.0)]),
+    "bias": lambda k: (Pure(1.0), [BiasAtMost(np.linspace(0.1, 0.4, k))]),
+    "capped": lambda _: (Pure(1.0), [ProbabilityAtMost(0.9)]),
+    "several": lambda k: ([Pure(1.5), MaximalLeakage(0.8)], [BiasAtMost(k / 2)]),
+}
+
+
+def independent_violations(program, mechanism):
+    """Violations of the stated notions and constraints by their definitions, in fractions of the drawn table."""
+    weights, total = mechanism.table.weights, mechanism.table.total
+    rows = [[Fraction(w, total) for w in row] for row in weights.tolist()]
+    labels, found = [Fraction(y) for y in program.labels.tolist()], []
+    for row in rows:
+        found += [abs(sum(row) - 1), *(-p for p in row)]
+    values = [Fraction(v) for v in mechanism.table.outputs.tolist()]
+    means = [sum(p * v for p, v in zip(row, values, strict=True)) for row in rows]
+    for part in program.constraints:
+        if isinstance(part, Unbiased):
+            found += [abs(m - y) for m, y in zip(means, labels, strict=True)]
+        elif isinstance(part, BiasAtMost):
+            # The program states label plus and minus bound in floats.
+            low, high = program.labels - part.bound, program.labels + part.bound
+            found += [m - Fraction(b) for m, b in zip(means, high.tolist(), strict=True)]
+            found += [Fraction(b) - m for m, b in zip(means, low.tolist(), strict=True)]
+        else:
+            found += [p - Fraction(float(part.bound)) for row in rows for p in row]
+    for notion in program.privacy:
+        found += _privacy_violations(notion, rows, program.prior.tolist())
+    return max(found)
+
+
+def _privacy_violations(notion, rows, prior):
+    exp = lambda x: Fraction(math.exp(x)) * (1 - Fraction(1, 2**50))  # noqa: E731 - below the exponential
+    pairs = list(itertools.permutations(range(len(rows)), 2))
+    if isinstance(notion, Pure | Pairwise):
+        epsilons = notion.epsilons if isinstance(notion, Pairwise) else np.full((len(rows),) * 2, notion.epsilon)
+        finite = [(y, z) for y, z in pairs if np.isfinite(epsilons[y, z])]
+        slack = Fraction(1, 2**49)
+        return [
+            a - b * exp(epsilons[y, z]) - slack * a for y, z in finite for a, b in zip(rows[y], rows[z], strict=True)
+        ]
+    if isinstance(notion, Approximate):
+        e = exp(notion.epsilon)
+        excess = [sum(max(0, a - e * b) for a, b in zip(rows[y], rows[z], strict=True)) for y, z in pairs]
+        return [max(excess) - Fraction(notion.delta) - Fraction(1, 2**45)]
+    columns = list(zip(*rows, strict=True))
+    if isinstance(notion, MaximalLeakage):
+        return [sum(map(max, columns)) - exp(notion.epsilon) * (1 + Fraction(1, 2**49))]
+    averages = [sum(Fraction(p) * m for p, m in zip(prior, column, strict=True)) for column in columns]
+    e = exp(notion.epsilon) * (1 + Fraction(1, 2**49))
+    return [max(column) - e * average for column, average in zip(columns, averages, strict=True)]
+
+
+def nightly(values, kept):
+    """Values of which all but the ones that are kept are tried at night alone."""
+    return [each if each in kept else pytest.param(each, marks=pytest.mark.nightly) for each in values]
+
+
+@pytest.mark.parametrize("k", nightly(range(3, 21), kept=(3, 5)))
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_notion_is_solved_exactly_and_proven(kind, prior, k, tmp_path):
+    privacy, constraints = KINDS[kind](k)
+    program = Program(np.arange(k), PRIORS[prior](k), outputs(k), privacy=privacy, constraints=constraints)
+    mechanism = solve_program(program)
+    proof = mechanism.certify().require(gap=1e-9)
+    assert independent_violations(program, mechanism) <= 0
+    assert proof.bound <= proof.value
+    mechanism.save(tmp_path / "m.json")
+    assert load(tmp_path / "m.json").certify() == proof
+    report = program_checker.check((tmp_path / "m.json").read_text())
+    assert (program_checker.up(report.value), -program_checker.up(-report.bound)) == (proof.value, proof.bound)
+
+
+def test_lp1_has_the_rows_that_are_printed():
+    """[G21], (2) and (3): K^2 (K - 1) rows of privacy, K sums, and the objective in the paper's units."""
+    program = lp1([0.5, 0.3, 0.2], 1.0)
+    assert {name: block.count for name, block in program.blocks.items()} == {"sum": 3, "privacy": 18}
+    matrix, low, high = program.matrices()
+    assert program.cost.reshape(3, 3).tolist() == [[0.5, 0, 0], [0, 0.3, 0], [0, 0, 0.2]]
+    assert program.variables.names[1] == "M[y=0, v=1]"
+    row = program.row_names().index("privacy[0 > 2, v=1]")
+    expected = np.zeros((3, 3))
+    expected[0, 1], expected[2, 1] = 1.0, -math.e
+    assert matrix.toarray()[row].reshape(3, 3).tolist() == expected.tolist()
+    assert (low[row], high[row]) == (-math.inf, 0)
+
+
+def test_lp2_has_the_rows_that_are_printed():
+    """[G21], (4): the diagonal weighs 1, all others exp(-epsilon)."""
+    program = lp2([0.5, 0.3, 0.2], 1.0)
+    matrix, _, high = program.matrices()
+    assert np.allclose(matrix.toarray(), np.full((3, 3), math.exp(-1)) + (1 - math.exp(-1)) * np.eye(3), rtol=1e-15)
+    assert high.tolist() == [1, 1, 1]
+    with pytest.raises(InvalidInput, match="no table"):
+        solve_program(program)
+
+
+def test_algorithm1_has_the_rows_that_are_printed():
+    labels, grid = [0, 1, 2], [-3.0, -1.0, 1.0, 3.0, 5.0]
+    program = algorithm1(labels, [0.5, 0.3, 0.2], 0.5, grid)
+    assert {name: block.count for name, block in program.blocks.items()} == {"sum": 3, "mean": 3, "privacy": 30}
+    assert program.cost[0] == 0.5 * 9 / 2
+    matrix, low, high = program.matrices()
+    row = program.row_names().index("mean[2]")
+    assert matrix.toarray()[row].reshape(3, 5)[2].tolist() == grid
+    assert low[row] == high[row] == 2
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("prior", [[0.5, 0.3, 0.2], [0.4, 0.4, 0.2, 0.0], [1.0], [0.0, 0.0, 1.0], [0.25] * 4])
+def test_lp1_lp2_and_the_closed_form_agree(prior, epsilon):
+    """[G21], Theorem 3, ties and zeros among the priors."""
+    proofs = [program.solve().certify() for program in (lp1(prior, epsilon), lp2(prior, epsilon))]
+    closed = optrand.certify(optrand.rr_with_prior(prior, epsilon))
+    for proof in proofs:
+        assert proof.gap < 1e-9
+        assert proof.value == pytest.approx(closed.lower, rel=1e-12)
+        assert proof.bound >= closed.lower * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("k", nightly(range(3, 21), kept=(4,)))
+@pytest.mark.parametrize("prior", PRIORS)
+def test_a_pure_program_is_the_problem_on_a_grid(prior, k):
+    """Two forms of the program, their exact mechanisms, and `solve`: apart by no more than their gaps."""
+    labels, shares, grid = np.arange(k), PRIORS[prior](k), outputs(k)
+    proofs = [
+        solve_program(algorithm1(labels, shares, 1.0, grid, form=form)).certificate for form in ("pairwise", "floor")
+    ]
+    proofs.append(optrand.certify(optrand.solve(optrand.unbiased_regression(labels, shares, 1.0, outputs=grid))))
+    assert max(proof.lower for proof in proofs) <= min(proof.upper for proof in proofs) * (1 + 1e-15)
+    assert max(proof.gap for proof in proofs) < 1e-9
+
+
+@pytest.mark.parametrize("k", nightly([*range(2, 21), 50, 100], kept=(2, 6)))
+@pytest.mark.parametrize("prior", PRIORS)
+def test_lp1_lp2_and_rr_with_prior_overlap_within_their_proofs(prior, k):
+    """[G21], Theorem 3, up to 100 classes: LP1 as printed up to 20, in the form with floors beyond."""
+    shares = PRIORS[prior](k)
+    proofs = [
+        lp1(shares, 1.0, form="pairwise" if k <= 20 else "floor").solve().certify(),
+        lp2(shares, 1.0).solve().certify(),
+        optrand.certify(optrand.rr_with_prior(shares, 1.0)),
+    ]
+    assert max(proof.gap for proof in proofs) < 1e-9
+    assert max(proof.lower for proof in proofs) <= min(proof.upper for proof in proofs) * (1 + 1e-9)
+
+
+def test_any_multipliers_give_a_bound_below_every_feasible_point():
+    rng = np.random.default_rng(5)
+    for kind in KINDS:
+        privacy, constraints = KINDS[kind](4)
+        program = Program(np.arange(4), [0.1, 0.2, 0.3, 0.4], outputs(4), privacy=privacy, constraints=constraints)
+        answer = program.solve()
+        point = exact_point(answer)
+        assert largest_violation(program, point) == 0
+        best, value = bound(program, answer.multipliers), exact_cost(program, point)
+        assert best <= value
+        for scale in (1e-9, 1e-3, 1.0, 30.0):
+            moved = answer.multipliers + rng.normal(size=program.rows) * scale
+            assert bound(program, moved) <= value
+            assert bound(program, -moved) <= value
+
+
+def test_exponentials_are_rounded_to_the_safe_side():
+    """A program whose optimum is known: two outputs, LP1 at K = 2, where it is E / (E + 1)."""
+    program = lp1([0.5, 0.5], 1.0)
+    proof = solve_program(program).certify()
+    optimum = Fraction(math.e) / (Fraction(math.e) + 1)
+    assert Fraction(proof.value) <= optimum * (1 + Fraction(1, 2**52))
+    assert Fraction(proof.bound) >= optimum * (1 - Fraction(1, 2**52))
+    assert solve_program(program).table.largest_ratio < Fraction(math.e) * (1 + Fraction(1, 2**52))
+
+
+def test_a_multiplier_is_the_derivative_by_the_right_hand_side():
+    """Two variables: output 0 or 1 for one label; the row caps M[0, 1], of which each unit gains 2."""
+    gain = [[0.0, 2.0]]
+    program = Program([0], [1.0], [0, 1], loss=gain, privacy=Pure(1.0), maximize=True)
+    program.add("cap", [[0, 1]], "<=", 0.25)
+    loss = Program([0], [1.0], [0, 1], loss=[[2.0, 0.0]], privacy=Pure(1.0)).add("cap", [[0, 1]], "<=", 0.25)
+    more = Program([0], [1.0], [0, 1], loss=gain, privacy=Pure(1.0)).add("least", [[0, 1]], ">=", 0.25)
+    for backend in ("highs", "highs-ipm", "scipy", "CLARABEL"):
+        assert program.solve(backend).duals["cap"] == pytest.approx([2.0], abs=1e-6)
+        assert loss.solve(backend).duals["cap"] == pytest.approx([-2.0], abs=1e-6)
+        assert more.solve(backend).duals["least"] == pytest.approx([2.0], abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_binding_row_of_ones_own_is_proven_too(seed):
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(3, 6))
+    program = algorithm1(np.arange(k), rng.dirichlet(np.ones(k)), 1.0, outputs(k))
+    free = program.solve()
+    row = rng.normal(size=(k, program.outputs.size))
+    reached = float((row * free.table).sum())
+    program.add("mine", row, "<=", reached - 0.01 * abs(reached))
+    mechanism = solve_program(program)
+    assert program.solve().duals["mine"][0] < 0
+    assert mechanism.certify().require(gap=1e-9).value > free.value
+    table, places = mechanism.matrix, np.searchsorted(program.outputs, mechanism.outputs)
+    assert (row[:, places] * table).sum() <= reached - 0.01 * abs(reached) + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(13))
+def test_what_no_randomizer_keeps_is_proven_to_be_infeasible(seed):
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 6))
+    labels = np.arange(k)
+    programs = (
+        # Means cannot differ by more than privacy allows between these ends.
+        Program(labels, np.full(k, 1 / k), np.linspace(-0.1, k - 0.9, 9), privacy=Pure(0.5), constraints=[Unbiased()]),
+        Program(labels, np.full(k, 1 / k), labels, privacy=MaximalLeakage(0.01), constraints=[BiasAtMost(0.1)]),
+        Program(labels, np.full(k, 1 / k), labels, privacy=Pure(1.0)).add("twice", np.ones((k, k)), "==", k + 1.0),
+        Program(labels, np.full(k, 1 / k), labels, privacy=Pure(1.0)).add(
+            "row", rng.random((k, k)), ">=", float(k + rng.random())
+        ),
+    )
+    for program in programs:
+        with pytest.raises(Infeasible, match="proven"):
+            solve_program(program)
+
+
+def test_a_program_that_is_infeasible_by_rounding_says_so():
+    """Outputs that miss the ends that unbiased answers need by 1e-13, which no backend notices."""
+    grid = [-1 / math.expm1(1.0) + 1e-13, 1 + 1 / math.expm1(1.0) - 1e-13]
+    assert algorithm1([0, 1], [0.5, 0.5], 1.0, grid).solve().status is Status.OPTIMAL
+    with pytest.raises((NotCertified, Infeasible)):
+        solve_program(algorithm1([0, 1], [0.5, 0.5], 1.0, grid))
+
+
+@pytest.mark.parametrize("ending", ["mps", "lp"])
+def test_a_file_is_read_back_with_the_same_optimum_and_names(ending, tmp_path):
+    program = algorithm1([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs(3))
+    path = tmp_path / f"x.{ending}"
+    program.write(path)
+    model = highspy.Highs()
+    model.setOptionValue("output_flag", False)
+    model.readModel(str(path))
+    model.run()
+    assert model.getObjectiveValue() == pytest.approx(program.solve().value, rel=1e-9)
+    assert model.getColName(1)[1] in ("M[y=0,_v=-1.05116273099]", "M(y_0,v_m1.05116273099)")
+    with pytest.raises(InvalidInput, match=r"expected \.mps or \.lp"):
+        program.write(tmp_path / "x.txt")
+
+
+def test_the_cvxpy_problem_is_the_same_program():
+    program = Program(
+        [0, 1, 2], [0.5, 0.3, 0.2], outputs(3), privacy=[Pure(1.0, form="floor")], constraints=[BiasAtMost(0.2)]
+    )
+    problem, table = program.cvxpy()
+    problem.solve(solver="CLARABEL")
+    assert problem.value == pytest.approx(program.solve().value, rel=1e-6)
+    assert float((program.cost[:33] * table.value.ravel()).sum()) == pytest.approx(problem.value, rel=1e-9)
+    assert len(problem.constraints) == len(program.blocks)
+
+
+def test_a_backend_that_stops_early_is_not_believed():
+    program = algorithm1(np.arange(8), np.full(8, 1 / 8), 1.0, outputs(8, 60))
+    stopped = program.solve(Highs(method="ipm", time_limit=0.0))
+    assert stopped.status is not Status.OPTIMAL
+    assert stopped.certify().findings
+    poor = program.solve(Cvxpy("SCS", (("max_iters", 10),)))
+    proof = poor.certify()
+    assert proof.findings
+    with pytest.raises(NotCertified):
+        proof.require()
+
+
+def test_wrong_arguments_are_refused_with_what_to_do():
+    program = algorithm1([0, 1], [0.5, 0.5], 1.0, [-3.0, 0.0, 4.0])
+    with pytest.raises(InvalidInput, match=r"expected \(rows, 2, 3\)"):
+        program.add("x", np.ones((2, 2)), "<=", 1)
+    with pytest.raises(InvalidInput, match="named 'mean' already"):
+        program.add("mean", np.ones((2, 3)), "<=", 1)
+    with pytest.raises(InvalidInput, match="sense is '<'"):
+        program.add("x", np.ones((2, 3)), "<", 1)
+    with pytest.raises(InvalidInput, match="expected one number per row"):
+        program.add("x", np.ones((2, 2, 3)), "<=", [1, 2, 3])
+    with pytest.raises(InvalidInput, match="finite"):
+        program.add("x", np.full((2, 3), np.nan), "<=", 1)
+    with pytest.raises(InvalidInput, match="diagonal"):
+        Pairwise([[1, 1], [1, 0]])
+    with pytest.raises(InvalidInput, match="negative"):
+        Pairwise([[0, -1], [1, 0]])
+    with pytest.raises(InvalidInput, match="below 1"):
+        Approximate(1.0, 1.0)
+    with pytest.raises(InvalidInput, match="form='floor'"):
+        lp1(np.full(400, 1 / 400), 1.0)
+    with pytest.raises(InvalidInput, match="no backend is called 'GUROBY'"):
+        program.solve("GUROBY")
+    with pytest.raises(InvalidInput, match=r"for 2 labels, expected \(2, 2\)"):
+        Program([0, 1], [0.5, 0.5], [0, 1], privacy=Pairwise(np.zeros((3, 3))))
+
+
+def test_a_table_that_breaks_its_program_is_refused():
+    program = Program([0, 1], [0.5, 0.5], [0, 1], privacy=Pure(1.0)).add("row", [[1, 0], [0, 0]], "<=", 0.7)
+    zeros = np.zeros(program.rows)
+    ProgramMechanism(program, Table.of_rows([0, 1], [0, 1], [[2, 1], [1, 2]]), zeros)
+    with pytest.raises(InvalidInput, match="does not keep Pure"):
+        ProgramMechanism(program, Table.of_rows([0, 1], [0, 1], [[6, 4], [1, 9]]), zeros)
+    with pytest.raises(InvalidInput, match=r"breaks the row row\[0\]"):
+        ProgramMechanism(program, Table.of_rows([0, 1], [0, 1], [[72, 28], [28, 72]]), zeros)
+    with pytest.raises(InvalidInput, match="does not allow"):
+        ProgramMechanism(program, Table.of_rows([0, 1], [0, 2], [[2, 1], [1, 2]]), zeros)
+
+
+def test_a_file_that_was_edited_is_refused(tmp_path):
+    program = Program([0, 1], [0.5, 0.5], [0, 1], privacy=Approximate(1.0, 0.01), constraints=[ProbabilityAtMost(0.9)])
+    mechanism = solve_program(program.add("row", [[1, 0], [0, 0]], "<=", 0.7))
+    path = tmp_path / "m.json"
+    mechanism.save(path)
+    data = path.read_bytes()
+    document = json.loads(data)
+    edits = (
+        lambda d: d["program"]["privacy"][0].update(delta=1e-9),
+        lambda d: d["program"]["privacy"][0].update(kind="Whatever"),
+        lambda d: d["program"]["rows"][0].update(bound=[0.5]),
+        lambda d: d["columns"][0][0].__setitem__(1, "1"),
+        lambda d: d["columns"].pop(),
+        lambda d: d.update(outputs=[0.0, 2.0]),
+        lambda d: d["program"].update(prior=[0.5, 0.25]),
+        lambda d: d["multipliers"].append([10**6, 1.0]),
+    )
+    for edit in edits:
+        changed = json.loads(data)
+        edit(changed)
+        changed.pop("digest")
+        content = {name: value for name, value in changed.items() if name not in ("format", "schema")}
+        sealed = strict_json.sealed(content, kind=changed["format"])
+        path.write_bytes(strict_json.canonical(sealed))
+        with pytest.raises(InvalidFile):
+            load(path)
+    path.write_text(json.dumps(document, indent=1))
+    with pytest.raises(InvalidFile, match="save the mechanism again"):
+        load(path)
+
+
+def test_nothing_that_proves_travels_in_a_pickle():
+    mechanism = solve_program(lp1([0.5, 0.5], 1.0))
+    proof = mechanism.certificate
+    vars(mechanism)["certificate"] = "forged"
+    assert pickle.loads(pickle.dumps(mechanism)).certificate == proof  # noqa: S301
+
+
+def test_a_table_counts_what_it_leaks():
+    """By hand: rows (1/2, 1/2, 0), (1/4, 1/4, 1/2)."""
+    table = Table.of_rows([0, 1], [0, 1, 2], [[2, 2, 0], [1, 1, 2]])
+    assert table.largest_ratio is None
+    assert table.pair_ratio(0, 1) == 2
+    assert table.pair_ratio(1, 0) is None
+    assert table.excess(Fraction(1)) == Fraction(1, 2)
+    assert table.leakage == Fraction(3, 2)
+    assert table.pointwise_leakage([Fraction(1, 2), Fraction(1, 2)]) == 2
+    assert table.biases == (Fraction(1, 2), Fraction(1, 4))
+    assert table.weights.tolist() == [[2, 2, 0], [1, 1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [([[1, 2], [2, 2]], "another total"), ([[1, -1], [0, 0]], "negative"), ([[0, 0], [0, 0]], "at least one")],
+)
+def test_a_table_that_is_none_is_refused(rows, message):
+    with pytest.raises(InvalidInput, match=message):
+        Table.of_rows([0, 1], [0, 1], rows)
+
+
+def test_a_metric_of_neighbours_implies_that_of_all_pairs():
+    labels, prior = [0.0, 1.0, 3.0, 4.0], [0.4, 0.1, 0.2, 0.3]
+    values = [
+        Program(labels, prior, np.linspace(-4, 8, 25), privacy=Metric(labels, 0.7, neighbours=each)).solve().value
+        for each in (True, False)
+    ]
+    assert values[0] == pytest.approx(values[1], rel=1e-9)
+
+
+def _saved(program, path):
+    mechanism = solve_program(program)
+    mechanism.save(path, overwrite=True)
+    return mechanism, path.read_text()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_checker_agrees_without_any_of_our_code(kind, tmp_path):
+    privacy, constraints = KINDS[kind](3)
+    program = Program([0, 1, 2], [0.5, 0.3, 0.2], outputs(3), privacy=privacy, constraints=constraints)
+    program.add("mine", np.ones((2, 3, program.outputs.size)), "<=", [3.5, 4.0])
+    mechanism, text = _saved(program, tmp_path / "m.json")
+    report, proof = program_checker.check(text), mechanism.certify()
+    assert (program_checker.up(report.value), -program_checker.up(-report.bound)) == (proof.value, proof.bound)
+    assert [name for name, _ in report.facts] == [name for name, _ in proof.realised]
+    assert [found for _, found in report.facts] == pytest.approx([number for _, number in proof.realised], rel=1e-14)
+
+
+def test_the_checker_and_load_refuse_the_same_edits(tmp_path):
+    program = Program([0, 1], [0.5, 0.5], [0, 1], privacy=[Pure(1.0), Approximate(0.9, 0.1), MaximalLeakage(0.5)])
+    _, text = _saved(program.add("row", [[1, 0], [0, 0]], "<=", 0.7), tmp_path / "m.json")
+    rng, accepted = np.random.default_rng(1), 0
+    for _ in range(300):
+        document = json.loads(text)
+        _edit(document, rng)
+        content = {name: part for name, part in document.items() if name not in ("digest", "format", "schema")}
+        path = tmp_path / "edited.json"
+        path.write_bytes(strict_json.canonical(strict_json.sealed(content, kind=FORMAT)))
+        verdicts, reasons = [], []
+        for read, given in ((load, path), (program_checker.check, path.read_text())):
+            try:
+                read(given)
+                verdicts.append(True)
+            except (InvalidFile, program_checker.Refused) as error:
+                reasons.append(error)
+                verdicts.append(False)
+        assert verdicts[0] == verdicts[1], (reasons, document["multipliers"])
+        accepted += verdicts[0]
+    assert 10 < accepted < 290
+
+
+def test_solve_certify_load_and_the_command_line_take_programs(tmp_path):
+    program = lp1([0.5, 0.3, 0.2], 1.0)
+    mechanism = optrand.solve(program)
+    assert optrand.certify(mechanism) == mechanism.certificate
+    assert optrand.certify(optrand.solve(program, "highs-ipm")).gap < 1e-9
+    assert optrand.certify(program.solve()).gap < 1e-9
+    with pytest.raises(InvalidInput, match="not that of a program"):
+        optrand.certify(mechanism, worst_case=True)
+    with pytest.raises(InvalidInput, match="state a program"):
+        optrand.solve([1.0])
+    path = tmp_path / "lp1.json"
+    mechanism.save(path)
+    assert optrand.load(path).digest == mechanism.digest
+    told = CliRunner().invoke(app, ["verify", str(path), "--gap", "1e-9"])
+    assert told.exit_code == 0, told.output
+    assert "between 0.584846" in told.output
+    assert "kept, at most 1" in told.output
+    path.write_bytes(path.read_bytes().replace(b"0.3", b"0.4", 1))
+    assert CliRunner().invoke(app, ["verify", str(path)]).exit_code == 3
+
+
+def _edit(document, rng):
+    """Change one number somewhere in the document."""
+    places = []
+
+    def walk(node):
+        for name, value in node.items() if isinstance(node, dict) else enumerate(node):
+            if isinstance(value, dict | list):
+                walk(value)
+            elif name not in ("digest", "format", "schema", "maximize"):
+                places.append((node, name))
+
+    walk(document)
+    node, name = places[rng.integers(len(places))]
+    value = node[name]
+    if isinstance(value, float):
+        node[name] = float(rng.choice([0.0, 1.0, -1.0, 0.5, value * 1.01, value * 0.99, 1e-300]))
+    elif isinstance(value, int):
+        node[name] = int(rng.integers(-1, 3))
+    elif value.lstrip("-").isdigit():
+        node[name] = str(int(value) + int(rng.choice([-1, 1, 10**6])))
+    else:
+        node[name] = str(rng.choice(["Pure", "Pairwise", "==", "<=", ">=", "floor", "pairwise", value]))
