@@ -105,7 +105,7 @@ class LabelColumn:
         else:
             missing = np.array(cells.is_null())
             if pa.types.is_floating(cells.type):
-                missing |= np.array(pc.fill_null(pc.is_nan(cells), False))
+                missing |= np.isnan(cells.to_numpy(zero_copy_only=False))
         found = self._numbers(cells) if self.question.names is None else self._classes(cells)
         of_cells = np.append(np.where(missing, self.missing_place, found), self.missing_place)
         return of_cells.astype(np.int32)[at]
@@ -229,9 +229,14 @@ def distinct_cells(column: Any) -> tuple[Any, NDArray[np.intp]]:
             return as_arrow(np.arange(lowest, highest + 1, dtype=integers.dtype)), integers.astype(np.intp) - lowest
     if pa.types.is_null(column.type):
         return column, np.full(len(column), -1, dtype=np.intp)
+    half = pa.types.is_float16(column.type)
+    if half:
+        # By its bits: tables of hashes know half floats in later versions of pyarrow only.
+        column = column.view(pa.int16())
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    cells = encoded.dictionary.view(pa.float16()) if half else plain(encoded.dictionary)
     places: NDArray[np.intp] = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
-    return plain(encoded.dictionary), places
+    return cells, places
 
 
 def _matches(cells: Any, pattern: str) -> NDArray[np.bool_]:
