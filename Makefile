@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 FLOORS := .venv-floors
 NEWEST := .venv-newest
 
-.PHONY: help setup demo test floors newest package pythons lint format types docs notebooks bench-smoke nightly spark torch system-deps clean
+.PHONY: help setup demo test floors newest package pythons lint format types docs notebooks bench-smoke nightly mutation spark torch system-deps clean
 
 help:
 	@echo "make demo         release the bundled table of weeks worked, with its proof and a new ledger, into demo/"
@@ -22,6 +22,7 @@ help:
 	@echo "make notebooks    open the first notebook"
 	@echo "make bench-smoke  every benchmark, small"
 	@echo "make nightly      sweeps of hard problems, fault injection and every benchmark in small: an hour"
+	@echo "make mutation     small changes of proofs, tables, draws and ledger that no test notices: MINUTES=30 of them"
 	@echo "make spark        pyspark (500 MB), without which make test leaves the releases on Spark out"
 	@echo "make torch        torch (200 MB as its CPU build), without which make test leaves the networks out"
 	@echo "make system-deps  chromium, in which a test opens a report, and Java 17 for Spark: as root, or with sudo"
@@ -95,6 +96,15 @@ bench-smoke: $(STAMP)
 nightly: $(STAMP)
 	HYPOTHESIS_PROFILE=nightly $(RUN)python -m pytest -m nightly -n 2 --dist loadfile --durations=20
 
+MINUTES ?= 30
+
+# What was tried stays in mutants/: the next run goes on with the rest.
+mutation: $(STAMP)
+	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[dev,mutation]'
+	timeout $(MINUTES)m $(RUN)mutmut run --max-children 2 > mutants.log || [ $$? = 124 ]
+	$(RUN)mutmut results | grep survived || true
+	$(RUN)mutmut export-cicd-stats && cat mutants/mutmut-cicd-stats.json
+
 spark: $(STAMP)
 	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[dev,spark]'
 
@@ -114,4 +124,4 @@ system-deps:
 		echo "$$lacking could not be installed: run make system-deps as root, or with sudo" >&2; exit 1; }
 
 clean:
-	rm -rf $(VENV) $(FLOORS) $(NEWEST) demo dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(FLOORS) $(NEWEST) demo dist docs/_build mutants mutants.log .pytest_cache .mypy_cache .ruff_cache .hypothesis
