@@ -60,8 +60,8 @@ def test_without_a_repository_nothing_is_linked_that_is_not_there(hook):
     text = hook.long_description(README, "1.2", None)
     assert "![" not in text
     assert not RELATIVE.search(text)
-    assert "[the mathematics]" not in text
-    assert "the mathematics" in text
+    assert "[the tour]" not in text
+    assert "the tour" in text
 
 
 def test_anchors_and_absolute_links_are_left_as_they_are(hook):
