@@ -46,7 +46,7 @@ test: lint types
 FLOOR_TESTS := $(addprefix tests/test_,$(addsuffix .py,arrays backends certificate cli draw exact keyed label_dp_classifier ledger mechanism \
 	problem release saved tabulation validation vector))
 
-FLOOR_EXTRAS := .[clusters,fast]
+FLOOR_EXTRAS := .[fast,learning,release,report]
 FLOOR_TOOLS := hypothesis pandas polars pytest pytest-xdist pyyaml
 
 $(FLOORS)/.installed: pyproject.toml constraints-floors.txt

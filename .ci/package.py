@@ -27,7 +27,38 @@ VERSIONS = ("3.11", "3.12", "3.13")
 TESTS = [f"tests/test_{name}.py" for name in ("certificate", "draw", "mechanism", "saved")]
 """Tests that run with every Python: what the proof and the draws rest on."""
 
-FOR_TESTS = ("hypothesis", "packaging", "pandas", "polars", "pytest", "pytest-xdist", "pyyaml")
+FOR_TESTS = (
+    "cryptography",
+    "hypothesis",
+    "packaging",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "pytest",
+    "pytest-xdist",
+    "pyyaml",
+)
+
+EXTRAS = {
+    "release": """
+import numpy, optrand
+noisy, record = optrand.randomize(numpy.arange(3000) % 3, 1.0, labels=range(3), ledger=None)
+assert record.epsilon == 1.0
+""",
+    "report": """
+import optrand
+from optrand.plotting.report import report_page
+assert "<html" in report_page(optrand.rr_with_prior([0.5, 0.3, 0.2], 1.0))
+""",
+    "learning": """
+import numpy
+from optrand.learning import LabelDPRegressor
+from sklearn.linear_model import LinearRegression
+X = numpy.arange(600.0).reshape(-1, 1)
+assert LabelDPRegressor(LinearRegression(), 1.0, range(3)).fit(X, numpy.arange(600) % 3).epsilon_ == 1.0
+""",
+}
+"""Extras, and what each must do in an environment without the others."""
 
 IN_WHEEL = {
     "optrand/py.typed",
@@ -72,6 +103,8 @@ def main(arguments: list[str]) -> None:
         for number, python in enumerate(pythons):
             begin = time.monotonic()
             own = tried(python, wheel, Path(folder) / str(number))
+            if not number:
+                tried_extras(own, wheel, Path(folder))
             if arguments == ["--all"]:
                 tested(own)
             print(f"the wheel works with {python}: {time.monotonic() - begin:.0f} s", flush=True)
@@ -102,27 +135,30 @@ def environment(python: Path, folder: Path, *packages: str | Path) -> Path:
     """A Python of its own that has some packages, not compiled beforehand: most of it is never imported."""
     subprocess.run([python, "-m", "venv", folder], check=True)
     own = folder / "bin" / "python"
-    install(own, *packages)
+    if packages:
+        install(own, *packages)
     return own
 
 
 def install(python: Path, *packages: str | Path) -> None:
     """Install packages in the versions that CI has."""
     quiet = ["--quiet", "--no-compile", "--disable-pip-version-check", "--constraint", CONSTRAINTS]
-    command = [python, "-m", "pip", "install", *quiet, *packages]
+    run([python, "-m", "pip", "install", *quiet, *packages])
+
+
+def run(command: list[str | Path]) -> None:
+    """Run a command, or end with its output."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        sys.exit(f"{python}: {done.stderr}")
+        sys.exit(f"{' '.join(map(str, command))}: {done.stdout}{done.stderr}")
 
 
 def built(folder: Path) -> Path:
     """Build the source archive, and the wheel from it."""
     shutil.rmtree(DIST, ignore_errors=True)
-    python = environment(Path(sys.executable), folder, "build", "hatchling")
-    command = [python, "-m", "build", "--no-isolation", "--outdir", DIST, ROOT]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(done.stdout + done.stderr)
+    python = environment(Path(sys.executable), folder, "build", "hatchling", "twine")
+    run([python, "-m", "build", "--no-isolation", "--outdir", DIST, ROOT])
+    run([python, "-m", "twine", "check", "--strict", *DIST.iterdir()])
     (wheel,) = DIST.glob("*.whl")
     (archive,) = DIST.glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as opened:
@@ -151,6 +187,21 @@ def tried(python: Path, wheel: Path, folder: Path) -> Path:
     if done.returncode:
         sys.exit(f"the wheel fails with {python}")
     return own
+
+
+def tried_extras(own: Path, wheel: Path, folder: Path) -> None:
+    """Use each extra alone on top of the wheel, after the error without it has named the command that brings it."""
+    (site,) = (own.parent.parent / "lib").glob("python*/site-packages")
+    for extra, program in EXTRAS.items():
+        refused = subprocess.run([own, "-c", program], env=ALONE, capture_output=True, text=True, check=False)
+        if "MissingExtra: " not in refused.stderr or f"optrand[{extra}]" not in refused.stderr:
+            sys.exit(f"without the extra {extra}: {refused.stderr}")
+        layer = environment(own, folder / extra)
+        (added,) = (layer.parent.parent / "lib").glob("python*/site-packages")
+        (added / "below.pth").write_text(f"{site}\n", encoding="utf-8")
+        install(layer, f"{wheel}[{extra}]")
+        if subprocess.run([layer, "-c", program], env=ALONE, cwd=folder, check=False).returncode:
+            sys.exit(f"the extra {extra} fails alone")
 
 
 def tested(python: Path) -> None:

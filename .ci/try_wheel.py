@@ -22,8 +22,7 @@ COMMANDS = (
     "optrand solve --labels 0:52 --prior {data}/weeks_worked_counts.csv --epsilon 1 -o weeks.json",
     "optrand verify weeks.json --gap 1e-9",
     "{python} {package}/checker.py weeks.json",
-    "optrand randomize {data}/weeks_worked.csv.gz noisy.csv --label weeks --labels 0:52 --epsilon 1 --dataset wheel",
-    "optrand verify noisy.csv.release.json --table noisy.csv",
+    "optrand plot weeks.json -o weeks.png",
 )
 
 

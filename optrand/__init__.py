@@ -190,12 +190,15 @@ _INNER = {
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first asked for, one by one: ``import *`` has none of them."""
-    if name in _MODULES:
-        found: Any = importlib.import_module(_MODULES[name])
-    elif name in _HOMES:
-        found = getattr(importlib.import_module(_HOMES[name]), name)
-    else:
+    if name not in {**_MODULES, **_HOMES}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        module = importlib.import_module(_MODULES.get(name) or _HOMES[name])
+    except ModuleNotFoundError as error:
+        from optrand.errors import missing_extra
+
+        raise missing_extra(error) or error from error
+    found: Any = module if name in _MODULES else getattr(module, name)
     globals()[name] = found
     return found
 

@@ -106,6 +106,32 @@ class MissingExtra(OptrandError, ImportError):
     """An optional dependency is not installed; the message names the command that brings it."""
 
 
+EXTRAS = {
+    "cryptography": "release",
+    "dp_accounting": "accounting",
+    "jinja2": "report",
+    "pyarrow": "release",
+    "pyspark": "spark",
+    "sklearn": "learning",
+    "torch": "torch",
+}
+"""Optional dependency group that brings a package."""
+
+
+def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
+    """Return the error that names the command which brings a missing package, or nothing if no extra has it.
+
+    Examples
+    --------
+    >>> missing_extra(ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow"))
+    MissingExtra("pyarrow is not installed: pip install 'optrand[release]'")
+    """
+    package = (error.name or "").partition(".")[0]
+    if package not in EXTRAS:
+        return None
+    return MissingExtra(f"{package} is not installed: pip install 'optrand[{EXTRAS[package]}]'")
+
+
 class NotCertified(OptrandError):
     """A guarantee was required that the certificate does not give.
 

@@ -171,7 +171,7 @@ class Groups(Record):
             from sklearn.cluster import KMeans
         except ImportError as error:
             raise MissingExtra(
-                "k-means needs scikit-learn, which is not installed: pip install 'optrand[clusters]', or give groups "
+                "k-means needs scikit-learn, which is not installed: pip install 'optrand[learning]', or give groups "
                 "of your own to Groups.of_ids"
             ) from error
         return cls.of_ids(KMeans(n_clusters=int(count), random_state=seed).fit_predict(table))

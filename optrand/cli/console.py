@@ -31,6 +31,7 @@ from optrand.errors import (
     OptrandError,
     OverBudget,
     SpentNote,
+    missing_extra,
 )
 
 __all__ = [
@@ -188,6 +189,8 @@ def released(target: Path) -> None:
 
 def _judged(error: Exception) -> tuple[str, int]:
     """Message of an error, and the exit code."""
+    if isinstance(error, ModuleNotFoundError):
+        error = missing_extra(error) or error
     if isinstance(error, Interrupted):
         return in_options(str(error)), RELEASED if error.released else FAILED
     if isinstance(error, OptrandError):

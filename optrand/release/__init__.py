@@ -14,6 +14,8 @@
 import importlib
 from typing import Any
 
+from optrand.errors import missing_extra
+
 _HOMES = {
     "Question": "question",
     "ReleaseRecord": "record",
@@ -29,6 +31,9 @@ def __getattr__(name: str) -> Any:
     """Import a name when it is first used."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    try:
+        found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) or error from error
     globals()[name] = found
     return found

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import flag
-from optrand.errors import InvalidInput
+from optrand.errors import InvalidInput, missing_extra
 from optrand.sampling.entropy import EntropySource, Words
 
 __all__ = ["KEY_BYTES", "KeyedEntropy", "RecordStreams", "checked_ids", "checked_key", "subkey"]
@@ -76,9 +76,11 @@ def subkey(
 
 
 def _derived(key: bytes, *fields: str) -> bytes:
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
+    try:
+        from cryptography.hazmat.primitives import hashes
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) or error from error
     try:
         encoded = [VERSION, *(field.encode("utf-8") for field in fields)]
     except UnicodeEncodeError:
@@ -118,8 +120,10 @@ class KeyedEntropy:
     width: ClassVar[int] = 64
 
     def __init__(self, key: bytes, *, private: bool = False) -> None:
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
+        try:
+            from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+        except ModuleNotFoundError as error:
+            raise missing_extra(error) or error from error
         self.private = flag(private, "private")
         self._process = os.getpid()
         self._lock = threading.Lock()
