@@ -182,3 +182,20 @@ def test_every_translation_is_of_advice_that_the_package_gives() -> None:
 def test_words_that_are_no_advice_are_left() -> None:
     for words in ("column 'overwrite' has no label", "the frame has again in a cell", ""):
         assert in_options(words) == words
+
+
+@pytest.mark.parametrize("name", sorted(optrand._ELSEWHERE))
+def test_a_name_that_is_elsewhere_is_said_to_be_there(name):
+    with pytest.raises(AttributeError) as refused:
+        getattr(optrand, name)
+    found = refused.value.args[0].partition("did you mean optrand.")[2].rstrip("?")
+    one: object = optrand
+    for part in found.split("."):
+        one = getattr(one, part)
+
+
+def test_a_misspelt_name_is_told_the_nearest_one():
+    with pytest.raises(AttributeError, match=r"did you mean optrand\.randomize\?"):
+        optrand.randomise  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'quux'$"):
+        optrand.quux  # noqa: B018
