@@ -28,7 +28,7 @@ project_copyright = "the optrand developers, Apache-2.0"
 release = version = optrand.__version__
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "myst_nb", "pictures"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "myst_nb", "pictures", "sphinx_copybutton"]
 exclude_patterns = ["_build", "jupyter_execute"]
 nitpicky = True
 
@@ -47,6 +47,11 @@ autodoc_default_options = {
     "exclude-members": "set_fit_request, set_partial_fit_request, set_score_request",
 }
 autodoc_typehints = "none"
+add_module_names = False
+# What is copied has neither prompts nor what was printed.
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
 napoleon_google_docstring = False
 # Fields of dataclasses are documented together, several on one line where they belong together.
 napoleon_custom_sections = [("Attributes", "params_style")]
