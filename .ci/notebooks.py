@@ -58,12 +58,12 @@ def executed(notebook: Any, folder: Path) -> Any:
 
 
 def code_cells(notebook: Any) -> list[Any]:
-    """The cells that are run."""
+    """Return the cells that are run."""
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
 def merged(outputs: list[Any]) -> list[Any]:
-    """Outputs with all that a stream printed as one text."""
+    """Join the texts that a stream printed into one output."""
     kept: list[Any] = []
     for output in outputs:
         if kept and output.output_type == kept[-1].output_type == "stream" and output.name == kept[-1].name:
@@ -74,7 +74,7 @@ def merged(outputs: list[Any]) -> list[Any]:
 
 
 def shrunk(notebook: Any) -> Any:
-    """The notebook with pictures in few colours."""
+    """Reduce the pictures of a notebook to few colours."""
     for output in itertools.chain.from_iterable(cell.outputs for cell in code_cells(notebook)):
         data = output.get("data", {})
         if "image/png" in data:

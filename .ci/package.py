@@ -132,7 +132,7 @@ def runs(python: Path) -> bool:
 
 
 def environment(python: Path, folder: Path, *packages: str | Path) -> Path:
-    """A Python of its own that has some packages, not compiled beforehand: most of it is never imported."""
+    """Make an environment that has some packages, and return its Python."""
     subprocess.run([python, "-m", "venv", folder], check=True)
     own = folder / "bin" / "python"
     if packages:

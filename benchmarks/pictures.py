@@ -23,7 +23,7 @@ FAINT: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (1, 3)
 
 @contextmanager
 def drawing(results: Path, name: str, size: tuple[float, float]) -> Iterator[Figure]:
-    """A figure of some inches that is saved as a picture once it is drawn."""
+    """Yield a figure of the given size in inches, and save it as a picture afterwards."""
     with matplotlib.rc_context(CURVES):
         figure = Figure(figsize=size, layout="constrained")
         yield figure
@@ -47,12 +47,12 @@ def log_log(axes: Axes, x: str, y: str, ticks: Sequence[float] = ()) -> None:
 
 
 def log_x(axes: Axes, ticks: Sequence[float] = ()) -> None:
-    """A logarithmic horizontal axis with plain numbers."""
+    """Make the horizontal axis logarithmic, with plain numbers."""
     logarithmic(axes)
     if ticks:
         axes.set_xticks(list(ticks))
 
 
 def log_y(axes: Axes) -> None:
-    """A logarithmic vertical axis with plain numbers."""
+    """Make the vertical axis logarithmic, with plain numbers."""
     logarithmic(axes, y=True)

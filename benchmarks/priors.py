@@ -72,7 +72,7 @@ def weeks(k: int = WEEKS) -> Floats:
 
 
 def dirichlet(k: int) -> Floats:
-    """A draw from the Dirichlet distribution with parameters 1/2, each entry raised by 1e-4: rough, without zeros."""
+    """Draw from the Dirichlet distribution with parameters 1/2, and raise each entry by 1e-4: rough, without zeros."""
     return _normalised(np.random.default_rng([DIRICHLET_SEED, k]).dirichlet(np.full(k, 0.5)) + 1e-4)
 
 
@@ -104,7 +104,7 @@ def spike(k: int) -> Floats:
 
 
 def revenue(k: int = len(REVENUE)) -> Floats:
-    """What customers of a shop spend, capped at 400: `k` evenly spaced labels from 0 to 400, the nearest one for each.
+    """Return the prior of what customers of a shop spend, capped at 400, on `k` evenly spaced labels from 0 to 400.
 
     At 401 labels, dollars, these are the labels of [B23], Appendix G.3. A label without customers has prior zero.
 

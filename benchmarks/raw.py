@@ -178,7 +178,7 @@ class Truth:
         return 0.0 if self.epsilon is None else self.epsilon - problem.epsilon
 
     def verdict(self, problem: Problem, optimum: float) -> str:
-        """The distance in words, and each error above the smallest distance that has a name."""
+        """Name the distance, and each error above the smallest distance that has a name."""
         distance = self.distance(problem, optimum)
         if distance <= STRICT:
             return f"right to {STRICT:g}"

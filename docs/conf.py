@@ -28,7 +28,14 @@ project_copyright = "the optrand developers, Apache-2.0"
 release = version = optrand.__version__
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "myst_nb", "pictures", "sphinx_copybutton"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "myst_nb",
+    "pictures",
+    "sphinx_copybutton",
+]
 exclude_patterns = ["_build", "jupyter_execute"]
 nitpicky = True
 
@@ -95,7 +102,7 @@ def cite(_app: Sphinx, _what: str, _name: str, _it: object, _options: object, li
 
 
 def known(target: str, module: str | None, owner: str | None) -> str | None:
-    """The full name of what a reference means, seen from the module that it stands in; None if there is no such thing.
+    """Return the full name that a reference means, seen from the module that it stands in, or None if it means nothing.
 
     What is imported from elsewhere, as all of ``optrand`` is, goes by the name of the module that defines it.
     """

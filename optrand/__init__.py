@@ -240,6 +240,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The names of the overview above, and what every module has."""
+    """Return the names of the overview above, and those that every module has."""
     every = {name for name, value in globals().items() if name.startswith("__") and not callable(value)}
     return sorted(({*_HOMES, *_MODULES} - _INNER) | every)

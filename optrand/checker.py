@@ -51,7 +51,7 @@ class Refused(Exception):
 
 
 def check(text: str) -> SimpleNamespace:
-    """What holds of a saved mechanism, a value that is no fraction rounded up; `Refused` if it must not be used."""
+    """Return the properties of a saved mechanism, rounded up to floats. Raise `Refused` if it must not be used."""
     case = _read(_parse(text))
     value, (bound, note), sign = _value(case), _bound(case), -1 if case.loss == "zero_one" else 1
     bias = Fraction(max(map(abs, case.biases)), case.total * case.unit)
@@ -68,7 +68,7 @@ def _need(condition: bool, message: str) -> None:
 
 
 def _parse(text: str) -> Any:
-    """The JSON object, if nothing in it is ambiguous, its fields look as they must, and its digest is right."""
+    """Parse the JSON object, and refuse ambiguous text, unexpected fields and a wrong digest."""
     try:
         document = json.loads(text)
         _need(isinstance(document, dict) and type(document.get("schema")) is int, "not an optrand mechanism")
@@ -87,7 +87,7 @@ def _parse(text: str) -> Any:
 
 
 def _read(document: dict[str, Any]) -> SimpleNamespace:
-    """The content, if it has a meaning, in integers: x stands for x / unit, and unit is a power of two."""
+    """Convert the content to integers: x stands for x / unit, and unit is a power of two."""
     fields, outputs, dual = document["problem"], document["outputs"], document["dual"] or {"alpha": [], "beta": []}
     penalty, epsilon, labels, loss, allowed, prior = (fields[name] for name in sorted(fields))
     k, grid, entries = len(labels), allowed.get("values", []), loss.get("entries", [[]] * len(labels))
@@ -139,7 +139,7 @@ def _columns(document: dict[str, Any], k: int) -> list[list[tuple[int, int]]]:
 
 
 def _levels(changes: Iterable[tuple[int, int]], places: Iterable[int]) -> list[int]:
-    """The totals of changes at each of the places, from 0 to k, and wherever else they change; none at k."""
+    """Sum the changes up to each of the places, from 0 to k, and wherever else they change; the sum is 0 at k."""
     steps = dict.fromkeys(places, 0)
     for y, step in changes:
         steps[y] = steps.get(y, 0) + step
@@ -167,13 +167,13 @@ def _log_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def _up(x: Fraction, text: bool = False) -> float:
-    """The smallest float that is at least x; with `text` the decimal that stands for it is, too."""
+    """Return the smallest float that is at least x; with `text` its shortest decimal is at least x, too."""
     near = float(min(max(x, -Fraction(sys.float_info.max)), Fraction(sys.float_info.max)))
     return near if near >= x <= Fraction(repr(near) if text else near) else math.nextafter(near, math.inf)
 
 
 def _sides(case: SimpleNamespace, alpha: list[int], beta: list[int]) -> Iterable[list[tuple[int, ...]]]:
-    """A, B, C, D for each label, below, at and above it or at each grid value: 2 unit^3 h = A v^2 + B v + C - D log."""
+    """Return A, B, C, D for each label, below, at and above it or at each output: 2 unit^3 h = A v^2 + B v + C - D log."""
     two, none = 2 * case.unit, (0, 0, 0, 0)
     for y, p, a, b, entries in zip(case.labels, case.prior, alpha, beta, case.rows, strict=True):
         losses = {
@@ -187,7 +187,7 @@ def _sides(case: SimpleNamespace, alpha: list[int], beta: list[int]) -> Iterable
 
 
 def _value(case: SimpleNamespace) -> Fraction:
-    """The expected loss. A column's steps add up to 0, so each takes away what all labels before it would lose."""
+    """Return the expected loss. The steps of a column add up to 0, so each subtracts the loss of all labels before it."""
     k, value = len(case.labels), 0
     losses = zip(*_sides(case, [0] * k, [0] * k), strict=True)
     sums = [list(accumulate(side, lambda a, b: tuple(map(add, a, b)), initial=(0,) * 4)) for side in losses]
@@ -207,7 +207,7 @@ def _value(case: SimpleNamespace) -> Fraction:
 
 
 def _bound(case: SimpleNamespace) -> tuple[Fraction | None, str]:
-    """A lower bound of the loss of every epsilon-DP mechanism with allowed outputs, or None and the reason."""
+    """Bound the loss of every epsilon-DP mechanism with allowed outputs from below, or return None and the reason."""
     if not case.alpha or (case.loss == "poisson_log" and not case.grid):
         return None, "no bound for poisson_log off a grid" if case.alpha else "the file holds no multipliers"
     unit, k, beta, third = case.unit, len(case.labels), case.beta, 0
@@ -248,7 +248,7 @@ def _least_at_points(case: SimpleNamespace, sides: Iterable[Any], more: int, one
 
 
 def _least_quadratic(case: SimpleNamespace, sides: Iterable[Any], more: int, one: int) -> int:
-    """The same for squared loss off a grid: each h is a quadratic, negative between its roots, here rounded outward."""
+    """Bound squared loss off a grid: each h is a quadratic, negative between its roots, which are rounded outward."""
     (low, high), slack, events = case.ends or (-math.inf, math.inf), 0, list[Any]()
     for (A, B, C, _), *_ in sides:
         left, right = low, low
@@ -284,7 +284,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _mechanisms(text: str) -> list[str]:
-    """The text itself, or the mechanisms inside the record of a release."""
+    """Yield the text itself, or the mechanisms inside the record of a release."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):

@@ -76,7 +76,7 @@ PEERS = {"opendp": opendp, "diffprivlib": diffprivlib, "multi-freq-ldpy": multi_
 
 
 def seconds_of(run: Callable[[Any], Any], values: Any) -> float:
-    """The median time of a few runs."""
+    """Return the median time of a few runs."""
     times = []
     for _ in range(REPEATS):
         start = time.perf_counter()

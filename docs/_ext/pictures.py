@@ -19,7 +19,7 @@ class Picture(SphinxDirective):
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """The code and the picture."""
+        """Return the nodes of the code and of its picture."""
         names: dict[str, Any] = self.env.temp_data.setdefault("pictures", {})
         code = "\n".join(self.content)
         exec(compile(code, f"{self.env.docname}, {self.arguments[0]}", "exec"), names)  # noqa: S102

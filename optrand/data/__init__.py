@@ -13,7 +13,7 @@ _HERE = Path(__file__).resolve().parent
 
 
 def weeks_worked_path() -> Path:
-    """The table: 20,000 people, four public features and the label `weeks`, as gzipped CSV.
+    """Return the path of the table: 20,000 people, four public features and the label `weeks`, as gzipped CSV.
 
     Examples
     --------
