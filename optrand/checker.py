@@ -173,7 +173,7 @@ def _up(x: Fraction, text: bool = False) -> float:
 
 
 def _sides(case: SimpleNamespace, alpha: list[int], beta: list[int]) -> Iterable[list[tuple[int, ...]]]:
-    """Return A, B, C, D for each label, below, at and above it or at each output: 2 unit^3 h = A v^2 + B v + C - D log."""
+    """Yield A, B, C, D per label, below, at and above it or at each output: 2 unit^3 h = A v^2 + B v + C - D log."""
     two, none = 2 * case.unit, (0, 0, 0, 0)
     for y, p, a, b, entries in zip(case.labels, case.prior, alpha, beta, case.rows, strict=True):
         losses = {
@@ -187,7 +187,7 @@ def _sides(case: SimpleNamespace, alpha: list[int], beta: list[int]) -> Iterable
 
 
 def _value(case: SimpleNamespace) -> Fraction:
-    """Return the expected loss. The steps of a column add up to 0, so each subtracts the loss of all labels before it."""
+    """Sum the expected loss. The steps of a column add up to 0, so each subtracts the loss of all labels before it."""
     k, value = len(case.labels), 0
     losses = zip(*_sides(case, [0] * k, [0] * k), strict=True)
     sums = [list(accumulate(side, lambda a, b: tuple(map(add, a, b)), initial=(0,) * 4)) for side in losses]
@@ -284,7 +284,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _mechanisms(text: str) -> list[str]:
-    """Yield the text itself, or the mechanisms inside the record of a release."""
+    """Return the text itself, or the mechanisms inside the record of a release."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
