@@ -49,7 +49,7 @@ def read_mechanism(path: Path) -> Mechanism:
 
 def read_record(path: Path) -> ReleaseRecord:
     """Read the record of a release of one column."""
-    from optrand.release.record import FORMAT, load_release
+    from optrand.release import FORMAT, load_release
 
     if stated_kind(path) != FORMAT:
         raise InvalidInput(f"{path} is no record of one release: expected OUT.release.json, which stands beside OUT")
@@ -59,7 +59,7 @@ def read_record(path: Path) -> ReleaseRecord:
 
 def read_saved(path: Path) -> tuple[Mechanism | None, ReleaseRecord | None]:
     """Return a saved mechanism, or that of a release and its record; no mechanism if each group has its own."""
-    from optrand.release.record import FORMAT
+    from optrand.release import FORMAT
 
     if stated_kind(path) != FORMAT:
         return read_mechanism(path), None

@@ -42,7 +42,7 @@ def verify(
     """
     from optrand.programs.mechanism import FORMAT as PROGRAM
     from optrand.programs.mechanism import ProgramMechanism
-    from optrand.release.record import FORMAT
+    from optrand.release import FORMAT
 
     required = math.inf if gap is None else parse_gap(gap)
     kind = stated_kind(saved)

@@ -26,6 +26,9 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 
+FORMAT = "optrand.release"
+"""Format that the file of a record states."""
+
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used."""

@@ -28,6 +28,7 @@ from optrand.errors import InvalidFile, InvalidInput
 from optrand.estimate.averages import UNBIASED
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.released import Drawn, Released
+from optrand.release import FORMAT
 from optrand.release.frames import read_any, released_cells, released_numbers
 from optrand.release.groups import Groups, group_columns
 from optrand.release.plan import Plan
@@ -36,9 +37,9 @@ from optrand.release.question import class_text
 from optrand.release.randomizers import document_of, mechanism_of_document, variances
 from optrand.sampling.priors import BudgetSplit
 
-__all__ = ["ENDING", "FORMAT", "Estimates", "FrameRecord", "ReleaseRecord", "TableFile", "load_release"]
+__all__ = ["ENDING", "Estimates", "FrameRecord", "ReleaseRecord", "TableFile", "load_release"]
 
-FORMAT, FRAME_FORMAT = "optrand.release", "optrand.releases"
+FRAME_FORMAT = "optrand.releases"
 ENDING = ".release.json"
 """Ending of the file of a record beside a table."""
 
