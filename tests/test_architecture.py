@@ -1,4 +1,4 @@
-"""The house stands as it is drawn: imports point one way, and the heavy ones wait until they are needed."""
+"""Imports point to lower layers, as the drawing shows, and heavy packages are imported when they are needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PACKAGE = Path(optrand.__file__).parent
 NAMES = [name for name in dir(optrand) if not name.startswith("_")]
 """Every public name."""
 
-FLOORS = [
+LAYERS = [
     {"errors"},
     {"base", "data"},
     {"model"},
@@ -36,7 +36,7 @@ FLOORS = [
     {"cli"},
     {"__init__", "__main__"},
 ]
-"""From the ground up: a module imports from lower floors, or within its own package."""
+"""From the lowest up: a module imports from lower layers, or within its own package."""
 
 CHECKERS = {"checker", "program_checker"}
 """Modules that stand outside: each reads files with the standard library alone."""
@@ -95,23 +95,23 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-def test_every_module_has_its_floor_and_imports_point_down() -> None:
-    floor = {name: level for level, names in enumerate(FLOORS) for name in names}
+def test_every_module_has_its_layer_and_imports_point_down() -> None:
+    layer_of = {name: level for level, names in enumerate(LAYERS) for name in names}
     found = modules()
-    assert set(found) - CHECKERS == set(floor)
+    assert set(found) - CHECKERS == set(layer_of)
     for name, paths in found.items():
         for path in paths:
             for other in imported(path) & set(found):
-                upward = name not in CHECKERS and other != name and floor[other] >= floor[name]
-                assert not upward, f"{path.name} on floor {floor[name]} imports {other} on floor {floor[other]}"
+                upward = name not in CHECKERS and other != name and layer_of[other] >= layer_of[name]
+                assert not upward, f"{path.name} on layer {layer_of[name]} imports {other} on layer {layer_of[other]}"
 
 
-def test_the_drawing_shows_the_floors() -> None:
+def test_the_drawing_shows_the_layers() -> None:
     drawing = (PACKAGE.parent / "docs" / "images" / "architecture.svg").read_text(encoding="utf-8")
-    rooms = re.findall(r'font-weight="bold" fill="#1d2733">(\w+)<', drawing)
-    assert set(rooms) == {name for floor in FLOORS for name in floor if not name.startswith("_")}
-    floor = {name: level for level, names in enumerate(FLOORS) for name in names}
-    assert [floor[name] for name in rooms] == sorted(floor[name] for name in rooms)
+    packages = re.findall(r'font-weight="bold" fill="#1d2733">(\w+)<', drawing)
+    assert set(packages) == {name for layer in LAYERS for name in layer if not name.startswith("_")}
+    layer_of = {name: level for level, names in enumerate(LAYERS) for name in names}
+    assert [layer_of[name] for name in packages] == sorted(layer_of[name] for name in packages)
 
 
 def test_the_certificate_sees_no_solver_and_no_backend() -> None:
@@ -188,7 +188,7 @@ def test_a_name_is_imported_from_where_type_checkers_find_it() -> None:
 def test_every_public_package_is_an_attribute() -> None:
     script = (
         "import importlib, optrand\n"
-        f"for name in {sorted(name for floor in FLOORS for name in floor if name.islower())}:\n"
+        f"for name in {sorted(name for layer in LAYERS for name in layer if name.islower())}:\n"
         "    if not name.startswith('_') and name != 'cli':\n"
         "        assert getattr(optrand, name) is importlib.import_module(f'optrand.{name}'), name"
     )
