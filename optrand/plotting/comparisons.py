@@ -101,7 +101,7 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
             axes.plot(biases, deviations, label=f"ε = {epsilon:g}", **look)
             for place in range(len(curve) if len(curve) <= NUMBERED else 0):
                 penalty = curve[place].bias_penalty
-                name = "∞" if math.isinf(penalty) else style.plain(penalty)
+                name = "∞" if math.isinf(penalty) else style.plain(float(f"{penalty:.2g}"))
                 # The smallest penalty below its mark: the next one is close to it.
                 offset = (4, 2) if place else (-3, -10)
                 at = biases[place], deviations[place]
