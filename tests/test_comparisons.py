@@ -18,8 +18,8 @@ from optrand import Mechanism
 from optrand.baselines import Moments
 from optrand.closed_forms import rr_top_k, rr_with_prior
 from optrand.errors import Infeasible, InvalidInput, NotCertified
+from optrand.plotting._style import LIMITS
 from optrand.plotting.comparisons import (
-    RISE,
     frontier_figure,
     moments_figure,
     rr_with_prior_figure,
@@ -266,7 +266,7 @@ def test_an_arrow_stands_at_the_limit_that_its_row_names() -> None:
     rows = [{**row, "limit": 60.0} if row["seconds"] is None and row["mesh"] == 400 else row for row in ROWS]
     (axes,) = times_figure(rows, by="mesh", series="method").axes
     heights = [line.get_ydata()[0] for line in axes.lines if line.get_marker() == r"$\uparrow$"]
-    assert heights == [60.0, 60.0 * RISE]
+    assert heights == [60.0, 60.0 * LIMITS.arrow_rise]
     # At two sizes nothing is hidden: both stand at their limit.
     rows[4] = {**rows[4], "mesh": 800}
     (axes,) = times_figure(rows, by="mesh", series="method").axes

@@ -28,7 +28,6 @@ from optrand.plotting import (
     matrix_figure,
     phases_figure,
     pmf_figure,
-    structure,
 )
 from optrand.plotting._table import Ranks
 from optrand.plotting.structure import Bundles, best_prices
@@ -357,13 +356,12 @@ def test_a_gap_and_a_bit_are_two_bins():
     assert border.values.tolist() == [0.5, 1.5, 3, 4.5, 7]
 
 
-def test_of_many_components_those_at_even_numbers_are_drawn(monkeypatch):
-    monkeypatch.setattr(structure, "MOST", 10)
-    mechanism = optrand.solve(optrand.unbiased_regression(range(30), [1 / 30] * 30, 3.0))
-    figure = phases_figure(mechanism)
-    assert figure.get_suptitle().endswith("10 of them drawn, at evenly spread numbers")
-    paths = decompose_paths(mechanism)
-    middle = paths[int(np.searchsorted(np.cumsum(np.array(paths.weights, dtype=float)), 0.55))]
+def test_of_many_components_those_at_even_numbers_are_drawn():
+    table = windows(3_001)
+    figure, paths = phases_figure(table), decompose_paths(table)
+    assert len(paths) > 400
+    assert figure.get_suptitle().endswith("400 of them drawn, at evenly spread numbers")
+    middle = paths[int(np.searchsorted(np.cumsum(np.array(paths.weights, dtype=float)), 200.5 / 400))]
     shown = [np.asarray(s) for one in collected(figure.axes[0], "outputs") for s in one.get_segments()]
     assert sorted(bar[0, 1] for bar in shown if bar[0, 0] == pytest.approx(0.5)) == middle.outputs.tolist()
 

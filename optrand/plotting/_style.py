@@ -64,12 +64,6 @@ PROBABILITIES = LinearSegmentedColormap.from_list("probabilities", ["#ecedee", "
 OUTPUTS = LinearSegmentedColormap.from_list("outputs", matplotlib.colormaps["viridis_r"](np.linspace(0.15, 1, 64)))
 """From low outputs, light, to high ones, dark; without the yellow that vanishes on white."""
 
-TITLE_LETTERS, LEGEND_LETTER, TICK_LETTER = 15.0, 0.058, 0.062
-"""Letters of a title per inch, and inches per letter of a legend and of a tick label, at the sizes of :data:`STYLE`."""
-
-LINE = 0.17
-"""Inches between the tick labels of a vertical axis."""
-
 
 @dataclass(frozen=True)
 class Mark:
@@ -88,6 +82,60 @@ MARKS = (
     Mark("L", "L: lowest of its output", "#a0a0a0", "o", "#ffffff"),
     Mark("0", "0: never, where another label may", INK, "x", INK),
 )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Numbers at which a picture changes its form, each chosen by looking, at widths of 3.3 and 7 inches."""
+
+    title_letters: float = 15.0  # per inch, in the letters of STYLE
+    legend_letter: float = 0.058  # inches
+    tick_letter: float = 0.062  # inches
+    tick_line: float = 0.17  # inches between the tick labels of a vertical axis
+
+    noise_outputs: int = 1201  # to which additive noise is rounded
+    noise_tails: float = 5.0  # standard deviations beyond the labels; all mass further out is at the last output
+    breaks: int = 3  # of an axis
+    gap_steps: float = 6.0  # median distances of neighbouring outputs from which an axis may be broken
+    gap_share: float = 0.1  # of the range of outputs from which it is
+    break_room: float = 0.4  # inches
+
+    panels: int = 6  # labels, or mechanisms of groups, with a panel each
+    stems: int = 250  # outputs with a stem each; more are drawn as a density
+    crowded: float = 4.0  # points of print between stems below which outputs stand by rank
+    density_bins: int = 120  # groups of outputs
+    faint: float = 0.01  # share of the highest density at which its axis ends
+    matrix: int = 500  # rows and columns of the table; more are drawn in groups
+    joint: int = 150  # rows and columns of the joint distribution
+    written: int = 8  # outputs with probabilities in their cells
+
+    arcs: int = 40  # drawn one by one; of more, those between the same groups of nodes are one
+    arc_groups: int = 12  # of nodes, in that case
+    arc_points: int = 60
+    widest: float = 5.0  # points of print of the arc with the largest mass
+    thinnest: float = 0.3
+    phases: int = 400  # components of a mixture; of more, those at that many even steps
+    fewest_phases: int = 8  # however many bins they have
+    pieces: int = 20_000  # bins of all components
+    bordered: int = 60  # bins of a component with borders between them
+    curve_points: int = 800  # of a price, beside the outputs
+    block: int = 1 << 21  # entries of the k x n arrays that are worked on at a time
+    unbroken: int = 12  # outputs below which the axis of a price has no breaks
+    whole_grid: int = 60  # size of a grid that is drawn whole
+    price_noise: float = 1e-13  # share of the multipliers below which a price is rounding
+
+    numbered: int = 10  # marks of a frontier with their penalties beside them
+    bias_noise: float = 1e-7  # share of the deviation below which a bias is rounding
+    budget_ticks: int = 6
+    kept_marks: int = 60  # labels with a mark for each number that is kept
+    releases: int = 16  # points of a curve of composition
+    errors: int = 2  # noise errors that a band reaches: some 19 times in 20 the truth is inside
+    arrow_rise: float = 1.6  # factor by which an arrow stands above all times, and above another arrow
+    size_ticks: int = 8  # sizes with a tick each
+    listed: int = 21  # labels in the table of a report
+
+
+LIMITS = Limits()
 
 
 # The figure
@@ -133,14 +181,14 @@ def side_by_side(figure: FigureBase, count: int, **options: Any) -> list[Axes]:
 
 def set_title(figure: FigureBase, title: str) -> None:
     """Set the title of a picture, in as many lines as its width needs."""
-    letters = int(TITLE_LETTERS * inches(figure)[0])
+    letters = int(LIMITS.title_letters * inches(figure)[0])
     figure.suptitle("\n".join(textwrap.fill(line, letters) for line in title.split("\n")))
 
 
 def set_legend(figure: FigureBase, handles: Sequence[Artist]) -> None:
     """Put a legend below the picture, in as many columns as its width allows."""
     longest = max(len(str(handle.get_label())) for handle in handles)
-    columns = int(inches(figure)[0] / (0.48 + LEGEND_LETTER * longest))
+    columns = int(inches(figure)[0] / (0.48 + LIMITS.legend_letter * longest))
     rows = math.ceil(len(handles) / max(1, min(columns, len(handles))))
     figure.legend(
         handles=list(handles),
@@ -296,7 +344,7 @@ def tick_labels(axis: Axis, labels: Floats, length: float) -> None:
     """Put a tick at the rank of every label, or of every second, fifth, tenth, … one, if `length` inches are short."""
     horizontal = axis.axis_name == "x"  # type: ignore[attr-defined]
     longest = max(map(len, number_texts(labels[[0, -1]]) if labels.size > 1 else ["0"]))
-    room = length / (TICK_LETTER * (longest + 1.5) if horizontal else LINE)
+    room = length / (LIMITS.tick_letter * (longest + 1.5) if horizontal else LIMITS.tick_line)
     step = next(size * 10**power for power in range(12) for size in (1, 2, 5) if labels.size <= room * size * 10**power)
     ranks = np.arange(0, labels.size, step)
     axis.set_ticks(ranks, number_texts(labels[ranks]))

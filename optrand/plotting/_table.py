@@ -22,27 +22,12 @@ from optrand.model import losses
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.table import Table
-from optrand.plotting._style import INK, LINE, TICK_LETTER, number_texts, spread
+from optrand.plotting._style import INK, LIMITS, number_texts, spread
 
 Drawable = Randomizer | HasRandomizer | Additive
 """Mechanism, randomizer, or additive noise of :mod:`optrand.baselines`, which is drawn for some of its labels."""
 
 Indices = NDArray[np.intp]
-
-FINE = 1201
-"""Outputs to which noise is rounded."""
-
-TAILS = 5.0
-"""Standard deviations of noise beyond the labels within which it is rounded; all mass beyond is at the last output."""
-
-APART, WIDE = 6.0, 0.1
-"""Multiple of the median distance of neighbouring outputs, and share of their range, from which an axis is broken."""
-
-BREAKS = 3
-"""Largest number of breaks of an axis."""
-
-ROOM = 0.4
-"""Inches between both sides of a break."""
 
 
 def drawn_table(subject: Drawable, labels: ArrayLike | None = None) -> Randomizer:
@@ -71,9 +56,9 @@ def _rounded_noise(subject: Additive, labels: ArrayLike | None) -> Randomizer:
     if subject.clip is not None:
         low, high = subject.clip.low, subject.clip.high
     else:
-        reach = TAILS * math.sqrt(subject.noise.variance) * subject.unit
+        reach = LIMITS.noise_tails * math.sqrt(subject.noise.variance) * subject.unit
         low, high = float(rows[0]) - reach, float(rows[-1]) + reach
-    return subject.discretised(rows, np.linspace(low, high, FINE))
+    return subject.discretised(rows, np.linspace(low, high, LIMITS.noise_outputs))
 
 
 def problem_of(subject: object) -> Problem:
@@ -205,7 +190,7 @@ def letters_of(table: Randomizer, columns: Indices) -> NDArray[np.str_]:
 
 
 def wide_gaps(outputs: Floats) -> Indices:
-    """Return the ranks after which outputs lie far apart, the widest :data:`BREAKS` of them.
+    """Return the ranks after which outputs lie far apart, at most three, the widest.
 
     Examples
     --------
@@ -215,8 +200,10 @@ def wide_gaps(outputs: Floats) -> Indices:
     steps = np.diff(outputs)
     if steps.size < 2:
         return np.array([], dtype=np.intp)
-    wide = np.flatnonzero(steps > max(APART * float(np.median(steps)), WIDE * float(steps.sum())))
-    return np.sort(wide[np.argsort(-steps[wide], kind="stable")][:BREAKS])
+    wide = np.flatnonzero(
+        steps > max(LIMITS.gap_steps * float(np.median(steps)), LIMITS.gap_share * float(steps.sum()))
+    )
+    return np.sort(wide[np.argsort(-steps[wide], kind="stable")][: LIMITS.breaks])
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +231,7 @@ class Ranks:
     def of(cls, outputs: Floats, length: float, most: int, *, even: bool = True) -> Ranks:
         """Place outputs on an axis of `length` inches, without breaks if more than `most` are drawn in groups."""
         breaks = wide_gaps(outputs) if outputs.size <= most else np.array([], dtype=np.intp)
-        room = ROOM * outputs.size / max(length - ROOM * breaks.size, 0.3 * length)
+        room = LIMITS.break_room * outputs.size / max(length - LIMITS.break_room * breaks.size, 0.3 * length)
         places = np.arange(outputs.size, dtype=np.float64)
         if not even:
             for part in np.split(np.arange(outputs.size), breaks + 1):
@@ -288,7 +275,7 @@ class Ranks:
     def _ticks(self, *, vertical: bool) -> Indices:
         """Return the ranks that have a tick: the ends of each part between breaks, and more if there is room."""
         longest = max(map(len, number_texts(self.outputs[spread(self.outputs.size, 12)])))
-        apart = LINE if vertical else TICK_LETTER * (longest + 1.5)
+        apart = LIMITS.tick_line if vertical else LIMITS.tick_letter * (longest + 1.5)
         unit = self.length / (self.places[-1] + 1)
         ticks: list[int] = []
         for part in np.split(np.arange(self.outputs.size), self.breaks + 1):

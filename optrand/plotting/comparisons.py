@@ -28,6 +28,7 @@ from optrand.model.randomizer import Randomizer
 from optrand.plotting import _style as style
 from optrand.plotting._style import (
     INK,
+    LIMITS,
     MIDDLE,
     Place,
     above,
@@ -54,10 +55,6 @@ __all__ = [
 # Bias against variance
 
 
-NUMBERED = 10
-"""Largest number of marks of a curve with their penalties beside them."""
-
-
 def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBase:
     """Draw the standard deviation against the bias, one curve per epsilon, with the bias penalty beside each mark.
 
@@ -80,8 +77,8 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
     >>> import optrand
     >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
     >>> figure = frontier_figure(optrand.studies.sweep(problem, bias_penalties=[0.0, 1.0, math.inf]))
-    >>> figure.get_suptitle()
-    'Least variance at the bias of each mark, at the penalty beside it: 3 certified randomizers'
+    >>> [text.get_text() for text in figure.axes[0].texts]
+    ['0', '1', '∞']
     """
     expect(sweep, Iterable, "sweep", "that of optrand.studies.sweep, or some of its rows")
     rows = list(sweep)
@@ -99,7 +96,7 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
             biases = [math.sqrt(row.squared_bias) for row in curve]
             deviations = [math.sqrt(row.variance) for row in curve]
             axes.plot(biases, deviations, label=f"ε = {epsilon:g}", **look)
-            for place in range(len(curve) if len(curve) <= NUMBERED else 0):
+            for place in range(len(curve) if len(curve) <= LIMITS.numbered else 0):
                 penalty = curve[place].bias_penalty
                 name = "∞" if math.isinf(penalty) else style.plain(float(f"{penalty:.2g}"))
                 # The smallest penalty below its mark: the next one is close to it.
@@ -138,12 +135,6 @@ MOMENTS = (
     "root mean squared bias\n(label units)",
 )
 """Names of the vertical axes."""
-
-ROUNDING = 1e-7
-"""Share of the deviation below which a bias is rounding, and drawn as zero."""
-
-TICKS = 6
-"""Largest number of epsilons that have a tick."""
 
 
 def moments_figure(
@@ -205,7 +196,7 @@ def moments_figure(
             for look, (name, found) in zip(styles, means.items(), strict=True):
                 axes.plot(budgets, found[row], label=name, clip_on=False, **{**look, "markersize": mark})
             axes.set(xlabel="ε (nats)", ylabel=told)
-            style.set_logarithmic(axes.xaxis, [budgets[place] for place in spread(len(budgets), TICKS)])
+            style.set_logarithmic(axes.xaxis, [budgets[place] for place in spread(len(budgets), LIMITS.budget_ticks)])
             if row < 2:
                 style.set_logarithmic(axes.yaxis)
             else:
@@ -240,7 +231,7 @@ def _means(
         moments = _moments(name, answer, weights.size, labels)
         squared = float(weights @ np.where(weights > 0, moments.biases**2, 0.0))
         deviation, bias = math.sqrt(moments.variance(weights)), math.sqrt(squared)
-        found[:, place] = moments.loss(weights), deviation, bias if bias > ROUNDING * deviation else 0.0
+        found[:, place] = moments.loss(weights), deviation, bias if bias > LIMITS.bias_noise * deviation else 0.0
     found[~np.isfinite(found)] = math.nan
     found[:2][found[:2] <= 0] = math.nan
     return found
@@ -269,15 +260,6 @@ def _moments(name: str, answer: Answer, k: int, labels: ArrayLike | None) -> Mom
 
 
 # The number of labels that RRWithPrior keeps
-
-
-EPSILONS = (0.05, 16.0)
-"""Ends of the axis of epsilons."""
-
-POINTS = 321
-
-SEPARATE = 60
-"""Largest number of labels with a mark for each number that is kept."""
 
 
 def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float], ax: Place = None) -> FigureBase:
@@ -318,7 +300,7 @@ def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float], ax: Pla
     styles = looks(budgets, "epsilons")
     with canvas(ax, (7.2, 3.2)) as figure:
         gain, by_epsilon = style.side_by_side(figure, 2)
-        grid = np.geomspace(*EPSILONS, POINTS)
+        grid = np.geomspace(0.05, 16.0, 321)
         for power, dashes, name in ((1.0, "-", "this prior"), (2.0, "--", "its square"), (0.5, ":", "its square root")):
             kept = _kept(_raised(p, power), grid)
             by_epsilon.plot(grid, kept, drawstyle="steps-mid", color=INK, linestyle=dashes, linewidth=1, label=name)
@@ -330,7 +312,7 @@ def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float], ax: Pla
         by_epsilon.set(xlabel="ε (nats)", ylabel="best number of labels kept")
         style.set_logarithmic(by_epsilon.xaxis)
         for axes, axis in ((gain, gain.xaxis), (by_epsilon, by_epsilon.yaxis)):
-            if p.size > SEPARATE:
+            if p.size > LIMITS.kept_marks:
                 style.set_logarithmic(axis)
             else:
                 axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
@@ -345,7 +327,7 @@ def _draw_gain(axes: Axes, p: Floats, epsilon: float, look: dict[str, Any]) -> N
     k = np.arange(1, p.size + 1)
     gain = np.cumsum(np.sort(p)[::-1]) / (1 + (k - 1) * math.exp(-epsilon))
     best = int(_kept(p, [epsilon])[0])
-    small = {**look, "markersize": 2.5} if p.size <= SEPARATE else {**look, "marker": ""}
+    small = {**look, "markersize": 2.5} if p.size <= LIMITS.kept_marks else {**look, "marker": ""}
     axes.plot(k, gain, label="_w", **small)
     axes.plot(best, gain[best - 1], label=f"ε = {epsilon:g}: k = {best:,}", **{**look, "markersize": 7})
 
@@ -365,10 +347,6 @@ def _kept(p: Floats, epsilons: Iterable[float]) -> NDArray[np.intp]:
 
 
 # Composition
-
-
-COUNTS = 16
-"""Largest number of points of a curve."""
 
 
 def composition_figure(
@@ -410,7 +388,7 @@ def composition_figure(
     ratio = privacy_ratio(epsilon)
     pairs = {"any mechanism, exactly": DominatingPair(ratio, 1 / (ratio + 1))}
     pairs |= {name: mechanism.dominating_pair for name, mechanism in mechanisms.items()}
-    n = np.unique(np.linspace(1, count, min(count, COUNTS)).round().astype(int))
+    n = np.unique(np.linspace(1, count, min(count, LIMITS.releases)).round().astype(int))
     advanced = epsilon * np.sqrt(2 * n * math.log(1 / small)) + n * epsilon * math.expm1(epsilon)
     curves = {"basic composition": n * epsilon, "advanced composition": advanced}
     for name, pair in pairs.items():
@@ -429,10 +407,6 @@ def composition_figure(
 
 
 # Shares of labels
-
-
-ERRORS = 2
-"""Noise errors that the band reaches either way: some nineteen times in twenty the truth is inside."""
 
 
 def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: Place = None) -> FigureBase:
@@ -471,11 +445,11 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
         raise InvalidInput(f"histogram is of type {type(histogram).__name__}, expected that of optrand.estimate")
     labels, shares, errors = histogram.labels, histogram.shares, histogram.noise_errors
     edges = line_edges(labels)
-    low, high = shares - ERRORS * errors, shares + ERRORS * errors
+    low, high = shares - LIMITS.errors * errors, shares + LIMITS.errors * errors
     with canvas(ax, (6.4, 3.4)) as figure:
         axes = figure.subplots()
         mark = float(np.clip(5 * inches(figure)[0] / np.sqrt(labels.size), 1.0, 4.5))
-        axes.stairs(high, edges, baseline=low, fill=True, color=style.LIGHT, label=f"± {ERRORS} noise errors")
+        axes.stairs(high, edges, baseline=low, fill=True, color=style.LIGHT, label=f"± {LIMITS.errors} noise errors")
         axes.stairs(shares, edges, baseline=None, color=INK, linewidth=0.9, label="unbiased")
         nearest: Any = {"color": MIDDLE, "marker": "s", "markerfacecolor": "white", "linestyle": ""}
         axes.plot(labels, histogram.projected, markersize=mark, label="nearest without negative shares", **nearest)
@@ -499,12 +473,6 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
 
 NAMES = {"k": "labels", "mesh": "mesh size"}
 """Names of the columns of sizes on an axis."""
-
-RISE = 1.6
-"""Factor by which an arrow stands above all times, and above another arrow at its size."""
-
-SIZES = 8
-"""Largest number of sizes with a tick each."""
 
 ARROW: Any = {"linestyle": "", "marker": r"$\uparrow$", "markersize": 9}
 
@@ -553,13 +521,13 @@ def times_figure(rows: Iterable[Row], *, by: str, series: str, ax: Place = None)
             if given_up:
                 first = min(given_up, key=lambda row: row[by])
                 # One above the other: several may have been given up at one size.
-                height = max(RISE * top, first.get("limit", 0.0)) * RISE ** arrows[first[by]]
+                height = max(LIMITS.arrow_rise * top, first.get("limit", 0.0)) * LIMITS.arrow_rise ** arrows[first[by]]
                 arrows[first[by]] += 1
                 _draw_given_up(axes, curve, by, (first[by], height), look)
         sizes = sorted({row[by] for row in every if row[by] is not None})
         axes.set(xlabel=NAMES.get(by, by), ylabel="time to solve (seconds)")
         axes.margins(0.08)
-        style.set_logarithmic(axes.xaxis, sizes if len(sizes) <= SIZES else ())
+        style.set_logarithmic(axes.xaxis, sizes if len(sizes) <= LIMITS.size_ticks else ())
         style.set_logarithmic(axes.yaxis)
         add_grid(axes)
         handles = axes.get_legend_handles_labels()[0]

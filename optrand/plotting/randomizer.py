@@ -23,7 +23,7 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
 from optrand.model.randomizer import Randomizer
 from optrand.plotting import _style as style
-from optrand.plotting._style import INK, MARKS, Place, canvas, counted, inches, number_texts, spread
+from optrand.plotting._style import INK, LIMITS, MARKS, Place, canvas, counted, inches, number_texts, spread
 from optrand.plotting._table import (
     Cells,
     Drawable,
@@ -40,27 +40,6 @@ from optrand.plotting._table import (
 )
 
 __all__ = ["groups_figure", "joint_figure", "matrix_figure", "pmf_figure"]
-
-PANELS = 6
-"""Largest number of labels, and of groups, with a panel each."""
-
-STEMS = 250
-"""Largest number of outputs with a stem each. More are drawn as a density."""
-
-BINS = 120
-"""Number of groups of outputs of which a density is made."""
-
-NEAR = 4.0
-"""Points of print between stems below which outputs are drawn by rank."""
-
-FAINT = 0.01
-"""Share of the highest density below which the axis of a density ends."""
-
-MATRIX, JOINT = 500, 150
-"""Largest number of rows and of columns of the heat maps."""
-
-WRITTEN = 8
-"""Largest number of outputs with probabilities in their cells."""
 
 LABEL: Any = {"color": INK, "linewidth": 0.8, "linestyle": (0, (1, 2)), "zorder": 1}
 MEAN: Any = {"color": INK, "marker": "^", "markerfacecolor": "white", "markersize": 5, "linestyle": ""}
@@ -93,14 +72,14 @@ def pmf_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Place 
     5
     """
     table, means = drawn_table(subject, labels), has_means(subject)
-    shown = chosen(table.labels, labels, PANELS)
+    shown = chosen(table.labels, labels, LIMITS.panels)
     names = number_texts(table.labels[shown])
     with canvas(ax, (6.4, 1.0 + 0.85 * shown.size)) as figure:
         panels = figure.subplots(shown.size, 1, sharex=True, sharey=True, squeeze=False)[:, 0].tolist()
         for axes, name in zip(panels, names, strict=True):
             axes.set_title(f"{'label' if means else 'class'} {name}", loc="left", pad=2)
             axes.yaxis.set_major_locator(MaxNLocator(2))
-        draw = _draw_density if table.n > STEMS else _draw_stems
+        draw = _draw_density if table.n > LIMITS.stems else _draw_stems
         marks = draw(figure, panels, table, shown, means)
         handles: list[Artist] = [Line2D([], [], label="the label", **LABEL)]
         if means:
@@ -118,8 +97,8 @@ def _draw_stems(figure: FigureBase, panels: list[Axes], table: Randomizer, shown
     places, rows, centres = table.outputs, table.labels[shown], table.means[shown]
     every = np.concatenate((table.outputs, table.labels))
     closest = float(np.diff(table.outputs).min(initial=math.inf)) / (float(np.ptp(every)) or 1.0)
-    if 72 * length * closest < NEAR:
-        ranks = Ranks.of(table.outputs, length, STEMS)
+    if 72 * length * closest < LIMITS.crowded:
+        ranks = Ranks.of(table.outputs, length, LIMITS.stems)
         places, rows, centres = ranks.places, ranks.place(rows), ranks.place(centres)
         ranks.draw(panels[-1], "output (label units), by rank")
         every = np.concatenate((places, ranks.place(table.labels)))
@@ -160,10 +139,10 @@ def _draw_density(
     figure: FigureBase, panels: list[Axes], table: Randomizer, shown: Indices, means: bool
 ) -> list[Artist]:
     """Draw the density of every panel: the probability of a group of outputs, over the width that it takes."""
-    groups = group_edges(table.n, BINS)
+    groups = group_edges(table.n, LIMITS.density_bins)
     edges = style.line_edges(table.outputs)[groups]
     heights = np.array([np.add.reduceat(row_chances(table, row), groups[:-1]) for row in shown]) / np.diff(edges)
-    seen = np.flatnonzero(heights.max(axis=0) >= FAINT * heights.max())
+    seen = np.flatnonzero(heights.max(axis=0) >= LIMITS.faint * heights.max())
     low, high = edges[seen[0]], edges[seen[-1] + 1]
     panels[0].set_xlim(min(low, *table.labels[shown]), max(high, *table.labels[shown]))
     panels[0].set_ylim(0, 1.1 * float(heights.max()))
@@ -201,17 +180,17 @@ def matrix_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Pla
     'ε = 1, 3 labels, 3 outputs'
     """
     table = drawn_table(subject, labels)
-    cells = Cells.of(table, np.ones(table.k), MATRIX)
+    cells = Cells.of(table, np.ones(table.k), LIMITS.matrix)
     with canvas(ax, (6.4, 4.4)) as figure:
         width, height = inches(figure)
         axes = figure.subplots()
-        ranks = Ranks.of(table.outputs, width - 0.7, MATRIX)
+        ranks = Ranks.of(table.outputs, width - 0.7, LIMITS.matrix)
         edges, shown = ranks.cells(cells.columns)
         mesh = _draw_heat(axes, edges, cells.rows - 0.5, _with_breaks(cells.chances, shown))
         signature = letters_of(table, cells.middles[1])[cells.middles[0]]
         letters = np.where(shown >= 0, signature[:, shown], "")
         handles = _draw_signature(axes, edges, cells.rows - 0.5, letters)
-        if table.n <= WRITTEN and width * 8 > 10 * table.n and height * 4 > table.k:
+        if table.n <= LIMITS.written and width * 8 > 10 * table.n and height * 4 > table.k:
             _write_chances(axes, mesh, ranks, table)
         ranks.draw(axes, "output (label units), by rank")
         if labels is None:
@@ -302,14 +281,14 @@ def joint_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
     problem, table = problem_of(subject), drawn_table(subject)
     if problem.loss == losses.zero_one:
         raise InvalidInput("classes have no distance, and so no mean squared error: draw a pmf or the matrix")
-    cells = Cells.of(table, problem.prior, JOINT)
+    cells = Cells.of(table, problem.prior, LIMITS.joint)
     with canvas(ax, (5.6, 5.6)) as figure:
         width, height = inches(figure)
         panels: Any = figure.subplot_mosaic(
             [["prior", "."], ["joint", "noisy"]], width_ratios=[5, 1], height_ratios=[1, 5], empty_sentinel="."
         )
         heat, top, right = panels["joint"], panels["prior"], panels["noisy"]
-        ranks = Ranks.of(table.outputs, 0.6 * height, JOINT)
+        ranks = Ranks.of(table.outputs, 0.6 * height, LIMITS.joint)
         y, shown = ranks.cells(cells.columns)
         x = cells.rows - 0.5
         mesh = _draw_heat(heat, x, y, _with_breaks(cells.chances, shown).T)
@@ -334,7 +313,7 @@ def joint_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
 
 def _draw_margins(top: Axes, right: Axes, table: Randomizer, prior: Floats, ranks: Ranks) -> None:
     """Draw the prior above the heat map and the probabilities of outputs beside it, as means over its groups."""
-    rows, columns = group_edges(table.k, JOINT), group_edges(table.n, JOINT)
+    rows, columns = group_edges(table.k, LIMITS.joint), group_edges(table.n, LIMITS.joint)
     shares = np.add.reduceat(prior, rows[:-1]) / np.diff(rows)
     top.stairs(shares, rows - 0.5, color=style.DARK, fill=True, label="prior")
     edges, shown = ranks.cells(columns)
@@ -395,7 +374,7 @@ def groups_figure(mechanisms: Mapping[str, Mechanism], *, total: float | None = 
     distinct = pooled(mechanisms)
     if not distinct:
         raise InvalidInput("there are no groups to draw, expected a mechanism for each")
-    rows = [distinct[place] for place in spread(len(distinct), PANELS)]
+    rows = [distinct[place] for place in spread(len(distinct), LIMITS.panels)]
     with canvas(ax, (6.4, 0.8 + 1.2 * len(rows))) as figure:
         panels = figure.subplots(len(rows), 2, sharex=True, sharey="col", squeeze=False)
         classes = rows[0][0].problem.loss == losses.zero_one

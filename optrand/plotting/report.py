@@ -24,15 +24,12 @@ from optrand.mechanism.paths import count_outputs
 from optrand.model import losses
 from optrand.model.outputs import in_words
 from optrand.model.problem import Problem
-from optrand.plotting._style import above, counted, number_texts, spread
+from optrand.plotting._style import LIMITS, above, counted, number_texts, spread
 from optrand.plotting.randomizer import groups_figure, pooled
 from optrand.plotting.saving import DRAWINGS, render, whole_figure
 from optrand.sampling.priors import BudgetSplit
 
 __all__ = ["group_report_page", "report_page"]
-
-ROWS = 21
-"""Largest number of labels that are listed."""
 
 LOSSES = {
     "squared": "half the mean squared error",
@@ -386,7 +383,7 @@ def budget_sentences(mechanism: Mechanism, parts: BudgetSplit | None = None) -> 
 def label_numbers(mechanism: Mechanism) -> Numbers:
     """Return a table with one row per label, or for some labels, evenly spread."""
     problem, channel = mechanism.problem, mechanism.randomizer
-    rows = spread(problem.k, ROWS)
+    rows = spread(problem.k, LIMITS.listed)
     caption = counted(problem.k, "label")
     if rows.size < problem.k:
         caption = f"{rows.size} of {problem.k:,} labels, evenly spread"

@@ -30,7 +30,7 @@ from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual
 from optrand.plotting import _style as style
-from optrand.plotting._style import DARK, INK, MIDDLE, Place, above, below, canvas, counted, inches, line_edges
+from optrand.plotting._style import DARK, INK, LIMITS, MIDDLE, Place, above, below, canvas, counted, inches, line_edges
 from optrand.plotting._table import HasRandomizer, Ranks, drawn_table, group_edges, has_means, problem_of, wide_gaps
 from optrand.solvers.prices import price
 
@@ -38,19 +38,6 @@ __all__ = ["chord_figure", "dual_figure", "flow_figure", "phases_figure"]
 
 
 # The flow
-
-
-SEPARATE = 40
-"""Largest number of arcs drawn one by one. Of more, those between the same groups of nodes are drawn as one."""
-
-GROUPS = 12
-"""Number of groups of nodes in that case."""
-
-POINTS = 60
-"""Points of which an arc is made."""
-
-WIDEST, THINNEST = 5.0, 0.3
-"""Widths of arcs in points of print."""
 
 
 def flow_figure(subject: Randomizer | HasRandomizer, *, ax: Place = None) -> FigureBase:
@@ -87,9 +74,9 @@ def flow_figure(subject: Randomizer | HasRandomizer, *, ax: Place = None) -> Fig
         drawn = ScalarMappable(norm, style.OUTPUTS)
         # Long arcs first: short ones lie under them, and would be hidden.
         order = np.argsort(bundles.begins - bundles.ends, kind="stable")
-        widest = WIDEST * min(1.0, width / 6.4)
+        widest = LIMITS.widest * min(1.0, width / 6.4)
         shares = bundles.masses / bundles.masses.max()
-        widths = np.maximum(widest * shares, THINNEST)[order]
+        widths = np.maximum(widest * shares, LIMITS.thinnest)[order]
         curves = bundles.curves()[order]
         for rim, colours, name in ((0.8, "white", "rims"), (0.0, drawn.to_rgba(bundles.outputs[order]), "arcs")):
             # A white rim under each arc tells it from those that it crosses, in grey too.
@@ -148,8 +135,8 @@ class Bundles:
         """Gather the arcs of a flow."""
         flow = paths.flow
         masses = (flow.masses * paths.ratio.denominator / flow.total(paths.ratio)).astype(np.float64)
-        separate = flow.masses.size <= SEPARATE
-        edges = group_edges(flow.k + 1, flow.k + 1 if separate else GROUPS)
+        separate = flow.masses.size <= LIMITS.arcs
+        edges = group_edges(flow.k + 1, flow.k + 1 if separate else LIMITS.arc_groups)
         middles = (edges[:-1] + edges[1:] - 1) / 2 - 0.5
         ends = np.stack([np.searchsorted(edges, nodes, side="right") - 1 for nodes in (flow.first, flow.last + 1)])
         if separate:
@@ -161,8 +148,8 @@ class Bundles:
         return cls(middles[keys[0]], middles[keys[1]], outputs, total, int(np.diff(edges).max()))
 
     def curves(self) -> Floats:
-        """Return half ellipses, as high as the square root of their span; shape ``(arcs, POINTS, 2)``."""
-        turn = np.linspace(0, np.pi, POINTS)
+        """Return half ellipses, as high as the square root of their span; shape ``(arcs, points, 2)``."""
+        turn = np.linspace(0, np.pi, LIMITS.arc_points)
         half = (self.ends - self.begins)[:, np.newaxis] / 2
         centre = (self.ends + self.begins)[:, np.newaxis] / 2
         # An arc within one group begins where it ends: a needle, as low as the shortest arc there is.
@@ -171,16 +158,6 @@ class Bundles:
 
 
 # Bins at a public phase
-
-
-FEWEST, MOST = 8, 400
-"""Phases that are all drawn up to some number between these. Of more, that many evenly spread ones are drawn."""
-
-PIECES = 20_000
-"""Largest number of bins of all phases, which sets that number if bins are many."""
-
-BORDERED = 60
-"""Largest number of bins at a phase with borders between them."""
 
 
 def phases_figure(subject: Randomizer | HasRandomizer, *, ax: Place = None) -> FigureBase:
@@ -214,7 +191,7 @@ def phases_figure(subject: Randomizer | HasRandomizer, *, ax: Place = None) -> F
     edges, borders, outputs = _strips(paths)
     with canvas(ax, (6.4, 3.8)) as figure:
         axes = figure.add_subplot()
-        bands = borders[:, 1:-1].shape[1] < BORDERED
+        bands = borders[:, 1:-1].shape[1] < LIMITS.bordered
         if bands:
             _draw_bands(axes, edges, borders)
         for bin_, heights in enumerate(outputs.T):
@@ -240,7 +217,7 @@ def _strips(paths: Paths) -> tuple[Floats, Floats, Floats]:
     """
     tops = np.cumsum(np.array(paths.weights, dtype=np.float64))
     edges, numbers = np.concatenate(([0.0], tops)), range(len(paths))
-    most = max(FEWEST, min(MOST, PIECES // int(paths.bins.max())))
+    most = max(LIMITS.fewest_phases, min(LIMITS.phases, LIMITS.pieces // int(paths.bins.max())))
     if len(paths) > most:
         edges = np.linspace(0, 1, most + 1)
         middles = np.searchsorted(tops, (edges[1:] + edges[:-1]) / 2)
@@ -277,22 +254,6 @@ def _caption(paths: Paths, drawn: int) -> str:
 
 
 # The dual certificate
-
-
-CURVE = 800
-"""Points of a curve beside the outputs."""
-
-BLOCK = 1 << 21
-"""Entries of the ``k x n`` arrays that are worked on at a time."""
-
-FEW = 12
-"""Number of outputs below which the axis has no breaks."""
-
-WHOLE = 60
-"""Largest size of a grid that is drawn whole."""
-
-NOISE = 1e-13
-"""Share of the multipliers below which a price is rounding, and not shown as a height."""
 
 
 def dual_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
@@ -348,9 +309,9 @@ def _draw_prices(figure: FigureBase, problem: Problem, dual: Dual, outputs: Floa
     """Draw the curve, on an axis that is broken between outputs that lie far apart, and the outputs below it."""
     axes, width = figure.add_subplot(), inches(figure)[0]
     grid = problem.outputs.values if isinstance(problem.outputs, Grid) else None
-    broken = outputs.size >= FEW and grid is None and wide_gaps(outputs).size > 0
+    broken = outputs.size >= LIMITS.unbroken and grid is None and wide_gaps(outputs).size > 0
     margin = (0.01 if broken else 0.15) * float(np.ptp(outputs)) or 1.0
-    shown = outputs if grid is None or grid.size > WHOLE else grid
+    shown = outputs if grid is None or grid.size > LIMITS.whole_grid else grid
     places = _places(problem, shown, margin)
     prices = best_prices(problem, dual, places)
     x, marks = places, outputs
@@ -372,7 +333,7 @@ def _draw_prices(figure: FigureBase, problem: Problem, dual: Dual, outputs: Floa
     # Where the axis is broken, and beyond its ends, the curve may rise out of the picture.
     inner = prices[_is_within(places, outputs)] if broken else prices
     low, high = min(0.0, float(inner.min())), max(0.0, float(inner.max()))
-    if high < NOISE * float(np.abs(dual.alpha).max()):
+    if high < LIMITS.price_noise * float(np.abs(dual.alpha).max()):
         low, high = min(low, -0.08), 1.0
     axes.set_ylim(low - 0.08 * (high - low), high + 0.08 * (high - low))
     axes.set_xlim(x[0], x[-1]) if x[0] < x[-1] else None
@@ -397,8 +358,10 @@ def _places(problem: Problem, outputs: Floats, margin: float) -> Floats:
     if isinstance(problem.outputs, Grid):
         values = problem.outputs.values
         return values[(values >= low) & (values <= high)]
-    between = np.linspace(outputs[:-1], outputs[1:], 12, axis=1).ravel() if outputs.size <= CURVE else outputs
-    places = np.union1d(np.linspace(low, high, CURVE), np.union1d(outputs, between))
+    between = (
+        np.linspace(outputs[:-1], outputs[1:], 12, axis=1).ravel() if outputs.size <= LIMITS.curve_points else outputs
+    )
+    places = np.union1d(np.linspace(low, high, LIMITS.curve_points), np.union1d(outputs, between))
     return places[places > 0] if problem.loss.positive_outputs else places
 
 
@@ -413,12 +376,10 @@ def best_prices(problem: Problem, dual: Dual, outputs: Floats) -> Floats:
     >>> bool(abs(prices).max() < 1e-15)
     True
     """
-    step = max(1, BLOCK // problem.k)
-    blocks = [outputs[start : start + step] for start in range(0, outputs.size, step)]
-    return np.concatenate([_prices(problem, dual, block) for block in blocks])
-
-
-def _prices(problem: Problem, dual: Dual, outputs: Floats) -> Floats:
+    step = max(1, LIMITS.block // problem.k)
+    if outputs.size > step:
+        parts = np.split(outputs, np.arange(step, outputs.size, step))
+        return np.concatenate([best_prices(problem, dual, part) for part in parts])
     prior, alpha, beta = (array[:, np.newaxis] for array in (problem.prior, dual.alpha, dual.beta))
     reduced = np.where(prior > 0, prior * problem.loss_table(outputs), 0.0) - alpha - beta * (outputs - dual.origin)
     prices: Floats = reduced.sum(axis=0) + math.expm1(problem.epsilon) * np.minimum(reduced, 0).sum(axis=0)
