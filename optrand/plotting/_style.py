@@ -187,7 +187,7 @@ def set_title(figure: FigureBase, title: str) -> None:
 
 def set_legend(figure: FigureBase, handles: Sequence[Artist]) -> None:
     """Put a legend below the picture, in as many columns as its width allows."""
-    longest = max(len(str(handle.get_label())) for handle in handles)
+    longest = max(len(line) for handle in handles for line in str(handle.get_label()).split("\n"))
     columns = int(inches(figure)[0] / (0.48 + LIMITS.legend_letter * longest))
     rows = math.ceil(len(handles) / max(1, min(columns, len(handles))))
     figure.legend(
