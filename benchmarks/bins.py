@@ -182,7 +182,7 @@ def draw(rows: Sequence[Row], given: Any) -> Any:
 
     squared = [row for row in rows if row["loss"] == "squared"]
     figure = times_figure(squared, by="k", series="method")
-    figure.suptitle(f"Randomized response on bins, ε = {given.epsilon:g}")
+    figure.suptitle(f"Randomized response on bins, ε = {given.epsilon:g}", fontsize=8)
     return figure
 
 

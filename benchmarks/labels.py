@@ -54,7 +54,7 @@ def draw(rows: Sequence[Row], _: Any) -> Any:
     from optrand.plotting import times_figure
 
     figure = times_figure(rows, by="k", series="prior")
-    figure.suptitle("Optimal unbiased randomizers on the line, ε = 1")
+    figure.suptitle("Optimal unbiased randomizers on the line, ε = 1", fontsize=8)
     return figure
 
 

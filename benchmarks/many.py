@@ -113,7 +113,7 @@ def draw(rows: Sequence[Row], _: Any) -> Any:
 
     chosen = [row for row in rows if row.get("epsilon") == 1.0]
     figure = times_figure(chosen, by="k", series="form")
-    figure.suptitle("Unbiased on the line, ε = 1: one core")
+    figure.suptitle("Unbiased on the line, ε = 1: one core", fontsize=8)
     return figure
 
 

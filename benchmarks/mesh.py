@@ -194,7 +194,7 @@ def picture(rows: Sequence[Row], names: Mapping[str, str], title: str) -> Figure
     ]
     marks = [{"method": PRINTED, "mesh": mesh, "seconds": seconds} for mesh, seconds in PRINTED_SECONDS.items()]
     figure = times_figure([*shown, *marks], by="mesh", series="method")
-    figure.suptitle(title)
+    figure.suptitle(title, fontsize=8)
     # The stubs know no axes of a figure or a part of one.
     drawn: Any = figure
     axes, legend = drawn.axes[0], drawn.legends[0]

@@ -59,7 +59,7 @@ def _draw_picture(mechanism: Mechanism | None, record: ReleaseRecord | None, out
         if mechanism is not None:
             figure = pmf_figure(mechanism)
             if record is not None:
-                figure.suptitle(f"{figure.get_suptitle()}, of a total of {shown_above(record.epsilon, 6)}")
+                figure.suptitle(f"{figure.get_suptitle()}, of a total of {shown_above(record.epsilon, 6)}", fontsize=8)
         elif record is not None:
             figure = groups_figure(record.mechanisms, total=record.epsilon)
         save_figure(figure, output, overwrite=force)
@@ -93,14 +93,13 @@ def _write_page(
 
 
 def _draw_all(mechanism: Mechanism | None, record: ReleaseRecord | None, output: Path, *, force: bool) -> None:
-    from optrand.plotting.saving import gallery, refuse_gallery
+    from optrand.plotting.saving import gallery
 
     if mechanism is None:
         raise InvalidInput("the release is by groups, each with a mechanism of its own: draw a picture or a page")
-    refuse_gallery(output, overwrite=force)
-    tell_total(record)
     with progress() as announce:
         made = gallery(mechanism, output, overwrite=force, announce=announce)
+    tell_total(record)
     for name, reason in made.left_out:
         say(f"note: no picture of the {name}: {reason}")
     show({"pictures": len(made.pictures), "folder": output})

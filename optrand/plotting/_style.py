@@ -168,8 +168,9 @@ def _figure_at(ax: object) -> FigureBase:
 
 def inches(figure: FigureBase) -> tuple[float, float]:
     """Return the width and the height of a figure or of a part of one."""
-    dpi = figure.dpi  # type: ignore[attr-defined]
-    return float(figure.bbox.width / dpi), float(figure.bbox.height / dpi)
+    # The stubs do not know that a part of a figure has a box.
+    part: Any = figure
+    return float(part.bbox.width / part.dpi), float(part.bbox.height / part.dpi)
 
 
 def side_by_side(figure: FigureBase, count: int, **options: Any) -> list[Axes]:
@@ -373,7 +374,7 @@ def add_log_scale(figure: FigureBase, mesh: Any, axes: Axes | list[Axes], name: 
     bar = figure.colorbar(mesh, ax=axes, location="bottom", aspect=35, pad=0.02)
     bar.set_ticks(ticks.tolist(), labels=[plain(float(f"{tick:.2g}")) for tick in ticks])
     bar.minorticks_off()
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
     bar.set_label(name)
 
 

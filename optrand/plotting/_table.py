@@ -146,6 +146,11 @@ def group_edges(count: int, most: int) -> Indices:
     return np.linspace(0, count, min(count, most) + 1).round().astype(np.intp)
 
 
+def edges_of(groups: Indices) -> Floats:
+    """Return the edges of groups on an axis of ranks, on which everyone takes the place of 1."""
+    return groups.astype(np.float64) - 0.5
+
+
 def grouped_rows(table: Randomizer, weights: Floats, edges: Indices) -> Floats:
     """Return the weighted sum of the rows of each group of labels, shape ``(groups, n)``.
 
@@ -242,20 +247,24 @@ class Ranks:
     def place(self, values: Floats) -> Floats:
         """Return where numbers stand: in proportion between two outputs, or a little beyond the first or the last."""
         if self.outputs.size == 1:
-            return np.sign(values - self.outputs[0]) * 0.8
+            sides: Floats = 0.8 * np.sign(values - self.outputs[0])
+            return sides
         step = float(np.ptp(self.outputs)) / (self.outputs.size - 1)
         beyond = np.maximum(self.outputs[0] - values, 0) - np.maximum(values - self.outputs[-1], 0)
         most = 1 + 0.1 * self.outputs.size
-        return np.interp(values, self.outputs, self.places) - np.clip(beyond / step, -most, most)
+        places: Floats = np.interp(values, self.outputs, self.places) - np.clip(beyond / step, -most, most)
+        return places
 
     def cells(self, columns: Indices) -> tuple[Floats, Indices]:
         """Return the edges of cells of groups of outputs, and the group that each shows, -1 in a break."""
         if columns.size <= self.outputs.size:
-            return columns - 0.5, np.arange(columns.size - 1)
+            return edges_of(columns), np.arange(columns.size - 1)
         parts = np.split(np.arange(self.outputs.size), self.breaks + 1)
-        edges = np.concatenate([np.append(self.places[part] - 0.5, self.places[part[-1]] + 0.5) for part in parts])
+        edges: Floats = (
+            np.concatenate([np.append(self.places[part], self.places[part[-1]] + 1) for part in parts]) - 0.5
+        )
         shown = np.concatenate([np.append(part, -1) for part in parts])[:-1]
-        return edges, shown
+        return edges, shown.astype(np.intp)
 
     def draw(self, axes: Axes, name: str, *, vertical: bool = False) -> None:
         """Name an axis, with ticks at outputs, and mark its breaks."""

@@ -31,6 +31,7 @@ from optrand.plotting._table import (
     Ranks,
     chosen,
     drawn_table,
+    edges_of,
     group_edges,
     grouped_rows,
     has_means,
@@ -186,18 +187,19 @@ def matrix_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Pla
         axes = figure.subplots()
         ranks = Ranks.of(table.outputs, width - 0.7, LIMITS.matrix)
         edges, shown = ranks.cells(cells.columns)
-        mesh = _draw_heat(axes, edges, cells.rows - 0.5, _with_breaks(cells.chances, shown))
+        rows = edges_of(cells.rows)
+        mesh = _draw_heat(axes, edges, rows, _with_breaks(cells.chances, shown))
         signature = letters_of(table, cells.middles[1])[cells.middles[0]]
         letters = np.where(shown >= 0, signature[:, shown], "")
-        handles = _draw_signature(axes, edges, cells.rows - 0.5, letters)
+        handles = _draw_signature(axes, edges, rows, letters)
         if table.n <= LIMITS.written and width * 8 > 10 * table.n and height * 4 > table.k:
             _write_chances(axes, mesh, ranks, table)
         ranks.draw(axes, "output (label units), by rank")
         if labels is None:
             style.tick_labels(axes.yaxis, table.labels, height - 1.5)
         else:
-            rows = chosen(table.labels, labels, table.k)
-            axes.set_yticks(rows, number_texts(table.labels[rows]))
+            ticks = chosen(table.labels, labels, table.k)
+            axes.set_yticks(ticks, number_texts(table.labels[ticks]))
         axes.set_ylabel("label")
         style.add_log_scale(figure, mesh, axes, f"mean probability in {cells.size}" if cells.size else "probability")
         if handles:
@@ -246,11 +248,10 @@ def _draw_signature(axes: Axes, x: Floats, y: Floats, letters: NDArray[np.str_])
 
 def _write_chances(axes: Axes, mesh: QuadMesh, ranks: Ranks, table: Randomizer) -> None:
     """Write probabilities in their cells, in whichever of black and white can be read there."""
-    for (y, i), chance in np.ndenumerate(table.matrix):
-        if chance > 0:
-            colour = "white" if mesh.norm(chance) > 0.45 else INK
-            place = ranks.places[i], y - 0.25
-            axes.text(*place, f"{chance:.3g}", ha="center", va="center", color=colour, fontsize=7)
+    dark = np.asarray(mesh.norm(np.maximum(table.matrix, 1e-300))) > 0.45
+    for y, i in np.argwhere(table.matrix > 0).tolist():
+        colour, text = "white" if dark[y, i] else INK, f"{table.matrix[y, i]:.3g}"
+        axes.text(float(ranks.places[i]), y - 0.25, text, ha="center", va="center", color=colour, fontsize=7)
 
 
 # Label and noisy label
@@ -290,7 +291,7 @@ def joint_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
         heat, top, right = panels["joint"], panels["prior"], panels["noisy"]
         ranks = Ranks.of(table.outputs, 0.6 * height, LIMITS.joint)
         y, shown = ranks.cells(cells.columns)
-        x = cells.rows - 0.5
+        x = edges_of(cells.rows)
         mesh = _draw_heat(heat, x, y, _with_breaks(cells.chances, shown).T)
         diagonal = np.arange(table.k), ranks.place(table.labels)
         heat.plot(*diagonal, color="white", linewidth=2.2, label="under the diagonal")
@@ -315,7 +316,7 @@ def _draw_margins(top: Axes, right: Axes, table: Randomizer, prior: Floats, rank
     """Draw the prior above the heat map and the probabilities of outputs beside it, as means over its groups."""
     rows, columns = group_edges(table.k, LIMITS.joint), group_edges(table.n, LIMITS.joint)
     shares = np.add.reduceat(prior, rows[:-1]) / np.diff(rows)
-    top.stairs(shares, rows - 0.5, color=style.DARK, fill=True, label="prior")
+    top.stairs(shares, edges_of(rows), color=style.DARK, fill=True, label="prior")
     edges, shown = ranks.cells(columns)
     everybody = grouped_rows(table, prior, np.array([0, table.k]))[0]
     chances = np.add.reduceat(everybody, columns[:-1]) / np.diff(columns)

@@ -101,19 +101,9 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Picture:
-    """Picture with its meaning in words, or the reason why there is none.
+    """Picture with an id, words above and below it, and a text to be read aloud; or the reason why there is none.
 
-    Attributes
-    ----------
-    name, heading : str
-        An id, unique on a page, and the words above the picture.
-    meaning, text : str
-        The words below it, and those that are read aloud in its place.
-    source : str
-        The picture itself, as a ``data:`` address.
-    width : float
-        Inches, at most.
-    reason : str
+    `source` is a ``data:`` address, `width` the largest width in inches.
     """
 
     name: str

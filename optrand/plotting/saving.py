@@ -20,12 +20,10 @@ from optrand.plotting._style import STYLE
 from optrand.plotting.randomizer import joint_figure, matrix_figure, pmf_figure
 from optrand.plotting.structure import dual_figure, flow_figure, phases_figure
 
-__all__ = ["DRAWINGS", "Gallery", "check_ending", "gallery", "refuse_gallery", "save_figure"]
+__all__ = ["DRAWINGS", "Gallery", "check_ending", "gallery", "save_figure"]
 
 UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".png": {}, ".svg": {"Date": None}}
 """Endings of a picture, and the metadata that keep the date out of each."""
-
-ENDINGS = (".png", ".pdf")
 
 DRAWINGS: Mapping[str, Callable[[Mechanism], FigureBase]] = MappingProxyType(
     {
@@ -94,14 +92,7 @@ def check_ending(path: str | os.PathLike[str]) -> str:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Files of the pictures of one mechanism, and the pictures that it does not have.
-
-    Attributes
-    ----------
-    pictures : tuple of Path
-    left_out : tuple of (str, str)
-        Names and reasons.
-    """
+    """Files of the pictures of one mechanism, and the names of those that it does not have, with the reasons."""
 
     pictures: tuple[Path, ...]
     left_out: tuple[tuple[str, str], ...]
@@ -111,7 +102,7 @@ def gallery(
     mechanism: Mechanism,
     directory: str | os.PathLike[str],
     *,
-    endings: tuple[str, ...] = ENDINGS,
+    endings: tuple[str, ...] = (".png", ".pdf"),
     overwrite: bool = False,
     announce: Callable[[str], None] = lambda _: None,
 ) -> Gallery:
@@ -132,7 +123,8 @@ def gallery(
     Raises
     ------
     InvalidInput
-        A picture exists, or an ending is another one; then nothing is written.
+        The path is neither a folder nor the name of a new one, a picture exists and `overwrite` is false, or an ending
+        is another one. Then nothing is written.
     OSError
         As from the operating system.
 
@@ -149,7 +141,7 @@ def gallery(
     'classes have no distance, and so no mean squared error: draw a pmf or the matrix'
     """
     folder = Path(directory)
-    refuse_gallery(folder, endings=endings, overwrite=overwrite)
+    _refuse(folder, endings, overwrite=overwrite)
     figures, left_out = dict[str, FigureBase](), list[tuple[str, str]]()
     for name, draw in DRAWINGS.items():
         announce(name)
@@ -165,18 +157,8 @@ def gallery(
     return Gallery(tuple(path for _, path in pictures), tuple(left_out))
 
 
-def refuse_gallery(
-    directory: str | os.PathLike[str], *, endings: tuple[str, ...] = ENDINGS, overwrite: bool = False
-) -> None:
-    """Raise if a gallery cannot be made there, for callers who would learn it only after a long solve.
-
-    Raises
-    ------
-    InvalidInput
-        The path is neither a folder nor the name of a new one, an ending is another one, or a picture exists and
-        `overwrite` is false.
-    """
-    folder = Path(directory)
+def _refuse(folder: Path, endings: tuple[str, ...], *, overwrite: bool) -> None:
+    """Raise if a gallery cannot be made in a folder."""
     if not folder.is_dir() and (folder.exists() or not folder.parent.is_dir()):
         wrong = f"{folder} is" if folder.exists() else f"{folder.parent} is"
         raise InvalidInput(f"{wrong} not a folder: choose another name for the gallery")

@@ -23,7 +23,7 @@ from optrand.certificates.certificate import Certificate
 from optrand.closed_forms.gap import gap_response_is_optimal
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
-from optrand.mechanism.paths import Paths, decompose_paths
+from optrand.mechanism.paths import HasRandomizer, Paths, decompose_paths
 from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
@@ -31,7 +31,7 @@ from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual
 from optrand.plotting import _style as style
 from optrand.plotting._style import DARK, INK, LIMITS, MIDDLE, Place, above, below, canvas, counted, inches, line_edges
-from optrand.plotting._table import HasRandomizer, Ranks, drawn_table, group_edges, has_means, problem_of, wide_gaps
+from optrand.plotting._table import Ranks, drawn_table, group_edges, has_means, problem_of, wide_gaps
 from optrand.solvers.prices import price
 
 __all__ = ["chord_figure", "dual_figure", "flow_figure", "phases_figure"]
@@ -89,7 +89,7 @@ def flow_figure(subject: Randomizer | HasRandomizer, *, ax: Place = None) -> Fig
         axes.set_ylim(0, 1.06 * float(curves[:, :, 1].max()))
         axes.spines[:].set_visible(False)
         bar = figure.colorbar(drawn, ax=axes, location="right", aspect=25, pad=0.02)
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
         bar.set_label("output (label units)" if bundles.grouped == 1 else "mean output (label units)")
         style.set_legend(figure, _mass_legend(float(bundles.masses.max()), widest))
         told = f"The flow of a randomizer: {counted(paths.flow.masses.size, 'arc')} over {counted(k, 'label')}, "
