@@ -124,10 +124,9 @@ class Limits:
     whole_grid: int = 60  # size of a grid that is drawn whole
     price_noise: float = 1e-13  # share of the multipliers below which a price is rounding
 
-    numbered: int = 10  # marks of a frontier with their penalties beside them
     bias_noise: float = 1e-7  # share of the deviation below which a bias is rounding
     budget_ticks: int = 6
-    kept_marks: int = 60  # labels with a mark for each number that is kept
+    kept_marks: int = 20  # labels with a mark for each number that is kept; of more, axes are logarithmic
     releases: int = 16  # points of a curve of composition
     errors: int = 2  # noise errors that a band reaches: some 19 times in 20 the truth is inside
     arrow_rise: float = 1.6  # factor by which an arrow stands above all times, and above another arrow
@@ -283,8 +282,8 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
-def number_texts(numbers: Floats) -> list[str]:
-    """Write increasing numbers in the fewest digits, at least three, that tell them apart.
+def number_texts(numbers: Floats, apart: float = 0.0) -> list[str]:
+    """Write increasing numbers in the fewest digits, at least three, that tell them apart if they differ by `apart`.
 
     Examples
     --------
@@ -293,7 +292,7 @@ def number_texts(numbers: Floats) -> list[str]:
     >>> number_texts(np.array([0.0, 5000.0, 1e4, 1e8]))
     ['0', '5000', '10000', '1e+08']
     """
-    gap = float(np.diff(numbers).min(initial=math.inf))
+    gap = max(apart, float(np.diff(numbers).min(initial=math.inf)))
     for digits in range(3, 18):
         texts = [f"{number:.{digits}g}" for number in numbers]
         pairs = list(zip(texts, numbers.tolist(), strict=True))

@@ -270,7 +270,7 @@ class Ranks:
         """Name an axis, with ticks at outputs, and mark its breaks."""
         axis: Axis = axes.yaxis if vertical else axes.xaxis
         ticks = self._ticks(vertical=vertical)
-        axis.set_ticks(self.places[ticks], number_texts(self.outputs[ticks]))
+        axis.set_ticks(self.places[ticks], self._texts(ticks))
         axis.set_label_text(name)
         transform = axes.get_yaxis_transform() if vertical else axes.get_xaxis_transform()
         look: Any = {"transform": transform, "clip_on": False, "color": INK, "label": "_break"}
@@ -281,9 +281,13 @@ class Ranks:
             slash = [(-2, -1), (2, 1)] if vertical else [(-1, -2), (1, 2)]
             axes.plot(*line, **look, linestyle="", marker=slash, markersize=6, markeredgewidth=0.7, zorder=6)
 
+    def _texts(self, ticks: Indices) -> list[str]:
+        """Write some outputs, to a thousandth of their range."""
+        return number_texts(self.outputs[ticks], float(np.ptp(self.outputs)) / 100)
+
     def _ticks(self, *, vertical: bool) -> Indices:
         """Return the ranks that have a tick: the ends of each part between breaks, and more if there is room."""
-        longest = max(map(len, number_texts(self.outputs[spread(self.outputs.size, 12)])))
+        longest = max(map(len, self._texts(spread(self.outputs.size, 12))))
         apart = LIMITS.tick_line if vertical else LIMITS.tick_letter * (longest + 1.5)
         unit = self.length / (self.places[-1] + 1)
         ticks: list[int] = []

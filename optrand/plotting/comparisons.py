@@ -78,7 +78,7 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
     >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
     >>> figure = frontier_figure(optrand.studies.sweep(problem, bias_penalties=[0.0, 1.0, math.inf]))
     >>> [text.get_text() for text in figure.axes[0].texts]
-    ['0', '1', '∞']
+    ['∞', '1', '0']
     """
     expect(sweep, Iterable, "sweep", "that of optrand.studies.sweep, or some of its rows")
     rows = list(sweep)
@@ -93,26 +93,39 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
     with canvas(ax, (5.0, 3.4)) as figure:
         axes = figure.add_subplot()
         for look, (epsilon, curve) in zip(looks(curves, "epsilons"), curves.items(), strict=True):
-            biases = [math.sqrt(row.squared_bias) for row in curve]
-            deviations = [math.sqrt(row.variance) for row in curve]
-            axes.plot(biases, deviations, label=f"ε = {epsilon:g}", **look)
-            for place in range(len(curve) if len(curve) <= LIMITS.numbered else 0):
-                penalty = curve[place].bias_penalty
-                name = "∞" if math.isinf(penalty) else style.plain(float(f"{penalty:.2g}"))
-                # The smallest penalty below its mark: the next one is close to it.
-                offset = (4, 2) if place else (-3, -10)
-                at = biases[place], deviations[place]
-                axes.annotate(name, at, offset, textcoords="offset points", fontsize=7, color=look["color"])
+            axes.plot(*_frontier(curve), label=f"ε = {epsilon:g}", **look)
         axes.set(xlabel="root mean squared bias (label units)", ylabel="standard deviation (label units)")
         axes.set_ylim(bottom=0)
         axes.margins(x=0.08)
+        _write_penalties(axes, list(curves.values()), inches(figure))
         add_grid(axes)
         style.set_legend(figure, axes.lines)
-        missing = f", {len(rows) - len(proven):,} left out without a proof" if len(proven) < len(rows) else ""
-        mark = "each mark, at the penalty beside it" if axes.texts else "each mark"
-        told = f"Least variance at the bias of {mark}: {counted(len(proven), 'certified randomizer')}{missing}"
+        told = "Least variance at the bias of each mark (numbers: bias penalty): "
+        told += counted(len(proven), "certified randomizer")
+        told += f", {len(rows) - len(proven):,} left out without a proof" if len(proven) < len(rows) else ""
         style.set_title(figure, told)
     return figure
+
+
+def _frontier(curve: Sequence[SweepRow]) -> tuple[list[float], list[float]]:
+    """Return the biases and the deviations of the marks of a curve."""
+    return [math.sqrt(row.squared_bias) for row in curve], [math.sqrt(row.variance) for row in curve]
+
+
+def _write_penalties(axes: Axes, curves: list[list[SweepRow]], size: tuple[float, float]) -> None:
+    """Write the penalty beside each mark that has room for it, the largest penalties first."""
+    x_unit = 72 * size[0] / float(np.ptp(axes.get_xlim()))
+    y_unit = 72 * size[1] / float(np.ptp(axes.get_ylim()))
+    taken: list[tuple[float, float]] = []
+    for curve, line in zip(curves, axes.lines, strict=True):
+        for row, x, y in reversed(list(zip(curve, *_frontier(curve), strict=True))):
+            # The smallest penalty stands below its mark: the next one is close to it.
+            offset = (-3, -10) if row is curve[0] else (4, 2)
+            place = x * x_unit + offset[0], y * y_unit + offset[1]
+            if all(abs(place[0] - other[0]) > 20 or abs(place[1] - other[1]) > 9 for other in taken):
+                taken.append(place)
+                name = "∞" if math.isinf(row.bias_penalty) else style.plain(float(f"{row.bias_penalty:.2g}"))
+                axes.annotate(name, (x, y), offset, textcoords="offset points", fontsize=7, color=line.get_color())
 
 
 # Moments against epsilon
