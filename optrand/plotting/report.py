@@ -12,13 +12,12 @@ from functools import cache
 from types import MappingProxyType
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from matplotlib.figure import FigureBase
 
 from optrand.base.arithmetic import float_above
 from optrand.base.numerals import shown_above, shown_below, shown_spent
 from optrand.certificates.certificate import Certificate, certify
-from optrand.errors import InvalidInput, NotCertified
+from optrand.errors import InvalidInput, NotCertified, missing_extra
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.paths import count_outputs
 from optrand.model import losses
@@ -28,6 +27,11 @@ from optrand.plotting._style import LIMITS, above, counted, number_texts, spread
 from optrand.plotting.randomizer import groups_figure, pooled
 from optrand.plotting.saving import DRAWINGS, render, whole_figure
 from optrand.sampling.priors import BudgetSplit
+
+try:
+    from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+except ModuleNotFoundError as error:
+    raise missing_extra(error) or error from error
 
 __all__ = ["group_report_page", "report_page"]
 
