@@ -181,7 +181,9 @@ def draw(rows: Sequence[Row], given: Any) -> Any:
     from optrand.plotting import times_figure
 
     squared = [row for row in rows if row["loss"] == "squared"]
-    return times_figure(squared, by="k", series="method", title=f"Randomized response on bins, ε = {given.epsilon:g}")
+    figure = times_figure(squared, by="k", series="method")
+    figure.suptitle(f"Randomized response on bins, ε = {given.epsilon:g}", fontsize=8)
+    return figure
 
 
 def arguments(parser: Any) -> None:

@@ -53,7 +53,9 @@ def draw(rows: Sequence[Row], _: Any) -> Any:
     """Draw time against the number of labels."""
     from optrand.plotting import times_figure
 
-    return times_figure(rows, by="k", series="prior", title="Optimal unbiased randomizers on the line, epsilon 1")
+    figure = times_figure(rows, by="k", series="prior")
+    figure.suptitle("Optimal unbiased randomizers on the line, ε = 1", fontsize=8)
+    return figure
 
 
 TABLES = (Table("Time and memory against the number of labels", "k", COLUMNS),)

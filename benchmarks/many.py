@@ -112,7 +112,9 @@ def draw(rows: Sequence[Row], _: Any) -> Any:
     from optrand.plotting import times_figure
 
     chosen = [row for row in rows if row.get("epsilon") == 1.0]
-    return times_figure(chosen, by="k", series="form", title="Unbiased on the line, epsilon 1: one core")
+    figure = times_figure(chosen, by="k", series="form")
+    figure.suptitle("Unbiased on the line, ε = 1: one core", fontsize=8)
+    return figure
 
 
 TABLES = (Table("`solve` alone, processor seconds", "what", COLUMNS),)

@@ -193,11 +193,11 @@ def picture(rows: Sequence[Row], names: Mapping[str, str], title: str) -> Figure
         if row["method"] == method
     ]
     marks = [{"method": PRINTED, "mesh": mesh, "seconds": seconds} for mesh, seconds in PRINTED_SECONDS.items()]
-    figure = times_figure([*shown, *marks], by="mesh", series="method", title=title)
+    figure = times_figure([*shown, *marks], by="mesh", series="method")
+    figure.suptitle(title, fontsize=8)
     # The stubs know no axes of a figure or a part of one.
     drawn: Any = figure
-    axes = drawn.axes[0]
-    legend = axes.get_legend()
+    axes, legend = drawn.axes[0], drawn.legends[0]
     keys = [key for key, text in zip(legend.legend_handles, legend.texts, strict=True) if text.get_text() == PRINTED]
     for line in [line for line in axes.lines if line.get_label() == PRINTED] + keys:
         # Three times on another machine are no curve.

@@ -12,10 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 
 from optrand.plotting import save_figure
-from optrand.plotting.comparisons.curves import CURVES, light, logarithmic, looks
-from optrand.plotting.style import INK
+from optrand.plotting._style import INK, STYLE, add_grid, looks, set_logarithmic
 
-__all__ = ["FAINT", "drawing", "left", "light", "log_log", "log_x", "log_y", "looks"]
+__all__ = ["FAINT", "add_grid", "drawing", "left", "log_log", "log_x", "log_y", "looks"]
 
 FAINT: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (1, 3)), "zorder": 1}
 """A line that others are compared with."""
@@ -24,7 +23,7 @@ FAINT: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (1, 3)
 @contextmanager
 def drawing(results: Path, name: str, size: tuple[float, float]) -> Iterator[Figure]:
     """Yield a figure of the given size in inches, and save it as a picture afterwards."""
-    with matplotlib.rc_context(CURVES):
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=size, layout="constrained")
         yield figure
         left(figure, results, name)
@@ -43,16 +42,14 @@ def log_log(axes: Axes, x: str, y: str, ticks: Sequence[float] = ()) -> None:
     log_x(axes, ticks)
     log_y(axes)
     axes.set(xlabel=x, ylabel=y)
-    light(axes)
+    add_grid(axes)
 
 
 def log_x(axes: Axes, ticks: Sequence[float] = ()) -> None:
     """Make the horizontal axis logarithmic, with plain numbers."""
-    logarithmic(axes)
-    if ticks:
-        axes.set_xticks(list(ticks))
+    set_logarithmic(axes.xaxis, ticks)
 
 
 def log_y(axes: Axes) -> None:
     """Make the vertical axis logarithmic, with plain numbers."""
-    logarithmic(axes, y=True)
+    set_logarithmic(axes.yaxis)

@@ -43,7 +43,7 @@ def draw(k: int, rows: list[Row]) -> Iterator[tuple[str, Any, float]]:
     ):
         mechanism = solve(priors.posed("weeks", k, epsilon))
         proof = certify(mechanism)
-        yield name, figure(mechanism, size=(6.4, 4.6)), math.inf if proof.findings else proof.gap
+        yield name, figure(mechanism), math.inf if proof.findings else proof.gap
     title = f"The optimal unbiased randomizer of weeks worked, {k} labels, ε = {mesh.EPSILON:g}: processor time"
     unproven = [row for row in rows if row["method"] in CURVES and row["seconds"] is not None and not row["right"]]
     yield "time", mesh.picture(rows, CURVES, title), math.inf if unproven else 0.0

@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import StepPatch
@@ -19,6 +18,7 @@ from optrand import Mechanism
 from optrand.baselines import Moments
 from optrand.closed_forms import rr_top_k, rr_with_prior
 from optrand.errors import Infeasible, InvalidInput, NotCertified
+from optrand.plotting._style import LIMITS
 from optrand.plotting.comparisons import (
     frontier_figure,
     moments_figure,
@@ -26,8 +26,6 @@ from optrand.plotting.comparisons import (
     shares_figure,
     times_figure,
 )
-from optrand.plotting.comparisons.curves import MARKERS, looks
-from optrand.plotting.comparisons.times import RISE
 from optrand.sampling.entropy import SeededEntropy
 from optrand.solvers import design
 from optrand.studies.sweeps import Sweep
@@ -60,26 +58,12 @@ def swept() -> Sweep:
     return optrand.studies.sweep(problem, epsilons=[1.0, 3.0], bias_penalties=PENALTIES)
 
 
-# Looks
-
-
-def test_curves_differ_by_marker_and_neighbours_in_grey() -> None:
-    some = looks(range(len(MARKERS)), "curves")
-    assert len({look["marker"] for look in some}) == len(some)
-    grey = [np.dot(to_rgb(look["color"]), [0.299, 0.587, 0.114]) for look in some]
-    assert np.abs(np.diff(grey)).min() > 0.15
-
-    for count in (0, len(MARKERS) + 1):
-        with pytest.raises(InvalidInput, match=rf"^{count} randomizers for one picture, expected 1 to 12"):
-            looks(range(count), "randomizers")
-
-
 # The frontier
 
 
 def test_the_frontier_runs_from_the_least_loss_to_no_bias(swept: Sweep) -> None:
     figure = frontier_figure(swept)
-    left, right = figure.axes
+    (left,) = figure.axes
     for epsilon in (1.0, 3.0):
         rows = [row for row in swept if row.epsilon == epsilon]
         found = points(left, f"ε = {epsilon:g}")
@@ -90,22 +74,27 @@ def test_the_frontier_runs_from_the_least_loss_to_no_bias(swept: Sweep) -> None:
         assert (np.diff(found[:, 1]) > 0).all()
     # The ends under other names.
     bins = optrand.rr_on_bins(LABELS, PRIOR, 1.0)
-    (start,) = [line for line in left.lines if line.get_marker() == "s" and line.get_markersize() == 7][:1]
-    np.testing.assert_allclose(start.get_ydata(), math.sqrt(PRIOR @ bins.table.variances), rtol=1e-6)
+    assert points(left, "ε = 1")[0, 1] == pytest.approx(math.sqrt(PRIOR @ bins.table.variances), rel=1e-6)
     assert (left.get_xlabel(), left.get_ylabel()) == (
         "root mean squared bias (label units)",
         "standard deviation (label units)",
     )
-    assert right.get_xscale() == "log"
-    assert all(line.get_xdata().tolist() == [0.1, 1.0, 10.0] for line in right.lines)
-    assert list(texts(figure))[:2] == ["ε = 1", "ε = 3"]
-    assert figure.get_suptitle() == "Least variance at the bias of each mark: 10 certified randomizers"
+    # The marks have their penalties beside them, where there is room, and no two overlap.
+    figure.draw_without_rendering()
+    assert [text.get_text() for text in left.texts[:5]] == ["∞", "10", "1", "0.1", "0"]
+    assert [text.xy for text in left.texts[:5]] == [tuple(point) for point in points(left, "ε = 1").tolist()[::-1]]
+    boxes = [text.get_window_extent() for text in left.texts]
+    assert not [1 for i, box in enumerate(boxes) if box.count_overlaps(boxes[i + 1 :])]
+    assert list(texts(figure)) == ["ε = 1", "ε = 3"]
+    told = "Least variance at the bias of each mark (numbers: bias penalty): 10 certified randomizers"
+    assert " ".join(figure.get_suptitle().split()) == told
 
 
 def test_rows_without_a_proof_are_left_out_and_counted(swept: Sweep) -> None:
     broken = replace(swept[2], status="failed", variance=math.nan, squared_bias=math.nan)
     figure = frontier_figure([*swept[:2], broken, *swept[3:5]])
-    assert figure.get_suptitle().endswith("4 certified randomizers, 1 left out without a proof")
+    assert figure.get_suptitle().endswith("left out without a proof")
+    assert "4 certified randomizers, 1" in " ".join(figure.get_suptitle().split())
     assert points(figure.axes[0], "ε = 1").shape == (4, 2)
     with pytest.raises(InvalidInput, match="none of 1 rows is certified"):
         frontier_figure([broken])
@@ -159,10 +148,11 @@ def test_there_is_no_point_where_there_is_no_randomizer_or_no_moment() -> None:
         return Moments(np.zeros(4), np.full(4, math.inf if epsilon < 2 else 0.0 if epsilon < 3 else 1.0))
 
     figure = moments_figure({"Laplace": laplace, "sometimes": sometimes}, PRIOR, epsilons=[0.5, 1, 2, 4])
-    loss, deviation, bias = (points(axes, "sometimes")[:, 1] for axes in figure.axes)
+    # Without bias there is no panel of it.
+    assert figure.get_suptitle().endswith("all without bias")
+    loss, deviation = (points(axes, "sometimes")[:, 1] for axes in figure.axes)
     np.testing.assert_allclose(loss, [math.nan, math.nan, math.nan, 0.5])
     np.testing.assert_allclose(deviation, [math.nan, math.nan, math.nan, 1.0])
-    np.testing.assert_array_equal(bias, [math.nan, 0, 0, 0])
 
 
 def test_what_does_not_answer_its_problem_is_not_drawn() -> None:
@@ -209,28 +199,28 @@ def test_each_gain_is_the_value_of_rr_top_k_and_the_mark_is_at_the_certified_opt
         assert y == pytest.approx(max(line.get_ydata()), rel=1e-12)
 
 
-def test_chosen_k_grows_with_epsilon_and_falls_with_sharpness() -> None:
+def test_the_best_k_grows_with_epsilon_and_falls_with_the_power_of_the_prior():
     figure = rr_with_prior_figure(PRIOR, epsilons=[0.5, 2.0])
-    _, by_epsilon, by_sharpness = figure.axes
-    for line in by_epsilon.lines:
-        counts = np.asarray(line.get_ydata())
-        assert (np.diff(counts) >= 0).all()
-        assert counts[0] < counts[-1] == 4
-    own = points(by_epsilon, "s = 1")
-    for epsilon, count in own[::20]:
-        assert count == rr_with_prior(PRIOR, epsilon).n
-    for line, epsilon in zip(by_sharpness.lines, (0.5, 2.0), strict=True):
-        counts = np.asarray(line.get_ydata())
-        assert (np.diff(counts) <= 0).all()
-        for power, count in np.asarray(line.get_xydata())[::20]:
-            sharpened = PRIOR**power / (PRIOR**power).sum()
-            assert count == rr_with_prior(sharpened, epsilon).n
+    gain, by_epsilon = figure.axes
+    for name, power in (("this prior", 1.0), ("its square", 2.0), ("its square root", 0.5)):
+        found = points(by_epsilon, name)
+        assert (np.diff(found[:, 1]) >= 0).all()
+        assert found[0, 1] < found[-1, 1] == 4
+        raised = PRIOR**power / (PRIOR**power).sum()
+        for epsilon, count in found[::40]:
+            assert count == rr_with_prior(raised, epsilon).n
+    for epsilon in (0.5, 2.0):
+        ((x, y),) = points(by_epsilon, f"_ε = {epsilon:g}")
+        assert (x, y) == (epsilon, rr_with_prior(PRIOR, epsilon).n)
     assert figure.get_suptitle() == "RRWithPrior on 4 labels"
-    assert [axes.get_xlabel() for axes in figure.axes] == [
-        "k, number of labels kept",
-        "ε (nats)",
-        "sharpness s of the prior",
-    ]
+    # Numbers of labels are integers, and each has a tick.
+    figure.draw_without_rendering()
+    assert {1, 2, 3, 4} <= set(gain.get_xticks().tolist()) & set(by_epsilon.get_yticks().tolist())
+    assert gain.get_xscale() == by_epsilon.get_yscale() == "linear"
+    assert (gain.get_ylabel(), by_epsilon.get_ylabel()) == (
+        "probability of the label, $w_k$",
+        "best number of labels kept",
+    )
 
 
 def test_ten_thousand_labels_are_drawn_without_a_table() -> None:
@@ -260,7 +250,7 @@ ROWS = [
 
 
 def test_times_are_drawn_by_size_and_what_was_given_up_has_an_arrow() -> None:
-    figure = times_figure(ROWS, by="mesh", series="method", title="On one core")
+    figure = times_figure(ROWS, by="mesh", series="method")
     (axes,) = figure.axes
     assert points(axes, "program").tolist() == [[100, 1], [200, 4]]
     assert set(curve(axes, "line").get_ydata()) == {0.05}
@@ -271,14 +261,15 @@ def test_times_are_drawn_by_size_and_what_was_given_up_has_an_arrow() -> None:
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("mesh size", "time to solve (seconds)")
     assert list(texts(figure)) == ["program", "other", "line", "given up: took longer"]
-    assert figure.get_suptitle() == "On one core"
+    # Every size has a tick, that at which a solve was given up too.
+    assert axes.get_xticks().tolist() == [100, 200, 400, 800]
 
 
 def test_an_arrow_stands_at_the_limit_that_its_row_names() -> None:
     rows = [{**row, "limit": 60.0} if row["seconds"] is None and row["mesh"] == 400 else row for row in ROWS]
     (axes,) = times_figure(rows, by="mesh", series="method").axes
     heights = [line.get_ydata()[0] for line in axes.lines if line.get_marker() == r"$\uparrow$"]
-    assert heights == [60.0, 60.0 * RISE]
+    assert heights == [60.0, 60.0 * LIMITS.arrow_rise]
     # At two sizes nothing is hidden: both stand at their limit.
     rows[4] = {**rows[4], "mesh": 800}
     (axes,) = times_figure(rows, by="mesh", series="method").axes
@@ -321,10 +312,10 @@ def test_shares_stand_in_the_band_of_their_errors_beside_their_projection_and_th
     assert bottom < (found.shares - 2 * found.noise_errors).min()
     assert top > (found.shares + 2 * found.noise_errors).max()
     np.testing.assert_allclose(points(axes, "nearest without negative shares")[:, 1], found.projected)
-    np.testing.assert_allclose(points(axes, "the table's own"), np.stack((LABELS, [1, 0, 0, 0]), axis=1))
-    assert list(texts(figure)) == ["± 2 noise errors", "unbiased", "nearest without negative shares", "the table's own"]
-    assert figure.get_suptitle().startswith("Shares of 4 labels from 1,000 released values, ε = 1: noise error at most")
-    assert "the table's own" not in list(texts(shares_figure(found)))
+    np.testing.assert_allclose(points(axes, "true shares"), np.stack((LABELS, [1, 0, 0, 0]), axis=1))
+    assert list(texts(figure)) == ["± 2 noise errors", "unbiased", "nearest without negative shares", "true shares"]
+    assert figure.get_suptitle().startswith("Shares of 4 labels from 1,000 released values: noise error at most")
+    assert "true shares" not in list(texts(shares_figure(found)))
 
 
 def test_shares_of_something_else_are_refused() -> None:

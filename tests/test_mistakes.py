@@ -71,7 +71,7 @@ CALLS: list[tuple[str, Callable[[], object]]] = [
     ("sweep is of type int", lambda: plotting.frontier_figure(5)),
     ("a row of the sweep is of type int", lambda: plotting.frontier_figure([5])),
     ("it needs a mechanism", lambda: plotting.joint_figure(SOLUTION.randomizer)),
-    (r"not a Solution: solve\(problem\)", lambda: plotting.phases_figure(SOLUTION)),
+    ("paths need a Mechanism", lambda: plotting.phases_figure(5)),
     ("a dict of functions of epsilon", lambda: plotting.moments_figure([1], PRIOR, epsilons=[1])),
     ("expected a function of epsilon", lambda: plotting.moments_figure({"a": 1}, PRIOR, epsilons=[1])),
     ("epsilons is of type float", lambda: plotting.rr_with_prior_figure(PRIOR, epsilons=1.0)),

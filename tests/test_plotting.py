@@ -1,278 +1,282 @@
-"""The pictures: that they show what they promise, where they promise it."""
+"""The contract of every drawing function: where it draws, at two widths, from what, and what it leaves alone."""
 
 from __future__ import annotations
 
-import dataclasses
-import math
+import inspect
+import subprocess
+import sys
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib.collections import LineCollection
-from matplotlib.colors import LogNorm, to_rgb
-from matplotlib.figure import Figure
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure, SubFigure
 
-from optrand.closed_forms import debiased_rr, rr_with_prior
-from optrand.closed_forms.debiased import design_debiased_rr
+import optrand
+from optrand import plotting
+from optrand.baselines import Laplace
+from optrand.closed_forms import rr_with_prior
 from optrand.errors import InvalidInput
-from optrand.mechanism.mechanism import Mechanism
-from optrand.mechanism.paths import decompose_paths
-from optrand.model.arcs import Arcs
-from optrand.model.randomizer import Randomizer
-from optrand.plotting import matrix_figure, mechanism_figure, paths_figure, pmf_figure, save_figure
-from optrand.plotting.style import MARKS, above, number_texts, spread
+from optrand.plotting import _style as style
+from optrand.plotting._table import Cells, Ranks, group_edges, letters_of, wide_gaps
+from optrand.plotting.saving import DRAWINGS
+from tests.pictures import WEEKS, windows, written_out
 
-BROKEN = "output, by rank; a dotted line is a gap"
+LABELS, PRIOR = np.arange(4.0), np.array([0.4, 0.3, 0.2, 0.1])
+PROBLEM = optrand.unbiased_regression(LABELS, PRIOR, 0.5)
+MECHANISM = optrand.solve(PROBLEM)
+SWEEP = optrand.studies.sweep(PROBLEM, bias_penalties=[0.0, 1.0])
+ROWS = [{"method": "LP", "k": k, "seconds": 1.0 * k} for k in (1, 2)]
 
-THREE = debiased_rr([0, 1, 2], 0.5)
-"""The labels of [B23], Table 1, at the epsilon of its Figure 2."""
-
-
-def staircase(k: int) -> Randomizer:
-    """Prefixes and suffixes of `k` labels, each with the same mass: a table with the shape of an optimal one."""
-    row, last = np.arange(k)[:, np.newaxis], np.arange(k - 1)
-    matrix = np.where(np.hstack([row <= last, row > last]), math.e, 1.0)
-    outputs = np.concatenate([np.linspace(-0.7 * k, -0.4 * k, k - 1), np.linspace(1.4 * k, 1.8 * k, k - 1)])
-    return Randomizer(np.arange(k), outputs, matrix / matrix.sum(axis=1, keepdims=True), 1.0)
-
-
-def stems(axes: matplotlib.axes.Axes) -> dict[float, float]:
-    """Output and height of every stem of a panel."""
-    segments = [s for c in axes.collections if isinstance(c, LineCollection) for s in c.get_segments()]
-    for (x0, y0), (x1, _) in segments:
-        assert (x0, y0) == (x1, 0)
-    return {float(s[1][0]): float(s[1][1]) for s in segments}
-
-
-def line(axes: matplotlib.axes.Axes, label: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    (found,) = [artist for artist in axes.lines if artist.get_label() == label]
-    return np.asarray(found.get_xydata())
+DRAWN = {
+    "chord": partial(plotting.chord_figure, PROBLEM),
+    "composition": partial(plotting.composition_figure, {"one": MECHANISM}, releases=3),
+    "dual": partial(plotting.dual_figure, MECHANISM),
+    "flow": partial(plotting.flow_figure, MECHANISM),
+    "frontier": partial(plotting.frontier_figure, SWEEP),
+    "groups": partial(plotting.groups_figure, {"a": MECHANISM}),
+    "joint": partial(plotting.joint_figure, MECHANISM),
+    "matrix": partial(plotting.matrix_figure, MECHANISM),
+    "moments": partial(
+        plotting.moments_figure, {"one": lambda e: Laplace(LABELS, e)}, PRIOR, epsilons=[1], labels=LABELS
+    ),
+    "phases": partial(plotting.phases_figure, MECHANISM),
+    "pmf": partial(plotting.pmf_figure, MECHANISM),
+    "rr_with_prior": partial(plotting.rr_with_prior_figure, PRIOR, epsilons=[1.0]),
+    "shares": partial(plotting.shares_figure, optrand.estimate.histogram(np.repeat(MECHANISM.outputs, 3), MECHANISM)),
+    "times": partial(plotting.times_figure, ROWS, by="k", series="method"),
+}
 
 
-def legend_texts(figure: Figure) -> list[str]:
-    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+# The place
 
 
-def test_each_label_has_a_panel_with_its_own_stems() -> None:
-    # Outputs that are split between two floats are drawn as one.
-    figure, table = pmf_figure(THREE), design_debiased_rr([0, 1, 2], 0.5).randomizer
-    assert len(figure.axes) == 3
-    for row, axes in enumerate(figure.axes):
-        assert axes.get_ylabel() == f"label {row}"
-        np.testing.assert_allclose(sorted(stems(axes).items()), np.stack((table.outputs, table.matrix[row]), 1), 1e-12)
-        assert line(axes, "the label")[:, 0].tolist() == [row, row]
-        np.testing.assert_allclose(line(axes, "mean output"), [[row, 0]], atol=1e-14)
-        low, high = axes.get_xlim()
-        assert low < table.outputs[0]
-        assert table.outputs[-1] < high
-        assert axes.get_ylim()[0] == 0
-        assert axes.get_ylim()[1] > table.matrix.max()
-    assert figure.axes[-1].get_xlabel() == "output (label units)"
-    assert figure.get_supylabel() == "probability of the output"
-    assert figure.get_suptitle() == "Labels 0, 1, 2, ε = 0.5"
+def test_every_drawing_function_is_exported_and_tried():
+    assert {f"{name}_figure" for name in DRAWN} == set(plotting.__all__) - {"save_figure"}
+    for name in DRAWN:
+        assert inspect.signature(getattr(plotting, f"{name}_figure")).parameters["ax"].default is None
 
 
-def test_classes_have_no_mean() -> None:
-    figure = pmf_figure(rr_with_prior([0.5, 0.3, 0.2], 1.0))
-    assert "mean output" not in legend_texts(figure)
-    assert "S: neither of the two" in legend_texts(figure)
-    assert all(artist.get_label() != "mean output" for axes in figure.axes for artist in axes.lines)
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_picture_takes_the_place_of_axes_and_returns_it(name):
+    page = Figure(figsize=(9, 5), layout="constrained")
+    place, other = page.subplots(1, 2)
+    part = DRAWN[name](ax=place)
+    assert isinstance(part, SubFigure)
+    assert part.axes
+    assert set(page.axes) == {other, *part.axes}
+
+
+@pytest.mark.parametrize("width", [3.3, 7.2], ids=["column", "page"])
+@pytest.mark.parametrize("name", [*DRAWN, *(f"{name} of weeks" for name in DRAWINGS)])
+def test_letters_stay_inside_and_apart_at_the_width_of_a_column_and_of_a_page(name, width):
+    before = dict(matplotlib.rcParams)
+    figure = Figure(figsize=(width, 4.2), layout="constrained")
+    name, _, weeks = name.partition(" of ")
+    draw = partial(DRAWINGS[name], WEEKS) if weeks else DRAWN[name]
+    assert draw(ax=figure) is figure
+    assert dict(matplotlib.rcParams) == before
+    # A layout that does not fit its figure warns, and warnings are errors here.
+    figure.draw_without_rendering()
+    axes = figure.axes
+    texts = [text for each in axes for text in (each.xaxis.label, each.yaxis.label, each.title, each._left_title)]
+    texts = [text for text in (figure._suptitle, figure._supylabel, *texts) if text is not None and text.get_text()]
+    boxes = [each.get_window_extent() for each in (*texts, *figure.legends)]
+    paper = figure.bbox.padded(2)
+    assert all(paper.x0 <= box.x0 <= box.x1 <= paper.x1 and paper.y0 <= box.y0 <= box.y1 <= paper.y1 for box in boxes)
+    apart = [box.padded(-1) for box in boxes]
+    assert not [1 for i, box in enumerate(apart) if box.count_overlaps(apart[i + 1 :])]
+    for axis in [axis for each in axes for axis in (each.xaxis, each.yaxis)]:
+        ticks = [each for each in axis.get_ticklabels() if each.get_visible() and each.get_text()]
+        ends = [np.sort(each.get_window_extent().get_points()[:, "xy".index(axis.axis_name)]) for each in ticks]
+        ends.sort(key=lambda pair: pair[0])
+        assert all(left[1] <= right[0] + 1 for left, right in pairwise(ends))
+
+
+def test_no_picture_opens_a_window():
+    code = (
+        "import sys, tests.test_plotting as t; t.DRAWN['pmf'](), t.DRAWN['dual'](), t.DRAWN['frontier'](); "
+        "sys.exit('matplotlib.pyplot' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], check=False).returncode == 0
+
+
+def test_settings_of_the_session_are_not_used():
+    with matplotlib.rc_context({"font.size": 30, "axes.labelsize": 30}):
+        assert plotting.matrix_figure(MECHANISM).axes[0].xaxis.label.get_size() == 8
 
 
 @pytest.mark.parametrize(
-    ("k", "title"),
+    ("options", "message"),
     [
-        (53, "Labels 0, 13, 26, 39, 52 of 53, ε = 1"),
+        ({"ax": 3}, "ax is of type int, expected Axes or a figure"),
+        ({"ax": Figure().add_axes((0, 0, 1, 1))}, "make it with plt.subplots"),
+        ({"labels": [7]}, "7 is none of the labels, the nearest is 3"),
     ],
 )
-def test_of_many_labels_some_are_shown_and_named(k: int, title: str) -> None:
-    table = staircase(k)
-    figure = pmf_figure(table)
-    assert figure.get_suptitle() == title
-    for axes in figure.axes:
-        row = int(axes.get_ylabel().removeprefix("label "))
-        assert stems(axes) == pytest.approx(dict(zip(table.outputs, table.matrix[row], strict=True)))
+def test_other_places_and_labels_are_refused(options, message):
+    with pytest.raises(InvalidInput, match=message):
+        plotting.pmf_figure(MECHANISM, **options)
 
 
-def test_the_matrix_is_a_heat_map_beside_its_signature() -> None:
-    table = staircase(53)
-    figure = matrix_figure(table)
-    heat, signature = figure.axes[:2]
-    (image,), (letters,) = heat.images, signature.images
-    np.testing.assert_array_equal(image.get_array(), table.matrix)
-    assert isinstance(image.norm, LogNorm)
-    assert (image.norm.vmin, image.norm.vmax) == (table.matrix.min(), table.matrix.max())
-    assert np.array_equal(letters.get_array() == 1, table.signature() == "U")
-    assert (heat.get_xlabel(), heat.get_ylabel(), signature.get_xlabel()) == (BROKEN, "label, by rank", BROKEN)
-    assert [axes.get_xlabel() for axes in figure.axes[2:]] == [
-        "probability (log scale)",
-        "U is exp(ε) times L",
-    ]
-    assert [text.get_text() for text in figure.axes[3].get_xticklabels()] == ["L: lowest", "U: highest"]
-    # Rows and columns are named by the labels and outputs that stand there, lowest label at the bottom.
-    assert heat.get_ylim() == (-0.5, 52.5)
-    for axes in (heat, signature):
-        for tick, text in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True):
-            named = float(text.get_text().replace("\N{MINUS SIGN}", "-"))
-            assert named == pytest.approx(table.outputs[int(tick)], rel=5e-3)
-    assert [int(text.get_text()) for text in heat.get_yticklabels()] == heat.get_yticks().tolist()
+def test_a_sweep_draws_itself_and_a_part_is_saved_with_all_of_its_page(tmp_path):
+    for name in ("part", "page"):
+        page = Figure(layout="constrained")
+        place, _ = page.subplots(1, 2)
+        part = SWEEP.plot(ax=place)
+        assert len(part.axes) == 1
+        plotting.save_figure(part if name == "part" else page, tmp_path / f"{name}.svg")
+    assert (tmp_path / "part.svg").read_bytes() == (tmp_path / "page.svg").read_bytes()
 
 
-def test_text_in_cells_can_be_read() -> None:
-    heat, signature = matrix_figure(rr_with_prior([0.3, 0.25, 0.25, 0.1, 0.1], 2.0)).axes[:2]
-    for axes in (heat, signature):
-        (image,) = axes.images
-        colours = image.to_rgba(image.get_array())
-        for text in axes.texts:
-            i, y = (int(at) for at in text.get_position())
-            assert abs(brightness(colours[y, i, :3]) - brightness(to_rgb(text.get_color()))) > 0.35
+EXTREMES = {
+    "one label": optrand.debiased_rr([3.5], 1.0),
+    "tiny epsilon": optrand.debiased_rr([0, 1], 1e-6),
+    "large epsilon": optrand.debiased_rr(range(-5, 6), 40.0),
+    "far from zero": optrand.debiased_rr([1e9, 1e9 + 1, 1e9 + 2], 1e-6),
+    "one output": rr_with_prior([0.9, 0.05, 0.05], 1.0),
+}
 
 
-def brightness(colour: object) -> float:
-    """How light a colour is on paper without colour, from 0 to 1 (Rec. 601)."""
-    return float(np.asarray(colour) @ [0.299, 0.587, 0.114])
+@pytest.mark.parametrize("subject", EXTREMES.values(), ids=EXTREMES)
+def test_extremes_are_drawn_without_a_warning_from_a_randomizer_alone(subject):
+    for draw in (plotting.pmf_figure, plotting.matrix_figure, plotting.phases_figure):
+        draw(subject.randomizer).draw_without_rendering()
+    for stranger in ([[0.5, 0.5]], None):
+        with pytest.raises(InvalidInput, match="needs a mechanism"):
+            plotting.pmf_figure(stranger)
 
 
-def test_shades_keep_their_order_in_grey() -> None:
-    shades = [brightness(to_rgb(mark.shade)) for mark in MARKS]
-    assert all(light - dark > 0.1 for light, dark in pairwise(shades))
-    assert len({(mark.marker, mark.fill) for mark in MARKS}) == len(MARKS)
+# Colours
 
 
-def test_probabilities_of_zero_are_shown_as_such() -> None:
-    # The table of an implementation that answers from all labels where the label is not among the likeliest.
-    broken = Randomizer([0, 1, 2], [0, 1, 2], [[0.7, 0.3, 0], [0.3, 0.7, 0], [0.3, 0.3, 0.4]], 1.0)
-    heat, signature = matrix_figure(broken).axes[:2]
-    assert np.array_equal(np.ma.getmaskarray(heat.images[0].get_array()), broken.matrix == 0)
-    assert [text.get_text() for text in signature.texts].count("0") == 2
-    assert "0: never, where another label may" in legend_texts(pmf_figure(broken))
+def brightness(colour):
+    """Return how light a colour is on paper without colour, from 0 to 1 (Rec. 601)."""
+    return float(np.asarray(to_rgb(colour)) @ [0.299, 0.587, 0.114])
 
 
-def test_the_mechanism_is_one_picture_with_a_caption() -> None:
-    figure = mechanism_figure(THREE, THREE.certificate)
-    gap = above(THREE.certificate.gap, 2)
-    assert THREE.certificate.epsilon <= 0.5
-    assert figure.get_suptitle() == f"ε = 0.5, 3 labels, 3 outputs, certified gap {gap}, realised ε ≤ 0.500000"
-    upper, lower = figure.subfigs
-    assert upper.get_suptitle() == "Labels 0, 1, 2"
-    assert [axes.get_ylabel() for axes in upper.axes] == ["label 0", "label 1", "label 2"]
-    assert [axes.get_title() for axes in lower.axes[:2]] == ["Probability of each output", "Staircase signature"]
-    assert mechanism_figure(THREE).get_suptitle() == "ε = 0.5, 3 labels, 3 outputs"
+@pytest.mark.parametrize("shades", [style.PROBABILITIES, style.OUTPUTS])
+def test_shades_darken_in_grey_and_hold_no_yellow(shades):
+    colours = shades(np.linspace(0, 1, 33))[:, :3]
+    grey = [brightness(colour) for colour in colours]
+    assert all(light > dark for light, dark in pairwise(grey))
+    assert not [colour for colour in colours if colour[0] > 0.7 and colour[1] > 0.7 and colour[2] < 0.5]
 
 
-def test_a_caption_rounds_what_is_certified_to_the_safe_side() -> None:
-    proof = dataclasses.replace(THREE.certificate, lower=1.0, upper=1.0 / (1 - 0.01204), epsilon=0.4999994001)
-    assert mechanism_figure(THREE, proof).get_suptitle().endswith("certified gap 0.013, realised ε ≤ 0.500000")
+def test_curves_differ_by_marker_and_neighbours_in_grey():
+    some = style.looks(range(len(style.MARKERS)), "curves")
+    assert len({look["marker"] for look in some}) == len(some)
+    assert np.abs(np.diff([brightness(look["color"]) for look in some])).min() > 0.15
+    for count in (0, len(style.MARKERS) + 1):
+        with pytest.raises(InvalidInput, match=rf"^{count} randomizers for one picture, expected 1 to 12"):
+            style.looks(range(count), "randomizers")
+    assert len({(mark.marker, mark.fill) for mark in style.MARKS}) == len(style.MARKS)
 
 
-def test_a_caption_claims_no_gap_that_was_not_certified() -> None:
-    unproved = Mechanism(THREE.problem, THREE.table).certificate
-    assert "no certified gap" in mechanism_figure(THREE, unproved).get_suptitle()
+# Numbers and positions
 
 
-def helix(k: int) -> Randomizer:
-    """Intervals of `k` labels that move forward, a third of the labels long, each of the same mass."""
-    steps = np.arange(-(k // 3) + 1, k)
-    first, last = np.maximum(steps, 0), np.minimum(steps + k // 3 - 1, k - 1)
-    masses = np.full(steps.size, 1 / (steps.size + (math.e - 1) * (k // 3)))
-    return Randomizer.of_arcs(np.arange(k), Arcs(k, first, last, np.linspace(-k, 2 * k, steps.size), masses), 1.0)
+@given(st.floats(-1e300, 1e300), st.integers(1, 12))
+def test_numbers_are_rounded_outward(number, digits):
+    texts = style.below(number, digits), style.above(number, digits)
+    low, high = (float(text.replace("\N{MINUS SIGN}", "-")) for text in texts)
+    assert low <= number <= high
+    assert high - low <= abs(number) * 10 ** (1 - digits) * 1.0001 + 5e-324
 
 
-def borders(axes: matplotlib.axes.Axes, label: str = "borders of bins") -> set[tuple[float, ...]]:
-    """The upright lines of a picture of paths: place, bottom and top."""
-    (found,) = [c for c in axes.collections if c.get_label() == label]
-    assert isinstance(found, LineCollection)
-    return {(x0, round(y0, 9), round(y1, 9)) for (x0, y0), (_, y1) in found.get_segments()}
+def test_numbers_are_told_apart():
+    assert style.number_texts(np.array([-2.5, 0.0, 1 / 3])) == ["\N{MINUS SIGN}2.5", "0", "0.333"]
+    assert len(set(style.number_texts(1e9 + np.arange(5)))) == 5
+    assert style.number_texts(np.array([7.0])) == ["7"]
 
 
-def test_each_component_is_a_strip_as_high_as_its_weight_and_cut_into_its_bins() -> None:
-    table = helix(9)
-    paths = decompose_paths(table)
-    figure = paths_figure(table)
-    axes = figure.axes[0]
-    mesh = axes.collections[0]
-    tops = np.cumsum([float(weight) for weight in paths.weights])
-    np.testing.assert_allclose(mesh.get_coordinates()[:, 0, 1], [0, *tops])
-    np.testing.assert_allclose(mesh.get_coordinates()[0, :, 0], np.arange(10) - 0.5)
-    expected = [np.repeat(path.outputs, path.last - path.first + 1) for path in paths]
-    np.testing.assert_array_equal(mesh.get_array(), expected)
-    cuts = {
-        (first - 0.5, round(bottom, 9), round(top, 9))
-        for path, bottom, top in zip(paths, [0, *tops], tops, strict=False)
-        for first in path.first.tolist()[1:]
-    }
-    assert borders(axes) == borders(axes, "under the borders") == cuts
-    assert figure.get_suptitle() == "A mixture of 3 randomized responses on 3 to 4 bins: 9 labels, ε = 1"
-    assert [axes.get_xlabel(), axes.get_ylabel()] == ["label, by rank", "share of the mixture"]
-    assert figure.axes[1].get_ylabel() == "output of the label's bin (label units)"
-    assert len(axes.texts) == paths.bins.sum()
-    assert {text.get_text().replace("\N{MINUS SIGN}", "-") for text in axes.texts} == {
-        f"{output:.3g}" for output in paths.outputs
-    }
-
-
-def test_of_many_components_those_at_even_heights_are_drawn() -> None:
-    table = helix(3001)
-    paths = decompose_paths(table)
-    figure = paths_figure(table)
-    mesh = figure.axes[0].collections[0]
-    shown = np.asarray(mesh.get_array())
-    assert shown.shape[0] == 400 < len(paths) == 1000
-    assert shown.shape[1] <= 801
-    assert figure.axes[0].texts[:] == []
-    middle = paths[int(np.searchsorted(np.cumsum(np.array(paths.weights, dtype=float)), 200.5 / 400))]
-    assert set(shown[200].tolist()) == set(middle.outputs.tolist())
-
-
-@pytest.mark.parametrize(("suffix", "start"), [("PNG", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
-def test_pictures_are_written_by_their_ending_and_without_a_date(suffix: str, start: bytes, tmp_path: Path) -> None:
-    save_figure(mechanism_figure(THREE), tmp_path / f"picture.{suffix}")
-    data = (tmp_path / f"picture.{suffix}").read_bytes()
-    assert data.startswith(start)
-    assert not any(word in data for word in (b"dc:date", b"CreationDate", b"Creation Time"))
-
-
-def test_an_unknown_ending_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    for name in ("picture.jpg", "picture", "picture.png.txt", ".png"):
-        with pytest.raises(InvalidInput, match=r"\.png, \.svg or \.pdf"):
-            save_figure(Figure(), tmp_path / name)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_picture_is_not_overwritten_unasked_nor_left_half_written(tmp_path: Path) -> None:
-    target = tmp_path / "picture.png"
-    target.write_bytes(b"precious")
-    with pytest.raises(InvalidInput, match="exists"):
-        save_figure(pmf_figure(THREE), target)
-    assert target.read_bytes() == b"precious"
-    save_figure(pmf_figure(THREE), target, overwrite=True)
-    assert target.read_bytes().startswith(b"\x89PNG")
-    assert list(tmp_path.iterdir()) == [target]
-
-
-def test_settings_of_the_session_are_neither_used_nor_changed() -> None:
-    before = dict(matplotlib.rcParams)
-    with matplotlib.rc_context({"font.size": 30, "axes.labelsize": 30}):
-        assert matrix_figure(THREE).axes[0].xaxis.label.get_size() == 9
-    assert dict(matplotlib.rcParams) == before
-
-
-def test_ticks_are_evenly_spread_where_that_can_be() -> None:
-    for count in range(1, 500):
+def test_positions_are_evenly_spread_if_possible():
+    for count in range(1, 300):
         for most in range(2, 9):
-            positions = spread(count, most)
+            positions = style.spread(count, most)
             assert (positions[0], positions[-1]) == (0, count - 1)
             assert len(set(positions.tolist())) == positions.size <= max(most, min(count, most))
             steps = np.diff(positions)
             assert steps.size == 0 or steps.max() - steps.min() <= 1
-    assert spread(11, 7).tolist() == [0, 2, 4, 6, 8, 10]
 
 
-def test_numbers_are_told_apart() -> None:
-    assert number_texts(np.array([-2.5, 0.0, 1 / 3])) == ["\N{MINUS SIGN}2.5", "0", "0.333"]
-    assert len(set(number_texts(1e9 + np.arange(5)))) == 5
-    assert number_texts(np.array([7.0])) == ["7"]
-    assert number_texts(np.array([0.0, 1250.0, 1e4])) == ["0", "1250", "10000"]
-    assert number_texts(np.array([1e-9, 1e7])) == ["1e-09".replace("-", "\N{MINUS SIGN}"), "1e+07"]
+@pytest.mark.parametrize("length", [1.0, 2.5, 6.0])
+@pytest.mark.parametrize("k", [1, 5, 12, 53, 10_000])
+def test_ticks_of_labels_have_one_step_and_skip_none_if_there_is_room(k, length):
+    axes = Figure().add_subplot()
+    style.tick_labels(axes.xaxis, np.arange(k, dtype=float), length)
+    ranks = axes.get_xticks().astype(int).tolist()
+    step = ranks[1] if len(ranks) > 1 else 1
+    assert ranks == list(range(0, k, step))
+    assert str(step).strip("0") in {"1", "2", "5"}
+    assert [int(text.get_text()) for text in axes.get_xticklabels()] == ranks
+    assert (k, length) != (12, 6.0) or step == 1
+
+
+def test_axes_are_broken_only_at_wide_gaps():
+    assert wide_gaps(np.arange(4.0)).tolist() == []
+    # Six times the median step, but a hundredth of the range.
+    assert wide_gaps(np.array([0.0, 0.1, 0.2, 1.0, 1.1, 80, 80.1, 80.2])).tolist() == [4]
+    assert wide_gaps(np.array([5.0])).tolist() == []
+
+
+def test_outputs_stand_by_rank_and_numbers_between_them_in_proportion():
+    outputs = np.array([0.0, 0.1, 0.2, 0.3, 8, 8.1, 8.2])
+    ranks = Ranks.of(outputs, 3.0, 100)
+    steps = np.diff(ranks.places)
+    assert np.delete(steps, 3) == pytest.approx(1)
+    assert steps[3] > 1.5
+    assert ranks.place(outputs).tolist() == ranks.places.tolist()
+    assert ranks.place(np.array([0.3 + 7.7 / 4]))[0] == pytest.approx(ranks.places[3] + steps[3] / 4)
+    beyond = ranks.place(np.array([-1e9, -1.0, 9.0, 1e9]))
+    assert beyond[0] <= beyond[1] < ranks.places[0] < ranks.places[-1] < beyond[2] <= beyond[3]
+    edges, shown = ranks.cells(np.arange(8))
+    assert shown.tolist() == [0, 1, 2, 3, -1, 4, 5, 6]
+    assert (edges[:-1] < edges[1:]).all()
+    scaled = Ranks.of(outputs**2, 3.0, 100, even=False).places
+    assert np.diff(scaled)[:3] / np.diff(scaled)[0] == pytest.approx([1, 3, 5])
+
+
+# Groups
+
+
+def test_cells_are_means_over_neighbours_however_the_table_is_given():
+    table = windows(1_201)
+    weights = np.linspace(1, 2, table.k)
+    cells, dense = Cells.of(table, weights, 500), Cells.of(written_out(table), weights, 500)
+    np.testing.assert_allclose(cells.chances, dense.chances, rtol=1e-12)
+    r, c = 17, 130
+    rows = slice(cells.rows[r], cells.rows[r + 1])
+    block = (weights[:, np.newaxis] * table.matrix)[rows, cells.columns[c] : cells.columns[c + 1]]
+    assert cells.chances[r, c] == pytest.approx(block.mean())
+    sizes = np.diff(cells.rows)[:, np.newaxis] * np.diff(cells.columns)
+    assert (cells.chances * sizes).sum() == pytest.approx(weights.sum())
+    assert cells.size == "cells of up to 3 by 4"
+
+
+def test_letters_are_those_of_the_signature():
+    table = windows(60)
+    for each in (table, written_out(table)):
+        np.testing.assert_array_equal(letters_of(each, np.arange(3, 9)), table.signature()[:, 3:9])
+
+
+def test_groups_are_nearly_equal_and_leave_nobody_out():
+    for count in (1, 2, 53, 499, 500, 501, 10_000):
+        edges = group_edges(count, 500)
+        assert (edges[0], edges[-1]) == (0, count)
+        assert np.ptp(np.diff(edges)) <= 1
+        assert np.diff(edges).min() >= 1
+
+
+@pytest.mark.parametrize(
+    "draw", [plotting.pmf_figure, plotting.matrix_figure, plotting.flow_figure, plotting.phases_figure]
+)
+def test_ten_thousand_labels_are_drawn_without_their_table(draw):
+    table = windows(10_000)
+    assert draw(table).axes
+    assert "matrix" not in vars(table)

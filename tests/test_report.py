@@ -16,10 +16,17 @@ from typer.testing import CliRunner
 import optrand
 from optrand.cli import UNVERIFIED, WRONG_INPUT, app
 from optrand.mechanism.mechanism import Mechanism
-from optrand.plotting.gallery import DRAWINGS
-from optrand.plotting.report import group_report_page, report_page
-from optrand.plotting.report.facts import budget_facts, budget_sentences, certificate_facts, label_rows, verdict
-from optrand.plotting.report.pictures import WORDS
+from optrand.plotting.report import (
+    WORDS,
+    budget_facts,
+    budget_sentences,
+    certificate_facts,
+    group_report_page,
+    label_numbers,
+    report_page,
+    verdict,
+)
+from optrand.plotting.saving import DRAWINGS
 from optrand.sampling.priors import BudgetSplit
 from tests.tables import mechanism_of
 
@@ -115,9 +122,9 @@ def svg_of(picture):
 def test_every_picture_is_in_the_page_and_has_a_description(page):
     pictures = Outline(page).all("img")
     for name, picture in zip(DRAWINGS, pictures, strict=True):
-        assert f'<h3 id="{name}">{WORDS[name].heading}</h3>' in page
-        assert picture["alt"].startswith(f"{WORDS[name].heading}: ")
-        assert picture["alt"].endswith(WORDS[name].meaning)
+        assert f'<h3 id="{name}">{WORDS[name][0]}</h3>' in page
+        assert picture["alt"].startswith(f"{WORDS[name][0]}: ")
+        assert picture["alt"].endswith(WORDS[name][1])
         svg = svg_of(picture)
         assert "<path" in svg
         assert not re.search(r"<script|<image[^>]*href=.(?!data:|#)", svg)
@@ -210,8 +217,9 @@ def test_odds_just_above_a_round_number_are_not_rounded_down():
 
 
 def test_labels_are_listed_with_their_prior_mean_and_deviation(five):
-    headings, rows = label_rows(five)
-    assert headings == ["Label", "Prior", "Mean output", "Standard deviation"]
+    numbers = label_numbers(five)
+    rows = numbers.rows
+    assert numbers.headings == ["Label", "Prior", "Mean output", "Standard deviation"]
     assert [row[0] for row in rows] == [row[2] for row in rows] == ["0", "1", "2", "3", "4"]
     assert [float(row[1]) for row in rows] == pytest.approx([5 / 15, 4 / 15, 3 / 15, 2 / 15, 1 / 15], rel=1e-3)
     assert [float(row[3]) for row in rows] == pytest.approx(np.sqrt(five.randomizer.variances), rel=1e-5)
@@ -219,16 +227,16 @@ def test_labels_are_listed_with_their_prior_mean_and_deviation(five):
 
 def test_means_of_labels_far_from_zero_can_be_told_apart():
     problem = optrand.unbiased_regression([1e9, 1e9 + 1, 1e9 + 5], [0.2, 0.3, 0.5], 1.0)
-    rows = label_rows(optrand.solve(problem))[1]
+    rows = label_numbers(optrand.solve(problem)).rows
     assert [row[0] for row in rows] == [row[2] for row in rows] == ["1000000000", "1000000001", "1000000005"]
 
 
 def test_classes_have_no_mean_and_no_joint_picture():
     mechanism = optrand.rr_with_prior([0.5, 0.3, 0.2], 1.0)
-    headings, rows = label_rows(mechanism)
-    assert headings == ["Label", "Prior", "Kept with probability"]
+    numbers = label_numbers(mechanism)
+    assert numbers.headings == ["Label", "Prior", "Kept with probability"]
     # Two labels are kept, each with e / (e + 1), and the third never.
-    assert [row[2] for row in rows] == ["0.7311", "0.7311", "0"]
+    assert [row[2] for row in numbers.rows] == ["0.7311", "0.7311", "0"]
     page = page_of(mechanism)
     assert "Largest bias" not in page
     assert "<p>Not drawn: classes have no distance" in page
@@ -339,8 +347,8 @@ def test_a_browser_reads_every_picture_aloud(tab, weeks):
     tab.open(weeks)
     told = tab.read_aloud("image")
     for (name, _), words in zip(told, WORDS.values(), strict=True):
-        assert name.startswith(words.heading)
-        assert name.endswith(words.meaning)
+        assert name.startswith(words[0])
+        assert name.endswith(words[1])
         assert "53" in name
     headings = [name for name, _ in tab.read_aloud("heading")]
     assert headings[:3] == ["A mechanism for 53 labels at ε = 1", "Certificate", "Budget"]

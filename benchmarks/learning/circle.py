@@ -127,7 +127,7 @@ def report(setup: Setup, rows: Sequence[Row], results: Path) -> bool:
 
 def picture(setup: Setup, found: Errors, results: Path) -> None:
     """Accuracy against the number of classes, a panel each."""
-    from benchmarks.pictures import FAINT, drawing, light, log_x, looks
+    from benchmarks.pictures import FAINT, add_grid, drawing, log_x, looks
 
     classes, epsilon = setup.settings["classes"], setup.settings["epsilon"]
     arms = [VECTOR, *THEIRS, *OURS]
@@ -139,7 +139,7 @@ def picture(setup: Setup, found: Errors, results: Path) -> None:
             axes.plot(classes, best, label=BAYES, **FAINT)
             log_x(axes, classes)
             axes.set(xlabel="classes", ylabel="test accuracy (percent)")
-            light(axes)
+            add_grid(axes)
             axes.set_title(words, fontsize=9)
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)
 

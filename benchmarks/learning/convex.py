@@ -148,7 +148,7 @@ def _shares(found: Errors, arms: Iterable[str], epsilons: Sequence[float], sizes
 
 def picture(setup: Setup, found: Errors, results: Path, arms: Sequence[str]) -> None:
     """Excess risk and bounds against rows, at the middle epsilon, and against epsilon, with the most rows."""
-    from benchmarks.pictures import FAINT, drawing, light, log_log, looks
+    from benchmarks.pictures import FAINT, add_grid, drawing, log_log, looks
 
     losses, sizes, epsilons = (list(setup.settings[name]) for name in ("diameters", "rows", "epsilons"))
     middle = epsilons[len(epsilons) // 2]
@@ -166,8 +166,8 @@ def picture(setup: Setup, found: Errors, results: Path, arms: Sequence[str]) -> 
             log_log(right, "ε", "excess risk", epsilons)
             left.set_title(f"{loss}, ε = {middle:g}; dotted: bounds", fontsize=9)
             right.set_title(f"{loss}, {sizes[-1]} rows; dotted: bounds", fontsize=9)
-            light(left)
-            light(right)
+            add_grid(left)
+            add_grid(right)
         panels[0, 1].legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)
 
 

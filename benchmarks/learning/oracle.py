@@ -69,7 +69,7 @@ def measure(setup: Setup, cell: Cell) -> dict[str, float]:
 
 def report(setup: Setup, rows: Sequence[Row], results: Path) -> bool:
     """Print the table, draw, and return whether groups bring the promised loss at epsilon 1 and penalty 100."""
-    from benchmarks.pictures import drawing, light, log_log, looks
+    from benchmarks.pictures import add_grid, drawing, log_log, looks
 
     arms = list(dict.fromkeys(row.cell.arm for row in rows))
     lines = [
@@ -84,7 +84,7 @@ def report(setup: Setup, rows: Sequence[Row], results: Path) -> bool:
             ratios = [row.values["groups"] / row.values["one"] for row in mine]
             axes.plot([row.cell.epsilon for row in mine], ratios, label=f"price {arm}", **look)
         log_log(axes, "ε", "groups / one prior", setup.settings["epsilons"])
-        light(axes)
+        add_grid(axes)
         axes.legend(fontsize=7)
     most = setup.settings.get("most", math.inf)
     found = [row.values["groups"] for row in rows if row.cell.epsilon == 1.0 and row.cell.arm == "100"]

@@ -136,7 +136,7 @@ def compared(promise: Mapping[str, Any], ours: Floats, theirs: Floats) -> Estima
 
 def picture(setup: Setup, errors: Errors, results: Path, *, models: Sequence[str], error: str) -> None:
     """Error of each arm against epsilon, a panel a model."""
-    from benchmarks.pictures import FAINT, drawing, light, log_x, log_y, looks
+    from benchmarks.pictures import FAINT, add_grid, drawing, log_x, log_y, looks
 
     arms = list(dict.fromkeys(arm for _, arm in errors.arms))
     epsilons = sorted({epsilon for epsilon, _ in errors.arms})
@@ -153,6 +153,6 @@ def picture(setup: Setup, errors: Errors, results: Path, *, models: Sequence[str
             if axes.dataLim.ymin > 0:
                 log_y(axes)
             axes.set(xlabel="ε", ylabel=error)
-            light(axes)
+            add_grid(axes)
             axes.set_title(model, fontsize=9)
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)

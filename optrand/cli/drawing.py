@@ -36,10 +36,9 @@ def plot(
 ) -> None:
     """Draw a saved mechanism, or that of a release.
 
-    A picture shows one probability mass function for each label, and the table with its staircase signature; of a
-    release by groups, the prior of each and the noise of its mechanism. A page of HTML needs no network and no script:
-    it holds what `verify` proves, what the budget means, and every picture. If the proof fails the page says so, and
-    the exit code is 3.
+    A picture shows the probabilities of the outputs of up to six labels; of a release by groups, the prior of each and
+    the noise of its mechanism. A page of HTML needs no network and no script: it holds what `verify` proves, what the
+    budget means, and every picture. If the proof fails the page says so, and the exit code is 3.
     """
     mechanism, record = read_saved(saved)
     ending = output.suffix.lower()
@@ -52,14 +51,15 @@ def plot(
 
 
 def _draw_picture(mechanism: Mechanism | None, record: ReleaseRecord | None, output: Path, *, force: bool) -> None:
-    from optrand.certificates.certificate import certify
-    from optrand.plotting import groups_figure, mechanism_figure, save_figure
+    from optrand.base.numerals import shown_above
+    from optrand.plotting import groups_figure, pmf_figure, save_figure
 
-    total = None if record is None else record.epsilon
     with progress() as announce:
         announce("drawing")
         if mechanism is not None:
-            figure = mechanism_figure(mechanism, certify(mechanism), total=total)
+            figure = pmf_figure(mechanism)
+            if record is not None:
+                figure.suptitle(f"{figure.get_suptitle()}, of a total of {shown_above(record.epsilon, 6)}", fontsize=8)
         elif record is not None:
             figure = groups_figure(record.mechanisms, total=record.epsilon)
         save_figure(figure, output, overwrite=force)
@@ -93,14 +93,13 @@ def _write_page(
 
 
 def _draw_all(mechanism: Mechanism | None, record: ReleaseRecord | None, output: Path, *, force: bool) -> None:
-    from optrand.plotting.gallery import gallery, refuse_gallery
+    from optrand.plotting.saving import gallery
 
     if mechanism is None:
         raise InvalidInput("the release is by groups, each with a mechanism of its own: draw a picture or a page")
-    refuse_gallery(output, overwrite=force)
-    tell_total(record)
     with progress() as announce:
         made = gallery(mechanism, output, overwrite=force, announce=announce)
+    tell_total(record)
     for name, reason in made.left_out:
         say(f"note: no picture of the {name}: {reason}")
     show({"pictures": len(made.pictures), "folder": output})

@@ -1,21 +1,16 @@
 """Pictures of randomizers, of comparisons between them, and of the proof that one is best.
 
-Every function `..._figure` has one contract:
+Every function `..._figure` draws at `ax`: in a figure or a part of one, or in the place of axes, which the picture
+takes with panels, scales and legends of its own. Without `ax` it draws in a new figure. The width of the place decides
+how titles and legends break, how many labels have a tick, and whether panels stand side by side: a column of 3.3 inches
+and a page of 7 are both fit. Letters have 7 or 8 points.
 
-``ax``
-    Axes, a figure or a part of one to draw in. Axes are replaced by the picture, which may have panels, scales and
-    legends of its own: make them by ``plt.subplots(layout="constrained")``. By default the picture is a new figure.
-``labels``
-    Labels that have a panel or a tick of their own; by default some, evenly spread.
-``title``
-    Whether the picture has one (off where a caption says it; of :func:`times_figure` its text).
-``size``
-    Width and height of a new figure in inches; its letters stay as large as they are, 8 or 9 points.
+It returns the picture, a :class:`~matplotlib.figure.Figure`, or the :class:`~matplotlib.figure.SubFigure` in the place
+of `ax`, whose ``axes`` are the panels. Their artists hold the numbers that are drawn, and have labels by which they are
+found. A title in place of which a caption stands goes by ``picture.suptitle("")``.
 
-It returns the :class:`~matplotlib.figure.Figure`, or the :class:`~matplotlib.figure.SubFigure` in the place of `ax`:
-its ``axes`` are the panels, for more to be drawn on them. :func:`save_figure` writes it. No function shows a window or
-touches matplotlib's global state. Every picture can be read in grey; large tables are shown in groups, as the title
-says. ``import optrand`` does not import this package.
+:func:`save_figure` writes a picture. No function shows a window or touches matplotlib's global state. Every picture can
+be read in grey. ``import optrand`` does not import this package.
 
 Examples
 --------
@@ -23,25 +18,23 @@ Examples
 >>> from matplotlib.figure import Figure
 >>> page = Figure(figsize=(7, 3), layout="constrained")
 >>> left, right = page.subplots(1, 2)
->>> solution = optrand.debiased_rr([0, 1, 2], 1.0)
->>> noise = optrand.baselines.Laplace(optrand.Interval(0, 2), 1.0)
->>> parts = pmf_figure(solution, ax=left, title=False), pmf_figure(noise, ax=right, title=False, labels=[0, 1, 2])
->>> [len(part.axes) for part in parts], len(page.axes)
-([3, 3], 6)
+>>> shape = pmf_figure(optrand.debiased_rr([0, 1, 2], 1.0), ax=left)
+>>> noise = pmf_figure(optrand.baselines.Laplace(optrand.Interval(0, 2), 1.0), labels=[0, 1, 2], ax=right)
+>>> len(shape.axes), len(noise.axes), len(page.axes)
+(3, 3, 6)
 """
 
-from optrand.plotting.comparisons.composition import composition_figure
-from optrand.plotting.comparisons.frontier import frontier_figure
-from optrand.plotting.comparisons.kept import rr_with_prior_figure
-from optrand.plotting.comparisons.moments import moments_figure
-from optrand.plotting.comparisons.shares import shares_figure
-from optrand.plotting.comparisons.times import times_figure
-from optrand.plotting.figures import matrix_figure, mechanism_figure, paths_figure, pmf_figure
-from optrand.plotting.gaps import chord_figure, gap_figure
-from optrand.plotting.groups import groups_figure
-from optrand.plotting.optimality import dual_figure, flow_figure, joint_figure
-from optrand.plotting.phases import phases_figure
+from optrand.plotting.comparisons import (
+    composition_figure,
+    frontier_figure,
+    moments_figure,
+    rr_with_prior_figure,
+    shares_figure,
+    times_figure,
+)
+from optrand.plotting.randomizer import groups_figure, joint_figure, matrix_figure, pmf_figure
 from optrand.plotting.saving import save_figure
+from optrand.plotting.structure import chord_figure, dual_figure, flow_figure, phases_figure
 
 __all__ = [
     "chord_figure",
@@ -49,13 +42,10 @@ __all__ = [
     "dual_figure",
     "flow_figure",
     "frontier_figure",
-    "gap_figure",
     "groups_figure",
     "joint_figure",
     "matrix_figure",
-    "mechanism_figure",
     "moments_figure",
-    "paths_figure",
     "phases_figure",
     "pmf_figure",
     "rr_with_prior_figure",

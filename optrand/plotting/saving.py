@@ -1,61 +1,82 @@
-"""Pictures as files: atomic writes, raster or vector, without a date."""
+"""Pictures as files: one, or every picture of a mechanism in a folder."""
 
 from __future__ import annotations
 
 import io
 import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure, FigureBase, SubFigure
 
-from optrand.base.files import write_atomically
-from optrand.errors import InvalidInput
-from optrand.plotting.style import STYLE
+from optrand.base.files import refuse_target, write_atomically
+from optrand.errors import InvalidInput, NotCertified
+from optrand.mechanism.mechanism import Mechanism
+from optrand.plotting._style import STYLE
+from optrand.plotting.randomizer import joint_figure, matrix_figure, pmf_figure
+from optrand.plotting.structure import dual_figure, flow_figure, phases_figure
 
-__all__ = ["check_ending", "save_figure", "whole_figure"]
+__all__ = ["DRAWINGS", "Gallery", "check_ending", "gallery", "save_figure"]
 
 UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".png": {}, ".svg": {"Date": None}}
-"""Endings that a picture may have, and the metadata that keep the date out of each."""
+"""Endings of a picture, and the metadata that keep the date out of each."""
+
+DRAWINGS: Mapping[str, Callable[[Mechanism], FigureBase]] = MappingProxyType(
+    {
+        "pmf": pmf_figure,
+        "matrix": matrix_figure,
+        "joint": joint_figure,
+        "flow": flow_figure,
+        "phases": phases_figure,
+        "dual": dual_figure,
+    }
+)
+"""Pictures of a mechanism, by the names of their files."""
 
 
 def save_figure(figure: FigureBase, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a picture atomically, in the format of its ending ``.png``, ``.svg`` or ``.pdf``, without a date.
 
-    Of a picture that took the place of axes all of their figure is written.
+    If the picture took the place of axes, the whole figure is written.
 
     Raises
     ------
     InvalidInput
-        Another ending, or a file that exists without `overwrite`.
+        The path has another ending, or exists and `overwrite` is false.
     OSError
         As from the operating system; nothing is left behind.
     """
-    suffix = check_ending(path)
+    ending = check_ending(path)
+    write_atomically(path, render(figure, ending), overwrite=overwrite)
+
+
+def render(figure: FigureBase, ending: str) -> bytes:
+    """Return a picture, or the whole figure that it is a part of, in the format of an ending."""
     picture = io.BytesIO()
     with matplotlib.rc_context(STYLE):
-        whole_figure(figure).savefig(picture, format=suffix[1:], dpi=200, metadata=UNDATED[suffix])
-    write_atomically(path, picture.getvalue(), overwrite=overwrite)
+        whole_figure(figure).savefig(picture, format=ending[1:], dpi=200, metadata=UNDATED[ending])
+    return picture.getvalue()
 
 
 def whole_figure(figure: FigureBase) -> Figure:
-    """Figure that a picture is, or is a part of."""
-    if isinstance(figure, Figure):
-        return figure
-    whole = figure.canvas.figure if isinstance(figure, SubFigure) else None
+    """Return the figure that a picture is, or is a part of."""
+    whole = figure.canvas.figure if isinstance(figure, SubFigure) else figure
     if not isinstance(whole, Figure):
         raise InvalidInput(f"figure is of type {type(figure).__name__}, expected a figure of matplotlib")
     return whole
 
 
 def check_ending(path: str | os.PathLike[str]) -> str:
-    """Ending of a picture's name, in lower case.
+    """Return the ending of a picture's name, in lower case.
 
     Raises
     ------
     InvalidInput
-        Another one than ``.png``, ``.svg`` or ``.pdf``.
+        It is neither ``.png``, ``.svg`` nor ``.pdf``.
 
     Examples
     --------
@@ -67,3 +88,81 @@ def check_ending(path: str | os.PathLike[str]) -> str:
         ending = f"as {suffix}" if suffix else "without an ending to its name"
         raise InvalidInput(f"a picture cannot be written {ending}: name a .png, .svg or .pdf file")
     return suffix
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Files of the pictures of one mechanism, and the names of those that it does not have, with the reasons."""
+
+    pictures: tuple[Path, ...]
+    left_out: tuple[tuple[str, str], ...]
+
+
+def gallery(
+    mechanism: Mechanism,
+    directory: str | os.PathLike[str],
+    *,
+    endings: tuple[str, ...] = (".png", ".pdf"),
+    overwrite: bool = False,
+    announce: Callable[[str], None] = lambda _: None,
+) -> Gallery:
+    """Draw every picture of a mechanism, all of them before the first is written.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    directory : path
+        Made if it does not exist; its parent must exist.
+    endings : tuple of str
+        Formats, of ``.png``, ``.svg`` and ``.pdf``; by default one of pixels and one of lines.
+    overwrite : bool
+        Whether existing pictures may be replaced.
+    announce : callable
+        Called with the name of each picture before it is drawn.
+
+    Raises
+    ------
+    InvalidInput
+        The path is neither a folder nor the name of a new one, a picture exists and `overwrite` is false, or an ending
+        is another one. Then nothing is written.
+    OSError
+        As from the operating system.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import optrand
+    >>> mechanism = optrand.solve(optrand.classification([0.5, 0.3, 0.2], 1.0))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = gallery(mechanism, folder, endings=(".svg",))
+    >>> [path.name for path in made.pictures]
+    ['pmf.svg', 'matrix.svg', 'dual.svg']
+    >>> dict(made.left_out)["joint"]
+    'classes have no distance, and so no mean squared error: draw a pmf or the matrix'
+    """
+    folder = Path(directory)
+    _refuse(folder, endings, overwrite=overwrite)
+    figures, left_out = dict[str, FigureBase](), list[tuple[str, str]]()
+    for name, draw in DRAWINGS.items():
+        announce(name)
+        try:
+            figures[name] = draw(mechanism)
+        except (InvalidInput, NotCertified) as reason:
+            left_out.append((name, str(reason)))
+    folder.mkdir(exist_ok=True)
+    pictures = [(figure, folder / f"{name}{ending}") for name, figure in figures.items() for ending in endings]
+    for figure, path in pictures:
+        announce(path.name)
+        save_figure(figure, path, overwrite=overwrite)
+    return Gallery(tuple(path for _, path in pictures), tuple(left_out))
+
+
+def _refuse(folder: Path, endings: tuple[str, ...], *, overwrite: bool) -> None:
+    """Raise if a gallery cannot be made in a folder."""
+    if not folder.is_dir() and (folder.exists() or not folder.parent.is_dir()):
+        wrong = f"{folder} is" if folder.exists() else f"{folder.parent} is"
+        raise InvalidInput(f"{wrong} not a folder: choose another name for the gallery")
+    for ending in endings:
+        check_ending(f"picture{ending}")
+        for name in DRAWINGS:
+            refuse_target(folder / f"{name}{ending}", overwrite=overwrite)

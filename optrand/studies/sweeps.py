@@ -98,7 +98,7 @@ class Sweep(Sequence[SweepRow]):
         return {name: np.array([getattr(row, name) for row in self.rows]) for name in self.columns}
 
     def plot(self, **options: Any) -> FigureBase:
-        """Frontier of variance and bias: :func:`optrand.plotting.frontier_figure` with its `ax`, `title` and `size`.
+        """Frontier of variance and bias: :func:`optrand.plotting.frontier_figure` with its `ax`.
 
         Loads matplotlib.
         """

@@ -10,8 +10,7 @@ from matplotlib.figure import FigureBase
 from matplotlib.ticker import NullLocator
 
 from optrand.base.validation import Floats
-from optrand.plotting.canvas import Place, Size, canvas
-from optrand.plotting.comparisons.curves import CURVES, light, looks
+from optrand.plotting._style import Place, add_grid, canvas, looks
 from optrand.theory.checking import Finding
 from optrand.theory.claim import Claim
 
@@ -25,9 +24,7 @@ OUTLYING = 10.0
 """Multiple of the largest side of the claim itself beyond which the false variant does not stretch the axes."""
 
 
-def claim_figure(
-    claim: Claim, finding: Finding, *, ax: Place = None, title: bool = True, size: Size = None
-) -> FigureBase:
+def claim_figure(claim: Claim, finding: Finding, *, ax: Place = None) -> FigureBase:
     """One mark an instance: the left side of the claim against the right one, and the line where they are equal.
 
     The shaded side of the line is where the claim is false. Marks of the printed form, of the corrected one and of the
@@ -37,7 +34,7 @@ def claim_figure(
     drawn = {f"{name} ({each.tried})": np.array(each.sides) for name, each in forms.items() if each is not None}
     most = OUTLYING * max(_largest(sides) for name, sides in drawn.items() if not name.startswith("false"))
     drawn = {name: sides[np.isfinite(sides).all(axis=1)] for name, sides in drawn.items()}
-    with canvas(CURVES, ax, size, (5.2, 4.9), title=title) as figure:
+    with canvas(ax, (5.2, 4.9)) as figure:
         axes = figure.add_subplot()
         for (name, sides), look in zip(drawn.items(), looks(drawn, "forms"), strict=True):
             near = (np.abs(sides) <= most).all(axis=1) if most else np.ones(len(sides), dtype=np.bool_)
@@ -46,7 +43,7 @@ def claim_figure(
             axes.plot(*drawn[name].T[::-1], **{**look, "linestyle": "none", "label": shown})
         _scale(axes, np.concatenate(list(drawn.values())))
         _shade(axes, alike=finding.printed.worst.alike)
-        light(axes)
+        add_grid(axes)
         wording = (finding.corrected or finding.printed).wording
         left, right = (textwrap.fill(side, WIDTH) for side in claim.sides)
         axes.set(xlabel=right, ylabel=left)

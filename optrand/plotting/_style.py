@@ -1,0 +1,385 @@
+"""Style of the pictures: letters, marks, colours, numbers, titles and legends that fit 3.3 inches as well as a page."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.colors import LinearSegmentedColormap, LogNorm
+from matplotlib.figure import Figure, FigureBase
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from numpy.typing import NDArray
+
+from optrand.base.numerals import shown_above, shown_below
+from optrand.base.validation import Floats
+from optrand.errors import InvalidInput
+
+Place = Axes | FigureBase | None
+"""Axes whose place the picture takes, a figure or a part of one, or None for a new figure."""
+
+INK = "#1a1a1a"
+DARK = "#00224e"
+MIDDLE = "#707070"
+LIGHT = "#d3d6de"
+
+STYLE: Any = {
+    # Comes with matplotlib, so that a picture is the same on every machine.
+    "font.family": ["DejaVu Sans"],
+    "font.size": 8,
+    "figure.titlesize": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "axes.linewidth": 0.6,
+    "axes.edgecolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 4,
+    "text.usetex": False,
+    "svg.hashsalt": "optrand",
+    "pdf.fonttype": 42,
+}
+
+PROBABILITIES = LinearSegmentedColormap.from_list("probabilities", ["#ecedee", "#bcc6d6", "#62789a", DARK])
+"""From the least likely, near white, to the likeliest, dark: also in grey."""
+
+OUTPUTS = LinearSegmentedColormap.from_list("outputs", matplotlib.colormaps["viridis_r"](np.linspace(0.15, 1, 64)))
+"""From low outputs, light, to high ones, dark; without the yellow that vanishes on white."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Look of one letter of a staircase signature ([B23], Definition 10)."""
+
+    letter: str
+    meaning: str
+    stem: str
+    marker: str
+    fill: str
+
+
+MARKS = (
+    Mark("U", "U: highest, exp(ε) times the lowest", INK, "o", INK),
+    Mark("S", "S: neither of the two", MIDDLE, "D", "#8a8678"),
+    Mark("L", "L: lowest of its output", "#a0a0a0", "o", "#ffffff"),
+    Mark("0", "0: never, where another label may", INK, "x", INK),
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Numbers at which a picture changes its form, each chosen by looking, at widths of 3.3 and 7 inches."""
+
+    title_letters: float = 15.0  # per inch, in the letters of STYLE
+    legend_letter: float = 0.058  # inches
+    tick_letter: float = 0.062  # inches
+    tick_line: float = 0.17  # inches between the tick labels of a vertical axis
+
+    noise_outputs: int = 1201  # to which additive noise is rounded
+    noise_tails: float = 5.0  # standard deviations beyond the labels; all mass further out is at the last output
+    breaks: int = 3  # of an axis
+    gap_steps: float = 6.0  # median distances of neighbouring outputs from which an axis may be broken
+    gap_share: float = 0.1  # of the range of outputs from which it is
+    break_room: float = 0.4  # inches
+
+    panels: int = 6  # labels, or mechanisms of groups, with a panel each
+    stems: int = 250  # outputs with a stem each; more are drawn as a density
+    crowded: float = 4.0  # points of print between stems below which outputs stand by rank
+    density_bins: int = 120  # groups of outputs
+    faint: float = 0.01  # share of the highest density at which its axis ends
+    matrix: int = 500  # rows and columns of the table; more are drawn in groups
+    joint: int = 150  # rows and columns of the joint distribution
+    written: int = 8  # outputs with probabilities in their cells
+
+    arcs: int = 40  # drawn one by one; of more, those between the same groups of nodes are one
+    arc_groups: int = 12  # of nodes, in that case
+    arc_points: int = 60
+    widest: float = 5.0  # points of print of the arc with the largest mass
+    thinnest: float = 0.3
+    phases: int = 400  # components of a mixture; of more, those at that many even steps
+    fewest_phases: int = 8  # however many bins they have
+    pieces: int = 20_000  # bins of all components
+    bordered: int = 60  # bins of a component with borders between them
+    curve_points: int = 800  # of a price, beside the outputs
+    block: int = 1 << 21  # entries of the k x n arrays that are worked on at a time
+    unbroken: int = 12  # outputs below which the axis of a price has no breaks
+    whole_grid: int = 60  # size of a grid that is drawn whole
+    price_noise: float = 1e-13  # share of the multipliers below which a price is rounding
+
+    bias_noise: float = 1e-7  # share of the deviation below which a bias is rounding
+    budget_ticks: int = 6
+    kept_marks: int = 20  # labels with a mark for each number that is kept; of more, axes are logarithmic
+    releases: int = 16  # points of a curve of composition
+    errors: int = 2  # noise errors that a band reaches: some 19 times in 20 the truth is inside
+    arrow_rise: float = 1.6  # factor by which an arrow stands above all times, and above another arrow
+    size_ticks: int = 8  # sizes with a tick each
+    listed: int = 21  # labels in the table of a report
+
+
+LIMITS = Limits()
+
+
+# The figure
+
+
+@contextmanager
+def canvas(ax: Place, size: tuple[float, float]) -> Iterator[FigureBase]:
+    """Open a figure of `size` inches in :data:`STYLE`, or the figure that takes the place of `ax`.
+
+    Raises
+    ------
+    InvalidInput
+        `ax` is neither axes nor a figure, or axes outside a grid.
+    """
+    with matplotlib.rc_context(STYLE):
+        yield Figure(figsize=size, layout="constrained") if ax is None else _figure_at(ax)
+
+
+def _figure_at(ax: object) -> FigureBase:
+    if isinstance(ax, FigureBase):
+        return ax
+    if not isinstance(ax, Axes):
+        raise InvalidInput(f"ax is of type {type(ax).__name__}, expected Axes or a figure of matplotlib, or None")
+    place, figure = ax.get_subplotspec(), ax.get_figure()
+    if place is None or figure is None:
+        raise InvalidInput("ax has no place in a grid, which the picture could take: make it with plt.subplots")
+    ax.remove()
+    return figure.add_subfigure(place)
+
+
+def inches(figure: FigureBase) -> tuple[float, float]:
+    """Return the width and the height of a figure or of a part of one."""
+    # The stubs do not know that a part of a figure has a box.
+    part: Any = figure
+    return float(part.bbox.width / part.dpi), float(part.bbox.height / part.dpi)
+
+
+def side_by_side(figure: FigureBase, count: int, **options: Any) -> list[Axes]:
+    """Add panels in a row, or in a column if the figure is as narrow as a column of a page."""
+    in_a_row = inches(figure)[0] >= 2.2 * count
+    panels = figure.subplots(*((1, count) if in_a_row else (count, 1)), squeeze=False, **options)
+    return list(panels.ravel())
+
+
+def set_title(figure: FigureBase, title: str) -> None:
+    """Set the title of a picture, in as many lines as its width needs."""
+    letters = int(LIMITS.title_letters * inches(figure)[0])
+    figure.suptitle("\n".join(textwrap.fill(line, letters) for line in title.split("\n")))
+
+
+def set_legend(figure: FigureBase, handles: Sequence[Artist]) -> None:
+    """Put a legend below the picture, in as many columns as its width allows."""
+    longest = max(len(line) for handle in handles for line in str(handle.get_label()).split("\n"))
+    columns = int(inches(figure)[0] / (0.48 + LIMITS.legend_letter * longest))
+    rows = math.ceil(len(handles) / max(1, min(columns, len(handles))))
+    figure.legend(
+        handles=list(handles),
+        loc="outside lower center",
+        ncols=math.ceil(len(handles) / rows),
+        handletextpad=0.5,
+        columnspacing=1.2,
+    )
+
+
+# Curves
+
+
+SHADES = (DARK, "#8a8678", "#434e6c", "#b9a63f")
+"""Shades of cividis, neighbours far apart in lightness."""
+
+LINES = ("-", "--", "-.", ":")
+MARKERS = "os^DvPX*<>ph"
+
+
+def looks(names: Collection[object], kind: str) -> list[dict[str, Any]]:
+    """Return one look per curve, no two with the same marker, so that they can be told apart without colour.
+
+    Raises
+    ------
+    InvalidInput
+        There is no curve, or there are more than markers.
+
+    Examples
+    --------
+    >>> [(look["marker"], look["linestyle"]) for look in looks(["a", "b", "c"], "randomizers")]
+    [('o', '-'), ('s', '--'), ('^', '-.')]
+    """
+    if not 1 <= len(names) <= len(MARKERS):
+        raise InvalidInput(f"{len(names)} {kind} for one picture, expected 1 to {len(MARKERS)}: draw several pictures")
+    return [
+        {
+            "color": SHADES[i % len(SHADES)],
+            "linestyle": LINES[(i + i // len(SHADES)) % len(LINES)],
+            "marker": marker,
+            "markerfacecolor": "white" if i % 2 else SHADES[i % len(SHADES)],
+        }
+        for i, marker in enumerate(MARKERS[: len(names)])
+    ]
+
+
+def set_logarithmic(axis: Axis, ticks: Sequence[float] = ()) -> None:
+    """Make an axis logarithmic, with plain numbers at `ticks`, or at 1, 2 and 5 times powers of ten."""
+    horizontal = axis.axis_name == "x"  # type: ignore[attr-defined]
+    (axis.axes.set_xscale if horizontal else axis.axes.set_yscale)("log")
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_tick_params(which="minor", length=0)
+    if ticks:
+        axis.set_ticks(list(ticks))
+
+
+def add_grid(axes: Axes) -> None:
+    """Add a light grid behind the curves."""
+    axes.grid(which="major", color="#d9d9d9", linewidth=0.5)
+    axes.set_axisbelow(True)
+
+
+# Numbers
+
+
+def plain(value: float) -> str:
+    """Write a number as on paper: without an exponent of ten, or with one that is raised.
+
+    Examples
+    --------
+    >>> plain(1e-6), plain(2.5e-7), plain(0.05), plain(12000.0), plain(-3.0)
+    ('10⁻⁶', '2.5·10⁻⁷', '0.05', '12,000', '−3')
+    """
+    text = f"{value:,.10g}" if 1e-4 < abs(value) < 1e7 else f"{value:g}"
+    digits = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+    raised = re.sub(r"e([-+]\d+)$", lambda found: "·10" + str(int(found[1])).translate(digits), text)
+    return re.sub(r"^1·", "", raised).replace("-", "\N{MINUS SIGN}")
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a number and its noun, in the singular or the plural.
+
+    Examples
+    --------
+    >>> counted(1, "label"), counted(10_000, "label")
+    ('1 label', '10,000 labels')
+    """
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def number_texts(numbers: Floats, apart: float = 0.0) -> list[str]:
+    """Write increasing numbers in the fewest digits, at least three, that tell them apart if they differ by `apart`.
+
+    Examples
+    --------
+    >>> number_texts(np.array([0.0, 1 / 3, 20.0])), number_texts(np.array([1e9, 1e9 + 1]))
+    (['0', '0.333', '20'], ['1000000000', '1000000001'])
+    >>> number_texts(np.array([0.0, 5000.0, 1e4, 1e8]))
+    ['0', '5000', '10000', '1e+08']
+    """
+    gap = max(apart, float(np.diff(numbers).min(initial=math.inf)))
+    for digits in range(3, 18):
+        texts = [f"{number:.{digits}g}" for number in numbers]
+        pairs = list(zip(texts, numbers.tolist(), strict=True))
+        short = any("e+" in text and abs(number) < 1e6 for text, number in pairs)
+        if not short and all(abs(float(text) - number) <= 0.1 * gap for text, number in pairs):
+            break
+    return [text.replace("-", "\N{MINUS SIGN}") for text in texts]
+
+
+def below(number: float, digits: int) -> str:
+    """Write a number rounded down, in exactly `digits` digits.
+
+    Examples
+    --------
+    >>> below(2.71828, 3), above(2.71828, 3), below(-1e-17, 2), above(1348.3746, 7), above(0.5, 3)
+    ('2.71', '2.72', '−1.1e-17', '1348.375', '0.500')
+    """
+    return _padded(shown_below(number, digits), digits)
+
+
+def above(number: float, digits: int) -> str:
+    """Write a number rounded up, in exactly `digits` digits."""
+    return _padded(shown_above(number, digits), digits)
+
+
+def _padded(numeral: str, digits: int) -> str:
+    """Pad a numeral with zeros to `digits` digits, and typeset its minus."""
+    rounded = float(numeral)
+    return f"{rounded:#.{digits}g}".replace("-", "\N{MINUS SIGN}", 1 if rounded < 0 else 0) if rounded else "0"
+
+
+# Positions
+
+
+def spread(count: int, most: int) -> NDArray[np.intp]:
+    """Return at most `most` positions out of `count`, with the first and the last, at equal steps if possible.
+
+    Examples
+    --------
+    >>> spread(53, 6).tolist(), spread(54, 6).tolist(), spread(3, 6).tolist()
+    ([0, 13, 26, 39, 52], [0, 11, 21, 32, 42, 53], [0, 1, 2])
+    """
+    even = [size for size in range(4, most + 1) if (count - 1) % (size - 1) == 0]
+    size = max(even, default=most) if count > most else count
+    return np.linspace(0, count - 1, size).round().astype(np.intp)
+
+
+def tick_labels(axis: Axis, labels: Floats, length: float) -> None:
+    """Put a tick at the rank of every label, or of every second, fifth, tenth, … one, if `length` inches are short."""
+    horizontal = axis.axis_name == "x"  # type: ignore[attr-defined]
+    longest = max(map(len, number_texts(labels[[0, -1]]) if labels.size > 1 else ["0"]))
+    room = length / (LIMITS.tick_letter * (longest + 1.5) if horizontal else LIMITS.tick_line)
+    step = next(size * 10**power for power in range(12) for size in (1, 2, 5) if labels.size <= room * size * 10**power)
+    ranks = np.arange(0, labels.size, step)
+    axis.set_ticks(ranks, number_texts(labels[ranks]))
+
+
+def line_edges(numbers: Floats) -> Floats:
+    """Return the edges of the cells around increasing numbers: halfway, and as far beyond both ends.
+
+    Examples
+    --------
+    >>> line_edges(np.array([0.0, 1.0, 3.0])).tolist(), line_edges(np.array([5.0])).tolist()
+    ([-0.5, 0.5, 2.0, 4.0], [4.5, 5.5])
+    """
+    if numbers.size == 1:
+        return np.array([numbers[0] - 0.5, numbers[0] + 0.5])
+    middles = (numbers[1:] + numbers[:-1]) / 2
+    edges: Floats = np.concatenate(([2 * numbers[0] - middles[0]], middles, [2 * numbers[-1] - middles[-1]]))
+    return edges
+
+
+def add_log_scale(figure: FigureBase, mesh: Any, axes: Axes | list[Axes], name: str) -> None:
+    """Add the scale of a heat map with logarithmic shades, with a few numbers at equal ratios."""
+    low, high = mesh.norm.vmin, mesh.norm.vmax
+    count = 5 if inches(figure)[0] >= 4 else 3
+    ticks = np.geomspace(low, high, count) if high > 1.2 * low else np.array([math.sqrt(low * high)])
+    bar = figure.colorbar(mesh, ax=axes, location="bottom", aspect=35, pad=0.02)
+    bar.set_ticks(ticks.tolist(), labels=[plain(float(f"{tick:.2g}")) for tick in ticks])
+    bar.minorticks_off()
+    bar.outline.set_visible(False)
+    bar.set_label(name)
+
+
+def log_shades(amounts: Floats, decades: float = 5) -> LogNorm:
+    """Return logarithmic shades for positive amounts, over at most some powers of ten."""
+    positive = amounts[amounts > 0]
+    high = float(positive.max())
+    low = max(float(positive.min()), high / 10**decades)
+    return LogNorm(low, high) if high > low * 1.001 else LogNorm(low / 1.1, high * 1.1)

@@ -1,0 +1,302 @@
+"""Tables to draw: of a mechanism or of noise, in groups where they are large, on an axis of ranks with breaks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.base.validation import Floats
+from optrand.base.validation import values as checked_values
+from optrand.baselines.additive import Additive
+from optrand.errors import InvalidInput
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.paths import HasRandomizer, merge_neighbours
+from optrand.model import losses
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.table import Table
+from optrand.plotting._style import INK, LIMITS, number_texts, spread
+
+Drawable = Randomizer | HasRandomizer | Additive
+"""Mechanism, randomizer, or additive noise of :mod:`optrand.baselines`, which is drawn for some of its labels."""
+
+Indices = NDArray[np.intp]
+
+
+def drawn_table(subject: Drawable, labels: ArrayLike | None = None) -> Randomizer:
+    """Return the table to draw, without outputs that never occur.
+
+    Columns that a mechanism splits between neighbouring floats are drawn as one
+    (:func:`optrand.mechanism.paths.merge_neighbours`). Additive noise is rounded to a fine grid for those `labels`.
+    """
+    if isinstance(subject, Additive):
+        return _rounded_noise(subject, labels)
+    if isinstance(subject, Mechanism) and subject.arcs is not None:
+        merged = Table.of_arcs(subject.labels, *merge_neighbours(subject), subject.ratio)
+        subject = Mechanism(subject.problem, merged)
+    table = subject if isinstance(subject, Randomizer) else getattr(subject, "randomizer", None)
+    if not isinstance(table, Randomizer):
+        raise InvalidInput(
+            f"a picture needs a mechanism, a Randomizer or additive noise, not a {type(subject).__name__}"
+        )
+    return table.without_unused_outputs()
+
+
+def _rounded_noise(subject: Additive, labels: ArrayLike | None) -> Randomizer:
+    if labels is None:
+        raise InvalidInput(f"{type(subject).__name__} takes every label of an interval: pass labels, those to draw")
+    rows = np.unique(checked_values(labels, "labels"))
+    if subject.clip is not None:
+        low, high = subject.clip.low, subject.clip.high
+    else:
+        reach = LIMITS.noise_tails * math.sqrt(subject.noise.variance) * subject.unit
+        low, high = float(rows[0]) - reach, float(rows[-1]) + reach
+    return subject.discretised(rows, np.linspace(low, high, LIMITS.noise_outputs))
+
+
+def problem_of(subject: object) -> Problem:
+    """Return the problem that a mechanism answers."""
+    if not isinstance(subject, Mechanism):
+        raise InvalidInput(f"this picture shows a prior too: it needs a mechanism, not a {type(subject).__name__}")
+    return subject.problem
+
+
+def has_means(subject: object) -> bool:
+    """Check that the outputs are numbers, and not the names of classes."""
+    problem = getattr(subject, "problem", None)
+    return not (isinstance(problem, Problem) and problem.loss == losses.zero_one)
+
+
+def chosen(labels: Floats, wanted: ArrayLike | None, most: int) -> Indices:
+    """Return the ranks of the wanted labels, or of at most `most` labels, evenly spread.
+
+    Raises
+    ------
+    InvalidInput
+        A wanted number is not one of the labels.
+
+    Examples
+    --------
+    >>> chosen(np.arange(10.0), [7, 2], 4).tolist(), chosen(np.arange(10.0), None, 4).tolist()
+    ([2, 7], [0, 3, 6, 9])
+    """
+    if wanted is None:
+        return spread(labels.size, most)
+    numbers = np.unique(checked_values(wanted, "labels"))
+    strange = ~np.isin(numbers, labels)
+    if strange.any():
+        near = labels[np.abs(labels - numbers[strange][0]).argmin()]
+        raise InvalidInput(f"labels to show: {numbers[strange][0]:g} is none of the labels, the nearest is {near:g}")
+    return np.searchsorted(labels, numbers).astype(np.intp)
+
+
+# Groups
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Table in groups of neighbouring labels and outputs.
+
+    Attributes
+    ----------
+    rows, columns : arrays of int
+        Edges of the groups of labels and of outputs, the end of the last one included.
+    chances : (R, C) array
+        Mean, over the entries of a group, of the probability of an output, times the weight of its label.
+    """
+
+    rows: Indices
+    columns: Indices
+    chances: Floats
+
+    @classmethod
+    def of(cls, table: Randomizer, weights: Floats, most: int) -> Cells:
+        """Gather a table into at most `most` by `most` cells, at cost ``O((k + n) most)`` for interval columns."""
+        rows, columns = group_edges(table.k, most), group_edges(table.n, most)
+        totals = np.add.reduceat(grouped_rows(table, weights, rows), columns[:-1], axis=1)
+        return cls(rows, columns, totals / np.diff(rows)[:, np.newaxis] / np.diff(columns))
+
+    @property
+    def middles(self) -> tuple[Indices, Indices]:
+        """Ranks of the label and of the output in the middle of each group."""
+        return (self.rows[:-1] + self.rows[1:]) // 2, (self.columns[:-1] + self.columns[1:]) // 2
+
+    @property
+    def size(self) -> str:
+        """Number of labels and outputs in a cell, in words; empty if it is one of each."""
+        rows, columns = int(np.diff(self.rows).max()), int(np.diff(self.columns).max())
+        return "" if rows == columns == 1 else f"cells of up to {rows:,} by {columns:,}"
+
+
+def group_edges(count: int, most: int) -> Indices:
+    """Return the edges of at most `most` groups of neighbours, nearly equally large, with the end of the last one.
+
+    Examples
+    --------
+    >>> group_edges(3, 5).tolist(), group_edges(10, 4).tolist()
+    ([0, 1, 2, 3], [0, 2, 5, 8, 10])
+    """
+    return np.linspace(0, count, min(count, most) + 1).round().astype(np.intp)
+
+
+def edges_of(groups: Indices) -> Floats:
+    """Return the edges of groups on an axis of ranks, on which everyone takes the place of 1."""
+    return groups.astype(np.float64) - 0.5
+
+
+def grouped_rows(table: Randomizer, weights: Floats, edges: Indices) -> Floats:
+    """Return the weighted sum of the rows of each group of labels, shape ``(groups, n)``.
+
+    Interval columns cost ``O(groups n)``, whatever the number of labels.
+    """
+    if table.arcs is None:
+        sums: Floats = np.add.reduceat(weights[:, np.newaxis] * table.matrix, edges[:-1], axis=0)
+        return sums
+    arcs, gain = table.arcs, math.expm1(table.epsilon)
+    at = np.searchsorted(table.outputs, arcs.outputs)
+    before = np.concatenate(([0.0], np.cumsum(weights)))
+    sums = np.empty((edges.size - 1, table.n))
+    for group, (begin, end) in enumerate(pairwise(edges.tolist())):
+        favoured = before[np.clip(arcs.last + 1, begin, end)] - before[np.clip(arcs.first, begin, end)]
+        amounts = arcs.masses * (before[end] - before[begin] + gain * favoured)
+        sums[group] = np.bincount(at, amounts, table.n)
+    return sums
+
+
+def row_chances(table: Randomizer, row: int) -> Floats:
+    """Return the probabilities of one label, shape ``(n,)``, without the rest of the table."""
+    if table.arcs is None:
+        chances: Floats = table.matrix[row]
+        return chances
+    arcs = table.arcs
+    inside = (arcs.first <= row) & (row <= arcs.last)
+    amounts = np.where(inside, math.exp(table.epsilon), 1.0) * arcs.masses
+    return np.bincount(np.searchsorted(table.outputs, arcs.outputs), amounts, table.n).astype(np.float64)
+
+
+def letters_of(table: Randomizer, columns: Indices) -> NDArray[np.str_]:
+    """Return the staircase signature of some outputs, without the rest of the table."""
+    if table.arcs is None:
+        part = Randomizer(table.labels, table.outputs[columns], table.matrix[:, columns], table.epsilon)
+    else:
+        kept = np.isin(table.arcs.outputs, table.outputs[columns])
+        part = Randomizer.of_arcs(table.labels, table.arcs.only(kept), table.epsilon)
+    return part.signature()
+
+
+# Outputs by rank
+
+
+def wide_gaps(outputs: Floats) -> Indices:
+    """Return the ranks after which outputs lie far apart, at most three, the widest.
+
+    Examples
+    --------
+    >>> wide_gaps(np.array([0.0, 0.1, 0.2, 0.3, 8, 8.1, 8.2])).tolist(), wide_gaps(np.arange(4.0)).tolist()
+    ([3], [])
+    """
+    steps = np.diff(outputs)
+    if steps.size < 2:
+        return np.array([], dtype=np.intp)
+    wide = np.flatnonzero(
+        steps > max(LIMITS.gap_steps * float(np.median(steps)), LIMITS.gap_share * float(steps.sum()))
+    )
+    return np.sort(wide[np.argsort(-steps[wide], kind="stable")][: LIMITS.breaks])
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """Axis of outputs by rank, broken where neighbouring outputs lie far apart.
+
+    Attributes
+    ----------
+    outputs : (n,) array
+    places : (n,) array
+        Where each output stands. Neighbours stand 1 apart, or in proportion to their distance and 1 apart in the mean,
+        and further apart if the axis is broken between them.
+    breaks : array of int
+        Ranks before the breaks.
+    length : float
+        Inches.
+    """
+
+    outputs: Floats
+    places: Floats
+    breaks: Indices
+    length: float
+
+    @classmethod
+    def of(cls, outputs: Floats, length: float, most: int, *, even: bool = True) -> Ranks:
+        """Place outputs on an axis of `length` inches, without breaks if more than `most` are drawn in groups."""
+        breaks = wide_gaps(outputs) if outputs.size <= most else np.array([], dtype=np.intp)
+        room = LIMITS.break_room * outputs.size / max(length - LIMITS.break_room * breaks.size, 0.3 * length)
+        places = np.arange(outputs.size, dtype=np.float64)
+        if not even:
+            for part in np.split(np.arange(outputs.size), breaks + 1):
+                scaled = (outputs[part] - outputs[part[0]]) / (np.ptp(outputs[part]) or 1.0)
+                places[part] = part[0] + (part.size - 1) * scaled
+        return cls(outputs, places + room * np.searchsorted(breaks, np.arange(outputs.size)), breaks, length)
+
+    def place(self, values: Floats) -> Floats:
+        """Return where numbers stand: in proportion between two outputs, or a little beyond the first or the last."""
+        if self.outputs.size == 1:
+            sides: Floats = 0.8 * np.sign(values - self.outputs[0])
+            return sides
+        step = float(np.ptp(self.outputs)) / (self.outputs.size - 1)
+        beyond = np.maximum(self.outputs[0] - values, 0) - np.maximum(values - self.outputs[-1], 0)
+        most = 1 + 0.1 * self.outputs.size
+        places: Floats = np.interp(values, self.outputs, self.places) - np.clip(beyond / step, -most, most)
+        return places
+
+    def cells(self, columns: Indices) -> tuple[Floats, Indices]:
+        """Return the edges of cells of groups of outputs, and the group that each shows, -1 in a break."""
+        if columns.size <= self.outputs.size:
+            return edges_of(columns), np.arange(columns.size - 1)
+        parts = np.split(np.arange(self.outputs.size), self.breaks + 1)
+        edges: Floats = (
+            np.concatenate([np.append(self.places[part], self.places[part[-1]] + 1) for part in parts]) - 0.5
+        )
+        shown = np.concatenate([np.append(part, -1) for part in parts])[:-1]
+        return edges, shown.astype(np.intp)
+
+    def draw(self, axes: Axes, name: str, *, vertical: bool = False) -> None:
+        """Name an axis, with ticks at outputs, and mark its breaks."""
+        axis: Axis = axes.yaxis if vertical else axes.xaxis
+        ticks = self._ticks(vertical=vertical)
+        axis.set_ticks(self.places[ticks], self._texts(ticks))
+        axis.set_label_text(name)
+        transform = axes.get_yaxis_transform() if vertical else axes.get_xaxis_transform()
+        look: Any = {"transform": transform, "clip_on": False, "color": INK, "label": "_break"}
+        for rank in self.breaks.tolist():
+            ends, ground = [self.places[rank] + 0.5, self.places[rank + 1] - 0.5], [0, 0]
+            line = (ground, ends) if vertical else (ends, ground)
+            axes.plot(*line, **{**look, "color": "white"}, linewidth=2, zorder=5, solid_capstyle="butt")
+            slash = [(-2, -1), (2, 1)] if vertical else [(-1, -2), (1, 2)]
+            axes.plot(*line, **look, linestyle="", marker=slash, markersize=6, markeredgewidth=0.7, zorder=6)
+
+    def _texts(self, ticks: Indices) -> list[str]:
+        """Write some outputs, to a thousandth of their range."""
+        return number_texts(self.outputs[ticks], float(np.ptp(self.outputs)) / 100)
+
+    def _ticks(self, *, vertical: bool) -> Indices:
+        """Return the ranks that have a tick: the ends of each part between breaks, and more if there is room."""
+        longest = max(map(len, self._texts(spread(self.outputs.size, 12))))
+        apart = LIMITS.tick_line if vertical else LIMITS.tick_letter * (longest + 1.5)
+        unit = self.length / (self.places[-1] + 1)
+        ticks: list[int] = []
+        for part in np.split(np.arange(self.outputs.size), self.breaks + 1):
+            count = 1 + int((part.size - 1) * unit / apart)
+            ticks += part[spread(part.size, count)].tolist() if count > 1 else [int(part[part.size // 2])]
+        # Places in proportion may be closer than ranks: keep each tick that has room after the one before.
+        kept = ticks[:1]
+        for tick in ticks[1:]:
+            if (self.places[tick] - self.places[kept[-1]]) * unit >= 0.9 * apart:
+                kept.append(tick)
+        return np.array(kept)
