@@ -52,7 +52,7 @@ class VectorDual:
 
 
 def lower_bound(groups: ClassGroups, epsilon: float, dual: VectorDual) -> Fraction:
-    """Lower bound of the loss of every unbiased epsilon-DP randomizer, by any multipliers; at least 0.
+    """Compute a lower bound of the loss of every unbiased epsilon-DP randomizer, from any multipliers; at least 0.
 
     ``exp(epsilon)`` is rounded up, which admits more randomizers, and the largest price too. Within a group of unequal
     priors each type is priced at its least likely subset. Cost ``O(n m**2)`` for `n` types.
@@ -86,7 +86,7 @@ def lower_bound(groups: ClassGroups, epsilon: float, dual: VectorDual) -> Fracti
 
 
 def exp_above(epsilon: float) -> Fraction:
-    """Rational above ``exp(epsilon)``, so near that bounds lose no digit of a float.
+    """Return a rational above ``exp(epsilon)``, so near that bounds lose no digit of a float.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def exp_above(epsilon: float) -> Fraction:
 
 
 def _squares(sizes: tuple[int, ...], counts: Counts, dual: VectorDual) -> tuple[Integers, int]:
-    """Integers ``|Z 1_S|**2 * unit`` of each type, and the unit."""
+    """Return integers ``|Z 1_S|**2 * unit`` of each type, and the unit."""
     scale = lcm(*sizes)
     shares = counts.astype(object) * np.array([scale // size for size in sizes], dtype=object)
     y = (shares[:, :1] - shares[:, 1:]) @ dual.between.T
@@ -114,7 +114,7 @@ def _trace(sizes: tuple[int, ...], dual: VectorDual) -> Fraction:
 
 
 def _levels(groups: ClassGroups, counts: Counts, dual: VectorDual, high: Fraction) -> tuple[Integers, int]:
-    """Integers ``l(S) * scale`` of each type, and the scale."""
+    """Return integers ``l(S) * scale`` of each type, and the scale."""
     common = lcm(*groups.sizes)
     shares = counts.astype(object) * np.array([common // size for size in groups.sizes], dtype=object)
     scale = high.denominator * groups.k * common
@@ -125,7 +125,7 @@ def _levels(groups: ClassGroups, counts: Counts, dual: VectorDual, high: Fractio
 
 
 def subset_selection_loss(k: int, ratio: Fraction, d: int) -> Fraction:
-    r"""Loss of the best unbiased decoder of subset selection under the uniform prior.
+    r"""Compute the loss of the best unbiased decoder of subset selection under the uniform prior.
 
     .. math:: \frac12 \Big( \frac{(K - 1)^2 (d E + K - d)^2}{K d (K - d) (E - 1)^2} - \frac{K - 1}{K} \Big)
 
@@ -148,7 +148,7 @@ def subset_selection_loss(k: int, ratio: Fraction, d: int) -> Fraction:
 
 
 def subset_size(k: int, ratio: Fraction) -> int:
-    """The better size of subsets under the uniform prior: one of the two integers beside ``K / (E + 1)``, at least 1.
+    """Choose the size of subsets under the uniform prior: one of the two integers beside ``K / (E + 1)``, at least 1.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def subset_size(k: int, ratio: Fraction) -> int:
 
 
 def response_is_best(weights: tuple[int, ...], ratio: Fraction) -> bool:
-    r"""Whether randomized response is proven to be the best channel for a prior, for any number of classes.
+    r"""Decide whether randomized response is proven to be the best channel for a prior, for any number of classes.
 
     With its own multipliers, :math:`P_y = 1 + (E - 1) p_y`, :math:`\sigma = K + E - 1`, :math:`A = \sum_y P_y^2` and
     the sums `w` and `a` of :math:`P_y` and :math:`P_y^2` over a set of `d` classes, the bound of this module asks for
