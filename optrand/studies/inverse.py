@@ -79,7 +79,7 @@ class EpsilonBracket:
 
 
 def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) -> EpsilonBracket:
-    """Smallest epsilon at which the optimal value of a problem is at most `loss`.
+    """Find the smallest epsilon at which the optimal value of a problem is at most `loss`.
 
     Parameters
     ----------
@@ -129,17 +129,17 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
     search = _Search(problem, target, width)
     low, high = search.bracket()
     while high.epsilon - low.epsilon > width:
-        low, high = search.narrowed(low, high)
+        low, high = search.narrow(low, high)
     return EpsilonBracket(goal, low.epsilon, cast(Mechanism, high.reached), low.excluded)
 
 
 def _target(problem: Problem, loss: float) -> Fraction:
-    """Loss as a value of the minimisation, in which an output that is the label counts -1."""
+    """Return the loss as a value of the minimisation, in which an output that is the label counts -1."""
     return Fraction(loss) - (1 if problem.sign < 0 else 0)
 
 
 def _at(problem: Problem, epsilon: float) -> Problem | None:
-    """Problem at another epsilon, or None if no randomizer meets its constraints there."""
+    """Return the problem at another epsilon, or None if no randomizer meets its constraints there."""
     try:
         return replace(problem, epsilon=epsilon)
     except Infeasible:
@@ -160,7 +160,7 @@ def _excludes(mechanism: Mechanism, target: Fraction) -> bool:
 
 
 def _without_privacy(problem: Problem) -> float:
-    """Lower bound of the loss at any epsilon: each label at its best, or rounded without bias to the grid."""
+    """Bound the loss at any epsilon from below: each label at its best, or rounded without bias to the grid."""
     labels, outputs = problem.labels, problem.outputs
     if not isinstance(outputs, Grid):
         if problem.loss == losses.poisson_log:
@@ -216,7 +216,7 @@ class _Search:
         return _Trial(epsilon, reached=mechanism if _reaches(mechanism, self.target) else None)
 
     def bracket(self) -> tuple[_Trial, _Trial]:
-        """Trial at which the loss is out of reach, and one at which it is reached."""
+        """Find a trial at which the loss is out of reach, and one at which it is reached."""
         start = min(max(self.problem.epsilon, SMALLEST), LARGEST)
         first = self.ask(start)
         for epsilon in self._ladder(start, SMALLEST):
@@ -233,14 +233,14 @@ class _Search:
         return low, high
 
     def _ladder(self, start: float, limit: float) -> Iterator[float]:
-        """Epsilons from `start`, doubled or halved, up to the limit."""
+        """Yield epsilons from `start`, doubled or halved, up to the limit."""
         epsilon = start
         while epsilon != limit:
             epsilon = min(2 * epsilon, limit) if limit > start else max(epsilon / 2, limit)
             yield epsilon
 
     def _walk(self, first: _Trial, limit: float) -> tuple[_Trial, _Trial]:
-        """Last trial with the verdict of the first, and the next one with another, on the way to the limit."""
+        """Find the last trial with the verdict of the first, and the next one with another, on the way to the limit."""
         last, unknown = first, None
         for epsilon in self._ladder(first.epsilon, limit):
             trial = self.ask(epsilon)
@@ -263,8 +263,8 @@ class _Search:
                 return last, trial
         raise self._unproven(last.epsilon, unknown.epsilon)
 
-    def narrowed(self, low: _Trial, high: _Trial) -> tuple[_Trial, _Trial]:
-        """Bracket of half the width, or three quarters of it where nothing is proven at the middle."""
+    def narrow(self, low: _Trial, high: _Trial) -> tuple[_Trial, _Trial]:
+        """Return a bracket of half the width, or of three quarters of it if nothing is proven at the middle."""
         for share in (0.5, 0.25, 0.75):
             trial = self.ask(low.epsilon + share * (high.epsilon - low.epsilon))
             if trial.verdict is not None:
