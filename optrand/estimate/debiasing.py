@@ -255,9 +255,13 @@ def _factor_dense(table: Floats) -> Factor:
 
 def _factor_sparse(rows: sparse.csr_array) -> Factor:
     """Factor the sparse matrix of products of rows."""
-    options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
     try:
-        products = splu(sparse.csc_array(rows @ rows.T), **options)
+        products = splu(
+            sparse.csc_array(rows @ rows.T),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )
         dependent = bool((np.abs(products.U.diagonal()) < SPARSE_DEPENDENT).any())
     except RuntimeError:
         dependent = True

@@ -262,7 +262,7 @@ def _optimize(program: _Program, used: Used, masses: Numbers, options: Options) 
         best = max(range(excess.size), key=lambda place: excess[place].mid())
         if not excess[best] > levels[0] * arb(2) ** -60 or best in used:
             break
-        used, masses = np.append(used, best), np.append(masses, arb(0))
+        used, masses = np.append(used, best), np.concatenate((masses, np.array([arb(0)])))
     return used, masses, levels
 
 
@@ -323,5 +323,6 @@ def _round(counts: Counts, fine: _Program, masses: Numbers, levels: Numbers, eps
 def _integers(numbers: Numbers) -> Integers:
     """Return integers nearest to numbers of at most 1 times a power of two of the digits in use."""
     integers = np.empty(numbers.size, dtype=object)
-    integers[:] = [int((arb(x).mid() * arb(2) ** ctx.prec).mid().floor().unique_fmpz()) for x in numbers.flat]
+    scaled: list[Any] = [(arb(x).mid() * arb(2) ** ctx.prec).mid().floor().unique_fmpz() for x in numbers.flat]
+    integers[:] = [int(x) for x in scaled]
     return integers.reshape(numbers.shape)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from flint import fmpz_mat
@@ -527,5 +527,6 @@ def _adjugate(matrix: Integers) -> tuple[Integers, int]:
     determinant = exact.det()
     if determinant == 0:
         return np.zeros_like(matrix), 0
-    adjugate = exact.inv() * determinant
-    return np.array([[int(x.p) for x in row] for row in adjugate.tolist()], dtype=object), int(determinant)
+    inverse: Any = exact.inv()
+    adjugate: Integers = np.array([[int((x * determinant).p) for x in row] for row in inverse.tolist()], dtype=object)
+    return adjugate, int(determinant)
