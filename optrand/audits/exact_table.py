@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from numbers import Rational, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +21,7 @@ from optrand.base.validation import rectangular
 from optrand.errors import InvalidInput
 from optrand.model.table import Table
 
-__all__ = ["TOLERANCE", "ExactTable", "Worst"]
+__all__ = ["TOLERANCE", "ExactTable", "Extremes"]
 
 Shares = NDArray[Any]
 """Probabilities as fractions."""
@@ -33,23 +33,12 @@ PRINTED = 15
 """Significant digits of text from which on it is taken for a printed float."""
 
 
-@dataclass(frozen=True)
-class Worst:
-    """Output that gives most away, and the two labels that it tells apart.
+class Extremes(NamedTuple):
+    """Largest and smallest probability of a column, and the rows that they stand in."""
 
-    Attributes
-    ----------
-    output : object
-        Name of the output, or its column.
-    likely, unlikely : object
-        Names of the labels, or their rows: the output is most probable if the label is `likely`.
-    largest, smallest : Fraction
-        Probabilities of the output for the two.
-    """
-
-    output: object
-    likely: object
-    unlikely: object
+    column: int
+    high: int
+    low: int
     largest: Fraction
     smallest: Fraction
 
@@ -57,13 +46,6 @@ class Worst:
     def ratio(self) -> Fraction | None:
         """Ratio of the two. None if it is infinite, or if a probability is negative."""
         return None if self.smallest <= 0 < self.largest or self.smallest < 0 else self.largest / self.smallest
-
-    def __str__(self) -> str:
-        """Return one sentence."""
-        return (
-            f"output {self.output} has probability {_shown(self.largest)} where the label is {self.likely}, "
-            f"and {_shown(self.smallest)} where it is {self.unlikely}"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,29 +134,25 @@ class ExactTable(Record):
         return [(row, sum(row)) for row in self.weights.tolist()]
 
     @cached_property
-    def worst(self) -> Worst:
+    def worst(self) -> Extremes:
         """Rows and column that tell two labels apart best."""
         return _worst(self.weights, self.unit)
 
     @cached_property
-    def normalised_worst(self) -> Worst:
+    def normalised_worst(self) -> Extremes:
         """Rows and column, as :attr:`worst`, of :attr:`shares`."""
         return _worst(self.shares, 1)
 
 
-def _worst(weights: Integers | Shares, unit: int) -> Worst:
+def _worst(weights: Integers | Shares, unit: int) -> Extremes:
     """Find the column of the largest ratio. Infinite ones come first, that of the most probable event before others."""
     highs, lows = weights.argmax(axis=0).tolist(), weights.argmin(axis=0).tolist()
     columns = [
-        Worst(o, high, low, Fraction(weights[high, o]) / unit, Fraction(weights[low, o]) / unit)
+        Extremes(o, high, low, Fraction(weights[high, o]) / unit, Fraction(weights[low, o]) / unit)
         for o, (high, low) in enumerate(zip(highs, lows, strict=True))
         if weights[high, o] or weights[low, o]
     ]
     return max(columns, key=lambda one: (one.ratio is None, one.largest if one.ratio is None else one.ratio))
-
-
-def _shown(probability: Fraction) -> str:
-    return str(probability) if probability.denominator == 1 else f"{float(probability):.6g}"
 
 
 def _is_float(entry: object) -> bool:

@@ -13,7 +13,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.audits.exact_table import TOLERANCE, ExactTable, Worst
+from optrand.audits.exact_table import TOLERANCE, ExactTable, Extremes
 from optrand.base.arithmetic import DIGITS, exp_bracket, float_above, least_reading, log_above
 from optrand.base.numerals import shown_above, shown_below
 from optrand.base.records import Record
@@ -31,6 +31,34 @@ from optrand.solvers import solve
 __all__ = ["Audit", "Comparison", "Worst", "audit"]
 
 Names = Sequence[object] | ArrayLike
+
+
+@dataclass(frozen=True)
+class Worst:
+    """Output that gives most away, and the two labels that it tells apart.
+
+    Attributes
+    ----------
+    output : object
+        Name of the output, or its column.
+    likely, unlikely : object
+        Names of the labels, or their rows: the output is most probable if the label is `likely`.
+    largest, smallest : Fraction
+        Probabilities of the output for the two.
+    """
+
+    output: object
+    likely: object
+    unlikely: object
+    largest: Fraction
+    smallest: Fraction
+
+    def __str__(self) -> str:
+        """Return one sentence."""
+        return (
+            f"output {self.output} has probability {_show(self.largest)} where the label is {self.likely}, "
+            f"and {_show(self.smallest)} where it is {self.unlikely}"
+        )
 
 
 @dataclass(frozen=True)
@@ -207,8 +235,13 @@ class Audit(Record):
     def worst(self) -> Worst:
         """Output and pair of labels that epsilon is that of."""
         found = self.table.worst
-        names = self.outputs[found.output], self.labels[found.likely], self.labels[found.unlikely]  # type: ignore[index]
-        return Worst(*names, found.largest, found.smallest)
+        return Worst(
+            self.outputs[found.column],
+            self.labels[found.high],
+            self.labels[found.low],
+            found.largest,
+            found.smallest,
+        )
 
     @property
     def row_errors(self) -> tuple[Fraction, ...]:
@@ -399,7 +432,7 @@ def _numbers(names: tuple[object, ...] | None) -> Floats | None:
     return checked_values([float(name) if isinstance(name, Fraction) else name for name in names], "labels and outputs")
 
 
-def _epsilon(found: Worst) -> float:
+def _epsilon(found: Extremes) -> float:
     return math.inf if found.ratio is None else log_above(found.ratio)
 
 
@@ -412,3 +445,7 @@ def _within(ratio: Fraction | None, epsilon: float) -> bool:
         if ratio <= low:
             break
     return True
+
+
+def _show(probability: Fraction) -> str:
+    return str(probability) if probability.denominator == 1 else f"{float(probability):.6g}"

@@ -258,7 +258,7 @@ def _case(problem: Problem, epsilon: float, penalty: float) -> Problem | Infeasi
         return error
 
 
-def _bounds(proof: Certificate) -> dict[str, float]:
+def _bounds(proof: Certificate) -> dict[str, Any]:
     names = ("lower", "upper", "gap", "bias")
     return {"realised_epsilon": proof.epsilon, **{name: getattr(proof, name) for name in names}}
 
